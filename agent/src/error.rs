@@ -1,0 +1,73 @@
+//! The agent's errors. Each has a stable snake_case `code()`; the engine's and the catalog's keep theirs.
+
+use querent_catalog::CatalogError;
+use querent_engine::EngineError;
+
+/// What can go wrong with a run.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum AgentError {
+    /// From the catalog, code kept.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// From the engine, code kept.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+    /// Nothing was asked.
+    #[error("question must be non-empty")]
+    EmptyQuestion,
+    /// All places are taken.
+    #[error("{limit} runs are in progress; try again later")]
+    TooManyRuns {
+        /// The bound.
+        limit: usize,
+    },
+    /// The model's server does not answer.
+    #[error(
+        "cannot reach the model server at {host}: {detail}; start it with `ollama serve` or set QUERENT_AGENT_OLLAMA_HOST"
+    )]
+    ModelUnreachable {
+        /// Its address.
+        host: String,
+        /// Why.
+        detail: String,
+    },
+    /// The model's server does not have the model.
+    #[error(
+        "model `{model}` is not on the model server at {host}; get it with `ollama pull {model}` or set QUERENT_AGENT_MODEL"
+    )]
+    ModelNotFound {
+        /// The model.
+        model: String,
+        /// The server's address.
+        host: String,
+    },
+    /// The model's server failed or sent what it should not.
+    #[error("model server: {detail}")]
+    ModelFailed {
+        /// What.
+        detail: String,
+    },
+    /// A bug.
+    #[error("internal: {0}")]
+    Internal(String),
+}
+
+impl AgentError {
+    /// The stable code, documented in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            AgentError::Catalog(error) => error.code(),
+            AgentError::Engine(error) => error.code(),
+            AgentError::EmptyQuestion => "empty_question",
+            AgentError::TooManyRuns { .. } => "too_many_runs",
+            AgentError::ModelUnreachable { .. } => "model_unreachable",
+            AgentError::ModelNotFound { .. } => "model_not_found",
+            AgentError::ModelFailed { .. } => "model_failed",
+            AgentError::Internal(_) => "internal",
+        }
+    }
+}
+
+/// The agent's result.
+pub type Result<T, E = AgentError> = std::result::Result<T, E>;

@@ -1,0 +1,170 @@
+//! The catalog's errors. Each has a stable snake_case `code()` that reaches every door unchanged.
+
+use std::path::PathBuf;
+
+/// What can go wrong in the catalog.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum CatalogError {
+    /// The table does not exist or may not be seen.
+    #[error("unknown table `{table}` in database `{database}`{}", did_you_mean(.nearest))]
+    TableNotFound {
+        /// The database looked in.
+        database: String,
+        /// The name asked for.
+        table: String,
+        /// The nearest name the caller may see.
+        nearest: Option<String>,
+    },
+    /// The database does not exist or may not be seen.
+    #[error("unknown database `{database}`{}", did_you_mean(.nearest))]
+    DatabaseNotFound {
+        /// The name asked for.
+        database: String,
+        /// The nearest name the caller may see.
+        nearest: Option<String>,
+    },
+    /// The name is taken (case aside).
+    #[error("`{name}` already exists{}", existing_as(.existing))]
+    AlreadyExists {
+        /// The name asked for.
+        name: String,
+        /// How the existing object spells it, where that differs.
+        existing: Option<String>,
+    },
+    /// A name that cannot be used.
+    #[error("invalid name `{name}`: {reason}")]
+    InvalidName {
+        /// The name.
+        name: String,
+        /// What is wrong with it.
+        reason: String,
+    },
+    /// A type DuckLake cannot hold.
+    #[error("column `{column}` has type {data_type}, which a managed table cannot hold: {hint}")]
+    UnsupportedType {
+        /// The column.
+        column: String,
+        /// Its Arrow type.
+        data_type: String,
+        /// What to do instead.
+        hint: String,
+    },
+    /// Part of the lake that Querent cannot read yet; refused rather than read wrong.
+    #[error("table `{table}` holds {what}, which is not supported yet; {hint}")]
+    UnsupportedLake {
+        /// The table.
+        table: String,
+        /// Delete files, inlined rows, ...
+        what: String,
+        /// What to do.
+        hint: String,
+    },
+    /// A write lost against another one.
+    #[error("`{object}` was changed by another writer since this statement began; run it again")]
+    Conflict {
+        /// What both touched.
+        object: String,
+    },
+    /// The database still holds tables.
+    #[error("database `{database}` is not empty; drop its tables first or use CASCADE")]
+    DatabaseNotEmpty {
+        /// The database.
+        database: String,
+    },
+    /// Another Querent writer holds the data folder.
+    #[error("data folder {} is in use by another querent process{}; stop it or connect to its server", .path.display(), .holder)]
+    InUse {
+        /// The folder.
+        path: PathBuf,
+        /// ` (pid N)` where known, else empty.
+        holder: String,
+    },
+    /// The store was written by a newer version.
+    #[error("{} was written by a newer querent (format {found}, this one knows {known}); upgrade querent", .path.display())]
+    NewerFormat {
+        /// The file.
+        path: PathBuf,
+        /// Its format.
+        found: String,
+        /// The newest one known here.
+        known: String,
+    },
+    /// The store is damaged.
+    #[error("catalog store {} is damaged: {detail}; restore it from a backup", .path.display())]
+    Corrupt {
+        /// The file.
+        path: PathBuf,
+        /// What was seen.
+        detail: String,
+    },
+    /// No run of that id that the caller may see.
+    #[error("unknown run `{run_id}`")]
+    RunNotFound {
+        /// The id asked for.
+        run_id: String,
+    },
+    /// The embedding model cannot be used.
+    #[error("embedding model {model}: {detail}; {hint}")]
+    Embedder {
+        /// The model.
+        model: String,
+        /// What went wrong.
+        detail: String,
+        /// What to do.
+        hint: String,
+    },
+    /// The schema index failed; the catalog itself is fine.
+    #[error("schema index: {0}")]
+    Index(String),
+    /// SQLite failed.
+    #[error("catalog store: {0}")]
+    Store(#[from] rusqlite::Error),
+    /// A file operation failed.
+    #[error("{}: {source}", .path.display())]
+    Io {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// A worker thread ended early.
+    #[error("internal: {0}")]
+    Internal(String),
+}
+
+impl CatalogError {
+    /// The stable code, documented in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            CatalogError::TableNotFound { .. } => "table_not_found",
+            CatalogError::DatabaseNotFound { .. } => "database_not_found",
+            CatalogError::AlreadyExists { .. } => "already_exists",
+            CatalogError::InvalidName { .. } => "invalid_name",
+            CatalogError::UnsupportedType { .. } => "unsupported_type",
+            CatalogError::UnsupportedLake { .. } => "unsupported_lake",
+            CatalogError::Conflict { .. } => "conflict",
+            CatalogError::DatabaseNotEmpty { .. } => "database_not_empty",
+            CatalogError::InUse { .. } => "data_folder_in_use",
+            CatalogError::NewerFormat { .. } => "newer_format",
+            CatalogError::Corrupt { .. } => "catalog_corrupt",
+            CatalogError::RunNotFound { .. } => "run_not_found",
+            CatalogError::Embedder { .. } => "embedder_error",
+            CatalogError::Index(_) => "index_error",
+            CatalogError::Store(_) => "catalog_error",
+            CatalogError::Io { .. } => "io_error",
+            CatalogError::Internal(_) => "internal",
+        }
+    }
+}
+
+fn did_you_mean(nearest: &Option<String>) -> String {
+    nearest.as_ref().map(|name| format!("; did you mean `{name}`?")).unwrap_or_default()
+}
+
+fn existing_as(existing: &Option<String>) -> String {
+    existing.as_ref().map(|name| format!(" as `{name}` (names are unique without regard to case)")).unwrap_or_default()
+}
+
+/// The catalog's result.
+pub type Result<T, E = CatalogError> = std::result::Result<T, E>;

@@ -1,0 +1,2 @@
+//! The Lance schema index, derived from the catalog.
+pub mod embed;

@@ -1,0 +1,414 @@
+//! The catalog's nouns: databases, tables, columns, files, runs. Plain data; nothing here does I/O.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Schema, SchemaRef};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+/// A DuckLake snapshot number; every committed change makes the next one.
+pub type SnapshotId = i64;
+
+/// The SQL and Flight catalog that every database belongs to.
+pub const CATALOG_NAME: &str = "querent";
+/// The database that exists from the start.
+pub const DEFAULT_DATABASE: &str = "default";
+/// The database of read-only system tables; not stored, and not a legal name for a user's database.
+pub const SYSTEM_DATABASE: &str = "system";
+
+/// A table's full name. Case is kept; equality of names for resolution disregards it.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct TableName {
+    /// The database (a DuckLake schema, a Flight `db_schema`).
+    pub database: String,
+    /// The table or view.
+    pub table: String,
+}
+
+impl TableName {
+    /// `database.table`.
+    pub fn new(database: impl Into<String>, table: impl Into<String>) -> Self {
+        Self { database: database.into(), table: table.into() }
+    }
+}
+
+impl std::fmt::Display for TableName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}.{}", self.database, self.table)
+    }
+}
+
+/// What kind of relation an entry is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TableKind {
+    /// A DuckLake table over Parquet that Querent writes.
+    Managed,
+    /// Files that somebody else owns.
+    External,
+    /// A stored query.
+    View,
+}
+
+impl TableKind {
+    /// The kind as Flight SQL and information_schema spell it.
+    pub fn table_type(self) -> &'static str {
+        match self {
+            TableKind::Managed => "BASE TABLE",
+            TableKind::External => "EXTERNAL TABLE",
+            TableKind::View => "VIEW",
+        }
+    }
+}
+
+/// A database.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DatabaseInfo {
+    /// DuckLake `schema_id`.
+    pub id: i64,
+    /// Its name as created.
+    pub name: String,
+    /// What a person said about it.
+    pub comment: Option<String>,
+}
+
+/// A column of a table.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnInfo {
+    /// DuckLake `column_id`, which is also the Parquet field id; 0 for views' and external tables' columns.
+    pub id: i64,
+    /// Its name as created.
+    pub name: String,
+    /// Its Arrow type.
+    pub data_type: DataType,
+    /// Whether it may hold nulls.
+    pub nullable: bool,
+    /// What a person said about it.
+    pub comment: Option<String>,
+}
+
+/// A table, view or external table with its columns, at one snapshot.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableInfo {
+    /// DuckLake `table_id` or `view_id`, or the id of an external table; unique across all three (all come from `next_catalog_id`).
+    pub id: i64,
+    /// Stable identity across renames.
+    pub uuid: Uuid,
+    /// Full name.
+    pub name: TableName,
+    /// Managed, external or view.
+    pub kind: TableKind,
+    /// What a person said about it.
+    pub comment: Option<String>,
+    /// In order.
+    pub columns: Vec<ColumnInfo>,
+    /// Rows, where the catalog knows them without reading data.
+    pub row_count: Option<u64>,
+}
+
+impl TableInfo {
+    /// The table's Arrow schema, field metadata left empty.
+    pub fn arrow_schema(&self) -> SchemaRef {
+        let fields: Vec<_> = self
+            .columns
+            .iter()
+            .map(|column| arrow_schema::Field::new(&column.name, column.data_type.clone(), column.nullable))
+            .collect();
+        Arc::new(Schema::new(fields))
+    }
+}
+
+/// A table's name and kind, without its columns: what listings return.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TableSummary {
+    /// As in [`TableInfo::id`].
+    pub id: i64,
+    /// Full name.
+    pub name: TableName,
+    /// Managed, external or view.
+    pub kind: TableKind,
+    /// What a person said about it.
+    pub comment: Option<String>,
+    /// Rows, where the catalog knows them without reading data.
+    pub row_count: Option<u64>,
+}
+
+/// What a resolved name stands for.
+#[derive(Debug, Clone, PartialEq)]
+pub enum TableSource {
+    /// A DuckLake table; its files are listed by [`crate::Catalog::data_files`].
+    Managed(ManagedTable),
+    /// Files that somebody else owns.
+    External(ExternalTable),
+    /// A stored query, and the database its bare names resolve in.
+    View {
+        /// SQL text of the query.
+        sql: String,
+        /// Where bare names in `sql` resolve.
+        default_database: String,
+    },
+}
+
+/// Where a managed table lives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ManagedTable {
+    /// DuckLake `table_id`.
+    pub id: i64,
+    /// The snapshot the table was resolved at; reads list files as of it, writes check conflicts since it.
+    pub snapshot: SnapshotId,
+    /// Absolute folder of the table's data files.
+    pub location: PathBuf,
+}
+
+/// The file formats of external tables and imports.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum FileFormat {
+    /// Apache Parquet.
+    Parquet,
+    /// Comma-separated values.
+    Csv,
+    /// One JSON object a line.
+    Ndjson,
+}
+
+/// Where an external table's rows are, and how to read them.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExternalTable {
+    /// A file, a folder or a glob: an absolute local path.
+    pub location: String,
+    /// File format.
+    pub format: FileFormat,
+    /// Reader options by lowercase name: `has_header`, `delimiter`, `quote`, `escape`, `null_value`, `compression`.
+    pub options: BTreeMap<String, String>,
+    /// Hive partition columns (`key=value` folders), which are also the last columns of the schema.
+    pub partition_columns: Vec<String>,
+}
+
+/// A resolved name: the object and what stands behind it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ResolvedTable {
+    /// Name, columns, comments.
+    pub info: TableInfo,
+    /// What to read.
+    pub source: TableSource,
+}
+
+/// One Parquet file of a managed table, at the table's snapshot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct DataFile {
+    /// DuckLake `data_file_id`.
+    pub id: i64,
+    /// Absolute path.
+    pub path: PathBuf,
+    /// Rows in the file.
+    pub row_count: u64,
+    /// Bytes of the file.
+    pub file_size_bytes: u64,
+    /// Bytes of the Parquet footer, where recorded.
+    pub footer_size: Option<u64>,
+    /// Statistics of the columns that were asked for, by column id.
+    pub column_stats: BTreeMap<i64, ColumnStats>,
+}
+
+/// Statistics of one column in one file. Values are DuckLake's text form.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ColumnStats {
+    /// Non-null values.
+    pub value_count: Option<u64>,
+    /// Nulls.
+    pub null_count: Option<u64>,
+    /// A lower bound.
+    pub min_value: Option<String>,
+    /// An upper bound.
+    pub max_value: Option<String>,
+    /// Whether a float column holds NaN (then bounds do not cover it).
+    pub contains_nan: Option<bool>,
+    /// Bytes of the column in the file.
+    pub column_size_bytes: Option<u64>,
+}
+
+/// A Parquet file that has been written and synced and is not yet part of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewDataFile {
+    /// Absolute path, inside the table's folder.
+    pub path: PathBuf,
+    /// Rows in the file.
+    pub row_count: u64,
+    /// Bytes of the file.
+    pub file_size_bytes: u64,
+    /// Bytes of the Parquet footer.
+    pub footer_size: u64,
+    /// By column id; nested columns' leaves by their own ids.
+    pub column_stats: BTreeMap<i64, ColumnStats>,
+}
+
+/// A table about to be created: ids and folder are fixed so that files can be written first.
+/// Made only by [`crate::Catalog::draft_table`].
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableDraft {
+    pub(crate) uuid: Uuid,
+    /// Full name.
+    pub name: TableName,
+    /// With ids assigned (depth first from 1; nested fields take ids too).
+    pub columns: Vec<ColumnInfo>,
+    /// The table's comment.
+    pub comment: Option<String>,
+    /// Absolute folder for data files; made by the writer.
+    pub location: PathBuf,
+    /// The schema to write: the columns with `PARQUET:field_id` metadata at every level.
+    pub write_schema: SchemaRef,
+}
+
+/// What to do when the name is taken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IfExists {
+    /// Refuse.
+    Error,
+    /// Leave what is there; the call succeeds and says so.
+    Ignore,
+    /// Drop what is there in the same transaction.
+    Replace,
+}
+
+/// Whether a create made something.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Created<T> {
+    /// Made now.
+    New(T),
+    /// Was there already ([`IfExists::Ignore`]).
+    Existing,
+}
+
+/// A page of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Page<T> {
+    /// At most the requested number.
+    pub items: Vec<T>,
+    /// Pass to the next request; `None` on the last page.
+    pub next: Option<PageToken>,
+}
+
+/// Where a listing goes on. Opaque to callers, stable across snapshots: the last name seen.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PageToken(pub String);
+
+/// Which page of a listing.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PageRequest {
+    /// At most this many items; clamped to 1..=10,000.
+    pub limit: usize,
+    /// From the previous page.
+    pub after: Option<PageToken>,
+}
+
+impl PageRequest {
+    /// The first page, with at most `limit` items.
+    pub fn first(limit: usize) -> Self {
+        Self { limit, after: None }
+    }
+}
+
+/// Which tables to list. All conditions hold; names compare without regard to case.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct TableFilter {
+    /// Only this database.
+    pub database: Option<String>,
+    /// Only databases matching this SQL `LIKE` pattern (`\` escapes).
+    pub database_like: Option<String>,
+    /// Only this table name.
+    pub name: Option<String>,
+    /// Only names matching this SQL `LIKE` pattern (`\` escapes).
+    pub name_like: Option<String>,
+    /// Only these kinds; empty means all.
+    pub kinds: Vec<TableKind>,
+}
+
+/// An agent run's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// Not finished.
+    Running,
+    /// Answered.
+    Success,
+    /// Failed.
+    Error,
+    /// Out of time or tool calls.
+    BudgetExceeded,
+    /// Stopped by its owner, an administrator, a client that went away or a shutdown.
+    Cancelled,
+}
+
+impl RunStatus {
+    /// The status in the store and on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunStatus::Running => "running",
+            RunStatus::Success => "success",
+            RunStatus::Error => "error",
+            RunStatus::BudgetExceeded => "budget_exceeded",
+            RunStatus::Cancelled => "cancelled",
+        }
+    }
+}
+
+/// A run as stored. `trace` and `usage` are JSON texts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRecord {
+    /// UUIDv7.
+    pub run_id: Uuid,
+    /// [`crate::Principal::subject`] of the asker.
+    pub subject: String,
+    /// As asked, trimmed.
+    pub question: String,
+    /// Model name.
+    pub model_id: String,
+    /// State.
+    pub status: RunStatus,
+    /// When it began.
+    pub started_at: DateTime<Utc>,
+    /// When it ended.
+    pub finished_at: Option<DateTime<Utc>>,
+    /// `{tool_calls, elapsed_ms, input_tokens, output_tokens}`.
+    pub usage_json: String,
+    /// `[{event, data}, ...]`.
+    pub trace_json: String,
+}
+
+/// One result of a schema search.
+#[derive(Debug, Clone, PartialEq)]
+pub struct SearchHit {
+    /// The table found.
+    pub table: TableSummary,
+    /// Fused score; larger is better; comparable within one search only.
+    pub score: f32,
+    /// Which searches found it: `name`, `bm25`, `dense`, in that order.
+    pub found_by: Vec<FoundBy>,
+}
+
+/// A first-stage search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, PartialOrd, Ord)]
+#[serde(rename_all = "snake_case")]
+pub enum FoundBy {
+    /// The name itself.
+    Name,
+    /// Full-text ranking.
+    Bm25,
+    /// Embedding similarity.
+    Dense,
+}
+
+/// What to search for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SearchRequest {
+    /// A question or keywords.
+    pub query: String,
+    /// Only this database.
+    pub database: Option<String>,
+    /// At most this many hits; clamped to 1..=200.
+    pub limit: usize,
+}

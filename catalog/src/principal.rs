@@ -1,0 +1,103 @@
+//! Who is asking. A `Principal` is built once at a door and travels with every call below it;
+//! what it may see is decided here and nowhere else.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+/// What a caller may do. Ordered: a later role may do all that an earlier one may.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Role {
+    /// Query and ask.
+    Read,
+    /// Also create, insert and drop.
+    Write,
+    /// Everything, other callers' runs included.
+    Admin,
+}
+
+impl Role {
+    /// The role's name in settings and messages.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Role::Read => "read",
+            Role::Write => "write",
+            Role::Admin => "admin",
+        }
+    }
+}
+
+impl std::str::FromStr for Role {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        match text {
+            "read" => Ok(Role::Read),
+            "write" => Ok(Role::Write),
+            "admin" => Ok(Role::Admin),
+            other => Err(format!("unknown role `{other}`; roles are read, write and admin")),
+        }
+    }
+}
+
+/// The databases a caller may see.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum DatabaseScope {
+    /// Every database.
+    All,
+    /// Only these, by lowercase name.
+    Only(Arc<BTreeSet<String>>),
+}
+
+/// An authenticated caller.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Principal {
+    subject: Arc<str>,
+    role: Role,
+    scope: DatabaseScope,
+}
+
+impl Principal {
+    /// A caller named `subject` that may see every database.
+    pub fn new(subject: impl Into<Arc<str>>, role: Role) -> Self {
+        Self { subject: subject.into(), role, scope: DatabaseScope::All }
+    }
+
+    /// The caller of a server without tokens, and of the embedded engine.
+    pub fn local_admin() -> Self {
+        Self::new("local", Role::Admin)
+    }
+
+    /// The same caller, restricted to `databases` (compared without regard to case).
+    pub fn with_databases<I, S>(mut self, databases: I) -> Self
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<str>,
+    {
+        let names = databases.into_iter().map(|name| name.as_ref().to_lowercase()).collect();
+        self.scope = DatabaseScope::Only(Arc::new(names));
+        self
+    }
+
+    /// The name the caller's runs are owned by.
+    pub fn subject(&self) -> &str {
+        &self.subject
+    }
+
+    /// What the caller may do.
+    pub fn role(&self) -> Role {
+        self.role
+    }
+
+    /// The databases the caller may see.
+    pub fn scope(&self) -> &DatabaseScope {
+        &self.scope
+    }
+
+    /// Whether the caller may know that `database` exists.
+    pub fn may_see(&self, database: &str) -> bool {
+        match &self.scope {
+            DatabaseScope::All => true,
+            DatabaseScope::Only(names) => names.contains(&database.to_lowercase()),
+        }
+    }
+}

@@ -1,0 +1,144 @@
+//! The engine's errors. Each has a stable snake_case `code()`; the catalog's keep theirs.
+
+use std::time::Duration;
+
+use querent_catalog::CatalogError;
+
+/// What can go wrong with a query.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum EngineError {
+    /// From the catalog, code kept.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// The text is not SQL.
+    #[error("{message}")]
+    Parse {
+        /// What, where (`line L, column C`).
+        message: String,
+    },
+    /// More than one statement.
+    #[error("one statement at a time; found {found}")]
+    MultipleStatements {
+        /// How many.
+        found: usize,
+    },
+    /// Nothing to run.
+    #[error("the query is empty")]
+    EmptyQuery,
+    /// A column that is not there.
+    #[error("unknown column `{column}`{hint}")]
+    ColumnNotFound {
+        /// The name as written.
+        column: String,
+        /// `; did you mean ...?` or the columns there are; may be empty.
+        hint: String,
+    },
+    /// A function that is not there.
+    #[error("unknown function `{function}`{hint}")]
+    FunctionNotFound {
+        /// The name as written.
+        function: String,
+        /// `; did you mean ...?`; may be empty.
+        hint: String,
+    },
+    /// The statement cannot be planned.
+    #[error("{message}")]
+    Plan {
+        /// What and, where known, what to do.
+        message: String,
+    },
+    /// The principal or the mode does not allow it.
+    #[error("{what} is not allowed{why}")]
+    NotAllowed {
+        /// The statement kind, function or table.
+        what: String,
+        /// ` in read-only mode`, ` for role read (needs write)`, ...
+        why: String,
+    },
+    /// The statement kind is not supported.
+    #[error("{what} is not supported; {hint}")]
+    Unsupported {
+        /// The statement kind.
+        what: String,
+        /// What to do instead.
+        hint: String,
+    },
+    /// Out of time.
+    #[error("the query ran longer than {} ms; narrow it or raise the limit", .limit.as_millis())]
+    WallClockExceeded {
+        /// The limit.
+        limit: Duration,
+    },
+    /// Out of memory, or of spill space.
+    #[error("the query needed more than its memory limit: {detail}")]
+    MemoryExceeded {
+        /// Which consumer, how much.
+        detail: String,
+    },
+    /// A file that cannot be read as what it should be. For CSV and NDJSON names the row and the column.
+    #[error("{location}: {detail}")]
+    BadData {
+        /// File, with row (1-based, header not counted) and column where known.
+        location: String,
+        /// What is wrong.
+        detail: String,
+    },
+    /// No file matches a location.
+    #[error("no {format} files at {location}")]
+    NoFiles {
+        /// File, folder or glob.
+        location: String,
+        /// The format looked for.
+        format: String,
+    },
+    /// A location the caller may not use.
+    #[error("location {location} is not allowed: {reason}")]
+    LocationNotAllowed {
+        /// The location.
+        location: String,
+        /// Why.
+        reason: String,
+    },
+    /// Failed while running.
+    #[error("{message}")]
+    Execution {
+        /// DataFusion's message, shortened.
+        message: String,
+    },
+    /// A bug.
+    #[error("internal: {0}")]
+    Internal(String),
+}
+
+impl EngineError {
+    /// The stable code, documented in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            EngineError::Catalog(error) => error.code(),
+            EngineError::Parse { .. } => "sql_parse_error",
+            EngineError::MultipleStatements { .. } => "multiple_statements",
+            EngineError::EmptyQuery => "empty_query",
+            EngineError::ColumnNotFound { .. } => "column_not_found",
+            EngineError::FunctionNotFound { .. } => "function_not_found",
+            EngineError::Plan { .. } => "sql_plan_error",
+            EngineError::NotAllowed { .. } => "not_allowed",
+            EngineError::Unsupported { .. } => "unsupported",
+            EngineError::WallClockExceeded { .. } => "wall_clock_exceeded",
+            EngineError::MemoryExceeded { .. } => "memory_exceeded",
+            EngineError::BadData { .. } => "bad_data",
+            EngineError::NoFiles { .. } => "no_files",
+            EngineError::LocationNotAllowed { .. } => "location_not_allowed",
+            EngineError::Execution { .. } => "query_execution_error",
+            EngineError::Internal(_) => "internal",
+        }
+    }
+
+    /// What to do about it, where there is more to say than the message says.
+    pub fn hint(&self) -> Option<String> {
+        None
+    }
+}
+
+/// The engine's result.
+pub type Result<T, E = EngineError> = std::result::Result<T, E>;

@@ -1,0 +1,1 @@
+//! Uniform random samples of a table's rows.

@@ -1,0 +1,18 @@
+//! End-to-end tests, one binary. One module an area; each starts from a public door.
+
+mod agent;
+mod ask;
+mod catalog_store;
+mod cli;
+mod clients;
+mod duckdb;
+mod faults;
+mod flight_sql;
+mod http;
+mod index;
+mod models;
+mod policy;
+mod server_config;
+mod sql;
+mod tables;
+mod tidy;
