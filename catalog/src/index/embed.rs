@@ -1,5 +1,10 @@
 //! Turning texts into vectors. One file a provider; the index never assumes a model or a dimension.
 
+mod fastembed;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use crate::Result;
 
 /// What made a vector; recorded on every index row.
@@ -17,4 +22,70 @@ pub trait Embedder: Send + Sync {
     fn model(&self) -> &EmbeddingModel;
     /// One unit-length vector of `model().dimension` a text, in order. Errors: `embedder_error`.
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>>;
+}
+
+/// Where vectors come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum EmbedProvider {
+    /// An ONNX model run in this process.
+    #[default]
+    Fastembed,
+    /// No vectors: search has names and full text.
+    None,
+}
+
+impl std::str::FromStr for EmbedProvider {
+    type Err = String;
+
+    fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
+        match text {
+            "fastembed" => Ok(EmbedProvider::Fastembed),
+            "none" => Ok(EmbedProvider::None),
+            other => Err(format!("unknown embedding provider `{other}`; providers are fastembed and none")),
+        }
+    }
+}
+
+/// Which embedder to use and where its files are. Plain data, filled from the server's settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EmbedSettings {
+    /// Who makes the vectors.
+    pub provider: EmbedProvider,
+    /// Model name, as the model's own page spells it.
+    pub model: String,
+    /// Folder with `model.onnx`, `tokenizer.json`, `config.json`, `special_tokens_map.json` and
+    /// `tokenizer_config.json`; without it the model is downloaded from its hub on first use.
+    pub model_path: Option<PathBuf>,
+    /// The ONNX Runtime library, 1.24 or newer; without it the system's library path is searched.
+    pub ort_dylib_path: Option<PathBuf>,
+    /// Where downloaded models are kept; without it a folder in the user's cache.
+    pub cache_dir: Option<PathBuf>,
+    /// Threads of one embedding call; without it half the cores.
+    pub threads: Option<usize>,
+}
+
+/// The model used unless told otherwise.
+pub const DEFAULT_EMBED_MODEL: &str = "all-MiniLM-L6-v2";
+
+impl Default for EmbedSettings {
+    fn default() -> Self {
+        Self {
+            provider: EmbedProvider::default(),
+            model: DEFAULT_EMBED_MODEL.to_string(),
+            model_path: None,
+            ort_dylib_path: None,
+            cache_dir: None,
+            threads: None,
+        }
+    }
+}
+
+/// The embedder that the settings ask for; `None` for [`EmbedProvider::None`]. Loads nothing yet: a model or a
+/// library that cannot be loaded is an `embedder_error` of the first `embed`, and search then does without vectors.
+/// Errors here: `embedder_error` for an unknown model or a model folder that lacks a file.
+pub fn from_settings(settings: &EmbedSettings) -> Result<Option<Arc<dyn Embedder>>> {
+    match settings.provider {
+        EmbedProvider::Fastembed => Ok(Some(Arc::new(fastembed::FastEmbedder::new(settings)?))),
+        EmbedProvider::None => Ok(None),
+    }
 }

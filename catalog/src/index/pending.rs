@@ -1,0 +1,109 @@
+//! Objects that were committed to the catalog and have not reached the Lance index yet.
+//!
+//! Every transaction that creates, renames, comments or drops an object calls [`record`] for it, so that the row
+//! commits with the change; after the commit the caller hands what `record` returned to
+//! `SchemaIndex::committed`. The index deletes a row ([`remove`]) once Lance holds it durably. One row an object:
+//! a later change replaces the earlier one under a new sequence number, so a removal can never lose it.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use crate::Result;
+
+/// Creates the table. Part of the store's migrations.
+pub const PENDING_DDL: &str = "
+CREATE TABLE IF NOT EXISTS querent_pending_objects (
+    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
+    object_id BIGINT NOT NULL UNIQUE,
+    kind VARCHAR NOT NULL,
+    database_id BIGINT NOT NULL,
+    text VARCHAR
+);
+";
+
+/// What kind of object an index row describes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ObjectKind {
+    /// A table, external table or view.
+    Table,
+}
+
+impl ObjectKind {
+    /// The kind as stored.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ObjectKind::Table => "table",
+        }
+    }
+}
+
+/// One committed change of an object. The default sequence, 0, means not recorded yet.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PendingObject {
+    /// Order of commit; assigned by [`record`].
+    pub sequence: i64,
+    /// What it is.
+    pub kind: ObjectKind,
+    /// The object's catalog id ([`crate::TableInfo::id`]).
+    pub object_id: i64,
+    /// The database it belongs to ([`crate::DatabaseInfo::id`]).
+    pub database_id: i64,
+    /// Its text ([`crate::index::text::table_text`]), or `None` when it was dropped.
+    pub text: Option<String>,
+}
+
+impl PendingObject {
+    /// A table that was created or changed.
+    pub fn table(object_id: i64, database_id: i64, text: String) -> Self {
+        Self { sequence: 0, kind: ObjectKind::Table, object_id, database_id, text: Some(text) }
+    }
+
+    /// A table that was dropped.
+    pub fn dropped_table(object_id: i64, database_id: i64) -> Self {
+        Self { sequence: 0, kind: ObjectKind::Table, object_id, database_id, text: None }
+    }
+}
+
+/// Records a change inside the transaction that makes it, and returns it with its sequence number.
+pub fn record(transaction: &Connection, object: PendingObject) -> Result<PendingObject> {
+    transaction
+        .prepare_cached(
+            "INSERT OR REPLACE INTO querent_pending_objects (object_id, kind, database_id, text) VALUES (?, ?, ?, ?)",
+        )?
+        .execute(params![object.object_id, object.kind.as_str(), object.database_id, object.text])?;
+    Ok(PendingObject { sequence: transaction.last_insert_rowid(), ..object })
+}
+
+/// Removes rows that Lance holds. A row that was replaced since has another sequence number and stays.
+pub fn remove(transaction: &Connection, sequences: &[i64]) -> Result<()> {
+    let mut statement = transaction.prepare_cached("DELETE FROM querent_pending_objects WHERE sequence = ?")?;
+    for sequence in sequences {
+        statement.execute([sequence])?;
+    }
+    Ok(())
+}
+
+/// At most `limit` rows after `after`, oldest first.
+pub fn page(connection: &Connection, after: i64, limit: usize) -> Result<Vec<PendingObject>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT sequence, object_id, database_id, text FROM querent_pending_objects
+         WHERE sequence > ? ORDER BY sequence LIMIT ?",
+    )?;
+    let rows = statement.query_map(params![after, limit as i64], |row| {
+        Ok(PendingObject {
+            sequence: row.get(0)?,
+            kind: ObjectKind::Table,
+            object_id: row.get(1)?,
+            database_id: row.get(2)?,
+            text: row.get(3)?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The newest sequence number ever given out: what an index built from the catalog now is consistent with.
+pub fn newest_sequence(connection: &Connection) -> Result<i64> {
+    let newest = connection
+        .query_row("SELECT seq FROM sqlite_sequence WHERE name = 'querent_pending_objects'", [], |row| row.get(0))
+        .optional()?;
+    Ok(newest.unwrap_or(0))
+}
