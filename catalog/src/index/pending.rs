@@ -2,14 +2,19 @@
 //!
 //! Every transaction that creates, renames, comments or drops an object calls [`record`] for it, so that the row
 //! commits with the change; after the commit the caller hands what `record` returned to
-//! `SchemaIndex::committed`. The index deletes a row ([`remove`]) once Lance holds it durably. One row an object:
+//! `SchemaIndex::committed`. The index deletes a row ([`remove`]) once Lance holds it. One row an object:
 //! a later change replaces the earlier one under a new sequence number, so a removal can never lose it.
+//!
+//! Rows are removed in the transaction that records the Lance version holding them ([`IndexState`]). Lance does not
+//! sync its files; an index folder that is older than the recorded version after a power cut is thereby seen, and
+//! rebuilt.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::embed::EmbeddingModel;
 use crate::Result;
 
-/// Creates the table. Part of the store's migrations.
+/// Creates the tables. Part of the store's migrations.
 pub const PENDING_DDL: &str = "
 CREATE TABLE IF NOT EXISTS querent_pending_objects (
     sequence INTEGER PRIMARY KEY AUTOINCREMENT,
@@ -17,6 +22,14 @@ CREATE TABLE IF NOT EXISTS querent_pending_objects (
     kind VARCHAR NOT NULL,
     database_id BIGINT NOT NULL,
     text VARCHAR
+);
+CREATE TABLE IF NOT EXISTS querent_index_state (
+    id INTEGER PRIMARY KEY CHECK (id = 1),
+    folder VARCHAR NOT NULL,
+    version BIGINT NOT NULL,
+    text_version BIGINT NOT NULL,
+    model_id VARCHAR,
+    dimension BIGINT
 );
 ";
 
@@ -106,4 +119,56 @@ pub fn newest_sequence(connection: &Connection) -> Result<i64> {
         .query_row("SELECT seq FROM sqlite_sequence WHERE name = 'querent_pending_objects'", [], |row| row.get(0))
         .optional()?;
     Ok(newest.unwrap_or(0))
+}
+
+/// Which Lance dataset is the index, and what it was when pending rows were last removed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct IndexState {
+    /// Folder name inside the index folder.
+    pub folder: String,
+    /// Lance version; an older dataset has lost rows.
+    pub version: u64,
+    /// [`crate::index::text::TEXT_VERSION`] of its rows.
+    pub text_version: u32,
+    /// The model its vector column was made for; `None` when it has no such column.
+    pub model: Option<EmbeddingModel>,
+}
+
+/// The recorded state, if an index was ever built.
+pub fn index_state(connection: &Connection) -> Result<Option<IndexState>> {
+    let state = connection
+        .query_row(
+            "SELECT folder, version, text_version, model_id, dimension FROM querent_index_state WHERE id = 1",
+            [],
+            |row| {
+                let model_id: Option<String> = row.get(3)?;
+                let dimension: Option<u32> = row.get(4)?;
+                Ok(IndexState {
+                    folder: row.get(0)?,
+                    version: row.get::<_, i64>(1)? as u64,
+                    text_version: row.get(2)?,
+                    model: model_id
+                        .zip(dimension)
+                        .map(|(id, dimension)| EmbeddingModel { id, dimension: dimension as usize }),
+                })
+            },
+        )
+        .optional()?;
+    Ok(state)
+}
+
+/// Records the state.
+pub fn set_index_state(transaction: &Connection, state: &IndexState) -> Result<()> {
+    transaction.execute(
+        "INSERT OR REPLACE INTO querent_index_state (id, folder, version, text_version, model_id, dimension)
+         VALUES (1, ?, ?, ?, ?, ?)",
+        params![
+            state.folder,
+            state.version as i64,
+            state.text_version,
+            state.model.as_ref().map(|model| &model.id),
+            state.model.as_ref().map(|model| model.dimension as i64),
+        ],
+    )?;
+    Ok(())
 }
