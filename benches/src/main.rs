@@ -1,1 +1,2 @@
+//! One harness, one process a measurement, peers interleaved; figures as JSON and a table.
 fn main() {}

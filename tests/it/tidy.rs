@@ -1,1 +1,177 @@
-//! Tests of this area.
+//! The architecture as a test: crate edges, one version of what must be one, file shape, and documents that
+//! name every error code and every tool.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+
+const MAX_LINES: usize = 600;
+
+/// Crates of which Cargo.lock may hold one version only: their types cross our public interfaces.
+const SINGLE: &[&str] = &[
+    "arrow", "arrow-array", "arrow-flight", "arrow-schema", "axum", "datafusion", "datafusion-expr", "hyper",
+    "libsqlite3-sys", "ort", "parquet", "prost", "reqwest", "rusqlite", "rustls", "tonic",
+];
+
+/// Direct dependencies that stand twice in Cargo.lock, each with the reason.
+const DOUBLE: &[(&str, &str)] = &[
+    ("base64", "old versions under tokenizers and ureq"),
+    ("object_store", "DataFusion 54 is on 0.13, lance 14 on 0.14"),
+    ("rand", "0.8 under old dependencies of tantivy and phf"),
+    ("sha2", "0.11 under lance's object stores"),
+    ("thiserror", "1.x under crates that have not moved"),
+    ("toml", "an older one under figment"),
+    ("uuid", "none expected; kept for figment"),
+    ("strsim", "an older one under darling"),
+];
+
+#[test]
+fn dependencies_between_crates_point_one_way() {
+    let allowed: BTreeMap<&str, &[&str]> = BTreeMap::from([
+        ("catalog", &[][..]),
+        ("engine", &["catalog"][..]),
+        ("agent", &["catalog", "engine"][..]),
+        ("flight", &["agent", "catalog", "engine"][..]),
+        ("benches", &["agent", "catalog", "engine", "flight"][..]),
+        ("tests", &["agent", "catalog", "engine", "flight"][..]),
+    ]);
+    let manifest: toml::Table = read(&root().join("Cargo.toml")).parse().unwrap();
+    let members: Vec<_> = manifest["workspace"]["members"].as_array().unwrap().iter().map(|m| m.as_str().unwrap()).collect();
+    assert_eq!(members.len(), allowed.len(), "a new crate needs a line in this test: {members:?}");
+    for member in members {
+        let manifest: toml::Table = read(&root().join(member).join("Cargo.toml")).parse().unwrap();
+        for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
+            let Some(dependencies) = manifest.get(section).and_then(|s| s.as_table()) else { continue };
+            for name in dependencies.keys().filter_map(|name| name.strip_prefix("querent-")) {
+                assert!(allowed[member].contains(&name), "`{member}` may not depend on `{name}` (DESIGN: catalog <- engine <- agent <- flight)");
+            }
+        }
+    }
+}
+
+#[test]
+fn what_must_be_one_version_is_one() {
+    let locked = locked_versions();
+    for name in SINGLE {
+        let versions = locked.get(*name).cloned().unwrap_or_default();
+        assert_eq!(versions.len(), 1, "`{name}` must stand once in Cargo.lock, found {versions:?}");
+    }
+    let manifest: toml::Table = read(&root().join("Cargo.toml")).parse().unwrap();
+    for name in manifest["workspace"]["dependencies"].as_table().unwrap().keys() {
+        let versions = locked.get(name.as_str()).cloned().unwrap_or_default();
+        let excused = DOUBLE.iter().any(|(double, _)| double == name);
+        assert!(versions.len() <= 1 || excused, "`{name}` stands {versions:?} in Cargo.lock; say why in DOUBLE or make it one");
+    }
+}
+
+#[test]
+fn files_open_with_a_purpose_and_stay_short() {
+    for file in rust_files() {
+        let text = read(&file);
+        assert!(text.starts_with("//!"), "{} does not open with `//!`", file.display());
+        let lines = text.lines().count();
+        assert!(lines <= MAX_LINES, "{} has {lines} lines; split it along a seam that has a name", file.display());
+        assert_ne!(file.file_name().unwrap(), "mod.rs", "{}: use `foo.rs` beside `foo/`", file.display());
+    }
+}
+
+#[test]
+fn every_error_code_is_documented() {
+    let page = read(&root().join("docs/errors.md"));
+    for room in ["catalog", "engine", "agent", "flight"] {
+        for code in codes(&read(&root().join(room).join("src/error.rs"))) {
+            assert!(page.contains(&format!("`{code}`")), "docs/errors.md does not explain `{code}` ({room}/src/error.rs)");
+        }
+    }
+}
+
+#[test]
+fn every_tool_is_documented_and_has_a_case() {
+    let page = read(&root().join("docs/agent.md"));
+    let cases: String = ["tests/it/agent.rs", "tests/it/ask.rs", "tests/it/models.rs"].iter().map(|f| read(&root().join(f))).collect();
+    let tools = std::fs::read_dir(root().join("agent/src/tools")).unwrap();
+    let mut seen = 0;
+    for entry in tools {
+        let path = entry.unwrap().path();
+        let name = path.file_stem().unwrap().to_str().unwrap().to_owned();
+        let declares = read(&path).contains(&format!("\"{name}\""));
+        if !declares {
+            continue;
+        }
+        seen += 1;
+        assert!(page.contains(&format!("`{name}`")), "docs/agent.md does not describe the tool `{name}`");
+        assert!(cases.contains(&format!("\"{name}\"")), "no agent case calls the tool `{name}`");
+    }
+    assert!(seen >= 4, "found {seen} tools");
+}
+
+#[test]
+fn figures_in_documents_name_their_command() {
+    for file in ["README.md", "docs/benchmarks.md"] {
+        let text = read(&root().join(file));
+        for section in text.split("\n## ").filter(|section| section.contains("| ") && has_measure(section)) {
+            assert!(section.contains("make bench"), "a table of figures in {file} does not name the command that makes it");
+        }
+    }
+}
+
+#[test]
+fn documents_link_to_files_that_exist() {
+    let mut pages = vec![root().join("README.md")];
+    pages.extend(std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+    for page in pages.iter().filter(|page| page.extension().is_some_and(|ending| ending == "md")) {
+        for target in read(page).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+            let path = target.split('#').next().unwrap();
+            if path.is_empty() || path.contains("://") {
+                continue;
+            }
+            assert!(page.parent().unwrap().join(path).exists(), "{} links to {target}, which is not there", page.display());
+        }
+    }
+}
+
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+}
+
+fn read(path: &Path) -> String {
+    std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+fn rust_files() -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders: Vec<PathBuf> = ["catalog", "engine", "agent", "flight", "benches", "tests"].iter().map(|room| root().join(room)).collect();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(&folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|ending| ending == "rs") {
+                found.push(path);
+            }
+        }
+    }
+    found
+}
+
+fn locked_versions() -> BTreeMap<String, BTreeSet<String>> {
+    let lock: toml::Table = read(&root().join("Cargo.lock")).parse().unwrap();
+    let mut versions: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for package in lock["package"].as_array().unwrap() {
+        let name = package["name"].as_str().unwrap().to_owned();
+        versions.entry(name).or_default().insert(package["version"].as_str().unwrap().to_owned());
+    }
+    versions
+}
+
+/// The string literals of `fn code`.
+fn codes(source: &str) -> BTreeSet<String> {
+    let Some(start) = source.find("fn code(&self)") else { return BTreeSet::new() };
+    let body = &source[start..];
+    let body = &body[..body.find("\n    }\n").unwrap_or(body.len())];
+    let literals = body.split('"').skip(1).step_by(2);
+    literals.filter(|text| text.chars().all(|c| c.is_ascii_lowercase() || c == '_')).map(str::to_owned).collect()
+}
+
+fn has_measure(section: &str) -> bool {
+    [" ms", " MB/s", " MiB", "x |", " rows/s", " s |"].iter().any(|unit| section.contains(unit))
+}

@@ -1,0 +1,52 @@
+# Every target does its own set-up and is quick the second time. Settings: QUERENT_CACHE (downloads),
+# QUERENT_TARGET_DIR (compiled code; outside the checkout, so that clones share it).
+
+SHELL := /bin/bash
+export QUERENT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/querent
+export QUERENT_TARGET_DIR ?= $(QUERENT_CACHE)/target
+export QUERENT_MODELS_DIR ?= $(QUERENT_CACHE)/models
+export QUERENT_PYTHON ?= $(QUERENT_CACHE)/venv/bin/python
+export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
+export PATH := $(PATH):$(HOME)/.cargo/bin
+setup := ./scripts/setup.sh
+
+.PHONY: help demo test test-llm record bench lint serve build
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: ## ask a question of real data, from nothing: import, serve, ask, check
+	@./scripts/demo.sh
+
+test: ## all tests, from nothing
+	@$(setup) system embed clients
+	cargo test --workspace --no-fail-fast
+
+test-llm: ## the agent cases against the live small model
+	@$(setup) system embed clients llm
+	QUERENT_TEST_LLM=live cargo test -p querent-tests --test it -- models::cases --nocapture --test-threads=1
+
+record: ## record the small model's streams again, after a change of the prompt
+	@$(setup) system embed clients llm
+	QUERENT_TEST_LLM=record cargo test -p querent-tests --test it -- models::cases --nocapture --test-threads=1
+
+bench: ## benchmarks in a release build; CELL=engine|agent for one
+	@$(setup) system embed bench
+	cargo run --release -p querent-benches -- $(if $(CELL),run $(CELL),all)
+
+lint: ## formatting, lints and docs
+	@$(setup) system
+	cargo fmt --all --check
+	cargo clippy --workspace --all-targets -- -D warnings
+	RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --quiet
+
+serve: ## a server on ./querent-data
+	@$(setup) system embed
+	QUERENT_EMBED_MODEL_PATH=$${QUERENT_EMBED_MODEL_PATH:-$(QUERENT_MODELS_DIR)/all-minilm-l6-v2} \
+	ORT_DYLIB_PATH=$${ORT_DYLIB_PATH:-$(QUERENT_MODELS_DIR)/ort/libonnxruntime.so} \
+	cargo run -p querent-flight --bin querent -- serve
+
+build: ## the released binary: full optimisation, mimalloc
+	@$(setup) system
+	cargo build --release -p querent-flight --bin querent --features mimalloc
+	@echo "built $(QUERENT_TARGET_DIR)/release/querent"

