@@ -1,2 +1,65 @@
-//! One harness, one process a measurement, peers interleaved; figures as JSON and a table.
-fn main() {}
+//! `querent-benches`: one harness, a process of its own for each measurement, peers interleaved in the same run.
+//!
+//! `run CELL` measures one cell and writes `benches/results/CELL.json`; `all` measures every cell. A cell starts this
+//! same binary again with `measure`, which prints one JSON object; nothing else is shared between measurements.
+#![expect(clippy::print_stdout, reason = "a command-line program")]
+
+mod cells;
+mod harness;
+
+use clap::{Parser, Subcommand};
+
+#[cfg(not(debug_assertions))]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+#[derive(Parser)]
+#[command(about = "Benchmarks of Querent against its peers")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Measure every cell.
+    All,
+    /// Measure one cell: engine or agent.
+    Run {
+        /// The cell's name.
+        cell: String,
+    },
+    /// One measurement, in this process; prints JSON. Started by the harness.
+    #[command(hide = true)]
+    Measure {
+        /// The measurement's name.
+        name: String,
+        /// A folder it may use.
+        folder: std::path::PathBuf,
+    },
+}
+
+type Failure = Box<dyn std::error::Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> Result<(), Failure> {
+    match Arguments::parse().command {
+        Command::All => {
+            for cell in cells::NAMES {
+                run(cell).await?;
+            }
+        }
+        Command::Run { cell } => run(&cell).await?,
+        Command::Measure { name, folder } => {
+            let measured = cells::measure(&name, &folder).await?;
+            println!("{measured}");
+        }
+    }
+    Ok(())
+}
+
+async fn run(cell: &str) -> Result<(), Failure> {
+    let figures = cells::run(cell).await?;
+    harness::publish(cell, &figures).await?;
+    Ok(())
+}
