@@ -13,7 +13,7 @@ pub mod index;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow_schema::Schema;
+use arrow_schema::{Schema, SchemaRef};
 use uuid::Uuid;
 
 pub use error::{CatalogError, Result};
@@ -135,6 +135,10 @@ impl Catalog {
         files: Vec<NewDataFile>,
         if_exists: IfExists,
     ) -> Result<Created<TableInfo>> {
+        todo!()
+    }
+    /// The schema to write more files of a table with: as [`TableDraft::write_schema`], at the table's snapshot.
+    pub async fn write_schema(&self, table: &ManagedTable) -> Result<SchemaRef> {
         todo!()
     }
     /// Appends files to a table as resolved. `conflict` when it was dropped or altered since.
