@@ -1,6 +1,14 @@
 //! Language models behind one trait. A provider turns one chat request into a stream of pieces;
 //! how a model's tool calls are written (natively, as text, as schema-constrained actions) is settled above it, in `actions`.
 
+pub mod actions;
+pub mod ollama;
+pub mod recorded;
+pub mod scripted;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
@@ -139,4 +147,50 @@ pub trait ModelProvider: Send + Sync {
     async fn capabilities(&self) -> Result<ModelCapabilities>;
     /// Generates one turn. The stream ends with [`ModelEvent::Done`] or an error; dropping it closes the request.
     async fn chat(&self, request: ChatRequest) -> Result<BoxStream<'static, Result<ModelEvent>>>;
+}
+
+/// Who decides the style of tool calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolStyleSetting {
+    /// Judged from what the model's server reports.
+    #[default]
+    Auto,
+    /// Always [`ToolStyle::Native`].
+    Native,
+    /// Always [`ToolStyle::Actions`].
+    Actions,
+}
+
+/// Which model to use, from the settings.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ModelSettings {
+    /// Address of the Ollama server.
+    pub ollama_host: String,
+    /// The model's name there.
+    pub model: String,
+    /// How it is told of tools.
+    pub tool_style: ToolStyleSetting,
+    /// A script to follow instead of a model.
+    pub script: Option<PathBuf>,
+    /// A recording to reply from instead of a model.
+    pub replay: Option<PathBuf>,
+    /// Where to record the model's replies.
+    pub record: Option<PathBuf>,
+}
+
+/// The model that the settings name. Whether it is there shows in [`ModelProvider::capabilities`]; errors here are
+/// files that cannot be read or written, and an address that is none.
+pub async fn open(settings: &ModelSettings) -> Result<Arc<dyn ModelProvider>> {
+    let model: Arc<dyn ModelProvider> = match (&settings.script, &settings.replay) {
+        (Some(script), _) => Arc::new(scripted::from_file(script).await?),
+        (None, Some(recording)) => Arc::new(recorded::ReplayingModel::open(recording).await?),
+        (None, None) => {
+            Arc::new(ollama::OllamaModel::new(&settings.ollama_host, &settings.model, settings.tool_style)?)
+        }
+    };
+    match &settings.record {
+        Some(recording) => Ok(Arc::new(recorded::RecordingModel::create(model, recording).await?)),
+        None => Ok(model),
+    }
 }

@@ -1,0 +1,177 @@
+//! Tool calls for every model: above [`ToolCalling`], each model looks as if it had native tool calls.
+//!
+//! - [`ToolStyle::Native`]: tools go to the provider as they are. A model that writes its call as text instead
+//!   (a `<tool_call>` block, a fenced JSON block, a bare JSON object and nothing else) is understood all the same.
+//! - [`ToolStyle::Actions`]: each reply is one JSON object, held to a schema by the model's server: a tool call
+//!   `{"action":"run_sql","sql":"..."}` or the answer `{"action":"answer","text":"..."}`, whose text is passed on
+//!   while it is generated.
+//!
+//! The agent keeps its conversation in the native form (an assistant's `tool_calls`, then messages of the role
+//! [`ChatRole::Tool`] with `tool_name`); what the model is sent instead is settled here.
+
+mod parse;
+mod schema;
+mod text_form;
+
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use serde_json::{Value, json};
+
+use self::parse::ActionParser;
+use self::schema::{ACTION_FIELD, ANSWER_ACTION, ANSWER_FIELD};
+use self::text_form::TextFormParser;
+use super::{
+    ChatMessage, ChatRequest, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall,
+    ToolSpec, ToolStyle,
+};
+use crate::{AgentError, Result};
+
+/// One turn to take, in the native form.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TurnRequest {
+    /// The conversation so far.
+    pub messages: Vec<ChatMessage>,
+    /// Tools the model may call now. With none it can only answer.
+    pub tools: Vec<ToolSpec>,
+    /// Whether to ask the model to think, where it can.
+    pub think: Option<bool>,
+    /// At most this many tokens generated.
+    pub max_output_tokens: Option<u32>,
+}
+
+/// A model whose tool calls are always native.
+#[derive(Clone)]
+pub struct ToolCalling {
+    provider: Arc<dyn ModelProvider>,
+    capabilities: ModelCapabilities,
+}
+
+impl ToolCalling {
+    /// Drives `provider` in the style that its `capabilities` name.
+    pub fn new(provider: Arc<dyn ModelProvider>, capabilities: ModelCapabilities) -> Self {
+        Self { provider, capabilities }
+    }
+
+    /// What the model can do.
+    pub fn capabilities(&self) -> &ModelCapabilities {
+        &self.capabilities
+    }
+
+    /// What the system prompt must say of how to reply; `None` where the provider says it to the model itself.
+    /// Part of the prompt's token budget.
+    pub fn instructions(&self, tools: &[ToolSpec]) -> Option<String> {
+        match self.capabilities.tool_style {
+            ToolStyle::Native => None,
+            ToolStyle::Actions => Some(schema::action_instructions(tools)),
+        }
+    }
+
+    /// Generates one turn. The stream is [`ModelProvider::chat`]'s, but every tool call in it is a
+    /// [`ModelEvent::ToolCall`] with an object for arguments, and no text in it is part of a call.
+    ///
+    /// A call that was cut at the output limit is left out: the turn then ends with [`DoneReason::Length`] and
+    /// without a call. A reply that is no action at all ends the stream with `model_failed`.
+    pub async fn turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
+        match self.capabilities.tool_style {
+            ToolStyle::Native => self.native_turn(turn).await,
+            ToolStyle::Actions => self.action_turn(turn).await,
+        }
+    }
+
+    async fn native_turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
+        let TurnRequest { messages, tools, think, max_output_tokens } = turn;
+        let reader = TextFormParser::new(&tools);
+        let request = ChatRequest { messages, tools, format: None, think, max_output_tokens };
+        Ok(read_content(self.provider.chat(request).await?, reader))
+    }
+
+    async fn action_turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
+        let request = ChatRequest {
+            messages: turn.messages.iter().map(as_action_message).collect(),
+            tools: Vec::new(),
+            format: Some(schema::action_schema(&turn.tools)),
+            think: turn.think,
+            max_output_tokens: turn.max_output_tokens,
+        };
+        Ok(read_content(self.provider.chat(request).await?, ActionParser::new()))
+    }
+}
+
+/// Turns a reply's content into events; what is not content passes it by.
+trait ContentReader: Send + 'static {
+    /// The next piece of content.
+    fn push(&mut self, piece: &str) -> Vec<ModelEvent>;
+    /// The content's end.
+    fn finish(&mut self, reason: DoneReason) -> Result<Vec<ModelEvent>>;
+}
+
+/// Whether a message is a tool's result rather than something the asker said.
+pub(super) fn is_tool_result(message: &ChatMessage) -> bool {
+    message.tool_name.is_some()
+}
+
+fn read_content(
+    mut pieces: BoxStream<'static, Result<ModelEvent>>,
+    mut reader: impl ContentReader,
+) -> BoxStream<'static, Result<ModelEvent>> {
+    async_stream::try_stream! {
+        while let Some(piece) = pieces.next().await {
+            match piece? {
+                ModelEvent::Text(text) => {
+                    for event in reader.push(&text) {
+                        yield event;
+                    }
+                }
+                ModelEvent::Done { input_tokens, output_tokens, reason } => {
+                    for event in reader.finish(reason)? {
+                        yield event;
+                    }
+                    yield ModelEvent::Done { input_tokens, output_tokens, reason };
+                }
+                event @ (ModelEvent::Thinking(_) | ModelEvent::ToolCall(_)) => yield event,
+            }
+        }
+    }
+    .boxed()
+}
+
+/// A message of the native form as a model that knows only actions sees it.
+fn as_action_message(message: &ChatMessage) -> ChatMessage {
+    let (role, content) = match message.role {
+        ChatRole::System | ChatRole::User => (message.role, message.content.clone()),
+        ChatRole::Assistant if message.tool_calls.is_empty() => {
+            (ChatRole::Assistant, json!({ ACTION_FIELD: ANSWER_ACTION, ANSWER_FIELD: message.content }).to_string())
+        }
+        ChatRole::Assistant => {
+            let calls: Vec<String> = message.tool_calls.iter().map(action_text).collect();
+            (ChatRole::Assistant, calls.join("\n"))
+        }
+        ChatRole::Tool => {
+            let tool = message.tool_name.as_deref().unwrap_or("the tool");
+            (ChatRole::User, format!("Result of {tool}:\n{}", message.content))
+        }
+    };
+    ChatMessage { role, content, tool_calls: Vec::new(), tool_name: message.tool_name.clone() }
+}
+
+fn action_text(call: &ModelToolCall) -> String {
+    let mut action = serde_json::Map::new();
+    action.insert(ACTION_FIELD.to_owned(), Value::String(call.name.clone()));
+    if let Value::Object(arguments) = &call.arguments {
+        action.extend(arguments.clone());
+    }
+    Value::Object(action).to_string()
+}
+
+fn not_an_action(content: &str) -> AgentError {
+    const SHOWN_CHARS: usize = 200;
+    let shown: String = content.chars().take(SHOWN_CHARS).collect();
+    AgentError::ModelFailed {
+        detail: format!(
+            "the reply is not one of the actions it was held to: {shown}; \
+             the server may not support `format` with a JSON schema, set QUERENT_AGENT_TOOL_STYLE=native"
+        ),
+    }
+}
