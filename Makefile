@@ -1,5 +1,6 @@
 # Every target does its own set-up and is quick the second time. Settings: QUERENT_CACHE (downloads),
-# QUERENT_TARGET_DIR (compiled code; outside the checkout, so that clones share it).
+# QUERENT_TARGET_DIR (compiled code; outside the checkout, so that clones share it). Debug builds name the whole
+# workspace, since `-p` resolves other features and would compile the dependencies a second time.
 
 SHELL := /bin/bash
 export QUERENT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/querent
@@ -24,11 +25,11 @@ test: ## all tests, from nothing
 
 test-llm: ## the agent cases against the live small model
 	@$(setup) system embed clients llm
-	QUERENT_TEST_LLM=live cargo test -p querent-tests --test it -- models::cases --nocapture --test-threads=1
+	QUERENT_TEST_LLM=live cargo test --workspace --test it -- models::cases --nocapture --test-threads=1
 
 record: ## record the small model's streams again, after a change of the prompt
 	@$(setup) system embed clients llm
-	QUERENT_TEST_LLM=record cargo test -p querent-tests --test it -- models::cases --nocapture --test-threads=1
+	QUERENT_TEST_LLM=record cargo test --workspace --test it -- models::cases --nocapture --test-threads=1
 
 bench: ## benchmarks in a release build; CELL=engine|agent for one
 	@$(setup) system embed bench
@@ -44,7 +45,7 @@ serve: ## a server on ./querent-data
 	@$(setup) system embed
 	QUERENT_EMBED_MODEL_PATH=$${QUERENT_EMBED_MODEL_PATH:-$(QUERENT_MODELS_DIR)/all-minilm-l6-v2} \
 	ORT_DYLIB_PATH=$${ORT_DYLIB_PATH:-$(QUERENT_MODELS_DIR)/ort/libonnxruntime.so} \
-	cargo run -p querent-flight --bin querent -- serve
+	cargo run --bin querent -- serve
 
 build: ## the released binary: full optimisation, mimalloc
 	@$(setup) system

@@ -17,7 +17,7 @@ else
 fi
 
 say "building (the first time takes a while: about 30 processor-minutes of dependencies)"
-cargo build -p querent-flight --bin querent
+cargo build --workspace --bin querent
 
 export QUERENT_EMBED_MODEL_PATH=${QUERENT_EMBED_MODEL_PATH:-$QUERENT_MODELS_DIR/all-minilm-l6-v2}
 export ORT_DYLIB_PATH=${ORT_DYLIB_PATH:-$QUERENT_MODELS_DIR/ort/libonnxruntime.so}
