@@ -24,6 +24,16 @@ pub enum CatalogError {
         /// The nearest name the caller may see.
         nearest: Option<String>,
     },
+    /// The table has no such column.
+    #[error("unknown column `{column}` in table `{table}`{}", did_you_mean(.nearest))]
+    ColumnNotFound {
+        /// The table looked in.
+        table: String,
+        /// The name asked for.
+        column: String,
+        /// The nearest name.
+        nearest: Option<String>,
+    },
     /// The name is taken (case aside).
     #[error("`{name}` already exists{}", existing_as(.existing))]
     AlreadyExists {
@@ -139,6 +149,7 @@ impl CatalogError {
         match self {
             CatalogError::TableNotFound { .. } => "table_not_found",
             CatalogError::DatabaseNotFound { .. } => "database_not_found",
+            CatalogError::ColumnNotFound { .. } => "column_not_found",
             CatalogError::AlreadyExists { .. } => "already_exists",
             CatalogError::InvalidName { .. } => "invalid_name",
             CatalogError::UnsupportedType { .. } => "unsupported_type",

@@ -7,6 +7,8 @@
 mod error;
 mod model;
 mod principal;
+mod runs;
+mod store;
 
 pub mod index;
 
@@ -21,6 +23,7 @@ pub use model::*;
 pub use principal::{DatabaseScope, Principal, Role};
 
 use index::embed::Embedder;
+use store::Store;
 
 /// How to open a catalog.
 #[derive(Clone)]
@@ -49,85 +52,124 @@ impl Progress for NoProgress {
 /// The catalog of one data folder. Cheap to share behind an `Arc`; every method may be called from any task.
 ///
 /// Only one Querent process may hold a data folder; DuckDB may attach `catalog.sqlite` beside it.
-pub struct Catalog {}
+pub struct Catalog {
+    store: Store,
+}
 
-/// Nothing here yet.
-#[allow(unused_variables, missing_docs, clippy::todo, clippy::allow_attributes)]
 impl Catalog {
     /// Opens or creates the data folder. Errors: `data_folder_in_use`, `newer_format`, `catalog_corrupt`, `io_error`.
     pub async fn open(options: CatalogOptions) -> Result<Arc<Self>> {
-        todo!()
-    }
-    /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without it loses nothing.
-    pub async fn close(&self) -> Result<()> {
-        todo!()
-    }
-    /// The data folder.
-    pub fn data_dir(&self) -> &Path {
-        todo!()
-    }
-    /// The newest snapshot.
-    pub async fn snapshot(&self) -> Result<SnapshotId> {
-        todo!()
+        let store = Store::open(&options.data_dir).await?;
+        Ok(Arc::new(Self { store }))
     }
 
-    // ---- resolving and listing (engine) ----
+    /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without it loses nothing.
+    pub async fn close(&self) -> Result<()> {
+        self.store.close().await
+    }
+
+    /// The data folder, absolute.
+    pub fn data_dir(&self) -> &Path {
+        self.store.data_dir()
+    }
+
+    /// The newest snapshot.
+    pub async fn snapshot(&self) -> Result<SnapshotId> {
+        self.store.view(|view| Ok(view.snapshot)).await
+    }
+}
+
+/// Resolving and listing. Every result is of the newest snapshot, what DuckDB committed included.
+impl Catalog {
     /// Resolves all names of a statement at one snapshot, in one batch. The result has one entry a name, in order:
     /// `None` where the object does not exist or the principal may not see it.
     pub async fn resolve(&self, who: &Principal, names: &[TableName]) -> Result<Vec<Option<ResolvedTable>>> {
-        todo!()
+        let (who, names) = (who.clone(), names.to_vec());
+        self.store.view(move |view| store::resolve::resolve(view, &who, &names)).await
     }
+
     /// The `table_not_found` (or `database_not_found`) error for a name, with the nearest name the principal may see.
     pub async fn not_found(&self, who: &Principal, name: &TableName) -> CatalogError {
-        todo!()
+        let (who, name) = (who.clone(), name.clone());
+        let error = self.store.view(move |view| store::resolve::not_found(view, &who, &name)).await;
+        error.unwrap_or_else(|error| error)
     }
+
+    /// The `database_not_found` error for a name, with the nearest name the principal may see.
+    pub async fn database_not_found(&self, who: &Principal, name: &str) -> CatalogError {
+        let (who, name) = (who.clone(), name.to_string());
+        let error = self.store.view(move |view| store::resolve::database_not_found(view, &who, &name)).await;
+        error.unwrap_or_else(|error| error)
+    }
+
+    /// The database of a name, if it exists and may be seen.
     pub async fn database(&self, who: &Principal, name: &str) -> Result<Option<DatabaseInfo>> {
-        todo!()
+        let (who, name) = (who.clone(), name.to_string());
+        self.store.view(move |view| store::databases::find(view, &who, &name)).await
     }
-    /// Ordered by name.
+
+    /// The databases the principal may see, ordered by lowercase name; `like` is a SQL `LIKE` pattern (`\` escapes).
     pub async fn list_databases(
         &self,
         who: &Principal,
         like: Option<&str>,
         page: PageRequest,
     ) -> Result<Page<DatabaseInfo>> {
-        todo!()
+        let (who, like) = (who.clone(), like.map(str::to_string));
+        self.store.view(move |view| store::databases::list(view, &who, like.as_deref(), &page)).await
     }
-    /// Ordered by database, then name (both lowercase).
+
+    /// The tables, external tables and views the principal may see, ordered by database, then name (both lowercase).
     pub async fn list_tables(
         &self,
         who: &Principal,
         filter: &TableFilter,
         page: PageRequest,
     ) -> Result<Page<TableSummary>> {
-        todo!()
+        let (who, filter) = (who.clone(), filter.clone());
+        self.store.view(move |view| store::listing::tables(view, &who, &filter, &page)).await
     }
-    /// As `list_tables`, with columns.
+
+    /// As [`Catalog::list_tables`], with columns.
     pub async fn list_tables_with_columns(
         &self,
         who: &Principal,
         filter: &TableFilter,
         page: PageRequest,
     ) -> Result<Page<TableInfo>> {
-        todo!()
-    }
-    /// The files of a managed table at its snapshot, with statistics of the named columns only (column ids).
-    /// `unsupported_lake` when the table holds delete files or inlined rows at that snapshot.
-    pub async fn data_files(&self, table: &ManagedTable, stats_columns: &[i64]) -> Result<Vec<DataFile>> {
-        todo!()
+        let (who, filter) = (who.clone(), filter.clone());
+        self.store.view(move |view| store::listing::tables_with_columns(view, &who, &filter, &page)).await
     }
 
-    // ---- changing (engine; the caller has authorised) ----
+    /// The files of a managed table at its snapshot, with statistics of the named columns only (column ids).
+    /// `unsupported_lake` when the table holds something at that snapshot that is not read yet: delete files,
+    /// inlined rows or deletes, encrypted or name-mapped files, columns of types Arrow cannot take from Parquet.
+    pub async fn data_files(&self, table: &ManagedTable, stats_columns: &[i64]) -> Result<Vec<DataFile>> {
+        let (table, stats_columns) = (table.clone(), stats_columns.to_vec());
+        self.store.read(move |connection| store::files::data_files(connection, &table, &stats_columns)).await
+    }
+}
+
+/// Changing. The caller has authorised; what is acknowledged survives a power cut.
+impl Catalog {
+    /// Creates a database. [`IfExists::Replace`] drops the existing one with all it holds.
     pub async fn create_database(&self, name: &str, if_exists: IfExists) -> Result<Created<DatabaseInfo>> {
-        todo!()
+        let name = name.to_string();
+        self.store.write(move |change| store::databases::create_checked(change, &name, if_exists)).await
     }
+
+    /// Drops a database; with `cascade`, with all it holds. Returns whether there was one.
     pub async fn drop_database(&self, name: &str, if_missing_ok: bool, cascade: bool) -> Result<bool> {
-        todo!()
+        let name = name.to_string();
+        self.store.write(move |change| store::databases::drop_named(change, &name, if_missing_ok, cascade)).await
     }
+
     /// Checks the name, the types and that the database exists; fixes ids and folder. Reserves nothing.
     pub async fn draft_table(&self, name: &TableName, schema: &Schema, comment: Option<String>) -> Result<TableDraft> {
-        todo!()
+        let (name, schema) = (name.clone(), schema.clone());
+        self.store.view(move |view| store::tables::draft(view, &name, &schema, comment)).await
     }
+
     /// Creates the table with its first files in one snapshot.
     pub async fn create_table(
         &self,
@@ -135,21 +177,29 @@ impl Catalog {
         files: Vec<NewDataFile>,
         if_exists: IfExists,
     ) -> Result<Created<TableInfo>> {
-        todo!()
+        self.store.write(move |change| store::tables::create(change, &draft, &files, if_exists)).await
     }
+
     /// The schema to write more files of a table with: as [`TableDraft::write_schema`], at the table's snapshot.
     pub async fn write_schema(&self, table: &ManagedTable) -> Result<SchemaRef> {
-        todo!()
+        let table = table.clone();
+        self.store.read(move |connection| store::columns::write_schema(connection, table.id, table.snapshot)).await
     }
+
     /// Appends files to a table as resolved. `conflict` when it was dropped or altered since.
     pub async fn append(&self, table: &ManagedTable, files: Vec<NewDataFile>) -> Result<SnapshotId> {
-        todo!()
+        let table = table.clone();
+        self.store.write(move |change| store::tables::append(change, &table, &files)).await
     }
-    /// Replaces all rows (INSERT OVERWRITE, import --replace) in one snapshot.
+
+    /// Replaces all rows (INSERT OVERWRITE, import --replace) in one snapshot. `conflict` also when rows were added
+    /// or removed since the table was resolved.
     pub async fn replace_files(&self, table: &ManagedTable, files: Vec<NewDataFile>) -> Result<SnapshotId> {
-        todo!()
+        let table = table.clone();
+        self.store.write(move |change| store::tables::replace(change, &table, &files)).await
     }
-    /// `schema` is what the view's query returns, recorded for describe and search.
+
+    /// Creates a view. `schema` is what its query returns, recorded for describe and search.
     pub async fn create_view(
         &self,
         name: &TableName,
@@ -158,8 +208,14 @@ impl Catalog {
         schema: &Schema,
         if_exists: IfExists,
     ) -> Result<Created<TableInfo>> {
-        todo!()
+        let (name, schema) = (name.clone(), schema.clone());
+        let (sql, default_database) = (sql.to_string(), default_database.to_string());
+        self.store
+            .write(move |change| store::views::create_view(change, &name, &sql, &default_database, &schema, if_exists))
+            .await
     }
+
+    /// Creates an external table over files that somebody else owns.
     pub async fn create_external_table(
         &self,
         name: &TableName,
@@ -167,46 +223,70 @@ impl Catalog {
         schema: &Schema,
         if_exists: IfExists,
     ) -> Result<Created<TableInfo>> {
-        todo!()
+        let (name, schema) = (name.clone(), schema.clone());
+        self.store.write(move |change| store::views::create_external(change, &name, &table, &schema, if_exists)).await
     }
+
     /// Drops a table, external table or view of the given kinds. Returns whether anything was dropped. Files stay until expiry.
     pub async fn drop_table(&self, name: &TableName, kinds: &[TableKind], if_missing_ok: bool) -> Result<bool> {
-        todo!()
-    }
-    /// `None` removes the comment. `column = None` means the table itself.
-    pub async fn set_comment(&self, name: &TableName, column: Option<&str>, comment: Option<&str>) -> Result<()> {
-        todo!()
-    }
-    pub async fn set_database_comment(&self, name: &str, comment: Option<&str>) -> Result<()> {
-        todo!()
+        let (name, kinds) = (name.clone(), kinds.to_vec());
+        self.store.write(move |change| store::tables::drop_named(change, &name, &kinds, if_missing_ok)).await
     }
 
-    // ---- runs (agent) ----
+    /// Sets a comment; `None` removes it. `column = None` means the table itself.
+    pub async fn set_comment(&self, name: &TableName, column: Option<&str>, comment: Option<&str>) -> Result<()> {
+        let (name, column, comment) = (name.clone(), column.map(str::to_string), comment.map(str::to_string));
+        self.store.write(move |change| store::comments::set(change, &name, column.as_deref(), comment.as_deref())).await
+    }
+
+    /// Sets a database's comment; `None` removes it.
+    pub async fn set_database_comment(&self, name: &str, comment: Option<&str>) -> Result<()> {
+        let (name, comment) = (name.to_string(), comment.map(str::to_string));
+        self.store.write(move |change| store::databases::set_comment(change, &name, comment.as_deref())).await
+    }
+}
+
+/// Agent runs.
+impl Catalog {
     /// Durable when it returns.
     pub async fn insert_run(&self, run: &RunRecord) -> Result<()> {
-        todo!()
-    }
-    /// Sets status, finished_at, usage_json and trace_json. Durable when it returns.
-    pub async fn update_run(&self, run: &RunRecord) -> Result<()> {
-        todo!()
-    }
-    /// Owner and administrators only; others get `run_not_found`.
-    pub async fn get_run(&self, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
-        todo!()
-    }
-    /// Newest first; trace left empty.
-    pub async fn list_runs(&self, who: &Principal, page: PageRequest) -> Result<Page<RunRecord>> {
-        todo!()
-    }
-    /// Newest first, whole records, for the system table. `limit` rows at most.
-    pub async fn scan_runs(&self, who: &Principal, limit: usize) -> Result<Vec<RunRecord>> {
-        todo!()
-    }
-    /// Runs a previous process left `running` become `error`. Called at open by the server. Returns how many.
-    pub async fn abandon_running_runs(&self) -> Result<u64> {
-        todo!()
+        let run = run.clone();
+        self.store.write_rows(move |connection| runs::insert(connection, &run)).await
     }
 
+    /// Sets status, finished_at, usage_json and trace_json. Durable when it returns.
+    pub async fn update_run(&self, run: &RunRecord) -> Result<()> {
+        let run = run.clone();
+        self.store.write_rows(move |connection| runs::update(connection, &run)).await
+    }
+
+    /// Owner and administrators only; others get `run_not_found`.
+    pub async fn get_run(&self, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
+        let who = who.clone();
+        self.store.read(move |connection| runs::get(connection, &who, run_id)).await
+    }
+
+    /// Newest first; trace left empty.
+    pub async fn list_runs(&self, who: &Principal, page: PageRequest) -> Result<Page<RunRecord>> {
+        let who = who.clone();
+        self.store.read(move |connection| runs::list(connection, &who, &page)).await
+    }
+
+    /// Newest first, whole records, for the system table. `limit` rows at most.
+    pub async fn scan_runs(&self, who: &Principal, limit: usize) -> Result<Vec<RunRecord>> {
+        let who = who.clone();
+        self.store.read(move |connection| runs::scan(connection, &who, limit)).await
+    }
+
+    /// Runs a previous process left `running` become `error`. Called at open by the server. Returns how many.
+    pub async fn abandon_running_runs(&self) -> Result<u64> {
+        self.store.write_rows(runs::abandon_running).await
+    }
+}
+
+/// Nothing here yet.
+#[allow(unused_variables, missing_docs, clippy::todo, clippy::allow_attributes)]
+impl Catalog {
     // ---- search ----
     /// Dense + BM25 + exact names, fused; only what `who` may see. Ordered best first.
     pub async fn search(&self, who: &Principal, request: &SearchRequest) -> Result<Vec<SearchHit>> {

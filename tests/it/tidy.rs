@@ -8,8 +8,22 @@ const MAX_LINES: usize = 600;
 
 /// Crates of which Cargo.lock may hold one version only: their types cross our public interfaces.
 const SINGLE: &[&str] = &[
-    "arrow", "arrow-array", "arrow-flight", "arrow-schema", "axum", "datafusion", "datafusion-expr", "hyper",
-    "libsqlite3-sys", "ort", "parquet", "prost", "reqwest", "rusqlite", "rustls", "tonic",
+    "arrow",
+    "arrow-array",
+    "arrow-flight",
+    "arrow-schema",
+    "axum",
+    "datafusion",
+    "datafusion-expr",
+    "hyper",
+    "libsqlite3-sys",
+    "ort",
+    "parquet",
+    "prost",
+    "reqwest",
+    "rusqlite",
+    "rustls",
+    "tonic",
 ];
 
 /// Direct dependencies that stand twice in Cargo.lock, each with the reason.
@@ -35,14 +49,18 @@ fn dependencies_between_crates_point_one_way() {
         ("tests", &["agent", "catalog", "engine", "flight"][..]),
     ]);
     let manifest: toml::Table = read(&root().join("Cargo.toml")).parse().unwrap();
-    let members: Vec<_> = manifest["workspace"]["members"].as_array().unwrap().iter().map(|m| m.as_str().unwrap()).collect();
+    let members: Vec<_> =
+        manifest["workspace"]["members"].as_array().unwrap().iter().map(|m| m.as_str().unwrap()).collect();
     assert_eq!(members.len(), allowed.len(), "a new crate needs a line in this test: {members:?}");
     for member in members {
         let manifest: toml::Table = read(&root().join(member).join("Cargo.toml")).parse().unwrap();
         for section in ["dependencies", "dev-dependencies", "build-dependencies"] {
             let Some(dependencies) = manifest.get(section).and_then(|s| s.as_table()) else { continue };
             for name in dependencies.keys().filter_map(|name| name.strip_prefix("querent-")) {
-                assert!(allowed[member].contains(&name), "`{member}` may not depend on `{name}` (DESIGN: catalog <- engine <- agent <- flight)");
+                assert!(
+                    allowed[member].contains(&name),
+                    "`{member}` may not depend on `{name}` (DESIGN: catalog <- engine <- agent <- flight)"
+                );
             }
         }
     }
@@ -59,7 +77,10 @@ fn what_must_be_one_version_is_one() {
     for name in manifest["workspace"]["dependencies"].as_table().unwrap().keys() {
         let versions = locked.get(name.as_str()).cloned().unwrap_or_default();
         let excused = DOUBLE.iter().any(|(double, _)| double == name);
-        assert!(versions.len() <= 1 || excused, "`{name}` stands {versions:?} in Cargo.lock; say why in DOUBLE or make it one");
+        assert!(
+            versions.len() <= 1 || excused,
+            "`{name}` stands {versions:?} in Cargo.lock; say why in DOUBLE or make it one"
+        );
     }
 }
 
@@ -79,7 +100,10 @@ fn every_error_code_is_documented() {
     let page = read(&root().join("docs/errors.md"));
     for room in ["catalog", "engine", "agent", "flight"] {
         for code in codes(&read(&root().join(room).join("src/error.rs"))) {
-            assert!(page.contains(&format!("`{code}`")), "docs/errors.md does not explain `{code}` ({room}/src/error.rs)");
+            assert!(
+                page.contains(&format!("`{code}`")),
+                "docs/errors.md does not explain `{code}` ({room}/src/error.rs)"
+            );
         }
     }
 }
@@ -87,7 +111,8 @@ fn every_error_code_is_documented() {
 #[test]
 fn every_tool_is_documented_and_has_a_case() {
     let page = read(&root().join("docs/agent.md"));
-    let cases: String = ["tests/it/agent.rs", "tests/it/ask.rs", "tests/it/models.rs"].iter().map(|f| read(&root().join(f))).collect();
+    let cases: String =
+        ["tests/it/agent.rs", "tests/it/ask.rs", "tests/it/models.rs"].iter().map(|f| read(&root().join(f))).collect();
     let tools = std::fs::read_dir(root().join("agent/src/tools")).unwrap();
     let mut seen = 0;
     for entry in tools {
@@ -109,7 +134,10 @@ fn figures_in_documents_name_their_command() {
     for file in ["README.md", "docs/benchmarks.md"] {
         let text = read(&root().join(file));
         for section in text.split("\n## ").filter(|section| section.contains("| ") && has_measure(section)) {
-            assert!(section.contains("make bench"), "a table of figures in {file} does not name the command that makes it");
+            assert!(
+                section.contains("make bench"),
+                "a table of figures in {file} does not name the command that makes it"
+            );
         }
     }
 }
@@ -124,7 +152,11 @@ fn documents_link_to_files_that_exist() {
             if path.is_empty() || path.contains("://") {
                 continue;
             }
-            assert!(page.parent().unwrap().join(path).exists(), "{} links to {target}, which is not there", page.display());
+            assert!(
+                page.parent().unwrap().join(path).exists(),
+                "{} links to {target}, which is not there",
+                page.display()
+            );
         }
     }
 }
@@ -139,7 +171,8 @@ fn read(path: &Path) -> String {
 
 fn rust_files() -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders: Vec<PathBuf> = ["catalog", "engine", "agent", "flight", "benches", "tests"].iter().map(|room| root().join(room)).collect();
+    let mut folders: Vec<PathBuf> =
+        ["catalog", "engine", "agent", "flight", "benches", "tests"].iter().map(|room| root().join(room)).collect();
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();

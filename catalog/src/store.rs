@@ -1,0 +1,288 @@
+//! The catalog store: a DuckLake 1.0 in SQLite with `querent_*` tables beside it.
+//!
+//! One writer connection and a small pool of readers, all used on blocking threads. Every read sees one
+//! snapshot: a SQLite read transaction, and the DuckLake rows that are live at its [`View::snapshot`]. Every
+//! change is one SQLite transaction ([`change::Change`]) that commits the DuckLake rows, our rows and what the
+//! schema index has to learn. DuckDB may commit to the same file at any time; what it changed is taken in
+//! ([`objects::absorb`]) before names are read or written.
+
+mod change;
+pub(crate) mod columns;
+pub(crate) mod comments;
+pub(crate) mod databases;
+pub(crate) mod files;
+pub(crate) mod listing;
+mod lock;
+mod migrations;
+mod names;
+mod objects;
+pub(crate) mod relations;
+pub(crate) mod resolve;
+mod stats;
+pub(crate) mod tables;
+mod types;
+pub(crate) mod views;
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use rusqlite::{Connection, TransactionBehavior};
+use tokio::sync::Semaphore;
+
+pub(crate) use change::Change;
+pub(crate) use listing::NameMatch;
+pub(crate) use names::name_key;
+pub(crate) use objects::{ObjectText, object_texts};
+pub(crate) use relations::table_infos;
+
+use crate::index::pending::PendingObject;
+use crate::{CatalogError, Result, SnapshotId};
+
+/// The catalog's file in a data folder.
+const CATALOG_FILE: &str = "catalog.sqlite";
+/// The folder of managed tables' files in a data folder: the lake's `DATA_PATH`.
+const DATA_FOLDER: &str = "data";
+/// How long a statement waits for DuckDB's write lock.
+const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
+/// Reader connections, and so reads at one time.
+const READERS: usize = 8;
+/// Prepared statements kept by each connection.
+const STATEMENT_CACHE: usize = 128;
+
+/// Told what a commit means for the schema index. Called on a blocking thread, must be quick.
+pub(crate) type CommitListener = Box<dyn Fn(Vec<PendingObject>) + Send + Sync>;
+
+/// The open store. All methods may be called from any task.
+pub(crate) struct Store {
+    data_dir: PathBuf,
+    readers: Arc<Readers>,
+    writer: Arc<tokio::sync::Mutex<Option<Connection>>>,
+    on_commit: Arc<OnceLock<CommitListener>>,
+    lock: Mutex<Option<lock::FolderLock>>,
+}
+
+/// The newest state of the catalog inside one read transaction.
+pub(crate) struct View<'a> {
+    /// The connection; its transaction is open.
+    pub(crate) connection: &'a Connection,
+    /// The snapshot to read at.
+    pub(crate) snapshot: SnapshotId,
+}
+
+impl Store {
+    /// Opens or creates the store of a data folder and takes the folder's lock.
+    pub(crate) async fn open(data_dir: &Path) -> Result<Self> {
+        let io_error = |source| CatalogError::Io { path: data_dir.to_path_buf(), source };
+        tokio::fs::create_dir_all(data_dir.join(DATA_FOLDER)).await.map_err(io_error)?;
+        let data_dir = tokio::fs::canonicalize(data_dir).await.map_err(io_error)?;
+        let folder = data_dir.clone();
+        let (lock, writer) = on_blocking_thread(move || {
+            let lock = lock::FolderLock::acquire(&folder)?;
+            let file = folder.join(CATALOG_FILE);
+            let mut writer = connect(&file)?;
+            migrations::prepare(&mut writer, &folder).map_err(|error| damaged(&file, error))?;
+            Ok((lock, writer))
+        })
+        .await?;
+        let store = Self {
+            readers: Arc::new(Readers::new(data_dir.join(CATALOG_FILE))),
+            data_dir,
+            writer: Arc::new(tokio::sync::Mutex::new(Some(writer))),
+            on_commit: Arc::new(OnceLock::new()),
+            lock: Mutex::new(Some(lock)),
+        };
+        store.write(|_| Ok(())).await?;
+        Ok(store)
+    }
+
+    /// The data folder, absolute.
+    pub(crate) fn data_dir(&self) -> &Path {
+        &self.data_dir
+    }
+
+    /// Names the one listener of commits. Later calls change nothing.
+    pub(crate) fn on_commit(&self, listener: CommitListener) {
+        if self.on_commit.set(listener).is_err() {
+            tracing::warn!("the catalog store already has a commit listener");
+        }
+    }
+
+    /// Runs `f` in a read transaction, on a blocking thread.
+    pub(crate) async fn read<T, F>(&self, f: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    {
+        let readers = Arc::clone(&self.readers);
+        let permit = Arc::clone(&readers.permits).acquire_owned().await.map_err(|_| closed())?;
+        on_blocking_thread(move || {
+            let _permit = permit;
+            readers.with(f)
+        })
+        .await
+    }
+
+    /// Runs `f` at the newest snapshot, what DuckDB committed included.
+    pub(crate) async fn view<T, F>(&self, f: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&View<'_>) -> Result<T> + Send + 'static,
+    {
+        let attempt = self
+            .read(move |connection| {
+                let snapshot = objects::absorbed_snapshot(connection)?;
+                if change::newest_snapshot(connection)?.id != snapshot {
+                    return Ok(Err(f));
+                }
+                f(&View { connection, snapshot }).map(Ok)
+            })
+            .await?;
+        match attempt {
+            Ok(done) => Ok(done),
+            Err(f) => {
+                self.write(|_| Ok(())).await?;
+                self.read(move |connection| f(&View { connection, snapshot: objects::absorbed_snapshot(connection)? }))
+                    .await
+            }
+        }
+    }
+
+    /// Runs `f` in a write transaction of the catalog: what it records becomes one snapshot. Durable when it returns.
+    pub(crate) async fn write<T, F>(&self, f: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&mut Change<'_>) -> Result<T> + Send + 'static,
+    {
+        self.transact(move |connection| {
+            let mut change = Change::begin(connection)?;
+            objects::absorb(&mut change)?;
+            let result = f(&mut change)?;
+            Ok((result, change.finish()?))
+        })
+        .await
+    }
+
+    /// Runs `f` in a write transaction that touches only tables of ours and makes no snapshot.
+    pub(crate) async fn write_rows<T, F>(&self, f: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T> + Send + 'static,
+    {
+        self.transact(move |connection| Ok((f(connection)?, Vec::new()))).await
+    }
+
+    /// The listener is called on the blocking thread: a caller that goes away cannot part it from the commit.
+    async fn transact<T, F>(&self, f: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<(T, Vec<PendingObject>)> + Send + 'static,
+    {
+        let mut writer = Arc::clone(&self.writer).lock_owned().await;
+        let on_commit = Arc::clone(&self.on_commit);
+        let file = self.data_dir.join(CATALOG_FILE);
+        on_blocking_thread(move || {
+            let connection = writer.as_mut().ok_or_else(closed)?;
+            let run = || {
+                let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+                let result = f(&transaction)?;
+                transaction.commit()?;
+                Ok(result)
+            };
+            let (result, pending) = run().map_err(|error| damaged(&file, error))?;
+            if let (Some(listener), false) = (on_commit.get(), pending.is_empty()) {
+                listener(pending);
+            }
+            Ok(result)
+        })
+        .await
+    }
+
+    /// Checkpoints, closes the connections and releases the folder. Later calls of other methods fail.
+    pub(crate) async fn close(&self) -> Result<()> {
+        self.readers.permits.close();
+        let mut writer = Arc::clone(&self.writer).lock_owned().await;
+        let readers = Arc::clone(&self.readers);
+        on_blocking_thread(move || {
+            readers.idle.lock().clear();
+            if let Some(connection) = writer.take() {
+                // A reader of another process may hold the log back; what is in it is durable all the same.
+                let _busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+                connection.close().map_err(|(_, error)| error)?;
+            }
+            Ok(())
+        })
+        .await?;
+        drop(self.lock.lock().take());
+        Ok(())
+    }
+}
+
+/// Reader connections, opened when first needed.
+struct Readers {
+    file: PathBuf,
+    idle: Mutex<Vec<Connection>>,
+    permits: Arc<Semaphore>,
+}
+
+impl Readers {
+    fn new(file: PathBuf) -> Self {
+        Self { file, idle: Mutex::new(Vec::new()), permits: Arc::new(Semaphore::new(READERS)) }
+    }
+
+    fn with<T>(&self, f: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let pooled = self.idle.lock().pop();
+        let connection = match pooled {
+            Some(connection) => connection,
+            None => connect_reader(&self.file)?,
+        };
+        let transaction = connection.unchecked_transaction()?;
+        let result = f(&transaction).map_err(|error| damaged(&self.file, error));
+        transaction.finish()?;
+        self.idle.lock().push(connection);
+        result
+    }
+}
+
+fn connect(file: &Path) -> Result<Connection> {
+    let open = || -> Result<Connection> {
+        let connection = Connection::open(file)?;
+        connection.busy_timeout(BUSY_TIMEOUT)?;
+        connection.pragma_update(None, "journal_mode", "WAL")?;
+        connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+        Ok(connection)
+    };
+    open().map_err(|error| damaged(file, error))
+}
+
+fn connect_reader(file: &Path) -> Result<Connection> {
+    let connection = Connection::open(file)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "query_only", true)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+    Ok(connection)
+}
+
+/// SQLite's word for a damaged file, as ours.
+fn damaged(file: &Path, error: CatalogError) -> CatalogError {
+    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
+    match error {
+        CatalogError::Store(source) if matches!(source.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase)) => {
+            CatalogError::Corrupt { path: file.to_path_buf(), detail: source.to_string() }
+        }
+        other => other,
+    }
+}
+
+fn closed() -> CatalogError {
+    CatalogError::Internal("the catalog is closed".into())
+}
+
+async fn on_blocking_thread<T: Send + 'static>(f: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    match tokio::task::spawn_blocking(f).await {
+        Ok(result) => result,
+        Err(error) => Err(CatalogError::Internal(format!("a catalog thread ended early: {error}"))),
+    }
+}

@@ -1,0 +1,212 @@
+//! A change of the catalog: one SQLite transaction that becomes one DuckLake snapshot when something in it is
+//! recorded, in the words DuckDB's conflict check reads (`created_table:"db"."t"`, `inserted_into_table:7`).
+
+use std::collections::BTreeMap;
+
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{View, objects};
+use crate::index::pending::{self, PendingObject};
+use crate::{CatalogError, Result, SnapshotId};
+
+/// The head of the lake.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct SnapshotRow {
+    pub(crate) id: SnapshotId,
+    schema_version: i64,
+    next_catalog_id: i64,
+    next_file_id: i64,
+}
+
+/// A write transaction in progress.
+pub(crate) struct Change<'a> {
+    connection: &'a Connection,
+    head: SnapshotRow,
+    next_catalog_id: i64,
+    next_file_id: i64,
+    entries: Vec<String>,
+    changes_schema: bool,
+    pending: BTreeMap<i64, PendingObject>,
+}
+
+impl<'a> Change<'a> {
+    /// Starts on an open write transaction.
+    pub(super) fn begin(connection: &'a Connection) -> Result<Self> {
+        let head = newest_snapshot(connection)?;
+        Ok(Self {
+            connection,
+            head,
+            next_catalog_id: head.next_catalog_id,
+            next_file_id: head.next_file_id,
+            entries: Vec::new(),
+            changes_schema: false,
+            pending: BTreeMap::new(),
+        })
+    }
+
+    /// The transaction.
+    pub(crate) fn connection(&self) -> &'a Connection {
+        self.connection
+    }
+
+    /// What the change sees: the snapshot it is made on, and what it wrote to our own tables.
+    pub(super) fn view(&self) -> View<'a> {
+        View { connection: self.connection, snapshot: self.base() }
+    }
+
+    /// The snapshot that this change is made on.
+    pub(super) fn base(&self) -> SnapshotId {
+        self.head.id
+    }
+
+    /// The snapshot that this change will commit.
+    pub(super) fn snapshot(&self) -> SnapshotId {
+        self.head.id + 1
+    }
+
+    /// Whether nothing was recorded: then there will be no new snapshot.
+    pub(super) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// An id for a new database, table, view or external table.
+    pub(super) fn new_object_id(&mut self) -> i64 {
+        self.next_catalog_id += 1;
+        self.next_catalog_id - 1
+    }
+
+    /// An id for a new data file.
+    pub(super) fn new_file_id(&mut self) -> i64 {
+        self.next_file_id += 1;
+        self.next_file_id - 1
+    }
+
+    /// Says that an object was created, altered or dropped.
+    pub(super) fn record_schema(&mut self, entry: String) {
+        self.changes_schema = true;
+        self.entries.push(entry);
+    }
+
+    /// Says that rows were added or removed.
+    pub(super) fn record_rows(&mut self, entry: String) {
+        self.entries.push(entry);
+    }
+
+    /// Records that a table's columns are new as of this snapshot, as DuckDB does.
+    pub(super) fn new_table_version(&mut self, table_id: i64) -> Result<()> {
+        self.connection.prepare_cached("INSERT INTO ducklake_schema_versions VALUES (?, ?, ?)")?.execute([
+            self.snapshot(),
+            self.head.schema_version + 1,
+            table_id,
+        ])?;
+        Ok(())
+    }
+
+    /// Records in this transaction what the schema index has to learn.
+    pub(super) fn index(&mut self, object: PendingObject) -> Result<()> {
+        let recorded = pending::record(self.connection, object)?;
+        self.pending.insert(recorded.object_id, recorded);
+        Ok(())
+    }
+
+    /// Writes the snapshot's own rows, if anything was recorded. The caller commits.
+    pub(super) fn finish(self) -> Result<Vec<PendingObject>> {
+        if !self.entries.is_empty() {
+            let schema_version = self.head.schema_version + i64::from(self.changes_schema);
+            let snapshot = self.snapshot();
+            self.connection.prepare_cached("INSERT INTO ducklake_snapshot VALUES (?, ?, ?, ?, ?)")?.execute(
+                params![snapshot, snapshot_time(Utc::now()), schema_version, self.next_catalog_id, self.next_file_id,],
+            )?;
+            self.connection
+                .prepare_cached("INSERT INTO ducklake_snapshot_changes VALUES (?, ?, NULL, NULL, NULL)")?
+                .execute(params![snapshot, self.entries.join(",")])?;
+            objects::set_absorbed_snapshot(self.connection, snapshot)?;
+        }
+        let mut pending: Vec<_> = self.pending.into_values().collect();
+        pending.sort_by_key(|object| object.sequence);
+        Ok(pending)
+    }
+}
+
+/// The newest snapshot.
+pub(super) fn newest_snapshot(connection: &Connection) -> Result<SnapshotRow> {
+    connection
+        .prepare_cached(
+            "SELECT snapshot_id, schema_version, next_catalog_id, next_file_id FROM ducklake_snapshot
+             ORDER BY snapshot_id DESC LIMIT 1",
+        )?
+        .query_row([], |row| {
+            Ok(SnapshotRow {
+                id: row.get(0)?,
+                schema_version: row.get(1)?,
+                next_catalog_id: row.get(2)?,
+                next_file_id: row.get(3)?,
+            })
+        })
+        .optional()?
+        .ok_or_else(|| CatalogError::Internal("the lake holds no snapshot; restore it from a backup".into()))
+}
+
+/// A time as DuckDB writes it: `2026-11-21 23:33:45.971+00`.
+pub(super) fn snapshot_time(time: DateTime<Utc>) -> String {
+    time.format("%Y-%m-%d %H:%M:%S%.6f+00").to_string()
+}
+
+/// A name inside a change entry.
+pub(super) fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// The object ids that a `changes_made` text says were altered or dropped, and the databases that were dropped.
+/// Created objects are named there, not numbered; they are found by their first snapshot.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct TouchedIds {
+    pub(super) objects: Vec<i64>,
+    pub(super) databases: Vec<i64>,
+}
+
+impl TouchedIds {
+    pub(super) fn parse(changes_made: &str) -> Self {
+        let mut touched = Self::default();
+        for entry in split_unquoted(changes_made) {
+            let Some((change, value)) = entry.split_once(':') else { continue };
+            let Ok(id) = value.parse() else { continue };
+            match change {
+                "dropped_schema" => touched.databases.push(id),
+                "dropped_table" | "dropped_view" | "altered_table" | "altered_view" => touched.objects.push(id),
+                _ => {}
+            }
+        }
+        touched
+    }
+}
+
+fn split_unquoted(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    let mut in_quotes = false;
+    for (index, c) in text.char_indices() {
+        match c {
+            '"' => in_quotes = !in_quotes,
+            ',' if !in_quotes => {
+                parts.push(&text[start..index]);
+                start = index + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_told_from_names() {
+        let text = r#"created_table:"d""b,dropped_table:9"."x",dropped_table:5,altered_view:6,inserted_into_table:7,dropped_schema:2"#;
+        assert_eq!(TouchedIds::parse(text), TouchedIds { objects: vec![5, 6], databases: vec![2] });
+    }
+}

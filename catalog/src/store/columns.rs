@@ -1,0 +1,300 @@
+//! A table's columns as rows of `ducklake_column`: nested types are child rows, ids run depth first from 1 and
+//! are also the Parquet field ids.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use rusqlite::{Connection, params};
+
+use super::change::Change;
+use super::names::name_key;
+use super::types::{LakeType, Shape, list_of, map_of, storable};
+use crate::{CatalogError, ColumnInfo, Result, SnapshotId};
+
+/// The Arrow field metadata key that the Parquet writer takes field ids from.
+const FIELD_ID_KEY: &str = "PARQUET:field_id";
+/// The key of comments in `ducklake_tag` and `ducklake_column_tag`.
+pub(super) const COMMENT_KEY: &str = "comment";
+
+/// One row of `ducklake_column`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ColumnRow {
+    pub(super) id: i64,
+    pub(super) name: String,
+    pub(super) column_type: String,
+    pub(super) nullable: bool,
+    pub(super) parent: Option<i64>,
+    /// The first snapshot that has a column of this id.
+    pub(super) since: SnapshotId,
+    /// What rows have that are older than the column.
+    pub(super) initial_default: Option<String>,
+}
+
+/// A schema laid out for the lake.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Layout {
+    /// Canonical types, without field metadata.
+    pub(super) columns: Vec<ColumnInfo>,
+    /// Canonical types with field ids at every level.
+    pub(super) write_schema: SchemaRef,
+    rows: Vec<ColumnRow>,
+    dimensions: BTreeMap<i64, i32>,
+}
+
+impl Layout {
+    /// Lays out a schema, or says which column cannot be held.
+    pub(super) fn of(table: &str, schema: &Schema) -> Result<Self> {
+        let invalid = |name: &str, reason: &str| CatalogError::InvalidName { name: name.into(), reason: reason.into() };
+        if schema.fields().is_empty() {
+            return Err(invalid(table, "a table needs at least one column"));
+        }
+        let mut seen = HashSet::new();
+        let mut builder = LayoutBuilder::default();
+        let mut columns = Vec::new();
+        let mut fields = Vec::new();
+        for field in schema.fields() {
+            if field.name().is_empty() {
+                return Err(invalid(field.name(), "a column needs a name"));
+            }
+            if !seen.insert(name_key(field.name())) {
+                return Err(invalid(field.name(), "another column of the table has this name (case aside)"));
+            }
+            let written = builder.add(field.name(), field, None).map_err(|hint| CatalogError::UnsupportedType {
+                column: field.name().clone(),
+                data_type: field.data_type().to_string(),
+                hint,
+            })?;
+            columns.push(ColumnInfo {
+                id: field_id(&written),
+                name: field.name().clone(),
+                data_type: without_metadata(written.data_type()),
+                nullable: field.is_nullable(),
+                comment: None,
+            });
+            fields.push(written);
+        }
+        let write_schema = Arc::new(Schema::new(fields));
+        Ok(Self { columns, write_schema, rows: builder.rows, dimensions: builder.dimensions })
+    }
+
+    /// Writes the rows of a new table.
+    pub(super) fn insert(&self, change: &mut Change<'_>, table_id: i64) -> Result<()> {
+        let connection = change.connection();
+        let mut insert = connection.prepare_cached(
+            "INSERT INTO ducklake_column VALUES (?1, ?2, NULL, ?3, ?1, ?4, ?5, NULL, 'NULL', ?6, ?7, ?8, 'duckdb')",
+        )?;
+        for row in &self.rows {
+            let is_nested = matches!(row.column_type.as_str(), "list" | "struct" | "map");
+            insert.execute(params![
+                row.id,
+                change.snapshot(),
+                table_id,
+                row.name,
+                row.column_type,
+                row.nullable,
+                row.parent,
+                if is_nested { "" } else { "literal" },
+            ])?;
+        }
+        let mut insert = connection.prepare_cached("INSERT INTO querent_vector_column VALUES (?, ?, ?)")?;
+        for (column_id, dimension) in &self.dimensions {
+            insert.execute(params![table_id, column_id, dimension])?;
+        }
+        change.new_table_version(table_id)
+    }
+}
+
+#[derive(Default)]
+struct LayoutBuilder {
+    rows: Vec<ColumnRow>,
+    dimensions: BTreeMap<i64, i32>,
+}
+
+impl LayoutBuilder {
+    /// Adds a field and what is below it, and returns it as it is to be written. `Err` is a hint.
+    fn add(&mut self, name: &str, field: &Field, parent: Option<i64>) -> Result<Field, String> {
+        let id = self.rows.len() as i64 + 1;
+        let shape = storable(field.data_type())?;
+        let column_type = match &shape {
+            Shape::Leaf(name, _) => name.clone(),
+            Shape::List(..) => "list".to_string(),
+            Shape::Struct(_) => "struct".to_string(),
+            Shape::Map(..) => "map".to_string(),
+        };
+        // DuckDB knows NOT NULL for whole columns only.
+        let nullable = parent.is_some() || field.is_nullable();
+        let row =
+            ColumnRow { id, name: name.to_string(), column_type, nullable, parent, since: 0, initial_default: None };
+        self.rows.push(row);
+        let data_type = match shape {
+            Shape::Leaf(_, canonical) => canonical,
+            Shape::List(element, dimension) => {
+                if let Some(dimension) = dimension {
+                    self.dimensions.insert(id, dimension);
+                }
+                list_of(self.add("element", &element, Some(id))?.with_name("item"), dimension)
+            }
+            Shape::Struct(fields) => {
+                let mut written = Vec::with_capacity(fields.len());
+                for child in &fields {
+                    written.push(self.add(child.name(), child, Some(id))?);
+                }
+                DataType::Struct(written.into())
+            }
+            Shape::Map(key, value) => {
+                let key = self.add("key", &key, Some(id))?;
+                let value = self.add("value", &value, Some(id))?;
+                map_of(key, value)
+            }
+        };
+        Ok(with_field_id(Field::new(name, data_type, nullable), id))
+    }
+}
+
+/// A table's live columns at a snapshot, and those whose values cannot be read.
+pub(super) struct LoadedColumns {
+    pub(super) columns: Vec<ColumnInfo>,
+    /// As [`Layout::write_schema`].
+    write_schema: SchemaRef,
+    pub(super) rows: Vec<ColumnRow>,
+    /// Columns of types that are not readable yet: name and type.
+    pub(super) unreadable: Vec<(String, String)>,
+}
+
+/// Reads a table's columns at a snapshot.
+pub(super) fn load(connection: &Connection, table_id: i64, snapshot: SnapshotId) -> Result<LoadedColumns> {
+    let rows = load_rows(connection, table_id, snapshot)?;
+    let mut statement =
+        connection.prepare_cached("SELECT column_id, dimension FROM querent_vector_column WHERE table_id = ?")?;
+    let dimensions: HashMap<i64, i32> =
+        statement.query_map([table_id], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<rusqlite::Result<_>>()?;
+    let comments = load_comments(connection, table_id, snapshot)?;
+
+    let mut children: HashMap<i64, Vec<&ColumnRow>> = HashMap::new();
+    for row in &rows {
+        if let Some(parent) = row.parent {
+            children.entry(parent).or_default().push(row);
+        }
+    }
+    let mut tree = ColumnTree { children, dimensions, unreadable: Vec::new() };
+    let mut columns = Vec::new();
+    let mut fields = Vec::new();
+    for row in rows.iter().filter(|row| row.parent.is_none()) {
+        let field = tree.field(row, &row.name, row.nullable, &row.name);
+        columns.push(ColumnInfo {
+            id: row.id,
+            name: row.name.clone(),
+            data_type: without_metadata(field.data_type()),
+            nullable: row.nullable,
+            comment: comments.get(&row.id).cloned(),
+        });
+        fields.push(field);
+    }
+    let unreadable = tree.unreadable;
+    Ok(LoadedColumns { columns, write_schema: Arc::new(Schema::new(fields)), rows, unreadable })
+}
+
+/// The schema to write more files of a table with.
+pub(crate) fn write_schema(connection: &Connection, table_id: i64, snapshot: SnapshotId) -> Result<SchemaRef> {
+    Ok(load(connection, table_id, snapshot)?.write_schema)
+}
+
+/// The live rows of a table's columns, nested ones included, in order.
+pub(super) fn load_rows(connection: &Connection, table_id: i64, snapshot: SnapshotId) -> Result<Vec<ColumnRow>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT column_id, column_name, column_type, nulls_allowed, parent_column, initial_default,
+                (SELECT MIN(older.begin_snapshot) FROM ducklake_column older
+                 WHERE older.table_id = c.table_id AND older.column_id = c.column_id)
+         FROM ducklake_column c
+         WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)
+         ORDER BY column_order",
+    )?;
+    let rows = statement.query_map([table_id, snapshot], |row| {
+        Ok(ColumnRow {
+            id: row.get(0)?,
+            name: row.get(1)?,
+            column_type: row.get(2)?,
+            nullable: row.get::<_, Option<bool>>(3)?.unwrap_or(true),
+            parent: row.get(4)?,
+            initial_default: row.get(5)?,
+            since: row.get(6)?,
+        })
+    })?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Comments by column id.
+pub(super) fn load_comments(
+    connection: &Connection,
+    object_id: i64,
+    snapshot: SnapshotId,
+) -> Result<HashMap<i64, String>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT column_id, value FROM ducklake_column_tag
+         WHERE table_id = ?1 AND key = ?2 AND value IS NOT NULL
+           AND begin_snapshot <= ?3 AND (end_snapshot IS NULL OR end_snapshot > ?3)",
+    )?;
+    let rows = statement.query_map(params![object_id, COMMENT_KEY, snapshot], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+struct ColumnTree<'a> {
+    children: HashMap<i64, Vec<&'a ColumnRow>>,
+    dimensions: HashMap<i64, i32>,
+    unreadable: Vec<(String, String)>,
+}
+
+impl ColumnTree<'_> {
+    fn field(&mut self, row: &ColumnRow, name: &str, nullable: bool, column: &str) -> Field {
+        with_field_id(Field::new(name, self.data_type(row, column), nullable), row.id)
+    }
+
+    fn data_type(&mut self, row: &ColumnRow, column: &str) -> DataType {
+        let children = self.children.get(&row.id).cloned().unwrap_or_default();
+        match (row.column_type.as_str(), children.as_slice()) {
+            ("list", [element]) => {
+                let element = self.field(element, "item", true, column);
+                list_of(element, self.dimensions.get(&row.id).copied())
+            }
+            ("struct", fields) if !fields.is_empty() => {
+                let fields: Vec<Field> =
+                    fields.iter().map(|child| self.field(child, &child.name, child.nullable, column)).collect();
+                DataType::Struct(fields.into())
+            }
+            ("map", [key, value]) => {
+                let key = self.field(key, "key", false, column);
+                let value = self.field(value, "value", true, column);
+                map_of(key, value)
+            }
+            (leaf, _) => match LakeType::parse(leaf) {
+                LakeType::Readable(data_type) => data_type,
+                LakeType::Unreadable(data_type) => {
+                    self.unreadable.push((column.to_string(), leaf.to_string()));
+                    data_type
+                }
+            },
+        }
+    }
+}
+
+fn with_field_id(field: Field, id: i64) -> Field {
+    field.with_metadata(HashMap::from([(FIELD_ID_KEY.to_string(), id.to_string())]))
+}
+
+fn field_id(field: &Field) -> i64 {
+    field.metadata().get(FIELD_ID_KEY).and_then(|id| id.parse().ok()).unwrap_or(0)
+}
+
+fn without_metadata(data_type: &DataType) -> DataType {
+    let strip = |field: &Arc<Field>| {
+        Arc::new(Field::new(field.name(), without_metadata(field.data_type()), field.is_nullable()))
+    };
+    match data_type {
+        DataType::List(item) => DataType::List(strip(item)),
+        DataType::FixedSizeList(item, dimension) => DataType::FixedSizeList(strip(item), *dimension),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(strip).collect()),
+        DataType::Map(entries, sorted) => DataType::Map(strip(entries), *sorted),
+        other => other.clone(),
+    }
+}

@@ -1,0 +1,79 @@
+//! Comments: tags of the lake, for tables, views, external tables and their columns.
+
+use rusqlite::params;
+
+use super::change::Change;
+use super::columns::COMMENT_KEY;
+use super::names::{name_key, nearest};
+use super::objects;
+use super::relations::{self, Relation};
+use super::tables::{insert_comment, unknown_table};
+use crate::{CatalogError, Result, TableKind, TableName};
+
+/// Sets or removes the comment of an object or of one of its columns.
+pub(crate) fn set(
+    change: &mut Change<'_>,
+    name: &TableName,
+    column: Option<&str>,
+    comment: Option<&str>,
+) -> Result<()> {
+    let connection = change.connection();
+    let object = objects::object(connection, &name.database, &name.table)?.ok_or_else(|| unknown_table(name))?;
+    let relation = relations::load(connection, object.id, change.base())?.ok_or_else(|| unknown_table(name))?;
+    match column {
+        None => {
+            connection
+                .prepare_cached(
+                    "UPDATE ducklake_tag SET end_snapshot = ? WHERE object_id = ? AND key = ? AND end_snapshot IS NULL",
+                )?
+                .execute(params![change.snapshot(), object.id, COMMENT_KEY])?;
+            if let Some(comment) = comment {
+                insert_comment(change, object.id, comment)?;
+            }
+        }
+        Some(column) => set_column(change, &relation, column_id(&relation, column)?, comment)?,
+    }
+    let altered = match object.kind {
+        TableKind::View => "altered_view",
+        TableKind::Managed | TableKind::External => "altered_table",
+    };
+    change.record_schema(format!("{altered}:{}", object.id));
+    objects::refresh(change, object.id, change.snapshot())?;
+    Ok(())
+}
+
+fn set_column(change: &Change<'_>, relation: &Relation, column_id: i64, comment: Option<&str>) -> Result<()> {
+    let connection = change.connection();
+    let object_id = relation.info().id;
+    connection
+        .prepare_cached(
+            "UPDATE ducklake_column_tag SET end_snapshot = ?
+             WHERE table_id = ? AND column_id = ? AND key = ? AND end_snapshot IS NULL",
+        )?
+        .execute(params![change.snapshot(), object_id, column_id, COMMENT_KEY])?;
+    if let Some(comment) = comment {
+        connection.prepare_cached("INSERT INTO ducklake_column_tag VALUES (?, ?, ?, NULL, ?, ?)")?.execute(params![
+            object_id,
+            column_id,
+            change.snapshot(),
+            COMMENT_KEY,
+            comment
+        ])?;
+    }
+    Ok(())
+}
+
+/// The id that a column's comment goes by: its own, or its position in an external table or view.
+fn column_id(relation: &Relation, column: &str) -> Result<i64> {
+    let info = relation.info();
+    let key = name_key(column);
+    let found = info.columns.iter().zip(1..).find(|(candidate, _)| name_key(&candidate.name) == key);
+    match found {
+        Some((found, position)) => Ok(if info.kind == TableKind::Managed { found.id } else { position }),
+        None => Err(CatalogError::ColumnNotFound {
+            table: info.name.table.clone(),
+            column: column.to_string(),
+            nearest: nearest(column, info.columns.iter().map(|column| column.name.as_str())).map(str::to_string),
+        }),
+    }
+}

@@ -1,0 +1,132 @@
+//! Databases: schemas of the lake, with comments of ours.
+
+use rusqlite::params;
+use uuid::Uuid;
+
+use super::change::{Change, quoted};
+use super::names::{check_database_name, folder_name, name_key};
+use super::{View, objects, tables};
+use crate::{CatalogError, Created, DatabaseInfo, IfExists, Page, PageRequest, PageToken, Principal, Result};
+
+/// DuckDB's own default database: listed only once it holds something.
+const DUCKDB_DEFAULT: &str = "main";
+
+/// The database of a name.
+pub(crate) fn find(view: &View<'_>, who: &Principal, name: &str) -> Result<Option<DatabaseInfo>> {
+    if !who.may_see(name) {
+        return Ok(None);
+    }
+    by_key(view, &name_key(name))
+}
+
+fn by_key(view: &View<'_>, key: &str) -> Result<Option<DatabaseInfo>> {
+    let mut statement = view.connection.prepare_cached(
+        "SELECT schema_id, name, comment FROM querent_database WHERE key = ? ORDER BY schema_id LIMIT 1",
+    )?;
+    let mut rows = statement.query_map([key], read_database)?;
+    Ok(rows.next().transpose()?)
+}
+
+fn read_database(row: &rusqlite::Row<'_>) -> rusqlite::Result<DatabaseInfo> {
+    Ok(DatabaseInfo { id: row.get(0)?, name: row.get(1)?, comment: row.get(2)? })
+}
+
+/// A page of the databases that `who` may see, by lowercase name.
+pub(crate) fn list(
+    view: &View<'_>,
+    who: &Principal,
+    like: Option<&str>,
+    page: &PageRequest,
+) -> Result<Page<DatabaseInfo>> {
+    let limit = page.limit.clamp(1, super::listing::MAX_PAGE);
+    let mut cursor = super::listing::DatabaseCursor::new(who, like, page.after.as_ref().map(|token| token.0.clone()));
+    let mut items = Vec::new();
+    while let Some(database) = cursor.next(view)? {
+        let key = name_key(&database.name);
+        if key == DUCKDB_DEFAULT && !objects::database_holds_objects(view.connection, &key)? {
+            continue;
+        }
+        if items.len() == limit {
+            let next = items.last().map(|last: &DatabaseInfo| PageToken(name_key(&last.name)));
+            return Ok(Page { items, next });
+        }
+        items.push(database);
+    }
+    Ok(Page { items, next: None })
+}
+
+/// Creates a database.
+pub(crate) fn create_checked(
+    change: &mut Change<'_>,
+    name: &str,
+    if_exists: IfExists,
+) -> Result<Created<DatabaseInfo>> {
+    check_database_name(name)?;
+    let existing = by_key(&change.view(), &name_key(name))?;
+    match (existing, if_exists) {
+        (None, _) => {}
+        (Some(_), IfExists::Ignore) => return Ok(Created::Existing),
+        (Some(existing), IfExists::Error) => {
+            let spelled = (existing.name != name).then_some(existing.name);
+            return Err(CatalogError::AlreadyExists { name: name.into(), existing: spelled });
+        }
+        (Some(existing), IfExists::Replace) => drop_found(change, &existing, true)?,
+    }
+    Ok(Created::New(create(change, name)?))
+}
+
+/// Creates a database whose name is free.
+pub(super) fn create(change: &mut Change<'_>, name: &str) -> Result<DatabaseInfo> {
+    let id = change.new_object_id();
+    let uuid = Uuid::now_v7();
+    change
+        .connection()
+        .prepare_cached("INSERT INTO ducklake_schema VALUES (?, ?, ?, NULL, ?, ?, 1)")?
+        .execute(params![id, uuid.to_string(), change.snapshot(), name, folder_name(name, uuid)])?;
+    change.record_schema(format!("created_schema:{}", quoted(name)));
+    objects::refresh_database(change.connection(), id, change.snapshot())?;
+    Ok(DatabaseInfo { id, name: name.to_string(), comment: None })
+}
+
+/// Drops a database. Returns whether there was one.
+pub(crate) fn drop_named(change: &mut Change<'_>, name: &str, if_missing_ok: bool, cascade: bool) -> Result<bool> {
+    match by_key(&change.view(), &name_key(name))? {
+        Some(database) => {
+            drop_found(change, &database, cascade)?;
+            Ok(true)
+        }
+        None if if_missing_ok => Ok(false),
+        None => Err(CatalogError::DatabaseNotFound { database: name.into(), nearest: None }),
+    }
+}
+
+fn drop_found(change: &mut Change<'_>, database: &DatabaseInfo, cascade: bool) -> Result<()> {
+    let connection = change.connection();
+    let mut statement =
+        connection.prepare_cached("SELECT object_id, name, kind FROM querent_object WHERE schema_id = ?")?;
+    let held: Vec<_> =
+        statement.query_map([database.id], objects::read_object)?.collect::<rusqlite::Result<Vec<_>>>()?;
+    if !held.is_empty() && !cascade {
+        return Err(CatalogError::DatabaseNotEmpty { database: database.name.clone() });
+    }
+    change.record_schema(format!("dropped_schema:{}", database.id));
+    for object in held {
+        tables::drop_object(change, &object)?;
+    }
+    connection
+        .prepare_cached("UPDATE ducklake_schema SET end_snapshot = ? WHERE schema_id = ? AND end_snapshot IS NULL")?
+        .execute([change.snapshot(), database.id])?;
+    objects::refresh_database(connection, database.id, change.snapshot())
+}
+
+/// Comments are ours alone: DuckLake has none for schemas.
+pub(crate) fn set_comment(change: &mut Change<'_>, name: &str, comment: Option<&str>) -> Result<()> {
+    let updated = change
+        .connection()
+        .prepare_cached("UPDATE querent_database SET comment = ? WHERE key = ?")?
+        .execute(params![comment, name_key(name)])?;
+    if updated == 0 {
+        return Err(CatalogError::DatabaseNotFound { database: name.into(), nearest: None });
+    }
+    Ok(())
+}

@@ -1,0 +1,237 @@
+//! The files of a managed table at a snapshot, and the refusal of everything in a lake that is not read yet:
+//! a table is read right or not at all.
+
+use std::collections::{BTreeMap, HashMap};
+
+use rusqlite::{Connection, params};
+
+use super::change::quoted;
+use super::columns::{self, ColumnRow};
+use super::relations::LakePath;
+use crate::{CatalogError, ColumnStats, DataFile, ManagedTable, Result, SnapshotId};
+
+/// What to do about what is not read.
+const FLUSH_HINT: &str =
+    "materialize it with DuckDB: CREATE TABLE ... AS SELECT of the table, with DATA_INLINING_ROW_LIMIT 0 on ATTACH";
+const REWRITE_HINT: &str = "copy the table with DuckDB (CREATE TABLE ... AS SELECT, with DATA_INLINING_ROW_LIMIT 0 on ATTACH) and read the copy";
+
+/// The live files of a table with statistics of some columns, or `unsupported_lake`.
+pub(crate) fn data_files(
+    connection: &Connection,
+    table: &ManagedTable,
+    stats_columns: &[i64],
+) -> Result<Vec<DataFile>> {
+    let refusal = Refusal { connection, table };
+    let loaded = columns::load(connection, table.id, table.snapshot)?;
+    if let Some((column, column_type)) = loaded.unreadable.first() {
+        return Err(refusal.because(&format!("column `{column}` of type {column_type}"), REWRITE_HINT));
+    }
+    refuse_deletes(&refusal)?;
+    refuse_inlined_rows(&refusal)?;
+    let mut files = read_files(&refusal, &loaded.rows)?;
+    read_statistics(connection, table, stats_columns, &mut files)?;
+    Ok(files)
+}
+
+/// The tables in which DuckDB keeps a table's inlined rows; one for each version of its columns.
+pub(super) fn inlined_data_tables(connection: &Connection, table_id: i64) -> Result<Vec<String>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT table_name FROM ducklake_inlined_data_tables WHERE table_id = ?
+           AND table_name IN (SELECT name FROM sqlite_master WHERE type = 'table')",
+    )?;
+    let names = statement.query_map([table_id], |row| row.get(0))?;
+    Ok(names.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Makes the error for one table.
+struct Refusal<'a> {
+    connection: &'a Connection,
+    table: &'a ManagedTable,
+}
+
+impl Refusal<'_> {
+    fn because(&self, what: &str, hint: &str) -> CatalogError {
+        let name = self.connection.query_row(
+            "SELECT table_name FROM ducklake_table WHERE table_id = ? ORDER BY begin_snapshot DESC LIMIT 1",
+            [self.table.id],
+            |row| row.get(0),
+        );
+        CatalogError::UnsupportedLake {
+            table: name.unwrap_or_else(|_| self.table.id.to_string()),
+            what: what.to_string(),
+            hint: hint.to_string(),
+        }
+    }
+
+    fn any(&self, sql: &str) -> Result<bool> {
+        Ok(self.connection.query_row(sql, [self.table.id, self.table.snapshot], |row| row.get(0))?)
+    }
+}
+
+fn refuse_deletes(refusal: &Refusal<'_>) -> Result<()> {
+    let has_delete_files = refusal.any(
+        "SELECT EXISTS (SELECT 1 FROM ducklake_delete_file
+                        WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2))",
+    )?;
+    if has_delete_files {
+        return Err(refusal.because("deleted rows (delete files)", REWRITE_HINT));
+    }
+    let name = format!("ducklake_inlined_delete_{}", refusal.table.id);
+    let exists: bool = refusal
+        .connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)")?
+        .query_row([&name], |row| row.get(0))?;
+    let has_inlined_deletes = exists
+        && refusal.any(&format!(
+            "SELECT EXISTS (SELECT 1 FROM {} gone JOIN ducklake_data_file file ON file.data_file_id = gone.file_id
+                            WHERE file.table_id = ?1 AND gone.begin_snapshot <= ?2 AND file.begin_snapshot <= ?2
+                              AND (file.end_snapshot IS NULL OR file.end_snapshot > ?2))",
+            quoted(&name)
+        ))?;
+    if has_inlined_deletes {
+        return Err(refusal.because("deleted rows (inlined deletes)", REWRITE_HINT));
+    }
+    Ok(())
+}
+
+fn refuse_inlined_rows(refusal: &Refusal<'_>) -> Result<()> {
+    for name in inlined_data_tables(refusal.connection, refusal.table.id)? {
+        let has_rows: bool = refusal.connection.query_row(
+            &format!(
+                "SELECT EXISTS (SELECT 1 FROM {}
+                                WHERE begin_snapshot <= ?1 AND (end_snapshot IS NULL OR end_snapshot > ?1))",
+                quoted(&name)
+            ),
+            [refusal.table.snapshot],
+            |row| row.get(0),
+        )?;
+        if has_rows {
+            return Err(refusal.because("inlined rows", FLUSH_HINT));
+        }
+    }
+    Ok(())
+}
+
+/// A row of `ducklake_data_file`.
+struct FileRow {
+    file: DataFile,
+    begin_snapshot: SnapshotId,
+    format: Option<String>,
+    is_encrypted: bool,
+    mapping_id: Option<i64>,
+    partial_max: Option<SnapshotId>,
+}
+
+fn read_files(refusal: &Refusal<'_>, columns: &[ColumnRow]) -> Result<Vec<DataFile>> {
+    let table = refusal.table;
+    let mut statement = refusal.connection.prepare_cached(
+        "SELECT data_file_id, path, path_is_relative, record_count, file_size_bytes, footer_size, begin_snapshot,
+                file_format, encryption_key IS NOT NULL, mapping_id, partial_max
+         FROM ducklake_data_file
+         WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)
+         ORDER BY COALESCE(file_order, data_file_id), data_file_id",
+    )?;
+    let rows = statement.query_map([table.id, table.snapshot], |row| {
+        let path = LakePath { path: row.get(1)?, is_relative: row.get(2)? };
+        Ok(FileRow {
+            file: DataFile {
+                id: row.get(0)?,
+                path: path.under(&table.location),
+                row_count: count(row, 3)?.unwrap_or(0),
+                file_size_bytes: count(row, 4)?.unwrap_or(0),
+                footer_size: count(row, 5)?,
+                column_stats: BTreeMap::new(),
+            },
+            begin_snapshot: row.get(6)?,
+            format: row.get(7)?,
+            is_encrypted: row.get(8)?,
+            mapping_id: row.get(9)?,
+            partial_max: row.get(10)?,
+        })
+    })?;
+    let mut files = Vec::new();
+    for row in rows {
+        let row = row?;
+        refuse_file(refusal, &row, columns)?;
+        files.push(row.file);
+    }
+    Ok(files)
+}
+
+fn refuse_file(refusal: &Refusal<'_>, row: &FileRow, columns: &[ColumnRow]) -> Result<()> {
+    if row.is_encrypted {
+        return Err(refusal.because("encrypted files", REWRITE_HINT));
+    }
+    if let Some(format) = row.format.as_deref().filter(|format| !format.eq_ignore_ascii_case("parquet")) {
+        return Err(refusal.because(&format!("files of format {format}"), REWRITE_HINT));
+    }
+    if row.mapping_id.is_some() {
+        return Err(refusal.because("files that were added as they are (columns mapped by name)", REWRITE_HINT));
+    }
+    // Such a file holds rows of several snapshots, some of them younger than the one asked for.
+    if row.partial_max.is_some_and(|newest| newest > refusal.table.snapshot) {
+        return Err(
+            refusal.because("merged files that are newer than its snapshot", "read the table's newest snapshot")
+        );
+    }
+    if is_remote(&row.file.path) {
+        return Err(refusal.because("files outside the local file system", REWRITE_HINT));
+    }
+    let defaulted = columns.iter().find(|column| column.since > row.begin_snapshot && column.initial_default.is_some());
+    if let Some(column) = defaulted {
+        let what = format!("rows that are older than column `{}`, which was added with a default value", column.name);
+        return Err(refusal.because(&what, REWRITE_HINT));
+    }
+    Ok(())
+}
+
+fn is_remote(path: &std::path::Path) -> bool {
+    path.to_str().is_none_or(|path| path.contains("://"))
+}
+
+fn read_statistics(
+    connection: &Connection,
+    table: &ManagedTable,
+    stats_columns: &[i64],
+    files: &mut [DataFile],
+) -> Result<()> {
+    if stats_columns.is_empty() || files.is_empty() {
+        return Ok(());
+    }
+    let wanted = serde_json::to_string(stats_columns).map_err(|error| CatalogError::Internal(error.to_string()))?;
+    let mut statement = connection.prepare_cached(
+        "SELECT s.data_file_id, s.column_id, s.value_count, s.null_count, s.min_value, s.max_value, s.contains_nan,
+                s.column_size_bytes
+         FROM ducklake_data_file f CROSS JOIN ducklake_file_column_stats s ON s.data_file_id = f.data_file_id
+         WHERE f.table_id = ?1 AND f.begin_snapshot <= ?2 AND (f.end_snapshot IS NULL OR f.end_snapshot > ?2)
+           AND s.column_id IN (SELECT value FROM json_each(?3))",
+    )?;
+    let rows = statement.query_map(params![table.id, table.snapshot, wanted], |row| {
+        let stats = ColumnStats {
+            value_count: count(row, 2)?,
+            null_count: count(row, 3)?,
+            min_value: row.get(4)?,
+            max_value: row.get(5)?,
+            contains_nan: row.get(6)?,
+            column_size_bytes: count(row, 7)?,
+        };
+        Ok((row.get::<_, i64>(0)?, row.get::<_, i64>(1)?, stats))
+    })?;
+    let mut positions: HashMap<i64, usize> = HashMap::with_capacity(files.len());
+    for (position, file) in files.iter().enumerate() {
+        positions.insert(file.id, position);
+    }
+    for row in rows {
+        let (file_id, column_id, stats) = row?;
+        if let Some(file) = positions.get(&file_id).and_then(|position| files.get_mut(*position)) {
+            file.column_stats.insert(column_id, stats);
+        }
+    }
+    Ok(())
+}
+
+/// A count that the lake holds as a signed integer.
+fn count(row: &rusqlite::Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
+    let stored: Option<i64> = row.get(index)?;
+    Ok(stored.and_then(|count| u64::try_from(count).ok()))
+}

@@ -1,0 +1,302 @@
+//! Listings: pages by key, filters pushed down, nothing enumerated that is not asked for.
+
+use rusqlite::params;
+use serde::{Deserialize, Serialize};
+
+use super::names::{KeyPattern, key_range_end, name_key};
+use super::objects::{self, ObjectRow};
+use super::{View, databases, relations};
+use crate::{
+    CatalogError, DatabaseInfo, DatabaseScope, Page, PageRequest, PageToken, Principal, Result, TableFilter, TableInfo,
+    TableKind, TableSummary,
+};
+
+/// The most items of a page.
+pub(super) const MAX_PAGE: usize = 10_000;
+/// Databases read at a time while a listing goes through them.
+const DATABASE_BATCH: usize = 256;
+
+/// Goes through the databases a caller may see, by key, a batch at a time.
+pub(super) struct DatabaseCursor {
+    names: Names,
+    pattern: Option<KeyPattern>,
+    after: Option<String>,
+    batch: std::vec::IntoIter<DatabaseInfo>,
+    is_last_batch: bool,
+}
+
+/// Which keys to go through.
+enum Names {
+    All,
+    Only(Vec<String>),
+}
+
+impl DatabaseCursor {
+    /// Starts behind `after`, a key.
+    pub(super) fn new(who: &Principal, like: Option<&str>, after: Option<String>) -> Self {
+        let names = match who.scope() {
+            DatabaseScope::All => Names::All,
+            DatabaseScope::Only(names) => Names::Only(names.iter().cloned().collect()),
+        };
+        Self { names, pattern: like.map(KeyPattern::new), after, batch: Vec::new().into_iter(), is_last_batch: false }
+    }
+
+    pub(super) fn next(&mut self, view: &View<'_>) -> Result<Option<DatabaseInfo>> {
+        loop {
+            if let Some(database) = self.batch.next() {
+                self.after = Some(name_key(&database.name));
+                return Ok(Some(database));
+            }
+            if self.is_last_batch {
+                return Ok(None);
+            }
+            let batch = self.read_batch(view)?;
+            self.is_last_batch = batch.len() < DATABASE_BATCH;
+            self.batch = batch.into_iter();
+        }
+    }
+
+    fn read_batch(&self, view: &View<'_>) -> Result<Vec<DatabaseInfo>> {
+        let (like, at_least, below) = match &self.pattern {
+            Some(pattern) => (pattern.like.as_str(), pattern.at_least.as_str(), pattern.below.as_str()),
+            None => ("%", "", ""),
+        };
+        let only = match &self.names {
+            Names::All => None,
+            Names::Only(names) => {
+                Some(serde_json::to_string(names).map_err(|error| CatalogError::Internal(error.to_string()))?)
+            }
+        };
+        let mut statement = view.connection.prepare_cached(
+            "SELECT schema_id, name, comment FROM querent_database
+             WHERE key > ?1 AND key >= ?2 AND (?3 = '' OR key < ?3) AND key LIKE ?4 ESCAPE '\\'
+               AND (?5 IS NULL OR key IN (SELECT value FROM json_each(?5)))
+             ORDER BY key, schema_id LIMIT ?6",
+        )?;
+        let after = self.after.as_deref().unwrap_or("");
+        let rows = statement.query_map(params![after, at_least, below, like, only, DATABASE_BATCH as i64], |row| {
+            Ok(DatabaseInfo { id: row.get(0)?, name: row.get(1)?, comment: row.get(2)? })
+        })?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+/// Where a listing of tables goes on.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct TablePosition {
+    database: String,
+    key: String,
+    id: i64,
+}
+
+/// A page of the tables that `who` may see, by lowercase database and name.
+pub(crate) fn tables(
+    view: &View<'_>,
+    who: &Principal,
+    filter: &TableFilter,
+    page: &PageRequest,
+) -> Result<Page<TableSummary>> {
+    let page = table_rows(view, who, filter, page)?;
+    let mut items = Vec::with_capacity(page.items.len());
+    for (database, object) in page.items {
+        items.push(relations::summary(view.connection, object, &database, view.snapshot)?);
+    }
+    Ok(Page { items, next: page.next })
+}
+
+/// As [`tables`], with columns.
+pub(crate) fn tables_with_columns(
+    view: &View<'_>,
+    who: &Principal,
+    filter: &TableFilter,
+    page: &PageRequest,
+) -> Result<Page<TableInfo>> {
+    let page = table_rows(view, who, filter, page)?;
+    let mut items = Vec::with_capacity(page.items.len());
+    for (_, object) in page.items {
+        if let Some(relation) = relations::load(view.connection, object.id, view.snapshot)? {
+            items.push(relation.resolved.info);
+        }
+    }
+    Ok(Page { items, next: page.next })
+}
+
+fn table_rows(
+    view: &View<'_>,
+    who: &Principal,
+    filter: &TableFilter,
+    page: &PageRequest,
+) -> Result<Page<(String, ObjectRow)>> {
+    let limit = page.limit.clamp(1, MAX_PAGE);
+    let position: Option<TablePosition> = match &page.after {
+        Some(token) => Some(serde_json::from_str(&token.0).map_err(|_| CatalogError::InvalidName {
+            name: token.0.clone(),
+            reason: "it is not a page token of a table listing".into(),
+        })?),
+        None => None,
+    };
+    let query = RowQuery::new(filter);
+    let mut items: Vec<(String, ObjectRow)> = Vec::new();
+    let mut database_after = None;
+    // One more than asked for tells whether there is a next page.
+    if let Some(position) = &position {
+        if let Some(database) = visible_database(view, who, filter, &position.database)? {
+            query.read(view, &database, Some(position), limit + 1, &mut items)?;
+        }
+        database_after = Some(position.database.clone());
+    }
+    match &filter.database {
+        Some(name) => {
+            if let (None, Some(database)) = (&position, visible_database(view, who, filter, name)?) {
+                query.read(view, &database, None, limit + 1, &mut items)?;
+            }
+        }
+        None => {
+            let mut cursor = DatabaseCursor::new(who, filter.database_like.as_deref(), database_after);
+            while items.len() <= limit {
+                let Some(database) = cursor.next(view)? else { break };
+                query.read(view, &database, None, limit + 1 - items.len(), &mut items)?;
+            }
+        }
+    }
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let next = match items.last() {
+        Some((database, last)) if has_more => {
+            let position = TablePosition { database: name_key(database), key: name_key(&last.name), id: last.id };
+            let text = serde_json::to_string(&position).map_err(|error| CatalogError::Internal(error.to_string()))?;
+            Some(PageToken(text))
+        }
+        _ => None,
+    };
+    Ok(Page { items, next })
+}
+
+fn visible_database(
+    view: &View<'_>,
+    who: &Principal,
+    filter: &TableFilter,
+    name: &str,
+) -> Result<Option<DatabaseInfo>> {
+    let Some(database) = databases::find(view, who, name)? else { return Ok(None) };
+    let key = name_key(&database.name);
+    let matches: bool = match &filter.database_like {
+        Some(like) => view
+            .connection
+            .prepare_cached("SELECT ?1 LIKE ?2 ESCAPE '\\'")?
+            .query_row([&key, &KeyPattern::new(like).like], |row| row.get(0))?,
+        None => true,
+    };
+    Ok(matches.then_some(database))
+}
+
+/// The part of a filter that is about tables, as parameters.
+struct RowQuery {
+    name: Option<String>,
+    pattern: KeyPattern,
+    kinds: [Option<&'static str>; 3],
+}
+
+impl RowQuery {
+    fn new(filter: &TableFilter) -> Self {
+        let all = [TableKind::Managed, TableKind::External, TableKind::View];
+        let kinds = all.map(|kind| (filter.kinds.is_empty() || filter.kinds.contains(&kind)).then(|| kind.as_str()));
+        Self {
+            name: filter.name.as_deref().map(name_key),
+            pattern: KeyPattern::new(filter.name_like.as_deref().unwrap_or("%")),
+            kinds,
+        }
+    }
+
+    fn read(
+        &self,
+        view: &View<'_>,
+        database: &DatabaseInfo,
+        after: Option<&TablePosition>,
+        limit: usize,
+        items: &mut Vec<(String, ObjectRow)>,
+    ) -> Result<()> {
+        let (after_key, after_id) = after.map_or(("", -1), |position| (position.key.as_str(), position.id));
+        // A whole name is a range of one key.
+        let (at_least, below) = match &self.name {
+            Some(name) => (name.as_str(), format!("{name}\0")),
+            None => (self.pattern.at_least.as_str(), self.pattern.below.clone()),
+        };
+        let below = if below.is_empty() { char::MAX.to_string() } else { below };
+        let mut statement = view.connection.prepare_cached(
+            "SELECT object_id, name, kind FROM querent_object
+             WHERE database_key = ?1 AND (key, object_id) > (?2, ?3) AND key >= ?4 AND key < ?5
+               AND key LIKE ?6 ESCAPE '\\' AND kind IN (?7, ?8, ?9)
+             ORDER BY key, object_id LIMIT ?10",
+        )?;
+        let [managed, external, view_kind] = self.kinds;
+        let rows = statement.query_map(
+            params![
+                name_key(&database.name),
+                after_key,
+                after_id,
+                at_least,
+                below,
+                self.pattern.like,
+                managed,
+                external,
+                view_kind,
+                limit as i64,
+            ],
+            objects::read_object,
+        )?;
+        for row in rows {
+            items.push((database.name.clone(), row?));
+        }
+        Ok(())
+    }
+}
+
+/// How a name is looked up for search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum NameMatch {
+    /// The whole name, case aside.
+    Exact,
+    /// Names that start so, case aside.
+    Prefix,
+}
+
+/// The tables of a name or prefix in every database (or one) that `who` may see, shortest name first; at most `limit`.
+pub(crate) fn by_name(
+    view: &View<'_>,
+    who: &Principal,
+    database: Option<&str>,
+    name: &str,
+    how: NameMatch,
+    limit: usize,
+) -> Result<Vec<TableSummary>> {
+    let key = name_key(name);
+    if key.is_empty() {
+        return Ok(Vec::new());
+    }
+    let below = match how {
+        NameMatch::Exact => format!("{key}\0"),
+        NameMatch::Prefix => key_range_end(&key),
+    };
+    let only = match who.scope() {
+        DatabaseScope::All => None,
+        DatabaseScope::Only(names) => {
+            Some(serde_json::to_string(names.as_ref()).map_err(|error| CatalogError::Internal(error.to_string()))?)
+        }
+    };
+    let mut statement = view.connection.prepare_cached(
+        "SELECT o.object_id, o.name, o.kind, d.name FROM querent_object o JOIN querent_database d USING (schema_id)
+         WHERE o.key >= ?1 AND o.key < ?2 AND (?3 IS NULL OR o.database_key = ?3)
+           AND (?4 IS NULL OR o.database_key IN (SELECT value FROM json_each(?4)))
+         ORDER BY o.key, o.object_id LIMIT ?5",
+    )?;
+    let rows = statement.query_map(params![key, below, database.map(name_key), only, limit as i64], |row| {
+        Ok((objects::read_object(row)?, row.get::<_, String>(3)?))
+    })?;
+    let mut summaries = Vec::new();
+    for row in rows {
+        let (object, database) = row?;
+        summaries.push(relations::summary(view.connection, object, &database, view.snapshot)?);
+    }
+    Ok(summaries)
+}

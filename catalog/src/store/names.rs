@@ -1,0 +1,140 @@
+//! Names: which are legal, how they compare, how a `LIKE` pattern is pushed into SQL, and which one was meant.
+
+use crate::{CatalogError, Result, SYSTEM_DATABASE};
+
+/// The longest name, in bytes.
+const MAX_NAME_BYTES: usize = 255;
+/// Databases that Querent serves itself.
+const RESERVED_DATABASES: [&str; 2] = [SYSTEM_DATABASE, "information_schema"];
+
+/// What two names that are the same have in common.
+pub(crate) fn name_key(name: &str) -> String {
+    name.to_lowercase()
+}
+
+/// Whether a database or table may be called so.
+pub(super) fn check_name(name: &str) -> Result<()> {
+    let reason = if name.is_empty() {
+        "it is empty"
+    } else if name.len() > MAX_NAME_BYTES {
+        "it is longer than 255 bytes"
+    } else if name.chars().any(char::is_control) {
+        "it holds a control character"
+    } else {
+        return Ok(());
+    };
+    Err(CatalogError::InvalidName { name: name.into(), reason: reason.into() })
+}
+
+/// Whether a user's database may be called so.
+pub(super) fn check_database_name(name: &str) -> Result<()> {
+    check_name(name)?;
+    if RESERVED_DATABASES.contains(&name_key(name).as_str()) {
+        return Err(CatalogError::InvalidName { name: name.into(), reason: "the name is reserved".into() });
+    }
+    Ok(())
+}
+
+/// The folder name of a database or table, chosen as DuckDB does: the name where it is plain, else the UUID.
+pub(super) fn folder_name(name: &str, uuid: uuid::Uuid) -> String {
+    let is_plain = name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_' || c == '-');
+    if is_plain { format!("{name}/") } else { format!("{uuid}/") }
+}
+
+/// A `LIKE` pattern (`\` escapes) over name keys, with the range of keys that can match it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct KeyPattern {
+    /// For `key LIKE ? ESCAPE '\'`.
+    pub(super) like: String,
+    /// Every matching key is at least this.
+    pub(super) at_least: String,
+    /// Every matching key is less than this; empty where there is no such bound.
+    pub(super) below: String,
+}
+
+impl KeyPattern {
+    pub(super) fn new(pattern: &str) -> Self {
+        let mut prefix = String::new();
+        let mut like = String::new();
+        let mut in_prefix = true;
+        let lower = name_key(pattern);
+        let mut chars = lower.chars().peekable();
+        while let Some(c) = chars.next() {
+            match c {
+                '%' | '_' => {
+                    in_prefix = false;
+                    like.push(c);
+                }
+                '\\' => {
+                    // An escape at the end of a pattern, or before an ordinary character, stands for itself.
+                    let literal = match chars.peek() {
+                        Some('%' | '_' | '\\') => chars.next().unwrap_or('\\'),
+                        _ => '\\',
+                    };
+                    push_literal(&mut like, literal);
+                    if in_prefix {
+                        prefix.push(literal);
+                    }
+                }
+                other => {
+                    like.push(other);
+                    if in_prefix {
+                        prefix.push(other);
+                    }
+                }
+            }
+        }
+        let below = key_range_end(&prefix);
+        Self { like, at_least: prefix, below }
+    }
+}
+
+fn push_literal(like: &mut String, literal: char) {
+    if matches!(literal, '%' | '_' | '\\') {
+        like.push('\\');
+    }
+    like.push(literal);
+}
+
+/// The least text above every text that starts with `prefix`; empty for an empty prefix.
+pub(super) fn key_range_end(prefix: &str) -> String {
+    if prefix.is_empty() { String::new() } else { format!("{prefix}{}", char::MAX) }
+}
+
+/// The candidate that was most likely meant, if any is near enough.
+pub(super) fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let wanted = name_key(wanted);
+    let length = wanted.chars().count();
+    let max_distance = (length / 3).clamp(1, 4);
+    candidates
+        .into_iter()
+        .filter_map(|candidate| {
+            let key = name_key(candidate);
+            let distance = strsim::osa_distance(&wanted, &key);
+            let extends = length >= 3 && (key.starts_with(&wanted) || (key.len() >= 3 && wanted.starts_with(&key)));
+            (distance <= max_distance || extends).then_some((distance, candidate))
+        })
+        .min()
+        .map(|(_, candidate)| candidate)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_keep_their_escapes_and_their_prefix() {
+        let pattern = KeyPattern::new(r"Otel\_Lo%s\%");
+        assert_eq!(pattern.like, r"otel\_lo%s\%");
+        assert_eq!(pattern.at_least, "otel_lo");
+        assert_eq!(KeyPattern::new("%x").below, "");
+        assert_eq!(KeyPattern::new(r"a\b").like, r"a\\b");
+    }
+
+    #[test]
+    fn the_nearest_name_is_near() {
+        assert_eq!(nearest("otel_log", ["metrics", "otel_logs", "hotel"]), Some("otel_logs"));
+        assert_eq!(nearest("fligths", ["flights", "weather"]), Some("flights"));
+        assert_eq!(nearest("zzz", ["flights", "weather"]), None);
+    }
+}

@@ -1,0 +1,285 @@
+//! What lives at the newest snapshot, by lowercase key: `querent_database` and `querent_object`.
+//!
+//! Both are kept by every change of ours. What DuckDB committed meanwhile is taken in by [`absorb`] before the
+//! next read or change of names, so that its tables resolve, list and are searched like ours.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::View;
+use super::change::{Change, TouchedIds};
+use super::migrations::{meta, set_meta};
+use super::names::name_key;
+use super::relations::{self, Relation};
+use crate::index::pending::PendingObject;
+use crate::index::text::table_text;
+use crate::{Result, SnapshotId, TableKind};
+
+const ABSORBED_SNAPSHOT: &str = "absorbed_snapshot";
+/// Before anything was taken in.
+const NOTHING_ABSORBED: SnapshotId = -1;
+
+impl TableKind {
+    /// The kind as stored.
+    pub(super) fn as_str(self) -> &'static str {
+        match self {
+            TableKind::Managed => "managed",
+            TableKind::External => "external",
+            TableKind::View => "view",
+        }
+    }
+
+    fn from_stored(text: &str) -> Option<Self> {
+        match text {
+            "managed" => Some(TableKind::Managed),
+            "external" => Some(TableKind::External),
+            "view" => Some(TableKind::View),
+            _ => None,
+        }
+    }
+}
+
+/// The snapshot that names are known up to.
+pub(super) fn absorbed_snapshot(connection: &Connection) -> Result<SnapshotId> {
+    Ok(meta(connection, ABSORBED_SNAPSHOT)?.and_then(|text| text.parse().ok()).unwrap_or(NOTHING_ABSORBED))
+}
+
+pub(super) fn set_absorbed_snapshot(connection: &Connection, snapshot: SnapshotId) -> Result<()> {
+    set_meta(connection, ABSORBED_SNAPSHOT, &snapshot.to_string())
+}
+
+/// Takes in what another writer committed since we last looked.
+pub(super) fn absorb(change: &mut Change<'_>) -> Result<()> {
+    let connection = change.connection();
+    let known = absorbed_snapshot(connection)?;
+    let newest = change.base();
+    if known == newest {
+        return Ok(());
+    }
+    let snapshots_since: i64 =
+        connection
+            .query_row("SELECT COUNT(*) FROM ducklake_snapshot WHERE snapshot_id > ?", [known], |row| row.get(0))?;
+    // An expired snapshot took its account of what changed with it.
+    if known == NOTHING_ABSORBED || snapshots_since != newest - known {
+        absorb_everything(change)?;
+    } else {
+        absorb_since(change, known)?;
+    }
+    set_absorbed_snapshot(connection, newest)
+}
+
+fn absorb_since(change: &mut Change<'_>, known: SnapshotId) -> Result<()> {
+    let connection = change.connection();
+    let changes: Vec<String> = query_column(
+        connection,
+        "SELECT changes_made FROM ducklake_snapshot_changes WHERE snapshot_id > ? AND changes_made IS NOT NULL",
+        known,
+    )?;
+    let mut databases =
+        query_column(connection, "SELECT schema_id FROM ducklake_schema WHERE begin_snapshot > ?", known)?;
+    let mut objects = query_column(
+        connection,
+        "SELECT table_id FROM ducklake_table WHERE begin_snapshot > ?1
+         UNION SELECT view_id FROM ducklake_view WHERE begin_snapshot > ?1",
+        known,
+    )?;
+    for changes_made in &changes {
+        let touched = TouchedIds::parse(changes_made);
+        databases.extend(touched.databases);
+        objects.extend(touched.objects);
+    }
+    for schema_id in &databases {
+        objects.extend(query_column::<i64>(
+            connection,
+            "SELECT object_id FROM querent_object WHERE schema_id = ?",
+            *schema_id,
+        )?);
+    }
+    databases.sort_unstable();
+    databases.dedup();
+    objects.sort_unstable();
+    objects.dedup();
+    refresh_all(change, &databases, &objects)
+}
+
+fn absorb_everything(change: &mut Change<'_>) -> Result<()> {
+    let connection = change.connection();
+    let newest = change.base();
+    let databases = query_column(
+        connection,
+        "SELECT schema_id FROM ducklake_schema WHERE end_snapshot IS NULL OR end_snapshot > ?
+         UNION SELECT schema_id FROM querent_database",
+        newest,
+    )?;
+    let objects = query_column(
+        connection,
+        "SELECT table_id FROM ducklake_table WHERE end_snapshot IS NULL OR end_snapshot > ?1
+         UNION SELECT view_id FROM ducklake_view WHERE end_snapshot IS NULL OR end_snapshot > ?1
+         UNION SELECT object_id FROM querent_external_table WHERE end_snapshot IS NULL OR end_snapshot > ?1
+         UNION SELECT object_id FROM querent_object",
+        newest,
+    )?;
+    refresh_all(change, &databases, &objects)
+}
+
+fn refresh_all(change: &mut Change<'_>, databases: &[i64], objects: &[i64]) -> Result<()> {
+    let newest = change.base();
+    for schema_id in databases {
+        refresh_database(change.connection(), *schema_id, newest)?;
+    }
+    for object_id in objects {
+        refresh(change, *object_id, newest)?;
+    }
+    Ok(())
+}
+
+/// Brings a database's row in line with the lake at a snapshot.
+pub(super) fn refresh_database(connection: &Connection, schema_id: i64, snapshot: SnapshotId) -> Result<()> {
+    let name: Option<String> = connection
+        .prepare_cached(
+            "SELECT schema_name FROM ducklake_schema
+             WHERE schema_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
+        )?
+        .query_row([schema_id, snapshot], |row| row.get(0))
+        .optional()?;
+    match name {
+        Some(name) => connection
+            .prepare_cached(
+                "INSERT INTO querent_database (schema_id, key, name) VALUES (?1, ?2, ?3)
+                 ON CONFLICT (schema_id) DO UPDATE SET key = ?2, name = ?3",
+            )?
+            .execute(params![schema_id, name_key(&name), name])?,
+        None => connection.prepare_cached("DELETE FROM querent_database WHERE schema_id = ?")?.execute([schema_id])?,
+    };
+    Ok(())
+}
+
+/// Brings an object's row, and what the schema index will read of it, in line with the lake at a snapshot.
+pub(super) fn refresh(change: &mut Change<'_>, object_id: i64, snapshot: SnapshotId) -> Result<Option<Relation>> {
+    let connection = change.connection();
+    let relation = relations::load(connection, object_id, snapshot)?;
+    match &relation {
+        Some(relation) => {
+            let name = &relation.info().name;
+            let key = name_key(&name.table);
+            connection
+                .prepare_cached(
+                    "INSERT OR REPLACE INTO querent_object
+                     (object_id, schema_id, database_key, key, key_reversed, name, kind) VALUES (?, ?, ?, ?, ?, ?, ?)",
+                )?
+                .execute(params![
+                    object_id,
+                    relation.database_id,
+                    name_key(&name.database),
+                    key,
+                    key.chars().rev().collect::<String>(),
+                    name.table,
+                    relation.info().kind.as_str(),
+                ])?;
+            change.index(PendingObject::table(object_id, relation.database_id, table_text(relation.info())))?;
+        }
+        None => {
+            let database_id: Option<i64> = connection
+                .prepare_cached("DELETE FROM querent_object WHERE object_id = ? RETURNING schema_id")?
+                .query_row([object_id], |row| row.get(0))
+                .optional()?;
+            if let Some(database_id) = database_id {
+                change.index(PendingObject::dropped_table(object_id, database_id))?;
+            }
+        }
+    }
+    Ok(relation)
+}
+
+/// The id of a database by name.
+pub(super) fn database_id(connection: &Connection, name: &str) -> Result<Option<i64>> {
+    Ok(connection
+        .prepare_cached("SELECT schema_id FROM querent_database WHERE key = ? ORDER BY schema_id LIMIT 1")?
+        .query_row([name_key(name)], |row| row.get(0))
+        .optional()?)
+}
+
+/// An object as its name finds it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ObjectRow {
+    pub(super) id: i64,
+    pub(super) name: String,
+    pub(super) kind: TableKind,
+}
+
+/// The object of a name. DuckDB tells accented letters apart by case and we do not: of two such tables the one
+/// spelled as asked is found, else the older.
+pub(super) fn object(connection: &Connection, database: &str, table: &str) -> Result<Option<ObjectRow>> {
+    Ok(connection
+        .prepare_cached(
+            "SELECT object_id, name, kind FROM querent_object WHERE database_key = ?1 AND key = ?2
+             ORDER BY name = ?3 DESC, object_id LIMIT 1",
+        )?
+        .query_row([&name_key(database), &name_key(table), table], read_object)
+        .optional()?)
+}
+
+/// Reads `object_id, name, kind`.
+pub(super) fn read_object(row: &rusqlite::Row<'_>) -> rusqlite::Result<ObjectRow> {
+    let kind: String = row.get(2)?;
+    let kind = TableKind::from_stored(&kind).ok_or_else(|| {
+        let reason = format!("an object of unknown kind `{kind}`");
+        rusqlite::Error::FromSqlConversionFailure(2, rusqlite::types::Type::Text, reason.into())
+    })?;
+    Ok(ObjectRow { id: row.get(0)?, name: row.get(1)?, kind })
+}
+
+/// Whether a database holds anything.
+pub(super) fn database_holds_objects(connection: &Connection, database_key: &str) -> Result<bool> {
+    Ok(connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM querent_object WHERE database_key = ?)")?
+        .query_row([database_key], |row| row.get(0))?)
+}
+
+/// An object and the text the schema index holds of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ObjectText {
+    /// [`crate::TableInfo::id`].
+    pub(crate) object_id: i64,
+    /// [`crate::DatabaseInfo::id`].
+    pub(crate) database_id: i64,
+    /// [`table_text`].
+    pub(crate) text: String,
+}
+
+/// At most `limit` objects after `after`, by id: how an index is built from the catalog.
+pub(crate) fn object_texts(view: &View<'_>, after: i64, limit: usize) -> Result<Vec<ObjectText>> {
+    let mut statement = view
+        .connection
+        .prepare_cached("SELECT object_id FROM querent_object WHERE object_id > ? ORDER BY object_id LIMIT ?")?;
+    let ids = statement.query_map([after, limit as i64], |row| row.get(0))?;
+    let mut texts = Vec::new();
+    for id in ids {
+        if let Some(relation) = relations::load(view.connection, id?, view.snapshot)? {
+            texts.push(ObjectText {
+                object_id: relation.info().id,
+                database_id: relation.database_id,
+                text: table_text(relation.info()),
+            });
+        }
+    }
+    Ok(texts)
+}
+
+fn query_column<T: rusqlite::types::FromSql>(connection: &Connection, sql: &str, parameter: i64) -> Result<Vec<T>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map([parameter], |row| row.get(0))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn kinds_are_stored_and_read() {
+        for kind in [TableKind::Managed, TableKind::External, TableKind::View] {
+            assert_eq!(TableKind::from_stored(kind.as_str()), Some(kind));
+        }
+        assert_eq!(TableKind::from_stored("index"), None);
+    }
+}

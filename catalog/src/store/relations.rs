@@ -1,0 +1,337 @@
+//! One table, view or external table as the catalog's model has it, read by id at a snapshot.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::ipc::convert::{IpcSchemaEncoder, try_schema_from_flatbuffer_bytes};
+use arrow_schema::{Schema, SchemaRef};
+use rusqlite::{Connection, OptionalExtension, params};
+use uuid::Uuid;
+
+use super::columns::{self, COMMENT_KEY};
+use super::{View, objects};
+use crate::{
+    CATALOG_NAME, CatalogError, ColumnInfo, ExternalTable, ManagedTable, Principal, ResolvedTable, Result, SnapshotId,
+    TableInfo, TableKind, TableName, TableSource, TableSummary,
+};
+
+/// A resolved object and the database it is in.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Relation {
+    pub(super) resolved: ResolvedTable,
+    pub(super) database_id: i64,
+}
+
+impl Relation {
+    pub(super) fn info(&self) -> &TableInfo {
+        &self.resolved.info
+    }
+}
+
+/// A database at a snapshot.
+struct Database {
+    id: i64,
+    name: String,
+    folder: PathBuf,
+}
+
+/// Reads an object that lives at `snapshot`.
+pub(super) fn load(connection: &Connection, object_id: i64, snapshot: SnapshotId) -> Result<Option<Relation>> {
+    if let Some(relation) = load_managed(connection, object_id, snapshot)? {
+        return Ok(Some(relation));
+    }
+    if let Some(relation) = load_view(connection, object_id, snapshot)? {
+        return Ok(Some(relation));
+    }
+    load_external(connection, object_id, snapshot)
+}
+
+/// The tables of a list of ids at one snapshot, in order; `None` where one is gone or may not be seen.
+pub(crate) fn table_infos(view: &View<'_>, who: &Principal, ids: &[i64]) -> Result<Vec<Option<TableInfo>>> {
+    let mut infos = Vec::with_capacity(ids.len());
+    for id in ids {
+        let relation = load(view.connection, *id, view.snapshot)?;
+        let visible = relation.filter(|relation| who.may_see(&relation.info().name.database));
+        infos.push(visible.map(|relation| relation.resolved.info));
+    }
+    Ok(infos)
+}
+
+fn load_managed(connection: &Connection, table_id: i64, snapshot: SnapshotId) -> Result<Option<Relation>> {
+    let row = connection
+        .prepare_cached(
+            "SELECT table_uuid, schema_id, table_name, path, path_is_relative FROM ducklake_table
+             WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
+        )?
+        .query_row([table_id, snapshot], |row| {
+            let path = LakePath { path: row.get(3)?, is_relative: row.get(4)? };
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?, path))
+        })
+        .optional()?;
+    let Some((uuid, schema_id, name, path)) = row else { return Ok(None) };
+    let Some(database) = load_database(connection, schema_id, snapshot)? else { return Ok(None) };
+    let location = path.under(&database.folder);
+    let info = TableInfo {
+        id: table_id,
+        uuid: parse_uuid(&uuid),
+        name: TableName::new(database.name, name),
+        kind: TableKind::Managed,
+        comment: load_comment(connection, table_id, snapshot)?,
+        columns: columns::load(connection, table_id, snapshot)?.columns,
+        row_count: row_count(connection, table_id, snapshot)?,
+    };
+    let source = TableSource::Managed(ManagedTable { id: table_id, snapshot, location });
+    Ok(Some(Relation { resolved: ResolvedTable { info, source }, database_id: database.id }))
+}
+
+fn load_view(connection: &Connection, view_id: i64, snapshot: SnapshotId) -> Result<Option<Relation>> {
+    let row = connection
+        .prepare_cached(
+            "SELECT view_uuid, schema_id, view_name, sql, column_aliases,
+                    (SELECT default_database FROM querent_view ours WHERE ours.view_id = v.view_id)
+             FROM ducklake_view v
+             WHERE view_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
+        )?
+        .query_row([view_id, snapshot], |row| {
+            Ok((
+                row.get::<_, String>(0)?,
+                row.get::<_, i64>(1)?,
+                row.get::<_, String>(2)?,
+                row.get::<_, String>(3)?,
+                row.get::<_, Option<String>>(4)?.unwrap_or_default(),
+                row.get::<_, Option<String>>(5)?,
+            ))
+        })
+        .optional()?;
+    let Some((uuid, schema_id, name, sql, aliases, default_database)) = row else { return Ok(None) };
+    let Some(database) = load_database(connection, schema_id, snapshot)? else { return Ok(None) };
+    let source = TableSource::View {
+        sql: readable_view_sql(&sql, &aliases),
+        default_database: default_database.unwrap_or_else(|| database.name.clone()),
+    };
+    let info = TableInfo {
+        id: view_id,
+        uuid: parse_uuid(&uuid),
+        name: TableName::new(database.name, name),
+        kind: TableKind::View,
+        comment: load_comment(connection, view_id, snapshot)?,
+        columns: load_described_columns(connection, view_id, snapshot)?,
+        row_count: None,
+    };
+    Ok(Some(Relation { resolved: ResolvedTable { info, source }, database_id: database.id }))
+}
+
+fn load_external(connection: &Connection, object_id: i64, snapshot: SnapshotId) -> Result<Option<Relation>> {
+    let row = connection
+        .prepare_cached(
+            "SELECT table_uuid, schema_id, table_name, definition FROM querent_external_table
+             WHERE object_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
+        )?
+        .query_row([object_id, snapshot], |row| {
+            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?, row.get::<_, String>(3)?))
+        })
+        .optional()?;
+    let Some((uuid, schema_id, name, definition)) = row else { return Ok(None) };
+    // DuckDB drops a schema without knowing of our tables in it.
+    let Some(database) = load_database(connection, schema_id, snapshot)? else { return Ok(None) };
+    let external: ExternalTable = serde_json::from_str(&definition).map_err(|error| {
+        CatalogError::Internal(format!("the definition of external table `{name}` cannot be read: {error}"))
+    })?;
+    let info = TableInfo {
+        id: object_id,
+        uuid: parse_uuid(&uuid),
+        name: TableName::new(database.name, name),
+        kind: TableKind::External,
+        comment: load_comment(connection, object_id, snapshot)?,
+        columns: load_described_columns(connection, object_id, snapshot)?,
+        row_count: None,
+    };
+    let source = TableSource::External(external);
+    Ok(Some(Relation { resolved: ResolvedTable { info, source }, database_id: database.id }))
+}
+
+/// What a listing says of an object.
+pub(super) fn summary(
+    connection: &Connection,
+    object: objects::ObjectRow,
+    database: &str,
+    snapshot: SnapshotId,
+) -> Result<TableSummary> {
+    let row_count = match object.kind {
+        TableKind::Managed => row_count(connection, object.id, snapshot)?,
+        TableKind::External | TableKind::View => None,
+    };
+    Ok(TableSummary {
+        comment: load_comment(connection, object.id, snapshot)?,
+        id: object.id,
+        name: TableName::new(database, object.name),
+        kind: object.kind,
+        row_count,
+    })
+}
+
+/// Records what an external table or view returns.
+pub(super) fn insert_described_columns(connection: &Connection, object_id: i64, schema: &Schema) -> Result<()> {
+    let mut encoder = IpcSchemaEncoder::new();
+    let encoded = encoder.schema_to_fb(schema);
+    connection
+        .prepare_cached("INSERT INTO querent_object_schema VALUES (?, ?)")?
+        .execute(params![object_id, encoded.finished_data()])?;
+    Ok(())
+}
+
+/// The columns of an external table or view: comments go by position, from 1.
+fn load_described_columns(connection: &Connection, object_id: i64, snapshot: SnapshotId) -> Result<Vec<ColumnInfo>> {
+    let Some(schema) = load_schema(connection, object_id)? else { return Ok(Vec::new()) };
+    let mut comments = columns::load_comments(connection, object_id, snapshot)?;
+    let described = schema.fields().iter().zip(1..).map(|(field, position)| ColumnInfo {
+        id: 0,
+        name: field.name().clone(),
+        data_type: field.data_type().clone(),
+        nullable: field.is_nullable(),
+        comment: comments.remove(&position),
+    });
+    Ok(described.collect())
+}
+
+fn load_schema(connection: &Connection, object_id: i64) -> Result<Option<SchemaRef>> {
+    let encoded: Option<Vec<u8>> = connection
+        .prepare_cached("SELECT arrow_schema FROM querent_object_schema WHERE object_id = ?")?
+        .query_row([object_id], |row| row.get(0))
+        .optional()?;
+    encoded
+        .map(|bytes| try_schema_from_flatbuffer_bytes(&bytes).map(Arc::new))
+        .transpose()
+        .map_err(|error| CatalogError::Internal(format!("the schema of object {object_id} cannot be read: {error}")))
+}
+
+/// A table's or view's comment.
+fn load_comment(connection: &Connection, object_id: i64, snapshot: SnapshotId) -> Result<Option<String>> {
+    let comment: Option<Option<String>> = connection
+        .prepare_cached(
+            "SELECT value FROM ducklake_tag
+             WHERE object_id = ?1 AND key = ?2
+               AND begin_snapshot <= ?3 AND (end_snapshot IS NULL OR end_snapshot > ?3)",
+        )?
+        .query_row(params![object_id, COMMENT_KEY, snapshot], |row| row.get(0))
+        .optional()?;
+    Ok(comment.flatten())
+}
+
+/// The rows of a managed table's live files; unknown where DuckDB may have deleted or inlined some.
+fn row_count(connection: &Connection, table_id: i64, snapshot: SnapshotId) -> Result<Option<u64>> {
+    let may_differ: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM ducklake_delete_file WHERE table_id = ?1 AND end_snapshot IS NULL)
+                 OR EXISTS (SELECT 1 FROM ducklake_inlined_data_tables WHERE table_id = ?1)
+                 OR EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'ducklake_inlined_delete_' || ?1)",
+        )?
+        .query_row([table_id], |row| row.get(0))?;
+    if may_differ {
+        return Ok(None);
+    }
+    let rows: Option<i64> = connection
+        .prepare_cached(
+            "SELECT COALESCE(SUM(record_count), 0) FROM ducklake_data_file
+             WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
+        )?
+        .query_row([table_id, snapshot], |row| row.get(0))?;
+    Ok(rows.and_then(|rows| u64::try_from(rows).ok()))
+}
+
+fn load_database(connection: &Connection, schema_id: i64, snapshot: SnapshotId) -> Result<Option<Database>> {
+    let row = connection
+        .prepare_cached(
+            "SELECT schema_name, path, path_is_relative FROM ducklake_schema
+             WHERE schema_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
+        )?
+        .query_row([schema_id, snapshot], |row| {
+            Ok((row.get::<_, String>(0)?, LakePath { path: row.get(1)?, is_relative: row.get(2)? }))
+        })
+        .optional()?;
+    let Some((name, path)) = row else { return Ok(None) };
+    Ok(Some(Database { id: schema_id, name, folder: path.under(&data_path(connection)?) }))
+}
+
+/// The absolute folder of a database's tables.
+pub(super) fn database_folder(
+    connection: &Connection,
+    schema_id: i64,
+    snapshot: SnapshotId,
+) -> Result<Option<PathBuf>> {
+    Ok(load_database(connection, schema_id, snapshot)?.map(|database| database.folder))
+}
+
+/// The lake's `DATA_PATH`.
+pub(super) fn data_path(connection: &Connection) -> Result<PathBuf> {
+    let path: String = connection
+        .prepare_cached("SELECT value FROM ducklake_metadata WHERE key = 'data_path' AND scope IS NULL")?
+        .query_row([], |row| row.get(0))?;
+    Ok(PathBuf::from(path))
+}
+
+/// A path as the lake stores it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct LakePath {
+    pub(super) path: String,
+    pub(super) is_relative: bool,
+}
+
+impl LakePath {
+    /// The absolute path, where this one is relative to `folder`.
+    pub(super) fn under(&self, folder: &Path) -> PathBuf {
+        if self.is_relative { folder.join(&self.path) } else { PathBuf::from(&self.path) }
+    }
+
+    /// How a path below or outside `folder` is stored.
+    pub(super) fn of(path: &Path, folder: &Path) -> Self {
+        match path.strip_prefix(folder) {
+            Ok(relative) => Self { path: relative.to_string_lossy().into_owned(), is_relative: true },
+            Err(_) => Self { path: path.to_string_lossy().into_owned(), is_relative: false },
+        }
+    }
+}
+
+/// A view's text as Querent plans it. DuckDB stores the catalog's name as a placeholder, so that a lake can be
+/// attached under any name, and column aliases apart from the text.
+fn readable_view_sql(sql: &str, aliases: &str) -> String {
+    let sql = replace_outside_quotes(sql, "{DUCKLAKE_CATALOG}.", &format!("{CATALOG_NAME}."));
+    if aliases.is_empty() { sql } else { format!("SELECT * FROM ({sql}) AS aliased({aliases})") }
+}
+
+fn replace_outside_quotes(text: &str, from: &str, to: &str) -> String {
+    let mut replaced = String::with_capacity(text.len());
+    let mut quote: Option<char> = None;
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        if quote.is_none() && rest.starts_with(from) {
+            replaced.push_str(to);
+            rest = &rest[from.len()..];
+            continue;
+        }
+        match quote {
+            Some(open) if open == c => quote = None,
+            None if c == '\'' || c == '"' => quote = Some(c),
+            _ => {}
+        }
+        replaced.push(c);
+        rest = &rest[c.len_utf8()..];
+    }
+    replaced
+}
+
+fn parse_uuid(text: &str) -> Uuid {
+    Uuid::parse_str(text).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn placeholders_in_quotes_stay() {
+        let sql = "SELECT '{DUCKLAKE_CATALOG}.x' FROM {DUCKLAKE_CATALOG}.main.t";
+        assert_eq!(readable_view_sql(sql, ""), "SELECT '{DUCKLAKE_CATALOG}.x' FROM querent.main.t");
+        assert_eq!(readable_view_sql("SELECT 1", "\"a\""), "SELECT * FROM (SELECT 1) AS aliased(\"a\")");
+    }
+}

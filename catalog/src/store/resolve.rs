@@ -1,0 +1,119 @@
+//! Resolving the names of a statement, and saying which name was meant when one is unknown.
+
+use rusqlite::{Connection, params};
+
+use super::names::{key_range_end, name_key, nearest};
+use super::{View, databases, objects, relations};
+use crate::{CatalogError, Principal, ResolvedTable, Result, TableName};
+
+/// Candidates read from each index range when a name is unknown: the cost of a hint does not grow with the catalog.
+const MAX_CANDIDATES: i64 = 500;
+
+/// All names at one snapshot, in order; `None` where an object does not exist or may not be seen.
+pub(crate) fn resolve(view: &View<'_>, who: &Principal, names: &[TableName]) -> Result<Vec<Option<ResolvedTable>>> {
+    let mut resolved = Vec::with_capacity(names.len());
+    for name in names {
+        let object = match who.may_see(&name.database) {
+            true => objects::object(view.connection, &name.database, &name.table)?,
+            false => None,
+        };
+        let relation = match object {
+            Some(object) => relations::load(view.connection, object.id, view.snapshot)?,
+            None => None,
+        };
+        resolved.push(relation.map(|relation| relation.resolved));
+    }
+    Ok(resolved)
+}
+
+/// The error for a name that did not resolve.
+pub(crate) fn not_found(view: &View<'_>, who: &Principal, name: &TableName) -> Result<CatalogError> {
+    if databases::find(view, who, &name.database)?.is_none() {
+        let nearest = nearest_database(view, who, &name.database)?;
+        return Ok(CatalogError::DatabaseNotFound { database: name.database.clone(), nearest });
+    }
+    Ok(CatalogError::TableNotFound {
+        database: name.database.clone(),
+        table: name.table.clone(),
+        nearest: nearest_table(view, who, name)?,
+    })
+}
+
+/// The error for an unknown database.
+pub(crate) fn database_not_found(view: &View<'_>, who: &Principal, name: &str) -> Result<CatalogError> {
+    let nearest = nearest_database(view, who, name)?;
+    Ok(CatalogError::DatabaseNotFound { database: name.to_string(), nearest })
+}
+
+fn nearest_table(view: &View<'_>, who: &Principal, name: &TableName) -> Result<Option<String>> {
+    let database = name_key(&name.database);
+    let candidates = candidates(
+        view.connection,
+        &name.table,
+        "SELECT name FROM querent_object WHERE database_key = ?4 AND key >= ?1 AND key < ?2 ORDER BY key LIMIT ?3",
+        Some(
+            "SELECT name FROM querent_object WHERE database_key = ?4 AND key_reversed >= ?1 AND key_reversed < ?2
+              ORDER BY key_reversed LIMIT ?3",
+        ),
+        &database,
+    )?;
+    if let Some(near) = nearest(&name.table, candidates.iter().map(String::as_str)) {
+        return Ok(Some(near.to_string()));
+    }
+    // The right name in the wrong database.
+    let elsewhere =
+        super::listing::by_name(view, who, None, &name.table, super::NameMatch::Exact, 1)?.into_iter().next();
+    Ok(elsewhere.map(|table| table.name.to_string()))
+}
+
+fn nearest_database(view: &View<'_>, who: &Principal, name: &str) -> Result<Option<String>> {
+    let candidates = candidates(
+        view.connection,
+        name,
+        "SELECT name FROM querent_database WHERE key >= ?1 AND key < ?2 AND ?4 = '' ORDER BY key LIMIT ?3",
+        None,
+        "",
+    )?;
+    let visible = candidates.iter().map(String::as_str).filter(|candidate| who.may_see(candidate));
+    Ok(nearest(name, visible).map(str::to_string))
+}
+
+/// Names that share a beginning or an end with `wanted`, and the first names of all: each from one bounded range
+/// of an index. A typo leaves one half of a name intact.
+fn candidates(
+    connection: &Connection,
+    wanted: &str,
+    by_key: &str,
+    by_reversed: Option<&str>,
+    scope: &str,
+) -> Result<Vec<String>> {
+    let key: Vec<char> = name_key(wanted).chars().collect();
+    let half = key.len().div_ceil(2);
+    let beginning: String = key.iter().take(half).collect();
+    let first: String = key.iter().take(1).collect();
+    let ending: String = key.iter().rev().take(half).collect();
+    let last: String = key.iter().rev().take(1).collect();
+    let mut found = Vec::new();
+    for prefix in [beginning, first, String::new()] {
+        read_range(connection, by_key, &prefix, scope, &mut found)?;
+    }
+    if let Some(by_reversed) = by_reversed {
+        for prefix in [ending, last] {
+            read_range(connection, by_reversed, &prefix, scope, &mut found)?;
+        }
+    }
+    Ok(found)
+}
+
+fn read_range(connection: &Connection, sql: &str, prefix: &str, scope: &str, found: &mut Vec<String>) -> Result<()> {
+    let below = match prefix {
+        "" => char::MAX.to_string(),
+        _ => key_range_end(prefix),
+    };
+    let mut statement = connection.prepare_cached(sql)?;
+    let rows = statement.query_map(params![prefix, below, MAX_CANDIDATES, scope], |row| row.get(0))?;
+    for row in rows {
+        found.push(row?);
+    }
+    Ok(())
+}

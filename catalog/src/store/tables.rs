@@ -1,0 +1,375 @@
+//! Managed tables: drafting, creating, appending, replacing rows, dropping.
+
+use std::collections::BTreeMap;
+
+use arrow_schema::Schema;
+use rusqlite::params;
+use uuid::Uuid;
+
+use super::View;
+use super::change::{Change, quoted};
+use super::columns::{self, COMMENT_KEY, ColumnRow, Layout};
+use super::names::{check_name, folder_name};
+use super::objects::{self, ObjectRow};
+use super::relations::{self, LakePath, Relation};
+use super::stats::{self, TableStats};
+use crate::{
+    CatalogError, ColumnStats, Created, IfExists, ManagedTable, NewDataFile, Result, SnapshotId, TableDraft, TableInfo,
+    TableKind, TableName,
+};
+
+/// Checks a new table's name and types and fixes its column ids and its folder.
+pub(crate) fn draft(view: &View<'_>, name: &TableName, schema: &Schema, comment: Option<String>) -> Result<TableDraft> {
+    check_name(&name.table)?;
+    let layout = Layout::of(&name.table, schema)?;
+    let schema_id = require_database(view, &name.database)?;
+    let folder = relations::database_folder(view.connection, schema_id, view.snapshot)?
+        .ok_or_else(|| unknown_database(&name.database))?;
+    let uuid = Uuid::now_v7();
+    Ok(TableDraft {
+        uuid,
+        name: name.clone(),
+        location: folder.join(folder_name(&name.table, uuid)),
+        columns: layout.columns,
+        write_schema: layout.write_schema,
+        comment,
+    })
+}
+
+/// Creates a drafted table with its first files.
+pub(crate) fn create(
+    change: &mut Change<'_>,
+    draft: &TableDraft,
+    files: &[NewDataFile],
+    if_exists: IfExists,
+) -> Result<Created<TableInfo>> {
+    let Some(schema_id) = make_room(change, &draft.name, if_exists)? else { return Ok(Created::Existing) };
+    refuse_encrypted(change, &draft.name.table)?;
+    let connection = change.connection();
+    let folder = relations::database_folder(connection, schema_id, change.base())?
+        .or(relations::database_folder(connection, schema_id, change.snapshot())?)
+        .ok_or_else(|| unknown_database(&draft.name.database))?;
+    let table_id = change.new_object_id();
+    let LakePath { path, is_relative } = LakePath::of(&draft.location, &folder);
+    connection.prepare_cached("INSERT INTO ducklake_table VALUES (?, ?, ?, NULL, ?, ?, ?, ?)")?.execute(params![
+        table_id,
+        draft.uuid.to_string(),
+        change.snapshot(),
+        schema_id,
+        draft.name.table,
+        with_slash(&path),
+        is_relative,
+    ])?;
+    Layout::of(&draft.name.table, &draft.write_schema)?.insert(change, table_id)?;
+    change.record_schema(format!("created_table:{}", object_entry(change, schema_id, &draft.name.table)?));
+    if let Some(comment) = &draft.comment {
+        insert_comment(change, table_id, comment)?;
+    }
+    if !files.is_empty() {
+        let rows = columns::load_rows(connection, table_id, change.snapshot())?;
+        add_files(change, table_id, &draft.location, &rows, files)?;
+    }
+    created(change, table_id)
+}
+
+/// Adds files to a table as it was resolved.
+pub(crate) fn append(change: &mut Change<'_>, table: &ManagedTable, files: &[NewDataFile]) -> Result<SnapshotId> {
+    let relation = require_unchanged(change, table)?;
+    if files.is_empty() {
+        return Ok(change.base());
+    }
+    refuse_encrypted(change, &relation.info().name.table)?;
+    let rows = columns::load_rows(change.connection(), table.id, change.base())?;
+    add_files(change, table.id, &table.location, &rows, files)?;
+    Ok(change.snapshot())
+}
+
+/// Ends every row of a table and adds files in their place.
+pub(crate) fn replace(change: &mut Change<'_>, table: &ManagedTable, files: &[NewDataFile]) -> Result<SnapshotId> {
+    let relation = require_unchanged(change, table)?;
+    let name = &relation.info().name.table;
+    refuse_encrypted(change, name)?;
+    let connection = change.connection();
+    let rows_changed: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM ducklake_data_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))
+                 OR EXISTS (SELECT 1 FROM ducklake_delete_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))",
+        )?
+        .query_row([table.id, table.snapshot], |row| row.get(0))?;
+    if rows_changed {
+        return Err(CatalogError::Conflict { object: name.clone() });
+    }
+    let ended = end_rows(change, "ducklake_data_file", "table_id", table.id)?
+        + end_rows(change, "ducklake_delete_file", "table_id", table.id)?;
+    if ended > 0 {
+        change.record_rows(format!("deleted_from_table:{}", table.id));
+    }
+    end_inlined_rows(change, table)?;
+    stats::clear(connection, table.id)?;
+    let rows = columns::load_rows(connection, table.id, change.base())?;
+    add_files(change, table.id, &table.location, &rows, files)?;
+    Ok(if change.is_empty() { change.base() } else { change.snapshot() })
+}
+
+/// Drops the object of a name if it is of one of `kinds`. Returns whether there was one.
+pub(crate) fn drop_named(
+    change: &mut Change<'_>,
+    name: &TableName,
+    kinds: &[TableKind],
+    if_missing_ok: bool,
+) -> Result<bool> {
+    let object = objects::object(change.connection(), &name.database, &name.table)?;
+    match object.filter(|object| kinds.contains(&object.kind)) {
+        Some(object) => {
+            drop_object(change, &object)?;
+            Ok(true)
+        }
+        None if if_missing_ok => Ok(false),
+        None => Err(unknown_table(name)),
+    }
+}
+
+/// Ends an object and everything that is of it. Its files stay for older snapshots.
+pub(super) fn drop_object(change: &mut Change<'_>, object: &ObjectRow) -> Result<()> {
+    match object.kind {
+        TableKind::Managed => {
+            for lake_table in [
+                "ducklake_table",
+                "ducklake_partition_info",
+                "ducklake_column",
+                "ducklake_column_tag",
+                "ducklake_data_file",
+                "ducklake_delete_file",
+                "ducklake_sort_info",
+            ] {
+                end_rows(change, lake_table, "table_id", object.id)?;
+            }
+            change.record_schema(format!("dropped_table:{}", object.id));
+        }
+        TableKind::External => {
+            end_rows(change, "querent_external_table", "object_id", object.id)?;
+            end_rows(change, "ducklake_column_tag", "table_id", object.id)?;
+            change.record_schema(format!("dropped_table:{}", object.id));
+        }
+        TableKind::View => {
+            end_rows(change, "ducklake_view", "view_id", object.id)?;
+            end_rows(change, "ducklake_column_tag", "table_id", object.id)?;
+            change.record_schema(format!("dropped_view:{}", object.id));
+        }
+    }
+    end_rows(change, "ducklake_tag", "object_id", object.id)?;
+    objects::refresh(change, object.id, change.snapshot())?;
+    Ok(())
+}
+
+/// Sees that a new object's name is free, by dropping what is there if so asked. Returns the database's id, or
+/// `None` where the existing object is to be left.
+pub(super) fn make_room(change: &mut Change<'_>, name: &TableName, if_exists: IfExists) -> Result<Option<i64>> {
+    check_name(&name.table)?;
+    let schema_id = require_database(&change.view(), &name.database)?;
+    let Some(existing) = objects::object(change.connection(), &name.database, &name.table)? else {
+        return Ok(Some(schema_id));
+    };
+    match if_exists {
+        IfExists::Error => {
+            let spelled = (existing.name != name.table).then_some(existing.name);
+            Err(CatalogError::AlreadyExists { name: name.table.clone(), existing: spelled })
+        }
+        IfExists::Ignore => Ok(None),
+        IfExists::Replace => {
+            drop_object(change, &existing)?;
+            Ok(Some(schema_id))
+        }
+    }
+}
+
+/// Makes a new object's rows known and reads it back.
+pub(super) fn created(change: &mut Change<'_>, object_id: i64) -> Result<Created<TableInfo>> {
+    match objects::refresh(change, object_id, change.snapshot())? {
+        Some(relation) => Ok(Created::New(relation.resolved.info)),
+        None => Err(CatalogError::Internal(format!("object {object_id} vanished while it was created"))),
+    }
+}
+
+/// `"database"."name"`, with the database as it is spelled.
+pub(super) fn object_entry(change: &Change<'_>, schema_id: i64, name: &str) -> Result<String> {
+    let database: String = change
+        .connection()
+        .prepare_cached("SELECT name FROM querent_database WHERE schema_id = ?")?
+        .query_row([schema_id], |row| row.get(0))?;
+    Ok(format!("{}.{}", quoted(&database), quoted(name)))
+}
+
+pub(super) fn insert_comment(change: &Change<'_>, object_id: i64, comment: &str) -> Result<()> {
+    change.connection().prepare_cached("INSERT INTO ducklake_tag VALUES (?, ?, NULL, ?, ?)")?.execute(params![
+        object_id,
+        change.snapshot(),
+        COMMENT_KEY,
+        comment
+    ])?;
+    Ok(())
+}
+
+pub(super) fn unknown_table(name: &TableName) -> CatalogError {
+    CatalogError::TableNotFound { database: name.database.clone(), table: name.table.clone(), nearest: None }
+}
+
+fn unknown_database(name: &str) -> CatalogError {
+    CatalogError::DatabaseNotFound { database: name.to_string(), nearest: None }
+}
+
+fn require_database(view: &View<'_>, name: &str) -> Result<i64> {
+    objects::database_id(view.connection, name)?.ok_or_else(|| unknown_database(name))
+}
+
+/// The table, if nothing happened to it since it was resolved that rows written for it then would not fit.
+fn require_unchanged(change: &Change<'_>, table: &ManagedTable) -> Result<Relation> {
+    let connection = change.connection();
+    let conflict = |name: &str| CatalogError::Conflict { object: name.to_string() };
+    let relation = relations::load(connection, table.id, change.base())?
+        .filter(|relation| relation.info().kind == TableKind::Managed)
+        .ok_or_else(|| conflict(&table.location.display().to_string()))?;
+    let altered: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM ducklake_column
+                            WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))",
+        )?
+        .query_row([table.id, table.snapshot], |row| row.get(0))?;
+    match altered {
+        true => Err(conflict(&relation.info().name.table)),
+        false => Ok(relation),
+    }
+}
+
+fn refuse_encrypted(change: &Change<'_>, table: &str) -> Result<()> {
+    let is_encrypted: bool = change
+        .connection()
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM ducklake_metadata WHERE key = 'encrypted' AND value = 'true' AND scope IS NULL)",
+        )?
+        .query_row([], |row| row.get(0))?;
+    match is_encrypted {
+        true => Err(CatalogError::UnsupportedLake {
+            table: table.to_string(),
+            what: "encrypted files (the lake was made with ENCRYPTED)".into(),
+            hint: "write it with DuckDB, or use a lake without encryption".into(),
+        }),
+        false => Ok(()),
+    }
+}
+
+fn add_files(
+    change: &mut Change<'_>,
+    table_id: i64,
+    location: &std::path::Path,
+    columns: &[ColumnRow],
+    files: &[NewDataFile],
+) -> Result<()> {
+    if files.is_empty() {
+        return Ok(());
+    }
+    let connection = change.connection();
+    let mut stats = stats::read_table_stats(connection, table_id)?;
+    let leaves: Vec<&ColumnRow> =
+        columns.iter().filter(|column| !matches!(column.column_type.as_str(), "list" | "struct" | "map")).collect();
+    for file in files {
+        add_file(change, table_id, location, &leaves, &mut stats, file)?;
+    }
+    let column_stats: Vec<&BTreeMap<i64, ColumnStats>> = files.iter().map(|file| &file.column_stats).collect();
+    stats::add(connection, table_id, stats, &leaves, &column_stats)?;
+    change.record_rows(format!("inserted_into_table:{table_id}"));
+    Ok(())
+}
+
+fn add_file(
+    change: &mut Change<'_>,
+    table_id: i64,
+    location: &std::path::Path,
+    leaves: &[&ColumnRow],
+    stats: &mut TableStats,
+    file: &NewDataFile,
+) -> Result<()> {
+    let connection = change.connection();
+    let file_id = change.new_file_id();
+    let row_count = stored(file.row_count)?;
+    let file_size = stored(file.file_size_bytes)?;
+    let LakePath { path, is_relative } = LakePath::of(&file.path, location);
+    connection
+        .prepare_cached(
+            "INSERT INTO ducklake_data_file
+             VALUES (?, ?, ?, NULL, NULL, ?, ?, 'parquet', ?, ?, ?, ?, NULL, NULL, NULL, NULL)",
+        )?
+        .execute(params![
+            file_id,
+            table_id,
+            change.snapshot(),
+            path,
+            is_relative,
+            row_count,
+            file_size,
+            stored(file.footer_size)?,
+            stats.next_row_id,
+        ])?;
+    let mut insert =
+        connection.prepare_cached("INSERT INTO ducklake_file_column_stats VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)")?;
+    for column in leaves {
+        let Some(column_stats) = file.column_stats.get(&column.id) else { continue };
+        insert.execute(params![
+            file_id,
+            table_id,
+            column.id,
+            column_stats.column_size_bytes.map(stored).transpose()?,
+            column_stats.value_count.map(stored).transpose()?,
+            column_stats.null_count.map(stored).transpose()?,
+            column_stats.min_value,
+            column_stats.max_value,
+            column_stats.contains_nan,
+        ])?;
+    }
+    stats.record_count += row_count;
+    stats.next_row_id += row_count;
+    stats.file_size_bytes += file_size;
+    Ok(())
+}
+
+/// Ends the live rows of an object in one of the lake's tables; a row that began in this very change never was.
+pub(super) fn end_rows(change: &Change<'_>, lake_table: &str, id_column: &str, id: i64) -> Result<usize> {
+    let connection = change.connection();
+    let ended = connection
+        .prepare_cached(&format!(
+            "UPDATE {lake_table} SET end_snapshot = ? WHERE {id_column} = ? AND end_snapshot IS NULL"
+        ))?
+        .execute([change.snapshot(), id])?;
+    Ok(ended)
+}
+
+/// Ends the rows of a table that DuckDB keeps in the catalog itself.
+fn end_inlined_rows(change: &mut Change<'_>, table: &ManagedTable) -> Result<()> {
+    let connection = change.connection();
+    let mut ended = 0;
+    for inlined in super::files::inlined_data_tables(connection, table.id)? {
+        let name = quoted(&inlined);
+        let is_changed: bool = connection.query_row(
+            &format!("SELECT EXISTS (SELECT 1 FROM {name} WHERE begin_snapshot > ?1 OR end_snapshot > ?1)"),
+            [table.snapshot],
+            |row| row.get(0),
+        )?;
+        if is_changed {
+            return Err(CatalogError::Conflict { object: table.location.display().to_string() });
+        }
+        ended += connection
+            .execute(&format!("UPDATE {name} SET end_snapshot = ? WHERE end_snapshot IS NULL"), [change.snapshot()])?;
+    }
+    if ended > 0 {
+        change.record_rows(format!("inlined_delete:{}", table.id));
+    }
+    Ok(())
+}
+
+fn with_slash(path: &str) -> String {
+    if path.ends_with('/') { path.to_string() } else { format!("{path}/") }
+}
+
+fn stored(count: u64) -> Result<i64> {
+    i64::try_from(count).map_err(|_| CatalogError::Internal(format!("{count} does not fit the lake's integers")))
+}

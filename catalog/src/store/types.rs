@@ -1,0 +1,203 @@
+//! Arrow types as DuckLake types and back.
+//!
+//! A managed table keeps an Arrow type in its canonical form: what comes back is what DuckLake can say, and
+//! [`storable`] says which form that is (`LargeUtf8` and dictionaries become `Utf8`, seconds become
+//! milliseconds, every time zone becomes UTC). Types that DuckLake or Parquet would change are refused.
+
+use std::sync::Arc;
+
+use arrow_schema::{DataType, Field, Fields, IntervalUnit, TimeUnit};
+
+/// What one level of a type is in `ducklake_column`.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Shape {
+    /// A type string; the canonical Arrow type.
+    Leaf(String, DataType),
+    /// `list`, with its element; the dimension where it is a vector.
+    List(Arc<Field>, Option<i32>),
+    /// `struct`, with its fields.
+    Struct(Fields),
+    /// `map`, with key and value.
+    Map(Arc<Field>, Arc<Field>),
+}
+
+/// The DuckLake form of an Arrow type, or a hint for the person whose type it is.
+pub(super) fn storable(data_type: &DataType) -> Result<Shape, String> {
+    let leaf = |name: &str, canonical: DataType| Ok(Shape::Leaf(name.to_string(), canonical));
+    match data_type {
+        DataType::Boolean => leaf("boolean", DataType::Boolean),
+        DataType::Int8 => leaf("int8", DataType::Int8),
+        DataType::Int16 => leaf("int16", DataType::Int16),
+        DataType::Int32 => leaf("int32", DataType::Int32),
+        DataType::Int64 => leaf("int64", DataType::Int64),
+        DataType::UInt8 => leaf("uint8", DataType::UInt8),
+        DataType::UInt16 => leaf("uint16", DataType::UInt16),
+        DataType::UInt32 => leaf("uint32", DataType::UInt32),
+        DataType::UInt64 => leaf("uint64", DataType::UInt64),
+        DataType::Float16 | DataType::Float32 => leaf("float32", DataType::Float32),
+        DataType::Float64 => leaf("float64", DataType::Float64),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => leaf("varchar", DataType::Utf8),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            leaf("blob", DataType::Binary)
+        }
+        DataType::Date32 | DataType::Date64 => leaf("date", DataType::Date32),
+        // SQL's TIME is Time64(ns) in DataFusion; DuckDB holds microseconds and cannot write `time_ns` to Parquet.
+        DataType::Time32(_) | DataType::Time64(_) => leaf("time", DataType::Time64(TimeUnit::Microsecond)),
+        DataType::Timestamp(unit, None) => match unit {
+            // Parquet has no seconds.
+            TimeUnit::Second | TimeUnit::Millisecond => {
+                leaf("timestamp_ms", DataType::Timestamp(TimeUnit::Millisecond, None))
+            }
+            TimeUnit::Microsecond => leaf("timestamp", DataType::Timestamp(TimeUnit::Microsecond, None)),
+            TimeUnit::Nanosecond => leaf("timestamp_ns", DataType::Timestamp(TimeUnit::Nanosecond, None)),
+        },
+        DataType::Timestamp(_, Some(_)) => leaf("timestamptz", utc_timestamp()),
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => match decimal(*precision, *scale) {
+            Some(canonical) => leaf(&format!("decimal({precision},{scale})"), canonical),
+            None => Err("cast it to a decimal of at most 38 digits with a scale between 0 and its precision".into()),
+        },
+        DataType::List(item) | DataType::LargeList(item) | DataType::ListView(item) | DataType::LargeListView(item) => {
+            Ok(Shape::List(Arc::clone(item), None))
+        }
+        DataType::FixedSizeList(item, dimension) => Ok(Shape::List(Arc::clone(item), Some(*dimension))),
+        DataType::Struct(fields) if !fields.is_empty() => Ok(Shape::Struct(fields.clone())),
+        DataType::Struct(_) => Err("give the struct at least one field".into()),
+        DataType::Map(entries, _) => match entries.data_type() {
+            DataType::Struct(fields) if fields.len() == 2 => {
+                Ok(Shape::Map(Arc::clone(&fields[0]), Arc::clone(&fields[1])))
+            }
+            _ => Err("a map has a key and a value".into()),
+        },
+        DataType::Dictionary(_, value) => storable(value),
+        DataType::RunEndEncoded(_, values) => storable(values.data_type()),
+        DataType::Null => Err("cast it to the type it should have".into()),
+        DataType::Interval(_) | DataType::Duration(_) => {
+            Err("Parquet cannot hold it exactly; cast it to a number of seconds (bigint) or to text".into())
+        }
+        DataType::Union(..) => Err("use one nullable column for each alternative".into()),
+    }
+}
+
+/// A DuckLake leaf type as Arrow, and whether its values can be read as they are.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum LakeType {
+    /// Read as this type.
+    Readable(DataType),
+    /// Known, described as this type, and not readable yet.
+    Unreadable(DataType),
+}
+
+impl LakeType {
+    /// The Arrow type of a `column_type` other than `list`, `struct` and `map`.
+    pub(super) fn parse(column_type: &str) -> Self {
+        let lower = column_type.to_ascii_lowercase();
+        if let Some(canonical) = parse_decimal(&lower) {
+            return LakeType::Readable(canonical);
+        }
+        let readable = match lower.as_str() {
+            "boolean" => DataType::Boolean,
+            "int8" => DataType::Int8,
+            "int16" => DataType::Int16,
+            "int32" => DataType::Int32,
+            "int64" => DataType::Int64,
+            "uint8" => DataType::UInt8,
+            "uint16" => DataType::UInt16,
+            "uint32" => DataType::UInt32,
+            "uint64" => DataType::UInt64,
+            "float32" => DataType::Float32,
+            "float64" => DataType::Float64,
+            "varchar" | "json" => DataType::Utf8,
+            "blob" => DataType::Binary,
+            "uuid" => DataType::FixedSizeBinary(16),
+            "date" => DataType::Date32,
+            "time" => DataType::Time64(TimeUnit::Microsecond),
+            "timestamp" | "timestamp_us" => DataType::Timestamp(TimeUnit::Microsecond, None),
+            // DuckDB writes seconds as microseconds; milliseconds are what Arrow can also write to Parquet.
+            "timestamp_ms" | "timestamp_s" => DataType::Timestamp(TimeUnit::Millisecond, None),
+            "timestamp_ns" => DataType::Timestamp(TimeUnit::Nanosecond, None),
+            "timestamptz" => utc_timestamp(),
+            // DuckDB writes 128-bit integers as doubles, intervals in a layout Arrow reads without their months,
+            // and times with a zone without the zone.
+            "int128" | "uint128" => return LakeType::Unreadable(DataType::Decimal128(38, 0)),
+            "interval" => return LakeType::Unreadable(DataType::Interval(IntervalUnit::MonthDayNano)),
+            "time_ns" | "timetz" => return LakeType::Unreadable(DataType::Time64(TimeUnit::Nanosecond)),
+            _ => return LakeType::Unreadable(DataType::Binary),
+        };
+        LakeType::Readable(readable)
+    }
+}
+
+/// The list type as DataFusion spells it.
+pub(super) fn list_of(item: Field, dimension: Option<i32>) -> DataType {
+    match dimension {
+        Some(dimension) => DataType::FixedSizeList(Arc::new(item), dimension),
+        None => DataType::List(Arc::new(item)),
+    }
+}
+
+/// The map type as DataFusion spells it.
+pub(super) fn map_of(key: Field, value: Field) -> DataType {
+    let entries = Fields::from(vec![key.with_nullable(false), value.with_nullable(true)]);
+    DataType::Map(Arc::new(Field::new("entries", DataType::Struct(entries), false)), false)
+}
+
+fn utc_timestamp() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+}
+
+fn decimal(precision: u8, scale: i8) -> Option<DataType> {
+    let fits = (1..=38).contains(&precision) && (0..=precision as i8).contains(&scale);
+    fits.then_some(DataType::Decimal128(precision, scale))
+}
+
+fn parse_decimal(column_type: &str) -> Option<DataType> {
+    let (precision, scale) = column_type.strip_prefix("decimal(")?.strip_suffix(')')?.split_once(',')?;
+    decimal(precision.trim().parse().ok()?, scale.trim().parse().ok()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn canonical_types_come_back_as_they_are() {
+        let types = [
+            DataType::Boolean,
+            DataType::Int8,
+            DataType::UInt64,
+            DataType::Float64,
+            DataType::Utf8,
+            DataType::Binary,
+            DataType::Date32,
+            DataType::Time64(TimeUnit::Microsecond),
+            DataType::Timestamp(TimeUnit::Millisecond, None),
+            DataType::Timestamp(TimeUnit::Microsecond, None),
+            DataType::Timestamp(TimeUnit::Nanosecond, None),
+            utc_timestamp(),
+            DataType::Decimal128(38, 10),
+        ];
+        for data_type in types {
+            let shape = storable(&data_type).unwrap();
+            let Shape::Leaf(name, canonical) = shape else { panic!("{data_type} is no leaf") };
+            assert_eq!(canonical, data_type);
+            assert_eq!(LakeType::parse(&name), LakeType::Readable(data_type));
+        }
+    }
+
+    #[test]
+    fn what_would_change_is_refused() {
+        for data_type in [
+            DataType::Null,
+            DataType::Interval(IntervalUnit::MonthDayNano),
+            DataType::Duration(TimeUnit::Second),
+            DataType::Decimal256(76, 10),
+            DataType::Decimal128(10, -2),
+            DataType::Struct(Fields::empty()),
+        ] {
+            assert!(storable(&data_type).is_err(), "{data_type}");
+        }
+    }
+}

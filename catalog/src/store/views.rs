@@ -1,0 +1,60 @@
+//! Views, which are the lake's own, and external tables, which are ours.
+
+use arrow_schema::Schema;
+use rusqlite::params;
+use uuid::Uuid;
+
+use super::change::Change;
+use super::relations;
+use super::tables::{created, make_room, object_entry};
+use crate::{CatalogError, Created, ExternalTable, IfExists, Result, TableInfo, TableName};
+
+/// What our views are written in. DuckDB reads them as its own; most SQL is both.
+const DIALECT: &str = "datafusion";
+
+/// Creates a view.
+pub(crate) fn create_view(
+    change: &mut Change<'_>,
+    name: &TableName,
+    sql: &str,
+    default_database: &str,
+    schema: &Schema,
+    if_exists: IfExists,
+) -> Result<Created<TableInfo>> {
+    let Some(schema_id) = make_room(change, name, if_exists)? else { return Ok(Created::Existing) };
+    let connection = change.connection();
+    let view_id = change.new_object_id();
+    connection.prepare_cached("INSERT INTO ducklake_view VALUES (?, ?, ?, NULL, ?, ?, ?, ?, '')")?.execute(params![
+        view_id,
+        Uuid::now_v7().to_string(),
+        change.snapshot(),
+        schema_id,
+        name.table,
+        DIALECT,
+        sql,
+    ])?;
+    connection.prepare_cached("INSERT INTO querent_view VALUES (?, ?)")?.execute(params![view_id, default_database])?;
+    relations::insert_described_columns(connection, view_id, schema)?;
+    change.record_schema(format!("created_view:{}", object_entry(change, schema_id, &name.table)?));
+    created(change, view_id)
+}
+
+/// Creates an external table. Its change entry is a table's: DuckDB must see that the name is taken.
+pub(crate) fn create_external(
+    change: &mut Change<'_>,
+    name: &TableName,
+    table: &ExternalTable,
+    schema: &Schema,
+    if_exists: IfExists,
+) -> Result<Created<TableInfo>> {
+    let Some(schema_id) = make_room(change, name, if_exists)? else { return Ok(Created::Existing) };
+    let connection = change.connection();
+    let definition = serde_json::to_string(table).map_err(|error| CatalogError::Internal(error.to_string()))?;
+    let object_id = change.new_object_id();
+    connection.prepare_cached("INSERT INTO querent_external_table VALUES (?, ?, ?, NULL, ?, ?, ?)")?.execute(
+        params![object_id, Uuid::now_v7().to_string(), change.snapshot(), schema_id, name.table, definition],
+    )?;
+    relations::insert_described_columns(connection, object_id, schema)?;
+    change.record_schema(format!("created_table:{}", object_entry(change, schema_id, &name.table)?));
+    created(change, object_id)
+}
