@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use datafusion::logical_expr::LogicalPlan;
+pub use datafusion::scalar::ScalarValue;
 use querent_catalog::index::embed::Embedder;
 use querent_catalog::{Catalog, FileFormat, IfExists, Principal, Progress, TableName};
 
@@ -141,6 +142,11 @@ impl Session {
     /// Plans, authorises and runs one statement (a query, DDL or DML). The wall clock starts here.
     /// A statement that changes rows returns one row `count: UInt64`; DDL returns no rows.
     pub async fn sql(&self, text: &str) -> Result<QueryStream> {
+        todo!()
+    }
+    /// The same with `$1`, `$2`, ... bound to `params`, before analysis, so that the values' types are coerced as literals' are.
+    /// Errors also: `sql_plan_error` when a parameter is missing or one too many.
+    pub async fn sql_with_params(&self, text: &str, params: Vec<ScalarValue>) -> Result<QueryStream> {
         todo!()
     }
     /// Parses and plans one statement, analysed, not authorised. Exactly one statement, else `multiple_statements`.

@@ -1,1 +1,2 @@
+//! The binary `querent`.
 fn main() {}

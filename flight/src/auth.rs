@@ -1,0 +1,124 @@
+//! Who is calling: tokens to principals, for HTTP headers and gRPC metadata alike.
+//!
+//! Bearer tokens, and basic auth with any user name and the token as password. Without tokens every caller is an
+//! administrator and an `Authorization` header is ignored. Tokens are kept and compared as digests, in constant time.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use http::{HeaderMap, header};
+use querent_catalog::{Principal, Role};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+
+use crate::config::TokenSettings;
+use crate::error::ApiError;
+
+/// Knows every token. Made once from the settings.
+#[derive(Debug)]
+pub struct Authenticator {
+    tokens: Vec<KnownToken>,
+}
+
+#[derive(Debug)]
+struct KnownToken {
+    digest: [u8; 32],
+    principal: Principal,
+}
+
+impl Authenticator {
+    /// From the settings' tokens; none means that every caller is an administrator.
+    pub fn new(tokens: &[TokenSettings]) -> Self {
+        let tokens = tokens
+            .iter()
+            .map(|settings| KnownToken { digest: digest(&settings.token), principal: principal_of(settings) })
+            .collect();
+        Self { tokens }
+    }
+
+    /// Whether there are no tokens, so that everybody may do everything.
+    pub fn is_open(&self) -> bool {
+        self.tokens.is_empty()
+    }
+
+    /// The caller of a request with these headers (of HTTP, or `MetadataMap::as_ref()` of gRPC).
+    /// Errors: `unauthenticated`.
+    pub fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, ApiError> {
+        if self.is_open() {
+            return Ok(Principal::local_admin());
+        }
+        let token = token_of(headers)?
+            .ok_or_else(|| unauthenticated("a token is needed; send `Authorization: Bearer <token>`"))?;
+        self.principal_for(&token)
+    }
+
+    /// The token with which a client that shook hands goes on: the one it sent, once it is known to be good. A server
+    /// without tokens returns what it was given, since it ignores it later. Errors: `unauthenticated`.
+    pub fn handshake(&self, headers: &HeaderMap) -> Result<String, ApiError> {
+        if self.is_open() {
+            let token = token_of(headers).ok().flatten().filter(|token| !token.is_empty());
+            return Ok(token.unwrap_or_else(|| "anonymous".to_owned()));
+        }
+        let token = token_of(headers)?
+            .ok_or_else(|| unauthenticated("a token is needed; give it as the password, with any user name"))?;
+        self.principal_for(&token)?;
+        Ok(token)
+    }
+
+    fn principal_for(&self, token: &str) -> Result<Principal, ApiError> {
+        let given = digest(token);
+        let mut found = None;
+        // No early exit: how long this takes must not depend on which token matches.
+        for known in &self.tokens {
+            if bool::from(known.digest.ct_eq(&given)) {
+                found = Some(&known.principal);
+            }
+        }
+        found.cloned().ok_or_else(|| unauthenticated("the token is not known to this server"))
+    }
+}
+
+/// Fails with `forbidden` unless the caller's role is `needed` or a later one.
+pub fn require_role(principal: &Principal, needed: Role) -> Result<(), ApiError> {
+    if principal.role() >= needed {
+        return Ok(());
+    }
+    let (role, needed) = (principal.role().as_str(), needed.as_str());
+    Err(ApiError::new("forbidden", format!("role {role} may not do this; it needs role {needed}")))
+}
+
+/// The token in an `Authorization` header; `None` without one.
+fn token_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+    let Some(value) = headers.get(header::AUTHORIZATION) else {
+        return Ok(None);
+    };
+    let malformed = || unauthenticated("the Authorization header is malformed; send `Authorization: Bearer <token>`");
+    let value = value.to_str().map_err(|_| malformed())?;
+    let (scheme, credentials) = value.split_once(' ').ok_or_else(malformed)?;
+    let credentials = credentials.trim();
+    if scheme.eq_ignore_ascii_case("bearer") {
+        return Ok(Some(credentials.to_owned()));
+    }
+    if scheme.eq_ignore_ascii_case("basic") {
+        let decoded = BASE64.decode(credentials).map_err(|_| malformed())?;
+        let decoded = String::from_utf8(decoded).map_err(|_| malformed())?;
+        let (_user, password) = decoded.split_once(':').ok_or_else(malformed)?;
+        return Ok(Some(password.to_owned()));
+    }
+    Err(unauthenticated("the Authorization header's scheme is neither Bearer nor Basic"))
+}
+
+fn principal_of(settings: &TokenSettings) -> Principal {
+    let principal = Principal::new(settings.subject_or_default(), settings.role.into());
+    match &settings.databases {
+        Some(databases) => principal.with_databases(databases),
+        None => principal,
+    }
+}
+
+fn digest(token: &str) -> [u8; 32] {
+    Sha256::digest(token.as_bytes()).into()
+}
+
+fn unauthenticated(message: &str) -> ApiError {
+    ApiError::new("unauthenticated", message)
+}

@@ -1,0 +1,319 @@
+//! The server's settings: flags over environment over `querent.toml` over defaults.
+//!
+//! [`Config::load`] is the only reader. Whatever is wrong is said before anything is opened: an unknown key names the
+//! nearest known one, a value of the wrong kind names where it came from.
+
+mod build;
+mod keys;
+mod load;
+mod units;
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use querent_catalog::Role;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+pub use keys::{KEYS, Key, Kind};
+pub use load::{ConfigError, EffectiveSetting, Origin, Sources};
+pub use units::{Bytes, Span};
+
+/// Settings that have been read and checked, and where each came from.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// The settings.
+    pub settings: Settings,
+    /// What is odd but not wrong, for the log and `config check`.
+    pub warnings: Vec<String>,
+    origins: Vec<(&'static str, Origin)>,
+}
+
+/// Everything that can be set. Field names are the keys of `querent.toml`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Settings {
+    /// Address and port for HTTP and Flight SQL. Port 0 takes a free one.
+    pub listen: SocketAddr,
+    /// The data folder; made when absent.
+    pub data: PathBuf,
+    /// How long `/ready` says 503 before connections are refused, for load balancers to notice.
+    pub shutdown_delay: Span,
+    /// How long open requests may take to end at shutdown.
+    pub shutdown_timeout: Span,
+    /// `[auth]`
+    pub auth: AuthSettings,
+    /// `[agent]`
+    pub agent: AgentSettings,
+    /// `[embed]`
+    pub embed: EmbedSettings,
+    /// `[query]`
+    pub query: QuerySettings,
+    /// `[http]`
+    pub http: HttpSettings,
+    /// `[log]`
+    pub log: LogSettings,
+}
+
+/// Who may call.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AuthSettings {
+    /// `[[auth.tokens]]`; none: every caller is an administrator, and only loopback is listened on.
+    pub tokens: Vec<TokenSettings>,
+    /// Listen beyond loopback although there are no tokens.
+    pub allow_anonymous_remote: bool,
+}
+
+/// One token.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TokenSettings {
+    /// The secret itself.
+    pub token: String,
+    /// `read`, `write` or `admin`.
+    pub role: RoleName,
+    /// Who the caller is: the owner of its runs. Unset: a name derived from the token, so that two tokens never share one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub subject: Option<String>,
+    /// The only databases the caller may see; unset: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub databases: Option<Vec<String>>,
+}
+
+/// A role by its name in settings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RoleName {
+    /// Query and ask.
+    Read,
+    /// Also create, insert and drop.
+    Write,
+    /// Everything.
+    Admin,
+}
+
+/// The language model and its budgets.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct AgentSettings {
+    /// The Ollama server.
+    pub ollama_host: String,
+    /// The model's name there.
+    pub model: String,
+    /// Wall clock of one run.
+    pub run_timeout: Span,
+    /// Tool calls of one run; the next one ends it.
+    pub max_tool_calls: u32,
+    /// Runs at once, then 429.
+    pub max_concurrent_runs: usize,
+    /// How the model is told of tools.
+    pub tool_style: ToolStyleName,
+    /// Write the model's streams to this file.
+    pub record: Option<PathBuf>,
+    /// Replay the model's streams from this file instead of calling a model.
+    pub replay: Option<PathBuf>,
+    /// A scripted model's turns, for tests and demonstrations.
+    pub script: Option<PathBuf>,
+}
+
+/// How a model is told of tools.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum ToolStyleName {
+    /// By what the model's server reports.
+    Auto,
+    /// The provider's own tool calls.
+    Native,
+    /// Schema-constrained actions.
+    Actions,
+}
+
+/// The embedding model of the schema search.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct EmbedSettings {
+    /// `fastembed`, or `none` to search by name and text only.
+    pub provider: EmbedProvider,
+    /// The model.
+    pub model: String,
+    /// Folder with `model.onnx` and the tokenizer's files; unset: the provider's own download.
+    pub model_path: Option<PathBuf>,
+    /// The ONNX Runtime library; unset: the system's.
+    pub runtime: Option<PathBuf>,
+}
+
+/// Who makes the vectors.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EmbedProvider {
+    /// In process, on the processor.
+    Fastembed,
+    /// No vectors.
+    None,
+}
+
+/// What queries may use.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct QuerySettings {
+    /// Wall clock of one query; a request may ask for less.
+    pub timeout: Span,
+    /// Memory of one query; a request may ask for less.
+    pub memory: Bytes,
+    /// Memory of all queries together; unset: 60 % of the machine's.
+    pub pool_memory: Option<Bytes>,
+    /// Spill files of all queries together.
+    pub spill: Bytes,
+    /// Threads of one query; unset: the machine's cores.
+    pub threads: Option<usize>,
+    /// Queries at once, then 429; 0: no bound.
+    pub max_concurrent: usize,
+    /// Local folders under which role `write` may create external tables; administrators may anywhere.
+    pub external_roots: Vec<PathBuf>,
+}
+
+/// The listener and HTTP.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct HttpSettings {
+    /// Origins allowed by CORS, or `*`; none: no CORS headers are sent.
+    pub cors_allowed_origins: Vec<String>,
+    /// Open connections at most; more wait in the listener's queue.
+    pub max_connections: usize,
+    /// How long a client may take to send its first byte, and then its request's headers.
+    pub header_timeout: Span,
+    /// Largest body of a query or a question.
+    pub max_query_bytes: Bytes,
+    /// Largest body of an import.
+    pub max_import_bytes: Bytes,
+}
+
+/// What is logged, and how.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct LogSettings {
+    /// As in `RUST_LOG`.
+    pub filter: String,
+    /// One line of text or one JSON object an event.
+    pub format: LogFormat,
+}
+
+/// How log lines look.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}
+
+impl Default for Settings {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
+            data: PathBuf::from("./querent-data"),
+            shutdown_delay: Span(Duration::ZERO),
+            shutdown_timeout: Span(Duration::from_secs(30)),
+            auth: AuthSettings::default(),
+            agent: AgentSettings::default(),
+            embed: EmbedSettings::default(),
+            query: QuerySettings::default(),
+            http: HttpSettings::default(),
+            log: LogSettings::default(),
+        }
+    }
+}
+
+impl Default for AgentSettings {
+    fn default() -> Self {
+        Self {
+            ollama_host: "http://localhost:11434".to_owned(),
+            model: "gemma4:latest".to_owned(),
+            run_timeout: Span(Duration::from_secs(60)),
+            max_tool_calls: 12,
+            max_concurrent_runs: 16,
+            tool_style: ToolStyleName::Auto,
+            record: None,
+            replay: None,
+            script: None,
+        }
+    }
+}
+
+impl Default for EmbedSettings {
+    fn default() -> Self {
+        Self {
+            provider: EmbedProvider::Fastembed,
+            model: "all-MiniLM-L6-v2".to_owned(),
+            model_path: None,
+            runtime: None,
+        }
+    }
+}
+
+impl Default for QuerySettings {
+    fn default() -> Self {
+        Self {
+            timeout: Span(Duration::from_secs(300)),
+            memory: Bytes(4 << 30),
+            pool_memory: None,
+            spill: Bytes(100 << 30),
+            threads: None,
+            max_concurrent: 64,
+            external_roots: Vec::new(),
+        }
+    }
+}
+
+impl Default for HttpSettings {
+    fn default() -> Self {
+        Self {
+            cors_allowed_origins: Vec::new(),
+            max_connections: 4_096,
+            header_timeout: Span(Duration::from_secs(15)),
+            max_query_bytes: Bytes(16 << 20),
+            max_import_bytes: Bytes(16 << 30),
+        }
+    }
+}
+
+impl Default for LogSettings {
+    fn default() -> Self {
+        Self { filter: "info".to_owned(), format: LogFormat::Text }
+    }
+}
+
+impl TokenSettings {
+    /// The subject, or a stable name derived from the token.
+    pub fn subject_or_default(&self) -> String {
+        self.subject.clone().unwrap_or_else(|| {
+            let digest = Sha256::digest(self.token.as_bytes());
+            let short: String = digest.iter().take(4).map(|byte| format!("{byte:02x}")).collect();
+            format!("token-{short}")
+        })
+    }
+}
+
+impl std::fmt::Debug for TokenSettings {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("TokenSettings")
+            .field("token", &"***")
+            .field("role", &self.role)
+            .field("subject", &self.subject)
+            .field("databases", &self.databases)
+            .finish()
+    }
+}
+
+impl From<RoleName> for Role {
+    fn from(name: RoleName) -> Self {
+        match name {
+            RoleName::Read => Role::Read,
+            RoleName::Write => Role::Write,
+            RoleName::Admin => Role::Admin,
+        }
+    }
+}

@@ -1,0 +1,150 @@
+//! Every setting by name: its key in `querent.toml`, its environment variables and how their text is read.
+//!
+//! One table, so that the environment, the flags, unknown-key errors and `querent config check` cannot disagree.
+
+/// A setting's name and how it is read from text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Key {
+    /// Dotted path in `querent.toml`, which is also the flag's.
+    pub path: &'static str,
+    /// Environment variables, the first found wins; the rest are aliases.
+    pub environment: &'static [&'static str],
+    /// How text becomes a value.
+    pub kind: Kind,
+    /// Whether `config check` shows `***` instead of the value.
+    pub secret: bool,
+    /// One line for people.
+    pub about: &'static str,
+}
+
+/// How the text of a variable or flag becomes a value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// As it is.
+    Text,
+    /// A whole number.
+    Number,
+    /// `true` or `false`.
+    Bool,
+    /// Texts separated by commas.
+    List,
+    /// `token:role[:subject],...`.
+    Tokens,
+}
+
+const fn key(path: &'static str, environment: &'static [&'static str], kind: Kind, about: &'static str) -> Key {
+    Key { path, environment, kind, secret: false, about }
+}
+
+/// All settings, in the order `config check` prints them.
+pub const KEYS: &[Key] = &[
+    key("listen", &["QUERENT_LISTEN"], Kind::Text, "address and port for HTTP and Flight SQL"),
+    key("data", &["QUERENT_DATA"], Kind::Text, "the data folder"),
+    key(
+        "shutdown_delay",
+        &["QUERENT_SHUTDOWN_DELAY"],
+        Kind::Text,
+        "how long /ready says 503 before connections are refused",
+    ),
+    key(
+        "shutdown_timeout",
+        &["QUERENT_SHUTDOWN_TIMEOUT"],
+        Kind::Text,
+        "how long open requests may take to end at shutdown",
+    ),
+    Key {
+        path: "auth.tokens",
+        environment: &["QUERENT_AUTH_TOKENS", "KYMA_AUTH_TOKENS"],
+        kind: Kind::Tokens,
+        secret: true,
+        about: "token:role[:subject],...; none: every caller is an administrator",
+    },
+    key(
+        "auth.allow_anonymous_remote",
+        &["QUERENT_AUTH_ALLOW_ANONYMOUS_REMOTE"],
+        Kind::Bool,
+        "listen beyond loopback without tokens",
+    ),
+    key("agent.ollama_host", &["QUERENT_AGENT_OLLAMA_HOST", "KYMA_AGENT_OLLAMA_HOST"], Kind::Text, "the model server"),
+    key("agent.model", &["QUERENT_AGENT_MODEL", "KYMA_AGENT_MODEL"], Kind::Text, "the language model"),
+    key("agent.run_timeout", &["QUERENT_AGENT_RUN_TIMEOUT"], Kind::Text, "wall clock of one run"),
+    key("agent.max_tool_calls", &["QUERENT_AGENT_MAX_TOOL_CALLS"], Kind::Number, "tool calls of one run"),
+    key("agent.max_concurrent_runs", &["QUERENT_MAX_CONCURRENT_RUNS"], Kind::Number, "runs at once, then 429"),
+    key(
+        "agent.tool_style",
+        &["QUERENT_AGENT_TOOL_STYLE"],
+        Kind::Text,
+        "auto, native or actions (for models without tool calls)",
+    ),
+    key("agent.record", &["QUERENT_AGENT_RECORD"], Kind::Text, "file to write the model's streams to"),
+    key("agent.replay", &["QUERENT_AGENT_REPLAY"], Kind::Text, "file to replay the model's streams from"),
+    key("agent.script", &["QUERENT_AGENT_SCRIPT"], Kind::Text, "file with a scripted model's turns"),
+    key("embed.provider", &["QUERENT_EMBED_PROVIDER", "KYMA_EMBED_PROVIDER"], Kind::Text, "fastembed or none"),
+    key("embed.model", &["QUERENT_EMBED_MODEL", "KYMA_EMBED_MODEL_ID"], Kind::Text, "the embedding model"),
+    key(
+        "embed.model_path",
+        &["QUERENT_EMBED_MODEL_PATH", "KYMA_EMBED_MODEL_PATH"],
+        Kind::Text,
+        "folder with model.onnx and tokenizer files; none: downloaded",
+    ),
+    key("embed.runtime", &["ORT_DYLIB_PATH"], Kind::Text, "the ONNX Runtime library"),
+    key("query.timeout", &["QUERENT_QUERY_TIMEOUT"], Kind::Text, "wall clock of one query, at most"),
+    key("query.memory", &["QUERENT_QUERY_MEMORY"], Kind::Text, "memory of one query, at most"),
+    key(
+        "query.pool_memory",
+        &["QUERENT_QUERY_POOL_MEMORY"],
+        Kind::Text,
+        "memory of all queries; none: 60 % of the machine's",
+    ),
+    key("query.spill", &["QUERENT_QUERY_SPILL"], Kind::Text, "spill files of all queries, at most"),
+    key("query.threads", &["QUERENT_QUERY_THREADS"], Kind::Number, "threads of one query; none: the machine's cores"),
+    key(
+        "query.max_concurrent",
+        &["QUERENT_MAX_CONCURRENT_QUERIES"],
+        Kind::Number,
+        "queries at once, then 429; 0: no bound",
+    ),
+    key(
+        "query.external_roots",
+        &["QUERENT_QUERY_EXTERNAL_ROOTS"],
+        Kind::List,
+        "folders under which role write may create external tables",
+    ),
+    key(
+        "http.cors_allowed_origins",
+        &["QUERENT_CORS_ALLOWED_ORIGINS"],
+        Kind::List,
+        "origins allowed by CORS, or *; none: no CORS",
+    ),
+    key("http.max_connections", &["QUERENT_HTTP_MAX_CONNECTIONS"], Kind::Number, "open connections, at most"),
+    key(
+        "http.header_timeout",
+        &["QUERENT_HTTP_HEADER_TIMEOUT"],
+        Kind::Text,
+        "how long a client may take to send its headers",
+    ),
+    key("http.max_query_bytes", &["QUERENT_HTTP_MAX_QUERY_BYTES"], Kind::Text, "largest body of a query or question"),
+    key("http.max_import_bytes", &["QUERENT_HTTP_MAX_IMPORT_BYTES"], Kind::Text, "largest body of an import"),
+    key("log.filter", &["QUERENT_LOG", "RUST_LOG"], Kind::Text, "what is logged, as in RUST_LOG"),
+    key("log.format", &["QUERENT_LOG_FORMAT"], Kind::Text, "text or json"),
+];
+
+/// The setting of that path.
+pub fn find(path: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.path == path)
+}
+
+/// The known name nearest to one that is not known, when it is near enough to be meant.
+pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
+    known
+        .into_iter()
+        .map(|candidate| {
+            // A right name in the wrong section is nearer than a look-alike.
+            let moved = if last(candidate) == last(name) { 1 } else { usize::MAX };
+            (strsim::damerau_levenshtein(name, candidate).min(moved), candidate)
+        })
+        .min()
+        .filter(|(distance, candidate)| *distance <= 1.max(candidate.len() / 3))
+        .map(|(_, candidate)| candidate)
+}

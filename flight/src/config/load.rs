@@ -1,0 +1,405 @@
+//! Reading the settings from their sources, checking them, and saying what is effective and where it came from.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use figment::value::{Dict, Map, Value};
+use figment::{Figment, Metadata, Profile, Provider};
+
+use super::keys::{KEYS, Kind, find, nearest};
+use super::{Config, Key, Settings};
+
+/// The settings' file when none is named.
+const DEFAULT_FILE: &str = "querent.toml";
+/// Names the settings' file.
+const FILE_VARIABLE: &str = "QUERENT_CONFIG";
+
+/// Where settings are read from. Held apart from the process so that a test or an embedder brings its own.
+#[derive(Debug, Clone, Default)]
+pub struct Sources {
+    /// A file that must exist; `None`: `querent.toml` in the working folder, when there is one.
+    pub file: Option<PathBuf>,
+    /// Environment variables.
+    pub environment: BTreeMap<String, String>,
+    /// Flags by the setting's path (`agent.model`), as text.
+    pub flags: BTreeMap<String, String>,
+}
+
+/// Where an effective value came from.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Origin {
+    /// Built in.
+    Default,
+    /// A settings file.
+    File(PathBuf),
+    /// An environment variable.
+    Environment(&'static str),
+    /// The command line.
+    Flag,
+}
+
+impl std::fmt::Display for Origin {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Origin::Default => f.write_str("default"),
+            Origin::File(path) => write!(f, "{}", path.display()),
+            Origin::Environment(name) => write!(f, "environment {name}"),
+            Origin::Flag => f.write_str("command line"),
+        }
+    }
+}
+
+/// One line of `querent config check`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EffectiveSetting {
+    /// The setting.
+    pub key: &'static Key,
+    /// Its value as text, `***` when it is a secret, empty when unset.
+    pub value: String,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// What is wrong with the settings.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file is not there or cannot be read.
+    #[error("cannot read settings file {}: {source}", .path.display())]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The file is not TOML.
+    #[error("settings file {} is not valid TOML: {detail}", .path.display())]
+    Syntax {
+        /// The file.
+        path: PathBuf,
+        /// What and where.
+        detail: String,
+    },
+    /// A key nobody knows.
+    #[error("unknown setting `{key}` in {origin}{}", .nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default())]
+    UnknownKey {
+        /// As written.
+        key: String,
+        /// Where.
+        origin: Origin,
+        /// The nearest known key.
+        nearest: Option<&'static str>,
+    },
+    /// A value that cannot be what it should be.
+    #[error("setting `{key}` from {origin}: {detail}")]
+    Invalid {
+        /// The setting.
+        key: String,
+        /// Where it came from.
+        origin: Origin,
+        /// What is wrong and what to write.
+        detail: String,
+    },
+}
+
+impl ConfigError {
+    /// The stable code, documented in `docs/errors.md`.
+    pub fn code(&self) -> &'static str {
+        "config_error"
+    }
+}
+
+impl Sources {
+    /// The process's environment and, when there is one, the file that `QUERENT_CONFIG` names or `querent.toml` here.
+    pub fn process() -> Self {
+        let environment: BTreeMap<String, String> = std::env::vars_os()
+            .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
+            .collect();
+        let named = environment.get(FILE_VARIABLE).filter(|path| !path.is_empty()).map(PathBuf::from);
+        let file = named.or_else(|| Path::new(DEFAULT_FILE).is_file().then(|| PathBuf::from(DEFAULT_FILE)));
+        Self { file, environment, flags: BTreeMap::new() }
+    }
+
+    /// The same sources with another settings file.
+    pub fn with_file(mut self, file: impl Into<PathBuf>) -> Self {
+        self.file = Some(file.into());
+        self
+    }
+
+    /// The same sources with a setting from the command line, by its path.
+    pub fn with_flag(mut self, path: impl Into<String>, text: impl Into<String>) -> Self {
+        self.flags.insert(path.into(), text.into());
+        self
+    }
+}
+
+impl Config {
+    /// Reads and checks the settings.
+    pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
+        let layers = [file_layer(sources)?, environment_layer(sources)?, flag_layer(sources)?];
+        let origins = effective_origins(&layers);
+        let mut figment = Figment::new();
+        for layer in layers {
+            figment = figment.merge(layer);
+        }
+        let settings: Settings = figment.extract().map_err(|error| invalid(error, &origins))?;
+        let config = Self { settings, warnings: misspelt_variables(&sources.environment), origins };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// From settings made in code, checked as read ones are.
+    pub fn from_settings(settings: Settings) -> Result<Self, ConfigError> {
+        let config = Self { settings, warnings: Vec::new(), origins: Vec::new() };
+        config.check()?;
+        Ok(config)
+    }
+
+    /// Every setting with its value and where it came from, secrets masked.
+    pub fn effective(&self) -> Vec<EffectiveSetting> {
+        let values = serde_json::to_value(&self.settings).unwrap_or_default();
+        KEYS.iter()
+            .map(|key| {
+                let pointer = format!("/{}", key.path.replace('.', "/"));
+                let value = values.pointer(&pointer).unwrap_or(&serde_json::Value::Null);
+                let value = if key.secret { masked(value) } else { shown(value) };
+                EffectiveSetting { key, value, origin: self.origin(key.path) }
+            })
+            .collect()
+    }
+
+    /// Where a setting's value came from.
+    pub fn origin(&self, path: &str) -> Origin {
+        let found = self.origins.iter().find(|(known, _)| *known == path);
+        found.map_or(Origin::Default, |(_, origin)| origin.clone())
+    }
+
+    fn check(&self) -> Result<(), ConfigError> {
+        let invalid = |key: &str, detail: String| {
+            Err(ConfigError::Invalid { key: key.to_owned(), origin: self.origin(key), detail })
+        };
+        let settings = &self.settings;
+        let tokens = &settings.auth.tokens;
+        for (index, token) in tokens.iter().enumerate() {
+            if token.token.is_empty() || !token.token.bytes().all(|byte| byte.is_ascii_graphic()) {
+                return invalid("auth.tokens", format!("token {} must be printable ASCII without spaces", index + 1));
+            }
+            if tokens.iter().take(index).any(|earlier| earlier.token == token.token) {
+                return invalid("auth.tokens", format!("token {} is there twice", index + 1));
+            }
+        }
+        let anonymous = tokens.is_empty() && !settings.auth.allow_anonymous_remote;
+        if anonymous && !settings.listen.ip().is_loopback() {
+            let detail = format!(
+                "without tokens anybody who reaches {} would be an administrator; set QUERENT_AUTH_TOKENS, listen on \
+                 127.0.0.1, or set auth.allow_anonymous_remote = true",
+                settings.listen
+            );
+            return invalid("listen", detail);
+        }
+        if settings.agent.run_timeout.0.is_zero() {
+            return invalid("agent.run_timeout", "must be longer than nothing".to_owned());
+        }
+        if settings.agent.max_concurrent_runs == 0 {
+            return invalid("agent.max_concurrent_runs", "must be at least 1".to_owned());
+        }
+        if settings.http.max_connections == 0 {
+            return invalid("http.max_connections", "must be at least 1".to_owned());
+        }
+        if settings.query.timeout.0.is_zero() {
+            return invalid("query.timeout", "must be longer than nothing".to_owned());
+        }
+        let models = [&settings.agent.replay, &settings.agent.script];
+        if models.iter().filter(|file| file.is_some()).count() > 1 {
+            return invalid("agent.script", "agent.script and agent.replay exclude each other".to_owned());
+        }
+        if let Err(error) = tracing_subscriber::EnvFilter::try_new(&settings.log.filter) {
+            return invalid("log.filter", error.to_string());
+        }
+        Ok(())
+    }
+}
+
+/// The settings of one source.
+struct Layer {
+    name: &'static str,
+    values: Vec<(&'static str, Origin, Value)>,
+}
+
+impl Provider for Layer {
+    fn metadata(&self) -> Metadata {
+        Metadata::named(self.name)
+    }
+
+    fn data(&self) -> Result<Map<Profile, Dict>, figment::Error> {
+        let mut figment = Figment::new();
+        for (path, _, value) in &self.values {
+            figment = figment.merge((*path, value));
+        }
+        figment.data()
+    }
+}
+
+fn file_layer(sources: &Sources) -> Result<Layer, ConfigError> {
+    let mut layer = Layer { name: "settings file", values: Vec::new() };
+    let Some(path) = &sources.file else {
+        return Ok(layer);
+    };
+    #[expect(clippy::disallowed_methods, reason = "settings are read before the runtime has anything else to do")]
+    let text =
+        std::fs::read_to_string(path).map_err(|source| ConfigError::Unreadable { path: path.clone(), source })?;
+    let table: Dict = toml::from_str(&text)
+        .map_err(|error| ConfigError::Syntax { path: path.clone(), detail: error.to_string().trim_end().to_owned() })?;
+    let origin = Origin::File(path.clone());
+    flatten("", table, &origin, &mut layer.values)?;
+    Ok(layer)
+}
+
+/// The leaves of a file's tables, each under a known key.
+fn flatten(
+    prefix: &str,
+    table: Dict,
+    origin: &Origin,
+    values: &mut Vec<(&'static str, Origin, Value)>,
+) -> Result<(), ConfigError> {
+    for (name, value) in table {
+        let path = if prefix.is_empty() { name } else { format!("{prefix}.{name}") };
+        if let Some(key) = find(&path) {
+            values.push((key.path, origin.clone(), value));
+            continue;
+        }
+        let section = format!("{path}.");
+        match value {
+            Value::Dict(_, inner) if KEYS.iter().any(|key| key.path.starts_with(&section)) => {
+                flatten(&path, inner, origin, values)?;
+            }
+            _ => return Err(unknown_key(path, origin.clone())),
+        }
+    }
+    Ok(())
+}
+
+fn unknown_key(key: String, origin: Origin) -> ConfigError {
+    let sections = KEYS.iter().filter_map(|key| key.path.split_once('.').map(|(section, _)| section));
+    let nearest = nearest(&key, KEYS.iter().map(|key| key.path).chain(sections));
+    ConfigError::UnknownKey { key, origin, nearest }
+}
+
+fn environment_layer(sources: &Sources) -> Result<Layer, ConfigError> {
+    let mut layer = Layer { name: "environment", values: Vec::new() };
+    for key in KEYS {
+        let set = |name: &&&'static str| sources.environment.get(**name).is_some_and(|text| !text.is_empty());
+        let Some(name) = key.environment.iter().find(set) else {
+            continue;
+        };
+        let origin = Origin::Environment(name);
+        let text = sources.environment.get(*name).map(String::as_str).unwrap_or_default();
+        layer.values.push((key.path, origin.clone(), read(key, text, &origin)?));
+    }
+    Ok(layer)
+}
+
+fn flag_layer(sources: &Sources) -> Result<Layer, ConfigError> {
+    let mut layer = Layer { name: "command line", values: Vec::new() };
+    for (path, text) in &sources.flags {
+        let key = find(path).ok_or_else(|| unknown_key(path.clone(), Origin::Flag))?;
+        layer.values.push((key.path, Origin::Flag, read(key, text, &Origin::Flag)?));
+    }
+    Ok(layer)
+}
+
+/// The value that a variable's or flag's text stands for.
+fn read(key: &Key, text: &str, origin: &Origin) -> Result<Value, ConfigError> {
+    let invalid = |detail: String| ConfigError::Invalid { key: key.path.to_owned(), origin: origin.clone(), detail };
+    match key.kind {
+        Kind::Text => Ok(Value::from(text)),
+        Kind::Number => text
+            .trim()
+            .parse::<u64>()
+            .map(Value::from)
+            .map_err(|_| invalid(format!("`{text}` is not a whole number of 0 or more"))),
+        Kind::Bool => match text.trim() {
+            "true" | "1" | "yes" | "on" => Ok(Value::from(true)),
+            "false" | "0" | "no" | "off" => Ok(Value::from(false)),
+            _ => Err(invalid(format!("`{text}` is neither true nor false"))),
+        },
+        Kind::List => Ok(Value::from(items(text).collect::<Vec<_>>())),
+        Kind::Tokens => {
+            let tokens = items(text).map(|item| token(item).map_err(&invalid)).collect::<Result<Vec<_>, _>>()?;
+            Ok(Value::from(tokens))
+        }
+    }
+}
+
+fn items(text: &str) -> impl Iterator<Item = &str> {
+    text.split(',').map(str::trim).filter(|item| !item.is_empty())
+}
+
+/// `token:role[:subject]`. An error never repeats the token.
+fn token(item: &str) -> Result<Dict, String> {
+    let mut parts = item.splitn(3, ':');
+    let (Some(token), Some(role)) = (parts.next(), parts.next()) else {
+        return Err("each token is written token:role or token:role:subject, separated by commas".to_owned());
+    };
+    role.parse::<querent_catalog::Role>()?;
+    let mut dict = Dict::from([("token".to_owned(), Value::from(token)), ("role".to_owned(), Value::from(role))]);
+    if let Some(subject) = parts.next() {
+        dict.insert("subject".to_owned(), Value::from(subject));
+    }
+    Ok(dict)
+}
+
+/// The last layer that sets a key is where its value comes from.
+fn effective_origins(layers: &[Layer]) -> Vec<(&'static str, Origin)> {
+    let mut origins = BTreeMap::new();
+    for (path, origin, _) in layers.iter().flat_map(|layer| &layer.values) {
+        origins.insert(*path, origin.clone());
+    }
+    origins.into_iter().collect()
+}
+
+fn invalid(error: figment::Error, origins: &[(&'static str, Origin)]) -> ConfigError {
+    let path = error.path.join(".");
+    let origin = origins
+        .iter()
+        .find(|(key, _)| path == *key || path.starts_with(&format!("{key}.")))
+        .map_or(Origin::Default, |(_, origin)| origin.clone());
+    ConfigError::Invalid { key: path, origin, detail: error.kind.to_string() }
+}
+
+/// Variables that look like ours and are not: a misspelt one would otherwise be ignored without a word.
+fn misspelt_variables(environment: &BTreeMap<String, String>) -> Vec<String> {
+    let known: Vec<&'static str> = KEYS.iter().flat_map(|key| key.environment).copied().collect();
+    environment
+        .keys()
+        .filter(|name| name.starts_with("QUERENT_") && !known.contains(&name.as_str()))
+        .filter_map(|name| {
+            let near = known.iter().find(|known| strsim::damerau_levenshtein(name, known) <= 2)?;
+            Some(format!("environment variable {name} is not a setting; did you mean {near}?"))
+        })
+        .collect()
+}
+
+fn shown(value: &serde_json::Value) -> String {
+    match value {
+        serde_json::Value::Null => String::new(),
+        serde_json::Value::String(text) => text.clone(),
+        serde_json::Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
+        other => other.to_string(),
+    }
+}
+
+/// Tokens without their secret: `***:read:alice`.
+fn masked(value: &serde_json::Value) -> String {
+    let Some(tokens) = value.as_array() else {
+        return "***".to_owned();
+    };
+    let one = |token: &serde_json::Value| {
+        let role = token["role"].as_str().unwrap_or_default();
+        match token["subject"].as_str() {
+            Some(subject) => format!("***:{role}:{subject}"),
+            None => format!("***:{role}"),
+        }
+    };
+    tokens.iter().map(one).collect::<Vec<_>>().join(", ")
+}

@@ -1,0 +1,187 @@
+//! Durations and sizes as people write them: `60s`, `1m30s`, `4GiB`. A bare number is seconds, or bytes.
+
+use std::fmt;
+use std::str::FromStr;
+use std::time::Duration;
+
+use serde::de::{Error as _, Visitor};
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+/// A duration setting.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Span(pub Duration);
+
+/// A size setting, in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Bytes(pub u64);
+
+impl Bytes {
+    /// As a size in this machine's memory.
+    pub fn to_usize(self) -> usize {
+        usize::try_from(self.0).unwrap_or(usize::MAX)
+    }
+}
+
+impl FromStr for Span {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || format!("`{text}` is not a duration; write for example 60, 60s, 500ms, 5m or 1h30m");
+        let mut rest = text.trim();
+        if rest.is_empty() {
+            return Err(wrong());
+        }
+        let mut total = Duration::ZERO;
+        while !rest.is_empty() {
+            let (number, unit, after) = number_and_unit(rest).ok_or_else(wrong)?;
+            let seconds = match unit {
+                // Only a lone number may go without a unit.
+                "" if total.is_zero() && after.is_empty() => 1.0,
+                "ms" => 0.001,
+                "s" => 1.0,
+                "m" => 60.0,
+                "h" => 3_600.0,
+                "d" => 86_400.0,
+                _ => return Err(wrong()),
+            };
+            total += Duration::try_from_secs_f64(number * seconds).map_err(|_| wrong())?;
+            rest = after;
+        }
+        Ok(Self(total))
+    }
+}
+
+impl FromStr for Bytes {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let wrong = || format!("`{text}` is not a size; write for example 1048576, 512MiB or 4GiB");
+        let (number, unit, after) = number_and_unit(text.trim()).ok_or_else(wrong)?;
+        let unit: u64 = match unit.to_ascii_lowercase().as_str() {
+            "" | "b" => 1,
+            "k" | "kib" => 1 << 10,
+            "m" | "mib" => 1 << 20,
+            "g" | "gib" => 1 << 30,
+            "t" | "tib" => 1 << 40,
+            "kb" => 1_000,
+            "mb" => 1_000_000,
+            "gb" => 1_000_000_000,
+            "tb" => 1_000_000_000_000,
+            _ => return Err(wrong()),
+        };
+        let bytes = number * unit as f64;
+        if !after.is_empty() || bytes > (1_u64 << 53) as f64 {
+            return Err(wrong());
+        }
+        Ok(Self(bytes as u64))
+    }
+}
+
+/// A leading non-negative number, the letters after it, and what follows them.
+fn number_and_unit(text: &str) -> Option<(f64, &str, &str)> {
+    let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
+    let (number, rest) = text.split_at(number_end);
+    let rest = rest.trim_start();
+    let unit_end = rest.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(rest.len());
+    let (unit, after) = rest.split_at(unit_end);
+    Some((number.parse().ok()?, unit, after.trim_start()))
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let ms = self.0.as_millis();
+        if ms.is_multiple_of(1_000) { write!(f, "{}s", ms / 1_000) } else { write!(f, "{ms}ms") }
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
+        let whole = units.iter().find(|(_, shift)| self.0 != 0 && self.0.is_multiple_of(1 << shift));
+        match whole {
+            Some((unit, shift)) => write!(f, "{}{unit}", self.0 >> shift),
+            None => write!(f, "{}", self.0),
+        }
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl Serialize for Bytes {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberOrText).and_then(|text| text.parse().map_err(D::Error::custom))
+    }
+}
+
+impl<'de> Deserialize<'de> for Bytes {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_any(NumberOrText).and_then(|text| text.parse().map_err(D::Error::custom))
+    }
+}
+
+/// Reads a number or a text as a text, so that both go through one parser.
+struct NumberOrText;
+
+impl Visitor<'_> for NumberOrText {
+    type Value = String;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, or a text with a unit such as \"60s\" or \"4GiB\"")
+    }
+
+    fn visit_str<E>(self, text: &str) -> Result<String, E> {
+        Ok(text.to_owned())
+    }
+
+    fn visit_u64<E>(self, number: u64) -> Result<String, E> {
+        Ok(number.to_string())
+    }
+
+    fn visit_i64<E>(self, number: i64) -> Result<String, E> {
+        Ok(number.to_string())
+    }
+
+    fn visit_f64<E>(self, number: f64) -> Result<String, E> {
+        Ok(number.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_read_as_people_write_them() {
+        let cases =
+            [("60", 60_000), ("60s", 60_000), ("500ms", 500), ("1h30m", 5_400_000), ("0.5", 500), ("2 m", 120_000)];
+        for (text, ms) in cases {
+            assert_eq!(text.parse::<Span>(), Ok(Span(Duration::from_millis(ms))), "{text}");
+        }
+        for text in ["", "s", "-1", "1w", "1s2", "one"] {
+            assert!(text.parse::<Span>().is_err(), "{text}");
+        }
+        assert_eq!(Span(Duration::from_millis(1_500)).to_string(), "1500ms");
+    }
+
+    #[test]
+    fn sizes_are_read_as_people_write_them() {
+        let cases = [("1048576", 1 << 20), ("4GiB", 4 << 30), ("1.5k", 1_536), ("2 MB", 2_000_000)];
+        for (text, bytes) in cases {
+            assert_eq!(text.parse::<Bytes>(), Ok(Bytes(bytes)), "{text}");
+        }
+        for text in ["", "GiB", "-1", "1 parsec", "1GiB2", "9999999TiB"] {
+            assert!(text.parse::<Bytes>().is_err(), "{text}");
+        }
+        assert_eq!(Bytes(4 << 30).to_string(), "4GiB");
+    }
+}

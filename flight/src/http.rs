@@ -1,0 +1,83 @@
+//! HTTP: one file a surface. Routes are grouped by the role they need, so that a new one cannot forget to ask.
+
+mod around;
+mod ask;
+mod health;
+mod import;
+mod query;
+mod request;
+mod runs;
+mod schema;
+mod search;
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+use querent_catalog::Role;
+
+use crate::AppState;
+use crate::auth::require_role;
+use crate::error::ApiError;
+
+pub(crate) use around::around_everything;
+pub(crate) use import::sweep_spool;
+
+/// All HTTP routes.
+pub(crate) fn router(state: &AppState) -> Router {
+    let anyone = Router::new()
+        .route("/", get(health::index))
+        .route("/health", get(health::health))
+        .route("/ready", get(health::ready));
+    let readers = Router::new()
+        .route("/metrics", get(health::metrics))
+        .route("/v1/query", post(query::query))
+        .route("/v1/catalog/schema", get(schema::schema))
+        .route("/v1/catalog/search", get(search::search))
+        .route("/v1/agent/ask", post(ask::ask))
+        .route("/v1/agent/runs", get(runs::list))
+        .route("/v1/agent/runs/{run_id}", get(runs::get))
+        .route("/v1/agent/runs/{run_id}/cancel", post(runs::cancel))
+        .route_layer(from_fn_with_state(state.clone(), readers_only));
+    let writers = Router::new()
+        .route("/v1/import", post(import::import))
+        .route_layer(from_fn_with_state(state.clone(), writers_only));
+    anyone
+        .merge(readers)
+        .merge(writers)
+        .fallback(not_found)
+        .method_not_allowed_fallback(method_not_allowed)
+        .with_state(state.clone())
+}
+
+async fn readers_only(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    authorised(&state, Role::Read, request, next).await
+}
+
+async fn writers_only(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    authorised(&state, Role::Write, request, next).await
+}
+
+/// Lets a request pass whose caller is known and has the role; its handler finds the `Principal` in the extensions.
+async fn authorised(state: &AppState, needed: Role, mut request: Request, next: Next) -> Response {
+    let principal = match state.auth.authenticate(request.headers()) {
+        Ok(principal) => principal,
+        Err(error) => return error.into_response(),
+    };
+    if let Err(error) = require_role(&principal, needed) {
+        return error.into_response();
+    }
+    tracing::Span::current().record("subject", principal.subject());
+    request.extensions_mut().insert(principal);
+    next.run(request).await
+}
+
+async fn not_found(request: Request) -> ApiError {
+    ApiError::new("not_found", format!("there is nothing at {}", request.uri().path()))
+        .with_hint("GET / lists what there is")
+}
+
+async fn method_not_allowed(request: Request) -> ApiError {
+    ApiError::new("method_not_allowed", format!("{} does not take {}", request.uri().path(), request.method()))
+}

@@ -1,0 +1,119 @@
+//! What surrounds every request: its id, its log line, its metrics, CORS, and the rendering of errors.
+//!
+//! An error leaves a handler as an [`ApiError`] in the response's extensions and gets its body here, whichever handler,
+//! extractor, fallback or caught panic made it.
+
+use std::any::Any;
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{ConnectInfo, MatchedPath, Request};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use tower_http::catch_panic::CatchPanicLayer;
+use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer, ExposeHeaders};
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::error::{ApiError, ErrorShape};
+use crate::{AppState, metrics};
+
+const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+const ERROR_CODE: HeaderName = HeaderName::from_static("x-querent-error-code");
+/// Longer ids are replaced: they go into every log line.
+const MAX_REQUEST_ID: usize = 128;
+
+/// A request's id, from its client or minted here.
+#[derive(Debug, Clone)]
+pub(super) struct RequestId(pub(super) String);
+
+/// Wraps all routes, gRPC's included.
+pub(crate) fn around_everything(routes: Router, state: &AppState) -> Router {
+    let wrapped = routes.layer(CatchPanicLayer::custom(panicked)).layer(from_fn(around));
+    match cors(&state.settings.http.cors_allowed_origins) {
+        Some(cors) => wrapped.layer(cors),
+        None => wrapped,
+    }
+}
+
+async fn around(mut request: Request, next: Next) -> Response {
+    let started = Instant::now();
+    let id = request_id(request.headers());
+    let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
+    let method = request.method().clone();
+    let path = request.uri().path().to_owned();
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
+    let span = tracing::info_span!("request", request_id = %id, %method, path, subject = tracing::field::Empty);
+    request.extensions_mut().insert(RequestId(id.clone()));
+
+    let response = next.run(request).instrument(span.clone()).await;
+    let mut response = render_error(response, &path, &id);
+    if let Ok(value) = HeaderValue::from_str(&id) {
+        response.headers_mut().insert(REQUEST_ID, value);
+    }
+    let (status, elapsed) = (response.status(), started.elapsed());
+    metrics::http_request(&route, &method, status, elapsed);
+    span.in_scope(|| {
+        let (status, elapsed_ms) = (status.as_u16(), elapsed.as_millis());
+        // Probes and scrapes come every few seconds.
+        match route.as_str() {
+            "/health" | "/ready" | "/metrics" => tracing::debug!(status, elapsed_ms, ?peer, "answered"),
+            _ => tracing::info!(status, elapsed_ms, ?peer, "answered"),
+        }
+    });
+    response
+}
+
+/// The client's id when it is one that a log line can carry, else a new one.
+fn request_id(headers: &HeaderMap) -> String {
+    let sent = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
+    let fit =
+        |id: &&str| !id.is_empty() && id.len() <= MAX_REQUEST_ID && id.bytes().all(|byte| byte.is_ascii_graphic());
+    sent.filter(fit).map_or_else(|| Uuid::now_v7().to_string(), str::to_owned)
+}
+
+fn render_error(mut response: Response, path: &str, request_id: &str) -> Response {
+    let Some(error) = response.extensions_mut().remove::<ApiError>() else {
+        return response;
+    };
+    metrics::error(error.code());
+    let shape = if path.starts_with("/v1/agent/") { ErrorShape::Flat } else { ErrorShape::Object };
+    let (mut parts, _) = response.into_parts();
+    parts.headers.remove(header::CONTENT_LENGTH);
+    parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    parts.headers.insert(ERROR_CODE, HeaderValue::from_static(error.code()));
+    Response::from_parts(parts, Body::from(error.body(shape, request_id).to_string()))
+}
+
+fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
+    let text = payload.downcast_ref::<&str>().copied().or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    ApiError::internal(format_args!("panicked: {}", text.unwrap_or("no message"))).into_response()
+}
+
+/// CORS as the settings have it; `None` without allowed origins.
+fn cors(origins: &[String]) -> Option<CorsLayer> {
+    if origins.is_empty() {
+        return None;
+    }
+    let allowed = match origins.iter().any(|origin| origin == "*") {
+        true => AllowOrigin::any(),
+        false => AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok())),
+    };
+    let exposed =
+        ["x-request-id", "x-querent-error-code", "x-kyma-budget-limit", "x-querent-budget-limit", "retry-after"];
+    Some(
+        CorsLayer::new()
+            .allow_origin(allowed)
+            .allow_methods([Method::GET, Method::POST])
+            .allow_headers(AllowHeaders::mirror_request())
+            .expose_headers(ExposeHeaders::list(exposed.map(HeaderName::from_static))),
+    )
+}
+
+/// A response of a status and a JSON value.
+pub(super) fn json(status: StatusCode, value: &serde_json::Value) -> Response {
+    (status, [(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response()
+}

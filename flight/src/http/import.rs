@@ -1,0 +1,195 @@
+//! `POST /v1/import`: the body is a file, and becomes a table or part of one, all or nothing.
+//!
+//! The body is written to a spool file first, so that nothing of a request that breaks off is ever seen. The spool file
+//! goes away with the request, and a crash's leftovers at the next start.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use futures::StreamExt;
+use http::StatusCode;
+use querent_catalog::{DEFAULT_DATABASE, FileFormat, IfExists, NoProgress, Principal, TableName};
+use querent_engine::{EngineError, ImportRequest};
+use serde::Deserialize;
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use uuid::Uuid;
+
+use super::around::json as json_response;
+use super::request::{Params, too_large};
+use crate::AppState;
+use crate::error::ApiError;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ImportParams {
+    table: String,
+    database: Option<String>,
+    format: Format,
+    #[serde(default)]
+    if_exists: OnExisting,
+    has_header: Option<String>,
+    delimiter: Option<String>,
+    quote: Option<String>,
+    escape: Option<String>,
+    null_value: Option<String>,
+    compression: Option<String>,
+}
+
+#[derive(Debug, Clone, Copy, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Format {
+    Csv,
+    #[serde(alias = "json", alias = "jsonl")]
+    Ndjson,
+    Parquet,
+}
+
+#[derive(Debug, Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum OnExisting {
+    #[default]
+    Error,
+    Append,
+    Replace,
+}
+
+pub(super) async fn import(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Params(params): Params<ImportParams>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let table = TableName::new(params.database.as_deref().unwrap_or(DEFAULT_DATABASE), &params.table);
+    let spool = Spool::new(&state.settings.data, params.format).await?;
+    spool.fill(body, state.settings.http.max_import_bytes.0).await?;
+    let request = ImportRequest {
+        source: spool.path.display().to_string(),
+        format: Some(params.format.into()),
+        options: params.options(),
+        table: table.clone(),
+        external: false,
+        if_exists: match params.if_exists {
+            OnExisting::Error => Some(IfExists::Error),
+            OnExisting::Replace => Some(IfExists::Replace),
+            OnExisting::Append => None,
+        },
+    };
+    let outcome = state
+        .engine
+        .import(&principal, request, Arc::new(NoProgress))
+        .await
+        .map_err(|error| without_spool_path(error, &spool.path))?;
+    tracing::info!(%table, rows = outcome.rows, "imported");
+    let body = json!({
+        "database": table.database,
+        "table": table.table,
+        "rows": outcome.rows,
+        "created": outcome.created,
+    });
+    Ok(json_response(StatusCode::OK, &body))
+}
+
+/// Removes what a crash left. Called once, before the server listens.
+pub(crate) async fn sweep_spool(data: &Path) {
+    match tokio::fs::remove_dir_all(spool_folder(data)).await {
+        Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+            tracing::warn!(%error, "cannot remove the import spool folder");
+        }
+        _ => {}
+    }
+}
+
+impl ImportParams {
+    fn options(&self) -> BTreeMap<String, String> {
+        let given = [
+            ("has_header", &self.has_header),
+            ("delimiter", &self.delimiter),
+            ("quote", &self.quote),
+            ("escape", &self.escape),
+            ("null_value", &self.null_value),
+            ("compression", &self.compression),
+        ];
+        given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))).collect()
+    }
+}
+
+impl From<Format> for FileFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Csv => FileFormat::Csv,
+            Format::Ndjson => FileFormat::Ndjson,
+            Format::Parquet => FileFormat::Parquet,
+        }
+    }
+}
+
+fn spool_folder(data: &Path) -> PathBuf {
+    data.join("spool")
+}
+
+/// A file that exists as long as its request.
+struct Spool {
+    path: PathBuf,
+}
+
+impl Spool {
+    async fn new(data: &Path, format: Format) -> Result<Self, ApiError> {
+        let ending = match format {
+            Format::Csv => "csv",
+            Format::Ndjson => "ndjson",
+            Format::Parquet => "parquet",
+        };
+        let folder = std::path::absolute(spool_folder(data)).map_err(spool_error)?;
+        tokio::fs::create_dir_all(&folder).await.map_err(spool_error)?;
+        Ok(Self { path: folder.join(format!("{}.{ending}", Uuid::now_v7())) })
+    }
+
+    async fn fill(&self, body: Body, limit: u64) -> Result<(), ApiError> {
+        let mut file = tokio::fs::File::create(&self.path).await.map_err(spool_error)?;
+        let mut chunks = body.into_data_stream();
+        let mut written = 0_u64;
+        while let Some(chunk) = chunks.next().await {
+            let chunk = chunk
+                .map_err(|error| ApiError::new("bad_request_body", format!("the request's body broke off: {error}")))?;
+            written += chunk.len() as u64;
+            if written > limit {
+                return Err(too_large(limit));
+            }
+            file.write_all(&chunk).await.map_err(spool_error)?;
+        }
+        if written == 0 {
+            return Err(ApiError::new("bad_request_body", "the request's body is empty; send the file's bytes"));
+        }
+        file.flush().await.map_err(spool_error)
+    }
+}
+
+impl Drop for Spool {
+    #[expect(clippy::disallowed_methods, reason = "a drop cannot await, and removing one file is quick")]
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.path);
+    }
+}
+
+fn spool_error(error: std::io::Error) -> ApiError {
+    ApiError::internal(format_args!("import spool: {error}"))
+}
+
+/// The client sent a body and knows of no file.
+fn without_spool_path(error: EngineError, spool: &Path) -> ApiError {
+    let path = spool.display().to_string();
+    match error {
+        EngineError::BadData { location, detail } => EngineError::BadData {
+            location: location.replace(&path, "request body"),
+            detail: detail.replace(&path, "request body"),
+        }
+        .into(),
+        error => error.into(),
+    }
+}

@@ -1,0 +1,67 @@
+//! `POST /v1/query`: one SQL statement in, rows out as they come, as NDJSON, JSON or an Arrow stream.
+//!
+//! The first batch is awaited before the status is sent, so that a query that fails early has an error status. A
+//! failure after that ends NDJSON with an `{"error":{...}}` line and aborts JSON and Arrow, so that no cut result looks
+//! whole. The row count is a trailer.
+
+mod asked;
+mod body;
+mod values;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::{IntoResponse, Response};
+use futures::StreamExt;
+use http::{HeaderValue, header};
+use querent_catalog::Principal;
+use querent_engine::EngineError;
+
+use super::around::RequestId;
+use crate::AppState;
+use crate::admission::Door;
+use crate::error::{ApiError, Budget};
+use asked::{Asked, ResultFormat};
+use body::ResultBody;
+
+pub(super) async fn query(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Extension(request_id): Extension<RequestId>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (parts, body) = request.into_parts();
+    let format = ResultFormat::accepted(&parts.headers)?;
+    let asked = Asked::read(&parts.headers, body, &state.settings).await?;
+    let mut permit = state.admission.admit(Door::Http)?;
+
+    let session = state.session(principal, asked.limits);
+    let memory_bytes = session.limits().memory_bytes;
+    let api_error = move |error: EngineError| -> ApiError {
+        let out_of_memory = matches!(error, EngineError::MemoryExceeded { .. });
+        let error = ApiError::from(error);
+        if out_of_memory { error.with_budget(Budget::MemoryBytes(memory_bytes)) } else { error }
+    };
+    let started = async {
+        let session = session.with_database(&asked.database).await?;
+        let mut rows = match asked.params {
+            params if params.is_empty() => session.sql(&asked.sql).await?,
+            params => session.sql_with_params(&asked.sql, params).await?,
+        };
+        let first = rows.next().await.transpose()?;
+        Ok((rows, first))
+    };
+    let (rows, first) = match started.await {
+        Ok(started) => started,
+        Err(error) => {
+            permit.failed();
+            return Err(api_error(error));
+        }
+    };
+    let result = ResultBody { rows, first, permit, api_error, request_id: request_id.0 };
+    let mut response = Body::new(result.frames(format)?).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
+    // HTTP/1.1 sends only trailers that are announced, and those only to clients that said `TE: trailers`.
+    response.headers_mut().insert(header::TRAILER, HeaderValue::from_static("x-kyma-rows, x-querent-rows"));
+    Ok(response)
+}

@@ -1,0 +1,177 @@
+//! What a query request asks for: the statement, its parameters, its limits, and how the result should be written.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use http::HeaderMap;
+use querent_catalog::DEFAULT_DATABASE;
+use querent_engine::{Limits, ScalarValue};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::config::Settings;
+use crate::error::ApiError;
+use crate::http::request::read_body;
+
+/// Less would only fail.
+const LEAST_WALL_CLOCK: Duration = Duration::from_millis(10);
+const LEAST_MEMORY: usize = 1 << 20;
+
+/// A query request, read and checked.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) sql: String,
+    pub(super) params: Vec<ScalarValue>,
+    pub(super) database: String,
+    pub(super) limits: Limits,
+}
+
+/// How the result is written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ResultFormat {
+    /// One object a line.
+    Ndjson,
+    /// One document.
+    Json,
+    /// An Arrow IPC stream.
+    Arrow,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct JsonBody {
+    sql: String,
+    #[serde(default)]
+    params: Vec<Value>,
+    database: Option<String>,
+    max_rows: Option<u64>,
+}
+
+impl Asked {
+    pub(super) async fn read(headers: &HeaderMap, body: Body, settings: &Settings) -> Result<Self, ApiError> {
+        let language = Language::of(headers)?;
+        let bytes = read_body(body, settings.http.max_query_bytes.0).await?;
+        let body = match language {
+            Language::Json => serde_json::from_slice(&bytes)
+                .map_err(|error| ApiError::new("bad_request_body", format!("the body is not a query: {error}")))?,
+            Language::Sql => {
+                let sql = String::from_utf8(bytes.into())
+                    .map_err(|_| ApiError::new("bad_encoding", "the query's text is not UTF-8"))?;
+                JsonBody { sql, params: Vec::new(), database: None, max_rows: None }
+            }
+        };
+        if body.sql.trim().is_empty() {
+            return Err(ApiError::new("empty_query", "the query is empty"));
+        }
+        let database = body.database.or(header_text(headers, &["x-database"])?).unwrap_or_default();
+        // `*` asks for every database; names with a database in front always resolve.
+        let database = if matches!(database.as_str(), "" | "*") { DEFAULT_DATABASE.to_owned() } else { database };
+        let mut limits = Limits { max_rows: body.max_rows, ..settings.limits() };
+        let wall_clock = ["x-querent-max-wall-clock-ms", "x-kyma-max-wall-clock-ms"];
+        if let Some(ms) = header_number(headers, &wall_clock)? {
+            limits.wall_clock = Duration::from_millis(ms).max(LEAST_WALL_CLOCK);
+        }
+        if let Some(bytes) = header_number(headers, &["x-querent-max-memory-bytes", "x-kyma-max-memory-bytes"])? {
+            limits.memory_bytes = usize::try_from(bytes).unwrap_or(usize::MAX).max(LEAST_MEMORY);
+        }
+        let params = body.params.iter().enumerate().map(param).collect::<Result<_, _>>()?;
+        Ok(Self { sql: body.sql, params, database, limits })
+    }
+}
+
+/// What the body is.
+enum Language {
+    Sql,
+    Json,
+}
+
+impl Language {
+    fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
+        let content_type = header_text(headers, &["content-type"])?.unwrap_or_default();
+        let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        match media_type.as_str() {
+            // The last is what curl says of `--data` unless told otherwise.
+            "" | "application/sql" | "text/plain" | "text/sql" | "application/x-www-form-urlencoded" => Ok(Self::Sql),
+            "application/json" => Ok(Self::Json),
+            other => {
+                let message = format!("queries of type {other} are not supported");
+                Err(ApiError::new("unsupported_media_type", message)
+                    .with_hint("send the query's text as application/sql, or {\"sql\": ...} as application/json"))
+            }
+        }
+    }
+}
+
+impl ResultFormat {
+    /// The format that the `Accept` header likes best; NDJSON without one.
+    pub(super) fn accepted(headers: &HeaderMap) -> Result<Self, ApiError> {
+        let Some(accept) = header_text(headers, &["accept"])? else {
+            return Ok(Self::Ndjson);
+        };
+        let mut best: Option<(f32, Self)> = None;
+        for range in accept.split(',') {
+            let mut parts = range.split(';').map(str::trim);
+            let format = match parts.next().unwrap_or_default().to_ascii_lowercase().as_str() {
+                "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "*/*" | "application/*" | "" => {
+                    Self::Ndjson
+                }
+                "application/json" => Self::Json,
+                "application/vnd.apache.arrow.stream" => Self::Arrow,
+                _ => continue,
+            };
+            let quality = parts.find_map(|part| part.strip_prefix("q=")?.parse().ok()).unwrap_or(1.0);
+            if quality > 0.0 && best.is_none_or(|(liked, _)| quality > liked) {
+                best = Some((quality, format));
+            }
+        }
+        best.map(|(_, format)| format).ok_or_else(|| {
+            ApiError::new("not_acceptable", format!("results cannot be written as {accept}"))
+                .with_hint("accept application/x-ndjson, application/json or application/vnd.apache.arrow.stream")
+        })
+    }
+
+    pub(super) fn content_type(self) -> &'static str {
+        match self {
+            Self::Ndjson => "application/x-ndjson; charset=utf-8",
+            Self::Json => "application/json",
+            Self::Arrow => "application/vnd.apache.arrow.stream",
+        }
+    }
+}
+
+/// The first of these headers that is there.
+fn header_text(headers: &HeaderMap, names: &[&str]) -> Result<Option<String>, ApiError> {
+    let Some((name, value)) = names.iter().find_map(|name| Some((name, headers.get(*name)?))) else {
+        return Ok(None);
+    };
+    match value.to_str() {
+        Ok(text) => Ok(Some(text.trim().to_owned())),
+        Err(_) => Err(ApiError::new("bad_header", format!("header {name} is not text"))),
+    }
+}
+
+fn header_number(headers: &HeaderMap, names: &[&str]) -> Result<Option<u64>, ApiError> {
+    let Some(text) = header_text(headers, names)? else {
+        return Ok(None);
+    };
+    let bad = |_| ApiError::new("bad_header", format!("header {} must be a whole number, not `{text}`", names[0]));
+    text.parse().map(Some).map_err(bad)
+}
+
+/// A positional parameter. Numbers without a fraction are integers; everything else that SQL can cast is a text.
+fn param((index, value): (usize, &Value)) -> Result<ScalarValue, ApiError> {
+    match value {
+        Value::Null => Ok(ScalarValue::Null),
+        Value::Bool(value) => Ok(ScalarValue::Boolean(Some(*value))),
+        Value::String(text) => Ok(ScalarValue::Utf8(Some(text.clone()))),
+        Value::Number(number) => Ok(number
+            .as_i64()
+            .map(|value| ScalarValue::Int64(Some(value)))
+            .or_else(|| number.as_u64().map(|value| ScalarValue::UInt64(Some(value))))
+            .unwrap_or(ScalarValue::Float64(number.as_f64()))),
+        Value::Array(_) | Value::Object(_) => {
+            let message = format!("parameter ${} must be a text, a number, a boolean or null", index + 1);
+            Err(ApiError::new("bad_parameter", message))
+        }
+    }
+}

@@ -1,0 +1,271 @@
+//! Values as JSON: what a number, a time or a blob becomes, so that no client reads a wrong one.
+//!
+//! Integers beyond 2^53 and decimals are strings, since most JSON readers have doubles only; so are the floats that JSON
+//! lacks. Binary is base64. Timestamps are RFC 3339; one without a time zone is UTC.
+
+use std::io::Write as _;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrowPrimitiveType, AsArray, BinaryViewArray, FixedSizeBinaryArray, GenericBinaryArray, OffsetSizeTrait,
+    PrimitiveArray, RecordBatch, timezone::Tz,
+};
+use arrow::datatypes::{
+    ArrowTimestampType, DataType, FieldRef, Float16Type, Float32Type, Float64Type, Int64Type, SchemaRef, TimeUnit,
+    TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt64Type,
+};
+use arrow::error::ArrowError;
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use arrow_json::writer::{Encoder, EncoderFactory, EncoderOptions, NullableEncoder, make_encoder};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use chrono::{SecondsFormat, TimeZone, Utc};
+
+/// The largest integer up to which doubles hold every integer.
+const MAX_SAFE_INTEGER: u64 = 1 << 53;
+
+/// Writes rows of one schema.
+pub(super) struct RowWriter {
+    schema: SchemaRef,
+    /// `"name":`, a repeated name with a suffix.
+    keys: Vec<Vec<u8>>,
+    options: EncoderOptions,
+}
+
+impl RowWriter {
+    pub(super) fn new(schema: SchemaRef) -> Self {
+        let keys = unique_names(&schema).into_iter();
+        let keys = keys.map(|name| format!("{}:", serde_json::json!(name)).into_bytes());
+        let options = EncoderOptions::default().with_explicit_nulls(true).with_encoder_factory(Arc::new(Values));
+        Self { keys: keys.collect(), options, schema }
+    }
+
+    /// Each row an object on a line of its own, nulls included.
+    pub(super) fn objects(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ArrowError> {
+        let mut encoders = self.encoders(batch)?;
+        for row in 0..batch.num_rows() {
+            out.push(b'{');
+            for (column, (encoder, key)) in encoders.iter_mut().zip(&self.keys).enumerate() {
+                if column > 0 {
+                    out.push(b',');
+                }
+                out.extend_from_slice(key);
+                encode(encoder, row, out);
+            }
+            out.extend_from_slice(b"}\n");
+        }
+        Ok(())
+    }
+
+    /// Each row an array, separated by commas; `first` says whether no row was written before.
+    pub(super) fn arrays(&self, batch: &RecordBatch, mut first: bool, out: &mut Vec<u8>) -> Result<(), ArrowError> {
+        let mut encoders = self.encoders(batch)?;
+        for row in 0..batch.num_rows() {
+            if !first {
+                out.push(b',');
+            }
+            first = false;
+            out.push(b'[');
+            for (column, encoder) in encoders.iter_mut().enumerate() {
+                if column > 0 {
+                    out.push(b',');
+                }
+                encode(encoder, row, out);
+            }
+            out.push(b']');
+        }
+        Ok(())
+    }
+
+    fn encoders<'a>(&'a self, batch: &'a RecordBatch) -> Result<Vec<NullableEncoder<'a>>, ArrowError> {
+        let fields = self.schema.fields().iter();
+        fields.zip(batch.columns()).map(|(field, column)| make_encoder(field, column, &self.options)).collect()
+    }
+}
+
+/// Column names with repeated ones told apart: `id`, `id_1`, `id_2`.
+pub(super) fn unique_names(schema: &SchemaRef) -> Vec<String> {
+    let mut names: Vec<String> = Vec::with_capacity(schema.fields().len());
+    for field in schema.fields() {
+        let mut name = field.name().clone();
+        let mut suffix = 1;
+        while names.contains(&name) {
+            name = format!("{}_{suffix}", field.name());
+            suffix += 1;
+        }
+        names.push(name);
+    }
+    names
+}
+
+fn encode(encoder: &mut NullableEncoder<'_>, row: usize, out: &mut Vec<u8>) {
+    if encoder.is_null(row) {
+        out.extend_from_slice(b"null");
+    } else {
+        encoder.encode(row, out);
+    }
+}
+
+/// Encoders for the types whose usual JSON would be read wrong, or not at all.
+#[derive(Debug)]
+struct Values;
+
+impl EncoderFactory for Values {
+    fn make_default_encoder<'a>(
+        &self,
+        _field: &'a FieldRef,
+        array: &'a dyn Array,
+        _options: &'a EncoderOptions,
+    ) -> Result<Option<NullableEncoder<'a>>, ArrowError> {
+        let encoder: Box<dyn Encoder + 'a> = match array.data_type() {
+            DataType::Int64 => Box::new(Int64Encoder(array.as_primitive())),
+            DataType::UInt64 => Box::new(UInt64Encoder(array.as_primitive())),
+            DataType::Float16 => Box::new(FloatEncoder(array.as_primitive::<Float16Type>(), f64::from)),
+            DataType::Float32 => Box::new(FloatEncoder(array.as_primitive::<Float32Type>(), f64::from)),
+            DataType::Float64 => Box::new(FloatEncoder(array.as_primitive::<Float64Type>(), f64::from)),
+            DataType::Binary => Box::new(BinaryEncoder(array.as_binary::<i32>())),
+            DataType::LargeBinary => Box::new(BinaryEncoder(array.as_binary::<i64>())),
+            DataType::BinaryView => Box::new(BinaryEncoder(array.as_binary_view())),
+            DataType::FixedSizeBinary(_) => Box::new(BinaryEncoder(array.as_fixed_size_binary())),
+            DataType::Timestamp(unit, zone) => timestamp_encoder(array, *unit, zone.as_deref())?,
+            DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
+                Box::new(TextEncoder::new(array)?)
+            }
+            // JSON has no key but a text, and no unions: their display form is what is left.
+            DataType::Union(..) => Box::new(TextEncoder::new(array)?),
+            DataType::Map(entries, _) if !has_text_keys(entries) => Box::new(TextEncoder::new(array)?),
+            _ => return Ok(None),
+        };
+        Ok(Some(NullableEncoder::new(encoder, array.nulls().cloned())))
+    }
+}
+
+fn has_text_keys(entries: &FieldRef) -> bool {
+    match entries.data_type() {
+        DataType::Struct(fields) => fields.first().is_some_and(|key| *key.data_type() == DataType::Utf8),
+        _ => false,
+    }
+}
+
+struct Int64Encoder<'a>(&'a PrimitiveArray<Int64Type>);
+
+impl Encoder for Int64Encoder<'_> {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        let value = self.0.value(row);
+        write_integer(value, value.unsigned_abs() <= MAX_SAFE_INTEGER, out);
+    }
+}
+
+struct UInt64Encoder<'a>(&'a PrimitiveArray<UInt64Type>);
+
+impl Encoder for UInt64Encoder<'_> {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        let value = self.0.value(row);
+        write_integer(value, value <= MAX_SAFE_INTEGER, out);
+    }
+}
+
+fn write_integer(value: impl std::fmt::Display, safe: bool, out: &mut Vec<u8>) {
+    // Writing to a vector cannot fail.
+    let _ = if safe { write!(out, "{value}") } else { write!(out, "\"{value}\"") };
+}
+
+struct FloatEncoder<'a, T: ArrowPrimitiveType, F>(&'a PrimitiveArray<T>, F);
+
+impl<T: ArrowPrimitiveType, F: Fn(T::Native) -> f64> Encoder for FloatEncoder<'_, T, F> {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        let value = (self.1)(self.0.value(row));
+        let _ = match value {
+            value if value.is_nan() => out.write_all(b"\"NaN\""),
+            f64::INFINITY => out.write_all(b"\"Infinity\""),
+            f64::NEG_INFINITY => out.write_all(b"\"-Infinity\""),
+            value => serde_json::to_writer(out, &value).map_err(std::io::Error::from),
+        };
+    }
+}
+
+/// The bytes of one value, whatever the array's layout.
+trait BytesAt {
+    fn bytes_at(&self, row: usize) -> &[u8];
+}
+
+impl<O: OffsetSizeTrait> BytesAt for GenericBinaryArray<O> {
+    fn bytes_at(&self, row: usize) -> &[u8] {
+        self.value(row)
+    }
+}
+
+impl BytesAt for BinaryViewArray {
+    fn bytes_at(&self, row: usize) -> &[u8] {
+        self.value(row)
+    }
+}
+
+impl BytesAt for FixedSizeBinaryArray {
+    fn bytes_at(&self, row: usize) -> &[u8] {
+        self.value(row)
+    }
+}
+
+struct BinaryEncoder<'a, A>(&'a A);
+
+impl<A: BytesAt> Encoder for BinaryEncoder<'_, A> {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        let _ = write!(out, "\"{}\"", BASE64.encode(self.0.bytes_at(row)));
+    }
+}
+
+struct TextEncoder<'a>(ArrayFormatter<'a>);
+
+impl<'a> TextEncoder<'a> {
+    fn new(array: &'a dyn Array) -> Result<Self, ArrowError> {
+        const OPTIONS: FormatOptions<'static> = FormatOptions::new();
+        Ok(Self(ArrayFormatter::try_new(array, &OPTIONS)?))
+    }
+}
+
+impl Encoder for TextEncoder<'_> {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        let _ = serde_json::to_writer(out, &self.0.value(row).to_string());
+    }
+}
+
+struct TimestampEncoder<'a, T: ArrowPrimitiveType> {
+    array: &'a PrimitiveArray<T>,
+    zone: Option<Tz>,
+}
+
+impl<T: ArrowTimestampType> Encoder for TimestampEncoder<'_, T> {
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        let ticks = self.array.value(row);
+        let utc = arrow::temporal_conversions::as_datetime::<T>(ticks).map(|time| Utc.from_utc_datetime(&time));
+        let _ = match (utc, self.zone) {
+            (Some(utc), None) => write!(out, "\"{}\"", utc.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
+            (Some(utc), Some(zone)) => {
+                write!(out, "\"{}\"", utc.with_timezone(&zone).to_rfc3339_opts(SecondsFormat::AutoSi, true))
+            }
+            // Beyond what a calendar holds: the ticks themselves, in the column's unit.
+            (None, _) => write!(out, "\"{ticks}\""),
+        };
+    }
+}
+
+fn timestamp_encoder<'a>(
+    array: &'a dyn Array,
+    unit: TimeUnit,
+    zone: Option<&str>,
+) -> Result<Box<dyn Encoder + 'a>, ArrowError> {
+    let zone = zone.map(str::parse::<Tz>).transpose()?;
+    Ok(match unit {
+        TimeUnit::Second => Box::new(TimestampEncoder { array: array.as_primitive::<TimestampSecondType>(), zone }),
+        TimeUnit::Millisecond => {
+            Box::new(TimestampEncoder { array: array.as_primitive::<TimestampMillisecondType>(), zone })
+        }
+        TimeUnit::Microsecond => {
+            Box::new(TimestampEncoder { array: array.as_primitive::<TimestampMicrosecondType>(), zone })
+        }
+        TimeUnit::Nanosecond => {
+            Box::new(TimestampEncoder { array: array.as_primitive::<TimestampNanosecondType>(), zone })
+        }
+    })
+}

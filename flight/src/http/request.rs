@@ -1,0 +1,72 @@
+//! Reading requests: bounded bodies, query parameters, page tokens. Every failure is an [`ApiError`].
+
+use axum::body::Body;
+use axum::extract::{FromRequestParts, Query};
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use bytes::Bytes;
+use http::request::Parts;
+use http_body_util::{BodyExt, LengthLimitError, Limited};
+use querent_catalog::{PageRequest, PageToken};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+
+use crate::error::ApiError;
+
+/// Query parameters. Unknown ones are the type's own affair.
+pub(super) struct Params<T>(pub(super) T);
+
+impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Query(value) = Query::<T>::from_request_parts(parts, state)
+            .await
+            .map_err(|rejection| ApiError::new("bad_parameter", rejection.body_text()))?;
+        Ok(Self(value))
+    }
+}
+
+/// The whole body, at most `limit` bytes. Errors: `body_too_large`, `bad_request_body`.
+pub(super) async fn read_body(body: Body, limit: u64) -> Result<Bytes, ApiError> {
+    let limited = Limited::new(body, usize::try_from(limit).unwrap_or(usize::MAX));
+    let collected = limited.collect().await.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
+        Some(_) => too_large(limit),
+        None => ApiError::new("bad_request_body", format!("the request's body broke off: {error}")),
+    })?;
+    Ok(collected.to_bytes())
+}
+
+/// The error for a body over its limit.
+pub(super) fn too_large(limit: u64) -> ApiError {
+    ApiError::new("body_too_large", format!("the request's body is larger than {limit} bytes"))
+}
+
+/// `limit` and `page_token`, as every listing takes them.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct PageParams {
+    limit: Option<usize>,
+    page_token: Option<String>,
+}
+
+impl PageParams {
+    /// The catalog's page request; `default` items unless asked otherwise.
+    pub(super) fn page(self, default: usize) -> Result<PageRequest, ApiError> {
+        let after = self.page_token.map(|token| decode_token::<PageToken>(&token)).transpose()?;
+        Ok(PageRequest { limit: self.limit.unwrap_or(default), after })
+    }
+}
+
+/// A place in a listing as an opaque text.
+pub(super) fn encode_token<T: Serialize>(place: &T) -> Result<String, ApiError> {
+    let json = serde_json::to_vec(place).map_err(ApiError::internal)?;
+    Ok(URL_SAFE_NO_PAD.encode(json))
+}
+
+/// The place that a text stands for. Errors: `bad_parameter`.
+pub(super) fn decode_token<T: DeserializeOwned>(token: &str) -> Result<T, ApiError> {
+    let bad = || ApiError::new("bad_parameter", "page_token is not one that this server made; start without it");
+    let json = URL_SAFE_NO_PAD.decode(token).map_err(|_| bad())?;
+    serde_json::from_slice(&json).map_err(|_| bad())
+}

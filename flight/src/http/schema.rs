@@ -1,0 +1,130 @@
+//! `GET /v1/catalog/schema`: databases, their tables, their columns, a page at a time.
+//!
+//! A page holds at most `limit` entries, an entry being a table or a database without tables. Nothing is cached: a page
+//! costs what its entries cost, however large the catalog is.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use querent_catalog::{Catalog, ColumnInfo, PageRequest, PageToken, Principal, TableFilter, TableInfo, TableName};
+use serde::{Deserialize, Serialize};
+use serde_json::{Value, json};
+
+use super::around::json as json_response;
+use super::request::{Params, decode_token, encode_token};
+use crate::AppState;
+use crate::error::ApiError;
+
+const DEFAULT_LIMIT: usize = 1_000;
+const MAX_LIMIT: usize = 10_000;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SchemaParams {
+    database: Option<String>,
+    limit: Option<usize>,
+    page_token: Option<String>,
+}
+
+/// Where a listing stands.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Place {
+    /// The last database begun.
+    begun: Option<PageToken>,
+    /// Whether that was the last one there is.
+    last: bool,
+    /// The database in progress, and its last table listed.
+    within: Option<(String, PageToken)>,
+}
+
+pub(super) async fn schema(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Params(params): Params<SchemaParams>,
+) -> Result<Response, ApiError> {
+    let limit = params.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
+    let mut place = params.page_token.map(|token| decode_token::<Place>(&token)).transpose()?.unwrap_or_default();
+    let mut listing = Listing { catalog: state.engine.catalog(), who: &principal, left: limit, databases: Vec::new() };
+    let more = match params.database {
+        Some(database) => listing.one_database(&database, &mut place).await?,
+        None => listing.all_databases(&mut place).await?,
+    };
+    let mut body = json!({ "databases": listing.databases });
+    if more {
+        body["next_page_token"] = json!(encode_token(&place)?);
+    }
+    Ok(json_response(StatusCode::OK, &body))
+}
+
+/// A page in the making.
+struct Listing<'a> {
+    catalog: &'a Catalog,
+    who: &'a Principal,
+    left: usize,
+    databases: Vec<Value>,
+}
+
+impl Listing<'_> {
+    /// Lists one database from `place`, which moves on. Returns whether there is more.
+    async fn one_database(&mut self, name: &str, place: &mut Place) -> Result<bool, ApiError> {
+        let Some(database) = self.catalog.database(self.who, name).await? else {
+            return Err(self.catalog.not_found(self.who, &TableName::new(name, "")).await.into());
+        };
+        let after = place.within.take().map(|(_, after)| after);
+        self.tables(database.name, after, place).await?;
+        Ok(place.within.is_some())
+    }
+
+    /// Lists every database from `place`, which moves on. Returns whether there is more.
+    async fn all_databases(&mut self, place: &mut Place) -> Result<bool, ApiError> {
+        if let Some((database, after)) = place.within.take() {
+            self.tables(database, Some(after), place).await?;
+        }
+        // One at a time: any of them may fill the page.
+        while place.within.is_none() && !place.last && self.left > 0 {
+            let page = PageRequest { limit: 1, after: place.begun.take() };
+            let page = self.catalog.list_databases(self.who, None, page).await?;
+            place.last = page.next.is_none();
+            place.begun = page.next;
+            for database in page.items {
+                self.tables(database.name, None, place).await?;
+            }
+        }
+        Ok(place.within.is_some() || !place.last)
+    }
+
+    /// Lists a database's tables until they or the page end; in the latter case `place` says where.
+    async fn tables(&mut self, database: String, after: Option<PageToken>, place: &mut Place) -> Result<(), ApiError> {
+        let filter = TableFilter { database: Some(database.clone()), ..TableFilter::default() };
+        let page = PageRequest { limit: self.left.max(1), after };
+        let page = self.catalog.list_tables_with_columns(self.who, &filter, page).await?;
+        self.left = self.left.saturating_sub(page.items.len().max(1));
+        let tables: Vec<Value> = page.items.iter().map(table_json).collect();
+        self.databases.push(json!({ "name": database, "tables": tables }));
+        place.within = page.next.map(|next| (database, next));
+        Ok(())
+    }
+}
+
+fn table_json(table: &TableInfo) -> Value {
+    let columns: Vec<Value> = table.columns.iter().map(column_json).collect();
+    let mut json = json!({ "name": table.name.table, "kind": table.kind });
+    if let Some(comment) = &table.comment {
+        json["comment"] = json!(comment);
+    }
+    json["columns"] = json!(columns);
+    json
+}
+
+fn column_json(column: &ColumnInfo) -> Value {
+    let mut json = json!({
+        "name": column.name,
+        "data_type": column.data_type.to_string(),
+        "nullable": column.nullable,
+    });
+    if let Some(comment) = &column.comment {
+        json["comment"] = json!(comment);
+    }
+    json
+}

@@ -1,0 +1,55 @@
+//! `GET /v1/catalog/search`: tables by name, by text and by meaning, of what the caller may see.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use querent_catalog::{Principal, SearchHit, SearchRequest};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::around::json as json_response;
+use super::request::Params;
+use crate::AppState;
+use crate::error::ApiError;
+
+const DEFAULT_LIMIT: usize = 20;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct SearchParams {
+    q: String,
+    database: Option<String>,
+    limit: Option<usize>,
+}
+
+pub(super) async fn search(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Params(params): Params<SearchParams>,
+) -> Result<Response, ApiError> {
+    let query = params.q.trim();
+    if query.is_empty() {
+        return Err(ApiError::new("bad_parameter", "q must be non-empty; say what to look for"));
+    }
+    let request = SearchRequest {
+        query: query.to_owned(),
+        database: params.database,
+        limit: params.limit.unwrap_or(DEFAULT_LIMIT),
+    };
+    let hits = state.engine.catalog().search(&principal, &request).await?;
+    let hits: Vec<Value> = hits.iter().map(hit_json).collect();
+    Ok(json_response(StatusCode::OK, &json!({ "hits": hits })))
+}
+
+fn hit_json(hit: &SearchHit) -> Value {
+    json!({
+        "database": hit.table.name.database,
+        "table": hit.table.name.table,
+        "kind": hit.table.kind,
+        "comment": hit.table.comment,
+        "row_count": hit.table.row_count,
+        "score": hit.score,
+        "found_by": hit.found_by,
+    })
+}

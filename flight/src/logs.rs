@@ -1,0 +1,21 @@
+//! Structured logs on standard error, by `tracing`.
+
+use tracing_subscriber::EnvFilter;
+
+use crate::config::{LogFormat, LogSettings};
+
+/// Dependencies whose `info` is noise to an operator; a filter that names them itself wins.
+const QUIET: &str =
+    "lance=warn,lance_core=warn,lance_index=warn,datafusion=warn,tantivy=warn,hyper=warn,h2=warn,ort=warn";
+
+/// Starts logging. Errs when something else in this process logs already.
+pub fn init_logs(settings: &LogSettings) -> Result<(), tracing_subscriber::util::TryInitError> {
+    use tracing_subscriber::util::SubscriberInitExt;
+
+    let filter = EnvFilter::new(format!("{QUIET},{}", settings.filter));
+    let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    match settings.format {
+        LogFormat::Text => builder.finish().try_init(),
+        LogFormat::Json => builder.json().flatten_event(true).finish().try_init(),
+    }
+}

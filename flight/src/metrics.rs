@@ -1,0 +1,126 @@
+//! The server's own figures, as Prometheus series with the prefix `querent_`.
+//!
+//! Every series is named and described here; the rest of the crate calls the functions below. Labels hold only names
+//! from closed sets, so that no client can grow their number.
+
+use std::time::Duration;
+
+use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
+use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
+use parking_lot::Mutex;
+
+/// Upper bounds of the duration histograms, in seconds.
+const DURATION_BUCKETS: [f64; 14] =
+    [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 300.0];
+
+/// The process's recorder, installed at the first call: the `metrics` crate knows one a process.
+pub fn install() -> Result<PrometheusHandle, BuildError> {
+    static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
+    let mut installed = INSTALLED.lock();
+    if let Some(handle) = &*installed {
+        return Ok(handle.clone());
+    }
+    let recorder = PrometheusBuilder::new().set_buckets(&DURATION_BUCKETS)?.build_recorder();
+    let handle = recorder.handle();
+    if metrics::set_global_recorder(recorder).is_err() {
+        tracing::warn!("another metrics recorder is installed in this process; /metrics stays empty");
+    }
+    describe();
+    *installed = Some(handle.clone());
+    Ok(handle)
+}
+
+fn describe() {
+    describe_counter!("querent_http_requests_total", "HTTP requests answered, by route, method and status");
+    describe_histogram!("querent_http_request_duration_seconds", "time to the response's headers, by route");
+    describe_counter!("querent_errors_total", "errors sent to clients, by code");
+    describe_gauge!("querent_connections", "open connections");
+    describe_counter!("querent_connections_total", "connections accepted");
+    describe_gauge!("querent_queries_running", "queries running");
+    describe_counter!("querent_queries_total", "queries ended, by door and outcome");
+    describe_histogram!("querent_query_duration_seconds", "from admission to the last row, by door");
+    describe_counter!("querent_query_rows_total", "rows delivered, by door");
+    describe_gauge!("querent_runs_running", "agent runs in progress");
+    describe_counter!("querent_runs_total", "agent runs ended, by outcome");
+    describe_histogram!("querent_run_duration_seconds", "wall clock of agent runs");
+    describe_counter!("querent_tool_calls_total", "tool calls of agent runs, by tool and outcome");
+    describe_histogram!("querent_tool_duration_seconds", "from a tool's call to its result, by tool");
+    describe_counter!("querent_model_tokens_total", "tokens the model reported, by direction");
+}
+
+/// An HTTP request was answered. `route` is the pattern, never the path.
+pub fn http_request(route: &str, method: &http::Method, status: http::StatusCode, elapsed: Duration) {
+    let method = match *method {
+        http::Method::GET => "GET",
+        http::Method::POST => "POST",
+        http::Method::HEAD => "HEAD",
+        http::Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    };
+    let (route, status) = (route.to_owned(), status.as_u16().to_string());
+    counter!("querent_http_requests_total", "route" => route.clone(), "method" => method, "status" => status)
+        .increment(1);
+    histogram!("querent_http_request_duration_seconds", "route" => route).record(elapsed);
+}
+
+/// An error was sent to a client.
+pub fn error(code: &'static str) {
+    counter!("querent_errors_total", "code" => code).increment(1);
+}
+
+/// A connection was accepted; it is closed when the guard drops.
+pub fn connection_opened() -> GaugeGuard {
+    counter!("querent_connections_total").increment(1);
+    GaugeGuard::new("querent_connections")
+}
+
+/// A query was admitted.
+pub fn query_started() {
+    gauge!("querent_queries_running").increment(1.0);
+}
+
+/// An admitted query ended.
+pub fn query_finished(door: &'static str, outcome: &'static str, rows: u64, elapsed: Duration) {
+    gauge!("querent_queries_running").decrement(1.0);
+    counter!("querent_queries_total", "door" => door, "outcome" => outcome).increment(1);
+    counter!("querent_query_rows_total", "door" => door).increment(rows);
+    histogram!("querent_query_duration_seconds", "door" => door).record(elapsed);
+}
+
+/// A run began; it has ended when the guard drops.
+pub fn run_started() -> GaugeGuard {
+    GaugeGuard::new("querent_runs_running")
+}
+
+/// A run ended.
+pub fn run_finished(outcome: &'static str, elapsed: Duration, input_tokens: u64, output_tokens: u64) {
+    counter!("querent_runs_total", "outcome" => outcome).increment(1);
+    histogram!("querent_run_duration_seconds").record(elapsed);
+    counter!("querent_model_tokens_total", "direction" => "input").increment(input_tokens);
+    counter!("querent_model_tokens_total", "direction" => "output").increment(output_tokens);
+}
+
+/// A tool returned.
+pub fn tool_call(tool: &'static str, outcome: &'static str, elapsed: Duration) {
+    counter!("querent_tool_calls_total", "tool" => tool, "outcome" => outcome).increment(1);
+    histogram!("querent_tool_duration_seconds", "tool" => tool).record(elapsed);
+}
+
+/// Something that is counted while it lasts.
+#[derive(Debug)]
+pub struct GaugeGuard {
+    series: &'static str,
+}
+
+impl GaugeGuard {
+    fn new(series: &'static str) -> Self {
+        gauge!(series).increment(1.0);
+        Self { series }
+    }
+}
+
+impl Drop for GaugeGuard {
+    fn drop(&mut self) {
+        gauge!(self.series).decrement(1.0);
+    }
+}

@@ -1,0 +1,44 @@
+//! What every door shares. Cheap to clone.
+
+use std::sync::Arc;
+
+use metrics_exporter_prometheus::PrometheusHandle;
+use querent_agent::Agent;
+use querent_catalog::Principal;
+use querent_engine::{Engine, Limits, Session};
+
+use crate::admission::Admission;
+use crate::auth::Authenticator;
+use crate::config::Settings;
+use crate::shutdown::Shutdown;
+
+/// The parts of a running server.
+#[derive(Clone)]
+pub struct AppState {
+    /// The engine, and the catalog behind it.
+    pub engine: Engine,
+    /// The agent.
+    pub agent: Agent,
+    /// Tokens to principals.
+    pub auth: Arc<Authenticator>,
+    /// Bounds the queries running at once.
+    pub admission: Admission,
+    /// The settings in force.
+    pub settings: Arc<Settings>,
+    /// Whether the server is stopping, and the tasks it waits for then.
+    pub shutdown: Shutdown,
+    pub(crate) metrics: PrometheusHandle,
+}
+
+impl AppState {
+    /// A session for a caller with the server's own limits, lowered by the caller's wishes.
+    pub fn session(&self, principal: Principal, limits: Limits) -> Session {
+        let most = self.settings.limits();
+        let limits = Limits {
+            wall_clock: limits.wall_clock.min(most.wall_clock),
+            memory_bytes: limits.memory_bytes.min(most.memory_bytes),
+            ..limits
+        };
+        self.engine.session(principal, limits)
+    }
+}
