@@ -16,6 +16,15 @@ pub enum AgentError {
     /// Nothing was asked.
     #[error("question must be non-empty")]
     EmptyQuestion,
+    /// A request that its protocol does not allow.
+    #[error("{message}")]
+    InvalidRequest {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The server is going down.
+    #[error("the server is shutting down; ask again when it is back")]
+    ShuttingDown,
     /// All places are taken.
     #[error("{limit} runs are in progress; try again later")]
     TooManyRuns {
@@ -60,6 +69,8 @@ impl AgentError {
             AgentError::Catalog(error) => error.code(),
             AgentError::Engine(error) => error.code(),
             AgentError::EmptyQuestion => "empty_question",
+            AgentError::InvalidRequest { .. } => "invalid_request",
+            AgentError::ShuttingDown => "shutting_down",
             AgentError::TooManyRuns { .. } => "too_many_runs",
             AgentError::ModelUnreachable { .. } => "model_unreachable",
             AgentError::ModelNotFound { .. } => "model_not_found",

@@ -1,7 +1,8 @@
-//! What a run emits. Protocol renderers are folds over this; the stored trace is made of the same events.
+//! What a run emits. Protocol renderers are folds over this; the stored trace is made of the same events, in the
+//! ask protocol's own shape: [`RunEvent::name`] and [`RunEvent::data`].
 
 use serde::Serialize;
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 /// Tokens and calls of a run so far.
@@ -33,6 +34,19 @@ pub enum RunErrorCode {
     Internal,
 }
 
+impl RunErrorCode {
+    /// The code on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunErrorCode::Timeout => "timeout",
+            RunErrorCode::ToolLoop => "tool_loop",
+            RunErrorCode::RunnerError => "runner_error",
+            RunErrorCode::InitError => "init_error",
+            RunErrorCode::Internal => "internal",
+        }
+    }
+}
+
 /// One event of a run, in order: `RunStarted` first (unless the run could not begin), `RunFinished` last, always.
 #[derive(Debug, Clone, PartialEq)]
 pub enum RunEvent {
@@ -50,7 +64,8 @@ pub enum RunEvent {
         /// A piece.
         text: String,
     },
-    /// The model answers.
+    /// The model answers. What it says before a tool call is part of the answer too: pieces are passed on as they
+    /// are generated, before anybody can know that a call follows. A turn's text begins a new paragraph.
     AnswerDelta {
         /// A piece; the pieces together are the final answer's text.
         text: String,
@@ -98,4 +113,48 @@ pub enum RunEvent {
         /// Final.
         usage: Usage,
     },
+}
+
+impl RunEvent {
+    /// The event's name in the ask protocol and in the stored trace.
+    pub fn name(&self) -> &'static str {
+        match self {
+            RunEvent::RunStarted { .. } => "run_started",
+            RunEvent::ThinkingDelta { .. } => "thinking_delta",
+            RunEvent::AnswerDelta { .. } => "answer_delta",
+            RunEvent::ToolCall { .. } => "tool_call",
+            RunEvent::ToolResult { .. } => "tool_result",
+            RunEvent::AnswerFinal { .. } => "answer_final",
+            RunEvent::RunError { .. } => "run_error",
+            RunEvent::RunFinished { .. } => "run_finished",
+        }
+    }
+
+    /// The event's payload in the ask protocol and in the stored trace.
+    pub fn data(&self) -> Value {
+        match self {
+            RunEvent::RunStarted { run_id, model, question } => {
+                json!({ "run_id": run_id, "model": model, "question": question })
+            }
+            RunEvent::ThinkingDelta { text } | RunEvent::AnswerDelta { text } => json!({ "text": text }),
+            RunEvent::ToolCall { tool, args, call_index } => {
+                json!({ "tool": tool, "args": args, "call_index": call_index })
+            }
+            RunEvent::ToolResult { tool, call_index, result } => {
+                json!({ "tool": tool, "call_index": call_index, "result": result })
+            }
+            RunEvent::AnswerFinal { text, kql_used, sql_used } => {
+                json!({ "text": text, "kql_used": kql_used, "sql_used": sql_used })
+            }
+            RunEvent::RunError { code, message, detail_code } => {
+                json!({ "code": code.as_str(), "message": message, "detail_code": detail_code })
+            }
+            RunEvent::RunFinished { run_id, usage } => json!({
+                "run_id": run_id,
+                "usage": { "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens },
+                "elapsed_ms": usage.elapsed_ms,
+                "tool_calls": usage.tool_calls,
+            }),
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! One renderer and one request parser a protocol. A renderer is a pure fold: no clock, no ids, no I/O.
 
+pub mod ask;
+
 use crate::RunEvent;
 
 /// One frame of a protocol's stream.

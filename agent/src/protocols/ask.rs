@@ -1,0 +1,110 @@
+//! The ask protocol: `POST /v1/agent/ask` as server-sent events, and the JSON documents of stored runs.
+//! Its frames are the run's events one to one, so the stored trace replays exactly what a client saw.
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use querent_catalog::{Page, RunRecord};
+use serde_json::{Value, json};
+
+use super::{Frame, Renderer};
+use crate::{AgentError, AskRequest, Result, RunEvent};
+
+/// A question longer than this is a document.
+const MAX_QUESTION_BYTES: usize = 32 * 1024;
+
+/// Reads a request's body: `{question, database?, include_thinking?}`. Fields it does not know are ignored.
+///
+/// Errors: `empty_question`, `invalid_request`; the protocol answers both with 400 and `{"error": message}`.
+pub fn parse_request(body: &[u8]) -> Result<AskRequest> {
+    let body: Value =
+        serde_json::from_slice(body).map_err(|error| invalid(format!("the body is not JSON: {error}")))?;
+    let Value::Object(mut fields) = body else {
+        return Err(invalid(format!("the body must be a JSON object, not {}", kind_of(&body))));
+    };
+    let question = match fields.remove("question") {
+        None | Some(Value::Null) => return Err(AgentError::EmptyQuestion),
+        Some(Value::String(question)) => question.trim().to_owned(),
+        Some(other) => return Err(invalid(format!("`question` must be a string, not {}", kind_of(&other)))),
+    };
+    if question.is_empty() {
+        return Err(AgentError::EmptyQuestion);
+    }
+    if question.len() > MAX_QUESTION_BYTES {
+        return Err(invalid(format!(
+            "`question` has {} bytes; at most {MAX_QUESTION_BYTES} are read, shorten it",
+            question.len()
+        )));
+    }
+    let database = match fields.remove("database") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(database)) => Some(database.trim().to_owned()).filter(|name| !name.is_empty()),
+        Some(other) => return Err(invalid(format!("`database` must be a string, not {}", kind_of(&other)))),
+    };
+    let include_thinking = match fields.remove("include_thinking") {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(include_thinking)) => include_thinking,
+        Some(other) => {
+            return Err(invalid(format!("`include_thinking` must be true or false, not {}", kind_of(&other))));
+        }
+    };
+    Ok(AskRequest { question, database, include_thinking })
+}
+
+/// Events to frames, one to one.
+#[derive(Debug, Default)]
+pub struct AskRenderer;
+
+impl Renderer for AskRenderer {
+    fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
+        vec![Frame { event: Some(event.name()), data: event.data().to_string() }]
+    }
+}
+
+/// The document of `GET /v1/agent/runs/{id}`.
+pub fn run_json(run: &RunRecord) -> Value {
+    let mut document = summary_json(run);
+    document["trace"] = stored_json(&run.trace_json, || json!([]));
+    document
+}
+
+/// The document of `GET /v1/agent/runs`: `{runs, next}`, newest first, without traces. `next` is passed as the next
+/// request's page token; it is null on the last page.
+pub fn run_list_json(page: &Page<RunRecord>) -> Value {
+    let runs: Vec<Value> = page.items.iter().map(summary_json).collect();
+    json!({ "runs": runs, "next": page.next.as_ref().map(|token| token.0.as_str()) })
+}
+
+fn summary_json(run: &RunRecord) -> Value {
+    json!({
+        "run_id": run.run_id,
+        "question": run.question,
+        "model_id": run.model_id,
+        "status": run.status.as_str(),
+        "started_at": rfc3339(run.started_at),
+        "finished_at": run.finished_at.map(rfc3339),
+        "usage": stored_json(&run.usage_json, || json!({})),
+    })
+}
+
+/// A JSON text from the store; what a previous process left unfinished may be empty.
+fn stored_json(text: &str, absent: impl Fn() -> Value) -> Value {
+    serde_json::from_str(text).unwrap_or_else(|_| absent())
+}
+
+fn rfc3339(at: DateTime<Utc>) -> String {
+    at.to_rfc3339_opts(SecondsFormat::Millis, true)
+}
+
+fn invalid(message: String) -> AgentError {
+    AgentError::InvalidRequest { message }
+}
+
+fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
