@@ -303,9 +303,11 @@ fn same_model(listed: &str, wanted: &str) -> bool {
 }
 
 fn base_url(host: &str) -> Result<Url> {
-    let host = host.trim().trim_end_matches('/');
+    let host = host.trim();
     // `OLLAMA_HOST` is usually written without a scheme.
-    let address = if host.contains("://") { format!("{host}/") } else { format!("http://{host}/") };
+    let address = if host.contains("://") { host.to_owned() } else { format!("http://{host}") };
+    // Without its slash, the last part of a path would be replaced by what is joined to it.
+    let address = if address.ends_with('/') { address } else { format!("{address}/") };
     Url::parse(&address).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host()).ok_or_else(
         || AgentError::ModelUnreachable {
             host: host.to_owned(),
