@@ -1,0 +1,214 @@
+//! Scans over a known list of files, shared by managed and external tables: prunes whole files by their statistics,
+//! sums up what is left for the optimizer, and builds the same `DataSourceExec` that DataFusion's own `ListingTable`
+//! would, so that row groups and pages are pruned, filters pushed down and byte ranges split as there.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BooleanArray, UInt64Array};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use datafusion::catalog::Session;
+use datafusion::common::pruning::PruningStatistics;
+use datafusion::common::stats::{NdvFallback, Precision};
+use datafusion::common::{Column, DFSchema, Result as DfResult, ScalarValue, Statistics};
+use datafusion::datasource::file_format::FileFormat;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder};
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::Expr;
+use datafusion::logical_expr::utils::conjunction;
+use datafusion::physical_expr_adapter::PhysicalExprAdapterFactory;
+use datafusion::physical_optimizer::pruning::PruningPredicate;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::empty::EmptyExec;
+
+/// What to scan. `files` carry statistics over the whole table schema, partition columns included, where known.
+pub(super) struct FileScan {
+    /// How to read one file.
+    pub format: Arc<dyn FileFormat>,
+    /// Columns in the files, then partition columns.
+    pub schema: TableSchema,
+    /// The files.
+    pub files: Vec<PartitionedFile>,
+    /// Maps table columns to a file's columns; `None` matches by name.
+    pub adapter: Option<Arc<dyn PhysicalExprAdapterFactory>>,
+}
+
+impl FileScan {
+    /// Drops the files that no row of can pass `filters`.
+    pub fn prune(&mut self, state: &dyn Session, filters: &[Expr]) {
+        let Some(filter) = conjunction(filters.iter().cloned()) else { return };
+        match self.survivors(state, filter) {
+            Ok(Some(survivors)) => {
+                let mut survives = survivors.into_iter();
+                self.files.retain(|_| survives.next().unwrap_or(true));
+            }
+            Ok(None) => {}
+            // Pruning only saves work: a filter that it cannot judge keeps every file.
+            Err(error) => tracing::debug!(%error, "file pruning skipped"),
+        }
+    }
+
+    fn survivors(&self, state: &dyn Session, filter: Expr) -> DfResult<Option<Vec<bool>>> {
+        let schema = self.schema.table_schema();
+        let df_schema = DFSchema::try_from(Arc::clone(schema))?;
+        let predicate = state.create_physical_expr(filter, &df_schema)?;
+        let pruning = PruningPredicate::try_new(predicate, Arc::clone(schema))?;
+        if pruning.always_true() {
+            return Ok(None);
+        }
+        let containers = FileStatistics { files: &self.files, schema: Arc::clone(schema) };
+        pruning.prune(&containers).map(Some)
+    }
+
+    /// Drops the files after the first `limit` rows. Only right when no filter remains above the scan.
+    pub fn keep_first_rows(&mut self, limit: usize) {
+        let mut rows = 0usize;
+        let mut kept = 0;
+        for file in &self.files {
+            if rows >= limit {
+                break;
+            }
+            let known = file.statistics.as_ref().and_then(|statistics| statistics.num_rows.get_value().copied());
+            let Some(count) = known else {
+                kept = self.files.len();
+                break;
+            };
+            rows = rows.saturating_add(count);
+            kept += 1;
+        }
+        self.files.truncate(kept);
+    }
+
+    /// The physical plan. An empty list of files is an empty relation.
+    pub async fn plan(
+        self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        limit: Option<usize>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let table_schema = Arc::clone(self.schema.table_schema());
+        if self.files.is_empty() {
+            let projected = match projection {
+                Some(indices) => Arc::new(table_schema.project(indices)?),
+                None => table_schema,
+            };
+            return Ok(Arc::new(EmptyExec::new(projected)));
+        }
+        let groups = FileGroup::new(self.files).split_files(state.config().target_partitions().max(1));
+        let groups = groups
+            .into_iter()
+            .map(|group| {
+                let statistics = merge(group.iter().map(|file| file.statistics.as_deref()), &table_schema)?;
+                Ok(group.with_statistics(Arc::new(statistics)))
+            })
+            .collect::<DfResult<Vec<_>>>()?;
+        let statistics = merge(groups.iter().map(|group| group.file_statistics(None)), &table_schema)?;
+        let source = self.format.file_source(self.schema);
+        let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
+            .with_file_groups(groups)
+            .with_statistics(statistics)
+            .with_projection_indices(projection.cloned())?
+            .with_limit(limit)
+            .with_expr_adapter(self.adapter)
+            .build();
+        self.format.create_physical_plan(state, config).await
+    }
+}
+
+/// Merged statistics of containers; unknown as soon as one of them is.
+fn merge<'a>(statistics: impl Iterator<Item = Option<&'a Statistics>>, schema: &Schema) -> DfResult<Statistics> {
+    let Some(known) = statistics.collect::<Option<Vec<_>>>() else { return Ok(Statistics::new_unknown(schema)) };
+    Statistics::try_merge_iter_with_ndv_fallback(known, schema, NdvFallback::Max)
+}
+
+/// Text columns as view types, which DataFusion filters and joins faster; the same mapping that a `ListingTable` over
+/// Parquet makes, under the same setting.
+pub(super) fn scan_schema(state: &dyn Session, schema: &Schema) -> SchemaRef {
+    if !state.config_options().execution.parquet.schema_force_view_types {
+        return Arc::new(schema.clone());
+    }
+    let fields: Vec<Field> = schema
+        .fields()
+        .iter()
+        .map(|field| match field.data_type() {
+            DataType::Utf8 | DataType::LargeUtf8 => field.as_ref().clone().with_data_type(DataType::Utf8View),
+            DataType::Binary | DataType::LargeBinary => field.as_ref().clone().with_data_type(DataType::BinaryView),
+            _ => field.as_ref().clone(),
+        })
+        .collect();
+    Arc::new(Schema::new(fields))
+}
+
+/// Each file is a container. Inexact values are bounds that hold but need not occur, which is all pruning asks for;
+/// counts must be exact.
+struct FileStatistics<'a> {
+    files: &'a [PartitionedFile],
+    schema: SchemaRef,
+}
+
+impl FileStatistics<'_> {
+    fn bounds(&self, column: &Column, bound: Bound) -> Option<ArrayRef> {
+        let index = self.schema.index_of(column.name()).ok()?;
+        let unknown = ScalarValue::try_from(self.schema.field(index).data_type()).ok()?;
+        let values = self.files.iter().map(|file| {
+            let statistics = file.statistics.as_ref().and_then(|all| all.column_statistics.get(index));
+            let value = statistics.and_then(|one| match bound {
+                Bound::Min => one.min_value.get_value(),
+                Bound::Max => one.max_value.get_value(),
+            });
+            value.filter(|value| value.data_type() == unknown.data_type()).cloned().unwrap_or_else(|| unknown.clone())
+        });
+        ScalarValue::iter_to_array(values).ok()
+    }
+}
+
+#[derive(Clone, Copy)]
+enum Bound {
+    Min,
+    Max,
+}
+
+impl PruningStatistics for FileStatistics<'_> {
+    fn min_values(&self, column: &Column) -> Option<ArrayRef> {
+        self.bounds(column, Bound::Min)
+    }
+
+    fn max_values(&self, column: &Column) -> Option<ArrayRef> {
+        self.bounds(column, Bound::Max)
+    }
+
+    fn num_containers(&self) -> usize {
+        self.files.len()
+    }
+
+    fn null_counts(&self, column: &Column) -> Option<ArrayRef> {
+        let index = self.schema.index_of(column.name()).ok()?;
+        let counts: UInt64Array = self
+            .files
+            .iter()
+            .map(|file| {
+                let statistics = file.statistics.as_ref()?.column_statistics.get(index)?;
+                exact(&statistics.null_count)
+            })
+            .collect();
+        Some(Arc::new(counts))
+    }
+
+    fn row_counts(&self) -> Option<ArrayRef> {
+        let counts: UInt64Array = self.files.iter().map(|file| exact(&file.statistics.as_ref()?.num_rows)).collect();
+        Some(Arc::new(counts))
+    }
+
+    fn contained(&self, _column: &Column, _values: &HashSet<ScalarValue>) -> Option<BooleanArray> {
+        None
+    }
+}
+
+fn exact(count: &Precision<usize>) -> Option<u64> {
+    match count {
+        Precision::Exact(count) => u64::try_from(*count).ok(),
+        Precision::Inexact(_) | Precision::Absent => None,
+    }
+}

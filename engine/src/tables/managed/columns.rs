@@ -1,0 +1,132 @@
+//! Matches a managed table's columns with a data file's by Parquet field id, so that a renamed column is found in files
+//! written before, and a column added later reads as null there. A nested column whose fields differ from the table's is
+//! refused: it would be read wrong.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{DataFusionError, Result as DfResult};
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr_adapter::{
+    DefaultPhysicalExprAdapterFactory, PhysicalExprAdapter, PhysicalExprAdapterFactory,
+};
+use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
+
+use crate::EngineError;
+use crate::tables::datafusion_error;
+
+/// Makes an adapter a file, by field id where the file has any and by name where it has none.
+#[derive(Debug)]
+pub(super) struct FieldIdAdapterFactory {
+    /// The table's name, for messages.
+    pub table: String,
+    /// Field ids of the table's columns by name.
+    pub ids: BTreeMap<String, i64>,
+}
+
+impl PhysicalExprAdapterFactory for FieldIdAdapterFactory {
+    fn create(
+        &self,
+        logical_file_schema: SchemaRef,
+        physical_file_schema: SchemaRef,
+    ) -> DfResult<Arc<dyn PhysicalExprAdapter>> {
+        let renamed = self.in_table_terms(&logical_file_schema, &physical_file_schema)?;
+        let inner = DefaultPhysicalExprAdapterFactory.create(logical_file_schema, renamed)?;
+        Ok(Arc::new(FieldIdAdapter { inner, physical_file_schema }))
+    }
+}
+
+impl FieldIdAdapterFactory {
+    /// The file's schema with the table's names, and the table's nullability and metadata so that equal types need no cast.
+    fn in_table_terms(&self, logical: &Schema, physical: &Schema) -> DfResult<SchemaRef> {
+        let has_ids = physical.fields().iter().any(|field| field_id(field).is_some());
+        let mut fields = Vec::with_capacity(physical.fields().len());
+        for (index, field) in physical.fields().iter().enumerate() {
+            let table_field = logical.fields().iter().find(|candidate| match field_id(field) {
+                Some(id) if has_ids => self.ids.get(candidate.name()) == Some(&id),
+                _ => !has_ids && candidate.name() == field.name(),
+            });
+            fields.push(match table_field {
+                Some(table_field) => {
+                    self.check_nested(table_field, field)?;
+                    table_field.as_ref().clone().with_data_type(field.data_type().clone())
+                }
+                // Dropped from the table since; a name that no column can have keeps positions as they are.
+                None => Field::new(format!("\0{index}"), field.data_type().clone(), true),
+            });
+        }
+        Ok(Arc::new(Schema::new(fields)))
+    }
+
+    fn check_nested(&self, table: &Field, file: &Field) -> DfResult<()> {
+        if same_shape(table.data_type(), file.data_type()) {
+            return Ok(());
+        }
+        Err(datafusion_error(EngineError::BadData {
+            location: format!("table `{}`, column `{}`", self.table, table.name()),
+            detail: format!(
+                "a data file holds {}, the table {}; changed nested columns are not supported yet",
+                file.data_type(),
+                table.data_type()
+            ),
+        }))
+    }
+}
+
+#[derive(Debug)]
+struct FieldIdAdapter {
+    inner: Arc<dyn PhysicalExprAdapter>,
+    physical_file_schema: SchemaRef,
+}
+
+impl PhysicalExprAdapter for FieldIdAdapter {
+    fn rewrite(&self, expr: Arc<dyn PhysicalExpr>) -> DfResult<Arc<dyn PhysicalExpr>> {
+        // The inner adapter finds positions by the table's names; readers and row group statistics go by the file's.
+        self.inner
+            .rewrite(expr)?
+            .transform(|node| {
+                let Some(column) = node.downcast_ref::<Column>() else { return Ok(Transformed::no(node)) };
+                let Some(field) = self.physical_file_schema.fields().get(column.index()) else {
+                    return Err(DataFusionError::Internal(format!("no column {} in the file", column.index())));
+                };
+                if field.name() == column.name() {
+                    return Ok(Transformed::no(node));
+                }
+                Ok(Transformed::yes(Arc::new(Column::new(field.name(), column.index())) as Arc<dyn PhysicalExpr>))
+            })
+            .data()
+    }
+}
+
+fn field_id(field: &Field) -> Option<i64> {
+    field.metadata().get(PARQUET_FIELD_ID_META_KEY)?.parse().ok()
+}
+
+/// Whether nested fields agree by name, in order and nesting; leaf types are the cast's concern.
+fn same_shape(table: &DataType, file: &DataType) -> bool {
+    let same_fields = |left: &Fields, right: &Fields| {
+        left.len() == right.len()
+            && left
+                .iter()
+                .zip(right)
+                .all(|(left, right)| left.name() == right.name() && same_shape(left.data_type(), right.data_type()))
+    };
+    match (table, file) {
+        (DataType::Struct(left), DataType::Struct(right)) => same_fields(left, right),
+        (DataType::Map(left, _), DataType::Map(right, _)) => match (left.data_type(), right.data_type()) {
+            (DataType::Struct(left), DataType::Struct(right)) => {
+                left.len() == right.len()
+                    && left.iter().zip(right).all(|(left, right)| same_shape(left.data_type(), right.data_type()))
+            }
+            _ => false,
+        },
+        (
+            DataType::List(left) | DataType::LargeList(left) | DataType::FixedSizeList(left, _),
+            DataType::List(right) | DataType::LargeList(right) | DataType::FixedSizeList(right, _),
+        ) => same_shape(left.data_type(), right.data_type()),
+        (table, file) => table.is_nested() == file.is_nested(),
+    }
+}

@@ -1,0 +1,287 @@
+//! Writes a stream of batches as Parquet files of a managed table, with the statistics DuckLake keeps.
+//!
+//! Encoding and file I/O run on one blocking thread that a short queue feeds, so the runtime never waits for either.
+//! Files are synced before they are reported, and on an error, or when the caller goes away, none of them is left.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::compute::{CastOptions, cast_with_options};
+use arrow::datatypes::{Field, SchemaRef};
+use datafusion::execution::SendableRecordBatchStream;
+use futures::StreamExt;
+use parquet::arrow::ArrowWriter;
+use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::basic::Compression;
+use parquet::file::properties::WriterProperties;
+use querent_catalog::{CatalogError, NewDataFile};
+use tokio::sync::mpsc;
+use uuid::Uuid;
+
+use super::leaves::{Leaf, column_stats, leaves, note_nan};
+use super::stats;
+use crate::tables::engine_error;
+use crate::{EngineError, Result};
+
+/// DuckDB's row group size: small enough to prune and to spread one file over threads.
+const ROW_GROUP_ROWS: usize = 122_880;
+/// Rows of wide text close a row group sooner, which bounds the memory of a write.
+const ROW_GROUP_BYTES: usize = 128 << 20;
+/// A file is closed and the next one begun past this.
+const TARGET_FILE_BYTES: usize = 256 << 20;
+/// Batches waiting for the writing thread.
+const QUEUE: usize = 4;
+
+/// Writes a stream as Parquet files named `ducklake-<uuidv7>.parquet` in `location` (made when absent), each synced, with
+/// statistics. `write_schema` carries field ids; input batches are cast to it by position. On error or drop every file
+/// written is removed. A stream without rows makes no file.
+pub(crate) async fn write_files(
+    location: &Path,
+    write_schema: SchemaRef,
+    mut input: SendableRecordBatchStream,
+) -> Result<Vec<NewDataFile>> {
+    let (sender, receiver) = mpsc::channel(QUEUE);
+    let location = location.to_path_buf();
+    let writing = tokio::task::spawn_blocking(move || write_all(&location, write_schema, receiver));
+    let mut failure = None;
+    while let Some(batch) = input.next().await {
+        match batch {
+            Ok(batch) => {
+                // The writer hangs up when it fails; its own error is the one to report.
+                if sender.send(Message::Batch(batch)).await.is_err() {
+                    break;
+                }
+            }
+            Err(error) => {
+                failure = Some(engine_error(error));
+                break;
+            }
+        }
+    }
+    if failure.is_none() {
+        // A refused message means that the writer has failed already.
+        let _ = sender.send(Message::End).await;
+    }
+    drop(sender);
+    let written = writing.await.map_err(|error| EngineError::Internal(format!("writing thread: {error}")))?;
+    match failure {
+        Some(error) => Err(error),
+        None => written.map(Written::keep),
+    }
+}
+
+/// Removes files that were written and then not committed.
+pub(crate) async fn remove_files(files: &[NewDataFile]) {
+    for file in files {
+        if let Err(error) = tokio::fs::remove_file(&file.path).await {
+            tracing::warn!(path = %file.path.display(), %error, "data file left behind");
+        }
+    }
+}
+
+enum Message {
+    Batch(RecordBatch),
+    /// Without it a closed queue means that the caller went away.
+    End,
+}
+
+/// The files of one write; removed again unless kept.
+#[derive(Default)]
+struct Written {
+    files: Vec<NewDataFile>,
+}
+
+impl Written {
+    fn keep(mut self) -> Vec<NewDataFile> {
+        std::mem::take(&mut self.files)
+    }
+}
+
+impl Drop for Written {
+    fn drop(&mut self) {
+        for file in &self.files {
+            remove(&file.path);
+        }
+    }
+}
+
+fn write_all(location: &Path, schema: SchemaRef, mut batches: mpsc::Receiver<Message>) -> Result<Written> {
+    let leaves = leaves(&schema);
+    let mut written = Written::default();
+    let mut open: Option<OpenFile> = None;
+    while let Some(message) = batches.blocking_recv() {
+        let Message::Batch(batch) = message else {
+            if let Some(file) = open.take() {
+                written.files.push(file.close(&leaves)?);
+            }
+            if !written.files.is_empty() {
+                sync_folder(location)?;
+            }
+            return Ok(written);
+        };
+        if batch.num_rows() == 0 {
+            continue;
+        }
+        let batch = cast_batch(&batch, &schema)?;
+        let mut file = match open.take() {
+            Some(file) => file,
+            None => OpenFile::create(location, &schema, leaves.len())?,
+        };
+        file.write(&batch)?;
+        if file.bytes() >= TARGET_FILE_BYTES {
+            written.files.push(file.close(&leaves)?);
+        } else {
+            open = Some(file);
+        }
+    }
+    Err(EngineError::Execution { message: "the write was abandoned".into() })
+}
+
+/// A Parquet file being written; removed unless closed.
+struct OpenFile {
+    path: PathBuf,
+    writer: Option<ArrowWriter<File>>,
+    has_nan: Vec<bool>,
+}
+
+impl OpenFile {
+    fn create(location: &Path, schema: &SchemaRef, leaves: usize) -> Result<Self> {
+        #[expect(clippy::disallowed_methods, reason = "runs on the blocking thread of write_files")]
+        std::fs::create_dir_all(location).map_err(|source| io_error(location, source))?;
+        let path = location.join(format!("ducklake-{}.parquet", Uuid::now_v7()));
+        #[expect(clippy::disallowed_methods, reason = "runs on the blocking thread of write_files")]
+        let file = File::create(&path).map_err(|source| io_error(&path, source))?;
+        let properties = WriterProperties::builder()
+            .set_created_by(concat!("querent ", env!("CARGO_PKG_VERSION")).to_string())
+            .set_compression(Compression::SNAPPY)
+            .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
+            .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
+            .set_statistics_truncate_length(Some(stats::MAX_EXACT_TEXT_BYTES + 1))
+            .build();
+        // Types come from the Parquet schema alone, as in files that DuckDB writes.
+        let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
+        let mut opened = Self { path, writer: None, has_nan: vec![false; leaves] };
+        let writer = ArrowWriter::try_new_with_options(file, Arc::clone(schema), options)
+            .map_err(|error| parquet_error(&opened.path, &error))?;
+        opened.writer = Some(writer);
+        Ok(opened)
+    }
+
+    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+        let mut leaf = 0;
+        for column in batch.columns() {
+            note_nan(column, &mut self.has_nan, &mut leaf);
+        }
+        let Some(writer) = &mut self.writer else { return Ok(()) };
+        writer.write(batch).map_err(|error| parquet_error(&self.path, &error))
+    }
+
+    fn bytes(&self) -> usize {
+        self.writer.as_ref().map_or(0, |writer| writer.bytes_written() + writer.in_progress_size())
+    }
+
+    fn close(mut self, leaves: &[Leaf]) -> Result<NewDataFile> {
+        let Some(mut writer) = self.writer.take() else {
+            return Err(EngineError::Internal("data file closed twice".into()));
+        };
+        let finished = (|| {
+            let metadata = writer.finish().map_err(|error| parquet_error(&self.path, &error))?;
+            let file = writer.inner();
+            file.sync_all().map_err(|source| io_error(&self.path, source))?;
+            let file_size_bytes = file.metadata().map_err(|source| io_error(&self.path, source))?.len();
+            let footer_size = footer_size(&self.path)?;
+            Ok(NewDataFile {
+                path: self.path.clone(),
+                row_count: u64::try_from(metadata.file_metadata().num_rows()).unwrap_or_default(),
+                file_size_bytes,
+                footer_size,
+                column_stats: column_stats(&metadata, leaves, &self.has_nan),
+            })
+        })();
+        match finished {
+            Ok(file) => {
+                // From here on the list of written files answers for it.
+                self.path = PathBuf::new();
+                Ok(file)
+            }
+            Err(error) => Err(error),
+        }
+    }
+}
+
+impl Drop for OpenFile {
+    fn drop(&mut self) {
+        if !self.path.as_os_str().is_empty() {
+            drop(self.writer.take());
+            remove(&self.path);
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "undoes a write on the thread that made it")]
+fn remove(path: &Path) {
+    if let Err(error) = std::fs::remove_file(path) {
+        tracing::warn!(path = %path.display(), %error, "data file left behind");
+    }
+}
+
+/// A new file is durable only when its folder's entry is, and so on up to the folder of all databases.
+#[expect(clippy::disallowed_methods, reason = "runs on the blocking thread of write_files")]
+fn sync_folder(folder: &Path) -> Result<()> {
+    for folder in folder.ancestors().take(3) {
+        File::open(folder).and_then(|folder| folder.sync_all()).map_err(|source| io_error(folder, source))?;
+    }
+    Ok(())
+}
+
+/// Bytes of the file's metadata, as its last eight bytes say.
+#[expect(clippy::disallowed_methods, reason = "runs on the blocking thread of write_files")]
+fn footer_size(path: &Path) -> Result<u64> {
+    use std::io::{Read, Seek, SeekFrom};
+
+    let read = || {
+        let mut file = File::open(path)?;
+        file.seek(SeekFrom::End(-8))?;
+        let mut length = [0; 4];
+        file.read_exact(&mut length)?;
+        Ok(u64::from(u32::from_le_bytes(length)))
+    };
+    read().map_err(|source| io_error(path, source))
+}
+
+fn cast_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+    if batch.num_columns() != schema.fields().len() {
+        return Err(EngineError::Plan {
+            message: format!("{} values for {} columns", batch.num_columns(), schema.fields().len()),
+        });
+    }
+    let columns = batch
+        .columns()
+        .iter()
+        .zip(schema.fields())
+        .map(|(column, field)| cast_column(column, field))
+        .collect::<Result<Vec<_>>>()?;
+    RecordBatch::try_new(Arc::clone(schema), columns).map_err(|error| EngineError::Internal(error.to_string()))
+}
+
+fn cast_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
+    if !field.is_nullable() && column.null_count() > 0 {
+        return Err(EngineError::Execution { message: format!("column `{}` may not be null", field.name()) });
+    }
+    if column.data_type() == field.data_type() {
+        return Ok(Arc::clone(column));
+    }
+    let strict = CastOptions { safe: false, ..Default::default() };
+    cast_with_options(column, field.data_type(), &strict)
+        .map_err(|error| EngineError::Execution { message: format!("column `{}`: {error}", field.name()) })
+}
+
+fn io_error(path: &Path, source: std::io::Error) -> EngineError {
+    EngineError::Catalog(CatalogError::Io { path: path.to_path_buf(), source })
+}
+
+fn parquet_error(path: &Path, error: &parquet::errors::ParquetError) -> EngineError {
+    EngineError::Execution { message: format!("{}: {error}", path.display()) }
+}
