@@ -25,7 +25,8 @@ pub struct TestSettings {
 
 impl Default for TestSettings {
     fn default() -> Self {
-        let script = json!({ "runs": [{ "turns": [{ "events": [{ "text": "nothing to say" }] }], "repeat_last": true }] });
+        let script =
+            json!({ "runs": [{ "turns": [{ "events": [{ "text": "nothing to say" }] }], "repeat_last": true }] });
         Self { tokens: String::new(), script, embedder: false, change: Box::new(|_| {}) }
     }
 }
