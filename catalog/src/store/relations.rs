@@ -3,7 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::ipc::convert::{IpcSchemaEncoder, try_schema_from_flatbuffer_bytes};
+use arrow::ipc::convert::{IpcSchemaEncoder, fb_to_schema};
+use arrow::ipc::root_as_schema;
 use arrow_schema::{Schema, SchemaRef};
 use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
@@ -200,7 +201,7 @@ fn load_schema(connection: &Connection, object_id: i64) -> Result<Option<SchemaR
         .query_row([object_id], |row| row.get(0))
         .optional()?;
     encoded
-        .map(|bytes| try_schema_from_flatbuffer_bytes(&bytes).map(Arc::new))
+        .map(|bytes| root_as_schema(&bytes).map(|schema| Arc::new(fb_to_schema(schema))))
         .transpose()
         .map_err(|error| CatalogError::Internal(format!("the schema of object {object_id} cannot be read: {error}")))
 }
