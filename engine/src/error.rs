@@ -1,8 +1,12 @@
 //! The engine's errors. Each has a stable snake_case `code()`; the catalog's keep theirs.
 
+mod mapping;
+
 use std::time::Duration;
 
 use querent_catalog::CatalogError;
+
+pub(crate) use mapping::nearest;
 
 /// What can go wrong with a query.
 #[derive(Debug, thiserror::Error)]
@@ -136,7 +140,40 @@ impl EngineError {
 
     /// What to do about it, where there is more to say than the message says.
     pub fn hint(&self) -> Option<String> {
-        None
+        let hint = match self {
+            EngineError::Catalog(CatalogError::TableNotFound { database, nearest: None, .. }) => {
+                return Some(format!("list the tables there are with SHOW TABLES FROM {database}"));
+            }
+            EngineError::Catalog(CatalogError::DatabaseNotFound { nearest: None, .. }) => {
+                "list the databases there are with SHOW DATABASES"
+            }
+            EngineError::MultipleStatements { .. } => "send each statement by itself",
+            EngineError::EmptyQuery => "send one SQL statement",
+            EngineError::FunctionNotFound { .. } => "only built-in functions can be called",
+            EngineError::WallClockExceeded { .. } => "filter or aggregate earlier, or read fewer columns",
+            EngineError::MemoryExceeded { .. } => {
+                "aggregate or filter before joining and sorting, or read fewer columns"
+            }
+            EngineError::NotAllowed { .. } => {
+                "only queries (SELECT, WITH, VALUES, EXPLAIN, SHOW, DESCRIBE) are always allowed"
+            }
+            EngineError::Catalog(_)
+            | EngineError::Parse { .. }
+            | EngineError::ColumnNotFound { .. }
+            | EngineError::Plan { .. }
+            | EngineError::Unsupported { .. }
+            | EngineError::BadData { .. }
+            | EngineError::NoFiles { .. }
+            | EngineError::LocationNotAllowed { .. }
+            | EngineError::Execution { .. }
+            | EngineError::Internal(_) => return None,
+        };
+        Some(hint.to_owned())
+    }
+
+    /// A statement, expression or plan nested deeper than the engine walks.
+    pub(crate) fn too_deep() -> Self {
+        EngineError::Plan { message: "the statement nests too deeply; split it with WITH or a view".into() }
     }
 }
 

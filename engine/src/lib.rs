@@ -6,23 +6,35 @@
 mod error;
 mod limits;
 pub mod policy;
+mod runtime;
+mod session;
+mod sql;
 mod stream;
 mod tables;
 
+use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use arrow::datatypes::SchemaRef;
-use datafusion::logical_expr::LogicalPlan;
+use datafusion::execution::SessionState;
 pub use datafusion::scalar::ScalarValue;
 use querent_catalog::index::embed::Embedder;
-use querent_catalog::{Catalog, FileFormat, IfExists, Principal, Progress, TableName};
+use querent_catalog::{
+    Catalog, CatalogOptions, DEFAULT_DATABASE, FileFormat, IfExists, NoProgress, Principal, Progress, TableName,
+};
+use tokio::task::JoinHandle;
+use tokio_util::task::TaskTracker;
 
 pub use error::{EngineError, Result};
 pub use limits::Limits;
+pub use session::Session;
 pub use stream::{QueryStats, QueryStream};
 
-use policy::{AuthorizedPlan, Mode};
+use policy::Mode;
+use runtime::Runtime;
+
+/// What spilled queries may take of the disk, unless said otherwise.
+const DEFAULT_SPILL_BYTES: u64 = 100 << 30;
 
 /// How to open an engine.
 #[derive(Clone)]
@@ -43,29 +55,117 @@ pub struct EngineOptions {
     pub progress: Arc<dyn Progress>,
 }
 
+impl EngineOptions {
+    /// A data folder with the defaults: 60 % of the machine's memory, 100 GiB of spill files, every core, no folders
+    /// for external tables of role `write`, no embedder.
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            data_dir: data_dir.into(),
+            memory_bytes: None,
+            spill_bytes: DEFAULT_SPILL_BYTES,
+            target_partitions: None,
+            external_roots: Vec::new(),
+            embedder: None,
+            progress: Arc::new(NoProgress),
+        }
+    }
+}
+
 /// The engine of one data folder. Cheap to clone.
+///
+/// ```
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> querent_engine::Result<()> {
+/// use querent_catalog::Principal;
+/// use querent_engine::{Engine, Limits};
+///
+/// # let folder = tempfile::tempdir().expect("a temporary folder");
+/// # let path = folder.path();
+/// let engine = Engine::open(path).await?;
+/// let session = engine.session(Principal::local_admin(), Limits::default());
+/// session.sql("CREATE TABLE flights AS VALUES ('UA', 1400), ('AA', 760)").await?.collect().await?;
+/// let (batches, stats) = session.sql("SELECT count(*) FROM flights").await?.collect().await?;
+/// assert_eq!(stats.rows, 1);
+/// assert_eq!(batches.len(), 1);
+/// engine.close().await?;
+/// # Ok(())
+/// # }
+/// ```
 #[derive(Clone)]
-pub struct Engine {}
+pub struct Engine {
+    shared: Arc<Shared>,
+}
+
+struct Shared {
+    catalog: Arc<Catalog>,
+    runtime: Runtime,
+    external_roots: Vec<PathBuf>,
+    /// Commits that must end one way or the other, whoever still waits for them.
+    finishing: TaskTracker,
+}
+
+impl Engine {
+    /// Opens or creates a data folder with default options and no embedder.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(EngineOptions::new(path.as_ref())).await
+    }
+
+    /// Opens or creates a data folder.
+    pub async fn open_with(options: EngineOptions) -> Result<Self> {
+        let catalog = Catalog::open(CatalogOptions {
+            data_dir: options.data_dir.clone(),
+            embedder: options.embedder.clone(),
+            progress: Arc::clone(&options.progress),
+        })
+        .await?;
+        let runtime = Runtime::open(&options).await?;
+        let shared = Shared { catalog, runtime, external_roots: options.external_roots, finishing: TaskTracker::new() };
+        Ok(Self { shared: Arc::new(shared) })
+    }
+
+    /// The catalog behind it.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.shared.catalog
+    }
+
+    /// A session for one caller. Read-write unless [`Session::read_only`].
+    pub fn session(&self, principal: Principal, limits: Limits) -> Session {
+        Session::new(self.clone(), principal, limits, DEFAULT_DATABASE, Mode::ReadWrite)
+    }
+
+    /// Memory that running queries hold now, in bytes.
+    pub fn memory_reserved_bytes(&self) -> usize {
+        self.shared.runtime.reserved_bytes()
+    }
+
+    /// Waits for commits in progress and closes the catalog.
+    pub async fn close(&self) -> Result<()> {
+        self.shared.finishing.close();
+        self.shared.finishing.wait().await;
+        Ok(self.shared.catalog.close().await?)
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.shared.runtime
+    }
+
+    pub(crate) fn planning_state(&self) -> SessionState {
+        self.shared.runtime.state()
+    }
+
+    pub(crate) fn external_roots(&self) -> &[PathBuf] {
+        &self.shared.external_roots
+    }
+
+    /// Runs `work` to its end even when nobody waits for it any more; [`Engine::close`] does.
+    pub(crate) fn finish<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        self.shared.finishing.spawn(work)
+    }
+}
 
 /// Nothing here yet.
 #[allow(unused_variables, missing_docs, clippy::todo, clippy::allow_attributes)]
 impl Engine {
-    /// Opens or creates a data folder with default options and no embedder.
-    pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
-        todo!()
-    }
-    /// Opens or creates a data folder.
-    pub async fn open_with(options: EngineOptions) -> Result<Self> {
-        todo!()
-    }
-    /// The catalog behind it.
-    pub fn catalog(&self) -> &Arc<Catalog> {
-        todo!()
-    }
-    /// A session for one caller. Read-write unless [`Session::read_only`].
-    pub fn session(&self, principal: Principal, limits: Limits) -> Session {
-        todo!()
-    }
     /// Imports files as one managed (rows copied) or external (files referenced) table, all or nothing.
     pub async fn import(
         &self,
@@ -73,10 +173,6 @@ impl Engine {
         request: ImportRequest,
         progress: Arc<dyn Progress>,
     ) -> Result<ImportOutcome> {
-        todo!()
-    }
-    /// Stops background work and closes the catalog.
-    pub async fn close(&self) -> Result<()> {
         todo!()
     }
 }
@@ -107,66 +203,4 @@ pub struct ImportOutcome {
     pub files: usize,
     /// Whether a table was made.
     pub created: bool,
-}
-
-/// One caller's view of the engine: principal, default database, limits, mode. Cheap to clone.
-#[derive(Clone)]
-pub struct Session {}
-
-/// Nothing here yet.
-#[allow(unused_variables, missing_docs, clippy::todo, clippy::allow_attributes)]
-impl Session {
-    /// The same session refusing everything that is not a query.
-    pub fn read_only(self) -> Self {
-        todo!()
-    }
-    /// The same session with bare names resolved in `database`. Errors: `database_not_found`.
-    pub async fn with_database(self, database: &str) -> Result<Self> {
-        todo!()
-    }
-    pub fn database(&self) -> &str {
-        todo!()
-    }
-    pub fn principal(&self) -> &Principal {
-        todo!()
-    }
-    pub fn mode(&self) -> Mode {
-        todo!()
-    }
-    pub fn limits(&self) -> &Limits {
-        todo!()
-    }
-    pub fn engine(&self) -> &Engine {
-        todo!()
-    }
-    /// Plans, authorises and runs one statement (a query, DDL or DML). The wall clock starts here.
-    /// A statement that changes rows returns one row `count: UInt64`; DDL returns no rows.
-    pub async fn sql(&self, text: &str) -> Result<QueryStream> {
-        todo!()
-    }
-    /// The same with `$1`, `$2`, ... bound to `params`, before analysis, so that the values' types are coerced as literals' are.
-    /// Errors also: `sql_plan_error` when a parameter is missing or one too many.
-    pub async fn sql_with_params(&self, text: &str, params: Vec<ScalarValue>) -> Result<QueryStream> {
-        todo!()
-    }
-    /// Parses and plans one statement, analysed, not authorised. Exactly one statement, else `multiple_statements`.
-    pub async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
-        todo!()
-    }
-    /// Authorises for this session's principal and mode.
-    pub fn authorize(&self, plan: LogicalPlan) -> Result<AuthorizedPlan> {
-        todo!()
-    }
-    /// The schema [`Session::execute`]'s stream will have, nullability included.
-    pub fn schema_of(&self, plan: &AuthorizedPlan) -> SchemaRef {
-        todo!()
-    }
-    /// Runs it.
-    pub async fn execute(&self, plan: AuthorizedPlan) -> Result<QueryStream> {
-        todo!()
-    }
-    /// A uniform random sample of a table's rows, at most `n` (1..=1000), without reading more than it must.
-    pub async fn sample(&self, table: &TableName, n: usize) -> Result<QueryStream> {
-        todo!()
-    }
 }

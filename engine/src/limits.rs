@@ -1,6 +1,10 @@
 //! What one query may use. Part of every session; there is no unlimited session by accident.
 
+mod pool;
+
 use std::time::Duration;
+
+pub(crate) use pool::QueryPool;
 
 /// A query's limits.
 #[derive(Debug, Clone, PartialEq, Eq)]

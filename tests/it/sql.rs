@@ -1,1 +1,126 @@
-//! Tests of this area.
+//! SQL from outside: every file of `tests/slt` on an engine of its own, through a session in this process.
+//!
+//! `UPDATE_SLT=1` completes the files with what the engine answers instead of comparing.
+
+use std::path::{Path, PathBuf};
+
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::{DataType, SchemaRef};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use async_trait::async_trait;
+use querent_catalog::Principal;
+use querent_engine::{Engine, EngineError, Limits, Session};
+use sqllogictest::{
+    AsyncDB, DBOutput, DefaultColumnType, Runner, default_column_validator, default_normalizer, default_validator,
+};
+use tempfile::TempDir;
+
+/// An engine on an empty folder that goes when the test does.
+pub(crate) async fn engine() -> (TempDir, Engine) {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::open(folder.path().join("data")).await.unwrap();
+    (folder, engine)
+}
+
+/// An administrator's session with the default limits.
+pub(crate) fn admin(engine: &Engine) -> Session {
+    engine.session(Principal::local_admin(), Limits::default())
+}
+
+/// Runs a statement to its end and returns all cells as text, row by row.
+pub(crate) async fn rows(session: &Session, sql: &str) -> Result<Vec<Vec<String>>, EngineError> {
+    let stream = session.sql(sql).await?;
+    let declared = stream.schema();
+    let (batches, _) = stream.collect().await?;
+    Ok(cells(&declared, &batches))
+}
+
+fn cells(declared: &SchemaRef, batches: &[RecordBatch]) -> Vec<Vec<String>> {
+    let options = FormatOptions::default().with_null("NULL");
+    let mut rows = Vec::new();
+    for batch in batches {
+        assert_eq!(&batch.schema(), declared, "every batch has the declared schema");
+        let formatters: Vec<_> =
+            batch.columns().iter().map(|column| ArrayFormatter::try_new(column, &options).unwrap()).collect();
+        for row in 0..batch.num_rows() {
+            let cell = |(column, formatter): (&std::sync::Arc<dyn Array>, &ArrayFormatter<'_>)| {
+                let text = formatter.value(row).to_string();
+                if text.is_empty() && !column.is_null(row) { "(empty)".to_owned() } else { text }
+            };
+            rows.push(batch.columns().iter().zip(&formatters).map(cell).collect());
+        }
+    }
+    rows
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn slt_files_hold() {
+    let mut files: Vec<PathBuf> = std::fs::read_dir(slt_folder()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.retain(|path| path.extension().is_some_and(|extension| extension == "slt"));
+    files.sort();
+    assert!(!files.is_empty());
+    let update = std::env::var_os("UPDATE_SLT").is_some();
+    for file in files {
+        let (folder, engine) = engine().await;
+        let session = admin(&engine);
+        let mut runner = Runner::new(|| async { Ok(SessionUnderTest(session.clone())) });
+        runner.set_var("DATA".into(), folder.path().join("files").display().to_string());
+        std::fs::create_dir_all(folder.path().join("files")).unwrap();
+        if update {
+            runner
+                .update_test_file(&file, " ", default_validator, default_normalizer, default_column_validator)
+                .await
+                .unwrap();
+        } else if let Err(error) = runner.run_file_async(&file).await {
+            panic!("{}", error.display(false));
+        }
+        engine.close().await.unwrap();
+    }
+}
+
+fn slt_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("slt")
+}
+
+struct SessionUnderTest(Session);
+
+/// An error as a test file writes it: its code, then its message.
+#[derive(Debug, thiserror::Error)]
+#[error("{code}: {message}")]
+struct Refused {
+    code: &'static str,
+    message: String,
+}
+
+#[async_trait]
+impl AsyncDB for SessionUnderTest {
+    type Error = Refused;
+    type ColumnType = DefaultColumnType;
+
+    async fn run(&mut self, sql: &str) -> Result<DBOutput<DefaultColumnType>, Refused> {
+        let refused = |error: EngineError| Refused { code: error.code(), message: error.to_string() };
+        let stream = self.0.sql(sql).await.map_err(refused)?;
+        let declared = stream.schema();
+        let (batches, _) = stream.collect().await.map_err(refused)?;
+        if declared.fields().is_empty() {
+            return Ok(DBOutput::StatementComplete(0));
+        }
+        let types = declared.fields().iter().map(|field| column_type(field.data_type())).collect();
+        Ok(DBOutput::Rows { types, rows: cells(&declared, &batches) })
+    }
+
+    async fn shutdown(&mut self) {}
+
+    fn engine_name(&self) -> &str {
+        "querent"
+    }
+}
+
+fn column_type(data_type: &DataType) -> DefaultColumnType {
+    match data_type {
+        DataType::Utf8 | DataType::LargeUtf8 => DefaultColumnType::Text,
+        other if other.is_integer() => DefaultColumnType::Integer,
+        other if other.is_floating() => DefaultColumnType::FloatingPoint,
+        _ => DefaultColumnType::Any,
+    }
+}

@@ -1,0 +1,321 @@
+//! DataFusion's errors as ours: codes kept, messages short and lowercase, backtraces and wrappers dropped.
+//!
+//! Providers and streams of this crate pass their own errors through DataFusion as `DataFusionError::External`;
+//! they come out here with their code unchanged.
+
+use arrow::error::ArrowError;
+use datafusion::common::{Column, SchemaError};
+use datafusion::error::DataFusionError;
+use datafusion::sql::sqlparser::parser::ParserError;
+use querent_catalog::CatalogError;
+
+use super::EngineError;
+
+/// At most this many columns are listed when none is near.
+const LISTED_COLUMNS: usize = 12;
+
+impl From<DataFusionError> for EngineError {
+    fn from(error: DataFusionError) -> Self {
+        match error {
+            DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => Self::from(*inner),
+            DataFusionError::Collection(errors) => match errors.into_iter().next() {
+                Some(first) => Self::from(first),
+                None => Self::Internal("an empty collection of errors".into()),
+            },
+            DataFusionError::Shared(shared) => match std::sync::Arc::try_unwrap(shared) {
+                Ok(inner) => Self::from(inner),
+                Err(shared) => from_shared(&shared),
+            },
+            DataFusionError::External(inner) => from_boxed(inner),
+            DataFusionError::SQL(error, _) => from_parser(*error),
+            DataFusionError::SchemaError(error, _) => from_schema(*error),
+            DataFusionError::Plan(message) => from_plan_message(&message),
+            DataFusionError::NotImplemented(message) => from_not_implemented(&message),
+            DataFusionError::ResourcesExhausted(message) => Self::MemoryExceeded { detail: memory_detail(&message) },
+            DataFusionError::ArrowError(error, _) => Self::from(*error),
+            DataFusionError::ParquetError(error) => Self::Execution { message: tidy(&error.to_string()) },
+            DataFusionError::ObjectStore(error) => Self::Execution { message: tidy(&error.to_string()) },
+            DataFusionError::IoError(error) => Self::Execution { message: tidy(&error.to_string()) },
+            DataFusionError::Execution(message) => Self::Execution { message: tidy(&message) },
+            DataFusionError::ExecutionJoin(error) => Self::Internal(tidy(&error.to_string())),
+            DataFusionError::Configuration(message) | DataFusionError::Substrait(message) => {
+                Self::Plan { message: tidy(&message) }
+            }
+            DataFusionError::Internal(message) | DataFusionError::Ffi(message) => Self::Internal(tidy(&message)),
+        }
+    }
+}
+
+impl From<ArrowError> for EngineError {
+    fn from(error: ArrowError) -> Self {
+        match error {
+            ArrowError::ExternalError(inner) => from_boxed(inner),
+            ArrowError::DivideByZero => Self::Execution { message: "division by zero".into() },
+            ArrowError::CastError(message)
+            | ArrowError::ParseError(message)
+            | ArrowError::ComputeError(message)
+            | ArrowError::InvalidArgumentError(message)
+            | ArrowError::ArithmeticOverflow(message)
+            | ArrowError::CsvError(message)
+            | ArrowError::JsonError(message) => Self::Execution { message: tidy(&message) },
+            other => Self::Execution { message: tidy(&other.to_string()) },
+        }
+    }
+}
+
+impl From<EngineError> for DataFusionError {
+    fn from(error: EngineError) -> Self {
+        DataFusionError::External(Box::new(error))
+    }
+}
+
+fn from_boxed(error: Box<dyn std::error::Error + Send + Sync>) -> EngineError {
+    let error = match error.downcast::<EngineError>() {
+        Ok(ours) => return *ours,
+        Err(other) => other,
+    };
+    let error = match error.downcast::<CatalogError>() {
+        Ok(ours) => return EngineError::Catalog(*ours),
+        Err(other) => other,
+    };
+    let error = match error.downcast::<DataFusionError>() {
+        Ok(inner) => return EngineError::from(*inner),
+        Err(other) => other,
+    };
+    match error.downcast::<ArrowError>() {
+        Ok(inner) => EngineError::from(*inner),
+        Err(other) => EngineError::Execution { message: tidy(&other.to_string()) },
+    }
+}
+
+/// An error that several consumers hold cannot be moved out; what matters of it is copied.
+fn from_shared(error: &DataFusionError) -> EngineError {
+    match error {
+        DataFusionError::Shared(inner) => from_shared(inner),
+        DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => from_shared(inner),
+        DataFusionError::ResourcesExhausted(message) => EngineError::MemoryExceeded { detail: memory_detail(message) },
+        DataFusionError::ArrowError(inner, _) => match inner.as_ref() {
+            ArrowError::ExternalError(inner) => copy_boxed(inner.as_ref()),
+            other => EngineError::Execution { message: tidy(&other.to_string()) },
+        },
+        DataFusionError::External(inner) => copy_boxed(inner.as_ref()),
+        other => EngineError::Execution { message: tidy(&other.to_string()) },
+    }
+}
+
+fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> EngineError {
+    if let Some(inner) = error.downcast_ref::<DataFusionError>() {
+        return from_shared(inner);
+    }
+    match error.downcast_ref::<EngineError>() {
+        Some(EngineError::BadData { location, detail }) => {
+            EngineError::BadData { location: location.clone(), detail: detail.clone() }
+        }
+        Some(EngineError::MemoryExceeded { detail }) => EngineError::MemoryExceeded { detail: detail.clone() },
+        Some(EngineError::NoFiles { location, format }) => {
+            EngineError::NoFiles { location: location.clone(), format: format.clone() }
+        }
+        _ => EngineError::Execution { message: tidy(&error.to_string()) },
+    }
+}
+
+fn from_parser(error: ParserError) -> EngineError {
+    match error {
+        ParserError::RecursionLimitExceeded => EngineError::too_deep(),
+        ParserError::ParserError(message) | ParserError::TokenizerError(message) => {
+            EngineError::Parse { message: parse_message(&message) }
+        }
+    }
+}
+
+/// `Expected: an expression, found: EOF at Line: 1, Column: 8` reads as
+/// `expected an expression, found EOF at line 1, column 8`.
+fn parse_message(message: &str) -> String {
+    let message = message
+        .replace("Expected: ", "expected ")
+        .replace("found: ", "found ")
+        .replace(" at Line: ", " at line ")
+        .replace(", Column: ", ", column ")
+        .replace("found EOF", "found the end of the statement");
+    tidy(&message)
+}
+
+fn from_schema(error: SchemaError) -> EngineError {
+    match error {
+        SchemaError::FieldNotFound { field, valid_fields } => {
+            EngineError::ColumnNotFound { column: shown(&field), hint: nearest_column(&field, &valid_fields) }
+        }
+        SchemaError::AmbiguousReference { field } => EngineError::Plan {
+            message: format!("column `{}` is in more than one table; qualify it as `table.column`", shown(&field)),
+        },
+        SchemaError::DuplicateQualifiedField { qualifier, name } => EngineError::Plan {
+            message: format!("`{}.{name}` appears twice; give one of the two an alias", qualifier.table()),
+        },
+        SchemaError::DuplicateUnqualifiedField { name } => {
+            EngineError::Plan { message: format!("column `{name}` appears twice; give one of the two an alias") }
+        }
+    }
+}
+
+fn shown(column: &Column) -> String {
+    match &column.relation {
+        Some(relation) => format!("{}.{}", relation.table(), column.name),
+        None => column.name.clone(),
+    }
+}
+
+fn nearest_column(field: &Column, valid: &[Column]) -> String {
+    let in_relation: Vec<&Column> = match &field.relation {
+        Some(relation) => valid
+            .iter()
+            .filter(|column| {
+                column.relation.as_ref().is_some_and(|found| found.table().eq_ignore_ascii_case(relation.table()))
+            })
+            .collect(),
+        None => valid.iter().collect(),
+    };
+    let candidates = if in_relation.is_empty() { valid.iter().collect() } else { in_relation };
+    let names = candidates.iter().map(|column| column.name.as_str());
+    if let Some(near) = nearest(&field.name, names) {
+        return format!("; did you mean `{near}`?");
+    }
+    if candidates.is_empty() {
+        return String::new();
+    }
+    let listed: Vec<&str> = candidates.iter().take(LISTED_COLUMNS).map(|column| column.name.as_str()).collect();
+    let more = if candidates.len() > LISTED_COLUMNS { ", ..." } else { "" };
+    format!("; the columns are {}{more}", listed.join(", "))
+}
+
+/// The candidate most like `name`, when one is like it at all.
+pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    const LIKE_ENOUGH: f64 = 0.75;
+    let wanted = name.to_lowercase();
+    let mut best: Option<(f64, &str)> = None;
+    for candidate in candidates {
+        let score = strsim::jaro_winkler(&wanted, &candidate.to_lowercase());
+        if score >= LIKE_ENOUGH && best.is_none_or(|(best_score, _)| score > best_score) {
+            best = Some((score, candidate));
+        }
+    }
+    best.map(|(_, candidate)| candidate)
+}
+
+fn from_plan_message(message: &str) -> EngineError {
+    // DataFusion's own words for an unknown function: "Invalid function 'foo'.\nDid you mean 'floor'?".
+    if let Some(rest) = message.strip_prefix("Invalid function '")
+        && let Some((function, rest)) = rest.split_once('\'')
+    {
+        let near = rest.split('\'').nth(1).filter(|near| nearest(function, [*near]).is_some());
+        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+        return EngineError::FunctionNotFound { function: function.to_owned(), hint };
+    }
+    EngineError::Plan { message: tidy(message) }
+}
+
+fn from_not_implemented(message: &str) -> EngineError {
+    let first_line = message.lines().next().unwrap_or(message);
+    if let Some(statement) = first_line.strip_prefix("Unsupported SQL statement: ") {
+        let words: Vec<&str> = statement.split_whitespace().take(2).collect();
+        return EngineError::Unsupported {
+            what: words.join(" ").to_uppercase(),
+            hint: "see the SQL reference for the statements there are".into(),
+        };
+    }
+    let lowered = tidy(first_line);
+    let what = [
+        "is not supported yet",
+        "is not supported",
+        "are not supported",
+        "not yet supported",
+        "not supported yet",
+        "not supported",
+    ]
+    .iter()
+    .find_map(|ending| lowered.trim_end_matches('.').strip_suffix(ending))
+    .unwrap_or(&lowered);
+    EngineError::Unsupported { what: what.trim().to_owned(), hint: "write the statement without it".into() }
+}
+
+/// DataFusion lists consumers over several lines; the first says which one failed and by how much.
+fn memory_detail(message: &str) -> String {
+    let first = message.lines().find(|line| line.contains("Failed to allocate")).or_else(|| message.lines().next());
+    tidy(first.unwrap_or(message))
+}
+
+/// One line, no backtrace, no `Error during planning:` prefixes, first letter in lower case.
+pub(crate) fn tidy(message: &str) -> String {
+    const PREFIXES: [&str; 12] = [
+        "Error during planning: ",
+        "Execution error: ",
+        "External error: ",
+        "Arrow error: ",
+        "Parquet error: ",
+        "Object Store error: ",
+        "This feature is not implemented: ",
+        "Schema error: ",
+        "Cast error: ",
+        "Parser error: ",
+        "Invalid argument error: ",
+        "Compute error: ",
+    ];
+    let mut text = message.split("\n\nbacktrace:").next().unwrap_or(message).trim();
+    while let Some(rest) = PREFIXES.iter().find_map(|prefix| text.strip_prefix(prefix)) {
+        text = rest.trim_start();
+    }
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    lower_first(&line)
+}
+
+/// Lowers the first letter unless the first word is an acronym or a type (`SQL`, `Int64`, `CAST`).
+fn lower_first(text: &str) -> String {
+    let mut letters = text.chars();
+    let (Some(first), Some(second)) = (letters.next(), letters.next()) else { return text.to_owned() };
+    let first_word = text.split_whitespace().next().unwrap_or_default();
+    let a_name = !second.is_lowercase() || first_word.chars().any(|letter| letter.is_ascii_digit());
+    if first.is_uppercase() && !a_name {
+        return first.to_lowercase().chain(text.chars().skip(1)).collect();
+    }
+    text.to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn messages_lose_their_prefixes_and_their_capital() {
+        assert_eq!(tidy("Error during planning: Column count doesn't match"), "column count doesn't match");
+        assert_eq!(tidy("Int64 is not a string"), "Int64 is not a string");
+        assert_eq!(tidy("two\n  lines\n\nbacktrace: 1: x"), "two lines");
+    }
+
+    #[test]
+    fn parser_messages_read_as_sentences() {
+        assert_eq!(
+            parse_message("Expected: an expression, found: EOF at Line: 1, Column: 8"),
+            "expected an expression, found the end of the statement at line 1, column 8"
+        );
+    }
+
+    #[test]
+    fn unknown_functions_name_the_nearest_one() {
+        let error = from_plan_message("Invalid function 'flor'.\nDid you mean 'floor'?");
+        assert_eq!(error.code(), "function_not_found");
+        assert_eq!(error.to_string(), "unknown function `flor`; did you mean `floor`?");
+    }
+
+    #[test]
+    fn a_missing_column_lists_what_there_is_when_nothing_is_near() {
+        let valid = [Column::new(Some("t"), "carrier"), Column::new(Some("t"), "distance")];
+        let hint = nearest_column(&Column::new_unqualified("zzz"), &valid);
+        assert_eq!(hint, "; the columns are carrier, distance");
+        assert_eq!(nearest_column(&Column::new_unqualified("carier"), &valid), "; did you mean `carrier`?");
+    }
+
+    #[test]
+    fn unsupported_features_are_named_once() {
+        let error = from_not_implemented("Temporary tables not supported");
+        assert_eq!(error.to_string(), "temporary tables is not supported; write the statement without it");
+    }
+}

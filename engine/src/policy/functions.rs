@@ -1,0 +1,35 @@
+//! The functions a plan may call: DataFusion's built-in ones. None of them reads a file, changes anything or
+//! reaches outside the process; what is registered in any other way is not on the list and does not run.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use datafusion::execution::SessionStateDefaults;
+
+/// Names of the functions of each kind.
+pub(super) struct AllowedFunctions {
+    pub(super) scalar: HashSet<String>,
+    pub(super) higher_order: HashSet<String>,
+    pub(super) aggregate: HashSet<String>,
+    pub(super) window: HashSet<String>,
+}
+
+/// Built once; the list does not depend on any session.
+pub(super) static ALLOWED: LazyLock<AllowedFunctions> = LazyLock::new(|| AllowedFunctions {
+    scalar: SessionStateDefaults::default_scalar_functions()
+        .iter()
+        .map(|function| function.name().to_owned())
+        .collect(),
+    higher_order: SessionStateDefaults::default_higher_order_functions()
+        .iter()
+        .map(|function| function.name().to_owned())
+        .collect(),
+    aggregate: SessionStateDefaults::default_aggregate_functions()
+        .iter()
+        .map(|function| function.name().to_owned())
+        .collect(),
+    window: SessionStateDefaults::default_window_functions()
+        .iter()
+        .map(|function| function.name().to_owned())
+        .collect(),
+});

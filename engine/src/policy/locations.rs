@@ -1,0 +1,95 @@
+//! Where external tables may point: local files, for role `write` only below the folders that the operator named.
+//!
+//! Links are followed before anything is compared, so that a link inside an allowed folder opens nothing outside it.
+
+use std::path::{Component, Path, PathBuf};
+
+use querent_catalog::{Principal, Role};
+
+use crate::{EngineError, Result};
+
+/// The absolute local path (a file, a folder or a glob) that `location` names, if `who` may read it.
+pub(crate) async fn allowed_location(
+    location: &str,
+    who: &Principal,
+    external_roots: &[PathBuf],
+    data_dir: &Path,
+) -> Result<String> {
+    let refused = |reason: String| EngineError::LocationNotAllowed { location: location.to_owned(), reason };
+    let path = local_path(location).map_err(&refused)?;
+    let path = std::path::absolute(&path).map_err(|error| refused(error.to_string()))?;
+    if path.components().any(|part| matches!(part, Component::ParentDir)) {
+        return Err(refused("it contains `..`".into()));
+    }
+    let real = real_prefix(&path).await;
+    let data_dir = real_prefix(data_dir).await;
+    if real.starts_with(&data_dir) || data_dir.starts_with(&real) {
+        return Err(refused("it holds Querent's own data folder or is part of it".into()));
+    }
+    match who.role() {
+        Role::Admin => {}
+        Role::Write => {
+            let mut inside = false;
+            for root in external_roots {
+                inside |= real.starts_with(real_prefix(root).await);
+            }
+            if !inside {
+                return Err(refused("role write reads only the folders that the server's settings name".into()));
+            }
+        }
+        Role::Read => return Err(refused("role read creates no tables".into())),
+    }
+    match path.to_str() {
+        Some(text) if location.ends_with('/') && !text.ends_with('/') => Ok(format!("{text}/")),
+        Some(text) => Ok(text.to_owned()),
+        None => Err(refused("it is not UTF-8".into())),
+    }
+}
+
+/// The path of a `file://` URL or of a plain path.
+fn local_path(location: &str) -> std::result::Result<PathBuf, String> {
+    const ONLY_LOCAL: &str = "only local files can be read; write a path or a file:// URL";
+    if location.trim().is_empty() {
+        return Err("it is empty".into());
+    }
+    let Some((scheme, rest)) = location.split_once("://") else {
+        return Ok(PathBuf::from(location));
+    };
+    if !scheme.eq_ignore_ascii_case("file") {
+        return Err(ONLY_LOCAL.into());
+    }
+    match rest.strip_prefix("localhost").unwrap_or(rest) {
+        path if path.starts_with('/') => Ok(PathBuf::from(path)),
+        _ => Err(ONLY_LOCAL.into()),
+    }
+}
+
+/// The longest part of `path` that exists, links followed, with the rest as written.
+async fn real_prefix(path: &Path) -> PathBuf {
+    let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for ancestor in absolute.ancestors() {
+        if let Ok(real) = tokio::fs::canonicalize(ancestor).await {
+            return match absolute.strip_prefix(ancestor) {
+                Ok(rest) if rest.as_os_str().is_empty() => real,
+                Ok(rest) => real.join(rest),
+                Err(_) => real,
+            };
+        }
+    }
+    absolute
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_local_paths_are_paths() {
+        assert_eq!(local_path("/a/b.csv"), Ok(PathBuf::from("/a/b.csv")));
+        assert_eq!(local_path("file:///a/b.csv"), Ok(PathBuf::from("/a/b.csv")));
+        assert_eq!(local_path("file://localhost/a"), Ok(PathBuf::from("/a")));
+        for refused in ["http://169.254.169.254/latest", "s3://bucket/a", "file://host/a", ""] {
+            assert!(local_path(refused).is_err(), "{refused}");
+        }
+    }
+}

@@ -1,0 +1,171 @@
+//! What all queries of an engine share: memory, spill space, caches, files, functions.
+//!
+//! Built once at open. No URL but a local file's can be read through it, whatever a statement says.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use datafusion::error::{DataFusionError, Result as DataFusionResult};
+use datafusion::execution::cache::cache_manager::CacheManagerConfig;
+use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
+use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::object_store::ObjectStoreRegistry;
+use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
+use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
+use datafusion::prelude::SessionConfig;
+use object_store::ObjectStore;
+use object_store::local::LocalFileSystem;
+use querent_catalog::{CATALOG_NAME, CatalogError, DEFAULT_DATABASE};
+use url::Url;
+use uuid::Uuid;
+
+use crate::limits::QueryPool;
+use crate::{EngineError, EngineOptions, Limits, Result};
+
+/// The share of the machine's memory that queries get when nothing is said.
+const DEFAULT_MEMORY_PERCENT: u64 = 60;
+/// Parquet footers and page indexes kept in memory.
+const METADATA_CACHE_BYTES: usize = 128 << 20;
+
+/// What all queries share.
+pub(crate) struct Runtime {
+    /// Cloned for each query; its catalog list is empty, since names are resolved per statement.
+    template: SessionState,
+    env: Arc<RuntimeEnv>,
+}
+
+impl Runtime {
+    /// Prepares memory and an empty spill folder. The data folder is held by this process already.
+    pub(crate) async fn open(options: &EngineOptions) -> Result<Self> {
+        let memory_bytes = match options.memory_bytes {
+            Some(bytes) => bytes,
+            None => default_memory_bytes().await,
+        };
+        let spill_dir = emptied_spill_dir(&options.data_dir).await?;
+        let env = RuntimeEnvBuilder::new()
+            .with_memory_pool(Arc::new(GreedyMemoryPool::new(memory_bytes)))
+            .with_disk_manager_builder(
+                DiskManagerBuilder::default()
+                    .with_mode(DiskManagerMode::Directories(vec![spill_dir]))
+                    .with_max_temp_directory_size(options.spill_bytes),
+            )
+            // Listings are not kept: a folder's new files count from the next statement on.
+            .with_cache_manager(CacheManagerConfig {
+                list_files_cache_limit: 0,
+                metadata_cache_limit: METADATA_CACHE_BYTES,
+                ..CacheManagerConfig::default()
+            })
+            .with_object_store_registry(Arc::new(LocalFilesOnly::new()))
+            .build_arc()?;
+        let template = SessionStateBuilder::new()
+            .with_config(session_config(options.target_partitions))
+            .with_runtime_env(Arc::clone(&env))
+            .with_default_features()
+            .build();
+        Ok(Self { template, env })
+    }
+
+    /// The state that plans one statement: `now()` is when this is called.
+    pub(crate) fn state(&self) -> SessionState {
+        let mut state = self.template.clone();
+        state.mark_start_execution();
+        state
+    }
+
+    /// What one query executes in: the shared environment with a memory pool of its own.
+    pub(crate) fn task(&self, state: &SessionState, limits: &Limits) -> Arc<TaskContext> {
+        let pool = QueryPool::new(limits.memory_bytes, Arc::clone(&self.env.memory_pool));
+        let env = RuntimeEnv { memory_pool: Arc::new(pool), ..self.env.as_ref().clone() };
+        // Functions are looked up in a task only to deserialise plans, which nothing here does.
+        Arc::new(TaskContext::new(
+            Some(Uuid::now_v7().to_string()),
+            state.session_id().to_owned(),
+            state.config().clone(),
+            HashMap::new(),
+            HashMap::new(),
+            HashMap::new(),
+            HashMap::new(),
+            Arc::new(env),
+        ))
+    }
+
+    /// Memory reserved by running queries, in bytes.
+    pub(crate) fn reserved_bytes(&self) -> usize {
+        self.env.memory_pool.reserved()
+    }
+}
+
+fn session_config(target_partitions: Option<usize>) -> SessionConfig {
+    let mut config = SessionConfig::new()
+        .with_create_default_catalog_and_schema(false)
+        .with_default_catalog_and_schema(CATALOG_NAME, DEFAULT_DATABASE)
+        .with_information_schema(false);
+    if let Some(partitions) = target_partitions {
+        config = config.with_target_partitions(partitions.max(1));
+    }
+    let options = config.options_mut();
+    // Identifiers keep their case; `sql::fold` matches them without regard to it.
+    options.sql_parser.enable_ident_normalization = false;
+    options.sql_parser.map_string_types_to_utf8view = false;
+    config
+}
+
+/// The machine's memory, or the control group's where that is smaller.
+async fn default_memory_bytes() -> usize {
+    const FALLBACK_BYTES: u64 = 4 << 30;
+    let machine = tokio::fs::read_to_string("/proc/meminfo").await.ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemTotal:"))?;
+        Some(line.trim().trim_end_matches("kB").trim().parse::<u64>().ok()? * 1024)
+    });
+    let group = tokio::fs::read_to_string("/sys/fs/cgroup/memory.max").await.ok();
+    let group = group.and_then(|text| text.trim().parse::<u64>().ok());
+    let total = match (machine, group) {
+        (Some(machine), Some(group)) => machine.min(group),
+        (Some(bytes), None) | (None, Some(bytes)) => bytes,
+        (None, None) => FALLBACK_BYTES,
+    };
+    usize::try_from(total / 100 * DEFAULT_MEMORY_PERCENT).unwrap_or(usize::MAX)
+}
+
+/// What a process that was killed left there is of no use to anyone.
+async fn emptied_spill_dir(data_dir: &Path) -> Result<PathBuf> {
+    let spill_dir = data_dir.join("spill");
+    let failed = |source| EngineError::Catalog(CatalogError::Io { path: spill_dir.clone(), source });
+    match tokio::fs::remove_dir_all(&spill_dir).await {
+        Ok(()) => {}
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(failed(error)),
+    }
+    tokio::fs::create_dir_all(&spill_dir).await.map_err(failed)?;
+    Ok(spill_dir)
+}
+
+/// An object store registry that knows local files and takes nothing else.
+#[derive(Debug)]
+struct LocalFilesOnly {
+    files: Arc<dyn ObjectStore>,
+}
+
+impl LocalFilesOnly {
+    fn new() -> Self {
+        Self { files: Arc::new(LocalFileSystem::new()) }
+    }
+}
+
+impl ObjectStoreRegistry for LocalFilesOnly {
+    fn register_store(&self, url: &Url, _store: Arc<dyn ObjectStore>) -> Option<Arc<dyn ObjectStore>> {
+        tracing::warn!(scheme = url.scheme(), "ignored an object store: only local files are read");
+        None
+    }
+
+    fn get_store(&self, url: &Url) -> DataFusionResult<Arc<dyn ObjectStore>> {
+        if url.scheme() == "file" {
+            return Ok(Arc::clone(&self.files));
+        }
+        Err(DataFusionError::from(EngineError::LocationNotAllowed {
+            location: format!("{}://", url.scheme()),
+            reason: "only local files can be read".into(),
+        }))
+    }
+}

@@ -1,0 +1,198 @@
+//! One caller's view of the engine, and the way of a statement through it: parse, resolve, plan, authorise, run.
+
+use std::sync::Arc;
+
+use arrow::array::{RecordBatch, UInt64Array};
+use arrow::datatypes::SchemaRef;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::logical_expr::{FetchType, Limit, LogicalPlan, lit};
+use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::memory::MemoryStream;
+use datafusion::scalar::ScalarValue;
+use querent_catalog::{Principal, TableName};
+use tokio::time::Instant;
+
+use crate::policy::{self, AuthorizedPlan, Mode};
+use crate::sql::change::{Change, count_schema};
+use crate::sql::statement::{Planner, bind};
+use crate::sql::{apply, parse};
+use crate::stream::declared_schema;
+use crate::{Engine, EngineError, Limits, QueryStream, Result};
+
+/// One caller's view of the engine: principal, default database, limits, mode. Cheap to clone.
+#[derive(Clone)]
+pub struct Session {
+    engine: Engine,
+    principal: Principal,
+    limits: Limits,
+    database: Arc<str>,
+    mode: Mode,
+}
+
+impl Session {
+    pub(crate) fn new(engine: Engine, principal: Principal, limits: Limits, database: &str, mode: Mode) -> Self {
+        Self { engine, principal, limits, database: Arc::from(database), mode }
+    }
+
+    /// The same session refusing everything that is not a query.
+    pub fn read_only(self) -> Self {
+        Self { mode: Mode::ReadOnly, ..self }
+    }
+
+    /// The same session with bare names resolved in `database`. Errors: `database_not_found`.
+    pub async fn with_database(self, database: &str) -> Result<Self> {
+        let catalog = self.engine.catalog();
+        match catalog.database(&self.principal, database).await? {
+            Some(found) => Ok(Self { database: Arc::from(found.name), ..self }),
+            None => Err(catalog.not_found(&self.principal, &TableName::new(database, "")).await.into()),
+        }
+    }
+
+    /// Where bare names resolve.
+    pub fn database(&self) -> &str {
+        &self.database
+    }
+
+    /// The caller.
+    pub fn principal(&self) -> &Principal {
+        &self.principal
+    }
+
+    /// What the session may do, whatever its principal's role.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// What each of its statements may use.
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// The engine.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Plans, authorises and runs one statement (a query, DDL or DML). The wall clock starts here.
+    /// A statement that changes rows returns one row `count: UInt64`; DDL returns no rows.
+    pub async fn sql(&self, text: &str) -> Result<QueryStream> {
+        self.sql_with_params(text, Vec::new()).await
+    }
+
+    /// The same with `$1`, `$2`, ... bound to `params`, before analysis, so that the values' types are coerced as literals' are.
+    /// Errors also: `sql_plan_error` when a parameter is missing or one too many.
+    pub async fn sql_with_params(&self, text: &str, params: Vec<ScalarValue>) -> Result<QueryStream> {
+        let deadline = self.deadline();
+        self.before(deadline, async {
+            let plan = self.plan_statement(text, params).await?;
+            self.start(self.authorize(plan)?, deadline).await
+        })
+        .await
+    }
+
+    /// Parses and plans one statement, analysed, not authorised. Exactly one statement, else `multiple_statements`.
+    pub async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
+        self.before(self.deadline(), self.plan_statement(text, Vec::new())).await
+    }
+
+    /// Authorises for this session's principal and mode.
+    pub fn authorize(&self, plan: LogicalPlan) -> Result<AuthorizedPlan> {
+        policy::authorize(plan, &self.principal, self.mode)
+    }
+
+    /// The schema [`Session::execute`]'s stream will have, nullability included.
+    pub fn schema_of(&self, plan: &AuthorizedPlan) -> SchemaRef {
+        declared_schema(plan.plan().schema().as_arrow())
+    }
+
+    /// Runs it. A statement that changes something has done so when this returns.
+    pub async fn execute(&self, plan: AuthorizedPlan) -> Result<QueryStream> {
+        let deadline = self.deadline();
+        self.before(deadline, self.start(plan, deadline)).await
+    }
+
+    async fn plan_statement(&self, text: &str, params: Vec<ScalarValue>) -> Result<LogicalPlan> {
+        let statement = parse::parse(text)?;
+        let state = self.engine.planning_state();
+        let planner =
+            Planner { catalog: self.engine.catalog(), state: &state, who: &self.principal, database: &self.database };
+        let plan = planner.plan(statement).await?;
+        planner.analyse(bind(plan, params)?)
+    }
+
+    async fn start(&self, plan: AuthorizedPlan, deadline: Instant) -> Result<QueryStream> {
+        let schema = self.schema_of(&plan);
+        let plan = plan.into_plan();
+        let stream = match Change::of(&plan) {
+            Some(change) => {
+                let counts_rows = change.counts_rows();
+                let rows = apply::apply(self, change.clone()).await?;
+                changed(schema.clone(), counts_rows.then_some(rows))?
+            }
+            None => self.run(&self.bounded(plan)).await?,
+        };
+        Ok(QueryStream::new(schema, stream, &self.limits, deadline))
+    }
+
+    /// Runs an authorised query, or the query inside an authorised change.
+    pub(crate) async fn run(&self, plan: &LogicalPlan) -> Result<SendableRecordBatchStream> {
+        let state: SessionState = self.engine.planning_state();
+        let physical = match plan {
+            // Explains itself step by step, so it is optimised from the beginning.
+            LogicalPlan::Explain(_) => state.create_physical_plan(plan).await?,
+            _ => {
+                let optimized = state.optimizer().optimize(plan.clone(), &state, |_, _| {})?;
+                state.query_planner().create_physical_plan(&optimized, &state).await?
+            }
+        };
+        let task = self.engine.runtime().task(&state, &self.limits);
+        Ok(execute_stream(physical, task)?)
+    }
+
+    /// With a row limit, one row more than it is asked of the query: sorts become top-k, scans stop early, and the
+    /// stream still sees whether something was cut.
+    fn bounded(&self, plan: LogicalPlan) -> LogicalPlan {
+        let Some(max_rows) = self.limits.max_rows else { return plan };
+        let fetch = i64::try_from(max_rows).unwrap_or(i64::MAX).saturating_add(1);
+        match &plan {
+            LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => plan,
+            LogicalPlan::Limit(limit) if matches!(limit.get_fetch_type(), Ok(FetchType::Literal(Some(rows))) if rows as u64 <= max_rows) => {
+                plan
+            }
+            _ => LogicalPlan::Limit(Limit { skip: None, fetch: Some(Box::new(lit(fetch))), input: Arc::new(plan) }),
+        }
+    }
+
+    fn deadline(&self) -> Instant {
+        const FOREVER: std::time::Duration = std::time::Duration::from_secs(30 * 365 * 86_400);
+        Instant::now() + self.limits.wall_clock.min(FOREVER)
+    }
+
+    async fn before<T>(&self, deadline: Instant, work: impl Future<Output = Result<T>>) -> Result<T> {
+        match tokio::time::timeout_at(deadline, work).await {
+            Ok(result) => result,
+            Err(_) => Err(EngineError::WallClockExceeded { limit: self.limits.wall_clock }),
+        }
+    }
+}
+
+/// What a change answers with: its number of rows, or nothing.
+fn changed(schema: SchemaRef, rows: Option<u64>) -> Result<SendableRecordBatchStream> {
+    let batches = match rows {
+        Some(rows) => {
+            let count = Arc::new(UInt64Array::from(vec![rows]));
+            vec![RecordBatch::try_new(count_schema(), vec![count])?]
+        }
+        None => Vec::new(),
+    };
+    Ok(Box::pin(MemoryStream::try_new(batches, schema, None)?))
+}
+
+/// Nothing here yet.
+#[allow(unused_variables, missing_docs, clippy::todo, clippy::allow_attributes)]
+impl Session {
+    /// A uniform random sample of a table's rows, at most `n` (1..=1000), without reading more than it must.
+    pub async fn sample(&self, table: &TableName, n: usize) -> Result<QueryStream> {
+        todo!()
+    }
+}

@@ -1,0 +1,13 @@
+//! SQL: parsing, name resolution, planning, and carrying out statements that change something.
+
+pub(crate) mod apply;
+pub(crate) mod catalog_table;
+pub(crate) mod change;
+mod fold;
+mod names;
+pub(crate) mod parse;
+mod series;
+mod show;
+pub(crate) mod statement;
+
+pub(crate) use names::is_system;

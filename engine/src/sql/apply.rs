@@ -1,0 +1,218 @@
+//! Carries out what a statement changes: files first, then one catalog transaction. A statement that fails, runs out
+//! of time or is abandoned leaves nothing behind.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::sync::Arc;
+
+use arrow::array::{Array, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::StreamExt;
+use querent_catalog::{
+    CatalogError, Created, FileFormat, IfExists, NewDataFile, ResolvedTable, TableName, TableSource,
+};
+
+use super::change::{Change, CommentTarget, ExternalTableRequest};
+use crate::policy::allowed_location;
+use crate::stream::declared_schema;
+use crate::tables::{external, managed};
+use crate::{EngineError, Result, Session};
+
+/// Carries out a change and returns how many rows it wrote. The caller has authorised it and bounds its time.
+pub(crate) async fn apply(session: &Session, change: Change) -> Result<u64> {
+    let catalog = session.engine().catalog();
+    match change {
+        Change::CreateDatabase { name, if_exists } => {
+            catalog.create_database(&name, if_exists).await?;
+        }
+        Change::DropDatabase { name, if_missing_ok, cascade } => {
+            catalog.drop_database(&name, if_missing_ok, cascade).await?;
+        }
+        Change::CreateTable { name, if_exists, with_rows, input } => {
+            return create_table(session, name, if_exists, with_rows.then_some(&input), &input).await;
+        }
+        Change::CreateExternalTable(request) => create_external_table(session, request).await?,
+        Change::CreateView { name, sql, default_database, if_exists, input } => {
+            let schema = declared_schema(input.schema().as_arrow());
+            catalog.create_view(&name, &sql, &default_database, &schema, if_exists).await?;
+        }
+        Change::DropTable { name, kinds, if_missing_ok } => {
+            catalog.drop_table(&name, kinds, if_missing_ok).await?;
+        }
+        Change::Insert { target, overwrite, input } => return insert(session, &target, overwrite, &input).await,
+        Change::Comment { target, comment, if_missing_ok } => {
+            let comment = comment.as_deref();
+            let commented = match &target {
+                CommentTarget::Database(name) => catalog.set_database_comment(name, comment).await,
+                CommentTarget::Table(name) => catalog.set_comment(name, None, comment).await,
+                CommentTarget::Column(name, column) => catalog.set_comment(name, Some(column), comment).await,
+            };
+            match commented {
+                Err(CatalogError::TableNotFound { .. } | CatalogError::DatabaseNotFound { .. }) if if_missing_ok => {}
+                other => other?,
+            }
+        }
+    }
+    Ok(0)
+}
+
+async fn create_table(
+    session: &Session,
+    name: TableName,
+    if_exists: IfExists,
+    rows: Option<&Arc<LogicalPlan>>,
+    input: &LogicalPlan,
+) -> Result<u64> {
+    // Told before the query runs rather than after; the transaction decides again.
+    if let Some(existing) = existing(session, &name).await? {
+        match if_exists {
+            IfExists::Replace => {}
+            IfExists::Ignore => return Ok(0),
+            IfExists::Error => return Err(already_exists(&name, &existing)),
+        }
+    }
+    let catalog = session.engine().catalog();
+    let schema = declared_schema(input.schema().as_arrow());
+    let draft = catalog.draft_table(&name, &schema, None).await?;
+    let files = match rows {
+        Some(query) => {
+            let stream = not_null(session.run(query).await?, &draft.write_schema);
+            managed::write_files(&draft.location, Arc::clone(&draft.write_schema), stream).await?
+        }
+        None => Vec::new(),
+    };
+    let catalog = Arc::clone(catalog);
+    let committed = files.clone();
+    commit(session, files, async move {
+        match catalog.create_table(draft, committed, if_exists).await? {
+            Created::New(_) => Ok(true),
+            Created::Existing => Ok(false),
+        }
+    })
+    .await
+}
+
+async fn insert(session: &Session, target: &ResolvedTable, overwrite: bool, input: &LogicalPlan) -> Result<u64> {
+    let TableSource::Managed(table) = &target.source else {
+        return Err(EngineError::NotAllowed {
+            what: format!("inserting into `{}`", target.info.name),
+            why: ": it is an external table; its files belong to somebody else".into(),
+        });
+    };
+    let catalog = session.engine().catalog();
+    let write_schema = catalog.write_schema(table).await?;
+    let stream = not_null(session.run(input).await?, &write_schema);
+    let files = managed::write_files(&table.location, write_schema, stream).await?;
+    if files.is_empty() && !overwrite {
+        return Ok(0);
+    }
+    let (catalog, table, committed) = (Arc::clone(catalog), table.clone(), files.clone());
+    commit(session, files, async move {
+        match overwrite {
+            true => catalog.replace_files(&table, committed).await?,
+            false => catalog.append(&table, committed).await?,
+        };
+        Ok(true)
+    })
+    .await
+}
+
+async fn create_external_table(session: &Session, request: ExternalTableRequest) -> Result<()> {
+    let format = match request.format.to_uppercase().as_str() {
+        "PARQUET" => FileFormat::Parquet,
+        "CSV" => FileFormat::Csv,
+        "JSON" | "NDJSON" => FileFormat::Ndjson,
+        other => {
+            return Err(EngineError::Unsupported {
+                what: format!("STORED AS {other}"),
+                hint: "external tables are PARQUET, CSV or NDJSON".into(),
+            });
+        }
+    };
+    let engine = session.engine();
+    let location =
+        allowed_location(&request.location, session.principal(), engine.external_roots(), engine.catalog().data_dir())
+            .await?;
+    if let Some(existing) = existing(session, &request.name).await? {
+        match request.if_exists {
+            IfExists::Replace => {}
+            IfExists::Ignore => return Ok(()),
+            IfExists::Error => return Err(already_exists(&request.name, &existing)),
+        }
+    }
+    let options: BTreeMap<String, String> = request.options;
+    let (table, schema) = external::infer(
+        &engine.planning_state(),
+        &location,
+        Some(format),
+        &options,
+        request.columns.as_deref(),
+        &request.partition_columns,
+    )
+    .await?;
+    engine.catalog().create_external_table(&request.name, table, &schema, request.if_exists).await?;
+    Ok(())
+}
+
+async fn existing(session: &Session, name: &TableName) -> Result<Option<ResolvedTable>> {
+    let resolved = session.engine().catalog().resolve(session.principal(), std::slice::from_ref(name)).await?;
+    Ok(resolved.into_iter().next().flatten())
+}
+
+fn already_exists(name: &TableName, existing: &ResolvedTable) -> EngineError {
+    let found = &existing.info.name;
+    let existing = (found.table != name.table).then(|| found.table.clone());
+    CatalogError::AlreadyExists { name: name.table.clone(), existing }.into()
+}
+
+/// Commits files that are written. What was begun is finished even when the caller goes away: either the files
+/// are the table's, or they are gone.
+async fn commit(
+    session: &Session,
+    files: Vec<NewDataFile>,
+    transaction: impl Future<Output = Result<bool>> + Send + 'static,
+) -> Result<u64> {
+    let rows = files.iter().map(|file| file.row_count).sum();
+    let finishing = session.engine().finish(async move {
+        let outcome = transaction.await;
+        if !matches!(outcome, Ok(true)) {
+            managed::remove_files(&files).await;
+        }
+        outcome
+    });
+    match finishing.await {
+        Ok(Ok(true)) => Ok(rows),
+        Ok(Ok(false)) => Ok(0),
+        Ok(Err(error)) => Err(error),
+        Err(error) => Err(EngineError::Internal(format!("the commit was cut off: {error}"))),
+    }
+}
+
+/// The stream, ended by an error where a column that may not hold nulls does.
+fn not_null(input: SendableRecordBatchStream, target: &SchemaRef) -> SendableRecordBatchStream {
+    let required: Vec<(usize, String)> = target
+        .fields()
+        .iter()
+        .enumerate()
+        .filter(|(_, field)| !field.is_nullable())
+        .map(|(index, field)| (index, field.name().clone()))
+        .collect();
+    if required.is_empty() {
+        return input;
+    }
+    let schema = input.schema();
+    let checked = input.map(move |batch| {
+        let batch: RecordBatch = batch?;
+        for (index, name) in &required {
+            if batch.columns().get(*index).is_some_and(|column| column.null_count() > 0) {
+                let message = format!("column `{name}` may not be null");
+                return Err(EngineError::Execution { message }.into());
+            }
+        }
+        Ok(batch)
+    });
+    Box::pin(RecordBatchStreamAdapter::new(schema, checked))
+}

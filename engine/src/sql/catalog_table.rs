@@ -1,0 +1,89 @@
+//! A table that was resolved for a principal. Only [`super::names`] makes one, so a scan of one is a scan of
+//! something the principal may read; `policy` lets no other stored table through.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use async_trait::async_trait;
+use datafusion::catalog::{ScanArgs, ScanResult, Session, TableProvider};
+use datafusion::common::{Constraints, Statistics};
+use datafusion::datasource::source_as_provider;
+use datafusion::error::Result;
+use datafusion::logical_expr::{Expr, LogicalPlan, TableProviderFilterPushDown, TableSource, TableType};
+use datafusion::physical_plan::ExecutionPlan;
+use querent_catalog::ResolvedTable;
+
+/// A resolved table in front of the provider that reads it.
+#[derive(Debug)]
+pub(crate) struct CatalogTable {
+    /// `None`: a system table.
+    resolved: Option<ResolvedTable>,
+    provider: Arc<dyn TableProvider>,
+}
+
+impl CatalogTable {
+    pub(super) fn new(resolved: Option<ResolvedTable>, provider: Arc<dyn TableProvider>) -> Self {
+        Self { resolved, provider }
+    }
+
+    /// Whether a plan's source is a table that was resolved for its principal.
+    pub(crate) fn is_behind(source: &Arc<dyn TableSource>) -> bool {
+        source_as_provider(source).is_ok_and(|provider| provider.is::<Self>())
+    }
+
+    /// What the catalog knows about a plan's source; `None` for anything but a table of the catalog.
+    pub(crate) fn resolved_behind(source: &Arc<dyn TableSource>) -> Option<ResolvedTable> {
+        let provider = source_as_provider(source).ok()?;
+        provider.downcast_ref::<Self>()?.resolved.clone()
+    }
+}
+
+#[async_trait]
+impl TableProvider for CatalogTable {
+    fn schema(&self) -> SchemaRef {
+        self.provider.schema()
+    }
+
+    fn constraints(&self) -> Option<&Constraints> {
+        self.provider.constraints()
+    }
+
+    fn table_type(&self) -> TableType {
+        self.provider.table_type()
+    }
+
+    fn get_table_definition(&self) -> Option<&str> {
+        self.provider.get_table_definition()
+    }
+
+    fn get_logical_plan(&self) -> Option<Cow<'_, LogicalPlan>> {
+        self.provider.get_logical_plan()
+    }
+
+    fn get_column_default(&self, column: &str) -> Option<&Expr> {
+        self.provider.get_column_default(column)
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
+        self.provider.scan(state, projection, filters, limit).await
+    }
+
+    async fn scan_with_args<'a>(&self, state: &dyn Session, args: ScanArgs<'a>) -> Result<ScanResult> {
+        self.provider.scan_with_args(state, args).await
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> Result<Vec<TableProviderFilterPushDown>> {
+        self.provider.supports_filters_pushdown(filters)
+    }
+
+    fn statistics(&self) -> Option<Statistics> {
+        self.provider.statistics()
+    }
+}

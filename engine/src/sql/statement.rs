@@ -1,0 +1,343 @@
+//! From a parsed statement to an analysed plan. Queries become DataFusion's nodes, statements that change something
+//! become a [`Change`]; what neither is (SET, COPY, PREPARE, ...) keeps DataFusion's node, which policy refuses.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use arrow::datatypes::Schema;
+use datafusion::execution::SessionState;
+use datafusion::logical_expr::dml::InsertOp;
+use datafusion::logical_expr::{
+    CreateExternalTable, CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, WriteOp,
+};
+use datafusion::scalar::ScalarValue;
+use datafusion::sql::TableReference;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::planner::object_name_to_table_reference;
+use datafusion::sql::sqlparser::ast::{
+    self, ColumnOption, CommentObject, CreateTableOptions, ObjectName, ObjectType, SchemaName,
+};
+use querent_catalog::{Catalog, CatalogError, IfExists, Principal, TableKind, TableName};
+
+use super::catalog_table::CatalogTable;
+use super::change::{Change, CommentTarget, ExternalTableRequest};
+use super::names::{Names, Scope, full_name};
+use super::{fold, parse, show};
+use crate::{EngineError, Result};
+
+/// Plans statements for one principal in one database.
+pub(crate) struct Planner<'a> {
+    pub(crate) catalog: &'a Arc<Catalog>,
+    pub(crate) state: &'a SessionState,
+    pub(crate) who: &'a Principal,
+    pub(crate) database: &'a str,
+}
+
+impl Planner<'_> {
+    /// The plan of one statement, its parameters still open, not analysed.
+    pub(crate) async fn plan(&self, statement: Statement) -> Result<LogicalPlan> {
+        match statement {
+            Statement::Statement(statement) => self.plan_sql(*statement).await,
+            Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Explain(_) | Statement::Reset(_) => {
+                self.plan_datafusion(statement).await
+            }
+        }
+    }
+
+    /// The plan with its types coerced: what policy judges and what runs.
+    pub(crate) fn analyse(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        Ok(self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?)
+    }
+
+    async fn plan_sql(&self, statement: ast::Statement) -> Result<LogicalPlan> {
+        match statement {
+            ast::Statement::CreateDatabase { db_name, if_not_exists, .. } => {
+                let if_exists = if if_not_exists { IfExists::Ignore } else { IfExists::Error };
+                Ok(Change::CreateDatabase { name: database_name(&db_name)?, if_exists }.into_plan())
+            }
+            ast::Statement::CreateSchema { schema_name: SchemaName::Simple(name), if_not_exists, .. } => {
+                let if_exists = if if_not_exists { IfExists::Ignore } else { IfExists::Error };
+                Ok(Change::CreateDatabase { name: database_name(&name)?, if_exists }.into_plan())
+            }
+            ast::Statement::Drop {
+                object_type:
+                    object_type @ (ObjectType::Table | ObjectType::View | ObjectType::Schema | ObjectType::Database),
+                if_exists,
+                names,
+                cascade,
+                ..
+            } => self.drop(&object_type, &names, if_exists, cascade),
+            ast::Statement::Comment { object_type, object_name, comment, if_exists } => {
+                let target = self.comment_target(object_type, &object_name)?;
+                Ok(Change::Comment { target, comment, if_missing_ok: if_exists }.into_plan())
+            }
+            ast::Statement::CreateView(view) => self.create_view(view).await,
+            ast::Statement::ShowTables { show_options, .. } => {
+                self.query(&show::tables(self.catalog, self.who, self.database, show_options).await?).await
+            }
+            ast::Statement::ShowDatabases { show_options, .. } | ast::Statement::ShowSchemas { show_options, .. } => {
+                self.query(&show::databases(show_options)?).await
+            }
+            ast::Statement::ShowColumns { show_options, .. } => {
+                let reference = object_name_to_table_reference(show::columns_of(show_options)?, false)?;
+                show::columns(self.catalog, self.who, &self.full_name(&reference)?).await
+            }
+            ast::Statement::ExplainTable { table_name, .. } => {
+                let reference = object_name_to_table_reference(table_name, false)?;
+                show::columns(self.catalog, self.who, &self.full_name(&reference)?).await
+            }
+            ast::Statement::ShowCreate { .. }
+            | ast::Statement::ShowFunctions { .. }
+            | ast::Statement::ShowVariable { .. }
+            | ast::Statement::ShowVariables { .. }
+            | ast::Statement::ShowStatus { .. }
+            | ast::Statement::ShowCollation { .. } => Err(EngineError::Unsupported {
+                what: "this form of SHOW".into(),
+                hint: "there are SHOW DATABASES, SHOW TABLES [FROM database] and SHOW COLUMNS FROM table".into(),
+            }),
+            other => self.plan_datafusion(Statement::Statement(Box::new(other))).await,
+        }
+    }
+
+    /// What DataFusion's planner makes of a statement, with DDL and DML of ours turned into changes.
+    async fn plan_datafusion(&self, mut statement: Statement) -> Result<LogicalPlan> {
+        let with_rows = match &statement {
+            Statement::Statement(inner) => match inner.as_ref() {
+                ast::Statement::CreateTable(table) => {
+                    check_column_options(table)?;
+                    table.query.is_some()
+                }
+                _ => false,
+            },
+            _ => false,
+        };
+        fold::fold_relations(&mut statement);
+        let names = Names::resolve(self.catalog, self.state, self.who, &statement, self.database).await?;
+        let scope = Scope { names: &names, state: self.state, database: self.database };
+        let plan = match fold::plan_folded(&scope, statement) {
+            Ok(plan) => plan,
+            Err(error) => match Names::missing_in(&error) {
+                Some(name) => return Err(self.catalog.not_found(self.who, name).await.into()),
+                None => return Err(error.into()),
+            },
+        };
+        match plan {
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => self.create_table(table, with_rows),
+            LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) => self.create_external_table(table),
+            LogicalPlan::Dml(dml) => insert(dml),
+            other => Ok(other),
+        }
+    }
+
+    /// A query of our own making over the catalog's tables.
+    async fn query(&self, sql: &str) -> Result<LogicalPlan> {
+        self.plan_datafusion(parse::parse(sql)?).await
+    }
+
+    fn full_name(&self, reference: &TableReference) -> Result<TableName> {
+        full_name(reference, self.database)
+    }
+
+    fn drop(
+        &self,
+        object_type: &ObjectType,
+        names: &[ObjectName],
+        if_missing_ok: bool,
+        cascade: bool,
+    ) -> Result<LogicalPlan> {
+        let [name] = names else {
+            return Err(EngineError::Unsupported {
+                what: "dropping several objects at once".into(),
+                hint: "drop them one by one".into(),
+            });
+        };
+        if matches!(object_type, ObjectType::Schema | ObjectType::Database) {
+            return Ok(Change::DropDatabase { name: database_name(name)?, if_missing_ok, cascade }.into_plan());
+        }
+        let kinds: &'static [TableKind] = match object_type {
+            ObjectType::View => &[TableKind::View],
+            _ => &[TableKind::Managed, TableKind::External],
+        };
+        let name = self.full_name(&object_name_to_table_reference(name.clone(), false)?)?;
+        Ok(Change::DropTable { name, kinds, if_missing_ok }.into_plan())
+    }
+
+    fn comment_target(&self, object_type: CommentObject, name: &ObjectName) -> Result<CommentTarget> {
+        match object_type {
+            CommentObject::Table | CommentObject::View => {
+                Ok(CommentTarget::Table(self.full_name(&object_name_to_table_reference(name.clone(), false)?)?))
+            }
+            CommentObject::Column => {
+                let mut parts = name.0.clone();
+                let column = parts.pop().and_then(|part| part.as_ident().map(|ident| ident.value.clone()));
+                match column {
+                    Some(column) if !parts.is_empty() => {
+                        let table = object_name_to_table_reference(ObjectName(parts), false)?;
+                        Ok(CommentTarget::Column(self.full_name(&table)?, column))
+                    }
+                    _ => Err(EngineError::Plan { message: format!("`{name}` is not a column; write table.column") }),
+                }
+            }
+            CommentObject::Schema | CommentObject::Database => Ok(CommentTarget::Database(database_name(name)?)),
+            other => Err(EngineError::Unsupported {
+                what: format!("COMMENT ON {other}"),
+                hint: "comments go on a DATABASE, TABLE, VIEW or COLUMN".into(),
+            }),
+        }
+    }
+
+    async fn create_view(&self, view: ast::CreateView) -> Result<LogicalPlan> {
+        if view.materialized
+            || view.temporary
+            || view.or_alter
+            || view.comment.is_some()
+            || view.to.is_some()
+            || !view.cluster_by.is_empty()
+            || !matches!(view.options, CreateTableOptions::None)
+            || view.columns.iter().any(|column| column.data_type.is_some() || column.options.is_some())
+        {
+            return Err(EngineError::Unsupported {
+                what: "this form of CREATE VIEW".into(),
+                hint: "write CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] AS query".into(),
+            });
+        }
+        let sql = if view.columns.is_empty() {
+            view.query.to_string()
+        } else {
+            let columns: Vec<String> = view.columns.iter().map(|column| column.name.to_string()).collect();
+            format!("SELECT * FROM ({}) AS v ({})", view.query, columns.join(", "))
+        };
+        let reference = object_name_to_table_reference(view.name, false)?;
+        let input = self.query(&sql).await?;
+        Ok(Change::CreateView {
+            name: self.full_name(&reference)?,
+            sql,
+            default_database: self.database.to_owned(),
+            if_exists: if_exists(view.if_not_exists, view.or_replace)?,
+            input: Arc::new(input),
+        }
+        .into_plan())
+    }
+
+    fn create_table(&self, table: CreateMemoryTable, with_rows: bool) -> Result<LogicalPlan> {
+        if table.constraints.iter().next().is_some() {
+            return Err(EngineError::Unsupported {
+                what: "a PRIMARY KEY or UNIQUE constraint".into(),
+                hint: "leave it out; managed tables do not enforce one".into(),
+            });
+        }
+        Ok(Change::CreateTable {
+            name: self.full_name(&table.name)?,
+            if_exists: if_exists(table.if_not_exists, table.or_replace)?,
+            with_rows,
+            input: table.input,
+        }
+        .into_plan())
+    }
+
+    fn create_external_table(&self, table: CreateExternalTable) -> Result<LogicalPlan> {
+        if table.temporary || table.unbounded || !table.order_exprs.is_empty() || !table.column_defaults.is_empty() {
+            return Err(EngineError::Unsupported {
+                what: "TEMPORARY, UNBOUNDED, WITH ORDER or DEFAULT on an external table".into(),
+                hint: "leave it out".into(),
+            });
+        }
+        let columns: &Schema = table.schema.as_arrow();
+        // DataFusion stores every option under `format.`; ours have no prefix.
+        let options = table.options.into_iter().map(|(key, value)| {
+            let key = key.to_lowercase();
+            (key.strip_prefix("format.").map(str::to_owned).unwrap_or(key), value)
+        });
+        Ok(Change::CreateExternalTable(ExternalTableRequest {
+            name: self.full_name(&table.name)?,
+            columns: (!columns.fields().is_empty()).then(|| Arc::new(columns.clone())),
+            location: table.location,
+            format: table.file_type,
+            partition_columns: table.table_partition_cols,
+            options: options.collect(),
+            if_exists: if_exists(table.if_not_exists, table.or_replace)?,
+        })
+        .into_plan())
+    }
+}
+
+fn insert(dml: DmlStatement) -> Result<LogicalPlan> {
+    let overwrite = match &dml.op {
+        WriteOp::Insert(InsertOp::Append) => false,
+        WriteOp::Insert(InsertOp::Overwrite) => true,
+        WriteOp::Insert(InsertOp::Replace) => {
+            return Err(EngineError::Unsupported {
+                what: "REPLACE INTO".into(),
+                hint: "use INSERT INTO, or INSERT OVERWRITE to replace all rows".into(),
+            });
+        }
+        WriteOp::Delete | WriteOp::Update | WriteOp::Ctas | WriteOp::Truncate => return Ok(LogicalPlan::Dml(dml)),
+    };
+    match CatalogTable::resolved_behind(&dml.target) {
+        Some(target) => Ok(Change::Insert { target: Box::new(target), overwrite, input: dml.input }.into_plan()),
+        None => Err(EngineError::NotAllowed {
+            what: format!("inserting into `{}`", dml.table_name.table()),
+            why: ", which is a view or a system table".into(),
+        }),
+    }
+}
+
+fn if_exists(if_not_exists: bool, or_replace: bool) -> Result<IfExists> {
+    match (if_not_exists, or_replace) {
+        (false, false) => Ok(IfExists::Error),
+        (true, false) => Ok(IfExists::Ignore),
+        (false, true) => Ok(IfExists::Replace),
+        (true, true) => Err(EngineError::Plan { message: "use either IF NOT EXISTS or OR REPLACE, not both".into() }),
+    }
+}
+
+/// `db` or `querent.db`.
+fn database_name(name: &ObjectName) -> Result<String> {
+    let reference = object_name_to_table_reference(name.clone(), false)?;
+    match reference {
+        TableReference::Bare { table } => Ok(table.to_string()),
+        TableReference::Partial { schema, table } if fold::same_name(&schema, querent_catalog::CATALOG_NAME) => {
+            Ok(table.to_string())
+        }
+        _ => Err(CatalogError::InvalidName {
+            name: name.to_string(),
+            reason: "a database is written `name` or `querent.name`".into(),
+        }
+        .into()),
+    }
+}
+
+/// What a managed table cannot hold is refused rather than forgotten.
+fn check_column_options(table: &ast::CreateTable) -> Result<()> {
+    for column in &table.columns {
+        for option in &column.options {
+            if !matches!(option.option, ColumnOption::Null | ColumnOption::NotNull) {
+                return Err(EngineError::Unsupported {
+                    what: format!("`{}` on column `{}`", option.option, column.name.value),
+                    hint: "columns take a type and NULL or NOT NULL; comments are set with COMMENT ON COLUMN".into(),
+                });
+            }
+        }
+    }
+    if !table.constraints.is_empty() {
+        return Err(EngineError::Unsupported {
+            what: "a table constraint".into(),
+            hint: "leave it out; managed tables do not enforce one".into(),
+        });
+    }
+    Ok(())
+}
+
+/// The plan with `$1`, `$2`, ... replaced by `params`: each once given, each used.
+pub(crate) fn bind(plan: LogicalPlan, params: Vec<ScalarValue>) -> Result<LogicalPlan> {
+    let names = plan.get_parameter_names()?;
+    let given = params.len();
+    let expected: HashSet<String> = (1..=given).map(|position| format!("${position}")).collect();
+    if names != expected {
+        let mut used: Vec<String> = names.into_iter().collect();
+        used.sort();
+        let used = if used.is_empty() { "no parameters".to_owned() } else { used.join(", ") };
+        return Err(EngineError::Plan { message: format!("the statement uses {used}; {given} values were given") });
+    }
+    Ok(plan.with_param_values(params)?)
+}
