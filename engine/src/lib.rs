@@ -4,6 +4,7 @@
 //! [`policy::AuthorizedPlan`], and only that runs. Dropping a [`QueryStream`] stops its work.
 
 mod error;
+mod import;
 mod limits;
 pub mod policy;
 mod runtime;
@@ -138,6 +139,17 @@ impl Engine {
         self.shared.runtime.reserved_bytes()
     }
 
+    /// Imports files as one managed (rows copied) or external (files referenced) table, all or nothing.
+    /// Errors: `bad_data` with file, row and column, `no_files`, `already_exists`, `location_not_allowed`, ...
+    pub async fn import(
+        &self,
+        principal: &Principal,
+        request: ImportRequest,
+        progress: Arc<dyn Progress>,
+    ) -> Result<ImportOutcome> {
+        import::import(self, principal, request, progress).await
+    }
+
     /// Waits for commits in progress and closes the catalog.
     pub async fn close(&self) -> Result<()> {
         self.shared.finishing.close();
@@ -160,20 +172,6 @@ impl Engine {
     /// Runs `work` to its end even when nobody waits for it any more; [`Engine::close`] does.
     pub(crate) fn finish<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         self.shared.finishing.spawn(work)
-    }
-}
-
-/// Nothing here yet.
-#[allow(unused_variables, missing_docs, clippy::todo, clippy::allow_attributes)]
-impl Engine {
-    /// Imports files as one managed (rows copied) or external (files referenced) table, all or nothing.
-    pub async fn import(
-        &self,
-        principal: &Principal,
-        request: ImportRequest,
-        progress: Arc<dyn Progress>,
-    ) -> Result<ImportOutcome> {
-        todo!()
     }
 }
 

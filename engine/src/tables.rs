@@ -1,7 +1,7 @@
 //! Tables as DataFusion sees them: managed, external and system, one file each.
 
 pub(crate) mod external;
-mod files;
+pub(crate) mod files;
 pub(crate) mod managed;
 pub(crate) mod sample;
 pub(crate) mod system;
@@ -9,7 +9,6 @@ pub(crate) mod system;
 use std::sync::Arc;
 
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::DataFusionError;
 use querent_catalog::{Catalog, ResolvedTable, TableSource};
 
 use crate::{EngineError, Result};
@@ -25,25 +24,9 @@ pub(crate) async fn provider(
         TableSource::Managed(managed) => {
             Ok(Arc::new(managed::ManagedTableProvider::new(catalog, state, table, managed)))
         }
-        TableSource::External(_) => Err(EngineError::Internal("external tables are not read yet".into())),
+        TableSource::External(external) => Ok(Arc::new(external::ExternalTableProvider::new(state, table, external)?)),
         TableSource::View { .. } => {
             Err(EngineError::Internal(format!("view {} reached the table provider", table.info.name)))
         }
-    }
-}
-
-/// Carries an engine error through DataFusion, which gives it back as it was.
-pub(crate) fn datafusion_error(error: EngineError) -> DataFusionError {
-    DataFusionError::External(Box::new(error))
-}
-
-/// What DataFusion carried, or what it says itself.
-pub(crate) fn engine_error(error: DataFusionError) -> EngineError {
-    match error {
-        DataFusionError::External(inner) => match inner.downcast::<EngineError>() {
-            Ok(ours) => *ours,
-            Err(other) => EngineError::Execution { message: other.to_string() },
-        },
-        other => EngineError::Execution { message: other.strip_backtrace() },
     }
 }

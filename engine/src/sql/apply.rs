@@ -19,7 +19,7 @@ use super::change::{Change, CommentTarget, ExternalTableRequest};
 use crate::policy::allowed_location;
 use crate::stream::declared_schema;
 use crate::tables::{external, managed};
-use crate::{EngineError, Result, Session};
+use crate::{Engine, EngineError, Result, Session};
 
 /// Carries out a change and returns how many rows it wrote. The caller has authorised it and bounds its time.
 pub(crate) async fn apply(session: &Session, change: Change) -> Result<u64> {
@@ -86,13 +86,14 @@ async fn create_table(
     };
     let catalog = Arc::clone(catalog);
     let committed = files.clone();
-    commit(session, files, async move {
+    commit(session.engine(), files, async move {
         match catalog.create_table(draft, committed, if_exists).await? {
             Created::New(_) => Ok(true),
             Created::Existing => Ok(false),
         }
     })
     .await
+    .map(Option::unwrap_or_default)
 }
 
 async fn insert(session: &Session, target: &ResolvedTable, overwrite: bool, input: &LogicalPlan) -> Result<u64> {
@@ -110,7 +111,7 @@ async fn insert(session: &Session, target: &ResolvedTable, overwrite: bool, inpu
         return Ok(0);
     }
     let (catalog, table, committed) = (Arc::clone(catalog), table.clone(), files.clone());
-    commit(session, files, async move {
+    commit(session.engine(), files, async move {
         match overwrite {
             true => catalog.replace_files(&table, committed).await?,
             false => catalog.append(&table, committed).await?,
@@ -118,6 +119,7 @@ async fn insert(session: &Session, target: &ResolvedTable, overwrite: bool, inpu
         Ok(true)
     })
     .await
+    .map(Option::unwrap_or_default)
 }
 
 async fn create_external_table(session: &Session, request: ExternalTableRequest) -> Result<()> {
@@ -169,14 +171,14 @@ fn already_exists(name: &TableName, existing: &ResolvedTable) -> EngineError {
 }
 
 /// Commits files that are written. What was begun is finished even when the caller goes away: either the files
-/// are the table's, or they are gone.
-async fn commit(
-    session: &Session,
+/// are the table's, or they are gone. The rows they hold, or `None` when the transaction turned out to have nothing to do.
+pub(crate) async fn commit(
+    engine: &Engine,
     files: Vec<NewDataFile>,
     transaction: impl Future<Output = Result<bool>> + Send + 'static,
-) -> Result<u64> {
+) -> Result<Option<u64>> {
     let rows = files.iter().map(|file| file.row_count).sum();
-    let finishing = session.engine().finish(async move {
+    let finishing = engine.finish(async move {
         let outcome = transaction.await;
         if !matches!(outcome, Ok(true)) {
             managed::remove_files(&files).await;
@@ -184,8 +186,8 @@ async fn commit(
         outcome
     });
     match finishing.await {
-        Ok(Ok(true)) => Ok(rows),
-        Ok(Ok(false)) => Ok(0),
+        Ok(Ok(true)) => Ok(Some(rows)),
+        Ok(Ok(false)) => Ok(None),
         Ok(Err(error)) => Err(error),
         Err(error) => Err(EngineError::Internal(format!("the commit was cut off: {error}"))),
     }

@@ -1,16 +1,47 @@
 //! External tables: Parquet, CSV and NDJSON at a file, a folder, a glob or Hive partitions.
+//!
+//! Files are found when a scan is planned and not before. Parquet goes the way of DataFusion's own `ListingTable`,
+//! footers and statistics from the runtime's caches; CSV and NDJSON are read without splitting what only looks like
+//! a line end.
+
+mod dialect;
+mod inference;
+mod location;
+mod partitions;
+mod scan;
+mod text;
 
 use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
 
-use arrow::datatypes::{Schema, SchemaRef};
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::catalog::Session;
+use datafusion::datasource::file_format::FileFormat as _;
+use datafusion::datasource::file_format::json::JsonFormat;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::execution::object_store::ObjectStoreUrl;
 use querent_catalog::{ExternalTable, FileFormat};
 
-use crate::Result;
+pub(crate) use dialect::{Dialect, compression, compression_name, unknown_option, unreadable};
+pub(crate) use inference::Inference;
+pub(crate) use location::{LocatedFile, compression_of, format_name, format_of, infer_format, locate};
+pub(crate) use partitions::Partitioning;
+pub(super) use scan::ExternalTableProvider;
+pub(crate) use scan::{object_meta, parquet_scan};
+pub(crate) use text::{TextReader, bad_row, column_names};
+
+use crate::{EngineError, Result};
+
+/// Text that is looked at to infer the types of an external table, over all its files. An import looks at all of it.
+const INFERENCE_BYTES: u64 = 64 << 20;
+/// JSON records that are looked at, likewise.
+const INFERENCE_RECORDS: usize = 100_000;
+/// Parquet footers that are merged into a schema.
+const INFERENCE_FOOTERS: usize = 1_000;
 
 /// Finds the files of a location and infers what is not given: format, partition columns, schema.
 /// Errors: `no_files`, `bad_data`, `location_not_allowed`.
-#[allow(unused_variables, dead_code, clippy::todo, clippy::allow_attributes)]
 pub(crate) async fn infer(
     state: &dyn Session,
     location: &str,
@@ -19,5 +50,226 @@ pub(crate) async fn infer(
     declared: Option<&Schema>,
     partition_columns: &[String],
 ) -> Result<(ExternalTable, SchemaRef)> {
-    todo!()
+    let location = absolute(location)?;
+    let place = location.clone();
+    let (format, files) = blocking(move || {
+        let format = match format {
+            Some(format) => format,
+            None => infer_format(&place)?,
+        };
+        Ok((format, locate(&place, format)?))
+    })
+    .await?;
+    let partitioning = Partitioning::of(&location, &files, partition_columns, declared)?;
+    let (file_schema, options) = match format {
+        FileFormat::Parquet => {
+            if let Some(name) = options.keys().next() {
+                return Err(unknown_option(name));
+            }
+            (infer_parquet(state, &files).await?, BTreeMap::new())
+        }
+        FileFormat::Csv => infer_csv(files, options.clone(), declared.is_some()).await?,
+        FileFormat::Ndjson => infer_ndjson(state, &files, options).await?,
+    };
+    let file_schema = match declared {
+        Some(declared) => declare(&location, format, &file_schema, declared, &partitioning)?,
+        None => file_schema,
+    };
+    let mut fields: Vec<Arc<Field>> =
+        file_schema.fields().iter().filter(|field| !partitioning.names(field.name())).cloned().collect();
+    fields.extend(partitioning.fields.iter().cloned());
+    let partition_columns = partitioning.fields.iter().map(|field| field.name().clone()).collect();
+    Ok((ExternalTable { location, format, options, partition_columns }, Arc::new(Schema::new(fields))))
+}
+
+/// The location as an absolute path; URLs are not locations.
+pub(crate) fn absolute(location: &str) -> Result<String> {
+    let plain = location.strip_prefix("file://").unwrap_or(location);
+    if plain.contains("://") {
+        return Err(EngineError::LocationNotAllowed {
+            location: location.to_string(),
+            reason: "only local paths can be read".to_string(),
+        });
+    }
+    let path = std::path::absolute(plain).map_err(|error| EngineError::LocationNotAllowed {
+        location: location.to_string(),
+        reason: error.to_string(),
+    })?;
+    path.to_str().map(str::to_string).ok_or_else(|| EngineError::LocationNotAllowed {
+        location: location.to_string(),
+        reason: "the path is not UTF-8".to_string(),
+    })
+}
+
+/// Runs file work on a blocking thread.
+pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
+    tokio::task::spawn_blocking(work).await.map_err(|error| EngineError::Internal(format!("file thread: {error}")))?
+}
+
+/// The merged schema of Parquet files, in plain types.
+pub(crate) async fn infer_parquet(state: &dyn Session, files: &[LocatedFile]) -> Result<SchemaRef> {
+    let format =
+        ParquetFormat::default().with_options(state.table_options().parquet.clone()).with_force_view_types(false);
+    let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
+    let metas = files.iter().take(INFERENCE_FOOTERS).map(object_meta).collect::<Result<Vec<_>>>()?;
+    format.infer_schema(state, &store, &metas).await.map_err(|error| bad_files(files, &EngineError::from(error)))
+}
+
+async fn infer_csv(
+    files: Vec<LocatedFile>,
+    options: BTreeMap<String, String>,
+    is_declared: bool,
+) -> Result<(SchemaRef, BTreeMap<String, String>)> {
+    blocking(move || {
+        let csv = CsvFiles::open(&files, &options)?;
+        let mut inference = csv.inference();
+        let mut budget = INFERENCE_BYTES;
+        for file in &files {
+            if budget == 0 {
+                break;
+            }
+            csv.infer(file, &mut inference, budget)?;
+            budget = budget.saturating_sub(file.size);
+        }
+        let mut dialect = csv.dialect;
+        let given = dialect.null_value.is_some();
+        // Declared types say where a marker is no value; without a marker in sight plain reading is faster.
+        if !given {
+            let markers = if is_declared { inference.seen_markers() } else { inference.null_markers(false) };
+            dialect.null_value = Some(markers.join(","));
+        }
+        Ok((Arc::new(inference.schema()) as SchemaRef, dialect.options()))
+    })
+    .await
+}
+
+/// CSV files of one table: one dialect, one header.
+#[derive(Debug, Clone)]
+pub(crate) struct CsvFiles {
+    pub dialect: Dialect,
+    pub names: Vec<String>,
+}
+
+impl CsvFiles {
+    /// Detects the dialect on the first file and refuses files whose columns are others. Blocks.
+    pub(crate) fn open(files: &[LocatedFile], options: &BTreeMap<String, String>) -> Result<Self> {
+        let Some(first) = files.first() else { return Err(EngineError::Internal("no files to open".into())) };
+        let dialect = Dialect::detect(options, &first.path)?;
+        let names = column_names(&first.path, &dialect, open(&first.path)?)?;
+        for file in files {
+            if !options.contains_key("compression") && compression_of(&file.path) != dialect.compression {
+                return Err(bad_row(&file.path, None, None, "files of one table share one compression".to_string()));
+            }
+            let theirs = column_names(&file.path, &dialect, open(&file.path)?)?;
+            let differs = theirs.iter().zip(&names).position(|(their, our)| their != our);
+            if theirs.len() != names.len() || (dialect.has_header && differs.is_some()) {
+                let detail = format!(
+                    "its columns ({}) are not those of {} ({})",
+                    shortened(&theirs.join(", ")),
+                    first.path.display(),
+                    shortened(&names.join(", "))
+                );
+                return Err(bad_row(&file.path, None, None, detail));
+            }
+        }
+        Ok(Self { dialect, names })
+    }
+
+    pub(crate) fn inference(&self) -> Inference {
+        Inference::new(&self.names, &self.dialect.null_markers())
+    }
+
+    /// Looks at the first `budget` bytes of a file. Blocks.
+    pub(crate) fn infer(&self, file: &LocatedFile, inference: &mut Inference, budget: u64) -> Result<()> {
+        use std::io::Read;
+
+        let whole = file.size <= budget;
+        let source = open(&file.path)?.take(budget);
+        let mut reader = TextReader::open(&file.path, &self.dialect, &self.names, source)?;
+        loop {
+            match reader.next_batch() {
+                Ok(Some((_, batch))) => inference.update(&batch),
+                Ok(None) => return Ok(()),
+                // The budget may cut a record in two.
+                Err(_) if !whole => return Ok(()),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+}
+
+#[expect(clippy::disallowed_methods, reason = "callers run on a blocking thread")]
+pub(crate) fn open(path: &Path) -> Result<std::fs::File> {
+    std::fs::File::open(path).map_err(|error| unreadable(path, &error))
+}
+
+async fn infer_ndjson(
+    state: &dyn Session,
+    files: &[LocatedFile],
+    options: &BTreeMap<String, String>,
+) -> Result<(SchemaRef, BTreeMap<String, String>)> {
+    if let Some(name) = options.keys().find(|name| *name != "compression") {
+        return Err(unknown_option(name));
+    }
+    let compressed = ndjson_compression(files, options)?;
+    let format =
+        JsonFormat::default().with_schema_infer_max_rec(INFERENCE_RECORDS).with_file_compression_type(compressed);
+    let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
+    let metas = files.iter().map(object_meta).collect::<Result<Vec<_>>>()?;
+    let schema = format
+        .infer_schema(state, &store, &metas)
+        .await
+        .map_err(|error| bad_files(files, &EngineError::from(error)))?;
+    let kept = BTreeMap::from([("compression".to_string(), compression_name(&compressed).to_string())]);
+    Ok((schema, kept))
+}
+
+/// The one compression of NDJSON files.
+pub(crate) fn ndjson_compression(
+    files: &[LocatedFile],
+    options: &BTreeMap<String, String>,
+) -> Result<datafusion::datasource::file_format::file_compression_type::FileCompressionType> {
+    if let Some(named) = options.get("compression") {
+        return compression(named);
+    }
+    let Some(first) = files.first() else { return Err(EngineError::Internal("no files to read".into())) };
+    let found = compression_of(&first.path);
+    match files.iter().find(|file| compression_of(&file.path) != found) {
+        Some(other) => Err(bad_row(&other.path, None, None, "files of one table share one compression".to_string())),
+        None => Ok(found),
+    }
+}
+
+/// The declared columns, which for CSV are the file's by position and otherwise by name.
+fn declare(
+    location: &str,
+    format: FileFormat,
+    found: &SchemaRef,
+    declared: &Schema,
+    partitioning: &Partitioning,
+) -> Result<SchemaRef> {
+    let fields: Vec<_> = declared.fields().iter().filter(|field| !partitioning.names(field.name())).cloned().collect();
+    if format == FileFormat::Csv && fields.len() != found.fields().len() {
+        return Err(EngineError::BadData {
+            location: location.to_string(),
+            detail: format!("{} columns are declared and the file has {}", fields.len(), found.fields().len()),
+        });
+    }
+    Ok(Arc::new(Schema::new(fields)))
+}
+
+/// An error while looking at files, told with the first file's name when it does not name one itself.
+fn bad_files(files: &[LocatedFile], error: &EngineError) -> EngineError {
+    let location = files.first().map(|file| file.path.display().to_string()).unwrap_or_default();
+    EngineError::BadData { location, detail: error.to_string() }
+}
+
+/// Text for a message.
+pub(crate) fn shortened(text: &str) -> String {
+    const LONGEST: usize = 60;
+    if text.chars().count() <= LONGEST {
+        return text.to_string();
+    }
+    let cut: String = text.chars().take(LONGEST).collect();
+    format!("{cut}...")
 }

@@ -24,13 +24,15 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::empty::EmptyExec;
 
 /// What to scan. `files` carry statistics over the whole table schema, partition columns included, where known.
-pub(super) struct FileScan {
+pub(crate) struct FileScan {
     /// How to read one file.
     pub format: Arc<dyn FileFormat>,
     /// Columns in the files, then partition columns.
     pub schema: TableSchema,
     /// The files.
     pub files: Vec<PartitionedFile>,
+    /// Into how many streams the rows are split, in file order.
+    pub partitions: usize,
     /// Maps table columns to a file's columns; `None` matches by name.
     pub adapter: Option<Arc<dyn PhysicalExprAdapterFactory>>,
 }
@@ -96,7 +98,7 @@ impl FileScan {
             };
             return Ok(Arc::new(EmptyExec::new(projected)));
         }
-        let groups = FileGroup::new(self.files).split_files(state.config().target_partitions().max(1));
+        let groups = FileGroup::new(self.files).split_files(self.partitions.max(1));
         let groups = groups
             .into_iter()
             .map(|group| {

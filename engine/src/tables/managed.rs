@@ -26,7 +26,6 @@ use querent_catalog::{Catalog, DataFile, ManagedTable, ResolvedTable};
 
 pub(crate) use write::{remove_files, write_files};
 
-use super::datafusion_error;
 use super::files::{FileScan, scan_schema};
 use crate::EngineError;
 use columns::FieldIdAdapterFactory;
@@ -71,13 +70,14 @@ impl ManagedTableProvider {
             .catalog
             .data_files(&self.table, &wanted)
             .await
-            .map_err(|error| datafusion_error(EngineError::Catalog(error)))?;
+            .map_err(|error| DataFusionError::from(EngineError::Catalog(error)))?;
         let files = files.iter().map(|file| self.partitioned_file(file)).collect::<DfResult<_>>()?;
         let ids = self.schema.fields().iter().map(|field| field.name().clone()).zip(self.column_ids.iter().copied());
         Ok(FileScan {
             format: Arc::new(ParquetFormat::default().with_options(state.table_options().parquet.clone())),
             schema: TableSchema::from_file_schema(Arc::clone(&self.schema)),
             files,
+            partitions: state.config().target_partitions(),
             adapter: Some(Arc::new(FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect() })),
         })
     }
@@ -100,7 +100,7 @@ impl ManagedTableProvider {
 
     fn partitioned_file(&self, file: &DataFile) -> DfResult<PartitionedFile> {
         if !is_inside(&file.path, self.catalog.data_dir()) {
-            return Err(datafusion_error(EngineError::LocationNotAllowed {
+            return Err(DataFusionError::from(EngineError::LocationNotAllowed {
                 location: file.path.display().to_string(),
                 reason: format!("a data file of `{}` must lie inside the data folder", self.name),
             }));
@@ -151,7 +151,7 @@ impl TableProvider for ManagedTableProvider {
 }
 
 /// Whether `path` is absolute, plain (no `..`) and below `folder`.
-fn is_inside(path: &Path, folder: &Path) -> bool {
+pub(crate) fn is_inside(path: &Path, folder: &Path) -> bool {
     let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     path.is_absolute() && plain && path.starts_with(folder)
 }

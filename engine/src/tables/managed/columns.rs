@@ -16,7 +16,6 @@ use datafusion::physical_expr_adapter::{
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
 use crate::EngineError;
-use crate::tables::datafusion_error;
 
 /// Makes an adapter a file, by field id where the file has any and by name where it has none.
 #[derive(Debug)]
@@ -65,7 +64,7 @@ impl FieldIdAdapterFactory {
         if same_shape(table.data_type(), file.data_type()) {
             return Ok(());
         }
-        Err(datafusion_error(EngineError::BadData {
+        Err(DataFusionError::from(EngineError::BadData {
             location: format!("table `{}`, column `{}`", self.table, table.name()),
             detail: format!(
                 "a data file holds {}, the table {}; changed nested columns are not supported yet",

@@ -22,7 +22,6 @@ use uuid::Uuid;
 
 use super::leaves::{Leaf, column_stats, leaves, note_nan};
 use super::stats;
-use crate::tables::engine_error;
 use crate::{EngineError, Result};
 
 /// DuckDB's row group size: small enough to prune and to spread one file over threads.
@@ -55,7 +54,7 @@ pub(crate) async fn write_files(
                 }
             }
             Err(error) => {
-                failure = Some(engine_error(error));
+                failure = Some(EngineError::from(error));
                 break;
             }
         }

@@ -1,0 +1,52 @@
+//! Parquet imports: the files' rows in order, read by one stream.
+
+use std::sync::Arc;
+
+use arrow::datatypes::SchemaRef;
+use datafusion::catalog::Session;
+use datafusion::common::DataFusionError;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::execute_stream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::StreamExt;
+
+use super::columns::Columns;
+use super::{ByteCounter, Source};
+use crate::Result;
+use crate::tables::external::{object_meta, parquet_scan};
+
+/// The rows of all files, as `columns` arranges them.
+pub(super) async fn read(
+    state: &dyn Session,
+    source: &Source,
+    fields: SchemaRef,
+    columns: Columns,
+    mut counter: ByteCounter,
+) -> Result<SendableRecordBatchStream> {
+    let files = source
+        .files
+        .iter()
+        .map(|file| {
+            let values = source.partitioning.values(file)?;
+            Ok(PartitionedFile::new_from_meta(object_meta(file)?).with_partition_values(values))
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let table = Arc::clone(&columns.table);
+    let file_columns = fields.fields().len();
+    let mut scan = parquet_scan(state, files, fields, &source.partitioning).await?;
+    scan.partitions = 1;
+    let plan = scan.plan(state, None, None).await?;
+    if let Some(rows) = plan.partition_statistics(None).ok().and_then(|known| known.num_rows.get_value().copied()) {
+        counter.total = rows as u64;
+    }
+    let rows = execute_stream(plan, state.task_ctx())?;
+    let arranged = rows.map(move |batch| {
+        let batch = batch?;
+        counter.add(batch.num_rows() as u64);
+        // Folders' values come with the rows, after the file's columns.
+        let (from_file, from_folders) = batch.columns().split_at(file_columns.min(batch.num_columns()));
+        columns.arrange(from_file, batch.num_rows(), from_folders).map_err(DataFusionError::from)
+    });
+    Ok(Box::pin(RecordBatchStreamAdapter::new(table, arranged)))
+}

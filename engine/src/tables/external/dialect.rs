@@ -1,0 +1,201 @@
+//! How a CSV file is written: header, delimiter, quote, escape, what stands for null, compression.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Read};
+use std::path::Path;
+
+use arrow_csv::reader::Format;
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+
+use super::location::compression_of;
+use crate::{EngineError, Result};
+
+/// What may stand for null, unless the option `null_value` says otherwise.
+const NULL_MARKERS: [&str; 6] = ["NA", "N/A", "NULL", "null", "\\N", "<NA>"];
+
+/// The delimiters that are looked for; the first wins a tie.
+const DELIMITERS: [u8; 4] = *b",;\t|";
+
+/// Reader options of a CSV table, all known.
+#[derive(Debug, Clone)]
+pub(crate) struct Dialect {
+    /// Whether the first record names the columns.
+    pub has_header: bool,
+    /// Between fields.
+    pub delimiter: u8,
+    /// Around fields.
+    pub quote: u8,
+    /// Before a quote inside a quoted field, when it is not doubled.
+    pub escape: Option<u8>,
+    /// Texts that mean null besides the empty one, separated by commas. `None`: the usual markers, in a file that
+    /// puts one of them into a column of numbers, dates or the like.
+    pub null_value: Option<String>,
+    /// Of the whole file.
+    pub compression: FileCompressionType,
+}
+
+impl Dialect {
+    /// From options by lowercase name and, where they are silent, from the first file itself. Blocks.
+    pub(crate) fn detect(options: &BTreeMap<String, String>, first: &Path) -> Result<Self> {
+        let mut dialect = Self {
+            has_header: true,
+            delimiter: b',',
+            quote: b'"',
+            escape: None,
+            null_value: options.get("null_value").cloned(),
+            compression: compression_of(first),
+        };
+        for (name, value) in options {
+            match name.as_str() {
+                "has_header" => dialect.has_header = boolean(name, value)?,
+                "delimiter" => dialect.delimiter = one_byte(name, value)?,
+                "quote" => dialect.quote = one_byte(name, value)?,
+                "escape" => dialect.escape = if value.is_empty() { None } else { Some(one_byte(name, value)?) },
+                "compression" => dialect.compression = compression(value)?,
+                "null_value" => {}
+                other => return Err(unknown_option(other)),
+            }
+        }
+        if !options.contains_key("delimiter") {
+            dialect.delimiter = dialect.find_delimiter(first)?;
+        }
+        Ok(dialect)
+    }
+
+    /// The options that make the same dialect without looking at a file again.
+    pub(crate) fn options(&self) -> BTreeMap<String, String> {
+        let mut options = BTreeMap::from([
+            ("has_header".to_string(), self.has_header.to_string()),
+            ("delimiter".to_string(), char::from(self.delimiter).to_string()),
+            ("quote".to_string(), char::from(self.quote).to_string()),
+        ]);
+        if let Some(escape) = self.escape {
+            options.insert("escape".to_string(), char::from(escape).to_string());
+        }
+        if let Some(null_value) = &self.null_value {
+            options.insert("null_value".to_string(), null_value.clone());
+        }
+        if self.compression != FileCompressionType::UNCOMPRESSED {
+            options.insert("compression".to_string(), compression_name(&self.compression).to_string());
+        }
+        options
+    }
+
+    /// The texts that mean null besides the empty one.
+    pub(crate) fn null_markers(&self) -> Vec<&str> {
+        match &self.null_value {
+            Some(value) if value.is_empty() => Vec::new(),
+            Some(value) => value.split(',').collect(),
+            None => NULL_MARKERS.to_vec(),
+        }
+    }
+
+    /// For Arrow's reader.
+    pub(crate) fn format(&self) -> Format {
+        let format =
+            Format::default().with_header(self.has_header).with_delimiter(self.delimiter).with_quote(self.quote);
+        match self.escape {
+            Some(escape) => format.with_escape(escape),
+            None => format,
+        }
+    }
+
+    /// The file's text, decompressed and without a byte order mark.
+    pub(crate) fn open(&self, path: &Path, source: impl Read + Send + 'static) -> Result<Box<dyn BufRead + Send>> {
+        let decoded = self.compression.convert_read(source).map_err(|error| EngineError::BadData {
+            location: path.display().to_string(),
+            detail: error.to_string(),
+        })?;
+        let mut text = BufReader::with_capacity(1 << 20, decoded);
+        let start = text.fill_buf().map_err(|error| unreadable(path, &error))?;
+        if start.starts_with(b"\xEF\xBB\xBF") {
+            text.consume(3);
+        }
+        Ok(Box::new(text))
+    }
+
+    /// Most of the candidates in the first line that holds any, outside of quotes.
+    fn find_delimiter(&self, path: &Path) -> Result<u8> {
+        if path.to_string_lossy().to_lowercase().contains(".tsv") {
+            return Ok(b'\t');
+        }
+        #[expect(clippy::disallowed_methods, reason = "detection runs on a blocking thread")]
+        let file = std::fs::File::open(path).map_err(|error| unreadable(path, &error))?;
+        let mut line = Vec::new();
+        let text = self.open(path, file)?;
+        text.take(1 << 16).read_until(b'\n', &mut line).map_err(|error| unreadable(path, &error))?;
+        let mut quoted = false;
+        let mut counts = [0usize; DELIMITERS.len()];
+        for byte in line {
+            if byte == self.quote {
+                quoted = !quoted;
+            } else if !quoted && let Some(at) = DELIMITERS.iter().position(|candidate| *candidate == byte) {
+                counts[at] += 1;
+            }
+        }
+        let mut best = (0, DELIMITERS[0]);
+        for (count, delimiter) in counts.into_iter().zip(DELIMITERS) {
+            if count > best.0 {
+                best = (count, delimiter);
+            }
+        }
+        Ok(best.1)
+    }
+}
+
+pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> EngineError {
+    EngineError::BadData { location: path.display().to_string(), detail: error.to_string() }
+}
+
+/// The compression an option names.
+pub(crate) fn compression(value: &str) -> Result<FileCompressionType> {
+    Ok(match value.to_lowercase().as_str() {
+        "" | "none" | "uncompressed" => FileCompressionType::UNCOMPRESSED,
+        "gz" | "gzip" => FileCompressionType::GZIP,
+        "zst" | "zstd" => FileCompressionType::ZSTD,
+        "bz2" | "bzip2" => FileCompressionType::BZIP2,
+        "xz" => FileCompressionType::XZ,
+        _ => return Err(bad_option("compression", value, "gzip, zstd, bzip2, xz or none")),
+    })
+}
+
+/// As [`compression`] reads it.
+pub(crate) fn compression_name(compression: &FileCompressionType) -> &'static str {
+    match *compression {
+        FileCompressionType::GZIP => "gzip",
+        FileCompressionType::ZSTD => "zstd",
+        FileCompressionType::BZIP2 => "bzip2",
+        FileCompressionType::XZ => "xz",
+        _ => "none",
+    }
+}
+
+/// The error for an option that no reader knows.
+pub(crate) fn unknown_option(name: &str) -> EngineError {
+    EngineError::Plan {
+        message: format!(
+            "unknown option `{name}`; CSV knows has_header, delimiter, quote, escape, null_value and compression, \
+             NDJSON knows compression, Parquet none"
+        ),
+    }
+}
+
+fn boolean(name: &str, value: &str) -> Result<bool> {
+    match value.to_lowercase().as_str() {
+        "true" | "1" | "yes" => Ok(true),
+        "false" | "0" | "no" => Ok(false),
+        _ => Err(bad_option(name, value, "true or false")),
+    }
+}
+
+fn one_byte(name: &str, value: &str) -> Result<u8> {
+    match value.as_bytes() {
+        b"\\t" => Ok(b'\t'),
+        [byte] if byte.is_ascii() => Ok(*byte),
+        _ => Err(bad_option(name, value, "one ASCII character")),
+    }
+}
+
+fn bad_option(name: &str, value: &str, expected: &str) -> EngineError {
+    EngineError::Plan { message: format!("option `{name}` is `{value}` but takes {expected}") }
+}

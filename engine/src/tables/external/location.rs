@@ -1,0 +1,256 @@
+//! Finds the files of a location: one file, a folder with everything below it, or a glob.
+//!
+//! Names that begin with `.` or `_` are skipped below a folder (`_SUCCESS`, `.crc`), and so is what a symbolic link
+//! makes of a place outside of it: a folder never gives more than what lies in it. Nothing is opened.
+
+use std::collections::BTreeSet;
+use std::path::{Component, Path, PathBuf};
+use std::time::SystemTime;
+
+use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use querent_catalog::FileFormat;
+
+use crate::{EngineError, Result};
+
+/// A file of a table.
+#[derive(Debug, Clone)]
+pub(crate) struct LocatedFile {
+    /// Absolute path.
+    pub path: PathBuf,
+    /// Bytes.
+    pub size: u64,
+    /// Last change.
+    pub modified: SystemTime,
+    /// The `key=value` folders between the location and the file, in order; `None` is Hive's null.
+    pub partition: Vec<(String, Option<String>)>,
+}
+
+/// The value folder that Hive writes for null.
+const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
+
+/// The non-empty files of a location in order of their paths. Blocks; errors: `no_files`, `location_not_allowed`.
+pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFile>> {
+    let path = Path::new(location);
+    let mut found = Vec::new();
+    if let Ok(metadata) = std::fs::metadata(path) {
+        if metadata.is_dir() {
+            let base = canonical(path)?;
+            walk(path, path, &base, format, &mut BTreeSet::new(), &mut found)?;
+        } else {
+            found.push(located(path, path.parent().unwrap_or(path), &metadata));
+        }
+    } else if is_glob(location) {
+        expand(location, format, &mut found)?;
+    }
+    found.retain(|file| file.size > 0);
+    if found.is_empty() {
+        return Err(EngineError::NoFiles { location: location.to_string(), format: format_name(format).to_string() });
+    }
+    found.sort_by(|left, right| left.path.cmp(&right.path));
+    Ok(found)
+}
+
+/// The format that a file name's ending stands for, compression aside.
+pub(crate) fn format_of(path: &Path) -> Option<FileFormat> {
+    let name = path.file_name()?.to_str()?.to_lowercase();
+    let stem = match compression_of(path) {
+        FileCompressionType::UNCOMPRESSED => name.as_str(),
+        _ => name.rsplit_once('.').map_or(name.as_str(), |(stem, _)| stem),
+    };
+    match stem.rsplit_once('.')?.1 {
+        "parquet" | "parq" | "pq" => Some(FileFormat::Parquet),
+        "csv" | "tsv" | "tab" => Some(FileFormat::Csv),
+        "ndjson" | "jsonl" | "json" => Some(FileFormat::Ndjson),
+        _ => None,
+    }
+}
+
+/// The format that all files below a location have, when their endings say one and the same.
+pub(crate) fn infer_format(location: &str) -> Result<FileFormat> {
+    if let Some(format) = format_of(Path::new(location)) {
+        return Ok(format);
+    }
+    let mut formats = Vec::new();
+    for format in [FileFormat::Parquet, FileFormat::Csv, FileFormat::Ndjson] {
+        if locate(location, format).is_ok_and(|files| files.iter().any(|file| format_of(&file.path) == Some(format))) {
+            formats.push(format);
+        }
+    }
+    match formats.as_slice() {
+        [only] => Ok(*only),
+        [] => {
+            Err(EngineError::NoFiles { location: location.to_string(), format: "parquet, csv or ndjson".to_string() })
+        }
+        several => Err(EngineError::BadData {
+            location: location.to_string(),
+            detail: format!(
+                "holds files of several formats ({}); name the format",
+                several.iter().map(|format| format_name(*format)).collect::<Vec<_>>().join(", ")
+            ),
+        }),
+    }
+}
+
+/// The compression that a file name's ending stands for.
+pub(crate) fn compression_of(path: &Path) -> FileCompressionType {
+    match path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase).as_deref() {
+        Some("gz") => FileCompressionType::GZIP,
+        Some("zst" | "zstd") => FileCompressionType::ZSTD,
+        Some("bz2") => FileCompressionType::BZIP2,
+        Some("xz") => FileCompressionType::XZ,
+        _ => FileCompressionType::UNCOMPRESSED,
+    }
+}
+
+/// The format as messages and settings spell it.
+pub(crate) fn format_name(format: FileFormat) -> &'static str {
+    match format {
+        FileFormat::Parquet => "parquet",
+        FileFormat::Csv => "csv",
+        FileFormat::Ndjson => "ndjson",
+    }
+}
+
+/// The part of a location before the first wildcard: what a caller must be allowed to read.
+pub(crate) fn base_folder(location: &str) -> PathBuf {
+    if !is_glob(location) || Path::new(location).exists() {
+        return PathBuf::from(location);
+    }
+    Path::new(location).components().take_while(|part| !is_glob(&part.as_os_str().to_string_lossy())).collect()
+}
+
+fn is_glob(text: &str) -> bool {
+    text.contains(['*', '?', '['])
+}
+
+fn expand(location: &str, format: FileFormat, found: &mut Vec<LocatedFile>) -> Result<()> {
+    let bad = |detail: String| EngineError::BadData { location: location.to_string(), detail };
+    let options =
+        glob::MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
+    let base = base_folder(location);
+    let Ok(canonical_base) = canonical(&base) else { return Ok(()) };
+    let matches = glob::glob_with(location, options).map_err(|error| bad(format!("not a glob: {error}")))?;
+    let mut visited = BTreeSet::new();
+    for entry in matches {
+        let path = entry.map_err(|error| bad(error.to_string()))?;
+        let Ok(metadata) = std::fs::metadata(&path) else { continue };
+        if !canonical(&path)?.starts_with(&canonical_base) {
+            continue;
+        }
+        if metadata.is_dir() {
+            walk(&path, &base, &canonical_base, format, &mut visited, found)?;
+        } else {
+            found.push(located(&path, &base, &metadata));
+        }
+    }
+    Ok(())
+}
+
+/// `visited` ends the loops that links can make.
+fn walk(
+    folder: &Path,
+    base: &Path,
+    canonical_base: &Path,
+    format: FileFormat,
+    visited: &mut BTreeSet<PathBuf>,
+    found: &mut Vec<LocatedFile>,
+) -> Result<()> {
+    if !visited.insert(canonical(folder)?) {
+        return Ok(());
+    }
+    let entries = std::fs::read_dir(folder).map_err(|error| unreadable(folder, &error))?;
+    for entry in entries {
+        let path = entry.map_err(|error| unreadable(folder, &error))?.path();
+        let hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with(['.', '_']));
+        // A link that leads nowhere is no file.
+        let Ok(metadata) = std::fs::metadata(&path) else { continue };
+        if hidden || !canonical(&path)?.starts_with(canonical_base) {
+            continue;
+        }
+        if metadata.is_dir() {
+            walk(&path, base, canonical_base, format, visited, found)?;
+        } else if metadata.is_file() && format_of(&path) == Some(format) {
+            found.push(located(&path, base, &metadata));
+        }
+    }
+    Ok(())
+}
+
+fn located(path: &Path, base: &Path, metadata: &std::fs::Metadata) -> LocatedFile {
+    let below = path.strip_prefix(base).unwrap_or(Path::new(""));
+    let folders = below.parent().unwrap_or(Path::new("")).components();
+    let partition = folders
+        .filter_map(|part| match part {
+            Component::Normal(name) => {
+                let (key, value) = name.to_str()?.split_once('=')?;
+                let value = percent_decoded(value);
+                Some((key.to_string(), (value != HIVE_NULL).then_some(value)))
+            }
+            _ => None,
+        })
+        .collect();
+    LocatedFile {
+        path: path.to_path_buf(),
+        size: metadata.len(),
+        modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+        partition,
+    }
+}
+
+/// Hive escapes what a folder's name may not hold as `%3A`.
+fn percent_decoded(text: &str) -> String {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text.as_bytes();
+    while let Some((first, after)) = rest.split_first() {
+        let escaped = (*first == b'%')
+            .then(|| after.get(..2))
+            .flatten()
+            .and_then(|digits| std::str::from_utf8(digits).ok())
+            .and_then(|digits| u8::from_str_radix(digits, 16).ok());
+        match escaped {
+            Some(byte) => {
+                bytes.push(byte);
+                rest = after.get(2..).unwrap_or_default();
+            }
+            None => {
+                bytes.push(*first);
+                rest = after;
+            }
+        }
+    }
+    String::from_utf8(bytes).unwrap_or_else(|_| text.to_string())
+}
+
+fn canonical(path: &Path) -> Result<PathBuf> {
+    std::fs::canonicalize(path).map_err(|error| unreadable(path, &error))
+}
+
+fn unreadable(path: &Path, error: &std::io::Error) -> EngineError {
+    EngineError::BadData { location: path.display().to_string(), detail: error.to_string() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endings_name_format_and_compression() {
+        assert_eq!(format_of(Path::new("/a/b.csv.gz")), Some(FileFormat::Csv));
+        assert_eq!(format_of(Path::new("/a/b.JSONL")), Some(FileFormat::Ndjson));
+        assert_eq!(format_of(Path::new("/a/part-0.parquet")), Some(FileFormat::Parquet));
+        assert_eq!(format_of(Path::new("/a/b.txt")), None);
+        assert_eq!(format_of(Path::new("/a/gz")), None);
+    }
+
+    #[test]
+    fn hive_values_are_unescaped() {
+        assert_eq!(percent_decoded("2020-01-01 00%3A00"), "2020-01-01 00:00");
+        assert_eq!(percent_decoded("100%"), "100%");
+    }
+
+    #[test]
+    fn the_base_of_a_glob_has_no_wildcard() {
+        assert_eq!(base_folder("/data/year=*/part-?.csv"), PathBuf::from("/data"));
+        assert_eq!(base_folder("/data/t"), PathBuf::from("/data/t"));
+    }
+}

@@ -1,0 +1,277 @@
+//! Scans of external tables.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
+use async_trait::async_trait;
+use chrono::{DateTime, Utc};
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{DFSchema, DataFusionError, Result as DfResult, ScalarValue, Statistics, TableReference};
+use datafusion::datasource::file_format::FileFormat as _;
+use datafusion::datasource::file_format::csv::CsvFormat;
+use datafusion::datasource::file_format::json::JsonFormat;
+use datafusion::datasource::file_format::parquet::ParquetFormat;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::table_schema::TableSchema;
+use datafusion::execution::cache::TableScopedPath;
+use datafusion::execution::cache::cache_manager::CachedFileMetadata;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType, cast, ident, lit, when};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use futures::{StreamExt, TryStreamExt};
+use object_store::ObjectMeta;
+use object_store::path::Path as StorePath;
+use querent_catalog::{ExternalTable, FileFormat, ResolvedTable};
+
+use super::{Dialect, LocatedFile, Partitioning, absolute, blocking, locate, ndjson_compression};
+use crate::tables::files::{FileScan, scan_schema};
+use crate::{EngineError, Result};
+
+/// An external table as resolved by one statement.
+#[derive(Debug)]
+pub(in crate::tables) struct ExternalTableProvider {
+    table: ExternalTable,
+    /// Scopes cached statistics: the same file under another schema has others.
+    scope: TableReference,
+    schema: SchemaRef,
+    file_schema: SchemaRef,
+    partitioning: Partitioning,
+}
+
+impl ExternalTableProvider {
+    pub(in crate::tables) fn new(state: &dyn Session, resolved: &ResolvedTable, table: &ExternalTable) -> Result<Self> {
+        let schema = scan_schema(state, &resolved.info.arrow_schema());
+        let is_partition = |field: &FieldRef| table.partition_columns.iter().any(|name| name == field.name());
+        let (partition_fields, file_fields): (Vec<FieldRef>, Vec<FieldRef>) =
+            schema.fields().iter().cloned().partition(is_partition);
+        let ordered: Vec<FieldRef> = file_fields.iter().chain(&partition_fields).cloned().collect();
+        Ok(Self {
+            table: table.clone(),
+            scope: TableReference::bare(resolved.info.uuid.to_string()),
+            schema: Arc::new(Schema::new(ordered)),
+            file_schema: Arc::new(Schema::new(file_fields)),
+            partitioning: Partitioning::with_fields(partition_fields),
+        })
+    }
+
+    async fn locate(&self) -> Result<Vec<LocatedFile>> {
+        let (location, format) = (absolute(&self.table.location)?, self.table.format);
+        blocking(move || locate(&location, format)).await
+    }
+
+    fn partitioned_files(&self, located: &[LocatedFile]) -> Result<Vec<PartitionedFile>> {
+        located
+            .iter()
+            .map(|file| {
+                let unknown = Arc::new(Statistics::new_unknown(&self.file_schema));
+                Ok(PartitionedFile::new_from_meta(object_meta(file)?)
+                    .with_partition_values(self.partitioning.values(file)?)
+                    .with_table_reference(Some(self.scope.clone()))
+                    .with_statistics(unknown))
+            })
+            .collect()
+    }
+
+    /// The table's files as a scan; `None` unless it is Parquet, whose rows can be counted without reading them.
+    pub(in crate::tables) async fn file_scan(&self, state: &dyn Session) -> DfResult<Option<FileScan>> {
+        if self.table.format != FileFormat::Parquet {
+            return Ok(None);
+        }
+        let located = self.locate().await?;
+        let files = self.partitioned_files(&located)?;
+        parquet_scan(state, files, Arc::clone(&self.file_schema), &self.partitioning).await.map(Some)
+    }
+
+    async fn scan_text(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let located = self.locate().await?;
+        let files = self.partitioned_files(&located)?;
+        let partitions = self.partitioning.fields.clone();
+        let (format, raw_schema): (Arc<dyn datafusion::datasource::file_format::FileFormat>, _) =
+            match self.table.format {
+                FileFormat::Csv => {
+                    let (format, schema) = self.csv_format(&located).await?;
+                    (Arc::new(format), schema)
+                }
+                FileFormat::Ndjson | FileFormat::Parquet => {
+                    let compression = ndjson_compression(&located, &self.table.options)?;
+                    let format = JsonFormat::default().with_file_compression_type(compression);
+                    (Arc::new(format), Arc::clone(&self.file_schema))
+                }
+            };
+        let is_raw = raw_schema == self.file_schema;
+        let mut scan = FileScan {
+            format,
+            schema: TableSchema::new(raw_schema, partitions),
+            files,
+            partitions: state.config().target_partitions(),
+            adapter: None,
+        };
+        // Partition columns are the only ones with statistics, and the same in both schemas.
+        scan.prune(state, filters);
+        let plan = scan.plan(state, projection, limit).await?;
+        if is_raw { Ok(plan) } else { self.typed(state, plan, projection) }
+    }
+
+    /// How the files are read, and their schema: with null markers, columns are read as text first.
+    async fn csv_format(&self, located: &[LocatedFile]) -> Result<(CsvFormat, SchemaRef)> {
+        let options = self.table.options.clone();
+        let first = located.first().map(|file| file.path.clone()).unwrap_or_default();
+        let dialect = blocking(move || Dialect::detect(&options, &first)).await?;
+        let format = CsvFormat::default()
+            .with_has_header(dialect.has_header)
+            .with_delimiter(dialect.delimiter)
+            .with_quote(dialect.quote)
+            .with_escape(dialect.escape)
+            .with_newlines_in_values(true)
+            .with_file_compression_type(dialect.compression);
+        if dialect.null_markers().is_empty() {
+            return Ok((format, Arc::clone(&self.file_schema)));
+        }
+        let fields: Vec<Field> =
+            self.file_schema.fields().iter().map(|field| Field::new(field.name(), DataType::Utf8, true)).collect();
+        Ok((format, Arc::new(Schema::new(fields))))
+    }
+
+    /// Null markers as nulls and the rest as the table's types.
+    fn typed(
+        &self,
+        state: &dyn Session,
+        plan: Arc<dyn ExecutionPlan>,
+        projection: Option<&Vec<usize>>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let markers = null_markers(&self.table.options);
+        let raw = DFSchema::try_from(plan.schema())?;
+        let wanted = match projection {
+            Some(indices) => Arc::new(self.schema.project(indices)?),
+            None => Arc::clone(&self.schema),
+        };
+        let expressions = wanted
+            .fields()
+            .iter()
+            .map(|field| {
+                let column = ident(field.name());
+                let typed = if self.partitioning.names(field.name()) {
+                    column
+                } else {
+                    let is_null =
+                        column.clone().in_list(markers.iter().map(|marker| lit(marker.as_str())).collect(), false);
+                    let value = cast(column, field.data_type().clone());
+                    when(is_null, lit(ScalarValue::try_from(field.data_type())?)).otherwise(value)?
+                };
+                let expr = state.create_physical_expr(typed, &raw)?;
+                Ok(ProjectionExpr { expr, alias: field.name().clone() })
+            })
+            .collect::<DfResult<Vec<_>>>()?;
+        Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
+    }
+}
+
+#[async_trait]
+impl TableProvider for ExternalTableProvider {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DfResult<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let Some(mut scan) = self.file_scan(state).await? else {
+            return self.scan_text(state, projection, filters, limit).await;
+        };
+        scan.prune(state, filters);
+        if let (Some(limit), true) = (limit, filters.is_empty()) {
+            scan.keep_first_rows(limit);
+        }
+        scan.plan(state, projection, limit).await
+    }
+}
+
+/// A scan of Parquet files whose statistics come from their footers, by way of the runtime's caches.
+pub(crate) async fn parquet_scan(
+    state: &dyn Session,
+    files: Vec<PartitionedFile>,
+    file_schema: SchemaRef,
+    partitioning: &Partitioning,
+) -> DfResult<FileScan> {
+    let format = ParquetFormat::default().with_options(state.table_options().parquet.clone());
+    let concurrency = state.config_options().execution.meta_fetch_concurrency.max(1);
+    let files = if state.config_options().execution.collect_statistics {
+        futures::stream::iter(files)
+            .map(|file| with_footer_statistics(state, &format, &file_schema, file))
+            .buffered(concurrency)
+            .try_collect()
+            .await?
+    } else {
+        files
+    };
+    let schema = TableSchema::new(file_schema, partitioning.fields.clone());
+    Ok(FileScan {
+        format: Arc::new(format),
+        schema,
+        files,
+        partitions: state.config().target_partitions(),
+        adapter: None,
+    })
+}
+
+async fn with_footer_statistics(
+    state: &dyn Session,
+    format: &ParquetFormat,
+    file_schema: &SchemaRef,
+    file: PartitionedFile,
+) -> DfResult<PartitionedFile> {
+    let key = TableScopedPath { table: file.table_reference.clone(), path: file.object_meta.location.clone() };
+    let cache = key.table.as_ref().and_then(|_| state.runtime_env().cache_manager.get_file_statistic_cache());
+    if let Some(cached) = cache.as_ref().and_then(|cache| cache.get(&key))
+        && cached.is_valid_for(&file.object_meta)
+    {
+        return Ok(file.with_statistics(cached.statistics).with_ordering(cached.ordering));
+    }
+    let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
+    let read = format.infer_stats_and_ordering(state, &store, Arc::clone(file_schema), &file.object_meta).await?;
+    let statistics = Arc::new(read.statistics);
+    if let Some(cache) = cache {
+        let entry = CachedFileMetadata::new(file.object_meta.clone(), Arc::clone(&statistics), read.ordering.clone());
+        cache.put(&key, entry);
+    }
+    Ok(file.with_statistics(statistics).with_ordering(read.ordering))
+}
+
+/// A file as the object store of the local file system names it.
+pub(crate) fn object_meta(file: &LocatedFile) -> Result<ObjectMeta> {
+    let location = StorePath::from_absolute_path(&file.path).map_err(|error| EngineError::LocationNotAllowed {
+        location: file.path.display().to_string(),
+        reason: error.to_string(),
+    })?;
+    Ok(ObjectMeta {
+        location,
+        last_modified: DateTime::<Utc>::from(file.modified),
+        size: file.size,
+        e_tag: None,
+        version: None,
+    })
+}
+
+fn null_markers(options: &BTreeMap<String, String>) -> Vec<String> {
+    options.get("null_value").map(|value| value.split(',').map(str::to_string).collect()).unwrap_or_default()
+}
