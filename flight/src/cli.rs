@@ -1,1 +1,91 @@
 //! The command line, one file a command.
+//!
+//! Results go to standard output, progress, logs and errors to standard error, so that every command can be piped.
+//! Exit codes are a contract: see [`EXIT_CODES`].
+
+mod ask;
+mod client;
+mod config_check;
+mod demo;
+mod embedded;
+mod error;
+mod events;
+mod import;
+mod local_model;
+mod output;
+mod place;
+mod progress;
+mod search;
+mod serve;
+mod sql;
+mod sse;
+
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use error::CliError;
+
+const EXIT_CODES: &str = "\
+Exit codes:
+  0  done
+  1  the query, run, import or check failed
+  2  the command line or the settings are wrong
+  3  the server cannot be reached, or the data folder cannot be opened
+
+Settings are read from flags, then the environment, then querent.toml; `querent config check` shows all of them.";
+
+/// Analytics that you can ask: SQL over your files, and a language model that queries them for you.
+#[derive(Debug, Parser)]
+#[command(name = "querent", version, after_help = EXIT_CODES, propagate_version = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    Serve(serve::Args),
+    Sql(sql::Args),
+    Ask(ask::Args),
+    Import(import::Args),
+    Search(search::Args),
+    Demo(demo::Args),
+    #[command(subcommand)]
+    Config(config_check::Command),
+}
+
+/// Runs one command to its end. `args` begins with the program's name.
+pub async fn run<I>(args: I) -> ExitCode
+where
+    I: IntoIterator,
+    I::Item: Into<OsString> + Clone,
+{
+    let cli = match Cli::try_parse_from(args) {
+        Ok(cli) => cli,
+        Err(refusal) => {
+            // Help and version are "errors" with exit code 0; a closed pipe is nobody's problem.
+            let _ = refusal.print();
+            return ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(2));
+        }
+    };
+    let done = match cli.command {
+        Command::Serve(args) => serve::run(args).await,
+        Command::Sql(args) => sql::run(args).await,
+        Command::Ask(args) => ask::run(args).await,
+        Command::Import(args) => import::run(args).await,
+        Command::Search(args) => search::run(args).await,
+        Command::Demo(args) => demo::run(args).await,
+        Command::Config(config_check::Command::Check(args)) => config_check::run(args),
+    };
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever reads has had enough: `querent sql ... | head`.
+        Err(CliError::OutputClosed) => ExitCode::SUCCESS,
+        Err(error) => {
+            output::complain(&error);
+            error.exit_code()
+        }
+    }
+}

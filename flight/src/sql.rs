@@ -1,10 +1,242 @@
-//! Arrow Flight SQL: one file a command family.
+//! Arrow Flight SQL: the gRPC door.
+//!
+//! The service is written on `FlightService` itself rather than on arrow-flight's `FlightSqlService`, whose blanket
+//! implementation cannot answer GetSchema, PollFlightInfo or path descriptors and always advertises transactions.
+//! Invariants: every method authenticates first; GetFlightInfo and GetSchema plan and authorise but never execute;
+//! a command that is not served is answered UNIMPLEMENTED, by name, and never advertised.
 
+mod db_schemas;
+mod encode;
+mod handshake;
+mod metadata;
+mod sql_info;
+mod statement;
+mod tables;
+mod ticket;
+mod wire;
+
+use arrow_flight::flight_descriptor::DescriptorType;
+use arrow_flight::flight_service_server::{FlightService, FlightServiceServer};
+use arrow_flight::sql::{Any, Command, TicketStatementQuery};
+use arrow_flight::{
+    Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest,
+    PollInfo, PutResult, SchemaAsIpc, SchemaResult, Ticket,
+};
+use arrow_ipc::writer::IpcWriteOptions;
+use arrow_schema::Schema;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use http::HeaderMap;
+use prost::Message;
+use querent_catalog::Principal;
 use tonic::service::Routes;
+use tonic::{Request, Response, Status, Streaming};
 
 use crate::AppState;
+use crate::error::ApiError;
+
+use metadata::Listing;
+use ticket::TicketOffice;
+
+/// Largest message a client may send: statements and, one day, ingested batches, which clients send whole.
+const MAX_REQUEST_BYTES: usize = 64 << 20;
 
 /// The HTTP routes with the Flight service beside them.
-pub fn add_service(routes: Routes, _state: &AppState) -> Routes {
-    routes
+pub fn add_service(routes: Routes, state: &AppState) -> Routes {
+    let service = FlightSql { state: state.clone(), tickets: TicketOffice::new() };
+    routes.add_service(FlightServiceServer::new(service).max_decoding_message_size(MAX_REQUEST_BYTES))
+}
+
+/// The Flight SQL service of a server.
+struct FlightSql {
+    state: AppState,
+    tickets: TicketOffice,
+}
+
+impl FlightSql {
+    fn caller<T>(&self, request: &Request<T>) -> Result<Caller, ApiError> {
+        let headers = request.metadata().clone().into_headers();
+        let principal = self.state.auth.authenticate(&headers)?;
+        Ok(Caller { principal, headers })
+    }
+}
+
+/// Who calls, and what the call's headers ask for.
+struct Caller {
+    principal: Principal,
+    headers: HeaderMap,
+}
+
+type Streamed<T> = BoxStream<'static, Result<T, Status>>;
+
+#[tonic::async_trait]
+impl FlightService for FlightSql {
+    type HandshakeStream = handshake::HandshakeStream;
+    type ListFlightsStream = Streamed<FlightInfo>;
+    type DoGetStream = Streamed<FlightData>;
+    type DoPutStream = Streamed<PutResult>;
+    type DoActionStream = Streamed<arrow_flight::Result>;
+    type ListActionsStream = Streamed<ActionType>;
+    type DoExchangeStream = Streamed<FlightData>;
+
+    async fn handshake(
+        &self,
+        request: Request<Streaming<HandshakeRequest>>,
+    ) -> Result<Response<Self::HandshakeStream>, Status> {
+        handshake::handshake(&self.state.auth, request).await
+    }
+
+    async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
+        let caller = self.caller(&request)?;
+        let descriptor = request.into_inner();
+        let command = command_of(&descriptor)?;
+        let info = match command {
+            Command::CommandStatementQuery(query) => {
+                let statement = self.plan(&caller, &query).await?;
+                let endpoint = self.endpoint(&caller, &statement)?;
+                flight_info(&statement.schema, endpoint)?
+            }
+            command => match Listing::of(&command) {
+                Some(listing) => {
+                    let ticket = Ticket::new(command.into_any().encode_to_vec());
+                    flight_info(&listing.schema(), FlightEndpoint::new().with_ticket(ticket))?
+                }
+                None => return Err(unsupported("GetFlightInfo", &command).into()),
+            },
+        };
+        Ok(Response::new(info.with_descriptor(descriptor)))
+    }
+
+    async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
+        let caller = self.caller(&request)?;
+        let command = command_of(request.get_ref())?;
+        let schema = match command {
+            Command::CommandStatementQuery(query) => self.plan(&caller, &query).await?.schema,
+            command => match Listing::of(&command) {
+                Some(listing) => listing.schema(),
+                None => return Err(unsupported("GetSchema", &command).into()),
+            },
+        };
+        let options = IpcWriteOptions::default();
+        let result = SchemaAsIpc::new(&schema, &options).try_into().map_err(ApiError::internal)?;
+        Ok(Response::new(result))
+    }
+
+    async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
+        let caller = self.caller(&request)?;
+        let command = decode_command(&request.get_ref().ticket, "ticket")?;
+        let stream = match command {
+            Command::TicketStatementQuery(TicketStatementQuery { statement_handle }) => {
+                self.execute(&caller, &statement_handle).await?
+            }
+            command => match Listing::of(&command) {
+                Some(listing) => {
+                    let schema = listing.schema();
+                    let batches = listing.batches(&self.state.engine, &caller.principal)?;
+                    encode::flight_stream(schema, batches)
+                }
+                None => return Err(unsupported("DoGet", &command).into()),
+            },
+        };
+        Ok(Response::new(stream))
+    }
+
+    async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
+        self.caller(&request)?;
+        let first = request.into_inner().message().await?;
+        let descriptor = first.and_then(|message| message.flight_descriptor).unwrap_or_default();
+        Err(unsupported("DoPut", &command_of(&descriptor)?).into())
+    }
+
+    async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
+        self.caller(&request)?;
+        Err(unsupported_action(&request.get_ref().r#type).into())
+    }
+
+    async fn list_actions(&self, request: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
+        self.caller(&request)?;
+        Ok(Response::new(futures::stream::empty().boxed()))
+    }
+
+    async fn list_flights(&self, request: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
+        self.caller(&request)?;
+        Err(not_served("ListFlights", "list tables with the Flight SQL command GetTables").into())
+    }
+
+    async fn poll_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<PollInfo>, Status> {
+        self.caller(&request)?;
+        Err(not_served("PollFlightInfo", "call GetFlightInfo: it plans and returns at once").into())
+    }
+
+    async fn do_exchange(
+        &self,
+        request: Request<Streaming<FlightData>>,
+    ) -> Result<Response<Self::DoExchangeStream>, Status> {
+        self.caller(&request)?;
+        Err(not_served("DoExchange", "send statements with GetFlightInfo and DoGet").into())
+    }
+}
+
+/// The one endpoint, on this connection: Grafana refuses more than one, and others read only the first.
+fn flight_info(schema: &Schema, endpoint: FlightEndpoint) -> Result<FlightInfo, ApiError> {
+    let info = FlightInfo::new().try_with_schema(schema).map_err(ApiError::internal)?;
+    Ok(info.with_endpoint(endpoint).with_total_records(-1).with_total_bytes(-1))
+}
+
+fn command_of(descriptor: &FlightDescriptor) -> Result<Command, ApiError> {
+    if descriptor.r#type() == DescriptorType::Path {
+        return Err(not_served("a descriptor by path", "send a Flight SQL command, such as CommandStatementQuery"));
+    }
+    decode_command(&descriptor.cmd, "descriptor")
+}
+
+fn decode_command(bytes: &[u8], what: &str) -> Result<Command, ApiError> {
+    let malformed = || {
+        ApiError::new("bad_request", format!("the {what} is not a Flight SQL message"))
+            .with_hint("it must be a protobuf Any that holds a command of arrow.flight.protocol.sql")
+    };
+    let any = Any::decode(bytes).map_err(|_| malformed())?;
+    if any.type_url.is_empty() {
+        return Err(malformed());
+    }
+    Command::try_from(any).map_err(|_| malformed())
+}
+
+/// The error for a command that this method does not serve, named as the protocol names it.
+fn unsupported(method: &str, command: &Command) -> ApiError {
+    let name = command.type_url().rsplit('.').next().unwrap_or_default();
+    let hint = match command {
+        Command::CommandPreparedStatementQuery(_) | Command::CommandPreparedStatementUpdate(_) => {
+            "there are no prepared statements; send the text with CommandStatementQuery"
+        }
+        Command::CommandStatementUpdate(_) => "send the statement with CommandStatementQuery; DoGet executes it",
+        Command::CommandStatementIngest(_) => "import a file with POST /v1/import or `querent import`",
+        Command::CommandStatementSubstraitPlan(_) => "send SQL with CommandStatementQuery",
+        _ => {
+            "the Flight SQL commands served are CommandStatementQuery, CommandGetCatalogs, CommandGetDbSchemas, \
+              CommandGetTables, CommandGetTableTypes and CommandGetSqlInfo"
+        }
+    };
+    not_served(&format!("{method} of {name}"), hint)
+}
+
+fn unsupported_action(name: &str) -> ApiError {
+    let hint = match name {
+        "CreatePreparedStatement" | "ClosePreparedStatement" => {
+            "there are no prepared statements; send the text with CommandStatementQuery"
+        }
+        "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
+            "there are no transactions; every statement commits by itself"
+        }
+        "CancelFlightInfo" | "CancelQuery" => "close the stream of DoGet, which stops its query",
+        "SetSessionOptions" | "GetSessionOptions" | "CloseSession" => {
+            "there are no sessions; name a database in the header `x-database`"
+        }
+        _ => "ListActions lists the actions there are",
+    };
+    not_served(&format!("action {name}"), hint)
+}
+
+fn not_served(what: &str, hint: &str) -> ApiError {
+    ApiError::new("unsupported", format!("{what} is not supported")).with_hint(hint)
 }

@@ -1,0 +1,144 @@
+//! A server as the command line sees it: SQL over Flight, the rest over HTTP.
+
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use arrow_flight::error::FlightError;
+use arrow_flight::flight_service_client::FlightServiceClient;
+use arrow_flight::sql::client::FlightSqlServiceClient;
+use arrow_schema::{Schema, SchemaRef};
+use futures::stream::BoxStream;
+use futures::{StreamExt, TryStreamExt};
+use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use serde_json::Value;
+use std::sync::Arc;
+use tonic::transport::{Channel, Endpoint};
+
+use super::error::CliError;
+use super::place::ServerAddress;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A result: its schema and its batches.
+pub(super) struct Rows {
+    /// Of every batch.
+    pub(super) schema: SchemaRef,
+    /// Stops the query when dropped.
+    pub(super) batches: BoxStream<'static, Result<RecordBatch, CliError>>,
+}
+
+/// A server that is not known to answer yet.
+pub(super) struct Client {
+    address: ServerAddress,
+    http: reqwest::Client,
+}
+
+impl Client {
+    pub(super) fn new(address: ServerAddress) -> Result<Self, CliError> {
+        let http = reqwest::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .build()
+            .map_err(|error| CliError::failed(format!("cannot make an HTTP client: {error}")))?;
+        Ok(Self { address, http })
+    }
+
+    /// Runs one statement by Flight SQL, in `database` where one is named.
+    pub(super) async fn sql(&self, statement: &str, database: Option<&str>) -> Result<Rows, CliError> {
+        let mut flight = self.flight().await?;
+        if let Some(database) = database {
+            flight.set_header("x-database", database);
+        }
+        let info = flight.execute(statement.to_owned(), None).await.map_err(|error| self.flight_error(error))?;
+        let told = Arc::new(
+            Schema::try_from(info.clone()).map_err(FlightError::from).map_err(|error| self.flight_error(error))?,
+        );
+        let ticket = info.endpoint.into_iter().next().and_then(|endpoint| endpoint.ticket);
+        let ticket = ticket.ok_or_else(|| CliError::failed("the server returned no place to fetch the rows from"))?;
+        let stream = flight.do_get(ticket).await.map_err(|error| self.flight_error(error))?;
+        let unreachable = self.unreachable_message();
+        let batches = stream.map_err(move |error| flight_error(error, &unreachable)).boxed();
+        Ok(Rows { schema: told, batches })
+    }
+
+    /// A request with the token.
+    pub(super) fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, CliError> {
+        let url = self.address.url.join(path).map_err(|error| CliError::failed(format!("{path}: {error}")))?;
+        let request = self.http.request(method, url);
+        Ok(match &self.address.token {
+            Some(token) => request.bearer_auth(token),
+            None => request,
+        })
+    }
+
+    /// Sends a request and reads what the server says is wrong, if it does.
+    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, CliError> {
+        let response = request.send().await.map_err(|error| self.http_error(error))?;
+        let status = response.status();
+        if status.is_success() {
+            return Ok(response);
+        }
+        let body = response.text().await.unwrap_or_default();
+        Err(refusal(status, &body))
+    }
+
+    /// What a failing HTTP exchange means.
+    pub(super) fn http_error(&self, error: reqwest::Error) -> CliError {
+        if error.is_connect() {
+            return CliError::Unavailable(self.unreachable_message());
+        }
+        let mut message = error.to_string();
+        let mut source = std::error::Error::source(&error);
+        while let Some(cause) = source {
+            message = format!("{message}: {cause}");
+            source = cause.source();
+        }
+        CliError::failed(message)
+    }
+
+    async fn flight(&self) -> Result<FlightSqlServiceClient<Channel>, CliError> {
+        let unreachable = || CliError::Unavailable(self.unreachable_message());
+        let endpoint = Endpoint::from_shared(self.address.url.to_string()).map_err(|_| unreachable())?;
+        let channel = endpoint.connect_timeout(CONNECT_TIMEOUT).connect().await.map_err(|_| unreachable())?;
+        // One row may be larger than tonic's default of 4 MiB.
+        let inner = FlightServiceClient::new(channel).max_decoding_message_size(usize::MAX);
+        let mut flight = FlightSqlServiceClient::new_from_inner(inner);
+        if let Some(token) = &self.address.token {
+            flight.set_token(token.clone());
+        }
+        Ok(flight)
+    }
+
+    fn flight_error(&self, error: FlightError) -> CliError {
+        flight_error(error, &self.unreachable_message())
+    }
+
+    fn unreachable_message(&self) -> String {
+        let url = self.address.url.as_str().trim_end_matches('/');
+        format!("no server answers at {url}; start one with `querent serve`, or name another with --server")
+    }
+}
+
+fn flight_error(error: FlightError, unreachable: &str) -> CliError {
+    match error {
+        FlightError::Tonic(status) if status.code() == tonic::Code::Unavailable && status.metadata().is_empty() => {
+            CliError::Unavailable(unreachable.to_owned())
+        }
+        FlightError::Tonic(status) => (*status).into(),
+        // arrow-flight's client turns statuses into Arrow errors on some paths; the text is all there is then.
+        error => CliError::failed(error.to_string()),
+    }
+}
+
+/// The error in a body, whichever of the two shapes it has.
+fn refusal(status: StatusCode, body: &str) -> CliError {
+    let said: Value = serde_json::from_str(body).unwrap_or_default();
+    let error = said.get("error").unwrap_or(&Value::Null);
+    let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
+    let code = text(error.get("code"));
+    let message = match (text(error.get("message")).or_else(|| text(Some(error))), text(error.get("hint"))) {
+        (Some(message), Some(hint)) => format!("{message}; {hint}"),
+        (Some(message), None) => message,
+        (None, _) => format!("the server answered {status}"),
+    };
+    CliError::Failed { code, message }
+}

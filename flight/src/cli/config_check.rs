@@ -1,0 +1,51 @@
+//! `querent config check`: reads the settings as the server would, and says what it found.
+
+use serde_json::json;
+
+use super::error::CliError;
+use super::output::{self, cut, empty_table};
+use super::serve::SettingsArgs;
+use crate::config::Config;
+
+/// Look at the settings
+#[derive(Debug, clap::Subcommand)]
+pub(super) enum Command {
+    Check(Args),
+}
+
+/// Check the settings and print each with where it came from
+///
+/// Exits with 2 when the server would refuse to start with them. Secrets are not shown.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  querent config check
+  querent config check --config /etc/querent.toml --json")]
+pub(super) struct Args {
+    /// Print one JSON object a setting
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+pub(super) fn run(args: Args) -> Result<(), CliError> {
+    let config = Config::load(&args.settings.sources())?;
+    let settings = config.effective();
+    if args.json {
+        return settings.iter().try_for_each(|setting| {
+            let origin = setting.origin.to_string();
+            output::say(&json!({ "key": setting.key.path, "value": setting.value, "origin": origin }).to_string())
+        });
+    }
+    let mut table = empty_table(["setting", "value", "from", "what it is"]);
+    for setting in &settings {
+        let origin = setting.origin.to_string();
+        table.add_row([setting.key.path, &cut(&setting.value, 60), &origin, setting.key.about]);
+    }
+    output::say(&table.to_string())?;
+    for warning in &config.warnings {
+        output::say(&format!("warning: {warning}"))?;
+    }
+    output::say("the settings are good")
+}

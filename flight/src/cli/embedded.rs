@@ -1,0 +1,60 @@
+//! The engine in this process, for commands that work without a server.
+
+use std::sync::Arc;
+
+use futures::TryStreamExt;
+use futures::stream::StreamExt;
+use querent_catalog::{CatalogError, Principal};
+use querent_engine::{Engine, EngineError, QueryStream, Session};
+
+use super::client::Rows;
+use super::error::CliError;
+use super::progress::Bars;
+use crate::config::Config;
+
+/// An engine on the settings' data folder, and the settings.
+pub(super) struct Embedded {
+    /// The engine.
+    pub(super) engine: Engine,
+    config: Config,
+}
+
+impl Embedded {
+    /// Opens the data folder. Its schema index may be rebuilt first, which `bars` shows.
+    pub(super) async fn open(config: Config, bars: &Arc<Bars>) -> Result<Self, CliError> {
+        let progress = Arc::clone(bars);
+        let options = config.settings.engine_options(progress).map_err(|error| cannot_open(error.into()))?;
+        let engine = Engine::open_with(options).await.map_err(cannot_open)?;
+        Ok(Self { engine, config })
+    }
+
+    /// A session of the local administrator, in `database` where one is named.
+    pub(super) async fn session(&self, database: Option<&str>) -> Result<Session, CliError> {
+        let session = self.engine.session(Principal::local_admin(), self.config.settings.limits());
+        Ok(match database {
+            Some(database) => session.with_database(database).await?,
+            None => session,
+        })
+    }
+
+    /// Stops background work, which keeps nothing from the next opener.
+    pub(super) async fn close(self) -> Result<(), CliError> {
+        Ok(self.engine.close().await?)
+    }
+}
+
+impl From<QueryStream> for Rows {
+    fn from(stream: QueryStream) -> Self {
+        Rows { schema: stream.schema(), batches: stream.map_err(CliError::from).boxed() }
+    }
+}
+
+fn cannot_open(error: EngineError) -> CliError {
+    let hint = match &error {
+        EngineError::Catalog(CatalogError::InUse { .. }) => {
+            "\nto work through the server that holds it, add --server http://127.0.0.1:8080 (or its other address)"
+        }
+        _ => "",
+    };
+    CliError::Unavailable(format!("{error}{hint}"))
+}

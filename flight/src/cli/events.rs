@@ -1,0 +1,190 @@
+//! A run's events for people, as they arrive: tool calls, SQL, rows, the answer.
+
+use std::io::{self, Write};
+
+use comfy_table::Table;
+use serde_json::Value;
+
+use super::error::CliError;
+use super::output::{cut, empty_table};
+use super::sse::SseEvent;
+
+/// Rows of a tool's result that are shown.
+const SHOWN_ROWS: usize = 10;
+/// Characters of a value in them, and of a result that is not rows.
+const VALUE_CHARS: usize = 60;
+const RESULT_CHARS: usize = 600;
+
+/// How events are shown.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Shown {
+    /// Every event, for people.
+    All,
+    /// The answer only.
+    Answer,
+    /// Every event as one JSON object a line.
+    Json,
+}
+
+/// Prints events and keeps how the run ended.
+pub(super) struct EventPrinter {
+    shown: Shown,
+    /// The answer's text so far, then as a whole.
+    answer: String,
+    /// What `run_error` said.
+    failure: Option<Failure>,
+    finished: bool,
+    /// Whether the cursor is inside a line of streamed text.
+    inside: Inside,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Failure {
+    code: String,
+    message: String,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Inside {
+    Nothing,
+    Thinking,
+    Answer,
+}
+
+impl EventPrinter {
+    pub(super) fn new(shown: Shown) -> Self {
+        Self { shown, answer: String::new(), failure: None, finished: false, inside: Inside::Nothing }
+    }
+
+    /// Shows one event.
+    pub(super) fn event(&mut self, event: &SseEvent) -> Result<(), CliError> {
+        let data: Value = serde_json::from_str(&event.data)
+            .map_err(|error| CliError::failed(format!("event {} is not JSON: {error}", event.name)))?;
+        let already_streamed = !self.answer.is_empty();
+        self.note(&event.name, &data);
+        let mut stdout = io::stdout().lock();
+        match self.shown {
+            Shown::Json => {
+                writeln!(stdout, "{}", serde_json::json!({ "event": event.name, "data": data }))?;
+            }
+            Shown::Answer if event.name == "answer_final" => writeln!(stdout, "{}", self.answer)?,
+            Shown::Answer => {}
+            Shown::All => self.show(&mut stdout, &event.name, &data, already_streamed)?,
+        }
+        Ok(stdout.flush()?)
+    }
+
+    /// The answer of a run that succeeded, after its last event.
+    pub(super) fn outcome(self) -> Result<String, CliError> {
+        match (self.failure, self.finished) {
+            (Some(failure), _) => Err(CliError::Failed { code: Some(failure.code), message: failure.message }),
+            (None, true) => Ok(self.answer),
+            (None, false) => Err(CliError::failed("the connection ended before the run did")),
+        }
+    }
+
+    fn note(&mut self, name: &str, data: &Value) {
+        match name {
+            "answer_delta" => self.answer.push_str(text(data, "text")),
+            "answer_final" => text(data, "text").clone_into(&mut self.answer),
+            "run_finished" => self.finished = true,
+            "run_error" => {
+                let code = data["detail_code"].as_str().unwrap_or(text(data, "code")).to_owned();
+                self.failure = Some(Failure { code, message: text(data, "message").to_owned() });
+            }
+            _ => {}
+        }
+    }
+
+    fn show(&mut self, out: &mut impl Write, name: &str, data: &Value, already_streamed: bool) -> io::Result<()> {
+        let now_inside = match name {
+            "thinking_delta" => Inside::Thinking,
+            "answer_delta" => Inside::Answer,
+            _ => Inside::Nothing,
+        };
+        if self.inside != now_inside && self.inside != Inside::Nothing {
+            writeln!(out)?;
+        }
+        let began = self.inside != now_inside;
+        self.inside = now_inside;
+        match name {
+            "run_started" => writeln!(out, "run {} · {}", text(data, "run_id"), text(data, "model")),
+            "thinking_delta" if began => write!(out, "  thinking: {}", text(data, "text")),
+            "answer_delta" if began => write!(out, "answer: {}", text(data, "text")),
+            "thinking_delta" | "answer_delta" => write!(out, "{}", text(data, "text")),
+            "tool_call" => show_call(out, data),
+            "tool_result" => show_result(out, &data["result"]),
+            "answer_final" if already_streamed => Ok(()),
+            "answer_final" => writeln!(out, "answer: {}", text(data, "text")),
+            "run_error" => writeln!(out, "run failed ({}): {}", text(data, "code"), text(data, "message")),
+            "run_finished" => show_usage(out, data),
+            // A later protocol's events are not this client's business.
+            _ => Ok(()),
+        }
+    }
+}
+
+fn show_call(out: &mut impl Write, data: &Value) -> io::Result<()> {
+    let (tool, args) = (text(data, "tool"), &data["args"]);
+    let statement = ["sql", "query", "kql"].iter().find_map(|key| args[key].as_str());
+    match statement {
+        Some(statement) => writeln!(out, "→ {tool}\n{}", indented(statement.trim(), "    ")),
+        None => writeln!(out, "→ {tool} {}", cut(&args.to_string(), RESULT_CHARS)),
+    }
+}
+
+fn show_result(out: &mut impl Write, result: &Value) -> io::Result<()> {
+    if let Some(error) = result.get("error") {
+        let message = error["message"].as_str().or(error.as_str()).unwrap_or_default();
+        return writeln!(out, "  ✗ {message}");
+    }
+    let Some(rows) = result["rows"].as_array() else {
+        return writeln!(out, "  {}", cut(&result.to_string(), RESULT_CHARS));
+    };
+    let total = result["row_count"].as_u64().unwrap_or(rows.len() as u64);
+    if !rows.is_empty() {
+        writeln!(out, "{}", indented(&rows_table(&result["columns"], rows).to_string(), "  "))?;
+    }
+    let hidden = if rows.len() > SHOWN_ROWS { format!(", first {SHOWN_ROWS} shown") } else { String::new() };
+    let truncated = if result["truncated"].as_bool() == Some(true) { ", truncated" } else { "" };
+    let noun = if total == 1 { "row" } else { "rows" };
+    writeln!(out, "  ({total} {noun}{hidden}{truncated})")
+}
+
+fn rows_table(columns: &Value, rows: &[Value]) -> Table {
+    let mut names: Vec<&str> = columns
+        .as_array()
+        .into_iter()
+        .flatten()
+        .filter_map(|column| column["name"].as_str().or(column.as_str()))
+        .collect();
+    if names.is_empty() {
+        names = rows.iter().filter_map(Value::as_object).flat_map(|row| row.keys().map(String::as_str)).collect();
+        names.dedup();
+    }
+    let mut table = empty_table(names.iter().copied());
+    for row in rows.iter().take(SHOWN_ROWS) {
+        table.add_row(names.iter().map(|name| match &row[*name] {
+            Value::String(text) => cut(text, VALUE_CHARS),
+            Value::Null => "NULL".to_owned(),
+            value => cut(&value.to_string(), VALUE_CHARS),
+        }));
+    }
+    table
+}
+
+fn show_usage(out: &mut impl Write, data: &Value) -> io::Result<()> {
+    let number = |key: &str| data["usage"][key].as_u64().or(data[key].as_u64()).unwrap_or(0);
+    let (calls, seconds) = (number("tool_calls"), number("elapsed_ms") as f64 / 1_000.0);
+    let (read, written) = (number("input_tokens"), number("output_tokens"));
+    let noun = if calls == 1 { "tool call" } else { "tool calls" };
+    writeln!(out, "({calls} {noun}, {seconds:.1} s, {read} tokens read, {written} written)")
+}
+
+fn text<'a>(data: &'a Value, key: &str) -> &'a str {
+    data[key].as_str().unwrap_or_default()
+}
+
+fn indented(text: &str, by: &str) -> String {
+    text.lines().map(|line| format!("{by}{line}")).collect::<Vec<_>>().join("\n")
+}

@@ -1,0 +1,396 @@
+//! `querent import`: files, folders and globs become tables, one table a source.
+//!
+//! Embedded, the engine reads the files itself. Against a server each file is sent as it is; the server imports it
+//! all or nothing.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use clap::ValueEnum;
+use futures::TryStreamExt;
+use indicatif::HumanCount;
+use querent_catalog::{DEFAULT_DATABASE, FileFormat, IfExists, Principal, Progress, TableName};
+use querent_engine::ImportRequest;
+use reqwest::{Body, Method};
+use serde_json::{Value, json};
+use tokio::fs::File;
+use tokio_util::io::ReaderStream;
+
+use super::client::Client;
+use super::embedded::Embedded;
+use super::error::CliError;
+use super::output;
+use super::place::{Place, PlaceArgs};
+use super::progress::Bars;
+use crate::config::Config;
+
+/// Import CSV, NDJSON and Parquet files as tables
+///
+/// Each source becomes one table, named after the file or folder. A folder or a quoted glob is one table over all its
+/// files. An import is all or nothing: a bad row is named, and nothing of its file is left.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  querent import flights.csv airlines.csv
+  querent import --table events --append 'logs/2024-*.ndjson'
+  querent import --external --data ./querent-data /srv/lake/trips/
+  querent import --server http://127.0.0.1:8080 --token s3cret --replace prices.parquet")]
+pub(super) struct Args {
+    /// Files, folders or quoted globs
+    #[arg(value_name = "SOURCE", required = true)]
+    sources: Vec<String>,
+    /// The database to import into
+    #[arg(long, value_name = "NAME", default_value = DEFAULT_DATABASE)]
+    database: String,
+    /// The table's name, for one source [default: named after the source]
+    #[arg(long, value_name = "NAME")]
+    table: Option<String>,
+    /// The files' format [default: from their names]
+    #[arg(long, value_enum, value_name = "FORMAT")]
+    format: Option<Format>,
+    /// Leave the files where they are and refer to them; without a server only
+    #[arg(long, conflicts_with_all = ["append", "server"])]
+    external: bool,
+    /// Replace tables that exist
+    #[arg(long, conflicts_with = "append")]
+    replace: bool,
+    /// Add rows to tables that exist
+    #[arg(long)]
+    append: bool,
+    /// CSV: what separates columns [default: ,]
+    #[arg(long, value_name = "CHAR")]
+    delimiter: Option<String>,
+    /// CSV: the first line is data
+    #[arg(long)]
+    no_header: bool,
+    /// CSV: the text that stands for null, besides nothing
+    #[arg(long, value_name = "TEXT")]
+    null_value: Option<String>,
+    /// Print one JSON object a table
+    #[arg(long)]
+    json: bool,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+enum Format {
+    Csv,
+    #[value(alias = "json", alias = "jsonl")]
+    Ndjson,
+    Parquet,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum IfThere {
+    Refuse,
+    Append,
+    Replace,
+}
+
+/// One source and the table it becomes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Plan {
+    source: String,
+    table: TableName,
+}
+
+/// How all sources are read and stored.
+struct Options {
+    format: Option<Format>,
+    external: bool,
+    if_there: IfThere,
+    reader: BTreeMap<String, String>,
+}
+
+/// What an import did, as it is reported.
+struct Report {
+    table: TableName,
+    rows: Option<u64>,
+    files: usize,
+}
+
+pub(super) async fn run(args: Args) -> Result<(), CliError> {
+    let plans = plans(&args)?;
+    let options = Options::of(&args);
+    let bars = Arc::new(Bars::new(false));
+    match args.place.place()? {
+        Place::Server(_) if args.external => Err(CliError::Usage(
+            "--external works on a data folder; on a server run CREATE EXTERNAL TABLE with `querent sql`".to_owned(),
+        )),
+        Place::Server(server) => {
+            let client = Client::new(server)?;
+            for plan in plans {
+                say(&upload(&client, plan, &options, &bars).await?, args.json)?;
+            }
+            Ok(())
+        }
+        Place::Embedded(config) => embedded(*config, plans, &options, &bars, args.json).await,
+    }
+}
+
+async fn embedded(
+    config: Config,
+    plans: Vec<Plan>,
+    options: &Options,
+    bars: &Arc<Bars>,
+    json: bool,
+) -> Result<(), CliError> {
+    let embedded = Embedded::open(config, bars).await?;
+    let mut imported = Ok(());
+    for plan in plans {
+        imported = import_here(&embedded, plan, options, bars).await.and_then(|report| say(&report, json));
+        if imported.is_err() {
+            break;
+        }
+    }
+    // What is indexed now need not be indexed by the next command.
+    if imported.is_ok() {
+        embedded.engine.catalog().index_idle().await?;
+    }
+    bars.clear();
+    embedded.close().await?;
+    imported
+}
+
+async fn import_here(embedded: &Embedded, plan: Plan, options: &Options, bars: &Arc<Bars>) -> Result<Report, CliError> {
+    let source = std::path::absolute(&plan.source)?.display().to_string();
+    let request = ImportRequest {
+        source,
+        format: options.format.map(FileFormat::from),
+        options: options.reader.clone(),
+        table: plan.table.clone(),
+        external: options.external,
+        if_exists: match options.if_there {
+            IfThere::Refuse => Some(IfExists::Error),
+            IfThere::Replace => Some(IfExists::Replace),
+            IfThere::Append => None,
+        },
+    };
+    let progress: Arc<dyn Progress> = Arc::<Bars>::clone(bars);
+    let outcome = embedded.engine.import(&Principal::local_admin(), request, progress).await?;
+    Ok(Report { table: plan.table, rows: outcome.rows, files: outcome.files })
+}
+
+/// Sends a source's files, the second and later ones as additions to the first.
+async fn upload(client: &Client, plan: Plan, options: &Options, bars: &Arc<Bars>) -> Result<Report, CliError> {
+    let files = files_of(&plan.source, options.format)?;
+    let mut report = Report { table: plan.table, rows: Some(0), files: files.len() };
+    let mut if_there = options.if_there;
+    for file in files {
+        let rows = upload_file(client, &file, &report.table, if_there, options, bars).await?;
+        report.rows = report.rows.zip(rows).map(|(before, rows)| before + rows);
+        if_there = IfThere::Append;
+    }
+    Ok(report)
+}
+
+async fn upload_file(
+    client: &Client,
+    path: &Path,
+    table: &TableName,
+    if_there: IfThere,
+    options: &Options,
+    bars: &Arc<Bars>,
+) -> Result<Option<u64>, CliError> {
+    let unreadable = |error| CliError::failed(format!("cannot read {}: {error}", path.display()));
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let (_, ending, compression) = name_parts(&name);
+    let format = options.format.or_else(|| Format::of_ending(ending)).ok_or_else(|| unknown_format(path))?;
+    let file = File::open(path).await.map_err(unreadable)?;
+    let size = file.metadata().await.map_err(unreadable)?.len();
+
+    let mut parameters = options.reader.clone();
+    if let Some(compression) = compression {
+        parameters.insert("compression".to_owned(), compression.to_owned());
+    }
+    let fixed = [
+        ("database", table.database.as_str()),
+        ("table", &table.table),
+        ("format", format.as_str()),
+        ("if_exists", if_there.as_str()),
+    ];
+    parameters.extend(fixed.map(|(name, value)| (name.to_owned(), value.to_owned())));
+
+    let bar = bars.bytes(&name, size);
+    let sent = bar.clone();
+    let bytes = ReaderStream::with_capacity(file, 256 << 10).inspect_ok(move |chunk| sent.inc(chunk.len() as u64));
+    let request = client.request(Method::POST, "/v1/import")?.query(&parameters).body(Body::wrap_stream(bytes));
+    let response = client.send(request).await;
+    bar.finish_and_clear();
+    let body: Value = response?.json().await.map_err(|error| client.http_error(error))?;
+    Ok(body["rows"].as_u64())
+}
+
+fn say(report: &Report, as_json: bool) -> Result<(), CliError> {
+    if as_json {
+        let TableName { database, table } = &report.table;
+        let report = json!({ "database": database, "table": table, "rows": report.rows, "files": report.files });
+        return output::say(&report.to_string());
+    }
+    let files = if report.files == 1 { "1 file".to_owned() } else { format!("{} files", report.files) };
+    match report.rows {
+        Some(rows) => output::say(&format!("{}: {} rows from {files}", report.table, HumanCount(rows))),
+        None => output::say(&format!("{}: refers to {files}", report.table)),
+    }
+}
+
+fn plans(args: &Args) -> Result<Vec<Plan>, CliError> {
+    if args.table.is_some() && args.sources.len() > 1 {
+        return Err(CliError::Usage("--table names one source's table; quote a glob to import many files".to_owned()));
+    }
+    args.sources
+        .iter()
+        .map(|source| {
+            let named = args.table.clone().or_else(|| table_name(source));
+            let table = named.ok_or_else(|| {
+                CliError::Usage(format!("no table name can be made of {source}; give one with --table"))
+            })?;
+            Ok(Plan { source: source.clone(), table: TableName::new(&args.database, table) })
+        })
+        .collect()
+}
+
+impl Options {
+    fn of(args: &Args) -> Self {
+        let mut reader = BTreeMap::new();
+        if args.no_header {
+            reader.insert("has_header".to_owned(), "false".to_owned());
+        }
+        let given = [("delimiter", &args.delimiter), ("null_value", &args.null_value)];
+        reader.extend(given.into_iter().filter_map(|(name, value)| Some((name.to_owned(), value.clone()?))));
+        let if_there = match (args.replace, args.append) {
+            (true, _) => IfThere::Replace,
+            (false, true) => IfThere::Append,
+            (false, false) => IfThere::Refuse,
+        };
+        Self { format: args.format, external: args.external, if_there, reader }
+    }
+}
+
+/// A table's name from the last part of a source that is not a pattern, in what SQL needs no quotes for.
+fn table_name(source: &str) -> Option<String> {
+    let part = Path::new(source)
+        .components()
+        .rev()
+        .filter_map(|component| match component {
+            std::path::Component::Normal(part) => part.to_str(),
+            _ => None,
+        })
+        .find(|part| !is_pattern(part))?;
+    let (stem, _, _) = name_parts(part);
+    let name: String =
+        stem.to_lowercase().chars().map(|char| if char.is_alphanumeric() { char } else { '_' }).collect();
+    match name.chars().next() {
+        None => None,
+        Some(first) if first.is_numeric() => Some(format!("t_{name}")),
+        Some(_) => Some(name),
+    }
+}
+
+/// A file name's stem, its format's ending and its compression: `a.csv.gz` is `a`, `csv`, `gzip`.
+fn name_parts(name: &str) -> (&str, &str, Option<&'static str>) {
+    let (rest, compression) = match name.rsplit_once('.') {
+        Some((rest, "gz")) => (rest, Some("gzip")),
+        Some((rest, "zst")) => (rest, Some("zstd")),
+        Some((rest, "bz2")) => (rest, Some("bzip2")),
+        Some((rest, "xz")) => (rest, Some("xz")),
+        _ => (name, None),
+    };
+    match rest.rsplit_once('.') {
+        Some((stem, ending)) if !stem.is_empty() && Format::of_ending(ending).is_some() => (stem, ending, compression),
+        _ => (rest, "", compression),
+    }
+}
+
+fn is_pattern(text: &str) -> bool {
+    text.contains(['*', '?', '['])
+}
+
+/// The files that a source stands for, sorted: itself, those of a folder at any depth, or what a glob matches.
+fn files_of(source: &str, format: Option<Format>) -> Result<Vec<PathBuf>, CliError> {
+    let path = Path::new(source);
+    let pattern = match path.is_dir() {
+        true => format!("{}/**/*", glob::Pattern::escape(source)),
+        false if path.exists() => return Ok(vec![path.to_owned()]),
+        false => source.to_owned(),
+    };
+    let matching = glob::glob(&pattern).map_err(|error| CliError::Usage(format!("{source}: {error}")))?;
+    let mut files = Vec::new();
+    for file in matching {
+        let file = file.map_err(|error| CliError::failed(error.to_string()))?;
+        let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        let is_data = format.is_some() || Format::of_ending(name_parts(&name).1).is_some();
+        if file.is_file() && is_data && !name.starts_with(['.', '_']) {
+            files.push(file);
+        }
+    }
+    match files.is_empty() {
+        true => Err(CliError::failed(format!("no files to import at {source}"))),
+        false => Ok(files),
+    }
+}
+
+fn unknown_format(path: &Path) -> CliError {
+    CliError::Usage(format!("the name {} does not tell its format; say it with --format", path.display()))
+}
+
+impl Format {
+    fn of_ending(ending: &str) -> Option<Self> {
+        match ending.to_lowercase().as_str() {
+            "csv" | "tsv" => Some(Format::Csv),
+            "ndjson" | "jsonl" | "json" => Some(Format::Ndjson),
+            "parquet" => Some(Format::Parquet),
+            _ => None,
+        }
+    }
+
+    fn as_str(self) -> &'static str {
+        match self {
+            Format::Csv => "csv",
+            Format::Ndjson => "ndjson",
+            Format::Parquet => "parquet",
+        }
+    }
+}
+
+impl From<Format> for FileFormat {
+    fn from(format: Format) -> Self {
+        match format {
+            Format::Csv => FileFormat::Csv,
+            Format::Ndjson => FileFormat::Ndjson,
+            Format::Parquet => FileFormat::Parquet,
+        }
+    }
+}
+
+impl IfThere {
+    fn as_str(self) -> &'static str {
+        match self {
+            IfThere::Refuse => "error",
+            IfThere::Append => "append",
+            IfThere::Replace => "replace",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tables_are_named_after_their_source() {
+        let cases = [
+            ("flights.csv", Some("flights")),
+            ("/data/Air-Lines.2013.csv.gz", Some("air_lines_2013")),
+            ("logs/", Some("logs")),
+            ("logs/2024-*.ndjson", Some("logs")),
+            ("2013.parquet", Some("t_2013")),
+            ("*.csv", None),
+        ];
+        for (source, name) in cases {
+            assert_eq!(table_name(source).as_deref(), name, "{source}");
+        }
+    }
+}

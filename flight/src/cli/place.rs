@@ -1,0 +1,93 @@
+//! Where a command works: against a running server, or embedded on a data folder.
+
+use std::path::PathBuf;
+
+use clap::Args;
+use url::Url;
+
+use super::error::CliError;
+use crate::config::{Config, Sources};
+
+/// Names the server when `--server` does not.
+const SERVER_VARIABLE: &str = "QUERENT_SERVER";
+
+/// Flags of commands that work in both places.
+#[derive(Debug, Args)]
+pub(super) struct PlaceArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Work on this data folder in this process, without a server [default: QUERENT_DATA, or ./querent-data]
+    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    data: Option<PathBuf>,
+}
+
+/// Flags that name a server.
+#[derive(Debug, Args)]
+pub(super) struct ServerArgs {
+    /// The server, for example http://127.0.0.1:8080 [env: QUERENT_SERVER]
+    #[arg(long, value_name = "URL")]
+    server: Option<String>,
+    /// The token to send, where the server has tokens
+    #[arg(long, value_name = "TOKEN", env = "QUERENT_TOKEN", hide_env_values = true)]
+    token: Option<String>,
+}
+
+/// A server and how to be let in.
+#[derive(Debug, Clone)]
+pub(super) struct ServerAddress {
+    /// Scheme, host and port; no path.
+    pub(super) url: Url,
+    /// Sent as a bearer token.
+    pub(super) token: Option<String>,
+}
+
+/// Where a command works.
+#[derive(Debug)]
+pub(super) enum Place {
+    /// Over the network.
+    Server(ServerAddress),
+    /// In this process.
+    Embedded(Box<Config>),
+}
+
+impl PlaceArgs {
+    /// `--data` names a folder, `--server` or QUERENT_SERVER a server; without any it is the settings' data folder.
+    pub(super) fn place(self) -> Result<Place, CliError> {
+        if self.data.is_none()
+            && let Some(server) = self.server.given()?
+        {
+            return Ok(Place::Server(server));
+        }
+        let mut sources = Sources::process();
+        if let Some(data) = self.data {
+            sources = sources.with_flag("data", data.to_string_lossy());
+        }
+        Ok(Place::Embedded(Box::new(Config::load(&sources)?)))
+    }
+}
+
+impl ServerArgs {
+    /// The server named, or the default one of this machine.
+    pub(super) fn server(self) -> Result<ServerAddress, CliError> {
+        let token = self.token.clone();
+        match self.given()? {
+            Some(server) => Ok(server),
+            None => parse("http://127.0.0.1:8080", token),
+        }
+    }
+
+    fn given(&self) -> Result<Option<ServerAddress>, CliError> {
+        let named = self.server.clone().or_else(|| std::env::var(SERVER_VARIABLE).ok().filter(|url| !url.is_empty()));
+        named.map(|url| parse(&url, self.token.clone())).transpose()
+    }
+}
+
+fn parse(text: &str, token: Option<String>) -> Result<ServerAddress, CliError> {
+    let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
+    let url = Url::parse(&with_scheme)
+        .map_err(|error| CliError::Usage(format!("--server {text}: {error}; write http://HOST:PORT")))?;
+    if url.scheme() != "http" || url.host_str().is_none() {
+        return Err(CliError::Usage(format!("--server {text}: must be http://HOST:PORT")));
+    }
+    Ok(ServerAddress { url, token })
+}

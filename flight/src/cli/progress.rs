@@ -1,0 +1,83 @@
+//! How far long work is, on standard error: bars on a terminal, a line when a task ends elsewhere.
+
+use std::collections::HashMap;
+use std::io::{IsTerminal, Write};
+use std::time::Duration;
+
+use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use parking_lot::Mutex;
+use querent_catalog::Progress;
+
+/// A bar a task, made when the task is first heard of.
+pub(super) struct Bars {
+    all: MultiProgress,
+    by_task: Mutex<HashMap<String, ProgressBar>>,
+    terminal: bool,
+}
+
+impl Bars {
+    /// Bars on standard error; `quiet` shows none.
+    pub(super) fn new(quiet: bool) -> Self {
+        let terminal = std::io::stderr().is_terminal();
+        let target = match quiet || !terminal {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr(),
+        };
+        Self { all: MultiProgress::with_draw_target(target), by_task: Mutex::default(), terminal: terminal || quiet }
+    }
+
+    /// A bar of bytes, for an upload.
+    pub(super) fn bytes(&self, task: &str, total: u64) -> ProgressBar {
+        let style = ProgressStyle::with_template("{msg:30!} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
+        self.add(task, total, style)
+    }
+
+    /// Takes all bars away.
+    pub(super) fn clear(&self) {
+        for (_, bar) in self.by_task.lock().drain() {
+            bar.finish_and_clear();
+        }
+        // Nothing to do about a terminal that cannot be cleared.
+        let _ = self.all.clear();
+    }
+
+    fn add(
+        &self,
+        task: &str,
+        total: u64,
+        style: Result<ProgressStyle, indicatif::style::TemplateError>,
+    ) -> ProgressBar {
+        let bar = ProgressBar::new(total).with_message(task.to_owned());
+        if let Ok(style) = style {
+            bar.set_style(style);
+        }
+        bar.enable_steady_tick(Duration::from_millis(200));
+        self.all.add(bar)
+    }
+}
+
+impl Progress for Bars {
+    fn report(&self, task: &str, done: u64, total: u64) {
+        let finished = total > 0 && done >= total;
+        let mut by_task = self.by_task.lock();
+        if finished {
+            if let Some(bar) = by_task.remove(task) {
+                bar.finish_and_clear();
+            }
+            if !self.terminal {
+                // A closed standard error must not end the work.
+                let _ = writeln!(std::io::stderr(), "{task}: {total} done");
+            }
+            return;
+        }
+        let bar = by_task.entry(task.to_owned()).or_insert_with(|| {
+            let template = match total {
+                0 => ProgressStyle::with_template("{spinner} {msg} {human_pos} {elapsed}"),
+                _ => ProgressStyle::with_template("{msg:30!} {bar:30} {human_pos}/{human_len} {eta}"),
+            };
+            self.add(task, total, template)
+        });
+        bar.set_length(total);
+        bar.set_position(done);
+    }
+}

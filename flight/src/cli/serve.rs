@@ -1,0 +1,98 @@
+//! `querent serve`: the server, until it is told to stop.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::error::CliError;
+use super::output;
+use super::progress::Bars;
+use crate::config::{Config, Sources};
+use crate::{Server, init_logs, stop_signal};
+
+/// Serve SQL and questions on one port: Arrow Flight SQL, HTTP and SSE
+///
+/// Prints its address once it is ready. Stops at ctrl-c or SIGTERM: open requests end first, within a deadline; a
+/// second ctrl-c stops at once.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  querent serve
+  querent serve --data /srv/lake --listen 127.0.0.1:9000
+  QUERENT_AUTH_TOKENS=s3cret:admin querent serve --listen 0.0.0.0:8080
+  querent serve --set agent.model=qwen3:8b --set query.timeout=60s")]
+pub(super) struct Args {
+    #[command(flatten)]
+    settings: SettingsArgs,
+}
+
+/// Flags over the settings' other sources.
+#[derive(Debug, clap::Args)]
+pub(super) struct SettingsArgs {
+    /// Address and port for HTTP and Flight SQL; port 0 takes a free one [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDR")]
+    listen: Option<String>,
+    /// The data folder, made when absent [default: ./querent-data]
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+    /// The Ollama server [default: http://localhost:11434]
+    #[arg(long, value_name = "URL")]
+    ollama_host: Option<String>,
+    /// The language model [default: gemma4:latest]
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+    /// The settings file [default: querent.toml where there is one]
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+    /// Any other setting, by its name in querent.toml; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", value_parser = key_value)]
+    set: Vec<(String, String)>,
+}
+
+pub(super) async fn run(args: Args) -> Result<(), CliError> {
+    let config = Config::load(&args.settings.sources())?;
+    init_logs(&config.settings.log).map_err(|error| CliError::failed(error.to_string()))?;
+    let data = config.settings.data.display().to_string();
+    let bars = Arc::new(Bars::new(false));
+    let progress = Arc::clone(&bars);
+    let server = Server::start(config, progress).await?;
+    bars.clear();
+    output::say(&format!("querent is ready at http://{} (HTTP and Flight SQL), data in {data}", server.addr))?;
+    stop_signal().await?;
+    tokio::select! {
+        stopped = server.shutdown() => Ok(stopped?),
+        signal = stop_signal() => {
+            signal?;
+            Err(CliError::failed("stopped at once; requests that were open were cut"))
+        }
+    }
+}
+
+impl SettingsArgs {
+    /// The process's sources, with these flags on top.
+    pub(super) fn sources(self) -> Sources {
+        let mut sources = Sources::process();
+        if let Some(file) = self.config {
+            sources = sources.with_file(file);
+        }
+        for (key, value) in self.set {
+            sources = sources.with_flag(key, value);
+        }
+        let named = [
+            ("listen", self.listen),
+            ("data", self.data.map(|path| path.to_string_lossy().into_owned())),
+            ("agent.ollama_host", self.ollama_host),
+            ("agent.model", self.model),
+        ];
+        for (key, value) in named {
+            if let Some(value) = value {
+                sources = sources.with_flag(key, value);
+            }
+        }
+        sources
+    }
+}
+
+fn key_value(text: &str) -> Result<(String, String), String> {
+    let (key, value) = text.split_once('=').ok_or("write KEY=VALUE, for example query.timeout=60s")?;
+    Ok((key.trim().to_owned(), value.to_owned()))
+}

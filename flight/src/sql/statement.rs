@@ -1,0 +1,146 @@
+//! Statement queries: planned and authorised in GetFlightInfo, executed once, in DoGet.
+//!
+//! Invariant: what DoGet streams has the schema that GetFlightInfo told. The statement is planned again in between,
+//! and refused when the tables it reads have changed so that its schema would be another.
+
+use arrow_flight::sql::{CommandStatementQuery, ProstMessageExt, TicketStatementQuery};
+use arrow_flight::{FlightData, FlightEndpoint, IpcMessage, SchemaAsIpc, Ticket};
+use arrow_ipc::writer::IpcWriteOptions;
+use arrow_schema::{Schema, SchemaRef};
+use bytes::Bytes;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use prost::Message;
+use prost_types::Timestamp;
+use querent_engine::policy::AuthorizedPlan;
+use querent_engine::{QueryStream, Session};
+use tonic::Status;
+
+use super::ticket::StatementTicket;
+use super::wire::wire_schema;
+use super::{Caller, FlightSql, encode, not_served};
+use crate::admission::{Door, QueryPermit};
+use crate::error::ApiError;
+
+/// Headers that name the database in which bare names resolve, first come first.
+const DATABASE_HEADERS: [&str; 2] = ["x-database", "database"];
+
+/// A statement that may be executed.
+pub(super) struct Planned {
+    /// As it will be streamed.
+    pub(super) schema: SchemaRef,
+    session: Session,
+    plan: AuthorizedPlan,
+    statement: String,
+}
+
+impl FlightSql {
+    /// Plans and authorises a statement for its caller.
+    pub(super) async fn plan(&self, caller: &Caller, query: &CommandStatementQuery) -> Result<Planned, ApiError> {
+        if query.transaction_id.as_ref().is_some_and(|id| !id.is_empty()) {
+            return Err(not_served("a statement in a transaction", "every statement commits by itself"));
+        }
+        let session = self.session(caller, database_of(caller)?).await?;
+        plan(session, query.query.clone()).await
+    }
+
+    /// Where a planned statement's rows can be fetched, once or again.
+    pub(super) fn endpoint(&self, caller: &Caller, planned: &Planned) -> Result<FlightEndpoint, ApiError> {
+        let ticket = StatementTicket::new(
+            &caller.principal,
+            &planned.statement,
+            planned.session.database(),
+            &schema_bytes(&planned.schema)?,
+            !planned.plan.is_query(),
+        );
+        let redeemed_by = TicketStatementQuery { statement_handle: self.tickets.seal(&ticket) };
+        let endpoint = FlightEndpoint::new().with_ticket(Ticket::new(redeemed_by.as_any().encode_to_vec()));
+        // An expiry promises that the ticket can be redeemed again until then, which a change must not be.
+        if ticket.changes {
+            return Ok(endpoint);
+        }
+        let millis = i64::try_from(ticket.expires_unix_ms()).unwrap_or(i64::MAX);
+        let nanos = i32::try_from(millis % 1_000 * 1_000_000).unwrap_or(0);
+        Ok(endpoint.with_expiration_time(Timestamp { seconds: millis / 1_000, nanos }))
+    }
+
+    /// Executes the statement of a ticket.
+    pub(super) async fn execute(
+        &self,
+        caller: &Caller,
+        sealed: &Bytes,
+    ) -> Result<BoxStream<'static, Result<FlightData, Status>>, ApiError> {
+        let ticket = self.tickets.open(sealed, &caller.principal)?;
+        let mut permit = self.state.admission.admit(Door::Flight)?;
+        match self.start(caller, ticket).await {
+            Ok((schema, rows)) => Ok(encode::flight_stream(schema, counted(rows, permit))),
+            Err(error) => {
+                permit.failed();
+                Err(error)
+            }
+        }
+    }
+
+    async fn start(&self, caller: &Caller, ticket: StatementTicket) -> Result<(SchemaRef, QueryStream), ApiError> {
+        let session = self.session(caller, Some(&ticket.database)).await?;
+        let planned = plan(session, ticket.statement.clone()).await?;
+        if !ticket.was_told(&schema_bytes(&planned.schema)?) {
+            return Err(ApiError::new("conflict", "the statement's result changed its columns since GetFlightInfo")
+                .with_hint("run the statement again"));
+        }
+        if ticket.changes {
+            self.tickets.redeem_once(&ticket)?;
+        }
+        let rows = planned.session.execute(planned.plan).await?;
+        Ok((planned.schema, rows))
+    }
+
+    async fn session(&self, caller: &Caller, database: Option<&str>) -> Result<Session, ApiError> {
+        let session = self.state.session(caller.principal.clone(), self.state.settings.limits());
+        Ok(match database {
+            Some(database) => session.with_database(database).await?,
+            None => session,
+        })
+    }
+}
+
+async fn plan(session: Session, statement: String) -> Result<Planned, ApiError> {
+    let plan = session.authorize(session.plan_sql(&statement).await?)?;
+    let schema = wire_schema(&session.schema_of(&plan));
+    Ok(Planned { schema, session, plan, statement })
+}
+
+/// The query's batches; its place is held until the last one and its end is told to the metrics.
+fn counted(
+    mut rows: QueryStream,
+    mut permit: QueryPermit,
+) -> impl futures::Stream<Item = Result<arrow::array::RecordBatch, Status>> + Send + 'static {
+    async_stream::stream! {
+        while let Some(batch) = rows.next().await {
+            match batch {
+                Ok(batch) => yield Ok(batch),
+                Err(error) => {
+                    let error = ApiError::from(error);
+                    permit.failed();
+                    yield Err(error.into());
+                    return;
+                }
+            }
+        }
+        permit.succeeded(rows.stats().rows);
+    }
+}
+
+fn database_of(caller: &Caller) -> Result<Option<&str>, ApiError> {
+    let Some(name) = DATABASE_HEADERS.into_iter().find(|name| caller.headers.contains_key(*name)) else {
+        return Ok(None);
+    };
+    let value = caller.headers.get(name).map(|value| value.to_str()).transpose();
+    value.map_err(|_| ApiError::new("bad_header", format!("header {name} is not text")))
+}
+
+fn schema_bytes(schema: &Schema) -> Result<Bytes, ApiError> {
+    let IpcMessage(message) =
+        SchemaAsIpc::new(schema, &IpcWriteOptions::default()).try_into().map_err(ApiError::internal)?;
+    Ok(message)
+}

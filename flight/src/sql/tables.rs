@@ -1,0 +1,107 @@
+//! GetTables: tables, external tables and views, in pages, with their schemas where asked for.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
+use arrow_flight::sql::CommandGetTables;
+use arrow_flight::{IpcMessage, SchemaAsIpc};
+use arrow_ipc::writer::IpcWriteOptions;
+use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use futures::StreamExt;
+use querent_catalog::{CATALOG_NAME, PageRequest, Principal, TableFilter, TableInfo, TableKind, TableName};
+use querent_engine::Engine;
+use tonic::Status;
+
+use super::metadata::{Batches, catalog_matches};
+use super::wire::wire_schema;
+use crate::error::ApiError;
+
+/// Every value of the `table_type` column.
+pub(super) const TABLE_TYPES: &[&str] = &["BASE TABLE", "EXTERNAL TABLE", "VIEW"];
+
+/// Tables of one batch, without and with their schemas.
+const PAGE: usize = 2_000;
+const PAGE_WITH_SCHEMAS: usize = 250;
+
+/// The tables that match the command, for what `caller` may see.
+pub(super) fn batches(schema: SchemaRef, engine: &Engine, caller: Principal, command: CommandGetTables) -> Batches {
+    let catalog = Arc::clone(engine.catalog());
+    async_stream::try_stream! {
+        let Some(filter) = filter_of(&command) else { return };
+        let page_size = if command.include_schema { PAGE_WITH_SCHEMAS } else { PAGE };
+        let mut request = PageRequest::first(page_size);
+        loop {
+            let (rows, next) = if command.include_schema {
+                let page = catalog.list_tables_with_columns(&caller, &filter, request).await.map_err(ApiError::from)?;
+                (batch_with_schemas(&schema, &page.items), page.next)
+            } else {
+                let page = catalog.list_tables(&caller, &filter, request).await.map_err(ApiError::from)?;
+                let rows = columns_of(page.items.iter().map(|table| (&table.name, table.kind)));
+                (RecordBatch::try_new(Arc::clone(&schema), rows), page.next)
+            };
+            yield rows.map_err(ApiError::internal)?;
+            let Some(next) = next else { break };
+            request = PageRequest { limit: page_size, after: Some(next) };
+        }
+    }
+    .map(|batch: Result<RecordBatch, ApiError>| batch.map_err(Status::from))
+    .boxed()
+}
+
+/// The command's filters for the catalog; `None` when nothing can match.
+fn filter_of(command: &CommandGetTables) -> Option<TableFilter> {
+    let kinds: Vec<_> = [TableKind::Managed, TableKind::External, TableKind::View]
+        .into_iter()
+        .filter(|kind| command.table_types.iter().any(|wanted| wanted.eq_ignore_ascii_case(kind.table_type())))
+        .collect();
+    let no_such_type = kinds.is_empty() && !command.table_types.is_empty();
+    if no_such_type || !catalog_matches(command.catalog.as_deref()) {
+        return None;
+    }
+    Some(TableFilter {
+        database_like: command.db_schema_filter_pattern.clone(),
+        name_like: command.table_name_filter_pattern.clone(),
+        kinds,
+        ..TableFilter::default()
+    })
+}
+
+fn batch_with_schemas(schema: &SchemaRef, tables: &[TableInfo]) -> Result<RecordBatch, ArrowError> {
+    let mut columns = columns_of(tables.iter().map(|table| (&table.name, table.kind)));
+    let schemas = tables.iter().map(schema_message).collect::<Result<Vec<_>, _>>()?;
+    columns.push(Arc::new(BinaryArray::from_iter_values(schemas)));
+    RecordBatch::try_new(Arc::clone(schema), columns)
+}
+
+/// The four columns that every GetTables answer has.
+fn columns_of<'a>(tables: impl Iterator<Item = (&'a TableName, TableKind)> + Clone) -> Vec<ArrayRef> {
+    vec![
+        Arc::new(StringArray::from_iter_values(tables.clone().map(|_| CATALOG_NAME))),
+        Arc::new(StringArray::from_iter_values(tables.clone().map(|(name, _)| name.database.as_str()))),
+        Arc::new(StringArray::from_iter_values(tables.clone().map(|(name, _)| name.table.as_str()))),
+        Arc::new(StringArray::from_iter_values(tables.map(|(_, kind)| kind.table_type()))),
+    ]
+}
+
+/// A table's schema as an encapsulated IPC message, with the column metadata that the protocol names.
+fn schema_message(table: &TableInfo) -> Result<Vec<u8>, ArrowError> {
+    let fields: Vec<_> = table
+        .columns
+        .iter()
+        .map(|column| {
+            let mut metadata = HashMap::from([
+                ("ARROW:FLIGHT:SQL:CATALOG_NAME".to_owned(), CATALOG_NAME.to_owned()),
+                ("ARROW:FLIGHT:SQL:SCHEMA_NAME".to_owned(), table.name.database.clone()),
+                ("ARROW:FLIGHT:SQL:TABLE_NAME".to_owned(), table.name.table.clone()),
+            ]);
+            if let Some(comment) = &column.comment {
+                metadata.insert("ARROW:FLIGHT:SQL:REMARKS".to_owned(), comment.clone());
+            }
+            Field::new(&column.name, column.data_type.clone(), column.nullable).with_metadata(metadata)
+        })
+        .collect();
+    let schema = wire_schema(&Schema::new(fields));
+    let IpcMessage(message) = SchemaAsIpc::new(&schema, &IpcWriteOptions::default()).try_into()?;
+    Ok(message.to_vec())
+}
