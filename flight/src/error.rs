@@ -166,6 +166,7 @@ fn is_callers_fault(code: &str) -> bool {
             | "bad_data"
             | "empty_query"
             | "empty_question"
+            | "invalid_request"
             | "sql_parse_error"
             | "sql_plan_error"
             | "multiple_statements"

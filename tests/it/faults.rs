@@ -1,1 +1,270 @@
-//! Tests of this area.
+//! What goes wrong while a request is open: clients that vanish or dawdle, servers that are told to stop.
+
+use std::process::Stdio;
+use std::time::{Duration, Instant};
+
+use querent_tests::{ServerProcess, TestServer, TestSettings, collect_sse};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+/// Work that would keep a processor busy for hours.
+const ENDLESS_SQL: &str = "SELECT count(*) FROM generate_series(1, 1000000) a CROSS JOIN generate_series(1, 1000000) b";
+const PATIENCE: Duration = Duration::from_secs(30);
+
+#[tokio::test]
+async fn a_client_that_vanishes_stops_the_model_call() {
+    let server = TestServer::start(TestSettings::default().script(hanging_script())).await;
+    let mut stream = ask_raw(&server, "are you there?").await;
+    let begun = read_until(&mut stream, "run_started").await;
+    until("the model call begins", || server.model.calls().borrow().started == 1).await;
+    assert_eq!(server.model.calls().borrow().dropped, 0);
+
+    drop(stream);
+    until("the model call is dropped", || server.model.calls().borrow().dropped == 1).await;
+    let run_id = begun.split("\"run_id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    stored_as(&server.url(""), &run_id, "cancelled").await;
+}
+
+/// The server is a process of its own, so that its processor time shows whether the query still runs.
+#[tokio::test]
+async fn a_client_killed_mid_run_stops_the_query() {
+    let script = tempfile::NamedTempFile::new().unwrap();
+    let call = json!({ "tool_call": { "name": "run_sql", "arguments": { "sql": ENDLESS_SQL } } });
+    let turns = json!({ "runs": [{ "turns": [{ "events": [call] }], "repeat_last": true }] });
+    tokio::fs::write(script.path(), turns.to_string()).await.unwrap();
+    let path = script.path().to_str().unwrap().to_owned();
+    let server = start_process(vec![("QUERENT_AGENT_SCRIPT", path)]).await;
+
+    let mut client = tokio::process::Command::new("curl")
+        .args(["-sS", "-N", "-d", r#"{"question":"how many?"}"#, &format!("{}/v1/agent/ask", server.url)])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut events = client.stdout.take().unwrap();
+    let begun = read_until(&mut events, "tool_call").await;
+    assert_busy(&server).await;
+
+    client.kill().await.unwrap();
+    assert_idle(&server).await;
+    let run_id = begun.split("\"run_id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    stored_as(&server.url, &run_id, "cancelled").await;
+}
+
+#[tokio::test]
+async fn a_client_killed_mid_query_stops_the_query() {
+    let server = start_process(Vec::new()).await;
+    let mut client = tokio::process::Command::new("curl")
+        .args(["-sS", "-N", "-d", ENDLESS_SQL, &format!("{}/v1/query", server.url)])
+        .stdout(Stdio::null())
+        .spawn()
+        .unwrap();
+    assert_busy(&server).await;
+    client.kill().await.unwrap();
+    assert_idle(&server).await;
+}
+
+#[tokio::test]
+async fn a_shutdown_ends_open_streams_with_their_last_event() {
+    let server = TestServer::start(TestSettings::default().script(hanging_script())).await;
+    let body = json!({ "question": "are you there?" });
+    let open = server.http.post(server.url("/v1/agent/ask")).json(&body).send().await.unwrap();
+    until("the model call begins", || server.model.calls().borrow().started == 1).await;
+    let (data, text) = tokio::join!(server.stop(), open.text());
+    let frames = collect_sse(&text.expect("a whole stream, not a cut one"));
+    assert_eq!(frames.last().unwrap().event, "run_finished");
+
+    let again = TestServer::start_in(data, TestSettings::default()).await;
+    let run_id = frames[0].data["run_id"].as_str().unwrap();
+    stored_as(&again.url(""), run_id, "cancelled").await;
+}
+
+#[tokio::test]
+async fn a_shutdown_is_told_before_it_refuses_and_lets_queries_finish() {
+    let change = |settings: &mut querent_flight::config::Settings| {
+        settings.shutdown_delay.0 = Duration::from_millis(500);
+    };
+    let server = TestServer::start(TestSettings::default().change(change)).await;
+    let (http, addr) = (server.http.clone(), server.addr);
+    let sql = "SELECT count(*) AS n FROM generate_series(1, 20000000) AS t(value)";
+    let query = http.post(server.url("/v1/query")).body(sql).send();
+    let ready_url = server.url("/ready");
+    let during = async {
+        tokio::time::sleep(Duration::from_millis(150)).await;
+        http.get(&ready_url).send().await.unwrap().status().as_u16()
+    };
+    let (data, ready, answered) = tokio::join!(server.stop(), during, query);
+    assert_eq!(ready, 503);
+    assert_eq!(answered.unwrap().text().await.unwrap(), "{\"n\":20000000}\n");
+    assert!(TcpStream::connect(addr).await.is_err(), "nothing listens any more");
+    drop(data);
+}
+
+#[tokio::test]
+async fn requests_that_outlast_the_shutdown_are_cut() {
+    let change = |settings: &mut querent_flight::config::Settings| {
+        settings.shutdown_timeout.0 = Duration::from_millis(300);
+    };
+    let server = TestServer::start(TestSettings::default().change(change)).await;
+    let query = server.http.post(server.url("/v1/query")).body(ENDLESS_SQL).send();
+    let (stopped, answered) = tokio::join!(
+        async {
+            tokio::time::sleep(Duration::from_millis(300)).await;
+            tokio::time::timeout(PATIENCE, server.stop()).await
+        },
+        query
+    );
+    assert!(stopped.is_ok(), "the shutdown ends");
+    assert!(answered.is_err(), "an unfinished answer is not a whole one");
+}
+
+#[tokio::test]
+async fn sigterm_stops_the_process_cleanly() {
+    let script = tempfile::NamedTempFile::new().unwrap();
+    tokio::fs::write(script.path(), hanging_script().to_string()).await.unwrap();
+    let path = script.path().to_str().unwrap().to_owned();
+    let mut server = start_process(vec![("QUERENT_AGENT_SCRIPT", path)]).await;
+    let body = json!({ "question": "are you there?" });
+    let open = reqwest::Client::new().post(format!("{}/v1/agent/ask", server.url)).json(&body).send().await.unwrap();
+    server.signal("TERM");
+    let frames = collect_sse(&open.text().await.unwrap());
+    assert_eq!(frames.last().unwrap().event, "run_finished");
+    let status = tokio::task::spawn_blocking(move || server.child.wait().unwrap()).await.unwrap();
+    assert!(status.success(), "{status}");
+}
+
+#[tokio::test]
+async fn clients_that_dawdle_are_cut() {
+    let change = |settings: &mut querent_flight::config::Settings| {
+        settings.http.header_timeout.0 = Duration::from_millis(300);
+    };
+    let server = TestServer::start(TestSettings::default().change(change)).await;
+    let beginnings = ["", "GET /health HT", "PRI * HTTP/2.0\r\n", "POST /v1/query HTTP/1.1\r\nhost: x\r\nx-slow: "];
+    for beginning in beginnings {
+        let mut stream = TcpStream::connect(server.addr).await.unwrap();
+        stream.write_all(beginning.as_bytes()).await.unwrap();
+        let began = Instant::now();
+        let mut answer = Vec::new();
+        let closed = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await;
+        assert!(closed.is_ok(), "{beginning:?} keeps its connection");
+        assert!(began.elapsed() < Duration::from_secs(10), "{beginning:?}: {:?}", began.elapsed());
+        assert!(!answer.starts_with(b"HTTP/1.1 200"), "{beginning:?}");
+    }
+    assert_eq!(server.get("/health", None).await.status, 200);
+}
+
+#[tokio::test]
+async fn connections_beyond_the_bound_wait() {
+    let change = |settings: &mut querent_flight::config::Settings| {
+        settings.http.max_connections = 1;
+        settings.http.header_timeout.0 = Duration::from_millis(400);
+    };
+    let server = TestServer::start(TestSettings::default().change(change)).await;
+    let _idle = TcpStream::connect(server.addr).await.unwrap();
+    tokio::time::sleep(Duration::from_millis(50)).await;
+    // The idle connection has the one place until the header timeout takes it away.
+    let began = Instant::now();
+    let client = reqwest::Client::new();
+    assert_eq!(client.get(server.url("/health")).send().await.unwrap().status(), 200);
+    assert!(began.elapsed() > Duration::from_millis(100), "{:?}", began.elapsed());
+}
+
+#[tokio::test]
+async fn a_data_folder_in_use_is_refused() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let data = server.data().to_owned();
+    let options = querent_flight::config::Settings { data, ..Default::default() };
+    let config = querent_flight::config::Config::from_settings(querent_flight::config::Settings {
+        listen: "127.0.0.1:0".parse().unwrap(),
+        embed: querent_flight::config::EmbedSettings {
+            provider: querent_flight::config::EmbedProvider::None,
+            ..Default::default()
+        },
+        ..options
+    });
+    let second = querent_flight::Server::start(config.unwrap(), std::sync::Arc::new(querent_catalog::NoProgress)).await;
+    let error = second.err().expect("one writer a folder");
+    assert_eq!(error.code(), "data_folder_in_use", "{error}");
+}
+
+fn hanging_script() -> Value {
+    json!({ "runs": [{ "turns": [{ "events": ["hang"] }], "repeat_last": true }] })
+}
+
+/// Asks over a socket of its own, so that dropping it is a client going away.
+async fn ask_raw(server: &TestServer, question: &str) -> TcpStream {
+    let body = json!({ "question": question }).to_string();
+    let request = format!("POST /v1/agent/ask HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let mut stream = TcpStream::connect(server.addr).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    stream
+}
+
+async fn read_until(stream: &mut (impl AsyncReadExt + Unpin), marker: &str) -> String {
+    let mut read = String::new();
+    let reading = async {
+        let mut buffer = [0; 4096];
+        while !read.contains(marker) {
+            let count = stream.read(&mut buffer).await.unwrap();
+            assert!(count > 0, "the stream ended before {marker}: {read}");
+            read.push_str(&String::from_utf8_lossy(&buffer[..count]));
+        }
+    };
+    tokio::time::timeout(PATIENCE, reading).await.unwrap_or_else(|_| panic!("no {marker}"));
+    // The rest of the frame.
+    let mut buffer = [0; 4096];
+    if let Ok(Ok(count)) = tokio::time::timeout(Duration::from_millis(100), stream.read(&mut buffer)).await {
+        read.push_str(&String::from_utf8_lossy(&buffer[..count]));
+    }
+    read
+}
+
+async fn until(what: &str, condition: impl Fn() -> bool) {
+    let began = Instant::now();
+    while !condition() {
+        assert!(began.elapsed() < PATIENCE, "waited for nothing: {what}");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn stored_as(url: &str, run_id: &str, status: &str) {
+    let began = Instant::now();
+    let url = format!("{url}/v1/agent/runs/{run_id}");
+    loop {
+        let run: Value = reqwest::get(&url).await.unwrap().json().await.unwrap();
+        if run["status"] == status {
+            let last = run["trace"].as_array().unwrap().last().unwrap().clone();
+            assert_eq!(last["event"], "run_finished", "{run}");
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{run}");
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn start_process(settings: Vec<(&'static str, String)>) -> ServerProcess {
+    let start = move || {
+        let settings: Vec<(&str, &str)> = settings.iter().map(|(name, value)| (*name, value.as_str())).collect();
+        ServerProcess::start(&settings)
+    };
+    tokio::task::spawn_blocking(start).await.unwrap()
+}
+
+/// Waits until the server has burnt a tenth of a second of processor time.
+async fn assert_busy(server: &ServerProcess) {
+    let before = server.cpu_ticks();
+    until("the query burns processor time", || server.cpu_ticks() >= before + 10).await;
+}
+
+/// Waits until half a second passes in which the server burns nearly none.
+async fn assert_idle(server: &ServerProcess) {
+    let began = Instant::now();
+    loop {
+        let before = server.cpu_ticks();
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        if server.cpu_ticks() - before <= 3 {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "the query goes on without its client");
+    }
+}

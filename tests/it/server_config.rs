@@ -1,1 +1,191 @@
-//! Tests of this area.
+//! Settings: their order, their errors, their aliases, and what `config check` says of them.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use querent_flight::config::{Config, KEYS, Origin, RoleName, Sources};
+use tempfile::TempDir;
+
+#[test]
+fn defaults_are_the_documented_ones() {
+    let settings = Config::load(&Sources::default()).unwrap().settings;
+    assert_eq!(settings.listen.to_string(), "127.0.0.1:8080");
+    assert_eq!(settings.data, PathBuf::from("./querent-data"));
+    assert_eq!(settings.agent.ollama_host, "http://localhost:11434");
+    assert_eq!(settings.agent.model, "gemma4:latest");
+    assert_eq!(settings.agent.run_timeout.0, Duration::from_secs(60));
+    assert_eq!(settings.agent.max_tool_calls, 12);
+    assert_eq!(settings.query.timeout.0, Duration::from_secs(300));
+    assert_eq!(settings.http.max_query_bytes.0, 16 << 20);
+    assert!(settings.auth.tokens.is_empty() && settings.http.cors_allowed_origins.is_empty());
+}
+
+#[test]
+fn flags_go_over_the_environment_over_the_file() {
+    let (_folder, sources) = with_file("[agent]\nmodel = \"from-file\"\nrun_timeout = 30\nmax_tool_calls = 5\n");
+    let sources = environment(sources, &[("QUERENT_AGENT_MODEL", "from-env"), ("QUERENT_AGENT_RUN_TIMEOUT", "90s")]);
+    let config = Config::load(&sources.with_flag("agent.model", "from-flag")).unwrap();
+    assert_eq!(config.settings.agent.model, "from-flag");
+    assert_eq!(config.settings.agent.run_timeout.0, Duration::from_secs(90));
+    assert_eq!(config.settings.agent.max_tool_calls, 5);
+    assert_eq!(config.origin("agent.model"), Origin::Flag);
+    assert_eq!(config.origin("agent.run_timeout"), Origin::Environment("QUERENT_AGENT_RUN_TIMEOUT"));
+    assert!(matches!(config.origin("agent.max_tool_calls"), Origin::File(_)));
+    assert_eq!(config.origin("data"), Origin::Default);
+}
+
+#[test]
+fn kyma_names_are_aliases_and_ours_win() {
+    let kyma = [
+        ("KYMA_AGENT_OLLAMA_HOST", "http://elsewhere:1"),
+        ("KYMA_AGENT_MODEL", "theirs"),
+        ("KYMA_AUTH_TOKENS", "t:read"),
+        ("KYMA_EMBED_PROVIDER", "none"),
+    ];
+    let config = Config::load(&environment(Sources::default(), &kyma)).unwrap();
+    assert_eq!(config.settings.agent.ollama_host, "http://elsewhere:1");
+    assert_eq!(config.settings.agent.model, "theirs");
+    assert_eq!(config.settings.auth.tokens.len(), 1);
+    let both = environment(Sources::default(), &[("KYMA_AGENT_MODEL", "theirs"), ("QUERENT_AGENT_MODEL", "ours")]);
+    assert_eq!(Config::load(&both).unwrap().settings.agent.model, "ours");
+    let empty = environment(Sources::default(), &[("QUERENT_AGENT_MODEL", "")]);
+    assert_eq!(Config::load(&empty).unwrap().settings.agent.model, "gemma4:latest", "empty is unset");
+}
+
+#[test]
+fn tokens_come_from_the_environment_or_the_file() {
+    let variable = [("QUERENT_AUTH_TOKENS", "a-tok:read, b-tok:admin:boss")];
+    let tokens = Config::load(&environment(Sources::default(), &variable)).unwrap().settings.auth.tokens;
+    assert_eq!((tokens[0].token.as_str(), tokens[0].role), ("a-tok", RoleName::Read));
+    assert_eq!(tokens[1].subject.as_deref(), Some("boss"));
+    assert_ne!(tokens[0].subject_or_default(), tokens[1].subject_or_default());
+    assert!(!tokens[0].subject_or_default().contains("a-tok"), "a subject does not give the token away");
+
+    let (_folder, sources) = with_file(
+        "[[auth.tokens]]\ntoken = \"c-tok\"\nrole = \"write\"\nsubject = \"carol\"\ndatabases = [\"shop\"]\n",
+    );
+    let tokens = Config::load(&sources).unwrap().settings.auth.tokens;
+    assert_eq!(tokens[0].databases.as_deref(), Some(&["shop".to_owned()][..]));
+}
+
+/// A source and what the error must say of it.
+#[test]
+fn what_is_wrong_is_said_with_where_and_what_to_do() {
+    let files = [
+        ("lisen = \"127.0.0.1:1\"", &["unknown setting `lisen`", "did you mean `listen`?", "querent.toml"][..]),
+        ("[agent]\nmodle = \"x\"", &["`agent.modle`", "did you mean `agent.model`?"]),
+        ("[agnt]\nmodel = \"x\"", &["`agnt`", "did you mean `agent`?"]),
+        ("model = \"x\"", &["`model`", "`agent.model`"]),
+        ("[agent]\nrun_timeout = \"soon\"", &["agent.run_timeout", "querent.toml", "60s"]),
+        ("[agent]\nmax_tool_calls = \"many\"", &["agent.max_tool_calls", "querent.toml"]),
+        ("[embed]\nprovider = \"word2vec\"", &["embed.provider", "fastembed", "none"]),
+        ("[query]\nmemory = \"4 parsecs\"", &["query.memory", "4GiB"]),
+        ("listen = \"everywhere\"", &["listen", "querent.toml"]),
+        ("[[auth.tokens]]\ntoken = \"t\"\nrole = \"root\"", &["auth.tokens", "read"]),
+        ("[[auth.tokens]]\ntoken = \"t\"\nrole = \"read\"\nsubjekt = \"x\"", &["subjekt", "subject"]),
+        ("listen = ", &["not valid TOML", "line 1"]),
+    ];
+    for (text, expected) in files {
+        let (_folder, sources) = with_file(text);
+        assert_says(&sources, expected, text);
+    }
+    let variables = [
+        (
+            "QUERENT_MAX_CONCURRENT_RUNS",
+            "few",
+            &["agent.max_concurrent_runs", "QUERENT_MAX_CONCURRENT_RUNS", "`few`"][..],
+        ),
+        ("QUERENT_AUTH_TOKENS", "sesame", &["auth.tokens", "token:role"]),
+        ("QUERENT_AUTH_TOKENS", "sesame:king", &["unknown role `king`", "read, write and admin"]),
+        ("QUERENT_AUTH_TOKENS", "same:read,same:admin", &["token 2", "twice"]),
+        ("QUERENT_LISTEN", "0.0.0.0:8080", &["QUERENT_AUTH_TOKENS", "allow_anonymous_remote"]),
+        ("QUERENT_LOG", "loud=very=much", &["log.filter"]),
+    ];
+    for (name, value, expected) in variables {
+        let sources = environment(Sources::default(), &[(name, value)]);
+        let message = assert_says(&sources, expected, value);
+        assert!(!message.contains("sesame") && !message.contains("same:"), "an error shows no token: {message}");
+    }
+    assert_says(&Sources::default().with_file("/nowhere/querent.toml"), &["/nowhere/querent.toml"], "file");
+    assert_says(&Sources::default().with_flag("agent.modle", "x"), &["command line", "agent.model"], "flag");
+}
+
+#[test]
+fn listening_beyond_loopback_needs_tokens_or_a_word() {
+    let remote = || Sources::default().with_flag("listen", "0.0.0.0:8080");
+    assert!(Config::load(&remote()).is_err());
+    assert!(Config::load(&remote().with_flag("auth.tokens", "t:read")).is_ok());
+    assert!(Config::load(&remote().with_flag("auth.allow_anonymous_remote", "true")).is_ok());
+    assert!(Config::load(&Sources::default().with_flag("listen", "[::1]:8080")).is_ok());
+}
+
+#[test]
+fn what_is_effective_is_listed_with_its_origin_and_without_secrets() {
+    let (_folder, sources) = with_file("[query]\nmemory = \"1GiB\"\n");
+    let sources = environment(sources, &[("QUERENT_AUTH_TOKENS", "s3cret:read:ann,other:admin")]);
+    let config = Config::load(&sources).unwrap();
+    let effective = config.effective();
+    assert_eq!(effective.len(), KEYS.len());
+    let of = |path: &str| effective.iter().find(|setting| setting.key.path == path).unwrap();
+    assert_eq!(
+        (of("query.memory").value.as_str(), &of("query.memory").origin),
+        ("1GiB", &config.origin("query.memory"))
+    );
+    assert_eq!(of("auth.tokens").value, "***:read:ann, ***:admin");
+    assert_eq!(of("agent.run_timeout").value, "60s");
+    let all = format!("{effective:?} {config:?}");
+    assert!(!all.contains("s3cret"), "{all}");
+}
+
+/// Every key of the table is a field, and every variable is read.
+#[test]
+fn every_key_can_be_set_from_its_variables() {
+    for key in KEYS {
+        for variable in key.environment {
+            let value = match key.path {
+                "listen" => "127.0.0.1:1",
+                "auth.tokens" => "t:read",
+                "auth.allow_anonymous_remote" => "true",
+                "agent.tool_style" => "native",
+                "embed.provider" => "none",
+                "log.format" => "json",
+                "log.filter" => "debug",
+                _ => "7",
+            };
+            let config = Config::load(&environment(Sources::default(), &[(variable, value)]))
+                .unwrap_or_else(|error| panic!("{variable}: {error}"));
+            assert_eq!(config.origin(key.path), Origin::Environment(variable), "{variable}");
+            let effective = config.effective().into_iter().find(|setting| setting.key.path == key.path).unwrap();
+            assert!(!effective.value.is_empty(), "{} is not a field", key.path);
+        }
+    }
+}
+
+#[test]
+fn a_misspelt_variable_is_warned_of() {
+    let config = Config::load(&environment(Sources::default(), &[("QUERENT_AGENT_MODLE", "x")])).unwrap();
+    assert!(config.warnings[0].contains("did you mean QUERENT_AGENT_MODEL?"), "{:?}", config.warnings);
+    let config = Config::load(&environment(Sources::default(), &[("QUERENT_SOMETHING_ELSE", "x")])).unwrap();
+    assert!(config.warnings.is_empty(), "{:?}", config.warnings);
+}
+
+fn with_file(text: &str) -> (TempDir, Sources) {
+    let folder = TempDir::new().unwrap();
+    let path = folder.path().join("querent.toml");
+    std::fs::write(&path, text).unwrap();
+    (folder, Sources::default().with_file(path))
+}
+
+fn environment(mut sources: Sources, variables: &[(&str, &str)]) -> Sources {
+    let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
+    sources.environment.extend(variables);
+    sources
+}
+
+fn assert_says(sources: &Sources, expected: &[&str], what: &str) -> String {
+    let message = Config::load(sources).expect_err(what).to_string();
+    for words in expected {
+        assert!(message.contains(words), "{what:?} should say {words:?}: {message}");
+    }
+    message
+}

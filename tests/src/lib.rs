@@ -1,1 +1,10 @@
-//! What the end-to-end tests share: data folders, servers on free ports, processes that stop with the test.
+//! What the end-to-end tests share: servers on free ports, seeded tables, the client libraries' Python, and the
+//! built binary. Nothing here skips: what is missing fails with the command that installs it.
+
+#![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's set-up fails by panicking")]
+
+mod process;
+mod server;
+
+pub use process::{Python, ServerProcess, models_dir, querent_binary};
+pub use server::{Reply, SseFrame, TestServer, TestSettings, collect_sse};

@@ -66,11 +66,11 @@ pub fn run_json(run: &RunRecord) -> Value {
     document
 }
 
-/// The document of `GET /v1/agent/runs`: `{runs, next}`, newest first, without traces. `next` is passed as the next
+/// The document of `GET /v1/agent/runs`: `{runs, next_page_token}`, newest first, without traces. The token is passed as the next
 /// request's page token; it is null on the last page.
 pub fn run_list_json(page: &Page<RunRecord>) -> Value {
     let runs: Vec<Value> = page.items.iter().map(summary_json).collect();
-    json!({ "runs": runs, "next": page.next.as_ref().map(|token| token.0.as_str()) })
+    json!({ "runs": runs, "next_page_token": page.next.as_ref().map(|token| token.0.as_str()) })
 }
 
 fn summary_json(run: &RunRecord) -> Value {

@@ -52,9 +52,8 @@ pub(super) struct PageParams {
 
 impl PageParams {
     /// The catalog's page request; `default` items unless asked otherwise.
-    pub(super) fn page(self, default: usize) -> Result<PageRequest, ApiError> {
-        let after = self.page_token.map(|token| decode_token::<PageToken>(&token)).transpose()?;
-        Ok(PageRequest { limit: self.limit.unwrap_or(default), after })
+    pub(super) fn page(self, default: usize) -> PageRequest {
+        PageRequest { limit: self.limit.unwrap_or(default), after: self.page_token.map(PageToken) }
     }
 }
 

@@ -1,0 +1,83 @@
+//! `POST /v1/import`: a file in the body becomes a table, all or nothing.
+
+use querent_tests::{Reply, TestServer, TestSettings};
+use serde_json::{Value, json};
+
+use super::query_as;
+
+#[tokio::test]
+async fn a_csv_body_becomes_a_table_and_grows_and_is_replaced() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let made = import(&server, "table=people&format=csv", "name,age\nAda,36\nGrace,85\n", None).await;
+    assert_eq!(made.json(), json!({ "database": "default", "table": "people", "rows": 2, "created": true }));
+    assert_eq!(count(&server).await, 2);
+
+    let taken = import(&server, "table=people&format=csv", "name,age\nAlan,41\n", None).await;
+    assert_eq!((taken.status, &taken.json()["error"]["code"]), (409, &json!("already_exists")));
+    assert_eq!(count(&server).await, 2);
+
+    let more = import(&server, "table=people&format=csv&if_exists=append", "name,age\nAlan,41\n", None).await;
+    assert_eq!(more.status, 200, "{}", more.text);
+    assert_eq!(count(&server).await, 3);
+
+    let again =
+        import(&server, "table=people&format=ndjson&if_exists=replace", "{\"name\":\"Edsger\",\"age\":72}\n", None);
+    let again = again.await;
+    assert_eq!(again.status, 200, "{}", again.text);
+    assert_eq!(count(&server).await, 1);
+    assert_spool_is_empty(&server);
+}
+
+#[tokio::test]
+async fn a_bad_row_is_named_and_nothing_is_imported() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut csv = String::from("name,age\n");
+    for row in 0..2_000 {
+        csv.push_str(&format!("n{row},{row}\n"));
+    }
+    csv.push_str("Bob,\"three\",4,5\n");
+    let bad = import(&server, "table=people&format=csv", &csv, None).await;
+    assert_eq!((bad.status, &bad.json()["error"]["code"]), (400, &json!("bad_data")), "{}", bad.text);
+    let message = bad.json()["error"]["message"].as_str().unwrap().to_owned();
+    assert!(message.contains("2001"), "names the row: {message}");
+    assert!(!message.contains("spool"), "does not show where the server keeps things: {message}");
+    let schema = server.get("/v1/catalog/schema", None).await;
+    assert!(!schema.text.contains("people"), "{}", schema.text);
+    assert_spool_is_empty(&server);
+}
+
+#[tokio::test]
+async fn imports_need_a_role_a_format_a_body_and_a_size() {
+    let settings = TestSettings::default().tokens("r:read,w:write");
+    let server = TestServer::start(settings.change(|settings| settings.http.max_import_bytes.0 = 1_000)).await;
+    let large = "a\n".repeat(1_000);
+    let cases: [(&str, &str, &str, u16, &str); 6] = [
+        ("r", "table=t&format=csv", "a\n1\n", 403, "forbidden"),
+        ("w", "table=t&format=xml", "a\n1\n", 400, "bad_parameter"),
+        ("w", "format=csv", "a\n1\n", 400, "bad_parameter"),
+        ("w", "table=t&format=csv", "", 400, "bad_request_body"),
+        ("w", "table=t&format=csv", &large, 413, "body_too_large"),
+        ("w", "table=t&format=csv&database=nowhere", "a\n1\n", 404, "database_not_found"),
+    ];
+    for (token, query, body, status, code) in cases {
+        let reply = import(&server, query, body, Some(token)).await;
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (status, &json!(code)), "{query}: {}", reply.text);
+    }
+    let made = import(&server, "table=t&format=csv", "a\n1\n", Some("w")).await;
+    assert_eq!(made.status, 200, "{}", made.text);
+    assert_spool_is_empty(&server);
+}
+
+async fn import(server: &TestServer, query: &str, body: &str, token: Option<&str>) -> Reply {
+    server.send(server.http.post(server.url(&format!("/v1/import?{query}"))).body(body.to_owned()), token).await
+}
+
+async fn count(server: &TestServer) -> u64 {
+    let rows: Vec<Value> = query_as(server, "SELECT count(*) AS n FROM people", None).await.lines();
+    rows[0]["n"].as_u64().unwrap()
+}
+
+fn assert_spool_is_empty(server: &TestServer) {
+    let left: Vec<_> = server.data().join("spool").read_dir().unwrap().collect();
+    assert!(left.is_empty(), "{left:?}");
+}

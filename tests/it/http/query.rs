@@ -1,0 +1,242 @@
+//! `POST /v1/query`: requests, formats, limits, and failures before and after the first byte.
+
+use querent_tests::{Reply, TestServer, TestSettings};
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+use super::{query_as, query_json};
+
+#[tokio::test]
+async fn rows_come_as_ndjson_with_nulls_kept() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let reply = query_as(&server, "SELECT a, b FROM (VALUES (1, 'x'), (2, NULL)) AS t(a, b) ORDER BY a", None).await;
+    assert_eq!(reply.header("content-type"), "application/x-ndjson; charset=utf-8");
+    assert_eq!(reply.text, "{\"a\":1,\"b\":\"x\"}\n{\"a\":2,\"b\":null}\n");
+}
+
+#[tokio::test]
+async fn json_says_the_columns_even_of_no_rows() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let empty = query_json(&server, "SELECT 1 AS a, 'x' AS b WHERE 1 = 0").await;
+    assert_eq!(
+        empty,
+        json!({
+            "columns": [{ "name": "a", "type": "Int64" }, { "name": "b", "type": "Utf8" }],
+            "rows": [],
+            "row_count": 0,
+            "truncated": false,
+        })
+    );
+    let repeated = query_json(&server, "SELECT * FROM (SELECT 1 AS id) a CROSS JOIN (SELECT 2 AS id) b").await;
+    assert_eq!(repeated["columns"][1]["name"], "id_1", "{repeated}");
+    assert_eq!(repeated["rows"], json!([[1, 2]]));
+}
+
+#[tokio::test]
+async fn many_batches_arrive_whole_in_every_format() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let sql = "SELECT value AS i, 'row ' || value AS s FROM generate_series(1, 50000) AS t(value)";
+    let lines = query_as(&server, sql, None).await.lines();
+    assert_eq!(lines.len(), 50_000);
+    assert_eq!(lines[49_999], json!({ "i": 50_000, "s": "row 50000" }));
+
+    let document = query_json(&server, sql).await;
+    assert_eq!(document["row_count"], 50_000);
+    assert_eq!(document["rows"].as_array().unwrap().len(), 50_000);
+    assert_eq!(document["rows"][0], json!([1, "row 1"]));
+
+    let request = server.http.post(server.url("/v1/query")).header("accept", "application/vnd.apache.arrow.stream");
+    let bytes = request.body(sql).send().await.unwrap().bytes().await.unwrap();
+    let reader = arrow::ipc::reader::StreamReader::try_new(std::io::Cursor::new(bytes), None).unwrap();
+    assert_eq!(reader.schema().field(1).name(), "s");
+    assert_eq!(reader.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 50_000);
+}
+
+#[tokio::test]
+async fn the_row_count_is_a_trailer() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let request = "POST /v1/query HTTP/1.1\r\nhost: x\r\nte: trailers\r\nconnection: close\r\ncontent-length: 46\r\n\r\n\
+                   SELECT value FROM generate_series(1, 3) AS t(value)";
+    let sql = request.split("\r\n\r\n").nth(1).unwrap();
+    let request = request.replace("content-length: 46", &format!("content-length: {}", sql.len()));
+    let reply = raw(&server, &request).await;
+    let (head, body) = reply.split_once("\r\n\r\n").unwrap();
+    assert!(head.to_lowercase().contains("trailer: x-kyma-rows, x-querent-rows, x-querent-truncated"), "{head}");
+    let trailers = body.rsplit("\r\n0\r\n").next().unwrap().to_lowercase();
+    assert!(trailers.contains("x-kyma-rows: 3\r\n"), "{body}");
+    assert!(trailers.contains("x-querent-rows: 3\r\n"), "{body}");
+}
+
+#[tokio::test]
+async fn a_json_body_brings_parameters_a_database_and_a_row_limit() {
+    let server = TestServer::start(TestSettings::default()).await;
+    server.execute("CREATE SCHEMA other").await;
+    server.execute("CREATE TABLE other.t AS SELECT value AS a FROM generate_series(1, 10) AS s(value)").await;
+    let body = json!({
+        "sql": "SELECT a, $2 AS word, $3 AS nothing FROM t WHERE a > $1 ORDER BY a",
+        "params": [4, "x'; DROP TABLE t", null],
+        "database": "other",
+        "max_rows": 2,
+    });
+    let request = server.http.post(server.url("/v1/query")).header("accept", "application/json").json(&body);
+    let reply = server.send(request, None).await.json();
+    assert_eq!(reply["rows"], json!([[5, "x'; DROP TABLE t", null], [6, "x'; DROP TABLE t", null]]), "{reply}");
+    assert_eq!((&reply["row_count"], &reply["truncated"]), (&json!(2), &json!(true)));
+
+    let by_header = server.http.post(server.url("/v1/query")).header("x-database", "other");
+    let count = server.send(by_header.body("SELECT count(*) AS n FROM t"), None).await;
+    assert_eq!(count.lines(), [json!({ "n": 10 })]);
+    let everywhere = server.http.post(server.url("/v1/query")).header("x-database", "*");
+    let count = server.send(everywhere.body("SELECT count(*) AS n FROM other.t"), None).await;
+    assert_eq!(count.lines(), [json!({ "n": 10 })]);
+}
+
+/// What is wrong with the request, the status and the code it gets.
+#[tokio::test]
+async fn bad_queries_are_told_apart() {
+    let server = TestServer::start(TestSettings::default()).await;
+    server.execute("CREATE TABLE otel_logs AS SELECT 'x' AS service_name").await;
+    let cases = [
+        ("", 400, "empty_query"),
+        (" \n ", 400, "empty_query"),
+        ("SELEC 1", 400, "sql_parse_error"),
+        ("SELECT 1; SELECT 2", 400, "multiple_statements"),
+        ("SELECT * FROM otel_log", 400, "table_not_found"),
+        ("SELECT servce_name FROM otel_logs", 400, "column_not_found"),
+        ("SELECT cuont(1)", 400, "function_not_found"),
+        ("CREATE TABLE otel_logs AS SELECT 1 AS a", 409, "already_exists"),
+        ("CREATE TABLE OTEL_LOGS AS SELECT 1 AS a", 409, "already_exists"),
+    ];
+    for (sql, status, code) in cases {
+        let reply = query_as(&server, sql, None).await;
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (status, &json!(code)), "{sql}: {}", reply.text);
+    }
+    let near = query_as(&server, "SELECT * FROM otel_log", None).await.json();
+    assert!(near["error"]["message"].as_str().unwrap().contains("did you mean `otel_logs`?"), "{near}");
+
+    let post = || server.http.post(server.url("/v1/query"));
+    let json_type = "application/json";
+    let requests = [
+        (post().body(vec![0xff, 0xfe]), 400, "bad_encoding"),
+        (post().header("content-type", json_type).body("{"), 400, "bad_request_body"),
+        (post().json(&json!({ "sql": "SELECT 1", "maxrows": 1 })), 400, "bad_request_body"),
+        (post().json(&json!({ "sql": "SELECT $1", "params": [[1]] })), 400, "bad_parameter"),
+        (post().header("content-type", "application/x-kql").body("T"), 415, "unsupported_media_type"),
+        (post().header("accept", "text/html").body("SELECT 1"), 406, "not_acceptable"),
+        (post().header("x-database", "nowhere").body("SELECT 1"), 404, "database_not_found"),
+        (post().header("x-kyma-max-wall-clock-ms", "soon").body("SELECT 1"), 400, "bad_header"),
+    ];
+    for (request, status, code) in requests {
+        let reply = server.send(request, None).await;
+        assert_eq!((reply.status, &reply.json()["error"]["code"]), (status, &json!(code)), "{}", reply.text);
+    }
+}
+
+#[tokio::test]
+async fn a_body_over_the_limit_is_refused() {
+    let server =
+        TestServer::start(TestSettings::default().change(|settings| settings.http.max_query_bytes.0 = 100)).await;
+    let long = format!("SELECT 1 -- {}", "x".repeat(200));
+    let reply = query_as(&server, &long, None).await;
+    assert_eq!((reply.status, &reply.json()["error"]["code"]), (413, &json!("body_too_large")));
+    assert_eq!(query_as(&server, "SELECT 1", None).await.status, 200);
+}
+
+#[tokio::test]
+async fn limits_asked_for_in_headers_hold() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let slow = "SELECT count(*) FROM generate_series(1, 1000000) a CROSS JOIN generate_series(1, 1000000) b";
+    for header in ["x-kyma-max-wall-clock-ms", "x-querent-max-wall-clock-ms"] {
+        let request = server.http.post(server.url("/v1/query")).header(header, "200").body(slow);
+        let reply = server.send(request, None).await;
+        assert_eq!(
+            (reply.status, &reply.json()["error"]["code"]),
+            (429, &json!("wall_clock_exceeded")),
+            "{}",
+            reply.text
+        );
+        assert_eq!((reply.header("retry-after"), reply.header("x-kyma-budget-limit")), ("1", "200 wall_clock_ms"));
+    }
+    // Sorting needs its rows in memory or on disk; a hash table of this size can do neither in 1 MiB.
+    let large = "SELECT array_agg(value) FROM generate_series(1, 3000000) AS t(value)";
+    let request = server.http.post(server.url("/v1/query")).header("x-kyma-max-memory-bytes", "1").body(large);
+    let reply = server.send(request, None).await;
+    assert_eq!((reply.status, &reply.json()["error"]["code"]), (429, &json!("memory_exceeded")), "{}", reply.text);
+    assert_eq!(reply.header("x-kyma-budget-limit"), "1048576 memory");
+}
+
+/// Rows that fail only after others were sent: the status is gone, so the body must not look whole.
+#[tokio::test]
+async fn a_failure_after_the_first_byte_cannot_be_missed() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let sql = "SELECT 100 / (60000 - value) AS q FROM generate_series(1, 100000) AS t(value)";
+    let reply = query_as(&server, sql, None).await;
+    assert_eq!(reply.status, 200);
+    let lines = reply.lines();
+    assert!(lines.len() > 1_000, "rows came first: {}", lines.len());
+    let last = lines.last().unwrap();
+    assert_eq!(last["error"]["code"], "query_execution_error", "{last}");
+    assert_eq!(last["error"]["request_id"], reply.header("x-request-id"));
+
+    for accept in ["application/json", "application/vnd.apache.arrow.stream"] {
+        let request = server.http.post(server.url("/v1/query")).header("accept", accept).body(sql);
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        assert!(response.bytes().await.is_err(), "{accept} must be aborted");
+    }
+    let early = query_as(&server, "SELECT 1 / (value - 1) AS q FROM generate_series(1, 3) AS t(value)", None).await;
+    assert_eq!(
+        (early.status, &early.json()["error"]["code"]),
+        (500, &json!("query_execution_error")),
+        "{}",
+        early.text
+    );
+}
+
+#[tokio::test]
+async fn queries_beyond_the_bound_are_told_to_come_back() {
+    let server = TestServer::start(TestSettings::default().change(|settings| settings.query.max_concurrent = 1)).await;
+    let endless = "SELECT value, repeat('x', 1000) AS s FROM generate_series(1, 100000000) AS t(value)";
+    let held = server.http.post(server.url("/v1/query")).body(endless).send().await.unwrap();
+    assert_eq!(held.status(), 200);
+    let refused = query_as(&server, "SELECT 1 AS a", None).await;
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (429, &json!("too_many_requests")));
+    assert_eq!(refused.header("retry-after"), "1");
+    assert_eq!(server.get("/v1/catalog/schema", None).await.status, 200, "metadata is exempt");
+    drop(held);
+    let admitted = eventually_admitted(&server).await;
+    assert_eq!(admitted.lines(), [json!({ "a": 1 })]);
+}
+
+#[tokio::test]
+async fn changes_say_how_many_rows() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let created = query_as(&server, "CREATE TABLE t (a BIGINT, b VARCHAR)", None).await;
+    assert_eq!((created.status, created.text.as_str()), (200, ""));
+    let inserted = query_as(&server, "INSERT INTO t VALUES (1, 'x'), (2, 'y')", None).await;
+    assert_eq!(inserted.lines(), [json!({ "count": 2 })]);
+    let rows: Vec<Value> = query_as(&server, "SELECT * FROM t ORDER BY a", None).await.lines();
+    assert_eq!(rows, [json!({ "a": 1, "b": "x" }), json!({ "a": 2, "b": "y" })]);
+}
+
+async fn eventually_admitted(server: &TestServer) -> Reply {
+    let attempts = async {
+        loop {
+            let reply = query_as(server, "SELECT 1 AS a", None).await;
+            if reply.status != 429 {
+                return reply;
+            }
+            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(std::time::Duration::from_secs(20), attempts).await.expect("the place is given back")
+}
+
+/// Sends bytes and returns all that comes back until the server closes.
+async fn raw(server: &TestServer, request: &str) -> String {
+    let mut stream = tokio::net::TcpStream::connect(server.addr).await.unwrap();
+    stream.write_all(request.as_bytes()).await.unwrap();
+    let mut reply = String::new();
+    stream.read_to_string(&mut reply).await.unwrap();
+    reply
+}

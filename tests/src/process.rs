@@ -1,0 +1,118 @@
+//! Other processes: the client libraries' Python, and the `querent` binary as a user runs it.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::OnceLock;
+
+use tempfile::TempDir;
+
+/// Where models are; `make test` puts them there.
+pub fn models_dir() -> PathBuf {
+    installed("QUERENT_MODELS_DIR", "models")
+}
+
+/// The Python that has the client libraries.
+pub struct Python;
+
+impl Python {
+    /// A command that runs it with these arguments.
+    pub fn command<I, S>(arguments: I) -> Command
+    where
+        I: IntoIterator<Item = S>,
+        S: AsRef<std::ffi::OsStr>,
+    {
+        let mut command = Command::new(installed("QUERENT_PYTHON", "venv/bin/python"));
+        command.args(arguments);
+        command
+    }
+
+    /// Runs a program text; panics unless it succeeds, with what it said.
+    pub fn run(program: &str, arguments: &[&str]) -> String {
+        let output = Self::command(["-c", program]).args(arguments).output().expect("python starts");
+        succeeded("python", &output)
+    }
+}
+
+/// The `querent` binary, built once a test run where cargo has not built it already.
+pub fn querent_binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        // The test binary is target/debug/deps/it-HASH.
+        let test = std::env::current_exe().expect("this binary's path");
+        let folder = test.parent().and_then(Path::parent).expect("a target folder");
+        let target = folder.parent().expect("a target folder");
+        let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+        // The whole workspace: a single package resolves other features and would compile its dependencies again.
+        cargo.args(["build", "--workspace", "--bin", "querent", "--target-dir"]).arg(target);
+        cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace"));
+        succeeded("cargo build", &cargo.output().expect("cargo starts"));
+        folder.join("querent")
+    })
+}
+
+/// `querent serve` as a process of its own, killed when dropped.
+pub struct ServerProcess {
+    /// Where it listens, as it said.
+    pub url: String,
+    /// The process.
+    pub child: Child,
+    /// Its data folder, there as long as this is.
+    pub data: TempDir,
+}
+
+impl ServerProcess {
+    /// Starts it on a free port and waits until it says that it is ready.
+    pub fn start(settings: &[(&str, &str)]) -> Self {
+        let data = TempDir::new().unwrap();
+        let mut command = Command::new(querent_binary());
+        command.args(["serve", "--listen", "127.0.0.1:0", "--data"]).arg(data.path());
+        command.env("QUERENT_EMBED_PROVIDER", "none").envs(settings.iter().copied());
+        let mut child = command.stdout(Stdio::piped()).stderr(Stdio::inherit()).spawn().expect("querent starts");
+        let stdout = child.stdout.take().expect("a pipe");
+        let ready = BufReader::new(stdout).lines().map_while(Result::ok).find_map(|line| {
+            let start = line.find("http://")?;
+            line[start..].split_whitespace().next().map(str::to_owned)
+        });
+        match ready {
+            Some(url) => Self { url, child, data },
+            None => panic!("querent serve ended before it was ready: {:?}", child.wait()),
+        }
+    }
+
+    /// Processor time spent so far, in clock ticks.
+    pub fn cpu_ticks(&self) -> u64 {
+        let stat = std::process::Command::new("cat").arg(format!("/proc/{}/stat", self.child.id())).output().unwrap();
+        let stat = String::from_utf8(stat.stdout).unwrap();
+        // Fields 14 and 15; the name before them may hold spaces, and ends with a bracket.
+        let fields: Vec<&str> = stat.rsplit(')').next().unwrap_or_default().split_whitespace().collect();
+        fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
+    }
+
+    /// Sends a signal by name (`TERM`, `INT`, `KILL`).
+    pub fn signal(&self, name: &str) {
+        let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();
+        assert!(sent.success(), "cannot signal the server");
+    }
+}
+
+impl Drop for ServerProcess {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn installed(variable: &str, place: &str) -> PathBuf {
+    let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
+    let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
+    let path = std::env::var_os(variable).map_or_else(|| cache.join("querent").join(place), PathBuf::from);
+    assert!(path.exists(), "{} is not there; `make test` installs it, or set {variable}", path.display());
+    path
+}
+
+fn succeeded(what: &str, output: &Output) -> String {
+    let (stdout, stderr) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{what} failed: {}\n{stdout}\n{stderr}", output.status);
+    stdout.into_owned()
+}
