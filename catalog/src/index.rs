@@ -1,5 +1,337 @@
-//! The Lance schema index, derived from the catalog: it can be deleted at any time and is rebuilt.
+//! The schema index: finds objects by full text and by meaning. Derived from the catalog, so it can be deleted at
+//! any time and is rebuilt.
+//!
+//! What a commit changed is searchable when the commit returns: it sits in an in-memory tail that is searched
+//! exactly, gets its vector off the async runtime, and reaches the Lance dataset in batches ([`maintain`]). The index may fail or lag in every other way without the catalog noticing: searches then answer
+//! from what is there.
 
 pub mod embed;
-pub(crate) mod pending;
 pub mod text;
+
+mod analyze;
+mod lance;
+mod maintain;
+pub(crate) mod pending;
+mod rebuild;
+mod tail;
+mod vectorizer;
+
+use std::path::PathBuf;
+use std::sync::{Arc, Weak};
+use std::time::{Duration, Instant};
+
+use ::lance::session::Session;
+use parking_lot::RwLock;
+use tokio::sync::{Notify, watch};
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+use tracing::warn;
+
+use self::analyze::{Analyzer, CorpusStats};
+use self::embed::Embedder;
+use self::lance::IndexView;
+use self::pending::PendingObject;
+use self::tail::{Tail, TailEntry, TailSnapshot};
+use self::vectorizer::Vectorizer;
+use crate::store::Store;
+use crate::{CatalogError, Progress, Result};
+
+/// A dataset that was found whole is not read through again for this long.
+const CHECKS_APART: Duration = Duration::from_secs(60);
+
+/// An object and how well it matched; larger is better.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Scored {
+    pub(crate) object_id: i64,
+    pub(crate) score: f32,
+}
+
+/// Which rows a search may return; applied before the top-k is taken.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct SearchFilter {
+    /// Only these databases; `None` means all.
+    pub(crate) databases: Option<Vec<i64>>,
+    /// Objects whose rows in Lance are out of date.
+    superseded: Vec<i64>,
+}
+
+impl SearchFilter {
+    /// Only these databases; `None` means all.
+    pub(crate) fn databases(databases: Option<Vec<i64>>) -> Self {
+        Self { databases, superseded: Vec::new() }
+    }
+
+    fn admits(&self, database_id: i64) -> bool {
+        self.databases.as_ref().is_none_or(|databases| databases.contains(&database_id))
+    }
+}
+
+/// The schema index of one catalog. Owns its background tasks; they end with [`SchemaIndex::close`] or a drop.
+pub(crate) struct SchemaIndex {
+    shared: Arc<Shared>,
+    tasks: TaskTracker,
+    stop: CancellationToken,
+    _stop_on_drop: DropGuard,
+}
+
+/// What searches, commits and the background tasks share.
+struct Shared {
+    /// Weak, so that dropping the catalog releases the data folder whatever the tasks are at.
+    store: Weak<Store>,
+    folder: PathBuf,
+    session: Arc<Session>,
+    vectorizer: Vectorizer,
+    analyzer: Analyzer,
+    progress: Arc<dyn Progress>,
+    state: RwLock<State>,
+    /// The tail has texts without vectors.
+    texts_came: Notify,
+    /// The maintenance task should look at the state.
+    state_changed: Notify,
+    /// Counts changes of the state, for those who wait in [`SchemaIndex::idle`].
+    changes: watch::Sender<u64>,
+}
+
+#[derive(Default)]
+struct State {
+    tail: Tail,
+    /// `None` until the dataset was opened or rebuilt.
+    view: Option<Arc<IndexView>>,
+    /// The dataset is the right one for the embedder and text version.
+    is_current: bool,
+    /// Lance holds rows without a vector that are not in the tail.
+    lacks_vectors: bool,
+    /// How many rows lacked a vector when the dataset was opened or rebuilt, and how many of them got one.
+    to_backfill: u64,
+    backfilled: u64,
+    /// A search could not read the dataset, and it has not been checked since.
+    is_damaged: bool,
+    /// When the dataset was last found whole.
+    checked_at: Option<Instant>,
+}
+
+impl SchemaIndex {
+    /// Loads the pending objects and starts the background tasks; the dataset is opened, or rebuilt, by them.
+    pub(crate) async fn open(
+        store: &Arc<Store>,
+        folder: PathBuf,
+        embedder: Option<Arc<dyn Embedder>>,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Self> {
+        let shared = Arc::new(Shared {
+            store: Arc::downgrade(store),
+            folder,
+            session: lance::new_session(),
+            vectorizer: Vectorizer::new(embedder),
+            analyzer: Analyzer::new()?,
+            progress,
+            state: RwLock::default(),
+            texts_came: Notify::new(),
+            state_changed: Notify::new(),
+            changes: watch::Sender::new(0),
+        });
+        shared.load_pending().await?;
+        let listener = Arc::clone(&shared);
+        store.on_commit(Box::new(move |objects| listener.insert_pending(objects)));
+        let tasks = TaskTracker::new();
+        let stop = CancellationToken::new();
+        tasks.spawn(maintain::follow(Arc::clone(&shared), stop.clone()));
+        if shared.vectorizer.model().is_some() {
+            tasks.spawn(maintain::embed(Arc::clone(&shared), stop.clone()));
+        }
+        tasks.close();
+        Ok(Self { shared, tasks, stop: stop.clone(), _stop_on_drop: stop.drop_guard() })
+    }
+
+    /// Waits until every committed object can be found by meaning, or as well as the embedder allows: without one,
+    /// until all are found by full text. Errors: `embedder_error` while the embedder fails.
+    pub(crate) async fn idle(&self) -> Result<()> {
+        let mut changes = self.shared.changes.subscribe();
+        loop {
+            changes.borrow_and_update();
+            if self.shared.is_idle() {
+                return Ok(());
+            }
+            if let Some(error) = self.shared.vectorizer.failure() {
+                return Err(error);
+            }
+            tokio::select! {
+                changed = changes.changed() => {
+                    if changed.is_err() {
+                        return Ok(());
+                    }
+                }
+                () = self.stop.cancelled() => return Ok(()),
+            }
+        }
+    }
+
+    /// Stops the background tasks after what is ready was written.
+    pub(crate) async fn close(&self) {
+        self.stop.cancel();
+        self.tasks.wait().await;
+    }
+
+    /// The question's vector; `None` where there is no working embedder.
+    pub(crate) async fn embed_question(&self, question: &str) -> Option<Vec<f32>> {
+        self.shared.vectorizer.embed(vec![question.to_string()]).await?.pop()
+    }
+
+    /// Whether full-text search disregards the word.
+    pub(crate) fn is_stop_word(&self, word: &str) -> bool {
+        self.shared.analyzer.query(word).is_empty()
+    }
+
+    /// The index at this moment: one version of the dataset and the tail that goes with it.
+    pub(crate) fn snapshot(&self) -> IndexSnapshot {
+        let state = self.shared.state.read();
+        IndexSnapshot {
+            shared: Arc::clone(&self.shared),
+            view: state.view.clone(),
+            tail: Arc::new(state.tail.snapshot()),
+        }
+    }
+}
+
+/// What one search sees of the index.
+pub(crate) struct IndexSnapshot {
+    shared: Arc<Shared>,
+    view: Option<Arc<IndexView>>,
+    tail: Arc<TailSnapshot>,
+}
+
+impl IndexSnapshot {
+    /// The best `limit` objects by BM25, best first.
+    pub(crate) async fn bm25(&self, question: &str, limit: usize, filter: &SearchFilter) -> Vec<Scored> {
+        let filter = self.with_superseded(filter);
+        let tokens = self.shared.analyzer.query(question);
+        if tokens.is_empty() {
+            return Vec::new();
+        }
+        let mut found = Vec::new();
+        let mut stats = CorpusStats::default();
+        if let Some(view) = &self.view {
+            found = self.or_damaged(view.bm25(question, limit, &filter).await);
+            if self.tail.has_texts() {
+                stats = self.or_damaged(view.corpus_stats(&tokens).await);
+            }
+        }
+        if self.tail.has_texts() {
+            let tail = Arc::clone(&self.tail);
+            found.extend(off_runtime(move || tail.bm25(&tokens, stats, &filter)).await);
+        }
+        best(found, limit)
+    }
+
+    /// The `limit` objects nearest to a question's vector, nearest first.
+    pub(crate) async fn nearest(&self, vector: &[f32], limit: usize, filter: &SearchFilter) -> Vec<Scored> {
+        let filter = self.with_superseded(filter);
+        let mut found = Vec::new();
+        // Vectors of another model, which stay until a rebuild is whole, cannot be compared with the question's.
+        let is_comparable = |view: &&Arc<IndexView>| view.model.as_ref() == self.shared.vectorizer.model();
+        if let Some(view) = self.view.as_ref().filter(is_comparable) {
+            found = self.or_damaged(view.nearest(vector, limit, &filter).await);
+        }
+        if !self.tail.is_empty() {
+            let tail = Arc::clone(&self.tail);
+            let vector = vector.to_vec();
+            found.extend(off_runtime(move || tail.nearest(&vector, &filter)).await);
+        }
+        best(found, limit)
+    }
+
+    fn with_superseded(&self, filter: &SearchFilter) -> SearchFilter {
+        SearchFilter { databases: filter.databases.clone(), superseded: self.tail.superseded() }
+    }
+
+    /// A dataset that cannot be read costs the search its rows, and is repaired.
+    fn or_damaged<T: Default>(&self, outcome: Result<T>) -> T {
+        outcome.unwrap_or_else(|error| {
+            self.shared.report_damage(&error);
+            T::default()
+        })
+    }
+}
+
+impl Shared {
+    fn store(&self) -> Result<Arc<Store>> {
+        self.store.upgrade().ok_or_else(|| CatalogError::Internal("the catalog is closed".into()))
+    }
+
+    /// Takes in what a transaction committed; searches find it when this returns.
+    fn insert_pending(&self, objects: Vec<PendingObject>) {
+        // Analysis is the costly part and needs no lock.
+        let mut entries = Vec::new();
+        let mut is_too_many = false;
+        for object in objects {
+            let has_room = {
+                let state = self.state.read();
+                state.tail.len() + entries.len() < tail::MAX_ENTRIES || state.tail.contains(object.object_id)
+            };
+            if has_room {
+                let document = object.text.as_deref().map(|text| self.analyzer.document(text));
+                entries.push(TailEntry::committed(object, document));
+            } else {
+                is_too_many = true;
+            }
+        }
+        {
+            let mut state = self.state.write();
+            for entry in entries {
+                state.tail.insert(entry);
+            }
+            state.tail.is_overflowing |= is_too_many;
+        }
+        self.texts_came.notify_one();
+        self.note_change();
+    }
+
+    /// Fills the tail from `querent_pending_objects`.
+    async fn load_pending(self: &Arc<Self>) -> Result<()> {
+        let limit = tail::MAX_ENTRIES;
+        let objects = self.store()?.read(move |connection| pending::page(connection, 0, limit)).await?;
+        self.state.write().tail.is_overflowing = objects.len() == limit;
+        let shared = Arc::clone(self);
+        off_runtime(move || shared.insert_pending(objects)).await;
+        Ok(())
+    }
+
+    fn note_change(&self) {
+        self.state_changed.notify_one();
+        self.changes.send_modify(|count| *count += 1);
+    }
+
+    fn is_idle(&self) -> bool {
+        let state = self.state.read();
+        let is_embedded = self.vectorizer.model().is_none() || state.tail.counts().unembedded == 0;
+        state.is_current && !state.is_damaged && !state.tail.is_overflowing && !state.lacks_vectors && is_embedded
+    }
+
+    fn report_damage(&self, error: &CatalogError) {
+        {
+            let mut state = self.state.write();
+            // A question that Lance chokes on must not have the dataset read through again and again.
+            let was_just_checked = state.checked_at.is_some_and(|at| at.elapsed() < CHECKS_APART);
+            if state.is_damaged || was_just_checked {
+                return;
+            }
+            state.is_damaged = true;
+        }
+        warn!(%error, "the schema index could not be read; search goes on without it while it is checked");
+        self.note_change();
+    }
+}
+
+/// The best `limit`, each object once, best first; equal scores in order of id, so that answers are stable.
+fn best(mut found: Vec<Scored>, limit: usize) -> Vec<Scored> {
+    found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.object_id.cmp(&b.object_id)));
+    let mut seen = std::collections::HashSet::new();
+    found.retain(|scored| seen.insert(scored.object_id));
+    found.truncate(limit);
+    found
+}
+
+/// Runs a scan of the tail on a worker thread.
+async fn off_runtime<T: Send + Default + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
+    tokio::task::spawn_blocking(work).await.unwrap_or_default()
+}

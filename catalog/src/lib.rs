@@ -8,6 +8,7 @@ mod error;
 mod model;
 mod principal;
 mod runs;
+mod search;
 mod store;
 
 pub mod index;
@@ -22,8 +23,12 @@ pub use error::{CatalogError, Result};
 pub use model::*;
 pub use principal::{DatabaseScope, Principal, Role};
 
+use index::SchemaIndex;
 use index::embed::Embedder;
 use store::Store;
+
+/// The schema index in the data folder.
+const INDEX_FOLDER: &str = "index";
 
 /// How to open a catalog.
 #[derive(Clone)]
@@ -53,18 +58,23 @@ impl Progress for NoProgress {
 ///
 /// Only one Querent process may hold a data folder; DuckDB may attach `catalog.sqlite` beside it.
 pub struct Catalog {
-    store: Store,
+    // Dropped before the store, which its tasks use.
+    index: SchemaIndex,
+    store: Arc<Store>,
 }
 
 impl Catalog {
     /// Opens or creates the data folder. Errors: `data_folder_in_use`, `newer_format`, `catalog_corrupt`, `io_error`.
     pub async fn open(options: CatalogOptions) -> Result<Arc<Self>> {
-        let store = Store::open(&options.data_dir).await?;
-        Ok(Arc::new(Self { store }))
+        let store = Arc::new(Store::open(&options.data_dir).await?);
+        let folder = store.data_dir().join(INDEX_FOLDER);
+        let index = SchemaIndex::open(&store, folder, options.embedder, options.progress).await?;
+        Ok(Arc::new(Self { index, store }))
     }
 
     /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without it loses nothing.
     pub async fn close(&self) -> Result<()> {
+        self.index.close().await;
         self.store.close().await
     }
 
@@ -284,24 +294,27 @@ impl Catalog {
     }
 }
 
-/// Nothing here yet.
-#[allow(unused_variables, missing_docs, clippy::todo, clippy::allow_attributes)]
+/// Search.
 impl Catalog {
-    // ---- search ----
-    /// Dense + BM25 + exact names, fused; only what `who` may see. Ordered best first.
+    /// The tables that fit a question or keywords best, best first: by name, by full text (BM25) and by meaning,
+    /// fused. Only what `who` may see. Errors: `database_not_found`.
     pub async fn search(&self, who: &Principal, request: &SearchRequest) -> Result<Vec<SearchHit>> {
-        todo!()
+        let hits = self.search_with_columns(who, request).await?;
+        Ok(hits.into_iter().map(|(hit, _)| hit).collect())
     }
+
     /// The same, each hit with its columns: one batch at one snapshot, for the prompt.
     pub async fn search_with_columns(
         &self,
         who: &Principal,
         request: &SearchRequest,
     ) -> Result<Vec<(SearchHit, TableInfo)>> {
-        todo!()
+        search::search(&self.store, &self.index, who, request).await
     }
-    /// Waits until every committed object can be found by meaning. For tests and `import`.
+
+    /// Waits until every committed object can be found by meaning; without an embedder, by full text. For tests and
+    /// `import`. Errors: `embedder_error` while the embedder fails.
     pub async fn index_idle(&self) -> Result<()> {
-        todo!()
+        self.index.idle().await
     }
 }

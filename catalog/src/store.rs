@@ -34,7 +34,7 @@ use tokio::sync::Semaphore;
 pub(crate) use change::Change;
 pub(crate) use listing::NameMatch;
 pub(crate) use names::name_key;
-pub(crate) use objects::{ObjectText, object_texts};
+pub(crate) use objects::{ObjectText, object_count, object_texts};
 pub(crate) use relations::table_infos;
 
 use crate::index::pending::PendingObject;

@@ -1,1 +1,455 @@
-//! Tests of this area.
+//! The schema index from outside: what is found, when, by whom, and what survives.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+
+use arrow::datatypes::{DataType, Field, Schema};
+use querent_catalog::index::embed::{EmbedSettings, Embedder, EmbeddingModel, from_settings};
+use querent_catalog::{
+    Catalog, CatalogError, CatalogOptions, Created, FoundBy, IfExists, NoProgress, Principal, Progress, SearchHit,
+    SearchRequest, TableKind, TableName,
+};
+
+const ADMIN_ROLE: querent_catalog::Role = querent_catalog::Role::Admin;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn found_by_name_and_text_when_the_creation_returns() {
+    let home = Home::new();
+    let catalog = home.open(None).await;
+    create(&catalog, "default", "flight_delays", &["carrier", "departure_delay", "origin_airport"]).await;
+
+    let hits = search(&catalog, "flight_delays").await;
+    assert_eq!(names(&hits), ["default.flight_delays"]);
+    assert_eq!(hits[0].found_by, [FoundBy::Name, FoundBy::Bm25]);
+
+    let hits = search(&catalog, "which airports do carriers depart from").await;
+    assert_eq!(names(&hits), ["default.flight_delays"], "columns are searched, by word stems");
+    assert_eq!(hits[0].found_by, [FoundBy::Bm25]);
+
+    assert_eq!(names(&search(&catalog, "flight_").await), ["default.flight_delays"], "a name's beginning");
+    assert!(search(&catalog, "  ").await.is_empty());
+    assert!(search(&catalog, "the of and").await.is_empty(), "nothing but stop words");
+    catalog.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn found_by_meaning_with_the_real_model() {
+    let home = Home::new();
+    let catalog = home.open(Some(minilm())).await;
+    create(&catalog, "default", "employees", &["full_name", "monthly_salary", "hired_on"]).await;
+    create(&catalog, "default", "aircraft", &["tail_number", "manufacturer", "seats"]).await;
+    create(&catalog, "default", "rainfall", &["station", "millimetres", "measured_at"]).await;
+    catalog.index_idle().await.unwrap();
+
+    let expected = [
+        ("how much do our workers earn", "default.employees"),
+        ("which planes can carry most people", "default.aircraft"),
+        ("wet weather", "default.rainfall"),
+    ];
+    for (question, table) in expected {
+        let hits = search(&catalog, question).await;
+        assert_eq!(hits[0].table.name.to_string(), table, "{question}");
+        assert!(hits[0].found_by.contains(&FoundBy::Dense), "{question}: {:?}", hits[0].found_by);
+    }
+    catalog.close().await.unwrap();
+
+    let catalog = home.open(Some(minilm())).await;
+    catalog.index_idle().await.unwrap();
+    assert_eq!(search(&catalog, "wet weather").await[0].table.name.table, "rainfall", "after a restart");
+    catalog.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn comments_drops_and_replacements_are_seen_at_once() {
+    let home = Home::new();
+    let catalog = home.open(Some(Bag::new(64))).await;
+    create(&catalog, "default", "t1", &["a"]).await;
+    create(&catalog, "default", "t2", &["a"]).await;
+    // Half of the changes meet rows that Lance holds, half meet the tail.
+    catalog.close().await.unwrap();
+    let catalog = home.open(Some(Bag::new(64))).await;
+    catalog.index_idle().await.unwrap();
+    create(&catalog, "default", "t3", &["a"]).await;
+
+    for table in ["t1", "t3"] {
+        let name = TableName::new("default", table);
+        catalog.set_comment(&name, None, Some("quarterly turnover")).await.unwrap();
+        catalog.set_comment(&name, Some("a"), Some("in zloty")).await.unwrap();
+    }
+    assert_eq!(sorted_names(&search(&catalog, "turnover").await), ["default.t1", "default.t3"]);
+    assert_eq!(sorted_names(&search(&catalog, "zloty").await), ["default.t1", "default.t3"]);
+
+    catalog.set_comment(&TableName::new("default", "t1"), None, None).await.unwrap();
+    assert_eq!(by_text(&search(&catalog, "turnover").await), ["default.t3"], "the old text is gone");
+
+    for table in ["t1", "t2", "t3"] {
+        let name = TableName::new("default", table);
+        assert!(catalog.drop_table(&name, &[TableKind::Managed], false).await.unwrap());
+    }
+    catalog.index_idle().await.unwrap();
+    assert!(search(&catalog, "t1 t2 t3 zloty turnover").await.is_empty());
+    catalog.close().await.unwrap();
+
+    let catalog = home.open(Some(Bag::new(64))).await;
+    catalog.index_idle().await.unwrap();
+    assert!(search(&catalog, "t1 t2 t3 zloty turnover").await.is_empty(), "nor after a restart");
+    catalog.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scoped_caller_gets_the_full_top_k_of_what_it_may_see() {
+    let home = Home::new();
+    let catalog = home.open(Some(Bag::new(64))).await;
+    for database in ["sales", "hr"] {
+        catalog.create_database(database, IfExists::Error).await.unwrap();
+    }
+    // More and better matches in the database that may not be seen, than any ranking is deep.
+    for index in 0..300 {
+        create(&catalog, "hr", &format!("invoice_{index}"), &["invoice_number", "invoice_total"]).await;
+    }
+    for index in 0..12 {
+        create(&catalog, "sales", &format!("customer_{index}"), &["name", "street", "city", "last_invoice"]).await;
+    }
+    for reopened in [false, true] {
+        let seller = Principal::new("seller", ADMIN_ROLE).with_databases(["Sales"]);
+        let request = SearchRequest { query: "invoice".into(), database: None, limit: 10 };
+        let hits = catalog.search(&seller, &request).await.unwrap();
+        assert_eq!(hits.len(), 10, "reopened: {reopened}");
+        assert!(hits.iter().all(|hit| hit.table.name.database == "sales"), "{:?}", names(&hits));
+
+        let nobody = Principal::new("nobody", ADMIN_ROLE).with_databases::<[&str; 0], &str>([]);
+        assert!(catalog.search(&nobody, &request).await.unwrap().is_empty());
+
+        let in_hr = SearchRequest { database: Some("hr".into()), ..request.clone() };
+        let error = catalog.search(&seller, &in_hr).await.unwrap_err();
+        assert_eq!(error.code(), "database_not_found");
+        let hits = catalog.search(&Principal::local_admin(), &in_hr).await.unwrap();
+        assert!(hits.len() == 10 && hits.iter().all(|hit| hit.table.name.database == "hr"));
+        catalog.index_idle().await.unwrap();
+    }
+    catalog.close().await.unwrap();
+    // The same from Lance as from the tail.
+    let catalog = home.open(Some(Bag::new(64))).await;
+    catalog.index_idle().await.unwrap();
+    let seller = Principal::new("seller", ADMIN_ROLE).with_databases(["sales"]);
+    let request = SearchRequest { query: "invoice".into(), database: None, limit: 10 };
+    let hits = catalog.search(&seller, &request).await.unwrap();
+    assert!(hits.len() == 10 && hits.iter().all(|hit| hit.table.name.database == "sales"), "{:?}", names(&hits));
+    catalog.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_deleted_index_is_rebuilt() {
+    let home = Home::new();
+    let catalog = home.open(Some(Bag::new(64))).await;
+    for index in 0..40 {
+        create(&catalog, "default", &format!("part_{index}"), &["weight", "supplier"]).await;
+    }
+    catalog.index_idle().await.unwrap();
+    catalog.close().await.unwrap();
+    std::fs::remove_dir_all(home.index()).unwrap();
+
+    let told = Arc::new(Told::default());
+    let catalog = home.open_with(Some(Bag::new(64)), Arc::clone(&told) as Arc<dyn Progress>).await;
+    assert_eq!(names(&search(&catalog, "part_7").await)[0], "default.part_7", "names work meanwhile");
+    catalog.index_idle().await.unwrap();
+    let hits = search(&catalog, "supplier weight").await;
+    assert_eq!(hits.len(), 10);
+    assert!(hits.iter().all(|hit| hit.found_by == [FoundBy::Bm25, FoundBy::Dense]), "{hits:?}");
+    assert!(told.reports.load(Ordering::Relaxed) >= 2, "progress is told of texts and of vectors");
+    catalog.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_damaged_index_is_set_aside_and_rebuilt() {
+    for damage in [Damage::Everything, Damage::DataFiles, Damage::FullTextIndex] {
+        let home = Home::new();
+        let catalog = home.open(Some(Bag::new(64))).await;
+        for index in 0..20 {
+            create(&catalog, "default", &format!("part_{index}"), &["weight", "supplier"]).await;
+        }
+        catalog.index_idle().await.unwrap();
+        catalog.close().await.unwrap();
+        assert!(overwrite(&home.index(), damage) > 0, "{damage:?}: there is something to damage");
+
+        let catalog = home.open(Some(Bag::new(64))).await;
+        // What opening does not notice, the first search does.
+        let _ = search(&catalog, "supplier").await;
+        catalog.index_idle().await.unwrap();
+        let hits = search(&catalog, "supplier weight").await;
+        assert_eq!(hits.len(), 10, "{damage:?}");
+        assert!(hits.iter().all(|hit| hit.found_by == [FoundBy::Bm25, FoundBy::Dense]), "{damage:?}: {hits:?}");
+        let kept = std::fs::read_dir(home.index()).unwrap();
+        let kept = kept.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().ends_with(".damaged"));
+        assert_eq!(kept.count(), 1, "{damage:?}: the damaged one is kept aside");
+        catalog.close().await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn another_embedder_re_embeds() {
+    let home = Home::new();
+    let catalog = home.open(None).await;
+    for index in 0..20 {
+        create(&catalog, "default", &format!("part_{index}"), &["weight", "supplier"]).await;
+    }
+    catalog.index_idle().await.unwrap();
+    assert!(search(&catalog, "supplier").await.iter().all(|hit| hit.found_by == [FoundBy::Bm25]));
+    catalog.close().await.unwrap();
+
+    for dimension in [32, 64] {
+        let bag = Bag::new(dimension);
+        let catalog = home.open(Some(Arc::clone(&bag) as Arc<dyn Embedder>)).await;
+        catalog.index_idle().await.unwrap();
+        let hits = search(&catalog, "supplier").await;
+        assert_eq!(hits.len(), 10);
+        assert!(hits.iter().all(|hit| hit.found_by == [FoundBy::Bm25, FoundBy::Dense]), "{dimension}: {hits:?}");
+        assert!(bag.texts.load(Ordering::Relaxed) >= 20);
+        catalog.close().await.unwrap();
+    }
+
+    let bag = Bag::new(64);
+    let catalog = home.open(Some(Arc::clone(&bag) as Arc<dyn Embedder>)).await;
+    catalog.index_idle().await.unwrap();
+    assert_eq!(bag.texts.load(Ordering::Relaxed), 0, "the same embedder embeds nothing again");
+    catalog.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_failing_embedder_leaves_names_and_text() {
+    let home = Home::new();
+    let bag = Bag::new(64);
+    bag.is_broken.store(true, Ordering::Relaxed);
+    let catalog = home.open(Some(Arc::clone(&bag) as Arc<dyn Embedder>)).await;
+    create(&catalog, "default", "part", &["weight", "supplier"]).await;
+    let hits = search(&catalog, "supplier").await;
+    assert_eq!(names(&hits), ["default.part"]);
+    assert_eq!(hits[0].found_by, [FoundBy::Bm25]);
+    let error = catalog.index_idle().await.unwrap_err();
+    assert_eq!(error.code(), "embedder_error");
+    catalog.close().await.unwrap();
+
+    let catalog = home.open(Some(Bag::new(64))).await;
+    catalog.index_idle().await.unwrap();
+    assert_eq!(search(&catalog, "supplier").await[0].found_by, [FoundBy::Bm25, FoundBy::Dense], "made up for later");
+    catalog.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_missing_runtime_or_model_is_an_error_that_helps() {
+    let settings = EmbedSettings { model_path: Some(models_dir().join("ort")), ..EmbedSettings::default() };
+    let error = from_settings(&settings).err().unwrap();
+    assert_eq!(error.code(), "embedder_error");
+    assert!(error.to_string().contains("model.onnx"), "{error}");
+
+    let unknown = EmbedSettings { model: "no-such-model".into(), ..EmbedSettings::default() };
+    assert_eq!(from_settings(&unknown).err().unwrap().code(), "embedder_error");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_pending_at_a_crash_is_found_after_it() {
+    let home = Home::new();
+    let catalog = home.open(Some(Bag::new(64))).await;
+    create(&catalog, "default", "part", &["weight", "supplier"]).await;
+    drop(catalog);
+
+    let catalog = home.open_once_released().await;
+    assert_eq!(names(&search(&catalog, "supplier").await), ["default.part"]);
+    catalog.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_creates_leave_few_files() {
+    let home = Home::new();
+    let catalog = home.open(Some(Bag::new(16))).await;
+    for index in 0..1_500 {
+        create(&catalog, "default", &format!("part_{index}"), &["weight"]).await;
+    }
+    catalog.index_idle().await.unwrap();
+    catalog.close().await.unwrap();
+    let catalog = home.open(Some(Bag::new(16))).await;
+    catalog.index_idle().await.unwrap();
+    let files = count_files(&home.index());
+    assert!(files > 0, "rows reached Lance");
+    assert!(files < 60, "{files} files");
+    assert_eq!(search(&catalog, "part_1499").await[0].table.name.table, "part_1499");
+    catalog.close().await.unwrap();
+}
+
+async fn create(catalog: &Catalog, database: &str, table: &str, columns: &[&str]) {
+    let fields: Vec<Field> = columns.iter().map(|column| Field::new(*column, DataType::Utf8, true)).collect();
+    let name = TableName::new(database, table);
+    let draft = catalog.draft_table(&name, &Schema::new(fields), None).await.unwrap();
+    let created = catalog.create_table(draft, Vec::new(), IfExists::Error).await.unwrap();
+    assert!(matches!(created, Created::New(_)));
+}
+
+async fn search(catalog: &Catalog, query: &str) -> Vec<SearchHit> {
+    let request = SearchRequest { query: query.into(), database: None, limit: 10 };
+    catalog.search(&Principal::local_admin(), &request).await.unwrap()
+}
+
+fn names(hits: &[SearchHit]) -> Vec<String> {
+    hits.iter().map(|hit| hit.table.name.to_string()).collect()
+}
+
+fn sorted_names(hits: &[SearchHit]) -> Vec<String> {
+    let mut found = by_text(hits);
+    found.sort();
+    found
+}
+
+/// Names of what full text found: vectors find everything, near or far.
+fn by_text(hits: &[SearchHit]) -> Vec<String> {
+    let found = hits.iter().filter(|hit| hit.found_by.contains(&FoundBy::Bm25));
+    found.map(|hit| hit.table.name.to_string()).collect()
+}
+
+/// A data folder.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    fn index(&self) -> PathBuf {
+        self.0.path().join("index")
+    }
+
+    async fn open(&self, embedder: Option<Arc<dyn Embedder>>) -> Arc<Catalog> {
+        self.open_with(embedder, Arc::new(NoProgress)).await
+    }
+
+    /// A catalog that was dropped, not closed, lets go of its folder when its tasks notice.
+    async fn open_once_released(&self) -> Arc<Catalog> {
+        loop {
+            let data_dir = self.0.path().to_path_buf();
+            let options = CatalogOptions { data_dir, embedder: None, progress: Arc::new(NoProgress) };
+            match Catalog::open(options).await {
+                Err(CatalogError::InUse { .. }) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
+                outcome => return outcome.unwrap(),
+            }
+        }
+    }
+
+    async fn open_with(&self, embedder: Option<Arc<dyn Embedder>>, progress: Arc<dyn Progress>) -> Arc<Catalog> {
+        let options = CatalogOptions { data_dir: self.0.path().to_path_buf(), embedder, progress };
+        Catalog::open(options).await.unwrap()
+    }
+}
+
+#[derive(Default)]
+struct Told {
+    reports: AtomicUsize,
+}
+
+impl Progress for Told {
+    fn report(&self, _task: &str, done: u64, total: u64) {
+        assert!(done <= total);
+        self.reports.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// A quick embedder: texts with words in common are near each other.
+struct Bag {
+    model: EmbeddingModel,
+    texts: AtomicUsize,
+    is_broken: AtomicBool,
+}
+
+impl Bag {
+    fn new(dimension: usize) -> Arc<Self> {
+        let model = EmbeddingModel { id: "bag of words".into(), dimension };
+        Arc::new(Self { model, texts: AtomicUsize::new(0), is_broken: AtomicBool::new(false) })
+    }
+
+    fn vector(&self, text: &str) -> Vec<f32> {
+        let mut vector = vec![0.01; self.model.dimension];
+        for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
+            let slot = word.to_lowercase().bytes().fold(7_usize, |hash, byte| hash * 31 % 65_521 + usize::from(byte));
+            vector[slot % self.model.dimension] += 1.0;
+        }
+        let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
+        vector.iter().map(|value| value / length).collect()
+    }
+}
+
+impl Embedder for Bag {
+    fn model(&self) -> &EmbeddingModel {
+        &self.model
+    }
+
+    fn embed(&self, texts: &[String]) -> querent_catalog::Result<Vec<Vec<f32>>> {
+        if self.is_broken.load(Ordering::Relaxed) {
+            return Err(CatalogError::Embedder {
+                model: self.model.id.clone(),
+                detail: "out of order".into(),
+                hint: "mend it".into(),
+            });
+        }
+        self.texts.fetch_add(texts.iter().filter(|text| text.starts_with("table ")).count(), Ordering::Relaxed);
+        Ok(texts.iter().map(|text| self.vector(text)).collect())
+    }
+}
+
+/// The real model, as the server would load it.
+fn minilm() -> Arc<dyn Embedder> {
+    let settings = EmbedSettings {
+        model_path: Some(models_dir().join("all-minilm-l6-v2")),
+        ort_dylib_path: Some(models_dir().join("ort/libonnxruntime.so")),
+        ..EmbedSettings::default()
+    };
+    from_settings(&settings).expect("the model is installed; run `make test`").unwrap()
+}
+
+fn models_dir() -> PathBuf {
+    let dir = std::env::var_os("QUERENT_MODELS_DIR")
+        .map(PathBuf::from)
+        .unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").expect("HOME is set")).join(".cache/querent/models"));
+    assert!(dir.is_dir(), "{} is missing; run `make test`, which installs it", dir.display());
+    dir
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Damage {
+    Everything,
+    DataFiles,
+    FullTextIndex,
+}
+
+/// Overwrites files with noise of the same length; returns how many.
+fn overwrite(folder: &Path, damage: Damage) -> usize {
+    let mut count = 0;
+    for path in files(folder) {
+        let is_in = |folder: &str| path.components().any(|part| part.as_os_str() == folder);
+        let is_hit = match damage {
+            Damage::Everything => true,
+            Damage::DataFiles => is_in("data"),
+            Damage::FullTextIndex => is_in("_indices"),
+        };
+        if is_hit {
+            let length = std::fs::metadata(&path).unwrap().len() as usize;
+            std::fs::write(&path, vec![0xA5; length]).unwrap();
+            count += 1;
+        }
+    }
+    count
+}
+
+fn count_files(folder: &Path) -> usize {
+    files(folder).len()
+}
+
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let mut folders = vec![folder.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).unwrap() {
+            let path = entry.unwrap().path();
+            if path.is_dir() { folders.push(path) } else { found.push(path) }
+        }
+    }
+    found
+}

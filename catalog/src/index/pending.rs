@@ -1,8 +1,7 @@
 //! Objects that were committed to the catalog and have not reached the Lance index yet.
 //!
 //! Every transaction that creates, renames, comments or drops an object calls [`record`] for it, so that the row
-//! commits with the change; after the commit the caller hands what `record` returned to
-//! `SchemaIndex::committed`. The index deletes a row ([`remove`]) once Lance holds it. One row an object:
+//! commits with the change; after the commit the store hands what `record` returned to the index. The index deletes a row ([`remove`]) once Lance holds it. One row an object:
 //! a later change replaces the earlier one under a new sequence number, so a removal can never lose it.
 //!
 //! Rows are removed in the transaction that records the Lance version holding them ([`IndexState`]). Lance does not

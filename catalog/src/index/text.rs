@@ -107,15 +107,13 @@ fn split_run(run: &str) -> Vec<&str> {
         let (offset, current) = chars[index];
         let previous = chars[index - 1].1;
         let next = chars.get(index + 1).map(|(_, c)| *c);
-        let is_boundary = if previous.is_numeric() != current.is_numeric() {
-            true
-        } else if previous.is_lowercase() && current.is_uppercase() {
-            true
-        } else {
-            // The last capital of a run belongs to the word after it (`HTTPServer`), but for a plural (`IDs`).
-            let is_plural = next == Some('s') && !chars.get(index + 2).is_some_and(|(_, c)| c.is_lowercase());
-            previous.is_uppercase() && current.is_uppercase() && next.is_some_and(char::is_lowercase) && !is_plural
-        };
+        let is_hump = previous.is_lowercase() && current.is_uppercase();
+        let is_number_edge = previous.is_numeric() != current.is_numeric();
+        // The last capital of a run belongs to the word after it (`HTTPServer`), but for a plural (`IDs`).
+        let is_plural = next == Some('s') && !chars.get(index + 2).is_some_and(|(_, c)| c.is_lowercase());
+        let ends_capitals =
+            previous.is_uppercase() && current.is_uppercase() && next.is_some_and(char::is_lowercase) && !is_plural;
+        let is_boundary = is_hump || is_number_edge || ends_capitals;
         if is_boundary {
             words.push(&run[start..offset]);
             start = offset;

@@ -265,6 +265,12 @@ pub(crate) fn object_texts(view: &View<'_>, after: i64, limit: usize) -> Result<
     Ok(texts)
 }
 
+/// How many objects there are: what a build of the index says its progress of.
+pub(crate) fn object_count(view: &View<'_>) -> Result<u64> {
+    let count: i64 = view.connection.query_row("SELECT COUNT(*) FROM querent_object", [], |row| row.get(0))?;
+    Ok(count.unsigned_abs())
+}
+
 fn query_column<T: rusqlite::types::FromSql>(connection: &Connection, sql: &str, parameter: i64) -> Result<Vec<T>> {
     let mut statement = connection.prepare_cached(sql)?;
     let rows = statement.query_map([parameter], |row| row.get(0))?;

@@ -1,0 +1,445 @@
+//! The Lance dataset behind the schema index: one row an object, a full-text index on `text`, vectors searched
+//! exactly. [`IndexWriter`] is the only writer; searches run on an immutable [`IndexView`] of one version.
+//!
+//! Invariant: a file that a live view may read is never removed, and every row of a view is covered by its
+//! full-text index, so nothing is ever searched twice or missed.
+
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, FixedSizeBinaryBuilder, FixedSizeListBuilder, Float32Array, Float32Builder, Int64Array,
+    RecordBatch, RecordBatchIterator, StringArray, UInt32Array,
+};
+use arrow::datatypes::{Float32Type, Int64Type};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use futures::{FutureExt, TryStreamExt};
+use lance::Dataset;
+use lance::dataset::builder::DatasetBuilder;
+use lance::dataset::optimize::{CompactionOptions, compact_files};
+use lance::dataset::{WriteMode, WriteParams};
+use lance::index::{DatasetIndexExt, DatasetIndexInternalExt};
+use lance::session::Session;
+use lance_index::IndexType;
+use lance_index::metrics::NoOpMetricsCollector;
+use lance_index::optimize::OptimizeOptions;
+use lance_index::scalar::FullTextSearchQuery;
+use lance_index::scalar::inverted::InvertedIndex;
+use lance_index::scalar::inverted::query::{FtsQuery, MatchQuery};
+use lance_linalg::distance::DistanceType;
+use sha2::{Digest, Sha256};
+
+use super::analyze::{CorpusStats, text_index_params};
+use super::embed::EmbeddingModel;
+use super::pending::{IndexState, ObjectKind};
+use super::text::TEXT_VERSION;
+use super::{Scored, SearchFilter};
+use crate::{CatalogError, Result};
+
+/// Lance's own defaults are 6 GiB and 1 GiB.
+const INDEX_CACHE_BYTES: usize = 64 << 20;
+const METADATA_CACHE_BYTES: usize = 32 << 20;
+
+const TEXT_INDEX: &str = "text_bm25";
+/// Full-text segments, and fragments, beyond which they are merged into one.
+const MAX_SEGMENTS: usize = 8;
+/// Predicates name at most this many objects each.
+const OBJECTS_A_PREDICATE: usize = 1024;
+const TEXT_HASH_BYTES: usize = 16;
+
+/// The session all datasets of one catalog share.
+pub(super) fn new_session() -> Arc<Session> {
+    Arc::new(Session::new(INDEX_CACHE_BYTES, METADATA_CACHE_BYTES, Arc::default()))
+}
+
+/// One object as stored.
+#[derive(Debug, Clone)]
+pub(super) struct IndexRow {
+    pub(super) sequence: i64,
+    pub(super) kind: ObjectKind,
+    pub(super) object_id: i64,
+    pub(super) database_id: i64,
+    pub(super) text: String,
+    pub(super) vector: Option<Arc<[f32]>>,
+}
+
+/// One version of the dataset, for reading.
+pub(super) struct IndexView {
+    dataset: Arc<Dataset>,
+    /// The model of the vector column.
+    pub(super) model: Option<EmbeddingModel>,
+    /// No object with a larger id was ever in the dataset.
+    pub(super) max_object_id: i64,
+    rows: usize,
+}
+
+/// How much of a dataset is read to know that it is whole.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Check {
+    /// Every object's id, and the full-text index's vocabulary.
+    Ids,
+    /// Every column.
+    Everything,
+}
+
+/// The dataset, for writing. One task owns it.
+pub(super) struct IndexWriter {
+    folder: PathBuf,
+    dataset: Dataset,
+    model: Option<EmbeddingModel>,
+    max_object_id: i64,
+    rows: usize,
+    retired_views: Vec<Weak<IndexView>>,
+}
+
+impl IndexWriter {
+    /// Makes an empty dataset; an existing folder of that name must be gone.
+    pub(super) async fn create(folder: &Path, session: Arc<Session>, model: Option<EmbeddingModel>) -> Result<Self> {
+        let schema = row_schema(model.as_ref());
+        let params = WriteParams { mode: WriteMode::Create, session: Some(session), ..Default::default() };
+        let empty = RecordBatchIterator::new(std::iter::empty(), schema);
+        let dataset = guarded(Dataset::write(empty, &*uri(folder)?, Some(params))).await?;
+        Ok(Self { folder: folder.into(), dataset, model, max_object_id: 0, rows: 0, retired_views: Vec::new() })
+    }
+
+    /// Opens a dataset and reads enough of it to know that it is whole.
+    pub(super) async fn open(
+        folder: &Path,
+        session: Arc<Session>,
+        model: Option<EmbeddingModel>,
+        check: Check,
+    ) -> Result<Self> {
+        let dataset = guarded(DatasetBuilder::from_uri(uri(folder)?).with_session(session).load()).await?;
+        if !Schema::from(dataset.schema()).fields().eq(row_schema(model.as_ref()).fields()) {
+            return Err(CatalogError::Index("the dataset has other columns than expected".into()));
+        }
+        let mut writer =
+            Self { folder: folder.into(), dataset, model, max_object_id: 0, rows: 0, retired_views: Vec::new() };
+        guarded(writer.read_rows(check)).await?;
+        if writer.rows > 0 {
+            writer.view().corpus_stats(&["table".to_string()]).await?;
+        }
+        Ok(writer)
+    }
+
+    async fn read_rows(&mut self, check: Check) -> lance::Result<()> {
+        let mut scan = self.dataset.scan();
+        if check == Check::Ids {
+            scan.project(&["object_id"])?;
+        }
+        let mut batches = scan.try_into_stream().await?;
+        while let Some(batch) = batches.try_next().await? {
+            self.rows += batch.num_rows();
+            let ids = batch.column(0).as_primitive::<Int64Type>();
+            self.max_object_id = self.max_object_id.max(arrow::compute::max(ids).unwrap_or(0));
+        }
+        Ok(())
+    }
+
+    /// What to record of the dataset once its rows count as written.
+    pub(super) fn recorded_state(&self) -> IndexState {
+        let folder = self.folder.file_name().map(|name| name.to_string_lossy().into_owned());
+        IndexState {
+            folder: folder.unwrap_or_default(),
+            version: self.version(),
+            text_version: TEXT_VERSION,
+            model: self.model.clone(),
+        }
+    }
+
+    /// The model of the vector column.
+    pub(super) fn model(&self) -> Option<&EmbeddingModel> {
+        self.model.as_ref()
+    }
+
+    /// Rows in the dataset.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Lance's version number.
+    pub(super) fn version(&self) -> u64 {
+        self.dataset.version().version
+    }
+
+    /// The current version, for searches.
+    pub(super) fn view(&mut self) -> Arc<IndexView> {
+        let view = Arc::new(IndexView {
+            dataset: Arc::new(self.dataset.clone()),
+            model: self.model.clone(),
+            max_object_id: self.max_object_id,
+            rows: self.rows,
+        });
+        self.retired_views.push(Arc::downgrade(&view));
+        view
+    }
+
+    /// Replaces the rows of the given objects: `removed` lose theirs, `rows` get a new one. Not yet full-text indexed.
+    pub(super) async fn replace(&mut self, rows: &[IndexRow], removed: &[i64]) -> Result<()> {
+        let known = |id: &i64| *id <= self.max_object_id;
+        let stale: Vec<i64> =
+            rows.iter().map(|row| row.object_id).chain(removed.iter().copied()).filter(known).collect();
+        for ids in stale.chunks(OBJECTS_A_PREDICATE) {
+            let predicate = format!("object_id IN ({})", join_ids(ids));
+            if guarded(self.dataset.count_rows(Some(predicate.clone()))).await? > 0 {
+                guarded(self.dataset.delete(&predicate)).await?;
+            }
+        }
+        if !rows.is_empty() {
+            let batch = to_batch(rows, self.model.as_ref())?;
+            let schema = batch.schema();
+            guarded(self.dataset.append(RecordBatchIterator::new([Ok(batch)], schema), None)).await?;
+        }
+        let newest = rows.iter().map(|row| row.object_id).max().unwrap_or(0);
+        self.max_object_id = self.max_object_id.max(newest);
+        self.rows = guarded(self.dataset.count_rows(None)).await?;
+        Ok(())
+    }
+
+    /// Brings the full-text index up to the rows, and merges segments and fragments once there are many.
+    pub(super) async fn optimize(&mut self) -> Result<()> {
+        if self.rows == 0 {
+            return Ok(());
+        }
+        let segments = guarded(self.dataset.load_indices_by_name(TEXT_INDEX)).await?.len();
+        if segments == 0 {
+            let name = Some(TEXT_INDEX.to_string());
+            let params = text_index_params();
+            guarded(self.dataset.create_index(&["text"], IndexType::Inverted, name, &params, true)).await?;
+            return Ok(());
+        }
+        let is_fragmented = self.dataset.count_fragments() > MAX_SEGMENTS;
+        let options = if segments >= MAX_SEGMENTS || is_fragmented {
+            OptimizeOptions::merge(segments)
+        } else {
+            OptimizeOptions::append()
+        };
+        guarded(self.dataset.optimize_indices(&options)).await?;
+        if is_fragmented {
+            guarded(compact_files(&mut self.dataset, CompactionOptions::default(), None)).await?;
+        }
+        Ok(())
+    }
+
+    /// Removes the files of versions that no search can be reading. Returns whether nothing was left to remove.
+    pub(super) async fn remove_old_versions(&mut self) -> Result<bool> {
+        self.retired_views.retain(|view| view.strong_count() > 0);
+        // The current view is the one that may live.
+        if self.retired_views.len() > 1 {
+            return Ok(false);
+        }
+        // Nobody else writes here, so files that no version names are left-overs of a crash.
+        guarded(self.dataset.cleanup_old_versions(chrono::Duration::zero(), Some(true), Some(false))).await?;
+        Ok(true)
+    }
+
+    /// At most `limit` rows that have no vector yet.
+    pub(super) async fn rows_without_vector(&self, limit: usize) -> Result<Vec<IndexRow>> {
+        if self.model.is_none() {
+            return Ok(Vec::new());
+        }
+        let batch = guarded(async {
+            self.dataset
+                .scan()
+                .project(&["object_id", "kind", "database_id", "text", "sequence"])?
+                .filter("vector IS NULL")?
+                .limit(Some(limit as i64), None)?
+                .try_into_batch()
+                .await
+        })
+        .await?;
+        from_batch(&batch)
+    }
+
+    /// How many rows have no vector yet.
+    pub(super) async fn count_without_vector(&self) -> Result<usize> {
+        if self.model.is_none() {
+            return Ok(0);
+        }
+        guarded(self.dataset.count_rows(Some("vector IS NULL".to_string()))).await
+    }
+}
+
+impl IndexView {
+    /// The best `limit` rows by BM25, best first.
+    pub(super) async fn bm25(&self, question: &str, limit: usize, filter: &SearchFilter) -> Result<Vec<Scored>> {
+        if self.rows == 0 {
+            return Ok(Vec::new());
+        }
+        let query = MatchQuery::new(question.to_string()).with_column(Some("text".to_string()));
+        let query = FullTextSearchQuery::new_query(FtsQuery::Match(query)).limit(Some(limit as i64));
+        let batch = guarded(async {
+            let mut scan = self.dataset.scan();
+            scan.full_text_search(query)?.project(&["object_id", "_score"])?.disable_scoring_autoprojection();
+            self.apply(&mut scan, filter)?;
+            scan.try_into_batch().await
+        })
+        .await?;
+        scored(&batch, |score| score)
+    }
+
+    /// The `limit` rows nearest to a unit vector, nearest first; scores are cosines.
+    pub(super) async fn nearest(&self, vector: &[f32], limit: usize, filter: &SearchFilter) -> Result<Vec<Scored>> {
+        if self.rows == 0 || self.model.is_none() {
+            return Ok(Vec::new());
+        }
+        let vector = Float32Array::from(vector.to_vec());
+        let batch = guarded(async {
+            let mut scan = self.dataset.scan();
+            scan.nearest("vector", &vector, limit)?
+                .distance_metric(DistanceType::Dot)
+                .use_index(false)
+                .project(&["object_id", "_distance"])?
+                .disable_scoring_autoprojection();
+            self.apply(&mut scan, filter)?;
+            scan.try_into_batch().await
+        })
+        .await?;
+        scored(&batch, |distance| 1.0 - distance)
+    }
+
+    /// Filters before the top-k is taken, never after.
+    fn apply(&self, scan: &mut lance::dataset::scanner::Scanner, filter: &SearchFilter) -> lance::Result<()> {
+        let mut conditions = Vec::new();
+        if let Some(databases) = &filter.databases {
+            conditions.push(format!("database_id IN ({})", join_ids(databases)));
+        }
+        let hidden: Vec<i64> =
+            filter.superseded.iter().copied().filter(|object_id| *object_id <= self.max_object_id).collect();
+        if !hidden.is_empty() {
+            conditions.push(format!("object_id NOT IN ({})", join_ids(&hidden)));
+        }
+        scan.prefilter(true);
+        if !conditions.is_empty() {
+            scan.filter(&conditions.join(" AND "))?;
+        }
+        Ok(())
+    }
+
+    /// The corpus statistics of a question's tokens.
+    pub(super) async fn corpus_stats(&self, tokens: &[String]) -> Result<CorpusStats> {
+        let mut stats = CorpusStats::default();
+        if self.rows == 0 {
+            return Ok(stats);
+        }
+        guarded(async {
+            for segment in self.dataset.load_indices_by_name(TEXT_INDEX).await? {
+                let index = self.dataset.open_scalar_index("text", &segment.uuid, &NoOpMetricsCollector).await?;
+                if let Some(index) = index.as_any().downcast_ref::<InvertedIndex>() {
+                    let (total_tokens, documents, counts) = index.bm25_stats_for_terms(tokens, None).await?;
+                    stats.add_segment(total_tokens, documents, tokens, &counts);
+                }
+            }
+            Ok(())
+        })
+        .await?;
+        Ok(stats)
+    }
+}
+
+fn row_schema(model: Option<&EmbeddingModel>) -> SchemaRef {
+    let mut fields = vec![
+        Field::new("object_id", DataType::Int64, false),
+        Field::new("kind", DataType::Utf8, false),
+        Field::new("database_id", DataType::Int64, false),
+        Field::new("sequence", DataType::Int64, false),
+        Field::new("text", DataType::Utf8, false),
+        Field::new("text_hash", DataType::FixedSizeBinary(TEXT_HASH_BYTES as i32), false),
+        Field::new("text_version", DataType::UInt32, false),
+    ];
+    if let Some(model) = model {
+        fields.push(Field::new("model_id", DataType::Utf8, true));
+        fields.push(Field::new("dimension", DataType::UInt32, true));
+        fields.push(Field::new("vector", vector_type(model.dimension), true));
+    }
+    Arc::new(Schema::new(fields))
+}
+
+fn vector_type(dimension: usize) -> DataType {
+    DataType::FixedSizeList(Arc::new(Field::new("item", DataType::Float32, true)), dimension as i32)
+}
+
+fn to_batch(rows: &[IndexRow], model: Option<&EmbeddingModel>) -> Result<RecordBatch> {
+    let mut hashes = FixedSizeBinaryBuilder::new(TEXT_HASH_BYTES as i32);
+    for row in rows {
+        let digest = Sha256::digest(row.text.as_bytes());
+        hashes.append_value(&digest[..TEXT_HASH_BYTES]).map_err(index_error)?;
+    }
+    let mut columns: Vec<ArrayRef> = vec![
+        Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.object_id))),
+        Arc::new(StringArray::from_iter_values(rows.iter().map(|row| row.kind.as_str()))),
+        Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.database_id))),
+        Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.sequence))),
+        Arc::new(StringArray::from_iter_values(rows.iter().map(|row| &row.text))),
+        Arc::new(hashes.finish()),
+        Arc::new(UInt32Array::from_iter_values(rows.iter().map(|_| TEXT_VERSION))),
+    ];
+    if let Some(model) = model {
+        let of_vector = |row: &IndexRow| row.vector.is_some();
+        columns.push(Arc::new(StringArray::from_iter(rows.iter().map(|row| of_vector(row).then_some(&model.id)))));
+        let dimension = model.dimension as u32;
+        columns.push(Arc::new(UInt32Array::from_iter(rows.iter().map(|row| of_vector(row).then_some(dimension)))));
+        let mut vectors = FixedSizeListBuilder::new(Float32Builder::new(), model.dimension as i32);
+        for row in rows {
+            match &row.vector {
+                Some(vector) => vectors.values().append_slice(vector),
+                None => vectors.values().append_slice(&vec![0.0; model.dimension]),
+            }
+            vectors.append(row.vector.is_some());
+        }
+        columns.push(Arc::new(vectors.finish()));
+    }
+    RecordBatch::try_new(row_schema(model), columns).map_err(index_error)
+}
+
+fn from_batch(batch: &RecordBatch) -> Result<Vec<IndexRow>> {
+    let column = |name: &str| {
+        batch.column_by_name(name).ok_or_else(|| CatalogError::Index(format!("the dataset has no column {name}")))
+    };
+    let object_ids = column("object_id")?.as_primitive::<Int64Type>();
+    let database_ids = column("database_id")?.as_primitive::<Int64Type>();
+    let sequences = column("sequence")?.as_primitive::<Int64Type>();
+    let texts = column("text")?.as_string::<i32>();
+    let rows = (0..batch.num_rows()).map(|row| IndexRow {
+        sequence: sequences.value(row),
+        kind: ObjectKind::Table,
+        object_id: object_ids.value(row),
+        database_id: database_ids.value(row),
+        text: texts.value(row).to_string(),
+        vector: None,
+    });
+    Ok(rows.collect())
+}
+
+fn scored(batch: &RecordBatch, to_score: impl Fn(f32) -> f32) -> Result<Vec<Scored>> {
+    if batch.num_columns() != 2 {
+        return Err(CatalogError::Index("a search returned other columns than asked for".into()));
+    }
+    let ids = batch.column(0).as_primitive::<Int64Type>();
+    let values = batch.column(1).as_primitive::<Float32Type>();
+    let rows = (0..batch.num_rows()).filter(|row| values.is_valid(*row));
+    Ok(rows.map(|row| Scored { object_id: ids.value(row), score: to_score(values.value(row)) }).collect())
+}
+
+fn join_ids(ids: &[i64]) -> String {
+    ids.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
+}
+
+fn uri(folder: &Path) -> Result<String> {
+    folder
+        .to_str()
+        .map(str::to_string)
+        .ok_or_else(|| CatalogError::Index(format!("path {} is not UTF-8", folder.display())))
+}
+
+/// Runs a Lance operation; a panic in a decoder, which damaged files can cause, becomes an error.
+async fn guarded<T>(operation: impl Future<Output = lance::Result<T>>) -> Result<T> {
+    match std::panic::AssertUnwindSafe(operation).catch_unwind().await {
+        Ok(outcome) => outcome.map_err(index_error),
+        Err(_) => Err(CatalogError::Index("reading the dataset panicked; its files are damaged".into())),
+    }
+}
+
+fn index_error(error: impl std::fmt::Display) -> CatalogError {
+    CatalogError::Index(error.to_string())
+}

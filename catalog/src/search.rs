@@ -1,0 +1,105 @@
+//! Finding tables for a question: by name, by full text and by meaning, side by side, then fused.
+//!
+//! Invariant: what the caller may see decides before any top-k is taken, so a caller who sees one database of a
+//! thousand gets full answers from it; and every hit is read from the catalog at one snapshot before it is
+//! returned, so a dropped table never appears and names are fresh however far behind the index is.
+
+mod fuse;
+mod names;
+
+use crate::index::text::query_text;
+use crate::index::{SchemaIndex, SearchFilter};
+use crate::store::{Store, View, databases, resolve, table_infos};
+use crate::{DatabaseScope, Principal, Result, SearchHit, SearchRequest, TableInfo, TableSummary};
+use fuse::Rankings;
+
+/// Most hits of one search.
+const MAX_LIMIT: usize = 200;
+/// More of a question than this is not read.
+const MAX_QUESTION_BYTES: usize = 2 * 1024;
+/// Each ranking is taken to at least this depth: what one ranks low another may rank high.
+const MIN_DEPTH: usize = 100;
+/// Hits taken beyond the limit, to make up for tables dropped while the search ran.
+const SPARE_HITS: usize = 16;
+
+/// The tables that fit the question best, best first, each with its columns.
+pub(crate) async fn search(
+    store: &Store,
+    index: &SchemaIndex,
+    who: &Principal,
+    request: &SearchRequest,
+) -> Result<Vec<(SearchHit, TableInfo)>> {
+    let question = bounded(request.query.trim());
+    if question.is_empty() {
+        return Ok(Vec::new());
+    }
+    let limit = request.limit.clamp(1, MAX_LIMIT);
+    let depth = (limit * 4).max(MIN_DEPTH);
+
+    let candidates = names::candidates(question, |word| index.is_stop_word(word));
+    let principal = who.clone();
+    let database = request.database.clone();
+    let (visible, named) = store
+        .view(move |view| {
+            let visible = visible_databases(view, &principal, database.as_deref())?;
+            let named = names::find(view, &principal, database.as_deref(), &candidates, depth)?;
+            Ok((visible, named))
+        })
+        .await?;
+    if visible.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(Vec::new());
+    }
+
+    let filter = SearchFilter::databases(visible);
+    let snapshot = index.snapshot();
+    let text = query_text(question);
+    let by_meaning = async {
+        match index.embed_question(question).await {
+            Some(vector) => snapshot.nearest(&vector, depth, &filter).await,
+            None => Vec::new(),
+        }
+    };
+    let (bm25, dense) = futures::join!(snapshot.bm25(&text, depth, &filter), by_meaning);
+
+    let fused = fuse::fuse(&Rankings { exact: named.exact, named: named.partial, bm25, dense }, limit + SPARE_HITS);
+    let principal = who.clone();
+    let ids: Vec<i64> = fused.iter().map(|hit| hit.object_id).collect();
+    let infos = store.view(move |view| table_infos(view, &principal, &ids)).await?;
+    let hits = fused.into_iter().zip(infos).filter_map(|(hit, info)| {
+        let info = info?;
+        let table = TableSummary {
+            id: info.id,
+            name: info.name.clone(),
+            kind: info.kind,
+            comment: info.comment.clone(),
+            row_count: info.row_count,
+        };
+        Some((SearchHit { table, score: hit.score, found_by: hit.found_by }, info))
+    });
+    Ok(hits.take(limit).collect())
+}
+
+/// The databases to search, by id; `None` means all there are.
+fn visible_databases(view: &View<'_>, who: &Principal, only: Option<&str>) -> Result<Option<Vec<i64>>> {
+    if let Some(name) = only {
+        let Some(database) = databases::find(view, who, name)? else {
+            return Err(resolve::database_not_found(view, who, name)?);
+        };
+        return Ok(Some(vec![database.id]));
+    }
+    match who.scope() {
+        DatabaseScope::All => Ok(None),
+        DatabaseScope::Only(names) => {
+            let mut ids = Vec::new();
+            for name in names.iter() {
+                ids.extend(databases::find(view, who, name)?.map(|database| database.id));
+            }
+            Ok(Some(ids))
+        }
+    }
+}
+
+fn bounded(question: &str) -> &str {
+    let end = question.floor_char_boundary(MAX_QUESTION_BYTES);
+    &question[..end]
+}

@@ -1,0 +1,96 @@
+//! Reciprocal rank fusion: rankings whose scores cannot be compared are joined by rank alone
+//! (Cormack, Clarke and Büttcher, SIGIR 2009).
+
+use std::collections::HashMap;
+
+use crate::FoundBy;
+use crate::index::Scored;
+
+/// The constant of the paper: how slowly a rank's weight falls.
+const K: f32 = 60.0;
+/// Lifts a table that the whole question names above every sum of rank weights.
+const EXACT_NAME_BONUS: f32 = 1.0;
+
+/// The rankings of one question, best first.
+#[derive(Debug, Default)]
+pub(super) struct Rankings {
+    /// Tables that the whole question names; always first.
+    pub(super) exact: Vec<i64>,
+    /// Tables that a part of the question names.
+    pub(super) named: Vec<i64>,
+    pub(super) bm25: Vec<Scored>,
+    pub(super) dense: Vec<Scored>,
+}
+
+/// A fused hit.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Fused {
+    pub(super) object_id: i64,
+    pub(super) score: f32,
+    pub(super) found_by: Vec<FoundBy>,
+}
+
+/// The best `limit` of all rankings together, best first.
+pub(super) fn fuse(rankings: &Rankings, limit: usize) -> Vec<Fused> {
+    let mut hits: HashMap<i64, Fused> = HashMap::new();
+    let mut add = |object_id: i64, score: f32, found_by: FoundBy| {
+        let hit = hits.entry(object_id).or_insert_with(|| Fused { object_id, score: 0.0, found_by: Vec::new() });
+        hit.score += score;
+        if !hit.found_by.contains(&found_by) {
+            hit.found_by.push(found_by);
+        }
+    };
+    for (rank, object_id) in rankings.exact.iter().enumerate() {
+        add(*object_id, EXACT_NAME_BONUS + weight(rank), FoundBy::Name);
+    }
+    for (rank, object_id) in rankings.named.iter().enumerate() {
+        add(*object_id, weight(rank), FoundBy::Name);
+    }
+    for (rank, scored) in rankings.bm25.iter().enumerate() {
+        add(scored.object_id, weight(rank), FoundBy::Bm25);
+    }
+    for (rank, scored) in rankings.dense.iter().enumerate() {
+        add(scored.object_id, weight(rank), FoundBy::Dense);
+    }
+    let mut fused: Vec<Fused> = hits.into_values().collect();
+    fused.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.object_id.cmp(&b.object_id)));
+    fused.truncate(limit);
+    fused
+}
+
+fn weight(rank: usize) -> f32 {
+    1.0 / (K + 1.0 + rank as f32)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn scored(ids: &[i64]) -> Vec<Scored> {
+        ids.iter().map(|object_id| Scored { object_id: *object_id, score: 1.0 }).collect()
+    }
+
+    #[test]
+    fn agreement_beats_one_good_rank() {
+        let rankings = Rankings { bm25: scored(&[1, 2, 3]), dense: scored(&[4, 2, 5]), ..Default::default() };
+        let fused = fuse(&rankings, 10);
+        assert_eq!(fused[0].object_id, 2);
+        assert_eq!(fused[0].found_by, [FoundBy::Bm25, FoundBy::Dense]);
+        assert_eq!(fused.len(), 5);
+    }
+
+    #[test]
+    fn an_exact_name_comes_first() {
+        let others: Vec<i64> = (0..50).collect();
+        let rankings =
+            Rankings { exact: vec![99], named: others.clone(), bm25: scored(&others), dense: scored(&others) };
+        assert_eq!(fuse(&rankings, 1)[0].object_id, 99);
+    }
+
+    #[test]
+    fn equal_scores_have_a_stable_order() {
+        let rankings = Rankings { bm25: scored(&[7]), dense: scored(&[3]), ..Default::default() };
+        let ids: Vec<i64> = fuse(&rankings, 10).iter().map(|hit| hit.object_id).collect();
+        assert_eq!(ids, [3, 7]);
+    }
+}
