@@ -3,23 +3,42 @@
 //! The agent is read-only whoever asks, and a run never has more rights than its caller.
 //! [`RunEvent`] is the only thing it emits; each protocol is a pure fold from events to frames.
 
+mod budget;
 mod error;
 mod event;
+mod history;
 pub mod models;
+mod prompt;
 pub mod protocols;
+mod run;
+mod tools;
 
+use std::collections::HashMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
+use chrono::Utc;
+use futures::StreamExt;
 use futures::stream::BoxStream;
-use querent_catalog::{Page, PageRequest, Principal, RunRecord};
-use querent_engine::Engine;
+use parking_lot::Mutex;
+use querent_catalog::{Page, PageRequest, Principal, RunRecord, RunStatus};
+use querent_engine::{Engine, Limits, Session};
+use serde_json::json;
+use tokio::sync::{Semaphore, mpsc};
+use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 use uuid::Uuid;
 
 pub use error::{AgentError, Result};
 pub use event::{RunErrorCode, RunEvent, Usage};
 
 use models::ModelProvider;
+use prompt::ExampleCache;
+use run::{EVENTS_IN_FLIGHT, RunHandle, RunTask, Stop};
+
+/// Memory of a tool's query; beyond it the query spills.
+const TOOL_MEMORY_BYTES: usize = 256 << 20;
 
 /// How the agent works; fixed at start.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,42 +84,166 @@ pub struct AskRequest {
 
 /// The agent. Cheap to clone.
 #[derive(Clone)]
-pub struct Agent {}
+pub struct Agent {
+    inner: Arc<Inner>,
+}
 
-/// Nothing here yet.
-#[allow(unused_variables, missing_docs, clippy::todo, clippy::allow_attributes)]
+struct Inner {
+    engine: Engine,
+    model: Arc<dyn ModelProvider>,
+    config: Arc<AgentConfig>,
+    examples: Arc<ExampleCache>,
+    /// One permit a run.
+    places: Arc<Semaphore>,
+    running: Mutex<HashMap<Uuid, RunningRun>>,
+    /// Every run's task; [`Agent::shutdown`] waits for them.
+    tasks: TaskTracker,
+}
+
+#[derive(Clone)]
+struct RunningRun {
+    handle: Arc<RunHandle>,
+    started: Instant,
+}
+
 impl Agent {
+    /// An agent that answers from `engine` with `model`.
     pub fn new(engine: Engine, model: Arc<dyn ModelProvider>, config: AgentConfig) -> Self {
-        todo!()
+        let places = Arc::new(Semaphore::new(config.max_concurrent_runs));
+        let inner = Inner {
+            engine,
+            model,
+            config: Arc::new(config),
+            examples: Arc::new(ExampleCache::default()),
+            places,
+            running: Mutex::new(HashMap::new()),
+            tasks: TaskTracker::new(),
+        };
+        Self { inner: Arc::new(inner) }
     }
+
+    /// As given at start.
     pub fn config(&self) -> &AgentConfig {
-        todo!()
+        &self.inner.config
     }
+
+    /// The language model.
     pub fn model(&self) -> &Arc<dyn ModelProvider> {
-        todo!()
+        &self.inner.model
     }
-    /// Starts a run. Errors only before the run exists: `too_many_runs` (429), `empty_question`, `database_not_found`. All later failures are events.
+
+    /// Starts a run; it is stored as `running` when this returns. Errors only before the run exists:
+    /// `too_many_runs` (429), `empty_question`, `database_not_found`, `shutting_down`. All later failures are events.
     pub async fn ask(&self, principal: &Principal, request: AskRequest) -> Result<Run> {
-        todo!()
+        let started = Instant::now();
+        let question = request.question.trim().to_owned();
+        if question.is_empty() {
+            return Err(AgentError::EmptyQuestion);
+        }
+        if self.inner.tasks.is_closed() {
+            return Err(AgentError::ShuttingDown);
+        }
+        let limit = self.inner.config.max_concurrent_runs;
+        let place =
+            Arc::clone(&self.inner.places).try_acquire_owned().map_err(|_| AgentError::TooManyRuns { limit })?;
+        let session = self.session(principal, request.database.as_deref()).await?;
+        let record = RunRecord {
+            run_id: Uuid::now_v7(),
+            subject: principal.subject().to_owned(),
+            question: question.clone(),
+            model_id: self.inner.model.model_id().to_owned(),
+            status: RunStatus::Running,
+            started_at: Utc::now(),
+            finished_at: None,
+            usage_json: json!(Usage::default()).to_string(),
+            trace_json: "[]".to_owned(),
+        };
+        let run_id = record.run_id;
+        let catalog = Arc::clone(self.inner.engine.catalog());
+        catalog.insert_run(&record).await?;
+        let handle = Arc::new(RunHandle::new(record));
+        let (events, received) = mpsc::channel(EVENTS_IN_FLIGHT);
+        let task = RunTask {
+            handle: Arc::clone(&handle),
+            catalog,
+            session,
+            model: Arc::clone(&self.inner.model),
+            config: Arc::clone(&self.inner.config),
+            examples: Arc::clone(&self.inner.examples),
+            request: AskRequest { question, ..request },
+            started,
+            events,
+        };
+        self.inner.running.lock().insert(run_id, RunningRun { handle: Arc::clone(&handle), started });
+        if self.inner.tasks.is_closed() {
+            // Shutdown began meanwhile and may not have seen this run: it ends as it would have ended then.
+            handle.stop(Stop::Shutdown);
+        }
+        let inner = Arc::clone(&self.inner);
+        let leave = move || {
+            inner.running.lock().remove(&run_id);
+            drop(place);
+        };
+        self.inner.tasks.spawn(task.run(leave).instrument(tracing::info_span!("run", %run_id)));
+        Ok(Run { run_id, events: ReceiverStream::new(received).boxed() })
     }
-    /// A stored or running run; owner and administrators only.
+
+    /// A stored or running run, the latter with its trace so far; owner and administrators only.
     pub async fn get_run(&self, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
-        todo!()
+        // Looked up first: a run that ends meanwhile is then read as stored.
+        let running = self.running_run(run_id);
+        let stored = self.inner.engine.catalog().get_run(who, run_id).await?;
+        match running {
+            Some(running) if stored.status == RunStatus::Running => Ok(running.handle.snapshot(running.started)),
+            _ => Ok(stored),
+        }
     }
+
+    /// Newest first, without traces; a caller's own runs, every run for administrators.
     pub async fn list_runs(&self, who: &Principal, page: PageRequest) -> Result<Page<RunRecord>> {
-        todo!()
+        Ok(self.inner.engine.catalog().list_runs(who, page).await?)
     }
-    /// Stops a running run; its stream still ends with `run_finished`. A finished run is left as it is. Returns the run's status afterwards.
+
+    /// Stops a running run; its stream still ends with `run_finished`. A finished run is left as it is. Returns the
+    /// run as it is afterwards.
     pub async fn cancel_run(&self, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
-        todo!()
+        let catalog = self.inner.engine.catalog();
+        let running = self.running_run(run_id);
+        let record = catalog.get_run(who, run_id).await?;
+        let Some(running) = running.filter(|_| record.status == RunStatus::Running) else { return Ok(record) };
+        running.handle.stop(Stop::Cancelled);
+        running.handle.stored.cancelled().await;
+        Ok(catalog.get_run(who, run_id).await?)
     }
-    /// Cancels every run and waits until their last events are persisted.
+
+    /// Refuses new runs, cancels those in progress and waits until their last events are stored and delivered.
     pub async fn shutdown(&self) {
-        todo!()
+        self.inner.tasks.close();
+        let running: Vec<RunningRun> = self.inner.running.lock().values().cloned().collect();
+        for run in running {
+            run.handle.stop(Stop::Shutdown);
+        }
+        self.inner.tasks.wait().await;
     }
+
     /// Runs now in progress.
     pub fn running(&self) -> usize {
-        todo!()
+        self.inner.running.lock().len()
+    }
+
+    fn running_run(&self, run_id: Uuid) -> Option<RunningRun> {
+        self.inner.running.lock().get(&run_id).cloned()
+    }
+
+    /// What a run may do: read, as its caller, within its own time.
+    async fn session(&self, principal: &Principal, database: Option<&str>) -> Result<Session> {
+        let limits =
+            Limits { wall_clock: self.inner.config.run_timeout, memory_bytes: TOOL_MEMORY_BYTES, ..Limits::default() };
+        let session = self.inner.engine.session(principal.clone(), limits).read_only();
+        Ok(match database {
+            Some(database) => session.with_database(database).await?,
+            None => session,
+        })
     }
 }
 

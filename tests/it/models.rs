@@ -303,7 +303,7 @@ fn question(text: &str) -> ChatRequest {
 }
 
 fn turn(messages: Vec<ChatMessage>) -> TurnRequest {
-    TurnRequest { messages, tools: vec![run_sql()], think: None, max_output_tokens: None }
+    TurnRequest { messages, tools: vec![run_sql()], may_answer: true, think: None, max_output_tokens: None }
 }
 
 type Turn = futures::stream::BoxStream<'static, Result<ModelEvent>>;

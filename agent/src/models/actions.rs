@@ -35,6 +35,9 @@ pub struct TurnRequest {
     pub messages: Vec<ChatMessage>,
     /// Tools the model may call now. With none it can only answer.
     pub tools: Vec<ToolSpec>,
+    /// Whether it may answer now, where it can be held to that: a small model that may answer before it has seen a
+    /// result makes one up.
+    pub may_answer: bool,
     /// Whether to ask the model to think, where it can.
     pub think: Option<bool>,
     /// At most this many tokens generated.
@@ -81,7 +84,7 @@ impl ToolCalling {
     }
 
     async fn native_turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
-        let TurnRequest { messages, tools, think, max_output_tokens } = turn;
+        let TurnRequest { messages, tools, may_answer: _, think, max_output_tokens } = turn;
         let reader = TextFormParser::new(&tools);
         let request = ChatRequest { messages, tools, format: None, think, max_output_tokens };
         Ok(read_content(self.provider.chat(request).await?, reader))
@@ -91,7 +94,7 @@ impl ToolCalling {
         let request = ChatRequest {
             messages: turn.messages.iter().map(as_action_message).collect(),
             tools: Vec::new(),
-            format: Some(schema::action_schema(&turn.tools)),
+            format: Some(schema::action_schema(&turn.tools, turn.may_answer)),
             think: turn.think,
             max_output_tokens: turn.max_output_tokens,
         };

@@ -7,8 +7,20 @@
 
 /// SQL words that every tokenizer knows whole.
 const WHOLE_WORDS: [&str; 14] = [
-    "VARCHAR", "DOUBLE", "TIMESTAMP", "SELECT", "WHERE", "GROUP", "ORDER", "COUNT", "FROM", "JOIN", "LIMIT", "BOOLEAN",
-    "INTEGER", "DATE",
+    "VARCHAR",
+    "DOUBLE",
+    "TIMESTAMP",
+    "SELECT",
+    "WHERE",
+    "GROUP",
+    "ORDER",
+    "COUNT",
+    "FROM",
+    "JOIN",
+    "LIMIT",
+    "BOOLEAN",
+    "INTEGER",
+    "DATE",
 ];
 
 /// Estimated tokens of `text`, on the high side.
@@ -156,7 +168,8 @@ mod tests {
 
     #[test]
     fn taking_never_exceeds_and_never_splits_a_character() {
-        for text in ["SELECT carrier, count(*) FROM flights", "größer als fünf 客户的所有订单", "", "😀🚀📊"] {
+        for text in ["SELECT carrier, count(*) FROM flights", "größer als fünf 客户的所有订单", "", "😀🚀📊"]
+        {
             for tokens in 0..12 {
                 let taken = take_tokens(text, tokens);
                 assert!(estimate_tokens(taken) <= tokens);

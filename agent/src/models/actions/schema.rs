@@ -12,15 +12,17 @@ pub(super) const ANSWER_ACTION: &str = "answer";
 /// The answer's text.
 pub(super) const ANSWER_FIELD: &str = "text";
 
-/// A schema that only a call of one of `tools`, or an answer, satisfies.
+/// A schema that only a call of one of `tools`, or an answer where it `may_answer`, satisfies.
 ///
 /// Only required arguments are offered: a model that is held to a schema fills in whatever it may, and a small one
 /// fills in optional arguments with nonsense.
-pub(super) fn action_schema(tools: &[ToolSpec]) -> Value {
+pub(super) fn action_schema(tools: &[ToolSpec], may_answer: bool) -> Value {
     let answer = action_object(ANSWER_ACTION, [(ANSWER_FIELD.to_owned(), json!({"type": "string"}))]);
     let mut actions: Vec<Value> =
         tools.iter().map(|tool| action_object(&tool.name, required_arguments(tool))).collect();
-    actions.push(answer);
+    if may_answer || actions.is_empty() {
+        actions.push(answer);
+    }
     json!({ "anyOf": actions })
 }
 
@@ -86,7 +88,7 @@ mod tests {
 
     #[test]
     fn the_schema_names_the_action_first_and_leaves_optional_arguments_out() {
-        let schema = action_schema(&[run_sql()]);
+        let schema = action_schema(&[run_sql()], true);
         assert_eq!(
             schema.to_string(),
             concat!(

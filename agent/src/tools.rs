@@ -1,0 +1,129 @@
+//! The agent's tools: read-only functions over a [`Session`], one file each. A call is a plain async call; its result
+//! is Arrow until it is encoded once, into rows of JSON, of which two views are made: the bounded JSON of the events
+//! and a shorter text for the model. A failure is data, never an error of the run.
+
+mod arguments;
+mod describe_table;
+mod list_databases;
+mod rows;
+mod run_sql;
+mod sample_rows;
+mod sql_text;
+mod values;
+
+use async_trait::async_trait;
+use querent_catalog::{CatalogError, TableName};
+use querent_engine::{EngineError, Session};
+use serde_json::{Map, Value, json};
+
+use crate::models::ToolSpec;
+
+pub(crate) use arguments::arguments_object;
+pub(crate) use run_sql::sql_argument;
+pub(crate) use sql_text::{quote_identifier, sql_type};
+
+/// The name of the tool whose text becomes `sql_used`.
+pub(crate) const RUN_SQL: &str = run_sql::NAME;
+
+/// One tool.
+#[async_trait]
+pub(crate) trait Tool: Send + Sync {
+    /// What the model is told of it.
+    fn spec(&self) -> ToolSpec;
+    /// Calls it.
+    async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError>;
+}
+
+/// What every call of a run has.
+pub(crate) struct ToolContext {
+    /// Read-only, the caller's, in the request's database.
+    pub(crate) session: Session,
+    /// Tokens of a result's text.
+    pub(crate) text_tokens: usize,
+    /// Rows of a result when the model does not say.
+    pub(crate) default_rows: usize,
+}
+
+/// A result in its two views.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct ToolOutput {
+    /// For the event stream and the trace.
+    pub(crate) json: Value,
+    /// For the model; not above [`ToolContext::text_tokens`].
+    pub(crate) text: String,
+}
+
+/// A failure, as the model and the event stream see it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct ToolError {
+    /// Stable, snake_case.
+    pub(crate) code: String,
+    /// What was wrong.
+    pub(crate) message: String,
+    /// What to do.
+    pub(crate) hint: Option<String>,
+}
+
+impl ToolError {
+    pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
+        Self { code: code.to_owned(), message: message.into(), hint: None }
+    }
+
+    pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+
+    /// `{"error": {"code", "message", "hint"?}}`.
+    pub(crate) fn to_json(&self) -> Value {
+        let mut error = json!({ "code": self.code, "message": self.message });
+        if let Some(hint) = &self.hint {
+            error["hint"] = json!(hint);
+        }
+        json!({ "error": error })
+    }
+
+    /// What the model reads: what failed, what helps, what to do next.
+    pub(crate) fn to_text(&self, tool: &str) -> String {
+        let hint = self.hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default();
+        format!("{tool} failed: {}{hint}\nCorrect this and call {tool} again.", self.message)
+    }
+}
+
+impl From<EngineError> for ToolError {
+    fn from(error: EngineError) -> Self {
+        Self { code: error.code().to_owned(), message: error.to_string(), hint: error.hint() }
+    }
+}
+
+impl From<CatalogError> for ToolError {
+    fn from(error: CatalogError) -> Self {
+        EngineError::from(error).into()
+    }
+}
+
+/// Every tool there is, in the order in which the model is told of them: the most useful first.
+pub(crate) const TOOLS: [&dyn Tool; 4] =
+    [&run_sql::RunSql, &describe_table::DescribeTable, &sample_rows::SampleRows, &list_databases::ListDatabases];
+
+/// What the model is told of the tools.
+pub(crate) fn specs() -> Vec<ToolSpec> {
+    TOOLS.iter().map(|tool| tool.spec()).collect()
+}
+
+/// Calls the tool `name`.
+pub(crate) async fn call(context: &ToolContext, name: &str, arguments: &Value) -> Result<ToolOutput, ToolError> {
+    let Some(tool) = TOOLS.iter().find(|tool| tool.spec().name == name) else {
+        let names: Vec<String> = TOOLS.iter().map(|tool| format!("`{}`", tool.spec().name)).collect();
+        return Err(ToolError::new("unknown_tool", format!("unknown tool `{name}`"))
+            .with_hint(format!("the tools are {}", names.join(", "))));
+    };
+    tool.call(context, &arguments_object(arguments)?).await
+}
+
+/// The table a call is about: `table`, `database.table` or `querent.database.table`, or with `database` apart.
+fn table_name(session: &Session, database: Option<String>, table: &str) -> TableName {
+    let mut parts = sql_text::split_name(table);
+    let name = parts.pop().unwrap_or_default();
+    let database = parts.pop().or(database).unwrap_or_else(|| session.database().to_owned());
+    TableName { database, table: name }
+}

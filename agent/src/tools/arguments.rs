@@ -1,0 +1,135 @@
+//! Reading a call's arguments: forgiving in form (numbers as text, an alias, a JSON object in a string), exact in
+//! what it reports when that does not help. All problems are told at once, with what the tool takes.
+
+use std::ops::RangeInclusive;
+
+use serde_json::{Map, Value};
+
+use super::ToolError;
+
+/// The arguments as an object, however the model wrote them.
+pub(crate) fn arguments_object(arguments: &Value) -> Result<Map<String, Value>, ToolError> {
+    match arguments {
+        Value::Object(object) => Ok(object.clone()),
+        Value::Null => Ok(Map::new()),
+        Value::String(text) => match serde_json::from_str(text) {
+            Ok(Value::Object(object)) => Ok(object),
+            _ => Err(ToolError::new("invalid_arguments", "the arguments must be a JSON object, not a string")),
+        },
+        _ => Err(ToolError::new("invalid_arguments", "the arguments must be a JSON object")),
+    }
+}
+
+/// Reads arguments and gathers what is wrong with them.
+pub(super) struct Arguments<'a> {
+    object: &'a Map<String, Value>,
+    problems: Vec<String>,
+    taken: Vec<String>,
+}
+
+impl<'a> Arguments<'a> {
+    pub(super) fn new(object: &'a Map<String, Value>) -> Self {
+        Self { object, problems: Vec::new(), taken: Vec::new() }
+    }
+
+    /// A string that must be there and not be empty; `""` after a problem was noted.
+    pub(super) fn required(&mut self, name: &str, aliases: &[&str]) -> String {
+        self.taken.push(format!("{name} (string, required)"));
+        match self.get(name, aliases) {
+            Some(Value::String(text)) if !text.trim().is_empty() => text.trim().to_owned(),
+            Some(Value::String(_)) => self.problem(format!("`{name}` is empty")),
+            Some(other) => self.problem(format!("`{name}` must be a string, not {other}")),
+            None => self.problem(format!("`{name}` is missing")),
+        }
+    }
+
+    /// A string that may be left out, or left empty.
+    pub(super) fn optional(&mut self, name: &str) -> Option<String> {
+        self.taken.push(format!("{name} (string)"));
+        match self.get(name, &[]) {
+            None => None,
+            Some(Value::String(text)) => Some(text.trim().to_owned()).filter(|text| !text.is_empty()),
+            Some(other) => {
+                self.problem(format!("`{name}` must be a string, not {other}"));
+                None
+            }
+        }
+    }
+
+    /// A whole number, brought into `range`.
+    pub(super) fn count(&mut self, name: &str, default: usize, range: RangeInclusive<usize>) -> usize {
+        self.taken.push(format!("{name} (integer {} to {}, default {default})", range.start(), range.end()));
+        let number = match self.get(name, &[]) {
+            None => return default,
+            Some(Value::Number(number)) => number.as_f64(),
+            Some(Value::String(text)) => text.trim().parse::<f64>().ok(),
+            Some(_) => None,
+        };
+        match number.filter(|number| number.is_finite() && number.fract() == 0.0) {
+            // A float's cast saturates, so any size is brought into the range.
+            Some(number) => (number.max(0.0) as usize).clamp(*range.start(), *range.end()),
+            None => {
+                self.problem(format!("`{name}` must be a whole number"));
+                default
+            }
+        }
+    }
+
+    /// Whether all arguments were usable.
+    pub(super) fn finish(self, tool: &str) -> Result<(), ToolError> {
+        if self.problems.is_empty() {
+            return Ok(());
+        }
+        Err(ToolError::new("invalid_arguments", self.problems.join("; "))
+            .with_hint(format!("{tool} takes {}", self.taken.join(", "))))
+    }
+
+    fn get(&self, name: &str, aliases: &[&str]) -> Option<&'a Value> {
+        std::iter::once(&name).chain(aliases).filter_map(|name| self.object.get(*name)).find(|value| !value.is_null())
+    }
+
+    fn problem(&mut self, problem: String) -> String {
+        self.problems.push(problem);
+        String::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn arguments_are_read_in_any_form() {
+        let object = arguments_object(&json!("{\"query\": \" SELECT 1 \", \"max_rows\": \"20\"}")).unwrap();
+        let mut arguments = Arguments::new(&object);
+        assert_eq!(arguments.required("sql", &["query"]), "SELECT 1");
+        assert_eq!(arguments.count("max_rows", 200, 1..=1000), 20);
+        assert_eq!(arguments.optional("database"), None);
+        assert_eq!(arguments.finish("run_sql"), Ok(()));
+    }
+
+    #[test]
+    fn counts_are_brought_into_range() {
+        for (given, expected) in [(json!(0), 1), (json!(-3), 1), (json!(5000), 1000), (json!(7.0), 7), (json!(null), 5)]
+        {
+            let object = arguments_object(&json!({ "n": given })).unwrap();
+            assert_eq!(Arguments::new(&object).count("n", 5, 1..=1000), expected);
+        }
+    }
+
+    #[test]
+    fn every_problem_is_told_at_once() {
+        let object = arguments_object(&json!({"sql": 3, "max_rows": "many"})).unwrap();
+        let mut arguments = Arguments::new(&object);
+        arguments.required("sql", &["query"]);
+        arguments.count("max_rows", 200, 1..=1000);
+        let error = arguments.finish("run_sql").unwrap_err();
+        assert_eq!(error.message, "`sql` must be a string, not 3; `max_rows` must be a whole number");
+        assert_eq!(
+            error.hint.as_deref(),
+            Some("run_sql takes sql (string, required), max_rows (integer 1 to 1000, default 200)")
+        );
+    }
+}

@@ -1,0 +1,178 @@
+//! `describe_table`: a table's columns with types and comments, and a few of its rows.
+
+use async_trait::async_trait;
+use querent_catalog::{TableInfo, TableName};
+use serde_json::{Map, Value, json};
+
+use super::arguments::Arguments;
+use super::rows::Rows;
+use super::values::shortened;
+use super::{Tool, ToolContext, ToolError, ToolOutput, quote_identifier, sql_type, table_name};
+use crate::models::ToolSpec;
+use crate::prompt::tokens::{estimate_tokens, take_tokens};
+
+const NAME: &str = "describe_table";
+const SAMPLE_ROWS: usize = 3;
+/// Columns in the event's view; the text is cut by its tokens.
+const MAX_COLUMNS: usize = 1_000;
+const MAX_COMMENT_CHARS: usize = 160;
+
+pub(super) struct DescribeTable;
+
+#[async_trait]
+impl Tool for DescribeTable {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: NAME.to_owned(),
+            description: "Show all columns of a table, and some rows.".to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "table": {"type": "string", "description": "The table, or database.table."},
+                    "database": {"type": "string", "description": "The table's database, unless it is the current one."},
+                },
+                "required": ["table"],
+            }),
+        }
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
+        let mut arguments = Arguments::new(arguments);
+        let table = arguments.required("table", &["table_name"]);
+        let database = arguments.optional("database");
+        arguments.finish(NAME)?;
+        let description = Description::of(context, table_name(&context.session, database, &table)).await?;
+        let samples = samples(context, &description.name).await;
+        Ok(ToolOutput { json: description.to_json(&samples), text: description.to_text(&samples, context.text_tokens) })
+    }
+}
+
+/// What is known of a table without reading it.
+struct Description {
+    name: TableName,
+    comment: Option<String>,
+    row_count: Option<u64>,
+    columns: Vec<Column>,
+}
+
+struct Column {
+    name: String,
+    arrow_type: String,
+    sql_type: String,
+    nullable: bool,
+    comment: Option<String>,
+}
+
+impl Description {
+    async fn of(context: &ToolContext, name: TableName) -> Result<Self, ToolError> {
+        let session = &context.session;
+        let catalog = session.engine().catalog();
+        let resolved = catalog.resolve(session.principal(), std::slice::from_ref(&name)).await?;
+        match resolved.into_iter().next().flatten() {
+            Some(resolved) => Ok(resolved.info.into()),
+            None => Self::planned(context, name).await,
+        }
+    }
+
+    /// For what the catalog does not store, the system tables: the schema a query over it would have. A name that
+    /// is nothing gets its error, with the nearest name, from planning too.
+    async fn planned(context: &ToolContext, name: TableName) -> Result<Self, ToolError> {
+        let relation = format!("{}.{}", quote_identifier(&name.database), quote_identifier(&name.table));
+        let plan = context.session.plan_sql(&format!("SELECT * FROM {relation}")).await?;
+        let columns = plan.schema().fields().iter().map(|field| Column {
+            name: field.name().clone(),
+            arrow_type: field.data_type().to_string(),
+            sql_type: sql_type(field.data_type()),
+            nullable: field.is_nullable(),
+            comment: None,
+        });
+        Ok(Self { name, comment: None, row_count: None, columns: columns.collect() })
+    }
+
+    fn to_json(&self, samples: &Result<Rows, ToolError>) -> Value {
+        let columns: Vec<Value> = self.columns.iter().take(MAX_COLUMNS).map(Column::to_json).collect();
+        let mut description = json!({
+            "database": self.name.database,
+            "table": self.name.table,
+            "columns": columns,
+            "truncated": self.columns.len() > MAX_COLUMNS,
+        });
+        if let Some(comment) = &self.comment {
+            description["comment"] = json!(comment);
+        }
+        if let Some(row_count) = self.row_count {
+            description["row_count"] = json!(row_count);
+        }
+        match samples {
+            Ok(rows) => description["sample_rows"] = Value::Array(rows.json_rows()),
+            Err(error) => description["sample_error"] = error.to_json()["error"].take(),
+        }
+        description
+    }
+
+    /// Half of the tokens for the columns at most, where there are rows to show.
+    fn to_text(&self, samples: &Result<Rows, ToolError>, tokens: usize) -> String {
+        let mut head = format!("table {}.{}", self.name.database, self.name.table);
+        if let Some(row_count) = self.row_count {
+            head.push_str(&format!(", {row_count} rows"));
+        }
+        if let Some(comment) = &self.comment {
+            head.push_str(&format!(": {}", shortened(comment, MAX_COMMENT_CHARS)));
+        }
+        let mut lines = vec![head];
+        let for_columns = tokens / 2;
+        let mut used = estimate_tokens(&lines[0]);
+        for (shown, column) in self.columns.iter().enumerate() {
+            let line = column.to_line();
+            used += estimate_tokens(&line) + 1;
+            if used > for_columns {
+                lines.push(format!("(truncated: {} more columns)", self.columns.len() - shown));
+                break;
+            }
+            lines.push(line);
+        }
+        let mut text = lines.join("\n");
+        match samples {
+            Ok(rows) => {
+                text.push_str("\nsample rows:\n");
+                text.push_str(&rows.to_text(tokens.saturating_sub(estimate_tokens(&text) + 1)));
+            }
+            Err(error) => text.push_str(&format!("\nits rows cannot be read: {}", error.message)),
+        }
+        take_tokens(&text, tokens).to_owned()
+    }
+}
+
+impl From<TableInfo> for Description {
+    fn from(info: TableInfo) -> Self {
+        let columns = info.columns.into_iter().map(|column| Column {
+            arrow_type: column.data_type.to_string(),
+            sql_type: sql_type(&column.data_type),
+            name: column.name,
+            nullable: column.nullable,
+            comment: column.comment,
+        });
+        Self { columns: columns.collect(), name: info.name, comment: info.comment, row_count: info.row_count }
+    }
+}
+
+impl Column {
+    fn to_json(&self) -> Value {
+        let mut column = json!({ "name": self.name, "type": self.arrow_type, "nullable": self.nullable });
+        if let Some(comment) = &self.comment {
+            column["comment"] = json!(comment);
+        }
+        column
+    }
+
+    fn to_line(&self) -> String {
+        let not_null = if self.nullable { "" } else { " NOT NULL" };
+        let comment = self.comment.as_ref().map(|comment| format!(": {}", shortened(comment, MAX_COMMENT_CHARS)));
+        format!("{} {}{not_null}{}", quote_identifier(&self.name), self.sql_type, comment.unwrap_or_default())
+    }
+}
+
+/// A table whose files cannot be read can still be described.
+async fn samples(context: &ToolContext, name: &TableName) -> Result<Rows, ToolError> {
+    Ok(Rows::read(context.session.sample(name, SAMPLE_ROWS).await?, SAMPLE_ROWS).await?)
+}

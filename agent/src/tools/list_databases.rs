@@ -1,0 +1,44 @@
+//! `list_databases`: the databases the caller may see.
+
+use async_trait::async_trait;
+use querent_catalog::PageRequest;
+use serde_json::{Map, Value, json};
+
+use super::{Tool, ToolContext, ToolError, ToolOutput};
+use crate::models::ToolSpec;
+use crate::prompt::tokens::take_tokens;
+
+/// A model has no use for more; a query over `system.databases` filters them.
+const MAX_DATABASES: usize = 200;
+
+pub(super) struct ListDatabases;
+
+#[async_trait]
+impl Tool for ListDatabases {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: "list_databases".to_owned(),
+            description: "List the databases.".to_owned(),
+            parameters: json!({ "type": "object", "properties": {} }),
+        }
+    }
+
+    async fn call(&self, context: &ToolContext, _arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
+        let session = &context.session;
+        let page = session
+            .engine()
+            .catalog()
+            .list_databases(session.principal(), None, PageRequest::first(MAX_DATABASES))
+            .await?;
+        let names: Vec<&str> = page.items.iter().map(|database| database.name.as_str()).collect();
+        let truncated = page.next.is_some();
+        let mut text = names.join("\n");
+        if truncated {
+            text.insert_str(0, "(truncated: filter with SELECT * FROM system.databases WHERE ...)\n");
+        }
+        Ok(ToolOutput {
+            json: json!({ "databases": names, "truncated": truncated }),
+            text: take_tokens(&text, context.text_tokens).to_owned(),
+        })
+    }
+}

@@ -1,0 +1,241 @@
+//! A query's result as a tool gives it: rows of JSON within bounds, and the text table a model reads.
+
+use std::collections::HashSet;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::SchemaRef;
+use futures::StreamExt;
+use querent_engine::{EngineError, QueryStream};
+use serde_json::{Map, Value, json};
+
+use super::values::{json_value, plain_text, shortened};
+use crate::prompt::tokens::{estimate_tokens, take_tokens};
+
+/// Bytes of the JSON rows of one result.
+const MAX_JSON_BYTES: usize = 256 * 1024;
+/// Characters of one value in the text table.
+const MAX_FIELD_CHARS: usize = 120;
+/// Cells that are encoded between two chances for other tasks.
+const CELLS_BETWEEN_YIELDS: usize = 2_048;
+/// Kept free for the lines that say what was left out.
+const NOTE_TOKENS: usize = 60;
+
+/// Rows of a result, and whether there were more.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Rows {
+    /// Unique within the result.
+    names: Vec<String>,
+    /// Arrow types.
+    types: Vec<String>,
+    rows: Vec<Vec<Value>>,
+    /// Why rows are missing, where they are.
+    cut: Option<Cut>,
+}
+
+/// What ended a result early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Cut {
+    Rows,
+    Bytes,
+}
+
+impl Rows {
+    /// Reads at most `max_rows` rows and drops the query once it has them.
+    pub(super) async fn read(mut stream: QueryStream, max_rows: usize) -> Result<Self, EngineError> {
+        let mut result = Self::empty(&stream.schema());
+        let (mut bytes, mut cells) = (0, 0);
+        while let Some(batch) = stream.next().await {
+            let batch = batch?;
+            for row in 0..batch.num_rows() {
+                if result.rows.len() == max_rows {
+                    result.cut = Some(Cut::Rows);
+                    return Ok(result);
+                }
+                let values = row_values(&batch, row);
+                bytes += values.iter().map(json_bytes).sum::<usize>();
+                // A first row is kept whatever its size: its values are bounded one by one.
+                if bytes > MAX_JSON_BYTES && !result.rows.is_empty() {
+                    result.cut = Some(Cut::Bytes);
+                    return Ok(result);
+                }
+                result.rows.push(values);
+                cells += batch.num_columns();
+                if cells >= CELLS_BETWEEN_YIELDS {
+                    cells = 0;
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+        if stream.stats().truncated {
+            result.cut = Some(Cut::Rows);
+        }
+        Ok(result)
+    }
+
+    fn empty(schema: &SchemaRef) -> Self {
+        Self {
+            names: unique_names(schema.fields().iter().map(|field| field.name().as_str())),
+            types: schema.fields().iter().map(|field| field.data_type().to_string()).collect(),
+            rows: Vec::new(),
+            cut: None,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// `{columns: [{name, type}], rows: [objects], row_count, truncated}`.
+    pub(super) fn to_json(&self) -> Value {
+        let columns: Vec<Value> = self
+            .names
+            .iter()
+            .zip(&self.types)
+            .map(|(name, data_type)| json!({"name": name, "type": data_type}))
+            .collect();
+        json!({
+            "columns": columns,
+            "rows": self.json_rows(),
+            "row_count": self.rows.len(),
+            "truncated": self.cut.is_some(),
+        })
+    }
+
+    /// The rows as objects.
+    pub(super) fn json_rows(&self) -> Vec<Value> {
+        let object =
+            |row: &Vec<Value>| -> Map<String, Value> { self.names.iter().cloned().zip(row.iter().cloned()).collect() };
+        self.rows.iter().map(|row| Value::Object(object(row))).collect()
+    }
+
+    /// A header, a line a row, and what was left out, in at most `tokens` tokens.
+    pub(super) fn to_text(&self, tokens: usize) -> String {
+        let for_rows = tokens.saturating_sub(NOTE_TOKENS);
+        let shown_columns = self.columns_within(for_rows / 2);
+        let mut lines = vec![self.names[..shown_columns].join(" | ")];
+        let mut used = estimate_tokens(&lines[0]) + 1;
+        let mut shown_rows = 0;
+        for row in &self.rows {
+            let fields: Vec<String> = row[..shown_columns].iter().map(field_text).collect();
+            let line = fields.join(" | ");
+            // The line's end is a token of its own.
+            used += estimate_tokens(&line) + 1;
+            if used > for_rows {
+                break;
+            }
+            lines.push(line);
+            shown_rows += 1;
+        }
+        lines.push(self.note(shown_rows, shown_columns));
+        take_tokens(&lines.join("\n"), tokens).to_owned()
+    }
+
+    /// How many columns a header may have.
+    fn columns_within(&self, tokens: usize) -> usize {
+        let mut used = 0;
+        let fitting = self.names.iter().take_while(|name| {
+            used += estimate_tokens(name) + 2;
+            used <= tokens
+        });
+        fitting.count().max(1).min(self.names.len())
+    }
+
+    /// The last line: how many rows, and what is missing.
+    fn note(&self, shown_rows: usize, shown_columns: usize) -> String {
+        let columns = match self.names.len() - shown_columns {
+            0 => String::new(),
+            hidden => format!("; {hidden} more columns not shown, select only those you need"),
+        };
+        let count = self.rows.len();
+        let rows = match self.cut {
+            None if count == 0 => "0 rows".to_owned(),
+            None if shown_rows == count => format!("{count} row{}", if count == 1 { "" } else { "s" }),
+            None => format!("truncated: {shown_rows} of {count} rows shown; aggregate, filter or use LIMIT"),
+            Some(Cut::Rows | Cut::Bytes) => {
+                format!("truncated: first {shown_rows} rows shown, the result has more; aggregate, filter or use LIMIT")
+            }
+        };
+        format!("({rows}{columns})")
+    }
+}
+
+fn row_values(batch: &RecordBatch, row: usize) -> Vec<Value> {
+    batch.columns().iter().map(|column| json_value(column, row)).collect()
+}
+
+/// A value on one line.
+fn field_text(value: &Value) -> String {
+    let text = plain_text(value);
+    let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    shortened(&line, MAX_FIELD_CHARS)
+}
+
+/// About the length of a value's JSON text.
+fn json_bytes(value: &Value) -> usize {
+    match value {
+        Value::Null | Value::Bool(_) => 6,
+        Value::Number(_) => 12,
+        Value::String(text) => text.len() + 4,
+        Value::Array(elements) => 2 + elements.iter().map(json_bytes).sum::<usize>(),
+        Value::Object(fields) => {
+            2 + fields.iter().map(|(name, value)| name.len() + 4 + json_bytes(value)).sum::<usize>()
+        }
+    }
+}
+
+/// The names with a suffix where one repeats, so that a row can be an object.
+fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
+    let names: Vec<&str> = names.collect();
+    let given: HashSet<&str> = names.iter().copied().collect();
+    let mut used: HashSet<String> = HashSet::new();
+    let mut unique = Vec::with_capacity(names.len());
+    for name in names {
+        let mut candidate = name.to_owned();
+        let mut number = 2;
+        while used.contains(&candidate) || (candidate != name && given.contains(candidate.as_str())) {
+            candidate = format!("{name}_{number}");
+            number += 1;
+        }
+        used.insert(candidate.clone());
+        unique.push(candidate);
+    }
+    unique
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rows(columns: usize, count: usize) -> Rows {
+        Rows {
+            names: (0..columns).map(|column| format!("measure_{column}")).collect(),
+            types: vec!["Int64".to_owned(); columns],
+            rows: (0..count).map(|row| (0..columns).map(|column| json!(row * column)).collect()).collect(),
+            cut: None,
+        }
+    }
+
+    #[test]
+    fn repeated_names_get_a_suffix_that_is_free() {
+        assert_eq!(unique_names(["a", "a", "a_2", "a"].into_iter()), ["a", "a_3", "a_2", "a_4"]);
+    }
+
+    #[test]
+    fn a_small_result_is_shown_whole() {
+        assert_eq!(rows(2, 2).to_text(600), "measure_0 | measure_1\n0 | 0\n0 | 1\n(2 rows)");
+    }
+
+    #[test]
+    fn text_keeps_its_budget_and_says_what_is_missing() {
+        for (columns, count) in [(1, 5_000), (400, 3), (400, 5_000), (12, 200)] {
+            let text = rows(columns, count).to_text(600);
+            assert!(estimate_tokens(&text) <= 600, "{columns} columns, {count} rows");
+            assert!(text.contains("truncated") || text.contains("more columns"), "{text}");
+        }
+    }
+
+    #[test]
+    fn an_empty_result_keeps_its_columns() {
+        assert_eq!(rows(1, 0).to_text(600), "measure_0\n(0 rows)");
+    }
+}

@@ -1,0 +1,131 @@
+//! `run_sql`: one query, its rows, and what helps to mend it when it fails.
+
+use async_trait::async_trait;
+use querent_catalog::SearchRequest;
+use querent_engine::EngineError;
+use serde_json::{Map, Value, json};
+
+use super::arguments::Arguments;
+use super::rows::Rows;
+use super::sql_text::relations_named_in;
+use super::{Tool, ToolContext, ToolError, ToolOutput, quote_identifier, table_name};
+use crate::models::ToolSpec;
+use crate::prompt::tokens::take_tokens;
+
+pub(super) const NAME: &str = "run_sql";
+const MAX_ROWS: usize = 1_000;
+/// Tables whose columns a hint lists.
+const HINTED_TABLES: usize = 3;
+/// Tables a hint suggests for one that is not there.
+const SUGGESTED_TABLES: usize = 5;
+/// Part of a result's tokens that a hint may take.
+const HINT_SHARE: usize = 2;
+
+pub(super) struct RunSql;
+
+#[async_trait]
+impl Tool for RunSql {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: NAME.to_owned(),
+            description: "Run one SQL query and see its rows.".to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "sql": {"type": "string", "description": "One SELECT statement."},
+                    "max_rows": {"type": "integer", "description": "Rows to return; 200 unless given, at most 1000."},
+                    "database": {"type": "string", "description": "Where bare table names are found, unless in the current database."},
+                },
+                "required": ["sql"],
+            }),
+        }
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
+        let mut arguments = Arguments::new(arguments);
+        let sql = arguments.required("sql", &["query"]);
+        let max_rows = arguments.count("max_rows", context.default_rows, 1..=MAX_ROWS);
+        let database = arguments.optional("database");
+        arguments.finish(NAME)?;
+        let sql = without_fence(&sql);
+        let session = match database {
+            Some(database) => context.session.clone().with_database(&database).await?,
+            None => context.session.clone(),
+        };
+        let outcome = async { Rows::read(session.sql(sql).await?, max_rows).await }.await;
+        match outcome {
+            Ok(rows) => Ok(ToolOutput { json: rows.to_json(), text: result_text(&rows, context.text_tokens) }),
+            Err(error) => Err(with_repair_hint(context, &error, sql).await),
+        }
+    }
+}
+
+/// The SQL text of a `run_sql` call, where it has one.
+pub(crate) fn sql_argument(arguments: &Map<String, Value>) -> Option<String> {
+    let sql = arguments.get("sql").or_else(|| arguments.get("query"))?.as_str()?;
+    Some(without_fence(sql.trim()).to_owned())
+}
+
+/// A small model wraps its SQL in a Markdown fence now and then.
+fn without_fence(sql: &str) -> &str {
+    let Some(inner) = sql.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else { return sql };
+    inner.strip_prefix("sql").unwrap_or(inner).trim()
+}
+
+fn result_text(rows: &Rows, tokens: usize) -> String {
+    let text = rows.to_text(tokens);
+    if rows.is_empty() {
+        let note = "nothing matches: check the spelling and case of the values with SELECT DISTINCT, and the joins";
+        return take_tokens(&format!("{text}\n{note}"), tokens).to_owned();
+    }
+    text
+}
+
+/// The error with what is needed to write the query right: the columns of the tables it names, tables that may be
+/// meant, or what the statement must be.
+async fn with_repair_hint(context: &ToolContext, error: &EngineError, sql: &str) -> ToolError {
+    let mut tool_error = ToolError { code: error.code().to_owned(), message: error.to_string(), hint: error.hint() };
+    let extra = match tool_error.code.as_str() {
+        "column_not_found" | "sql_plan_error" | "query_execution_error" => columns_of_named_tables(context, sql).await,
+        "table_not_found" => similar_tables(context, sql).await,
+        "sql_parse_error" => Some(
+            "write one SELECT statement; text in 'single quotes', names in \"double quotes\" only if they need it"
+                .to_owned(),
+        ),
+        "not_allowed" | "multiple_statements" => Some("only one SELECT statement at a time is allowed".to_owned()),
+        _ => None,
+    };
+    let hints: Vec<String> = tool_error.hint.take().into_iter().chain(extra).collect();
+    if !hints.is_empty() {
+        let hint = hints.join("; ");
+        tool_error.hint = Some(take_tokens(&hint, context.text_tokens / HINT_SHARE).to_owned());
+    }
+    tool_error
+}
+
+async fn columns_of_named_tables(context: &ToolContext, sql: &str) -> Option<String> {
+    let session = &context.session;
+    let names: Vec<_> = relations_named_in(sql)
+        .iter()
+        .take(HINTED_TABLES)
+        .map(|relation| table_name(session, None, relation))
+        .collect();
+    let resolved = session.engine().catalog().resolve(session.principal(), &names).await.ok()?;
+    let tables: Vec<String> = resolved
+        .into_iter()
+        .flatten()
+        .map(|table| {
+            let columns: Vec<String> = table.info.columns.iter().map(|column| quote_identifier(&column.name)).collect();
+            format!("`{}` has the columns {}", table.info.name.table, columns.join(", "))
+        })
+        .collect();
+    (!tables.is_empty()).then(|| tables.join("; "))
+}
+
+async fn similar_tables(context: &ToolContext, sql: &str) -> Option<String> {
+    let session = &context.session;
+    let request = SearchRequest { query: relations_named_in(sql).join(" "), database: None, limit: SUGGESTED_TABLES };
+    let hits = session.engine().catalog().search(session.principal(), &request).await.ok()?;
+    let names: Vec<String> = hits.iter().map(|hit| format!("`{}`", hit.table.name)).collect();
+    (!names.is_empty()).then(|| format!("tables that may be meant: {}", names.join(", ")))
+}

@@ -1,0 +1,45 @@
+//! `sample_rows`: a uniform random sample of a table's rows.
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+
+use super::arguments::Arguments;
+use super::rows::Rows;
+use super::{Tool, ToolContext, ToolError, ToolOutput, table_name};
+use crate::models::ToolSpec;
+
+const NAME: &str = "sample_rows";
+const DEFAULT_ROWS: usize = 5;
+const MAX_ROWS: usize = 1_000;
+
+pub(super) struct SampleRows;
+
+#[async_trait]
+impl Tool for SampleRows {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: NAME.to_owned(),
+            description: "Show random rows of a table.".to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "table": {"type": "string", "description": "The table, or database.table."},
+                    "n": {"type": "integer", "description": "How many rows; 5 unless given, at most 1000."},
+                    "database": {"type": "string", "description": "The table's database, unless it is the current one."},
+                },
+                "required": ["table"],
+            }),
+        }
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
+        let mut arguments = Arguments::new(arguments);
+        let table = arguments.required("table", &["table_name"]);
+        let n = arguments.count("n", DEFAULT_ROWS, 1..=MAX_ROWS);
+        let database = arguments.optional("database");
+        arguments.finish(NAME)?;
+        let name = table_name(&context.session, database, &table);
+        let rows = Rows::read(context.session.sample(&name, n).await?, n).await?;
+        Ok(ToolOutput { json: rows.to_json(), text: rows.to_text(context.text_tokens) })
+    }
+}

@@ -1,0 +1,189 @@
+//! Names and types as SQL text: what the model reads in the prompt and in results, and what it writes back.
+
+use arrow::datatypes::DataType;
+
+/// Words that cannot be a name without quotes. More than the parser's own list is harmless: quotes never hurt.
+const RESERVED: [&str; 52] = [
+    "all",
+    "and",
+    "any",
+    "array",
+    "as",
+    "asc",
+    "between",
+    "by",
+    "case",
+    "cast",
+    "create",
+    "cross",
+    "desc",
+    "distinct",
+    "else",
+    "end",
+    "except",
+    "exists",
+    "false",
+    "fetch",
+    "for",
+    "from",
+    "full",
+    "group",
+    "having",
+    "in",
+    "inner",
+    "intersect",
+    "interval",
+    "into",
+    "is",
+    "join",
+    "left",
+    "like",
+    "limit",
+    "natural",
+    "not",
+    "null",
+    "offset",
+    "on",
+    "or",
+    "order",
+    "outer",
+    "right",
+    "select",
+    "table",
+    "then",
+    "true",
+    "union",
+    "using",
+    "when",
+    "where",
+];
+
+/// The name as it must be written in SQL: quoted when it has to be.
+pub(crate) fn quote_identifier(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
+        && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if plain && !RESERVED.contains(&name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
+}
+
+/// The parts of a dotted name, quotes taken off.
+pub(super) fn split_name(name: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut quote = None;
+    for c in name.trim().chars() {
+        match (quote, c) {
+            (None, '"' | '`') => quote = Some(c),
+            (Some(open), c) if open == c => quote = None,
+            (None, '.') => parts.push(String::new()),
+            (_, c) => {
+                if let Some(part) = parts.last_mut() {
+                    part.push(c);
+                }
+            }
+        }
+    }
+    parts.retain(|part| !part.is_empty());
+    parts
+}
+
+/// The relations a query seems to read: the names after `FROM`, `JOIN` and a comma that follows one. A guess, for
+/// hints only: nothing is allowed or refused by it.
+pub(super) fn relations_named_in(sql: &str) -> Vec<String> {
+    let mut names: Vec<String> = Vec::new();
+    let mut expecting = false;
+    for word in sql.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ';')) {
+        if word.is_empty() {
+            continue;
+        }
+        let lowercase = word.to_ascii_lowercase();
+        if lowercase == "from" || lowercase == "join" {
+            expecting = true;
+            continue;
+        }
+        if expecting {
+            for name in word.split(',').filter(|name| !name.is_empty()) {
+                if lowercase != "select" && !names.iter().any(|known| known == name) {
+                    names.push(name.to_owned());
+                }
+            }
+        }
+        expecting = expecting && word.ends_with(',');
+    }
+    names
+}
+
+/// The type as SQL names it.
+pub(crate) fn sql_type(data_type: &DataType) -> String {
+    match data_type {
+        DataType::Boolean => "BOOLEAN".to_owned(),
+        DataType::Int8 => "TINYINT".to_owned(),
+        DataType::Int16 => "SMALLINT".to_owned(),
+        DataType::Int32 => "INTEGER".to_owned(),
+        DataType::Int64 => "BIGINT".to_owned(),
+        DataType::UInt8 => "TINYINT UNSIGNED".to_owned(),
+        DataType::UInt16 => "SMALLINT UNSIGNED".to_owned(),
+        DataType::UInt32 => "INTEGER UNSIGNED".to_owned(),
+        DataType::UInt64 => "BIGINT UNSIGNED".to_owned(),
+        DataType::Float16 | DataType::Float32 => "REAL".to_owned(),
+        DataType::Float64 => "DOUBLE".to_owned(),
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "VARCHAR".to_owned(),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            "BYTEA".to_owned()
+        }
+        DataType::Date32 | DataType::Date64 => "DATE".to_owned(),
+        DataType::Time32(_) | DataType::Time64(_) => "TIME".to_owned(),
+        DataType::Timestamp(_, None) => "TIMESTAMP".to_owned(),
+        DataType::Timestamp(_, Some(_)) => "TIMESTAMPTZ".to_owned(),
+        DataType::Duration(_) | DataType::Interval(_) => "INTERVAL".to_owned(),
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => format!("DECIMAL({precision},{scale})"),
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _) => format!("{}[]", sql_type(field.data_type())),
+        DataType::Struct(fields) => {
+            let fields: Vec<String> = fields
+                .iter()
+                .map(|field| format!("{} {}", quote_identifier(field.name()), sql_type(field.data_type())))
+                .collect();
+            format!("STRUCT({})", fields.join(", "))
+        }
+        DataType::Dictionary(_, value) => sql_type(value),
+        DataType::RunEndEncoded(_, values) => sql_type(values.data_type()),
+        DataType::Null | DataType::Map(_, _) | DataType::Union(_, _) => data_type.to_string().to_uppercase(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_quoted_when_they_must_be() {
+        for (name, written) in [
+            ("dep_delay", "dep_delay"),
+            ("order", "\"order\""),
+            ("OrderId", "\"OrderId\""),
+            ("2013", "\"2013\""),
+            ("a \"b\"", "\"a \"\"b\"\"\""),
+        ] {
+            assert_eq!(quote_identifier(name), written);
+        }
+    }
+
+    #[test]
+    fn dotted_names_are_split_outside_quotes() {
+        assert_eq!(split_name("querent.sales.orders"), ["querent", "sales", "orders"]);
+        assert_eq!(split_name("sales.\"my.table\""), ["sales", "my.table"]);
+        assert_eq!(split_name(" flights "), ["flights"]);
+    }
+
+    #[test]
+    fn relations_are_found_in_a_query() {
+        let sql = "SELECT a.x FROM flights a JOIN airlines b ON a.c = b.c WHERE y IN (SELECT y FROM t1, t2);";
+        assert_eq!(relations_named_in(sql), ["flights", "airlines", "t1", "t2"]);
+        assert_eq!(relations_named_in("SELECT extract(year from t) FROM (SELECT 1)"), ["t"]);
+    }
+}
