@@ -143,7 +143,7 @@ impl ContentReader for ActionParser {
         if self.answer_streamed {
             return Ok(Vec::new());
         }
-        let Ok(Value::Object(mut arguments)) = serde_json::from_str(&self.content) else {
+        let Ok(Value::Object(mut arguments)) = serde_json::from_str(object_in(&self.content)) else {
             return Err(not_an_action(&self.content));
         };
         let Some(Value::String(action)) = arguments.shift_remove(ACTION_FIELD) else {
@@ -155,6 +155,14 @@ impl ContentReader for ActionParser {
         }
         let arguments = Value::Object(arguments);
         Ok(vec![ModelEvent::ToolCall(ModelToolCall { id: None, name: action, arguments })])
+    }
+}
+
+/// What lies between the outermost braces: a server that holds a model to a schema only by asking lets fences through.
+fn object_in(content: &str) -> &str {
+    match (content.find('{'), content.rfind('}')) {
+        (Some(start), Some(end)) if start < end => &content[start..=end],
+        _ => content,
     }
 }
 
@@ -315,6 +323,14 @@ mod tests {
             let error = read(&[content], DoneReason::Stop).unwrap_err();
             assert_eq!(error.code(), "model_failed", "{content}");
         }
+    }
+
+    #[test]
+    fn a_fence_around_an_action_is_no_part_of_it() {
+        let answer = read(&["```json\n{\"action\":\"answer\",\"text\":\"3\"}\n```"], DoneReason::Stop).unwrap();
+        assert_eq!(answer_of(&answer), "3");
+        let call = read(&["```json\n{\"action\":\"list_databases\"}\n```"], DoneReason::Stop).unwrap();
+        assert!(matches!(&call[..], [ModelEvent::ToolCall(call)] if call.name == "list_databases"), "{call:?}");
     }
 
     #[test]

@@ -38,7 +38,9 @@ pub(super) fn action_instructions(tools: &[ToolSpec]) -> String {
         text.push_str(&format!("{} - {}\n", Value::Object(example), tool.description));
     }
     let answer = json!({ ACTION_FIELD: ANSWER_ACTION, ANSWER_FIELD: "..." });
-    text.push_str(&format!("{answer} - answer the user, in one or two sentences.\n"));
+    text.push_str(&format!(
+        "{answer} - Answer the user from the rows of a query, or say that the data does not have it.\n"
+    ));
     text
 }
 
