@@ -17,7 +17,13 @@ use crate::sql::change::{Change, count_schema};
 use crate::sql::statement::{Planner, bind};
 use crate::sql::{apply, parse};
 use crate::stream::declared_schema;
+use crate::tables::sample;
 use crate::{Engine, EngineError, Limits, QueryStream, Result};
+
+/// The most rows a sample has.
+const MAX_SAMPLE_ROWS: usize = 1_000;
+/// How long rows are read for a sample of what has no addresses.
+const MAX_SAMPLE_TIME: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// One caller's view of the engine: principal, default database, limits, mode. Cheap to clone.
 #[derive(Clone)]
@@ -111,6 +117,35 @@ impl Session {
         self.before(deadline, self.start(plan, deadline)).await
     }
 
+    /// A uniform random sample of a table's rows, at most `n` (1..=1000), without reading more than it must. Of what has
+    /// to be read from its beginning (views, CSV, NDJSON, system tables) it is drawn from the rows that a few seconds
+    /// suffice for; [`crate::QueryStats::truncated`] tells when those were not all.
+    pub async fn sample(&self, table: &TableName, n: usize) -> Result<QueryStream> {
+        let deadline = self.deadline();
+        self.before(deadline, self.start_sample(table, n.clamp(1, MAX_SAMPLE_ROWS), deadline)).await
+    }
+
+    async fn start_sample(&self, table: &TableName, n: usize, deadline: Instant) -> Result<QueryStream> {
+        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+        let text = format!("SELECT * FROM {}.{}", quoted(&table.database), quoted(&table.table));
+        let plan = self.authorize(self.plan_statement(&text, Vec::new()).await?)?;
+        let schema = self.schema_of(&plan);
+        let state = self.engine.planning_state();
+        let catalog = self.engine.catalog();
+        let resolved = catalog.resolve(&self.principal, std::slice::from_ref(table)).await?.pop().flatten();
+        if let Some(resolved) = resolved
+            && let Some(physical) = sample::by_position(catalog, &state, &resolved, n).await?
+        {
+            let rows = execute_stream(physical, self.engine.runtime().task(&state, &self.limits))?;
+            return Ok(QueryStream::new(schema, rows, &self.limits, deadline));
+        }
+        let time = MAX_SAMPLE_TIME.min(self.limits.wall_clock / 2);
+        let (rows, is_all) = sample::reservoir(self.run(plan.plan()).await?, n, time).await?;
+        let stream = Box::pin(MemoryStream::try_new(vec![rows.clone()], rows.schema(), None)?);
+        let stream = QueryStream::new(schema, stream, &self.limits, deadline);
+        Ok(if is_all { stream } else { stream.truncated() })
+    }
+
     async fn plan_statement(&self, text: &str, params: Vec<ScalarValue>) -> Result<LogicalPlan> {
         let statement = parse::parse(text)?;
         let state = self.engine.planning_state();
@@ -186,13 +221,4 @@ fn changed(schema: SchemaRef, rows: Option<u64>) -> Result<SendableRecordBatchSt
         None => Vec::new(),
     };
     Ok(Box::pin(MemoryStream::try_new(batches, schema, None)?))
-}
-
-/// Nothing here yet.
-#[allow(unused_variables, missing_docs, clippy::todo, clippy::allow_attributes)]
-impl Session {
-    /// A uniform random sample of a table's rows, at most `n` (1..=1000), without reading more than it must.
-    pub async fn sample(&self, table: &TableName, n: usize) -> Result<QueryStream> {
-        todo!()
-    }
 }

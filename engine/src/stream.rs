@@ -51,6 +51,12 @@ impl QueryStream {
         }
     }
 
+    /// The same stream, known not to be all there is.
+    pub(crate) fn truncated(mut self) -> Self {
+        self.stats.truncated = true;
+        self
+    }
+
     /// The schema of every batch.
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)

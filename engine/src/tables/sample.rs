@@ -1,1 +1,148 @@
 //! Uniform random samples of a table's rows.
+//!
+//! Where rows can be addressed (managed tables, external Parquet) random positions are drawn first and only the pages
+//! that hold them are read. Elsewhere a reservoir is kept over the rows that a bounded time suffices to read.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use arrow::compute::interleave_record_batch;
+use datafusion::catalog::Session;
+use datafusion::common::stats::Precision;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
+use datafusion::datasource::physical_plan::parquet::{ParquetAccessPlan, RowGroupAccess};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use datafusion::physical_plan::ExecutionPlan;
+use futures::StreamExt;
+use parquet::arrow::arrow_reader::RowSelection;
+use querent_catalog::{Catalog, ResolvedTable, TableSource};
+use rand::Rng;
+use tokio::time::Instant;
+
+use super::external::ExternalTableProvider;
+use super::managed::ManagedTableProvider;
+use crate::Result;
+
+/// A plan for `n` rows of a table at random positions, or for all of a smaller one. `None` where rows cannot be
+/// addressed without reading those before them.
+pub(crate) async fn by_position(
+    catalog: &Arc<Catalog>,
+    state: &dyn Session,
+    table: &ResolvedTable,
+    n: usize,
+) -> Result<Option<Arc<dyn ExecutionPlan>>> {
+    let scan = match &table.source {
+        TableSource::Managed(managed) => {
+            let provider = ManagedTableProvider::new(catalog, state, table, managed);
+            Some(provider.file_scan(state, Some(&Vec::new()), &[]).await?)
+        }
+        TableSource::External(external) => ExternalTableProvider::new(state, table, external)?.file_scan(state).await?,
+        TableSource::View { .. } => None,
+    };
+    let Some(mut scan) = scan else { return Ok(None) };
+    let Some(rows) = scan.files.iter().map(row_count).collect::<Option<Vec<usize>>>() else { return Ok(None) };
+    let total: usize = rows.iter().sum();
+    if total > n {
+        let mut positions = rand::seq::index::sample(&mut rand::rng(), total, n).into_vec();
+        positions.sort_unstable();
+        let mut before = 0;
+        let mut chosen = Vec::new();
+        for (file, rows) in scan.files.into_iter().zip(rows) {
+            let from = positions.partition_point(|position| *position < before);
+            let to = positions.partition_point(|position| *position < before + rows);
+            let inside: Vec<usize> = positions[from..to].iter().map(|position| position - before).collect();
+            before += rows;
+            if inside.is_empty() {
+                continue;
+            }
+            match with_rows(state, file, rows, &inside).await? {
+                Some(file) => chosen.push(file),
+                None => return Ok(None),
+            }
+        }
+        scan.files = chosen;
+    }
+    Ok(Some(scan.plan(state, None, None).await?))
+}
+
+fn row_count(file: &PartitionedFile) -> Option<usize> {
+    match file.statistics.as_ref()?.num_rows {
+        Precision::Exact(rows) => Some(rows),
+        Precision::Inexact(_) | Precision::Absent => None,
+    }
+}
+
+/// The file restricted to rows at `positions`, sorted; `None` when its footer counts other rows than were expected.
+async fn with_rows(
+    state: &dyn Session,
+    mut file: PartitionedFile,
+    rows: usize,
+    positions: &[usize],
+) -> Result<Option<PartitionedFile>> {
+    let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
+    let metadata = DFParquetMetadata::new(&store, &file.object_meta)
+        .with_file_metadata_cache(Some(state.runtime_env().cache_manager.get_file_metadata_cache()))
+        .fetch_metadata()
+        .await?;
+    let mut before = 0;
+    let mut access = Vec::with_capacity(metadata.num_row_groups());
+    for group in metadata.row_groups() {
+        let group_rows = usize::try_from(group.num_rows()).unwrap_or_default();
+        let from = positions.partition_point(|position| *position < before);
+        let to = positions.partition_point(|position| *position < before + group_rows);
+        let ranges = positions[from..to].iter().map(|position| position - before..position - before + 1);
+        access.push(match from == to {
+            true => RowGroupAccess::Skip,
+            false => RowGroupAccess::Selection(RowSelection::from_consecutive_ranges(ranges, group_rows)),
+        });
+        before += group_rows;
+    }
+    if before != rows {
+        return Ok(None);
+    }
+    // What was known of the whole file does not hold for these rows.
+    file.statistics = None;
+    Ok(Some(file.with_extension(ParquetAccessPlan::new(access))))
+}
+
+/// `n` random rows of those that can be read in `time`, and whether that was all of them.
+pub(crate) async fn reservoir(
+    mut input: SendableRecordBatchStream,
+    n: usize,
+    time: Duration,
+) -> Result<(RecordBatch, bool)> {
+    let deadline = Instant::now() + time;
+    let mut kept = RecordBatch::new_empty(input.schema());
+    let mut seen = 0usize;
+    loop {
+        let batch = match tokio::time::timeout_at(deadline, input.next()).await {
+            Ok(Some(batch)) => batch?,
+            Ok(None) => return Ok((kept, true)),
+            Err(_) => return Ok((kept, false)),
+        };
+        // Algorithm R (Vitter 1985), a batch at a time: slots point at the kept rows or at the new ones.
+        let mut slots: Vec<(usize, usize)> = (0..kept.num_rows()).map(|row| (0, row)).collect();
+        let mut changed = false;
+        let mut random = rand::rng();
+        for row in 0..batch.num_rows() {
+            seen += 1;
+            if slots.len() < n {
+                slots.push((1, row));
+                changed = true;
+            } else {
+                let slot = random.random_range(0..seen);
+                if let Some(slot) = slots.get_mut(slot) {
+                    *slot = (1, row);
+                    changed = true;
+                }
+            }
+        }
+        if changed {
+            kept = interleave_record_batch(&[&kept, &batch], &slots)?;
+        }
+        tokio::task::consume_budget().await;
+    }
+}

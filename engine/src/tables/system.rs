@@ -1,18 +1,314 @@
 //! The `system` database (`agent_runs`, `databases`, `tables`, `columns`) and `information_schema`: filters are pushed
 //! down into catalog queries, pages are streamed, and only what the principal may see is shown.
 
+mod filters;
+mod rows;
+
+use std::fmt;
 use std::sync::Arc;
 
-use datafusion::catalog::TableProvider;
-use querent_catalog::{Catalog, Principal};
+use arrow::array::RecordBatch;
+use arrow::compute::SortOptions;
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef, TimeUnit};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::Result as DfResult;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
+use datafusion::physical_expr::expressions::Column;
+use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+use querent_catalog::{Catalog, PageRequest, PageToken, Principal, TableFilter, TableKind};
+
+use filters::Lookup;
+
+use crate::Result;
+
+/// Objects listed at once.
+const PAGE: usize = 1_000;
+/// Runs listed at once: their traces may be large.
+const RUNS_PAGE: usize = 50;
 
 /// The system table `schema.name`, where `schema` is `system` or `information_schema`.
-#[allow(unused_variables, dead_code, clippy::todo, clippy::allow_attributes)]
 pub(crate) fn provider(
     catalog: &Arc<Catalog>,
     who: &Principal,
     schema: &str,
     name: &str,
 ) -> Option<Arc<dyn TableProvider>> {
-    todo!()
+    let table = SystemTable::named(schema, name)?;
+    Some(Arc::new(SystemTableProvider {
+        catalog: Arc::clone(catalog),
+        who: who.clone(),
+        table,
+        schema: table.schema(),
+    }))
+}
+
+/// What can be asked of the catalog in SQL.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum SystemTable {
+    AgentRuns,
+    Databases,
+    Tables,
+    Columns,
+    Schemata,
+    StandardTables,
+    StandardColumns,
+    Views,
+}
+
+impl SystemTable {
+    fn named(schema: &str, name: &str) -> Option<Self> {
+        match (schema.to_lowercase().as_str(), name.to_lowercase().as_str()) {
+            ("system", "agent_runs") => Some(Self::AgentRuns),
+            ("system", "databases") => Some(Self::Databases),
+            ("system", "tables") => Some(Self::Tables),
+            ("system", "columns") => Some(Self::Columns),
+            ("information_schema", "schemata") => Some(Self::Schemata),
+            ("information_schema", "tables") => Some(Self::StandardTables),
+            ("information_schema", "columns") => Some(Self::StandardColumns),
+            ("information_schema", "views") => Some(Self::Views),
+            _ => None,
+        }
+    }
+
+    fn schema(self) -> SchemaRef {
+        let text = |name: &str| Field::new(name, DataType::Utf8, false);
+        let maybe = |name: &str| Field::new(name, DataType::Utf8, true);
+        let count = |name: &str, nullable| Field::new(name, DataType::UInt64, nullable);
+        let time = |name: &str, nullable| {
+            Field::new(name, DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), nullable)
+        };
+        let fields = match self {
+            Self::AgentRuns => vec![
+                text("run_id"),
+                text("question"),
+                text("model_id"),
+                text("status"),
+                time("started_at", false),
+                time("finished_at", true),
+                text("usage_json"),
+                text("trace_json"),
+            ],
+            Self::Databases => vec![text("name"), maybe("comment")],
+            Self::Tables => {
+                vec![text("database"), text("name"), text("kind"), maybe("comment"), count("row_count", true)]
+            }
+            Self::Columns => vec![
+                text("database"),
+                text("table"),
+                text("name"),
+                count("position", false),
+                text("data_type"),
+                Field::new("nullable", DataType::Boolean, false),
+                maybe("comment"),
+            ],
+            Self::Schemata => vec![
+                text("catalog_name"),
+                text("schema_name"),
+                maybe("schema_owner"),
+                maybe("default_character_set_catalog"),
+                maybe("default_character_set_schema"),
+                maybe("default_character_set_name"),
+                maybe("sql_path"),
+            ],
+            Self::StandardTables => {
+                vec![text("table_catalog"), text("table_schema"), text("table_name"), text("table_type")]
+            }
+            Self::StandardColumns => vec![
+                text("table_catalog"),
+                text("table_schema"),
+                text("table_name"),
+                text("column_name"),
+                count("ordinal_position", false),
+                maybe("column_default"),
+                text("is_nullable"),
+                text("data_type"),
+                count("character_maximum_length", true),
+                count("character_octet_length", true),
+                count("numeric_precision", true),
+                count("numeric_precision_radix", true),
+                count("numeric_scale", true),
+                count("datetime_precision", true),
+                maybe("interval_type"),
+            ],
+            Self::Views => vec![text("table_catalog"), text("table_schema"), text("table_name"), maybe("definition")],
+        };
+        Arc::new(Schema::new(fields))
+    }
+
+    /// The columns that say which objects to list: database, name, kind.
+    fn key_columns(self) -> [Option<&'static str>; 3] {
+        match self {
+            Self::AgentRuns => [None, None, None],
+            Self::Databases => [Some("name"), None, None],
+            Self::Tables => [Some("database"), Some("name"), Some("kind")],
+            Self::Columns => [Some("database"), Some("table"), None],
+            Self::Schemata => [Some("schema_name"), None, None],
+            Self::StandardTables => [Some("table_schema"), Some("table_name"), Some("table_type")],
+            Self::StandardColumns | Self::Views => [Some("table_schema"), Some("table_name"), None],
+        }
+    }
+}
+
+struct SystemTableProvider {
+    catalog: Arc<Catalog>,
+    who: Principal,
+    table: SystemTable,
+    schema: SchemaRef,
+}
+
+impl fmt::Debug for SystemTableProvider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SystemTableProvider").field("table", &self.table).finish_non_exhaustive()
+    }
+}
+
+#[async_trait]
+impl TableProvider for SystemTableProvider {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::View
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DfResult<Vec<TableProviderFilterPushDown>> {
+        // The catalog compares without regard to case, so the filter itself stays above.
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        _state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let trace = self.schema.index_of("trace_json").ok();
+        let listing = Listing {
+            catalog: Arc::clone(&self.catalog),
+            who: self.who.clone(),
+            table: self.table,
+            schema: Arc::clone(&self.schema),
+            lookups: filters::lookups(filters, self.table.key_columns()),
+            with_traces: trace.is_some_and(|trace| projection.is_none_or(|wanted| wanted.contains(&trace))),
+        };
+        let limit = limit.filter(|_| filters.is_empty());
+        let ordering = self.ordering(projection);
+        let plan = StreamingTableExec::try_new(
+            Arc::clone(&self.schema),
+            vec![Arc::new(listing)],
+            projection,
+            ordering,
+            false,
+            limit,
+        )?;
+        Ok(Arc::new(plan))
+    }
+}
+
+impl SystemTableProvider {
+    /// Runs come newest first, so `ORDER BY started_at DESC LIMIT 10` reads ten of them.
+    fn ordering(&self, projection: Option<&Vec<usize>>) -> Option<LexOrdering> {
+        if self.table != SystemTable::AgentRuns {
+            return None;
+        }
+        let started_at = self.schema.index_of("started_at").ok()?;
+        let index = match projection {
+            Some(wanted) => wanted.iter().position(|column| *column == started_at)?,
+            None => started_at,
+        };
+        let newest_first = SortOptions { descending: true, nulls_first: true };
+        LexOrdering::new([PhysicalSortExpr::new(Arc::new(Column::new("started_at", index)), newest_first)])
+    }
+}
+
+/// One listing of the catalog, page by page, as a stream.
+#[derive(Clone)]
+struct Listing {
+    catalog: Arc<Catalog>,
+    who: Principal,
+    table: SystemTable,
+    schema: SchemaRef,
+    lookups: Vec<Lookup>,
+    with_traces: bool,
+}
+
+impl fmt::Debug for Listing {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Listing").field("table", &self.table).field("lookups", &self.lookups).finish_non_exhaustive()
+    }
+}
+
+impl PartitionStream for Listing {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let start = (self.clone(), 0usize, None);
+        let pages = futures::stream::try_unfold(start, |(listing, lookup, after)| async move {
+            let Some(wanted) = listing.lookups.get(lookup) else { return Ok(None) };
+            let (batch, next) = listing.page(wanted, after).await?;
+            let lookup = if next.is_some() { lookup } else { lookup + 1 };
+            Ok(Some((batch, (listing, lookup, next))))
+        });
+        Box::pin(RecordBatchStreamAdapter::new(Arc::clone(&self.schema), pages))
+    }
+}
+
+impl Listing {
+    async fn page(&self, lookup: &Lookup, after: Option<PageToken>) -> Result<(RecordBatch, Option<PageToken>)> {
+        let request = PageRequest { limit: PAGE, after };
+        let filter = &lookup.filter;
+        match self.table {
+            SystemTable::AgentRuns => self.runs(request).await,
+            SystemTable::Databases | SystemTable::Schemata => {
+                let page = self.catalog.list_databases(&self.who, lookup.database_like().as_deref(), request).await?;
+                let batch = match self.table {
+                    SystemTable::Databases => rows::databases(&self.schema, &page.items)?,
+                    _ => rows::schemata(&self.schema, &page.items)?,
+                };
+                Ok((batch, page.next))
+            }
+            SystemTable::Tables | SystemTable::StandardTables => {
+                let page = self.catalog.list_tables(&self.who, filter, request).await?;
+                let batch = match self.table {
+                    SystemTable::Tables => rows::tables(&self.schema, &page.items)?,
+                    _ => rows::standard_tables(&self.schema, &page.items)?,
+                };
+                Ok((batch, page.next))
+            }
+            SystemTable::Columns | SystemTable::StandardColumns => {
+                let page = self.catalog.list_tables_with_columns(&self.who, filter, request).await?;
+                let batch = match self.table {
+                    SystemTable::Columns => rows::columns(&self.schema, &page.items)?,
+                    _ => rows::standard_columns(&self.schema, &page.items)?,
+                };
+                Ok((batch, page.next))
+            }
+            SystemTable::Views => {
+                let filter = TableFilter { kinds: vec![TableKind::View], ..filter.clone() };
+                let page = self.catalog.list_tables(&self.who, &filter, request).await?;
+                let names: Vec<_> = page.items.iter().map(|view| view.name.clone()).collect();
+                let resolved = self.catalog.resolve(&self.who, &names).await?;
+                Ok((rows::views(&self.schema, &names, &resolved)?, page.next))
+            }
+        }
+    }
+
+    async fn runs(&self, request: PageRequest) -> Result<(RecordBatch, Option<PageToken>)> {
+        let mut page = self.catalog.list_runs(&self.who, PageRequest { limit: RUNS_PAGE, ..request }).await?;
+        if self.with_traces {
+            for run in &mut page.items {
+                *run = self.catalog.get_run(&self.who, run.run_id).await?;
+            }
+        }
+        Ok((rows::runs(&self.schema, &page.items)?, page.next))
+    }
 }

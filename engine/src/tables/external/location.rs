@@ -51,7 +51,7 @@ pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFi
 }
 
 /// The format that a file name's ending stands for, compression aside.
-pub(crate) fn format_of(path: &Path) -> Option<FileFormat> {
+fn format_of(path: &Path) -> Option<FileFormat> {
     let name = path.file_name()?.to_str()?.to_lowercase();
     let stem = match compression_of(path) {
         FileCompressionType::UNCOMPRESSED => name.as_str(),
@@ -103,7 +103,7 @@ pub(crate) fn compression_of(path: &Path) -> FileCompressionType {
 }
 
 /// The format as messages and settings spell it.
-pub(crate) fn format_name(format: FileFormat) -> &'static str {
+fn format_name(format: FileFormat) -> &'static str {
     match format {
         FileFormat::Parquet => "parquet",
         FileFormat::Csv => "csv",

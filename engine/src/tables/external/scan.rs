@@ -7,7 +7,7 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DFSchema, DataFusionError, Result as DfResult, ScalarValue, Statistics, TableReference};
+use datafusion::common::{DFSchema, Result as DfResult, ScalarValue, Statistics, TableReference};
 use datafusion::datasource::file_format::FileFormat as _;
 use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::json::JsonFormat;
