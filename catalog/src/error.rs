@@ -108,6 +108,12 @@ pub enum CatalogError {
         /// What was seen.
         detail: String,
     },
+    /// Another process (DuckDB) holds the store's write lock for longer than a statement waits.
+    #[error("catalog store {} is locked by another process that writes to it; run the statement again", .path.display())]
+    Busy {
+        /// The file.
+        path: PathBuf,
+    },
     /// No run of that id that the caller may see.
     #[error("unknown run `{run_id}`")]
     RunNotFound {
@@ -159,6 +165,7 @@ impl CatalogError {
             CatalogError::InUse { .. } => "data_folder_in_use",
             CatalogError::NewerFormat { .. } => "newer_format",
             CatalogError::Corrupt { .. } => "catalog_corrupt",
+            CatalogError::Busy { .. } => "catalog_busy",
             CatalogError::RunNotFound { .. } => "run_not_found",
             CatalogError::Embedder { .. } => "embedder_error",
             CatalogError::Index(_) => "index_error",

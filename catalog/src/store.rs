@@ -82,19 +82,17 @@ impl Store {
             let lock = lock::FolderLock::acquire(&folder)?;
             let file = folder.join(CATALOG_FILE);
             let mut writer = connect(&file)?;
-            migrations::prepare(&mut writer, &folder).map_err(|error| damaged(&file, error))?;
+            migrations::prepare(&mut writer, &folder).map_err(|error| named(&file, error))?;
             Ok((lock, writer))
         })
         .await?;
-        let store = Self {
+        Ok(Self {
             readers: Arc::new(Readers::new(data_dir.join(CATALOG_FILE))),
             data_dir,
             writer: Arc::new(tokio::sync::Mutex::new(Some(writer))),
             on_commit: Arc::new(OnceLock::new()),
             lock: Mutex::new(Some(lock)),
-        };
-        store.write(|_| Ok(())).await?;
-        Ok(store)
+        })
     }
 
     /// The data folder, absolute.
@@ -190,7 +188,7 @@ impl Store {
                 transaction.commit()?;
                 Ok(result)
             };
-            let (result, pending) = run().map_err(|error| damaged(&file, error))?;
+            let (result, pending) = run().map_err(|error| named(&file, error))?;
             if let (Some(listener), false) = (on_commit.get(), pending.is_empty()) {
                 listener(pending);
             }
@@ -238,7 +236,7 @@ impl Readers {
             None => connect_reader(&self.file)?,
         };
         let transaction = connection.unchecked_transaction()?;
-        let result = f(&transaction).map_err(|error| damaged(&self.file, error));
+        let result = f(&transaction).map_err(|error| named(&self.file, error));
         transaction.finish()?;
         self.idle.lock().push(connection);
         result
@@ -254,7 +252,7 @@ fn connect(file: &Path) -> Result<Connection> {
         connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
         Ok(connection)
     };
-    open().map_err(|error| damaged(file, error))
+    open().map_err(|error| named(file, error))
 }
 
 fn connect_reader(file: &Path) -> Result<Connection> {
@@ -265,14 +263,15 @@ fn connect_reader(file: &Path) -> Result<Connection> {
     Ok(connection)
 }
 
-/// SQLite's word for a damaged file, as ours.
-fn damaged(file: &Path, error: CatalogError) -> CatalogError {
-    use rusqlite::ErrorCode::{DatabaseCorrupt, NotADatabase};
-    match error {
-        CatalogError::Store(source) if matches!(source.sqlite_error_code(), Some(DatabaseCorrupt | NotADatabase)) => {
-            CatalogError::Corrupt { path: file.to_path_buf(), detail: source.to_string() }
-        }
-        other => other,
+/// SQLite's words for a damaged or a locked file, as ours.
+fn named(file: &Path, error: CatalogError) -> CatalogError {
+    use rusqlite::ErrorCode::{DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase};
+    let CatalogError::Store(source) = error else { return error };
+    let path = file.to_path_buf();
+    match source.sqlite_error_code() {
+        Some(DatabaseCorrupt | NotADatabase) => CatalogError::Corrupt { path, detail: source.to_string() },
+        Some(DatabaseBusy | DatabaseLocked) => CatalogError::Busy { path },
+        _ => CatalogError::Store(source),
     }
 }
 

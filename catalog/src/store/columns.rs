@@ -25,8 +25,6 @@ pub(super) struct ColumnRow {
     pub(super) column_type: String,
     pub(super) nullable: bool,
     pub(super) parent: Option<i64>,
-    /// The first snapshot that has a column of this id.
-    pub(super) since: SnapshotId,
     /// What rows have that are older than the column.
     pub(super) initial_default: Option<String>,
 }
@@ -124,8 +122,7 @@ impl LayoutBuilder {
         };
         // DuckDB knows NOT NULL for whole columns only.
         let nullable = parent.is_some() || field.is_nullable();
-        let row =
-            ColumnRow { id, name: name.to_string(), column_type, nullable, parent, since: 0, initial_default: None };
+        let row = ColumnRow { id, name: name.to_string(), column_type, nullable, parent, initial_default: None };
         self.rows.push(row);
         let data_type = match shape {
             Shape::Leaf(_, canonical) => canonical,
@@ -203,10 +200,8 @@ pub(crate) fn write_schema(connection: &Connection, table_id: i64, snapshot: Sna
 /// The live rows of a table's columns, nested ones included, in order.
 pub(super) fn load_rows(connection: &Connection, table_id: i64, snapshot: SnapshotId) -> Result<Vec<ColumnRow>> {
     let mut statement = connection.prepare_cached(
-        "SELECT column_id, column_name, column_type, nulls_allowed, parent_column, initial_default,
-                (SELECT MIN(older.begin_snapshot) FROM ducklake_column older
-                 WHERE older.table_id = c.table_id AND older.column_id = c.column_id)
-         FROM ducklake_column c
+        "SELECT column_id, column_name, column_type, nulls_allowed, parent_column, initial_default
+         FROM ducklake_column
          WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)
          ORDER BY column_order",
     )?;
@@ -218,7 +213,6 @@ pub(super) fn load_rows(connection: &Connection, table_id: i64, snapshot: Snapsh
             nullable: row.get::<_, Option<bool>>(3)?.unwrap_or(true),
             parent: row.get(4)?,
             initial_default: row.get(5)?,
-            since: row.get(6)?,
         })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

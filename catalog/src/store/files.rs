@@ -28,7 +28,7 @@ pub(crate) fn data_files(
     }
     refuse_deletes(&refusal)?;
     refuse_inlined_rows(&refusal)?;
-    let mut files = read_files(&refusal, &loaded.rows)?;
+    let mut files = read_files(&refusal, &defaulted_columns(&refusal, &loaded.rows)?)?;
     read_statistics(connection, table, stats_columns, &mut files)?;
     Ok(files)
 }
@@ -112,6 +112,25 @@ fn refuse_inlined_rows(refusal: &Refusal<'_>) -> Result<()> {
     Ok(())
 }
 
+/// A column that older files lack and that is not null in their rows.
+struct DefaultedColumn {
+    name: String,
+    /// The first snapshot that has the column.
+    since: SnapshotId,
+}
+
+fn defaulted_columns(refusal: &Refusal<'_>, rows: &[ColumnRow]) -> Result<Vec<DefaultedColumn>> {
+    let mut columns = Vec::new();
+    for row in rows.iter().filter(|row| row.initial_default.is_some()) {
+        let since = refusal
+            .connection
+            .prepare_cached("SELECT MIN(begin_snapshot) FROM ducklake_column WHERE table_id = ? AND column_id = ?")?
+            .query_row([refusal.table.id, row.id], |row| row.get(0))?;
+        columns.push(DefaultedColumn { name: row.name.clone(), since });
+    }
+    Ok(columns)
+}
+
 /// A row of `ducklake_data_file`.
 struct FileRow {
     file: DataFile,
@@ -122,7 +141,7 @@ struct FileRow {
     partial_max: Option<SnapshotId>,
 }
 
-fn read_files(refusal: &Refusal<'_>, columns: &[ColumnRow]) -> Result<Vec<DataFile>> {
+fn read_files(refusal: &Refusal<'_>, defaulted: &[DefaultedColumn]) -> Result<Vec<DataFile>> {
     let table = refusal.table;
     let mut statement = refusal.connection.prepare_cached(
         "SELECT data_file_id, path, path_is_relative, record_count, file_size_bytes, footer_size, begin_snapshot,
@@ -152,13 +171,13 @@ fn read_files(refusal: &Refusal<'_>, columns: &[ColumnRow]) -> Result<Vec<DataFi
     let mut files = Vec::new();
     for row in rows {
         let row = row?;
-        refuse_file(refusal, &row, columns)?;
+        refuse_file(refusal, &row, defaulted)?;
         files.push(row.file);
     }
     Ok(files)
 }
 
-fn refuse_file(refusal: &Refusal<'_>, row: &FileRow, columns: &[ColumnRow]) -> Result<()> {
+fn refuse_file(refusal: &Refusal<'_>, row: &FileRow, defaulted: &[DefaultedColumn]) -> Result<()> {
     if row.is_encrypted {
         return Err(refusal.because("encrypted files", REWRITE_HINT));
     }
@@ -177,8 +196,7 @@ fn refuse_file(refusal: &Refusal<'_>, row: &FileRow, columns: &[ColumnRow]) -> R
     if is_remote(&row.file.path) {
         return Err(refusal.because("files outside the local file system", REWRITE_HINT));
     }
-    let defaulted = columns.iter().find(|column| column.since > row.begin_snapshot && column.initial_default.is_some());
-    if let Some(column) = defaulted {
+    if let Some(column) = defaulted.iter().find(|column| column.since > row.begin_snapshot) {
         let what = format!("rows that are older than column `{}`, which was added with a default value", column.name);
         return Err(refusal.because(&what, REWRITE_HINT));
     }

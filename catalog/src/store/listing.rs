@@ -192,22 +192,35 @@ fn visible_database(
 
 /// The part of a filter that is about tables, as parameters.
 struct RowQuery {
-    name: Option<String>,
-    pattern: KeyPattern,
-    kinds: [Option<&'static str>; 3],
+    at_least: String,
+    below: String,
+    /// `None` where every key of the range matches.
+    like: Option<String>,
+    /// `None` for all.
+    kinds: Option<Vec<TableKind>>,
 }
 
 impl RowQuery {
     fn new(filter: &TableFilter) -> Self {
-        let all = [TableKind::Managed, TableKind::External, TableKind::View];
-        let kinds = all.map(|kind| (filter.kinds.is_empty() || filter.kinds.contains(&kind)).then(|| kind.as_str()));
-        Self {
-            name: filter.name.as_deref().map(name_key),
-            pattern: KeyPattern::new(filter.name_like.as_deref().unwrap_or("%")),
-            kinds,
+        let pattern = filter.name_like.as_deref().filter(|like| *like != "%").map(KeyPattern::new);
+        let (mut at_least, mut below) = match &pattern {
+            Some(pattern) => (pattern.at_least.clone(), pattern.below.clone()),
+            None => (String::new(), String::new()),
+        };
+        // A whole name is a range of one key.
+        if let Some(name) = filter.name.as_deref().map(name_key) {
+            below = format!("{name}\0");
+            at_least = name;
         }
+        if below.is_empty() {
+            below = char::MAX.to_string();
+        }
+        let kinds = (!filter.kinds.is_empty()).then(|| filter.kinds.clone());
+        Self { at_least, below, like: pattern.map(|pattern| pattern.like), kinds }
     }
 
+    /// Reads the objects of a database that match, by key, after a position: a walk along one index, or along
+    /// one for each kind that is asked for.
     fn read(
         &self,
         view: &View<'_>,
@@ -216,39 +229,58 @@ impl RowQuery {
         limit: usize,
         items: &mut Vec<(String, ObjectRow)>,
     ) -> Result<()> {
-        let (after_key, after_id) = after.map_or(("", -1), |position| (position.key.as_str(), position.id));
-        // A whole name is a range of one key.
-        let (at_least, below) = match &self.name {
-            Some(name) => (name.as_str(), format!("{name}\0")),
-            None => (self.pattern.at_least.as_str(), self.pattern.below.clone()),
+        let mut objects = match &self.kinds {
+            None => self.walk(view, database, after, limit, None)?,
+            Some(kinds) => {
+                let mut objects = Vec::new();
+                for kind in kinds {
+                    objects.extend(self.walk(view, database, after, limit, Some(*kind))?);
+                }
+                objects
+            }
         };
-        let below = if below.is_empty() { char::MAX.to_string() } else { below };
-        let mut statement = view.connection.prepare_cached(
-            "SELECT object_id, name, kind FROM querent_object
-             WHERE database_key = ?1 AND (key, object_id) > (?2, ?3) AND key >= ?4 AND key < ?5
-               AND key LIKE ?6 ESCAPE '\\' AND kind IN (?7, ?8, ?9)
-             ORDER BY key, object_id LIMIT ?10",
-        )?;
-        let [managed, external, view_kind] = self.kinds;
+        objects.sort_by_cached_key(|object| (name_key(&object.name), object.id));
+        objects.dedup_by_key(|object| object.id);
+        items.extend(objects.into_iter().take(limit).map(|object| (database.name.clone(), object)));
+        Ok(())
+    }
+
+    fn walk(
+        &self,
+        view: &View<'_>,
+        database: &DatabaseInfo,
+        after: Option<&TablePosition>,
+        limit: usize,
+        kind: Option<TableKind>,
+    ) -> Result<Vec<ObjectRow>> {
+        let (after_key, after_id) = after.map_or(("", -1), |position| (position.key.as_str(), position.id));
+        // Without statistics SQLite does not see that the longer index is the better one.
+        let (index, of_kind) = match kind {
+            Some(_) => ("querent_ix_object_kind", "AND kind = ?8"),
+            None => ("querent_ix_object", "AND ?8 IS NULL"),
+        };
+        let mut statement = view.connection.prepare_cached(&format!(
+            "SELECT object_id, name, kind FROM querent_object INDEXED BY {index}
+             WHERE database_key = ?1 {of_kind} AND key >= ?2 AND key < ?3 AND (key, object_id) > (?4, ?5)
+               AND (?6 IS NULL OR key LIKE ?6 ESCAPE '\\')
+             ORDER BY key, object_id LIMIT ?7"
+        ))?;
+        // The walk starts at whichever bound is later.
+        let start = after_key.max(self.at_least.as_str());
         let rows = statement.query_map(
             params![
                 name_key(&database.name),
+                start,
+                self.below,
                 after_key,
                 after_id,
-                at_least,
-                below,
-                self.pattern.like,
-                managed,
-                external,
-                view_kind,
+                self.like,
                 limit as i64,
+                kind.map(TableKind::as_str),
             ],
             objects::read_object,
         )?;
-        for row in rows {
-            items.push((database.name.clone(), row?));
-        }
-        Ok(())
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 }
 

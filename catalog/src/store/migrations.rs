@@ -94,7 +94,8 @@ const OBJECTS_DDL: &str = "
 CREATE TABLE querent_database (schema_id INTEGER PRIMARY KEY, key VARCHAR NOT NULL, name VARCHAR NOT NULL, comment VARCHAR);
 CREATE INDEX querent_ix_database ON querent_database (key);
 CREATE TABLE querent_object (object_id INTEGER PRIMARY KEY, schema_id BIGINT NOT NULL, database_key VARCHAR NOT NULL, key VARCHAR NOT NULL, key_reversed VARCHAR NOT NULL, name VARCHAR NOT NULL, kind VARCHAR NOT NULL);
-CREATE INDEX querent_ix_object ON querent_object (database_key, key, object_id, kind);
+CREATE INDEX querent_ix_object ON querent_object (database_key, key, object_id);
+CREATE INDEX querent_ix_object_kind ON querent_object (database_key, kind, key, object_id);
 CREATE INDEX querent_ix_object_reversed ON querent_object (database_key, key_reversed);
 CREATE INDEX querent_ix_object_key ON querent_object (key);
 CREATE INDEX querent_ix_object_schema ON querent_object (schema_id);

@@ -110,8 +110,12 @@ pub(super) fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a
         .into_iter()
         .filter_map(|candidate| {
             let key = name_key(candidate);
-            let distance = strsim::osa_distance(&wanted, &key);
             let extends = length >= 3 && (key.starts_with(&wanted) || (key.len() >= 3 && wanted.starts_with(&key)));
+            let difference = key.chars().count().abs_diff(length);
+            if difference > max_distance && !extends {
+                return None;
+            }
+            let distance = strsim::osa_distance(&wanted, &key);
             (distance <= max_distance || extends).then_some((distance, candidate))
         })
         .min()

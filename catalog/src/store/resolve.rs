@@ -7,7 +7,7 @@ use super::{View, databases, objects, relations};
 use crate::{CatalogError, Principal, ResolvedTable, Result, TableName};
 
 /// Candidates read from each index range when a name is unknown: the cost of a hint does not grow with the catalog.
-const MAX_CANDIDATES: i64 = 500;
+const MAX_CANDIDATES: i64 = 100;
 
 /// All names at one snapshot, in order; `None` where an object does not exist or may not be seen.
 pub(crate) fn resolve(view: &View<'_>, who: &Principal, names: &[TableName]) -> Result<Vec<Option<ResolvedTable>>> {
@@ -78,8 +78,8 @@ fn nearest_database(view: &View<'_>, who: &Principal, name: &str) -> Result<Opti
     Ok(nearest(name, visible).map(str::to_string))
 }
 
-/// Names that share a beginning or an end with `wanted`, and the first names of all: each from one bounded range
-/// of an index. A typo leaves one half of a name intact.
+/// Names that share a beginning or an end with `wanted`, the longer the part the surer they are read, and the
+/// first names of all: each from one bounded range of an index. A typo leaves one side of itself intact.
 fn candidates(
     connection: &Connection,
     wanted: &str,
@@ -88,18 +88,18 @@ fn candidates(
     scope: &str,
 ) -> Result<Vec<String>> {
     let key: Vec<char> = name_key(wanted).chars().collect();
-    let half = key.len().div_ceil(2);
-    let beginning: String = key.iter().take(half).collect();
-    let first: String = key.iter().take(1).collect();
-    let ending: String = key.iter().rev().take(half).collect();
-    let last: String = key.iter().rev().take(1).collect();
+    let count = key.len();
+    let mut lengths: Vec<usize> = [0, 1, 2, 3].map(|cut| count.saturating_sub(cut)).to_vec();
+    lengths.extend([count.div_ceil(2), 1, 0]);
+    lengths.sort_unstable();
+    lengths.dedup();
     let mut found = Vec::new();
-    for prefix in [beginning, first, String::new()] {
-        read_range(connection, by_key, &prefix, scope, &mut found)?;
-    }
-    if let Some(by_reversed) = by_reversed {
-        for prefix in [ending, last] {
-            read_range(connection, by_reversed, &prefix, scope, &mut found)?;
+    for length in lengths {
+        let beginning: String = key.iter().take(length).collect();
+        read_range(connection, by_key, &beginning, scope, &mut found)?;
+        if let Some(by_reversed) = by_reversed.filter(|_| length > 0) {
+            let ending: String = key.iter().rev().take(length).collect();
+            read_range(connection, by_reversed, &ending, scope, &mut found)?;
         }
     }
     Ok(found)
