@@ -2,18 +2,19 @@
 //! and still there after the process is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
-use arrow::datatypes::{DataType, Field, Fields, Schema, SchemaRef, TimeUnit};
-use parquet::arrow::ArrowWriter;
+use arrow::datatypes::{DataType, Field, Fields, Schema, TimeUnit};
 use querent_catalog::{
-    Catalog, CatalogError, CatalogOptions, ColumnStats, Created, ExternalTable, FileFormat, IfExists, ManagedTable,
-    NewDataFile, NoProgress, PageRequest, Principal, ResolvedTable, Role, RunRecord, RunStatus, TableDraft,
-    TableFilter, TableInfo, TableKind, TableName, TableSource,
+    Catalog, CatalogError, Created, ExternalTable, FileFormat, IfExists, PageRequest, Principal, Role, RunRecord,
+    RunStatus, TableFilter, TableKind, TableName, TableSource,
 };
 use uuid::Uuid;
+
+use crate::lake::{admin, create_numbers, managed, new, open, resolve, sqlite, try_open, write_numbers};
 
 #[tokio::test]
 async fn a_new_folder_has_the_default_database() {
@@ -347,6 +348,52 @@ async fn what_was_acknowledged_is_there_after_a_drop_without_close() {
     assert_eq!(reopened.snapshot().await.unwrap_err().code(), "internal");
 }
 
+/// Set for the process that [`what_was_acknowledged_survives_a_kill`] kills: the data folder to write to.
+const KILLED_WRITER_FOLDER: &str = "QUERENT_TEST_KILLED_WRITER_FOLDER";
+
+#[tokio::test]
+async fn what_was_acknowledged_survives_a_kill() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut writer = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "catalog_store::writes_until_it_is_killed", "--nocapture"])
+        .env(KILLED_WRITER_FOLDER, folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut acknowledged = Vec::new();
+    for line in BufReader::new(writer.stdout.take().unwrap()).lines() {
+        acknowledged.extend(line.unwrap().strip_prefix("acknowledged ").map(str::to_string));
+        if acknowledged.len() == 25 {
+            writer.kill().unwrap();
+            break;
+        }
+    }
+    writer.wait().unwrap();
+    assert_eq!(acknowledged.len(), 25, "the writer ended early");
+    let catalog = open(folder.path()).await;
+    for table in &acknowledged {
+        let table = resolve(&catalog, table).await;
+        let files = catalog.data_files(&managed(&table), &[]).await.unwrap();
+        assert_eq!((files.len(), table.info.row_count), (1, Some(2)));
+        assert!(files[0].path.exists());
+    }
+    let check: String = sqlite(folder.path()).query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+    assert_eq!(check, "ok");
+}
+
+/// Does nothing of itself.
+#[tokio::test]
+async fn writes_until_it_is_killed() {
+    let Some(folder) = std::env::var_os(KILLED_WRITER_FOLDER) else { return };
+    let catalog = open(Path::new(&folder)).await;
+    for index in 0.. {
+        let name = format!("table_{index}");
+        create_numbers(&catalog, &name, &[index, 1]).await;
+        println!("acknowledged {name}");
+    }
+}
+
 #[tokio::test]
 async fn a_moved_folder_finds_its_files() {
     let parent = tempfile::tempdir().unwrap();
@@ -422,114 +469,12 @@ async fn writers_of_one_process_wait_for_each_other() {
     assert_eq!(starts.len(), 20, "row ids are never given twice");
 }
 
-// ---- shared with the DuckDB tests ----
-
-pub(crate) async fn open(folder: &Path) -> Arc<Catalog> {
-    try_open(folder).await.unwrap()
-}
-
-async fn try_open(folder: &Path) -> Result<Arc<Catalog>, CatalogError> {
-    let options = CatalogOptions { data_dir: folder.to_path_buf(), embedder: None, progress: Arc::new(NoProgress) };
-    Catalog::open(options).await
-}
-
 async fn open_error(folder: &Path) -> CatalogError {
     match try_open(folder).await {
         Ok(_) => panic!("{} was opened", folder.display()),
         Err(error) => error,
     }
 }
-
-pub(crate) fn admin() -> Principal {
-    Principal::local_admin()
-}
-
-pub(crate) fn new<T>(created: Created<T>) -> T {
-    match created {
-        Created::New(item) => item,
-        Created::Existing => panic!("it was there already"),
-    }
-}
-
-pub(crate) async fn resolve(catalog: &Catalog, table: &str) -> ResolvedTable {
-    resolve_in(catalog, "default", table).await
-}
-
-pub(crate) async fn resolve_in(catalog: &Catalog, database: &str, table: &str) -> ResolvedTable {
-    let resolved = catalog.resolve(&admin(), &[TableName::new(database, table)]).await.unwrap();
-    resolved.into_iter().next().unwrap().unwrap_or_else(|| panic!("{database}.{table} does not resolve"))
-}
-
-pub(crate) fn managed(resolved: &ResolvedTable) -> ManagedTable {
-    match &resolved.source {
-        TableSource::Managed(table) => table.clone(),
-        other => panic!("not a managed table: {other:?}"),
-    }
-}
-
-/// Creates `default.name (a BIGINT, b VARCHAR)` with one file of `values`, or none.
-pub(crate) async fn create_numbers(catalog: &Catalog, name: &str, values: &[i64]) -> TableInfo {
-    let schema = Schema::new(vec![Field::new("a", DataType::Int64, false), Field::new("b", DataType::Utf8, true)]);
-    let draft: TableDraft = catalog.draft_table(&TableName::new("default", name), &schema, None).await.unwrap();
-    let files = match values {
-        [] => Vec::new(),
-        values => vec![write_file(&draft.location, &draft.write_schema, values)],
-    };
-    new(catalog.create_table(draft, files, IfExists::Error).await.unwrap())
-}
-
-/// Writes a file for a table made by [`create_numbers`].
-pub(crate) async fn write_numbers(catalog: &Catalog, table: &ManagedTable, values: &[i64]) -> NewDataFile {
-    let schema = catalog.write_schema(table).await.unwrap();
-    write_file(&table.location, &schema, values)
-}
-
-fn write_file(folder: &Path, schema: &SchemaRef, values: &[i64]) -> NewDataFile {
-    let texts: Vec<String> = values.iter().map(|value| format!("n{value}")).collect();
-    let columns: Vec<ArrayRef> =
-        vec![Arc::new(Int64Array::from(values.to_vec())), Arc::new(StringArray::from(texts.clone()))];
-    let batch = RecordBatch::try_new(Arc::clone(schema), columns).unwrap();
-    let stats = BTreeMap::from([
-        (1, column_stats(values.len(), values.iter().min(), values.iter().max())),
-        (2, column_stats(values.len(), texts.iter().min(), texts.iter().max())),
-    ]);
-    write_batch(folder, &batch, stats)
-}
-
-/// Writes a batch as a file of the lake.
-pub(crate) fn write_batch(folder: &Path, batch: &RecordBatch, column_stats: BTreeMap<i64, ColumnStats>) -> NewDataFile {
-    std::fs::create_dir_all(folder).unwrap();
-    let path = folder.join(format!("ducklake-{}.parquet", Uuid::now_v7()));
-    let mut writer = ArrowWriter::try_new(std::fs::File::create(&path).unwrap(), batch.schema(), None).unwrap();
-    writer.write(batch).unwrap();
-    writer.close().unwrap();
-    let bytes = std::fs::read(&path).unwrap();
-    let footer = u32::from_le_bytes(bytes[bytes.len() - 8..bytes.len() - 4].try_into().unwrap());
-    NewDataFile {
-        row_count: batch.num_rows() as u64,
-        file_size_bytes: bytes.len() as u64,
-        footer_size: u64::from(footer),
-        column_stats,
-        path,
-    }
-}
-
-pub(crate) fn column_stats<T: ToString>(values: usize, min: Option<T>, max: Option<T>) -> ColumnStats {
-    ColumnStats {
-        value_count: Some(values as u64),
-        null_count: Some(0),
-        min_value: min.map(|value| value.to_string()),
-        max_value: max.map(|value| value.to_string()),
-        contains_nan: None,
-        column_size_bytes: None,
-    }
-}
-
-pub(crate) fn sqlite(folder: &Path) -> rusqlite::Connection {
-    rusqlite::Connection::open(folder.join("catalog.sqlite")).unwrap()
-}
-
-// ---- for this file ----
 
 fn one_column() -> Schema {
     Schema::new(vec![Field::new("a", DataType::Int64, true)])

@@ -17,7 +17,7 @@ use arrow::datatypes::{DataType, Field, Fields, Schema, TimeUnit};
 use querent_catalog::{Catalog, CatalogError, ColumnStats, IfExists, TableKind, TableName, TableSource};
 use serde_json::{Value, json};
 
-use crate::catalog_store::{
+use crate::lake::{
     admin, column_stats, create_numbers, managed, new, open, resolve, resolve_in, sqlite, write_batch, write_numbers,
 };
 

@@ -10,6 +10,7 @@ mod faults;
 mod flight_sql;
 mod http;
 mod index;
+mod lake;
 mod models;
 mod policy;
 mod server_config;
