@@ -17,6 +17,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
+use futures::FutureExt;
 use uuid::Uuid;
 
 pub use error::{CatalogError, Result};
@@ -68,13 +69,13 @@ impl Catalog {
     pub async fn open(options: CatalogOptions) -> Result<Arc<Self>> {
         let store = Arc::new(Store::open(&options.data_dir).await?);
         let folder = store.data_dir().join(INDEX_FOLDER);
-        let index = SchemaIndex::open(&store, folder, options.embedder, options.progress).await?;
+        let index = SchemaIndex::open(&store, folder, options.embedder, options.progress).boxed().await?;
         Ok(Arc::new(Self { index, store }))
     }
 
     /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without it loses nothing.
     pub async fn close(&self) -> Result<()> {
-        self.index.close().await;
+        self.index.close().boxed().await;
         self.store.close().await
     }
 
@@ -309,12 +310,12 @@ impl Catalog {
         who: &Principal,
         request: &SearchRequest,
     ) -> Result<Vec<(SearchHit, TableInfo)>> {
-        search::search(&self.store, &self.index, who, request).await
+        search::search(&self.store, &self.index, who, request).boxed().await
     }
 
     /// Waits until every committed object can be found by meaning; without an embedder, by full text. For tests and
     /// `import`. Errors: `embedder_error` while the embedder fails.
     pub async fn index_idle(&self) -> Result<()> {
-        self.index.idle().await
+        self.index.idle().boxed().await
     }
 }

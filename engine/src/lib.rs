@@ -19,6 +19,7 @@ use std::sync::Arc;
 
 use datafusion::execution::SessionState;
 pub use datafusion::scalar::ScalarValue;
+use futures::FutureExt;
 use querent_catalog::index::embed::Embedder;
 use querent_catalog::{
     Catalog, CatalogOptions, DEFAULT_DATABASE, FileFormat, IfExists, NoProgress, Principal, Progress, TableName,
@@ -147,7 +148,7 @@ impl Engine {
         request: ImportRequest,
         progress: Arc<dyn Progress>,
     ) -> Result<ImportOutcome> {
-        import::import(self, principal, request, progress).await
+        import::import(self, principal, request, progress).boxed().await
     }
 
     /// Waits for commits in progress and closes the catalog.

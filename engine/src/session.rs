@@ -9,6 +9,7 @@ use datafusion::logical_expr::{FetchType, Limit, LogicalPlan, lit};
 use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::memory::MemoryStream;
 use datafusion::scalar::ScalarValue;
+use futures::FutureExt;
 use querent_catalog::{Principal, TableName};
 use tokio::time::Instant;
 
@@ -89,16 +90,16 @@ impl Session {
     /// Errors also: `sql_plan_error` when a parameter is missing or one too many.
     pub async fn sql_with_params(&self, text: &str, params: Vec<ScalarValue>) -> Result<QueryStream> {
         let deadline = self.deadline();
-        self.before(deadline, async {
+        let work = async {
             let plan = self.plan_statement(text, params).await?;
             self.start(self.authorize(plan)?, deadline).await
-        })
-        .await
+        };
+        self.before(deadline, work.boxed()).await
     }
 
     /// Parses and plans one statement, analysed, not authorised. Exactly one statement, else `multiple_statements`.
     pub async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
-        self.before(self.deadline(), self.plan_statement(text, Vec::new())).await
+        self.before(self.deadline(), self.plan_statement(text, Vec::new()).boxed()).await
     }
 
     /// Authorises for this session's principal and mode.
@@ -114,7 +115,7 @@ impl Session {
     /// Runs it. A statement that changes something has done so when this returns.
     pub async fn execute(&self, plan: AuthorizedPlan) -> Result<QueryStream> {
         let deadline = self.deadline();
-        self.before(deadline, self.start(plan, deadline)).await
+        self.before(deadline, self.start(plan, deadline).boxed()).await
     }
 
     /// A uniform random sample of a table's rows, at most `n` (1..=1000), without reading more than it must. Of what has
@@ -122,7 +123,7 @@ impl Session {
     /// suffice for; [`crate::QueryStats::truncated`] tells when those were not all.
     pub async fn sample(&self, table: &TableName, n: usize) -> Result<QueryStream> {
         let deadline = self.deadline();
-        self.before(deadline, self.start_sample(table, n.clamp(1, MAX_SAMPLE_ROWS), deadline)).await
+        self.before(deadline, self.start_sample(table, n.clamp(1, MAX_SAMPLE_ROWS), deadline).boxed()).await
     }
 
     async fn start_sample(&self, table: &TableName, n: usize, deadline: Instant) -> Result<QueryStream> {

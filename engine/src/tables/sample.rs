@@ -123,26 +123,28 @@ pub(crate) async fn reservoir(
             Ok(None) => return Ok((kept, true)),
             Err(_) => return Ok((kept, false)),
         };
-        // Algorithm R (Vitter 1985), a batch at a time: slots point at the kept rows or at the new ones.
-        let mut slots: Vec<(usize, usize)> = (0..kept.num_rows()).map(|row| (0, row)).collect();
-        let mut changed = false;
-        let mut random = rand::rng();
-        for row in 0..batch.num_rows() {
-            seen += 1;
-            if slots.len() < n {
-                slots.push((1, row));
-                changed = true;
-            } else {
-                let slot = random.random_range(0..seen);
-                if let Some(slot) = slots.get_mut(slot) {
-                    *slot = (1, row);
-                    changed = true;
-                }
-            }
-        }
-        if changed {
+        if let Some(slots) = replaced(&kept, &batch, n, seen) {
             kept = interleave_record_batch(&[&kept, &batch], &slots)?;
         }
+        seen += batch.num_rows();
         tokio::task::consume_budget().await;
     }
+}
+
+/// Algorithm R (Vitter 1985), a batch at a time: which rows of those kept (0) and of the next batch (1) are kept after
+/// it, `seen` rows having come before; `None` when nothing changes.
+fn replaced(kept: &RecordBatch, batch: &RecordBatch, n: usize, seen: usize) -> Option<Vec<(usize, usize)>> {
+    let mut random = rand::rng();
+    let mut slots: Vec<(usize, usize)> = (0..kept.num_rows()).map(|row| (0, row)).collect();
+    let mut changed = false;
+    for row in 0..batch.num_rows() {
+        if slots.len() < n {
+            slots.push((1, row));
+            changed = true;
+        } else if let Some(slot) = slots.get_mut(random.random_range(0..=seen + row)) {
+            *slot = (1, row);
+            changed = true;
+        }
+    }
+    changed.then_some(slots)
 }
