@@ -111,7 +111,7 @@ bench() {
   }
   [ -f "$cache/tpch-sf1/.complete" ] && return
   say "TPC-H at scale 1 as Parquet"
-  "$cache/bench-venv/bin/tpchgen-cli" -s 1 --format=parquet --output-dir "$cache/tpch-sf1"
+  "$cache/bench-venv/bin/tpchgen-cli" parquet -s 1 --output-dir "$cache/tpch-sf1"
   touch "$cache/tpch-sf1/.complete"
 }
 
