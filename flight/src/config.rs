@@ -182,7 +182,7 @@ pub struct HttpSettings {
     pub cors_allowed_origins: Vec<String>,
     /// Open connections at most; more wait in the listener's queue.
     pub max_connections: usize,
-    /// How long a client may take to send its first byte, and then its request's headers.
+    /// How long a client may take to send its first byte, then its request's headers; also how long a kept connection idles.
     pub header_timeout: Span,
     /// Largest body of a query or a question.
     pub max_query_bytes: Bytes,
@@ -273,7 +273,7 @@ impl Default for HttpSettings {
         Self {
             cors_allowed_origins: Vec::new(),
             max_connections: 4_096,
-            header_timeout: Span(Duration::from_secs(15)),
+            header_timeout: Span(Duration::from_secs(30)),
             max_query_bytes: Bytes(16 << 20),
             max_import_bytes: Bytes(16 << 30),
         }
