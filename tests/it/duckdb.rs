@@ -444,7 +444,7 @@ fn nested_columns(schema: &Schema) -> Vec<ArrayRef> {
 
 /// Runs statements in DuckDB with the folder attached as `lake`, and returns each one's rows. As DuckDB's users have
 /// to, it tries again while another writer holds the file.
-fn duckdb(folder: &Path, options: &str, statements: &[&str]) -> Vec<Value> {
+pub(crate) fn duckdb(folder: &Path, options: &str, statements: &[&str]) -> Vec<Value> {
     const SCRIPT: &str = r#"
 import glob, json, os, sys, time
 import duckdb, duckdb_extension_ducklake, duckdb_extension_sqlite_scanner

@@ -9,8 +9,10 @@ use datafusion::common::{ColumnStatistics, ScalarValue, Statistics};
 use querent_catalog::{ColumnStats, DataFile};
 use uuid::Uuid;
 
-/// Longer text bounds are cut by every writer (DuckDB, and Querent through Parquet): still bounds, no longer values.
-pub(super) const MAX_EXACT_TEXT_BYTES: usize = 255;
+/// Where a writer cuts text bounds, DuckDB and Querent alike: what is cut is still a bound and no longer a value.
+pub(super) const TEXT_BOUND_BYTES: usize = 256;
+/// What is cut ends at a character's end, at most three bytes earlier.
+const MAX_EXACT_TEXT_BYTES: usize = TEXT_BOUND_BYTES - 4;
 
 /// The statistics of a file in the terms of `schema`, whose columns have `column_ids`.
 pub(super) fn file_statistics(file: &DataFile, schema: &Schema, column_ids: &[i64]) -> Statistics {

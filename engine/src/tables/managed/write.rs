@@ -157,7 +157,7 @@ impl OpenFile {
             .set_compression(Compression::SNAPPY)
             .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
             .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
-            .set_statistics_truncate_length(Some(stats::MAX_EXACT_TEXT_BYTES + 1))
+            .set_statistics_truncate_length(Some(stats::TEXT_BOUND_BYTES))
             .build();
         // Types come from the Parquet schema alone, as in files that DuckDB writes.
         let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
