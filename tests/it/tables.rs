@@ -57,7 +57,7 @@ async fn a_ragged_row_is_named_and_nothing_is_imported() {
 
     fs::write(&file, "a,b\n1,2\n3,4,5\n").unwrap();
     let message = import(&engine, &file, "bad", Some(IfExists::Error)).await.unwrap_err().to_string();
-    assert!(message.contains("row 2") && message.contains("more fields than the 2"), "{message}");
+    assert!(message.ends_with("row 2, column `b`: 3 fields where 2 are expected"), "{message}");
 }
 
 #[tokio::test]
@@ -191,7 +191,7 @@ async fn a_folder_of_hive_partitions_is_one_pruned_table() {
     let found = rows(&session, all).await.unwrap();
     assert_eq!(found[..3], expected);
     assert_eq!(found.len(), 6);
-    let plan = explained(&session, "SELECT sum(v) FROM lake WHERE year >= 2013 AND v < 15").await;
+    let plan = explained(&session, "SELECT sum(v) FROM lake WHERE year >= 2013 AND v < 3").await;
     assert!(!plan.contains("year=2012") && !plan.contains("year=2014"), "pruned by folder and by footer: {plan}");
     let folders_match = "SELECT count(*) FROM lake WHERE year = 2013 AND kind = 'a b'";
     assert_eq!(rows(&session, folders_match).await.unwrap(), [["2"]]);
@@ -299,7 +299,7 @@ async fn duckdb_reads_what_we_write_and_we_read_what_it_renamed() {
     .unwrap();
     rows(
         &session,
-        "INSERT INTO t SELECT CAST(value AS INT), true, NULL, NULL, value, value, 'z' FROM generate_series(5, 200000)",
+        "INSERT INTO t SELECT CAST(value AS INT), true, NULL AS d, NULL AS at, value AS f, value AS p, 'z' FROM generate_series(5, 200000)",
     )
     .await
     .unwrap();

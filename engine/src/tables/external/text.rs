@@ -85,7 +85,7 @@ impl TextReader {
             let expected = columns.len();
             match number_after(" got ") {
                 Some(found) => (
-                    columns.get(found).map(|field| field.name().clone()),
+                    columns.get(found).or(columns.last()).map(|field| field.name().clone()),
                     format!("{found} fields where {expected} are expected"),
                 ),
                 None => (
