@@ -83,6 +83,7 @@ impl Store {
             let file = folder.join(CATALOG_FILE);
             let mut writer = connect(&file)?;
             migrations::prepare(&mut writer, &folder).map_err(|error| named(&file, error))?;
+            lock::sync_folder(&folder)?;
             Ok((lock, writer))
         })
         .await?;

@@ -42,3 +42,9 @@ impl FolderLock {
         Ok(Self { _file: file })
     }
 }
+
+/// Makes the names in a folder durable: SQLite syncs its files, not the entry that a new file has here.
+pub(super) fn sync_folder(folder: &Path) -> Result<()> {
+    let io_error = |source| CatalogError::Io { path: folder.to_path_buf(), source };
+    OpenOptions::new().read(true).open(folder).and_then(|folder| folder.sync_all()).map_err(io_error)
+}
