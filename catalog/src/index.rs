@@ -303,8 +303,9 @@ impl Shared {
 
     fn is_idle(&self) -> bool {
         let state = self.state.read();
-        let is_embedded = self.vectorizer.model().is_none() || state.tail.counts().unembedded == 0;
-        state.is_current && !state.is_damaged && !state.tail.is_overflowing && !state.lacks_vectors && is_embedded
+        let is_embedded =
+            self.vectorizer.model().is_none() || (state.tail.counts().unembedded == 0 && !state.lacks_vectors);
+        state.is_current && !state.is_damaged && !state.tail.is_overflowing && is_embedded
     }
 
     fn report_damage(&self, error: &CatalogError) {

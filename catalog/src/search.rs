@@ -20,7 +20,7 @@ const MAX_QUESTION_BYTES: usize = 2 * 1024;
 /// Each ranking is taken to at least this depth: what one ranks low another may rank high.
 const MIN_DEPTH: usize = 100;
 /// Hits taken beyond the limit, to make up for tables dropped while the search ran.
-const SPARE_HITS: usize = 16;
+const SPARE_HITS: usize = 8;
 
 /// The tables that fit the question best, best first, each with its columns.
 pub(crate) async fn search(
@@ -42,7 +42,7 @@ pub(crate) async fn search(
     let (visible, named) = store
         .view(move |view| {
             let visible = visible_databases(view, &principal, database.as_deref())?;
-            let named = names::find(view, &principal, database.as_deref(), &candidates, depth)?;
+            let named = names::find(view, &principal, database.as_deref(), &candidates)?;
             Ok((visible, named))
         })
         .await?;

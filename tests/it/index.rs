@@ -7,11 +7,9 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use arrow::datatypes::{DataType, Field, Schema};
 use querent_catalog::index::embed::{EmbedSettings, Embedder, EmbeddingModel, from_settings};
 use querent_catalog::{
-    Catalog, CatalogError, CatalogOptions, Created, FoundBy, IfExists, NoProgress, Principal, Progress, SearchHit,
-    SearchRequest, TableKind, TableName,
+    Catalog, CatalogError, CatalogOptions, Created, FoundBy, IfExists, NoProgress, Principal, Progress, Role,
+    SearchHit, SearchRequest, TableKind, TableName,
 };
-
-const ADMIN_ROLE: querent_catalog::Role = querent_catalog::Role::Admin;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn found_by_name_and_text_when_the_creation_returns() {
@@ -112,13 +110,13 @@ async fn a_scoped_caller_gets_the_full_top_k_of_what_it_may_see() {
         create(&catalog, "sales", &format!("customer_{index}"), &["name", "street", "city", "last_invoice"]).await;
     }
     for reopened in [false, true] {
-        let seller = Principal::new("seller", ADMIN_ROLE).with_databases(["Sales"]);
+        let seller = Principal::new("seller", Role::Read).with_databases(["Sales"]);
         let request = SearchRequest { query: "invoice".into(), database: None, limit: 10 };
         let hits = catalog.search(&seller, &request).await.unwrap();
         assert_eq!(hits.len(), 10, "reopened: {reopened}");
         assert!(hits.iter().all(|hit| hit.table.name.database == "sales"), "{:?}", names(&hits));
 
-        let nobody = Principal::new("nobody", ADMIN_ROLE).with_databases::<[&str; 0], &str>([]);
+        let nobody = Principal::new("nobody", Role::Read).with_databases::<[&str; 0], &str>([]);
         assert!(catalog.search(&nobody, &request).await.unwrap().is_empty());
 
         let in_hr = SearchRequest { database: Some("hr".into()), ..request.clone() };
@@ -132,7 +130,7 @@ async fn a_scoped_caller_gets_the_full_top_k_of_what_it_may_see() {
     // The same from Lance as from the tail.
     let catalog = home.open(Some(Bag::new(64))).await;
     catalog.index_idle().await.unwrap();
-    let seller = Principal::new("seller", ADMIN_ROLE).with_databases(["sales"]);
+    let seller = Principal::new("seller", Role::Read).with_databases(["sales"]);
     let request = SearchRequest { query: "invoice".into(), database: None, limit: 10 };
     let hits = catalog.search(&seller, &request).await.unwrap();
     assert!(hits.len() == 10 && hits.iter().all(|hit| hit.table.name.database == "sales"), "{:?}", names(&hits));
@@ -213,6 +211,30 @@ async fn another_embedder_re_embeds() {
     let catalog = home.open(Some(Arc::clone(&bag) as Arc<dyn Embedder>)).await;
     catalog.index_idle().await.unwrap();
     assert_eq!(bag.texts.load(Ordering::Relaxed), 0, "the same embedder embeds nothing again");
+    catalog.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_index_with_vectors_serves_without_an_embedder() {
+    let home = Home::new();
+    let catalog = home.open(Some(Bag::new(64))).await;
+    create(&catalog, "default", "part", &["weight", "supplier"]).await;
+    catalog.index_idle().await.unwrap();
+    catalog.close().await.unwrap();
+
+    let catalog = home.open(None).await;
+    for index in 0..300 {
+        create(&catalog, "default", &format!("crate_{index}"), &["supplier"]).await;
+    }
+    catalog.index_idle().await.unwrap();
+    assert_eq!(search(&catalog, "part").await[0].found_by, [FoundBy::Name, FoundBy::Bm25]);
+    catalog.close().await.unwrap();
+
+    let bag = Bag::new(64);
+    let catalog = home.open(Some(Arc::clone(&bag) as Arc<dyn Embedder>)).await;
+    catalog.index_idle().await.unwrap();
+    assert_eq!(bag.texts.load(Ordering::Relaxed), 300, "only what came meanwhile is embedded");
+    assert_eq!(search(&catalog, "part").await[0].found_by, [FoundBy::Name, FoundBy::Bm25, FoundBy::Dense]);
     catalog.close().await.unwrap();
 }
 

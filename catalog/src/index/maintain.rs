@@ -17,12 +17,15 @@ use super::tail::{self, TailEntry};
 use super::{Shared, rebuild};
 use crate::Result;
 
-/// Texts embedded in one call: about a tenth of a second on one core.
-const EMBED_BATCH: usize = 8;
+/// Texts embedded in one call: under a tenth of a second on one core, which is how long a question may have to wait.
+const EMBED_BATCH: usize = 4;
 /// Rows reach Lance in batches of at least this, or a sixteenth of the dataset, so that upkeep stays in proportion.
 const MIN_BATCH: usize = 256;
-/// Nothing waits longer than this for Lance.
-const MAX_AGE: Duration = Duration::from_secs(30);
+/// Nothing waits longer than this for a small dataset; each further [`ROWS_A_WAIT`] rows add as much, up to
+/// [`LONGEST_WAIT`], since every write is some upkeep of all rows. Nothing is lost or hidden by waiting.
+const SHORTEST_WAIT: Duration = Duration::from_secs(30);
+const LONGEST_WAIT: Duration = Duration::from_secs(600);
+const ROWS_A_WAIT: usize = 8192;
 /// How often old versions are looked after when nothing happens.
 const IDLE_TICK: Duration = Duration::from_secs(60);
 const FIRST_RETRY: Duration = Duration::from_secs(1);
@@ -42,7 +45,11 @@ pub(super) async fn embed(shared: Arc<Shared>, stop: CancellationToken) {
             continue;
         }
         let texts = batch.iter().map(|waiting| waiting.text.clone()).collect();
-        let vectors = shared.vectorizer.embed(texts).await;
+        let vectors = tokio::select! {
+            vectors = shared.vectorizer.embed(texts) => vectors,
+            // The model may be loading, or downloading.
+            () = stop.cancelled() => return,
+        };
         if let Some(vectors) = vectors {
             let mut state = shared.state.write();
             for (waiting, vector) in batch.iter().zip(vectors) {
@@ -108,7 +115,7 @@ async fn drain_until_stopped(shared: &Arc<Shared>, mut writer: IndexWriter, stop
         tokio::select! {
             () = stop.cancelled() => return drain(shared, &mut writer).await,
             () = shared.state_changed.notified() => {}
-            () = tokio::time::sleep(time_to_next_look(shared, has_old_versions)) => {}
+            () = tokio::time::sleep(time_to_next_look(shared, &writer, has_old_versions)) => {}
         }
     }
 }
@@ -122,7 +129,7 @@ fn is_due(shared: &Shared, writer: &IndexWriter) -> bool {
         return false;
     }
     let is_large = drainable >= (writer.rows() / 16).clamp(MIN_BATCH, tail::MAX_ENTRIES);
-    let is_old = state.tail.oldest().is_some_and(|since| since.elapsed() >= MAX_AGE);
+    let is_old = state.tail.oldest().is_some_and(|since| since.elapsed() >= max_age(writer));
     is_large || is_old || state.tail.is_backfill_ready()
 }
 
@@ -135,10 +142,15 @@ fn takes_unembedded(shared: &Shared, tail: &tail::Tail) -> bool {
         || tail.is_overflowing
 }
 
-fn time_to_next_look(shared: &Shared, has_old_versions: bool) -> Duration {
+fn max_age(writer: &IndexWriter) -> Duration {
+    let waits = 1 + writer.rows() / ROWS_A_WAIT;
+    SHORTEST_WAIT.saturating_mul(u32::try_from(waits).unwrap_or(u32::MAX)).min(LONGEST_WAIT)
+}
+
+fn time_to_next_look(shared: &Shared, writer: &IndexWriter, has_old_versions: bool) -> Duration {
     let tick = if has_old_versions { FIRST_RETRY } else { IDLE_TICK };
     let oldest: Option<Instant> = shared.state.read().tail.oldest();
-    oldest.map_or(tick, |since| MAX_AGE.saturating_sub(since.elapsed()).clamp(FIRST_RETRY, tick))
+    oldest.map_or(tick, |since| max_age(writer).saturating_sub(since.elapsed()).clamp(FIRST_RETRY, tick))
 }
 
 /// Moves what is ready to Lance, then forgets it here and in `querent_pending_objects`.

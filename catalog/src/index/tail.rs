@@ -14,7 +14,7 @@ use super::lance::IndexRow;
 use super::pending::{ObjectKind, PendingObject};
 use super::{Scored, SearchFilter};
 
-/// About 4 KiB an entry with its tokens and vector.
+/// About 6 KiB an entry with its tokens and vector.
 pub(super) const MAX_ENTRIES: usize = 4096;
 
 /// One object of the tail.

@@ -1,13 +1,20 @@
 //! Reciprocal rank fusion: rankings whose scores cannot be compared are joined by rank alone
 //! (Cormack, Clarke and Büttcher, SIGIR 2009).
+//!
+//! Names are not a ranking. A question that is a table's name has that table first; a name somewhere in a question
+//! only breaks ties, since full text has weighed the word already: ranked as an equal of the other two, names took
+//! "all gold tables in the first 10" on Spider dev (even half, 876 tables) from 92 % to 88 %.
 
 use std::collections::HashMap;
 
 use crate::FoundBy;
 use crate::index::Scored;
 
-/// The constant of the paper: how slowly a rank's weight falls.
-const K: f32 = 60.0;
+/// How slowly a rank's weight falls. The paper's 60 is for many long rankings; with two of a hundred, 10 gave 94 %
+/// where 60 gave 92 %.
+const K: f32 = 10.0;
+/// What a name in the question adds, as a part of a first rank.
+const NAMED_BONUS: f32 = 0.1;
 /// Lifts a table that the whole question names above every sum of rank weights.
 const EXACT_NAME_BONUS: f32 = 1.0;
 
@@ -16,7 +23,7 @@ const EXACT_NAME_BONUS: f32 = 1.0;
 pub(super) struct Rankings {
     /// Tables that the whole question names; always first.
     pub(super) exact: Vec<i64>,
-    /// Tables that a part of the question names.
+    /// Tables that a part of the question names; in no order.
     pub(super) named: Vec<i64>,
     pub(super) bm25: Vec<Scored>,
     pub(super) dense: Vec<Scored>,
@@ -43,8 +50,8 @@ pub(super) fn fuse(rankings: &Rankings, limit: usize) -> Vec<Fused> {
     for (rank, object_id) in rankings.exact.iter().enumerate() {
         add(*object_id, EXACT_NAME_BONUS + weight(rank), FoundBy::Name);
     }
-    for (rank, object_id) in rankings.named.iter().enumerate() {
-        add(*object_id, weight(rank), FoundBy::Name);
+    for object_id in &rankings.named {
+        add(*object_id, NAMED_BONUS * weight(0), FoundBy::Name);
     }
     for (rank, scored) in rankings.bm25.iter().enumerate() {
         add(scored.object_id, weight(rank), FoundBy::Bm25);
@@ -85,6 +92,13 @@ mod tests {
         let rankings =
             Rankings { exact: vec![99], named: others.clone(), bm25: scored(&others), dense: scored(&others) };
         assert_eq!(fuse(&rankings, 1)[0].object_id, 99);
+    }
+
+    #[test]
+    fn a_name_in_the_question_breaks_ties_only() {
+        let rankings = Rankings { named: vec![9, 3], bm25: scored(&[1]), dense: scored(&[3]), ..Default::default() };
+        let ids: Vec<i64> = fuse(&rankings, 10).iter().map(|hit| hit.object_id).collect();
+        assert_eq!(ids, [3, 1, 9]);
     }
 
     #[test]

@@ -8,6 +8,8 @@ use crate::{Principal, Result};
 const MAX_WORDS: usize = 24;
 /// Words in a row that may spell one name (`order line items` is `order_line_items`).
 const MAX_WORDS_A_NAME: usize = 3;
+/// Tables found by name; a name that a thousand databases share is no reason to list them.
+const MAX_NAMED: usize = 50;
 /// Shorter words are names only as part of a longer one.
 const MIN_WORD_CHARS: usize = 3;
 
@@ -26,7 +28,7 @@ pub(super) struct Candidate {
 pub(super) struct Named {
     /// Those that the whole question names.
     pub(super) exact: Vec<i64>,
-    /// Those that a part of the question names, or whose name begins as the question; longer matches first.
+    /// Those that a part of the question names, or whose name begins as the question.
     pub(super) partial: Vec<i64>,
 }
 
@@ -80,11 +82,10 @@ pub(super) fn find(
     who: &Principal,
     database: Option<&str>,
     candidates: &[Candidate],
-    limit: usize,
 ) -> Result<Named> {
     let mut named = Named::default();
     for candidate in candidates {
-        let room = limit.saturating_sub(named.exact.len() + named.partial.len());
+        let room = MAX_NAMED.saturating_sub(named.exact.len() + named.partial.len());
         if room == 0 {
             break;
         }
