@@ -5,7 +5,7 @@ use serde_json::Value;
 /// An identical failing call may come this often in a row; then the run ends.
 const MAX_IDENTICAL_FAILURES: u32 = 3;
 /// After this many failures in a row a model may answer without a result, to say that it cannot.
-const FAILURES_BEFORE_ANSWER: u32 = 3;
+const FAILURES_BEFORE_ANSWER: u32 = 2;
 
 /// The tool calls of one run.
 #[derive(Debug)]
@@ -88,6 +88,16 @@ impl ToolBudget {
         self.repeated_success
     }
 
+    /// Whether a call of `tool` gave a result.
+    pub(crate) fn has_succeeded(&self, tool: &str) -> bool {
+        self.succeeded.iter().any(|(succeeded, _)| succeeded == tool)
+    }
+
+    /// Whether the latest call failed as the one before it had.
+    pub(crate) fn repeated_failure(&self) -> bool {
+        self.identical_failures > 1
+    }
+
     /// A small model that may answer at once makes the answer up; so it may only once it has a result, or cannot get
     /// one. A model that repeats a call that has succeeded has what it needs.
     pub(crate) fn offer(&self) -> Offer {
@@ -134,7 +144,7 @@ mod tests {
         let mut budget = ToolBudget::new(12);
         let call = |number: u32| json!({ "sql": number });
         assert_eq!(budget.offer(), Offer::CallOnly);
-        for number in 0..3 {
+        for number in 0..FAILURES_BEFORE_ANSWER {
             assert_eq!(budget.offer(), Offer::CallOnly);
             budget.record("run_sql", &call(number), true).unwrap();
         }

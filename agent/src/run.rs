@@ -43,6 +43,13 @@ const DEFAULT_CONTEXT_TOKENS: u32 = 8_192;
 /// Tokens with which chat templates introduce native tools.
 const NATIVE_TOOLS_TOKENS: usize = 120;
 const ANSWER_NOW: &str = "\nYou have this result already. Answer the question with it now.";
+/// Without these words a small model that has the right rows goes on to look at tables instead of answering.
+const ANSWER_IF_DONE: &str = "\nIf this answers the question, answer now.";
+/// A small model sends a failing query again as it was, most of all when it asks for a column that there is not.
+const NO_SUCH_DATA: &str =
+    "\nThis query failed before. If no table holds what is asked, answer that the data does not have it.";
+/// Tokens that these words may add to a tool's text.
+const NUDGE_TOKENS: usize = 32;
 
 /// Who ends a run early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -222,7 +229,7 @@ impl RunTask {
         let specs = tools::specs();
         let conversation = self.first_turn(&model, &capabilities, &specs).await;
         let text_tokens = if capabilities.small {
-            self.config.tool_result_tokens.min(SMALL_TOOL_RESULT_TOKENS)
+            self.config.tool_result_tokens.min(SMALL_TOOL_RESULT_TOKENS).saturating_sub(NUDGE_TOKENS)
         } else {
             self.config.tool_result_tokens
         };
@@ -353,7 +360,7 @@ impl Turns<'_> {
         let offer = self.budget.offer();
         let request = TurnRequest {
             messages,
-            tools: if offer == Offer::AnswerOnly { Vec::new() } else { self.specs.clone() },
+            tools: self.offered_tools(offer),
             may_answer: offer != Offer::CallOnly,
             think: self.capabilities.thinking.then_some(self.task.request.include_thinking),
             max_output_tokens: Some(max_output_tokens(self.capabilities.small)),
@@ -408,12 +415,34 @@ impl Turns<'_> {
         self.task.emit(RunEvent::ToolResult { tool: tool.clone(), call_index, result }).await;
         let recorded = self.budget.record(&tool, &arguments, failed);
         recorded.map_err(|exhausted| self.tool_loop(exhausted))?;
-        if self.budget.repeated_success() {
-            text.push_str(ANSWER_NOW);
-        }
+        text.push_str(self.nudge(&tool, failed));
         self.conversation.push_tool_result(&tool, text);
         self.store_now_and_then().await;
         Ok(())
+    }
+
+    /// A small model that has rows may query again, but is kept from going on to look at tables.
+    fn offered_tools(&self, offer: Offer) -> Vec<ToolSpec> {
+        match offer {
+            Offer::AnswerOnly => Vec::new(),
+            Offer::CallOrAnswer if self.capabilities.small && self.budget.has_succeeded(tools::RUN_SQL) => {
+                self.specs.iter().filter(|spec| spec.name == tools::RUN_SQL).cloned().collect()
+            }
+            Offer::CallOnly | Offer::CallOrAnswer => self.specs.clone(),
+        }
+    }
+
+    /// What is said after a tool's result, to keep the model from turning in circles.
+    fn nudge(&self, tool: &str, failed: bool) -> &'static str {
+        if self.budget.repeated_success() {
+            ANSWER_NOW
+        } else if self.budget.repeated_failure() {
+            NO_SUCH_DATA
+        } else if self.capabilities.small && !failed && tool == tools::RUN_SQL {
+            ANSWER_IF_DONE
+        } else {
+            ""
+        }
     }
 
     async fn finish(self, reason: DoneReason) -> Result<(), Failure> {

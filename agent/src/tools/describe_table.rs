@@ -172,7 +172,10 @@ impl Column {
     }
 }
 
-/// A table whose files cannot be read can still be described.
+/// A table whose files cannot be read can still be described. The first rows, not a random sample: a description is
+/// the same each time it is asked for, so that a recorded run can be replayed.
 async fn samples(context: &ToolContext, name: &TableName) -> Result<Rows, ToolError> {
-    Ok(Rows::read(context.session.sample(name, SAMPLE_ROWS).await?, SAMPLE_ROWS).await?)
+    let (database, table) = (quote_identifier(&name.database), quote_identifier(&name.table));
+    let sql = format!("SELECT * FROM {database}.{table} LIMIT {SAMPLE_ROWS}");
+    Ok(Rows::read(context.session.sql(&sql).await?, SAMPLE_ROWS).await?)
 }
