@@ -99,12 +99,11 @@ impl ApiError {
         match self.code {
             "unauthenticated" => Code::Unauthenticated,
             "forbidden" | "not_allowed" | "location_not_allowed" => Code::PermissionDenied,
-            "not_found" | "run_not_found" | "database_not_found" | "database_empty" | "table_not_found" => {
-                Code::NotFound
-            }
+            "not_found" | "run_not_found" | "database_not_found" | "database_empty" | "table_not_found"
+            | "ticket_expired" => Code::NotFound,
             "already_exists" => Code::AlreadyExists,
             "conflict" => Code::Aborted,
-            "database_not_empty" | "unsupported_lake" => Code::FailedPrecondition,
+            "database_not_empty" | "unsupported_lake" | "ticket_used" => Code::FailedPrecondition,
             "unsupported" | "method_not_allowed" => Code::Unimplemented,
             "wall_clock_exceeded" => Code::DeadlineExceeded,
             "too_many_requests" | "too_many_runs" | "memory_exceeded" | "body_too_large" => Code::ResourceExhausted,
@@ -174,6 +173,7 @@ fn is_callers_fault(code: &str) -> bool {
             | "column_not_found"
             | "function_not_found"
             | "invalid_name"
+            | "invalid_ticket"
             | "unsupported"
             | "unsupported_type"
             | "unsupported_lake"
@@ -240,13 +240,22 @@ impl IntoResponse for ApiError {
     }
 }
 
+/// Characters of a gRPC message. It travels in a header, percent-encoded, and again in the details; clients take 16 KiB
+/// of headers by default, and see nothing but a protocol error beyond.
+const GRPC_MESSAGE_CHARS: usize = 1_500;
+
 impl From<ApiError> for tonic::Status {
     fn from(error: ApiError) -> Self {
+        crate::metrics::error(error.code());
         let grpc_code = error.grpc_code();
-        let message = match &error.hint {
+        let mut message = match &error.hint {
             Some(hint) => format!("{}; {hint}", error.message),
             None => error.message.clone(),
         };
+        if let Some((end, _)) = message.char_indices().nth(GRPC_MESSAGE_CHARS) {
+            message.truncate(end);
+            message.push('…');
+        }
         let info = ErrorInfo { reason: error.code.to_owned(), domain: "querent".to_owned() };
         let details = RpcStatus {
             code: grpc_code as i32,
@@ -256,7 +265,9 @@ impl From<ApiError> for tonic::Status {
                 value: info.encode_to_vec(),
             }],
         };
-        tonic::Status::with_details(grpc_code, message, details.encode_to_vec().into())
+        let mut metadata = tonic::metadata::MetadataMap::new();
+        metadata.insert("x-querent-code", tonic::metadata::MetadataValue::from_static(error.code));
+        tonic::Status::with_details_and_metadata(grpc_code, message, details.encode_to_vec().into(), metadata)
     }
 }
 

@@ -14,6 +14,7 @@ pub fn init_logs(settings: &LogSettings) -> Result<(), tracing_subscriber::util:
 
     let filter = EnvFilter::new(format!("{QUIET},{}", settings.filter));
     let builder = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr);
+    let builder = builder.with_ansi(std::io::IsTerminal::is_terminal(&std::io::stderr()));
     match settings.format {
         LogFormat::Text => builder.finish().try_init(),
         LogFormat::Json => builder.json().flatten_event(true).finish().try_init(),

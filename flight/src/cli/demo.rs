@@ -3,6 +3,7 @@
 //!
 //! Invariant: the model's answer and the computed one are compared in the open; a wrong answer is shown as wrong.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
@@ -26,7 +27,7 @@ use super::output;
 use super::place::ServerAddress;
 use super::progress::Bars;
 use crate::config::{Config, Origin, Sources};
-use crate::{RunningServer, Server, init_logs};
+use crate::{RunningServer, Server, init_logs, stop_signal};
 
 const TABLES: [&str; 5] = ["airlines", "airports", "planes", "weather", "flights"];
 /// A small model on a processor needs minutes where a large one on a GPU needs seconds.
@@ -70,7 +71,7 @@ pub(super) struct Args {
     /// SQL that computes its answer; the first row is compared with the model's answer
     #[arg(long, value_name = "SQL", requires = "question")]
     check: Option<String>,
-    /// Starts a local model server when no Ollama answers; it must print `ready URL MODEL`
+    /// A simple shell command that starts a local model server when no Ollama answers; it prints `ready URL MODEL`
     #[arg(long, value_name = "COMMAND")]
     local_model_cmd: Option<String>,
 }
@@ -99,7 +100,11 @@ pub(super) async fn run(args: Args) -> Result<(), CliError> {
     let server = Server::start(config, progress).await?;
     let question = args.question.as_deref().unwrap_or(QUESTION);
     let check = args.check.as_deref().unwrap_or(CHECK);
-    let shown = show(&server, token, &args.csv_dir, question, check, &bars).await;
+    // A local model must not outlive a demo that was stopped.
+    let shown = tokio::select! {
+        shown = show(&server, token, &args.csv_dir, question, check, &bars) => shown,
+        signal = stop_signal() => signal.map_err(CliError::from).and(Err(CliError::failed("stopped"))),
+    };
     server.shutdown().await?;
     if let Some(local) = local_model {
         local.stop().await;
@@ -200,8 +205,7 @@ async fn import_once(engine: &Engine, csv_dir: &Path, table: &str, bars: &Arc<Ba
     let request = ImportRequest {
         source: file.display().to_string(),
         format: Some(FileFormat::Csv),
-        // The data set writes missing values as R does.
-        options: [("null_value".to_owned(), "NA".to_owned())].into(),
+        options: BTreeMap::new(),
         table: TableName::new(DEFAULT_DATABASE, table),
         external: false,
         if_exists: Some(IfExists::Replace),

@@ -64,7 +64,7 @@ pub(super) struct Args {
     /// CSV: the first line is data
     #[arg(long)]
     no_header: bool,
-    /// CSV: the text that stands for null, besides nothing
+    /// CSV: the text that stands for null, besides the empty one [default: NA, NULL and the like, where the file uses them so]
     #[arg(long, value_name = "TEXT")]
     null_value: Option<String>,
     /// Print one JSON object a table

@@ -30,7 +30,8 @@ impl LocalModel {
         let mut process = Command::new("sh")
             // exec, so that killing the shell's process kills the server.
             .args(["-c", &format!("exec {command}")])
-            .stdin(Stdio::null())
+            // Held open: a server may take its end as ours, and stop.
+            .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
             .spawn()

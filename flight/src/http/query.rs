@@ -62,6 +62,8 @@ pub(super) async fn query(
     let mut response = Body::new(result.frames(format)?).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
     // HTTP/1.1 sends only trailers that are announced, and those only to clients that said `TE: trailers`.
-    response.headers_mut().insert(header::TRAILER, HeaderValue::from_static("x-kyma-rows, x-querent-rows, x-querent-truncated"));
+    response
+        .headers_mut()
+        .insert(header::TRAILER, HeaderValue::from_static("x-kyma-rows, x-querent-rows, x-querent-truncated"));
     Ok(response)
 }

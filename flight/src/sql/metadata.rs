@@ -28,7 +28,7 @@ pub(super) enum Listing {
     Catalogs,
     /// Databases.
     DbSchemas(CommandGetDbSchemas),
-    /// Tables, external tables, views and system tables.
+    /// Tables, external tables and views.
     Tables(CommandGetTables),
     /// The kinds of tables there can be.
     TableTypes,
