@@ -4,6 +4,7 @@
 //! [`policy::AuthorizedPlan`], and only that runs. Dropping a [`QueryStream`] stops its work.
 
 mod error;
+mod functions;
 mod import;
 mod limits;
 pub mod policy;
@@ -73,17 +74,15 @@ impl EngineOptions {
     }
 }
 
-/// The engine of one data folder. Cheap to clone.
+/// The engine of one data folder. Cheap to clone. `examples/embed.rs` is a program around it.
 ///
-/// ```
+/// ```no_run
 /// # #[tokio::main(flavor = "current_thread")]
 /// # async fn main() -> querent_engine::Result<()> {
 /// use querent_catalog::Principal;
 /// use querent_engine::{Engine, Limits};
 ///
-/// # let folder = tempfile::tempdir().expect("a temporary folder");
-/// # let path = folder.path();
-/// let engine = Engine::open(path).await?;
+/// let engine = Engine::open("querent-data").await?;
 /// let session = engine.session(Principal::local_admin(), Limits::default());
 /// session.sql("CREATE TABLE flights AS VALUES ('UA', 1400), ('AA', 760)").await?.collect().await?;
 /// let (batches, stats) = session.sql("SELECT count(*) FROM flights").await?.collect().await?;

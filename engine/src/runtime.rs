@@ -21,7 +21,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::limits::QueryPool;
-use crate::{EngineError, EngineOptions, Limits, Result};
+use crate::{EngineError, EngineOptions, Limits, Result, functions};
 
 /// The share of the machine's memory that queries get when nothing is said.
 const DEFAULT_MEMORY_PERCENT: u64 = 60;
@@ -62,6 +62,7 @@ impl Runtime {
             .with_config(session_config(options.target_partitions))
             .with_runtime_env(Arc::clone(&env))
             .with_default_features()
+            .with_scalar_functions(functions::scalar_functions())
             .build();
         Ok(Self { template, env })
     }

@@ -21,6 +21,8 @@ use crate::stream::declared_schema;
 use crate::tables::sample;
 use crate::{Engine, EngineError, Limits, QueryStream, Result};
 
+/// The largest row limit that becomes part of the plan.
+const MAX_PUSHED_ROWS: u64 = 10_000;
 /// The most rows a sample has.
 const MAX_SAMPLE_ROWS: usize = 1_000;
 /// How long rows are read for a sample of what has no addresses.
@@ -148,11 +150,11 @@ impl Session {
     }
 
     async fn plan_statement(&self, text: &str, params: Vec<ScalarValue>) -> Result<LogicalPlan> {
-        let statement = parse::parse(text)?;
+        let parsed = parse::parse(text)?;
         let state = self.engine.planning_state();
         let planner =
             Planner { catalog: self.engine.catalog(), state: &state, who: &self.principal, database: &self.database };
-        let plan = planner.plan(statement).await?;
+        let plan = planner.plan(parsed).await?;
         planner.analyse(bind(plan, params)?)
     }
 
@@ -185,16 +187,14 @@ impl Session {
         Ok(execute_stream(physical, task)?)
     }
 
-    /// With a row limit, one row more than it is asked of the query: sorts become top-k, scans stop early, and the
-    /// stream still sees whether something was cut.
+    /// With a small row limit, one row more than it is asked of the query: sorts become top-k, scans stop early, and
+    /// the stream still sees whether something was cut. A large one is left to the stream: a top-k cannot spill.
     fn bounded(&self, plan: LogicalPlan) -> LogicalPlan {
-        let Some(max_rows) = self.limits.max_rows else { return plan };
+        let Some(max_rows) = self.limits.max_rows.filter(|rows| *rows <= MAX_PUSHED_ROWS) else { return plan };
         let fetch = i64::try_from(max_rows).unwrap_or(i64::MAX).saturating_add(1);
         match &plan {
             LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => plan,
-            LogicalPlan::Limit(limit) if matches!(limit.get_fetch_type(), Ok(FetchType::Literal(Some(rows))) if rows as u64 <= max_rows) => {
-                plan
-            }
+            LogicalPlan::Limit(limit) if is_within(limit, max_rows) => plan,
             _ => LogicalPlan::Limit(Limit { skip: None, fetch: Some(Box::new(lit(fetch))), input: Arc::new(plan) }),
         }
     }
@@ -210,6 +210,10 @@ impl Session {
             Err(_) => Err(EngineError::WallClockExceeded { limit: self.limits.wall_clock }),
         }
     }
+}
+
+fn is_within(limit: &Limit, max_rows: u64) -> bool {
+    matches!(limit.get_fetch_type(), Ok(FetchType::Literal(Some(rows))) if rows as u64 <= max_rows)
 }
 
 /// What a change answers with: its number of rows, or nothing.

@@ -237,10 +237,11 @@ fn from_not_implemented(message: &str) -> EngineError {
     EngineError::Unsupported { what: what.trim().to_owned(), hint: "write the statement without it".into() }
 }
 
-/// DataFusion lists consumers over several lines; the first says which one failed and by how much.
+/// DataFusion lists consumers over several lines; the first that failed says which one it was and by how much.
 fn memory_detail(message: &str) -> String {
-    let first = message.lines().find(|line| line.contains("Failed to allocate")).or_else(|| message.lines().next());
-    tidy(first.unwrap_or(message))
+    let line = message.lines().find(|line| line.contains("Failed to allocate")).or_else(|| message.lines().next());
+    let line = line.unwrap_or(message).trim().trim_start_matches("Error: ").trim_start_matches("error: ");
+    tidy(line.split(" - ").next().unwrap_or(line))
 }
 
 /// One line, no backtrace, no `Error during planning:` prefixes, first letter in lower case.

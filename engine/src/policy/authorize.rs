@@ -4,7 +4,6 @@
 //! Extension nodes, table sources and functions pass by allow-list. Text is never looked at.
 
 use datafusion::catalog::cte_worktable::CteWorkTable;
-use datafusion::catalog::view::ViewTable;
 use datafusion::datasource::source_as_provider;
 use datafusion::functions_table::generate_series::GenerateSeriesTable;
 use datafusion::logical_expr::expr::{
@@ -27,31 +26,33 @@ const MAX_PLAN_DEPTH: usize = 1_000;
 /// How deep expressions nest.
 const MAX_EXPR_DEPTH: usize = 4_000;
 
+const NESTED: &str = "it cannot be part of another statement";
+
 /// Decides whether `who` may run `plan` in `mode`.
 ///
 /// A query passes when all it does is read what was resolved for its principal. Read-only mode and role `read` let
 /// nothing else through; role `write` and above may also carry out the statements of `sql::change`. Everything else
 /// that DataFusion can plan (SET, COPY, PREPARE, DELETE, ...) is refused for everybody.
 pub fn authorize(plan: LogicalPlan, who: &Principal, mode: Mode) -> Result<AuthorizedPlan> {
-    let walk = Walk { who, mode };
+    let rights = Rights { who, mode };
     match Change::of(&plan) {
         Some(change) => {
-            walk.change(change)?;
+            rights.change(change)?;
             if let Some(input) = change.input() {
-                walk.plan(input, 0)?;
+                Walk::over(&rights, input)?;
             }
         }
-        None => walk.plan(&plan, 0)?,
+        None => Walk::over(&rights, &plan)?,
     }
     Ok(AuthorizedPlan { plan })
 }
 
-struct Walk<'a> {
+struct Rights<'a> {
     who: &'a Principal,
     mode: Mode,
 }
 
-impl Walk<'_> {
+impl Rights<'_> {
     fn change(&self, change: &Change) -> Result<()> {
         self.may_write(change.label())?;
         let database = change.database();
@@ -96,88 +97,6 @@ impl Walk<'_> {
         Err(EngineError::Unsupported { what: what.to_owned(), hint: hint.to_owned() })
     }
 
-    fn plan(&self, plan: &LogicalPlan, depth: usize) -> Result<()> {
-        if depth > MAX_PLAN_DEPTH {
-            return Err(EngineError::too_deep());
-        }
-        let below = depth + 1;
-        match plan {
-            LogicalPlan::Projection(projection) => {
-                self.exprs(&projection.expr, below)?;
-                self.plan(&projection.input, below)
-            }
-            LogicalPlan::Filter(filter) => {
-                self.expr(&filter.predicate, below, 0)?;
-                self.plan(&filter.input, below)
-            }
-            LogicalPlan::Window(window) => {
-                self.exprs(&window.window_expr, below)?;
-                self.plan(&window.input, below)
-            }
-            LogicalPlan::Aggregate(aggregate) => {
-                self.exprs(&aggregate.group_expr, below)?;
-                self.exprs(&aggregate.aggr_expr, below)?;
-                self.plan(&aggregate.input, below)
-            }
-            LogicalPlan::Sort(sort) => {
-                self.sorts(&sort.expr, below, 0)?;
-                self.plan(&sort.input, below)
-            }
-            LogicalPlan::Join(join) => {
-                for (left, right) in &join.on {
-                    self.expr(left, below, 0)?;
-                    self.expr(right, below, 0)?;
-                }
-                self.exprs(join.filter.as_ref(), below)?;
-                self.plan(&join.left, below)?;
-                self.plan(&join.right, below)
-            }
-            LogicalPlan::Repartition(repartition) => {
-                match &repartition.partitioning_scheme {
-                    Partitioning::RoundRobinBatch(_) => {}
-                    Partitioning::Hash(exprs, _) | Partitioning::DistributeBy(exprs) => self.exprs(exprs, below)?,
-                }
-                self.plan(&repartition.input, below)
-            }
-            LogicalPlan::Union(union) => union.inputs.iter().try_for_each(|input| self.plan(input, below)),
-            LogicalPlan::TableScan(scan) => self.scan(scan, below),
-            LogicalPlan::EmptyRelation(_) | LogicalPlan::DescribeTable(_) => Ok(()),
-            LogicalPlan::Subquery(subquery) => self.subquery(subquery, below),
-            LogicalPlan::SubqueryAlias(alias) => self.plan(&alias.input, below),
-            LogicalPlan::Limit(limit) => {
-                self.exprs(limit.skip.as_deref(), below)?;
-                self.exprs(limit.fetch.as_deref(), below)?;
-                self.plan(&limit.input, below)
-            }
-            LogicalPlan::Values(values) => values.values.iter().try_for_each(|row| self.exprs(row, below)),
-            LogicalPlan::Explain(explain) => self.plan(&explain.plan, below),
-            LogicalPlan::Analyze(analyze) => self.plan(&analyze.input, below),
-            LogicalPlan::Distinct(Distinct::All(input)) => self.plan(input, below),
-            LogicalPlan::Distinct(Distinct::On(on)) => {
-                self.exprs(&on.on_expr, below)?;
-                self.exprs(&on.select_expr, below)?;
-                self.sorts(on.sort_expr.iter().flatten(), below, 0)?;
-                self.plan(&on.input, below)
-            }
-            LogicalPlan::Unnest(unnest) => self.plan(&unnest.input, below),
-            LogicalPlan::RecursiveQuery(query) => {
-                self.plan(&query.static_term, below)?;
-                self.plan(&query.recursive_term, below)
-            }
-            LogicalPlan::Extension(extension) => match Change::of(plan) {
-                Some(change) => self.refuse(change.label(), "it cannot be part of another statement"),
-                None => Err(EngineError::NotAllowed {
-                    what: format!("the operator {}", extension.node.name()),
-                    why: String::new(),
-                }),
-            },
-            LogicalPlan::Statement(statement) => self.statement(statement),
-            LogicalPlan::Dml(dml) => self.dml(&dml.op),
-            LogicalPlan::Ddl(ddl) => self.ddl(ddl),
-            LogicalPlan::Copy(_) => self.refuse("COPY", "query the rows and write them where you are"),
-        }
-    }
-
     fn statement(&self, statement: &Statement) -> Result<()> {
         let (what, hint) = match statement {
             Statement::TransactionStart(_) => ("BEGIN", "each statement is a transaction of its own"),
@@ -194,8 +113,8 @@ impl Walk<'_> {
     fn dml(&self, op: &WriteOp) -> Result<()> {
         const REWRITE: &str = "rewrite the table with CREATE OR REPLACE TABLE ... AS SELECT, or INSERT OVERWRITE";
         match op {
-            WriteOp::Insert(_) => self.refuse("INSERT", "it cannot be part of another statement"),
-            WriteOp::Ctas => self.refuse("CREATE TABLE AS", "it cannot be part of another statement"),
+            WriteOp::Insert(_) => self.refuse("INSERT", NESTED),
+            WriteOp::Ctas => self.refuse("CREATE TABLE AS", NESTED),
             WriteOp::Delete => self.refuse("DELETE", REWRITE),
             WriteOp::Update => self.refuse("UPDATE", REWRITE),
             WriteOp::Truncate => self.refuse("TRUNCATE", "drop the table and create it again"),
@@ -203,7 +122,6 @@ impl Walk<'_> {
     }
 
     fn ddl(&self, ddl: &DdlStatement) -> Result<()> {
-        const NESTED: &str = "it cannot be part of another statement";
         let (what, hint) = match ddl {
             DdlStatement::CreateExternalTable(_) => ("CREATE EXTERNAL TABLE", NESTED),
             DdlStatement::CreateMemoryTable(_) => ("CREATE TABLE", NESTED),
@@ -219,57 +137,178 @@ impl Walk<'_> {
         };
         self.refuse(what, hint)
     }
+}
 
-    fn scan(&self, scan: &TableScan, depth: usize) -> Result<()> {
-        self.exprs(&scan.filters, depth)?;
-        if CatalogTable::is_behind(&scan.source) {
-            return Ok(());
+/// A walk with a stack of its own, so that a plan's depth is bounded by what is said here and not by the thread's.
+struct Walk<'a, 'p> {
+    rights: &'a Rights<'a>,
+    pending: Vec<Node<'p>>,
+}
+
+enum Node<'p> {
+    Plan { plan: &'p LogicalPlan, depth: usize },
+    Expr { expr: &'p Expr, plan_depth: usize, depth: usize },
+}
+
+impl<'p> Walk<'_, 'p> {
+    fn over(rights: &Rights<'_>, plan: &'p LogicalPlan) -> Result<()> {
+        let mut walk = Walk { rights, pending: vec![Node::Plan { plan, depth: 0 }] };
+        while let Some(node) = walk.pending.pop() {
+            match node {
+                Node::Plan { depth, .. } if depth > MAX_PLAN_DEPTH => return Err(EngineError::too_deep()),
+                Node::Expr { depth, .. } if depth > MAX_EXPR_DEPTH => return Err(EngineError::too_deep()),
+                Node::Plan { plan, depth } => walk.plan(plan, depth + 1)?,
+                Node::Expr { expr, plan_depth, depth } => Below { walk: &mut walk, plan_depth, depth }.expr(expr)?,
+            }
         }
-        let provider = source_as_provider(&scan.source)?;
-        if let Some(view) = provider.downcast_ref::<ViewTable>() {
-            return self.plan(view.logical_plan(), depth);
+        Ok(())
+    }
+
+    fn push(&mut self, plan: &'p LogicalPlan, depth: usize) {
+        self.pending.push(Node::Plan { plan, depth });
+    }
+
+    fn exprs(&mut self, exprs: impl IntoIterator<Item = &'p Expr>, plan_depth: usize) {
+        self.pending.extend(exprs.into_iter().map(|expr| Node::Expr { expr, plan_depth, depth: 0 }));
+    }
+
+    fn sorts(&mut self, sorts: impl IntoIterator<Item = &'p Sort>, plan_depth: usize) {
+        self.exprs(sorts.into_iter().map(|sort| &sort.expr), plan_depth);
+    }
+
+    fn subquery(&mut self, subquery: &'p Subquery, depth: usize) {
+        self.exprs(&subquery.outer_ref_columns, depth);
+        self.push(&subquery.subquery, depth);
+    }
+
+    /// Judges one operator and leaves what is below it, at `depth`, for later.
+    fn plan(&mut self, plan: &'p LogicalPlan, depth: usize) -> Result<()> {
+        match plan {
+            LogicalPlan::Projection(projection) => {
+                self.exprs(&projection.expr, depth);
+                self.push(&projection.input, depth);
+            }
+            LogicalPlan::Filter(filter) => {
+                self.exprs([&filter.predicate], depth);
+                self.push(&filter.input, depth);
+            }
+            LogicalPlan::Window(window) => {
+                self.exprs(&window.window_expr, depth);
+                self.push(&window.input, depth);
+            }
+            LogicalPlan::Aggregate(aggregate) => {
+                self.exprs(&aggregate.group_expr, depth);
+                self.exprs(&aggregate.aggr_expr, depth);
+                self.push(&aggregate.input, depth);
+            }
+            LogicalPlan::Sort(sort) => {
+                self.sorts(&sort.expr, depth);
+                self.push(&sort.input, depth);
+            }
+            LogicalPlan::Join(join) => {
+                for (left, right) in &join.on {
+                    self.exprs([left, right], depth);
+                }
+                self.exprs(&join.filter, depth);
+                self.push(&join.left, depth);
+                self.push(&join.right, depth);
+            }
+            LogicalPlan::Repartition(repartition) => {
+                match &repartition.partitioning_scheme {
+                    Partitioning::RoundRobinBatch(_) => {}
+                    Partitioning::Hash(exprs, _) | Partitioning::DistributeBy(exprs) => self.exprs(exprs, depth),
+                }
+                self.push(&repartition.input, depth);
+            }
+            LogicalPlan::Union(union) => union.inputs.iter().for_each(|input| self.push(input, depth)),
+            LogicalPlan::TableScan(scan) => {
+                self.exprs(&scan.filters, depth);
+                return source(scan);
+            }
+            LogicalPlan::EmptyRelation(_) | LogicalPlan::DescribeTable(_) => {}
+            LogicalPlan::Subquery(subquery) => self.subquery(subquery, depth),
+            LogicalPlan::SubqueryAlias(alias) => self.push(&alias.input, depth),
+            LogicalPlan::Limit(limit) => {
+                self.exprs(limit.skip.as_deref(), depth);
+                self.exprs(limit.fetch.as_deref(), depth);
+                self.push(&limit.input, depth);
+            }
+            LogicalPlan::Values(values) => values.values.iter().for_each(|row| self.exprs(row, depth)),
+            LogicalPlan::Explain(explain) => self.push(&explain.plan, depth),
+            LogicalPlan::Analyze(analyze) => self.push(&analyze.input, depth),
+            LogicalPlan::Distinct(Distinct::All(input)) => self.push(input, depth),
+            LogicalPlan::Distinct(Distinct::On(on)) => {
+                self.exprs(&on.on_expr, depth);
+                self.exprs(&on.select_expr, depth);
+                self.sorts(on.sort_expr.iter().flatten(), depth);
+                self.push(&on.input, depth);
+            }
+            LogicalPlan::Unnest(unnest) => self.push(&unnest.input, depth),
+            LogicalPlan::RecursiveQuery(query) => {
+                self.push(&query.static_term, depth);
+                self.push(&query.recursive_term, depth);
+            }
+            LogicalPlan::Extension(extension) => {
+                return match Change::of(plan) {
+                    Some(change) => self.rights.refuse(change.label(), NESTED),
+                    None => Err(EngineError::NotAllowed {
+                        what: format!("the operator {}", extension.node.name()),
+                        why: String::new(),
+                    }),
+                };
+            }
+            LogicalPlan::Statement(statement) => return self.rights.statement(statement),
+            LogicalPlan::Dml(dml) => return self.rights.dml(&dml.op),
+            LogicalPlan::Ddl(ddl) => return self.rights.ddl(ddl),
+            LogicalPlan::Copy(_) => {
+                return self.rights.refuse("COPY", "query the rows and write them where you are");
+            }
         }
-        if provider.is::<CteWorkTable>() || provider.is::<GenerateSeriesTable>() {
-            return Ok(());
-        }
-        Err(EngineError::NotAllowed { what: format!("reading `{}`", scan.table_name), why: String::new() })
+        Ok(())
+    }
+}
+
+/// A table may be read when it was resolved for its principal, or when it holds no data of anyone's. Views are
+/// expanded while planning; one that is left carries its plan with it and is not known to be judged.
+fn source(scan: &TableScan) -> Result<()> {
+    if CatalogTable::is_behind(&scan.source) {
+        return Ok(());
+    }
+    let provider = source_as_provider(&scan.source)?;
+    if provider.is::<CteWorkTable>() || provider.is::<GenerateSeriesTable>() {
+        return Ok(());
+    }
+    Err(EngineError::NotAllowed { what: format!("reading `{}`", scan.table_name), why: String::new() })
+}
+
+/// The place below an expression.
+struct Below<'w, 'a, 'p> {
+    walk: &'w mut Walk<'a, 'p>,
+    plan_depth: usize,
+    depth: usize,
+}
+
+impl<'p> Below<'_, '_, 'p> {
+    fn push(&mut self, exprs: impl IntoIterator<Item = &'p Expr>) {
+        let (plan_depth, depth) = (self.plan_depth, self.depth + 1);
+        self.walk.pending.extend(exprs.into_iter().map(|expr| Node::Expr { expr, plan_depth, depth }));
     }
 
-    fn subquery(&self, subquery: &Subquery, depth: usize) -> Result<()> {
-        self.exprs(&subquery.outer_ref_columns, depth)?;
-        self.plan(&subquery.subquery, depth)
+    fn sorts(&mut self, sorts: &'p [Sort]) {
+        self.push(sorts.iter().map(|sort| &sort.expr));
     }
 
-    fn exprs<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>, plan_depth: usize) -> Result<()> {
-        exprs.into_iter().try_for_each(|expr| self.expr(expr, plan_depth, 0))
+    fn subquery(&mut self, subquery: &'p Subquery) {
+        self.walk.subquery(subquery, self.plan_depth + 1);
     }
 
-    fn all<'e>(&self, exprs: impl IntoIterator<Item = &'e Expr>, plan_depth: usize, depth: usize) -> Result<()> {
-        exprs.into_iter().try_for_each(|expr| self.expr(expr, plan_depth, depth))
-    }
-
-    fn sorts<'e>(&self, sorts: impl IntoIterator<Item = &'e Sort>, plan_depth: usize, depth: usize) -> Result<()> {
-        sorts.into_iter().try_for_each(|sort| self.expr(&sort.expr, plan_depth, depth))
-    }
-
-    fn expr(&self, expr: &Expr, plan_depth: usize, depth: usize) -> Result<()> {
-        if depth > MAX_EXPR_DEPTH {
-            return Err(EngineError::too_deep());
-        }
-        let below = depth + 1;
+    /// Judges one expression and leaves what is below it for later.
+    fn expr(&mut self, expr: &'p Expr) -> Result<()> {
         match expr {
-            Expr::Column(_) | Expr::OuterReferenceColumn(_, _) | Expr::Literal(_, _) | Expr::LambdaVariable(_) => {
-                Ok(())
-            }
-            Expr::Alias(alias) => self.expr(&alias.expr, plan_depth, below),
-            Expr::BinaryExpr(binary) => {
-                self.expr(&binary.left, plan_depth, below)?;
-                self.expr(&binary.right, plan_depth, below)
-            }
-            Expr::Like(like) | Expr::SimilarTo(like) => {
-                self.expr(&like.expr, plan_depth, below)?;
-                self.expr(&like.pattern, plan_depth, below)
-            }
+            Expr::Column(_) | Expr::OuterReferenceColumn(_, _) | Expr::Literal(_, _) | Expr::LambdaVariable(_) => {}
+            Expr::Alias(alias) => self.push([alias.expr.as_ref()]),
+            Expr::BinaryExpr(binary) => self.push([binary.left.as_ref(), binary.right.as_ref()]),
+            Expr::Like(like) | Expr::SimilarTo(like) => self.push([like.expr.as_ref(), like.pattern.as_ref()]),
             Expr::Not(inner)
             | Expr::IsNotNull(inner)
             | Expr::IsNull(inner)
@@ -279,70 +318,73 @@ impl Walk<'_> {
             | Expr::IsNotTrue(inner)
             | Expr::IsNotFalse(inner)
             | Expr::IsNotUnknown(inner)
-            | Expr::Negative(inner) => self.expr(inner, plan_depth, below),
+            | Expr::Negative(inner) => self.push([inner.as_ref()]),
             Expr::Between(between) => {
-                self.all([between.expr.as_ref(), between.low.as_ref(), between.high.as_ref()], plan_depth, below)
+                self.push([between.expr.as_ref(), between.low.as_ref(), between.high.as_ref()]);
             }
             Expr::Case(case) => {
-                self.all(case.expr.as_deref(), plan_depth, below)?;
-                for (when, then) in &case.when_then_expr {
-                    self.all([when.as_ref(), then.as_ref()], plan_depth, below)?;
-                }
-                self.all(case.else_expr.as_deref(), plan_depth, below)
+                self.push(case.expr.as_deref());
+                self.push(case.when_then_expr.iter().flat_map(|(when, then)| [when.as_ref(), then.as_ref()]));
+                self.push(case.else_expr.as_deref());
             }
-            Expr::Cast(cast) => self.expr(&cast.expr, plan_depth, below),
-            Expr::TryCast(cast) => self.expr(&cast.expr, plan_depth, below),
+            Expr::Cast(cast) => self.push([cast.expr.as_ref()]),
+            Expr::TryCast(cast) => self.push([cast.expr.as_ref()]),
             Expr::ScalarFunction(call) => {
                 allowed(ALLOWED.scalar.contains(call.name()), call.name())?;
-                self.all(&call.args, plan_depth, below)
+                self.push(&call.args);
             }
             Expr::HigherOrderFunction(call) => {
                 allowed(ALLOWED.higher_order.contains(call.name()), call.name())?;
-                self.all(&call.args, plan_depth, below)
+                self.push(&call.args);
             }
-            Expr::Lambda(lambda) => self.expr(&lambda.body, plan_depth, below),
-            Expr::AggregateFunction(call) => self.aggregate(call, plan_depth, below),
-            Expr::WindowFunction(call) => self.window(call, plan_depth, below),
+            Expr::Lambda(lambda) => self.push([lambda.body.as_ref()]),
+            Expr::AggregateFunction(call) => self.aggregate(call)?,
+            Expr::WindowFunction(call) => self.window(call)?,
             Expr::InList(list) => {
-                self.expr(&list.expr, plan_depth, below)?;
-                self.all(&list.list, plan_depth, below)
+                self.push([list.expr.as_ref()]);
+                self.push(&list.list);
             }
-            Expr::Exists(exists) => self.subquery(&exists.subquery, plan_depth + 1),
+            Expr::Exists(exists) => self.subquery(&exists.subquery),
             Expr::InSubquery(query) => {
-                self.expr(&query.expr, plan_depth, below)?;
-                self.subquery(&query.subquery, plan_depth + 1)
+                self.push([query.expr.as_ref()]);
+                self.subquery(&query.subquery);
             }
             Expr::SetComparison(comparison) => {
-                self.expr(&comparison.expr, plan_depth, below)?;
-                self.subquery(&comparison.subquery, plan_depth + 1)
+                self.push([comparison.expr.as_ref()]);
+                self.subquery(&comparison.subquery);
             }
-            Expr::ScalarSubquery(subquery) => self.subquery(subquery, plan_depth + 1),
-            Expr::GroupingSet(GroupingSet::Rollup(exprs) | GroupingSet::Cube(exprs)) => {
-                self.all(exprs, plan_depth, below)
+            Expr::ScalarSubquery(subquery) => self.subquery(subquery),
+            Expr::GroupingSet(GroupingSet::Rollup(exprs) | GroupingSet::Cube(exprs)) => self.push(exprs),
+            Expr::GroupingSet(GroupingSet::GroupingSets(sets)) => self.push(sets.iter().flatten()),
+            Expr::Unnest(unnest) => self.push([unnest.expr.as_ref()]),
+            Expr::ScalarVariable(_, names) => {
+                return Err(EngineError::NotAllowed {
+                    what: format!("the variable {}", names.join(".")),
+                    why: ": there are none".into(),
+                });
             }
-            Expr::GroupingSet(GroupingSet::GroupingSets(sets)) => self.all(sets.iter().flatten(), plan_depth, below),
-            Expr::Unnest(unnest) => self.expr(&unnest.expr, plan_depth, below),
-            Expr::ScalarVariable(_, names) => Err(EngineError::NotAllowed {
-                what: format!("the variable {}", names.join(".")),
-                why: ": there are none".into(),
-            }),
-            Expr::Placeholder(placeholder) => Err(EngineError::Plan {
-                message: format!("parameter `{}` has no value; write the value in its place", placeholder.id),
-            }),
+            Expr::Placeholder(placeholder) => {
+                let message = format!("parameter `{}` has no value; write the value in its place", placeholder.id);
+                return Err(EngineError::Plan { message });
+            }
             #[expect(deprecated, reason = "an exhaustive match names it")]
-            Expr::Wildcard { .. } => Err(EngineError::Internal("a wildcard was left in an analysed plan".into())),
+            Expr::Wildcard { .. } => {
+                return Err(EngineError::Internal("a wildcard was left in an analysed plan".into()));
+            }
         }
+        Ok(())
     }
 
-    fn aggregate(&self, call: &AggregateFunction, plan_depth: usize, depth: usize) -> Result<()> {
+    fn aggregate(&mut self, call: &'p AggregateFunction) -> Result<()> {
         allowed(ALLOWED.aggregate.contains(call.func.name()), call.func.name())?;
         let AggregateFunctionParams { args, distinct: _, filter, order_by, null_treatment: _ } = &call.params;
-        self.all(args, plan_depth, depth)?;
-        self.all(filter.as_deref(), plan_depth, depth)?;
-        self.sorts(order_by, plan_depth, depth)
+        self.push(args);
+        self.push(filter.as_deref());
+        self.sorts(order_by);
+        Ok(())
     }
 
-    fn window(&self, call: &WindowFunction, plan_depth: usize, depth: usize) -> Result<()> {
+    fn window(&mut self, call: &'p WindowFunction) -> Result<()> {
         match &call.fun {
             WindowFunctionDefinition::AggregateUDF(function) => {
                 allowed(ALLOWED.aggregate.contains(function.name()), function.name())?;
@@ -361,10 +403,11 @@ impl Walk<'_> {
             null_treatment: _,
             distinct: _,
         } = &call.params;
-        self.all(args, plan_depth, depth)?;
-        self.all(partition_by, plan_depth, depth)?;
-        self.all(filter.as_deref(), plan_depth, depth)?;
-        self.sorts(order_by, plan_depth, depth)
+        self.push(args);
+        self.push(partition_by);
+        self.push(filter.as_deref());
+        self.sorts(order_by);
+        Ok(())
     }
 }
 

@@ -6,6 +6,7 @@ use std::path::{Component, Path, PathBuf};
 
 use querent_catalog::{Principal, Role};
 
+use crate::tables::external::base_folder;
 use crate::{EngineError, Result};
 
 /// The absolute local path (a file, a folder or a glob) that `location` names, if `who` may read it.
@@ -23,7 +24,7 @@ pub(crate) async fn allowed_location(
     }
     let real = real_prefix(&path).await;
     let data_dir = real_prefix(data_dir).await;
-    if real.starts_with(&data_dir) || data_dir.starts_with(&real) {
+    if real.starts_with(&data_dir) || data_dir.starts_with(&real) || glob_reaches(&path, &data_dir).await {
         return Err(refused("it holds Querent's own data folder or is part of it".into()));
     }
     match who.role() {
@@ -44,6 +45,18 @@ pub(crate) async fn allowed_location(
         Some(text) => Ok(text.to_owned()),
         None => Err(refused("it is not UTF-8".into())),
     }
+}
+
+/// Whether a glob's first wildcard matches the folder on the way to `data_dir`: everything below could then match too.
+async fn glob_reaches(path: &Path, data_dir: &Path) -> bool {
+    let base = base_folder(&path.to_string_lossy());
+    let Some(wildcard) = path.components().nth(base.components().count()) else { return false };
+    let real_base = real_prefix(&base).await;
+    let Ok(below) = data_dir.strip_prefix(&real_base) else { return false };
+    let next = below.components().next().map(|part| part.as_os_str().to_string_lossy().into_owned());
+    let pattern = glob::Pattern::new(&wildcard.as_os_str().to_string_lossy());
+    // What is not a pattern matches nothing when it is expanded.
+    next.is_some_and(|next| pattern.is_ok_and(|pattern| pattern.matches(&next)))
 }
 
 /// The path of a `file://` URL or of a plain path.

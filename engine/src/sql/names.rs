@@ -10,7 +10,9 @@ use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::catalog::view::ViewTable;
 use datafusion::common::config::ConfigOptions;
+use datafusion::common::file_options::file_type::FileType;
 use datafusion::common::tree_node::TreeNodeRecursion;
+use datafusion::datasource::file_format::format_as_file_type;
 use datafusion::datasource::provider_as_source;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::SessionState;
@@ -23,6 +25,7 @@ use parking_lot::Mutex;
 use querent_catalog::{CATALOG_NAME, Catalog, Principal, SYSTEM_DATABASE, TableName, TableSource as Source};
 
 use super::catalog_table::CatalogTable;
+use super::parse::{Nesting, Parsed};
 use super::{fold, parse, series};
 use crate::error::nearest;
 use crate::{EngineError, Result, tables};
@@ -33,6 +36,8 @@ pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
 const AGENT_RUNS: &str = "agent_runs";
 /// How many views may stand on one another.
 const MAX_VIEW_DEPTH: usize = 16;
+/// Stack to plan a view in; half of it is left when the current one is used instead.
+const VIEW_STACK_BYTES: usize = 2 << 20;
 /// The most plan nodes that one view expands to, views below it included.
 const MAX_VIEW_NODES: usize = 20_000;
 
@@ -62,6 +67,7 @@ enum Entry {
 struct View {
     name: TableName,
     statement: Statement,
+    nesting: Nesting,
     default_database: String,
     /// Planned when first scanned: a statement may name a view without reading it.
     planned: Mutex<Planned>,
@@ -100,10 +106,11 @@ impl Names {
         state: &SessionState,
         who: &Principal,
         statement: &Statement,
+        nesting: Nesting,
         database: &str,
     ) -> Result<Self> {
         let mut entries = HashMap::new();
-        let mut wanted = references(statement, database)?;
+        let mut wanted = nesting.with_room(|| references(statement, database))?;
         for _ in 0..=MAX_VIEW_DEPTH {
             if wanted.is_empty() {
                 return Ok(Self { entries });
@@ -168,12 +175,15 @@ async fn resolve_level(
         };
         let entry = match &table.source {
             Source::View { sql, default_database } => {
-                let mut statement = parse::parse(sql)?;
-                fold::fold_relations(&mut statement);
-                below.extend(references(&statement, default_database)?);
+                let Parsed { mut statement, nesting } = parse::parse(sql)?;
+                below.extend(nesting.with_room(|| {
+                    fold::fold_relations(&mut statement);
+                    references(&statement, default_database)
+                })?);
                 Entry::View(View {
                     name: table.info.name.clone(),
                     statement,
+                    nesting,
                     default_database: default_database.clone(),
                     planned: Mutex::new(Planned::NotYet),
                 })
@@ -214,7 +224,10 @@ impl Scope<'_> {
             }
         }
         let scope = Scope { names: self.names, state: self.state, database: &view.default_database };
-        let result = fold::plan_folded(&scope, view.statement.clone()).and_then(|plan| {
+        // A view is planned in the middle of planning another statement, whose stack may be nearly used up.
+        let plan = || view.nesting.with_room(|| fold::plan_folded(&scope, view.statement.clone()));
+        let planned = stacker::maybe_grow(VIEW_STACK_BYTES / 2, VIEW_STACK_BYTES, plan);
+        let result = planned.and_then(|plan| {
             check_size(&plan, &view.name)?;
             Ok(provider_as_source(Arc::new(ViewTable::new(plan, None))))
         });
@@ -264,6 +277,14 @@ impl ContextProvider for Scope<'_> {
             return Err(EngineError::FunctionNotFound { function: name.to_owned(), hint }.into());
         }
         series::source(self.state, &name.to_lowercase(), args)
+    }
+
+    /// COPY names a format. It is planned so that policy can judge it, and refuse it for what it is.
+    fn get_file_type(&self, extension: &str) -> DataFusionResult<Arc<dyn FileType>> {
+        match self.state.get_file_format_factory(extension) {
+            Some(factory) => Ok(format_as_file_type(factory)),
+            None => Err(EngineError::Plan { message: format!("unknown file format `{extension}`") }.into()),
+        }
     }
 
     fn create_cte_work_table(&self, name: &str, schema: SchemaRef) -> DataFusionResult<Arc<dyn TableSource>> {

@@ -3,6 +3,8 @@
 use datafusion::error::DataFusionError;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
 use datafusion::sql::sqlparser::dialect::GenericDialect;
+use datafusion::sql::sqlparser::keywords::Keyword;
+use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
 use crate::{EngineError, Result};
@@ -13,10 +15,40 @@ const MAX_TEXT_BYTES: usize = 16 << 20;
 const MAX_RECURSION: usize = 64;
 /// The most tokens of one list item. Operator chains (`a + a + ...`, `SELECT 1 UNION SELECT 2 ...`) become trees as
 /// deep as they are long, and trees are walked and dropped recursively: without a bound their depth is the sender's choice.
-const MAX_CHAIN_TOKENS: usize = 4_000;
+const MAX_CHAIN_TOKENS: usize = 2_000;
+
+/// Past so many marks of nesting, a statement is parsed and planned on a stack of its own.
+const SHALLOW_MARKS: usize = 16;
+/// That stack: what `MAX_RECURSION` levels of subqueries need without optimisation, several times over.
+const DEEP_STACK_BYTES: usize = 128 << 20;
+
+/// A statement, and how much stack it wants.
+pub(crate) struct Parsed {
+    pub(crate) statement: Statement,
+    pub(crate) nesting: Nesting,
+}
+
+/// How deep a statement may nest, judged by its text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Nesting {
+    /// An ordinary thread's stack suffices.
+    Shallow,
+    /// It might not.
+    Deep,
+}
+
+impl Nesting {
+    /// Runs what recurses over the statement where there is room for it.
+    pub(crate) fn with_room<T>(self, work: impl FnOnce() -> T) -> T {
+        match self {
+            Nesting::Shallow => work(),
+            Nesting::Deep => stacker::grow(DEEP_STACK_BYTES, work),
+        }
+    }
+}
 
 /// Parses exactly one statement.
-pub(crate) fn parse(text: &str) -> Result<Statement> {
+pub(crate) fn parse(text: &str) -> Result<Parsed> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(EngineError::Plan {
             message: format!(
@@ -26,29 +58,32 @@ pub(crate) fn parse(text: &str) -> Result<Statement> {
         });
     }
     let dialect = GenericDialect {};
-    let tokens = Tokenizer::new(&dialect, text).tokenize_with_location().map_err(|error| {
-        EngineError::from(DataFusionError::from(datafusion::sql::sqlparser::parser::ParserError::from(error)))
+    let tokens = Tokenizer::new(&dialect, text)
+        .tokenize_with_location()
+        .map_err(|error| DataFusionError::from(ParserError::from(error)))?;
+    let nesting = nesting(&tokens)?;
+    let statements = nesting.with_room(|| {
+        DFParserBuilder::new(tokens)
+            .with_dialect(&dialect)
+            .with_recursion_limit(MAX_RECURSION)
+            .build()?
+            .parse_statements()
     })?;
-    check_chains(&tokens)?;
-    let statements = DFParserBuilder::new(tokens)
-        .with_dialect(&dialect)
-        .with_recursion_limit(MAX_RECURSION)
-        .build()?
-        .parse_statements()?;
     let found = statements.len();
     let mut statements = statements.into_iter();
     match (statements.next(), found) {
-        (Some(statement), 1) => Ok(statement),
+        (Some(statement), 1) => Ok(Parsed { statement, nesting }),
         (None, _) => Err(EngineError::EmptyQuery),
         (Some(_), found) => Err(EngineError::MultipleStatements { found }),
     }
 }
 
-/// Refuses what would parse into a tree deeper than the engine walks. Lists (of columns, rows, arguments) do not
-/// deepen a tree, so a comma starts the count anew; a bracket opens a count of its own.
-fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
+/// Refuses what would parse into a tree deeper than the engine walks, and says how deep the rest may be. Lists (of
+/// columns, rows, arguments) do not deepen a tree, so a comma starts a chain anew; a bracket opens one of its own.
+fn nesting(tokens: &[TokenWithSpan]) -> Result<Nesting> {
     let mut outer: Vec<usize> = Vec::new();
     let mut run = 0;
+    let mut marks = 0;
     for token in tokens {
         match &token.token {
             Token::Whitespace(_) => {}
@@ -56,15 +91,25 @@ fn check_chains(tokens: &[TokenWithSpan]) -> Result<()> {
             Token::LParen | Token::LBracket | Token::LBrace => {
                 outer.push(run + 1);
                 run = 0;
+                marks += 1;
             }
             Token::RParen | Token::RBracket | Token::RBrace => run = outer.pop().unwrap_or(0),
+            Token::Minus | Token::Plus | Token::Tilde => {
+                run += 1;
+                marks += 1;
+            }
+            Token::Word(word) if matches!(word.keyword, Keyword::NOT | Keyword::CASE | Keyword::UNION) => {
+                run += 1;
+                marks += 1;
+            }
             _ => run += 1,
         }
         if run > MAX_CHAIN_TOKENS {
             return Err(EngineError::too_deep());
         }
     }
-    Ok(())
+    let chained = tokens.len() > MAX_CHAIN_TOKENS / 4;
+    Ok(if marks > SHALLOW_MARKS || chained { Nesting::Deep } else { Nesting::Shallow })
 }
 
 #[cfg(test)]
@@ -74,10 +119,10 @@ mod tests {
     #[test]
     fn one_statement_and_no_more() {
         assert!(parse("select 1;").is_ok());
-        assert_eq!(parse("select 1; drop table t").unwrap_err().code(), "multiple_statements");
-        assert_eq!(parse(" ; -- nothing\n").unwrap_err().code(), "empty_query");
-        assert_eq!(parse("selec 1").unwrap_err().code(), "sql_parse_error");
-        assert_eq!(parse("select 'open").unwrap_err().code(), "sql_parse_error");
+        assert_eq!(refused("select 1; drop table t"), "multiple_statements");
+        assert_eq!(refused(" ; -- nothing\n"), "empty_query");
+        assert_eq!(refused("selec 1"), "sql_parse_error");
+        assert_eq!(refused("select 'open"), "sql_parse_error");
     }
 
     #[test]
@@ -87,7 +132,7 @@ mod tests {
         let casts = format!("select 1{}", "::int".repeat(100_000));
         let parentheses = format!("select {}1{}", "(".repeat(5_000), ")".repeat(5_000));
         for text in [chain, unions, casts, parentheses] {
-            assert_eq!(parse(&text).unwrap_err().code(), "sql_plan_error");
+            assert_eq!(refused(&text), "sql_plan_error");
         }
     }
 
@@ -95,5 +140,20 @@ mod tests {
     fn long_lists_are_not_deep() {
         let rows = vec!["(1, 'a')"; 20_000].join(", ");
         assert!(parse(&format!("insert into t values {rows}")).is_ok());
+    }
+
+    #[test]
+    fn only_what_nests_gets_a_deep_stack() {
+        let nesting = |text: &str| parse(text).unwrap_or_else(|error| panic!("{error}")).nesting;
+        assert_eq!(nesting("select a, count(*) from t where (a > 1) group by a"), Nesting::Shallow);
+        assert_eq!(nesting(&format!("select {}1{}", "(".repeat(30), ")".repeat(30))), Nesting::Deep);
+        assert_eq!(nesting(&format!("select {}true", "not ".repeat(40))), Nesting::Deep);
+    }
+
+    fn refused(text: &str) -> &'static str {
+        match parse(text) {
+            Ok(_) => "parsed",
+            Err(error) => error.code(),
+        }
     }
 }

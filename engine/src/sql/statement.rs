@@ -22,6 +22,7 @@ use querent_catalog::{Catalog, CatalogError, IfExists, Principal, TableKind, Tab
 use super::catalog_table::CatalogTable;
 use super::change::{Change, CommentTarget, ExternalTableRequest};
 use super::names::{Names, Scope, full_name};
+use super::parse::{Nesting, Parsed};
 use super::{fold, parse, show};
 use crate::{EngineError, Result};
 
@@ -35,11 +36,12 @@ pub(crate) struct Planner<'a> {
 
 impl Planner<'_> {
     /// The plan of one statement, its parameters still open, not analysed.
-    pub(crate) async fn plan(&self, statement: Statement) -> Result<LogicalPlan> {
+    pub(crate) async fn plan(&self, parsed: Parsed) -> Result<LogicalPlan> {
+        let Parsed { statement, nesting } = parsed;
         match statement {
-            Statement::Statement(statement) => self.plan_sql(*statement).await,
+            Statement::Statement(statement) => self.plan_sql(*statement, nesting).await,
             Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Explain(_) | Statement::Reset(_) => {
-                self.plan_datafusion(statement).await
+                self.plan_datafusion(statement, nesting).await
             }
         }
     }
@@ -49,7 +51,7 @@ impl Planner<'_> {
         Ok(self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?)
     }
 
-    async fn plan_sql(&self, statement: ast::Statement) -> Result<LogicalPlan> {
+    async fn plan_sql(&self, statement: ast::Statement, nesting: Nesting) -> Result<LogicalPlan> {
         match statement {
             ast::Statement::CreateDatabase { db_name, if_not_exists, .. } => {
                 let if_exists = if if_not_exists { IfExists::Ignore } else { IfExists::Error };
@@ -95,12 +97,12 @@ impl Planner<'_> {
                 what: "this form of SHOW".into(),
                 hint: "there are SHOW DATABASES, SHOW TABLES [FROM database] and SHOW COLUMNS FROM table".into(),
             }),
-            other => self.plan_datafusion(Statement::Statement(Box::new(other))).await,
+            other => self.plan_datafusion(Statement::Statement(Box::new(other)), nesting).await,
         }
     }
 
     /// What DataFusion's planner makes of a statement, with DDL and DML of ours turned into changes.
-    async fn plan_datafusion(&self, mut statement: Statement) -> Result<LogicalPlan> {
+    async fn plan_datafusion(&self, mut statement: Statement, nesting: Nesting) -> Result<LogicalPlan> {
         let with_rows = match &statement {
             Statement::Statement(inner) => match inner.as_ref() {
                 ast::Statement::CreateTable(table) => {
@@ -111,10 +113,10 @@ impl Planner<'_> {
             },
             _ => false,
         };
-        fold::fold_relations(&mut statement);
-        let names = Names::resolve(self.catalog, self.state, self.who, &statement, self.database).await?;
+        nesting.with_room(|| fold::fold_relations(&mut statement));
+        let names = Names::resolve(self.catalog, self.state, self.who, &statement, nesting, self.database).await?;
         let scope = Scope { names: &names, state: self.state, database: self.database };
-        let plan = match fold::plan_folded(&scope, statement) {
+        let plan = match nesting.with_room(|| fold::plan_folded(&scope, statement)) {
             Ok(plan) => plan,
             Err(error) => match Names::missing_in(&error) {
                 Some(name) => return Err(self.catalog.not_found(self.who, name).await.into()),
@@ -131,7 +133,8 @@ impl Planner<'_> {
 
     /// A query of our own making over the catalog's tables.
     async fn query(&self, sql: &str) -> Result<LogicalPlan> {
-        self.plan_datafusion(parse::parse(sql)?).await
+        let Parsed { statement, nesting } = parse::parse(sql)?;
+        self.plan_datafusion(statement, nesting).await
     }
 
     fn full_name(&self, reference: &TableReference) -> Result<TableName> {
@@ -328,8 +331,13 @@ fn check_column_options(table: &ast::CreateTable) -> Result<()> {
     Ok(())
 }
 
-/// The plan with `$1`, `$2`, ... replaced by `params`: each once given, each used.
+/// The plan with `$1`, `$2`, ... replaced by `params`: each once given, each used. Without `params` nothing is done:
+/// policy refuses what is left open.
 pub(crate) fn bind(plan: LogicalPlan, params: Vec<ScalarValue>) -> Result<LogicalPlan> {
+    // DataFusion would bind a PREPARE by running what it prepares.
+    if params.is_empty() || matches!(plan, LogicalPlan::Statement(_)) {
+        return Ok(plan);
+    }
     let names = plan.get_parameter_names()?;
     let given = params.len();
     let expected: HashSet<String> = (1..=given).map(|position| format!("${position}")).collect();

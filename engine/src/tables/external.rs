@@ -25,7 +25,7 @@ use querent_catalog::{ExternalTable, FileFormat};
 
 pub(crate) use dialect::{Dialect, compression, compression_name, unknown_option, unreadable};
 pub(crate) use inference::Inference;
-pub(crate) use location::{LocatedFile, compression_of, infer_format, locate};
+pub(crate) use location::{LocatedFile, base_folder, compression_of, infer_format, locate};
 pub(crate) use partitions::Partitioning;
 pub(super) use scan::ExternalTableProvider;
 pub(crate) use scan::{object_meta, parquet_scan};

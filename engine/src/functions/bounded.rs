@@ -1,0 +1,196 @@
+//! Functions whose result can be any size whatever the size of their arguments: `repeat('x', 2000000000)`,
+//! `range(1, 1000000000)`. They allocate in one call, past every memory pool, so what they would make is
+//! computed first and refused beyond a bound.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, FieldRef, IntervalMonthDayNanoType};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
+use datafusion::logical_expr::{
+    ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
+};
+
+use crate::EngineError;
+
+/// The most that one call may make, in bytes. A call sees one batch.
+const MAX_BYTES: i128 = 256 << 20;
+
+/// The function, bounded when it needs to be.
+pub(super) fn bounded(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
+    let growth = match function.name() {
+        "repeat" => Growth::Repeat,
+        "lpad" | "rpad" => Growth::Pad,
+        "array_repeat" => Growth::ArrayRepeat,
+        "array_resize" => Growth::ArrayResize,
+        "range" | "generate_series" => Growth::Series,
+        _ => return function,
+    };
+    Arc::new(ScalarUDF::new_from_impl(Bounded { inner: function, growth }))
+}
+
+/// How a function's result grows with its arguments.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Growth {
+    /// First argument, as often as the second says.
+    Repeat,
+    /// As many characters as the second argument says.
+    Pad,
+    /// As `Repeat`, as elements of an array.
+    ArrayRepeat,
+    /// As many elements as the second argument says.
+    ArrayResize,
+    /// From, to, step.
+    Series,
+}
+
+impl Growth {
+    /// Bytes of the result for one row's arguments.
+    fn bytes(self, args: &[ScalarValue]) -> i128 {
+        const ELEMENT_BYTES: i128 = 8;
+        let count = || args.get(1).and_then(position).unwrap_or(0).max(0);
+        match self {
+            Growth::Repeat | Growth::ArrayRepeat => count() * args.first().map_or(0, value_bytes),
+            Growth::Pad => count(),
+            Growth::ArrayResize => count() * ELEMENT_BYTES,
+            Growth::Series => series_rows(args).unwrap_or(0) * ELEMENT_BYTES,
+        }
+    }
+}
+
+fn value_bytes(value: &ScalarValue) -> i128 {
+    match value {
+        ScalarValue::Utf8(Some(text)) | ScalarValue::Utf8View(Some(text)) | ScalarValue::LargeUtf8(Some(text)) => {
+            text.len() as i128
+        }
+        other => other.size() as i128,
+    }
+}
+
+/// How many rows or elements a series has; `None` when its arguments are not numbers or points in time, which the
+/// functions refuse themselves.
+pub(crate) fn series_rows(args: &[ScalarValue]) -> Option<i128> {
+    let values: Vec<i128> = args.iter().map(position).collect::<Option<_>>()?;
+    let (start, end, step) = match values.as_slice() {
+        [end] => (0, *end, 1),
+        [start, end] => (*start, *end, 1),
+        [start, end, step] => (*start, *end, *step),
+        _ => return None,
+    };
+    Some((end - start).checked_div(step)?.max(0) + 1)
+}
+
+/// A number as itself, a time and an interval in nanoseconds.
+fn position(value: &ScalarValue) -> Option<i128> {
+    const DAY: i128 = 86_400_000_000_000;
+    const SHORTEST_MONTH: i128 = 28 * DAY;
+    match value {
+        ScalarValue::Int64(Some(value)) => Some(i128::from(*value)),
+        ScalarValue::Int32(Some(value)) => Some(i128::from(*value)),
+        ScalarValue::UInt64(Some(value)) => Some(i128::from(*value)),
+        ScalarValue::Date32(Some(days)) => Some(i128::from(*days) * DAY),
+        ScalarValue::TimestampSecond(Some(value), _) => Some(i128::from(*value) * 1_000_000_000),
+        ScalarValue::TimestampMillisecond(Some(value), _) => Some(i128::from(*value) * 1_000_000),
+        ScalarValue::TimestampMicrosecond(Some(value), _) => Some(i128::from(*value) * 1_000),
+        ScalarValue::TimestampNanosecond(Some(value), _) => Some(i128::from(*value)),
+        ScalarValue::IntervalMonthDayNano(Some(interval)) => {
+            let (months, days, nanoseconds) = IntervalMonthDayNanoType::to_parts(*interval);
+            Some(i128::from(months) * SHORTEST_MONTH + i128::from(days) * DAY + i128::from(nanoseconds))
+        }
+        _ => None,
+    }
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Bounded {
+    inner: Arc<ScalarUDF>,
+    growth: Growth,
+}
+
+impl Bounded {
+    fn check(&self, args: &ScalarFunctionArgs) -> Result<()> {
+        let all_scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let rows = if all_scalar { 1 } else { args.number_rows };
+        let mut bytes: i128 = 0;
+        for row in 0..rows {
+            let values = args.args.iter().map(|arg| match arg {
+                ColumnarValue::Scalar(value) => Ok(value.clone()),
+                ColumnarValue::Array(array) => ScalarValue::try_from_array(array, row),
+            });
+            bytes += self.growth.bytes(&values.collect::<Result<Vec<_>>>()?);
+            if bytes > MAX_BYTES {
+                let message = format!("{} makes at most {} MiB at a time; ask for less", self.name(), MAX_BYTES >> 20);
+                return Err(EngineError::Execution { message }.into());
+            }
+        }
+        Ok(())
+    }
+}
+
+impl ScalarUDFImpl for Bounded {
+    fn name(&self) -> &str {
+        self.inner.name()
+    }
+
+    fn aliases(&self) -> &[String] {
+        self.inner.aliases()
+    }
+
+    fn schema_name(&self, args: &[Expr]) -> Result<String> {
+        self.inner.schema_name(args)
+    }
+
+    fn signature(&self) -> &Signature {
+        self.inner.signature()
+    }
+
+    fn return_type(&self, arg_types: &[DataType]) -> Result<DataType> {
+        self.inner.return_type(arg_types)
+    }
+
+    fn return_field_from_args(&self, args: ReturnFieldArgs) -> Result<FieldRef> {
+        self.inner.return_field_from_args(args)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        self.check(&args)?;
+        self.inner.invoke_with_args(args)
+    }
+
+    fn simplify(&self, args: Vec<Expr>, info: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        self.inner.simplify(args, info)
+    }
+
+    fn coerce_types(&self, arg_types: &[DataType]) -> Result<Vec<DataType>> {
+        self.inner.coerce_types(arg_types)
+    }
+
+    fn documentation(&self) -> Option<&Documentation> {
+        self.inner.documentation()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_measured_before_they_are_made() {
+        let text = ScalarValue::from("ab");
+        assert_eq!(Growth::Repeat.bytes(&[text.clone(), ScalarValue::from(10_i64)]), 20);
+        assert_eq!(Growth::Repeat.bytes(&[text.clone(), ScalarValue::from(-1_i64)]), 0);
+        assert_eq!(Growth::Pad.bytes(&[text, ScalarValue::from(7_i64)]), 7);
+        assert_eq!(Growth::Series.bytes(&[ScalarValue::from(0_i64), ScalarValue::from(9_i64)]), 80);
+    }
+
+    #[test]
+    fn series_are_counted() {
+        let int = |value: i64| ScalarValue::from(value);
+        assert_eq!(series_rows(&[int(10)]), Some(11));
+        assert_eq!(series_rows(&[int(0), int(i64::MAX)]), Some(i128::from(i64::MAX) + 1));
+        assert_eq!(series_rows(&[int(10), int(0), int(-2)]), Some(6));
+        assert_eq!(series_rows(&[int(1), int(5), int(0)]), None);
+        assert_eq!(series_rows(&[ScalarValue::from("a")]), None);
+    }
+}
