@@ -177,7 +177,8 @@ impl TestServer {
             "CREATE TABLE otel_logs AS
              WITH n AS (SELECT value AS i FROM generate_series(0, 49) AS s(value))
              SELECT
-                 CASE WHEN i < 40 THEN now() - i * interval '1 minute' ELSE now() - interval '5 hours' END AS timestamp,
+                 to_timestamp(CAST(date_part('epoch', now()) AS BIGINT) - CASE WHEN i < 40 THEN i * 60 ELSE 18000 END)
+                     AS timestamp,
                  CASE WHEN i < 19 OR i >= 40 THEN 17 ELSE 9 END AS severity_number,
                  CASE WHEN i < 19 OR i >= 40 THEN 'ERROR' ELSE 'INFO' END AS severity_text,
                  CASE WHEN i < 19 OR i >= 40 THEN 'request failed: timeout' ELSE 'request served' END AS body,
