@@ -45,9 +45,9 @@ const NATIVE_TOOLS_TOKENS: usize = 120;
 const ANSWER_NOW: &str = "\nYou have this result already. Answer the question with it now.";
 /// Without these words a small model that has the right rows goes on to look at tables instead of answering.
 const ANSWER_IF_DONE: &str = "\nIf this answers the question, answer now.";
-/// A small model sends a failing query again as it was, most of all when it asks for a column that there is not.
-const NO_SUCH_DATA: &str =
-    "\nThis query failed before. If no table holds what is asked, answer that the data does not have it.";
+/// A small model sends a failing call again as it was: it asks for a column that there is not, or for a change.
+const FAILED_AGAIN: &str =
+    "\nThis failed before in the same way. Send something else, or answer the user why it cannot be done.";
 /// Tokens that these words may add to a tool's text.
 const NUDGE_TOKENS: usize = 32;
 
@@ -437,7 +437,7 @@ impl Turns<'_> {
         if self.budget.repeated_success() {
             ANSWER_NOW
         } else if self.budget.repeated_failure() {
-            NO_SUCH_DATA
+            FAILED_AGAIN
         } else if self.capabilities.small && !failed && tool == tools::RUN_SQL {
             ANSWER_IF_DONE
         } else {

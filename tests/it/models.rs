@@ -1,7 +1,9 @@
 //! Models: the Ollama provider against a server that misbehaves in every known way, tool calls in every style,
-//! and recordings.
+//! recordings, and the agent's cases with a real small model.
 
+mod cases;
 mod fake_ollama;
+mod local_model;
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -1,0 +1,50 @@
+//! The small local model, started once a test process by `scripts/local_model.py` when `QUERENT_TEST_LLM` asks for it.
+//! It stops with the process: its standard input closes.
+
+use std::io::{BufRead, BufReader};
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::OnceLock;
+
+/// What `make` installs.
+const MODEL: &str = "qwen2.5-coder:1.5b";
+const MODEL_FILE: &str = "llm/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf";
+
+pub struct LocalModel {
+    pub host: String,
+    pub name: &'static str,
+    _process: Child,
+}
+
+/// The running model; the first caller waits until it is loaded.
+pub fn local_model() -> &'static LocalModel {
+    static MODEL: OnceLock<LocalModel> = OnceLock::new();
+    MODEL.get_or_init(start)
+}
+
+fn start() -> LocalModel {
+    let models = models_dir();
+    let python = models.join("venv/bin/python");
+    let file = models.join(MODEL_FILE);
+    assert!(python.exists() && file.exists(), "no local model in {}; run `make test-llm`", models.display());
+    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../scripts/local_model.py");
+    let mut process = Command::new(python)
+        .arg(script)
+        .args(["--port", "0", "--until-stdin-closes", "--model"])
+        .arg(format!("{MODEL}={}", file.display()))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = String::new();
+    BufReader::new(process.stdout.take().unwrap()).read_line(&mut ready).unwrap();
+    let host = ready.split(' ').nth(1).unwrap_or_else(|| panic!("the local model did not start: {ready:?}"));
+    LocalModel { host: host.to_owned(), name: MODEL, _process: process }
+}
+
+fn models_dir() -> PathBuf {
+    match std::env::var_os("QUERENT_MODELS_DIR") {
+        Some(folder) => PathBuf::from(folder),
+        None => PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/querent/models"),
+    }
+}
