@@ -15,6 +15,7 @@ use arrow::array::{
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Fields, Schema, TimeUnit};
 use querent_catalog::{Catalog, CatalogError, ColumnStats, IfExists, TableKind, TableName, TableSource};
+use querent_engine::{Engine, Limits};
 use serde_json::{Value, json};
 
 use crate::lake::{
@@ -380,6 +381,52 @@ async fn we_write_the_rows_that_duckdb_writes() {
     for query in same {
         assert_eq!(rows(ours.path(), query), rows(theirs.path(), query), "{query}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_engine_writes_the_statistics_that_duckdb_writes() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = Engine::open(folder.path()).await.unwrap();
+    let session = engine.session(admin(), Limits::default());
+    for statement in [
+        "CREATE TABLE mixed (i INTEGER NOT NULL, big BIGINT UNSIGNED, price DECIMAL(12,2), ratio DOUBLE, small REAL,
+         ok BOOLEAN, name VARCHAR, day DATE, seen TIMESTAMP, tz TIMESTAMP WITH TIME ZONE, clock TIME, raw BYTEA)",
+        "INSERT INTO mixed VALUES
+         (-7, 18446744073709551615, -1.50, 'NaN', 0.1, true, 'é', '1969-12-31', '2020-01-01T00:00:00.5', '2020-01-01T01:00:00+01:00', '01:02:03.25', X'00ff'),
+         (12, 0, 99.00, 1e300, -2.5, false, '', '2024-02-29', '1960-05-05T10:00:00', '2021-06-01T00:00:00Z', '23:59:59', X''),
+         (3, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL)",
+        "CREATE TABLE nested AS SELECT [1, 2, 3] AS l, named_struct('a', 5, 'b', 'x') AS s",
+    ] {
+        session.sql(statement).await.unwrap().collect().await.unwrap();
+    }
+    let results = duckdb(
+        folder.path(),
+        TO_FILES,
+        &[
+            r#"CREATE TABLE lake.mixed AS SELECT * FROM lake."default".mixed"#,
+            r#"CREATE TABLE lake.nested AS SELECT * FROM lake."default".nested"#,
+            r#"SELECT count(*) FROM lake."default".mixed WHERE isnan(ratio) AND name = 'é' AND price < 0 AND clock = '01:02:03.25'"#,
+            r#"SELECT i FROM lake."default".mixed WHERE tz = '2020-01-01 00:00:00+00' OR raw = ''::BLOB ORDER BY i"#,
+            r#"INSERT INTO lake."default".mixed (i, price, name) VALUES (1000, 1000000.25, 'zz')"#,
+            r#"SELECT count(*), max(i), max(price)::VARCHAR, max(name) FROM lake."default".mixed WHERE i > -100"#,
+            r#"SELECT l, s FROM lake."default".nested"#,
+        ],
+    );
+    assert_eq!(results[2], json!([[1]]));
+    assert_eq!(results[3], json!([[-7], [12]]));
+    assert_eq!(results[5], json!([[4, 1000, "1000000.25", "é"]]));
+    assert_eq!(results[6], json!([[[1, 2, 3], {"a": 5, "b": "x"}]]));
+    let statistics = |database: &str| {
+        let query = format!(
+            "SELECT t.table_name, c.column_id, c.column_name, c.column_type, s.value_count, s.null_count, s.min_value, s.max_value, s.contains_nan
+             FROM ducklake_table t JOIN ducklake_schema d USING (schema_id) JOIN ducklake_data_file f USING (table_id)
+             JOIN ducklake_column c USING (table_id) LEFT JOIN ducklake_file_column_stats s USING (data_file_id, column_id)
+             WHERE d.schema_name = '{database}' AND f.row_id_start = 0 ORDER BY 1, 2"
+        );
+        rows(folder.path(), &query)
+    };
+    assert_eq!(statistics("default"), statistics("main"));
+    engine.close().await.unwrap();
 }
 
 /// The changes that DuckDB makes in [`we_write_the_rows_that_duckdb_writes`].
