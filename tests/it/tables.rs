@@ -307,7 +307,7 @@ async fn duckdb_reads_what_we_write_and_we_read_what_it_renamed() {
         &data,
         "DATA_INLINING_ROW_LIMIT 0",
         &[
-            "SELECT i, b, d::VARCHAR, at::VARCHAR, f, p::VARCHAR, s FROM lake.\"default\".t WHERE at IS NOT NULL ORDER BY b DESC",
+            "SELECT i, b, d::VARCHAR, \"at\"::VARCHAR, f, p::VARCHAR, s FROM lake.\"default\".t WHERE \"at\" IS NOT NULL ORDER BY b DESC",
             "SELECT count(*), max(i) FROM lake.\"default\".t WHERE i > 199990",
             "ALTER TABLE lake.\"default\".t RENAME COLUMN s TO label",
             "ALTER TABLE lake.\"default\".t ADD COLUMN extra INTEGER",
