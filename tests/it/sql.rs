@@ -78,6 +78,74 @@ async fn slt_files_hold() {
     }
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_say_what_is_wrong_and_what_is_near() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    for statement in [
+        "CREATE TABLE flights (carrier VARCHAR NOT NULL, distance BIGINT)",
+        "CREATE SCHEMA sales",
+        "CREATE TABLE sales.orders (id INT)",
+    ] {
+        rows(&session, statement).await.unwrap();
+    }
+    for (sql, code, message) in [
+        ("SELECT carier FROM flights", "column_not_found", "unknown column `carier`; did you mean `carrier`?"),
+        ("SELECT f.dist FROM flights f", "column_not_found", "unknown column `f.dist`; did you mean `distance`?"),
+        ("SELECT zz FROM flights", "column_not_found", "unknown column `zz`; the columns are carrier, distance"),
+        (
+            "SELECT * FROM flihgts",
+            "table_not_found",
+            "unknown table `flihgts` in database `default`; did you mean `flights`?",
+        ),
+        ("SELECT * FROM salse.orders", "database_not_found", "unknown database `salse`; did you mean `sales`?"),
+        (
+            "SELECT * FROM other.default.flights",
+            "sql_plan_error",
+            "unknown catalog `other`; the catalog is `querent`, and a table is `table`, `database.table` or \
+             `querent.database.table`",
+        ),
+        ("SELECT flor(1.5)", "function_not_found", "unknown function `flor`; did you mean `floor`?"),
+        (
+            "SELECT * FROM generate_serie(1)",
+            "function_not_found",
+            "unknown function `generate_serie`; did you mean `generate_series`?",
+        ),
+        (
+            "SELECT carrier FROM flights a JOIN flights b ON a.distance = b.distance",
+            "sql_plan_error",
+            "column `carrier` is in more than one table; qualify it as `table.column`",
+        ),
+        ("SELEC 1", "sql_parse_error", "expected an SQL statement, found SELEC at line 1, column 1"),
+        ("SELECT", "sql_parse_error", "expected an expression, found the end of the statement"),
+        ("SELECT 1; SELECT 2", "multiple_statements", "one statement at a time; found 2"),
+        ("", "empty_query", "the query is empty"),
+        (
+            "VACUUM FULL flights",
+            "unsupported",
+            "VACUUM FULL is not supported; see the SQL reference for the statements there are",
+        ),
+        ("INSERT INTO flights (distance) VALUES (1)", "query_execution_error", "column `carrier` may not be null"),
+        (
+            "CREATE TABLE FLIGHTS (a INT)",
+            "already_exists",
+            "`FLIGHTS` already exists as `flights` (names are unique without regard to case)",
+        ),
+        (
+            "SELECT * FROM generate_series(1, 10000000000)",
+            "sql_plan_error",
+            "generate_series makes at most 1000000000 rows; use a larger step or a nearer end",
+        ),
+        ("SELECT 1 / 0", "query_execution_error", "division by zero"),
+    ] {
+        let error = match rows(&session, sql).await {
+            Ok(rows) => panic!("`{sql}` ran: {rows:?}"),
+            Err(error) => error,
+        };
+        assert_eq!((error.code(), error.to_string().as_str()), (code, message), "`{sql}`");
+    }
+}
+
 fn slt_folder() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("slt")
 }
