@@ -1,1 +1,33 @@
-//! Tests of this area.
+//! The client libraries that people use, as processes of their own against a server in this one.
+
+use std::path::Path;
+
+use querent_tests::{Python, TestServer, TestSettings};
+
+#[tokio::test]
+async fn adbc_without_tokens() {
+    let server = TestServer::start(TestSettings::default()).await;
+    content("adbc.py", &[format!("grpc://{}", server.addr)]).await;
+}
+
+#[tokio::test]
+async fn adbc_with_a_token() {
+    let server = TestServer::start(TestSettings::default().tokens("writer-tok:write")).await;
+    content("adbc.py", &[format!("grpc://{}", server.addr), "writer-tok".to_owned()]).await;
+}
+
+#[tokio::test]
+async fn pyarrow_flight() {
+    let server = TestServer::start(TestSettings::default().tokens("reader-tok:read")).await;
+    content("pyarrow_flight.py", &[format!("grpc://{}", server.addr), "reader-tok".to_owned()]).await;
+}
+
+/// Runs one of `tests/clients/`, which exits with 0 when it is content with the server.
+async fn content(script: &str, arguments: &[String]) {
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join(script);
+    let mut python = Python::command([script]);
+    python.args(arguments);
+    let output = tokio::task::spawn_blocking(move || python.output().expect("python starts")).await.unwrap();
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success(), "{said}");
+}
