@@ -54,7 +54,7 @@ pub(super) async fn run(args: Args) -> Result<(), CliError> {
     if args.json {
         return hits.iter().try_for_each(|hit| output::say(&hit.to_string()));
     }
-    let mut table = empty_table(["database", "table", "type", "rows", "score", "found by", "comment"]);
+    let mut table = empty_table(["database", "table", "kind", "rows", "score", "found by", "comment"]);
     for hit in &hits {
         let text = |key: &str| hit[key].as_str().unwrap_or_default().to_owned();
         let number = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
@@ -62,7 +62,7 @@ pub(super) async fn run(args: Args) -> Result<(), CliError> {
         table.add_row(vec![
             Cell::new(text("database")),
             Cell::new(text("table")),
-            Cell::new(text("type")),
+            Cell::new(text("kind")),
             number(hit["row_count"].as_u64().map(|rows| rows.to_string()).unwrap_or_default()),
             number(hit["score"].as_f64().map(|score| format!("{score:.3}")).unwrap_or_default()),
             Cell::new(found_by.join(", ")),
@@ -93,7 +93,7 @@ fn hit_json(hit: &SearchHit) -> Value {
     json!({
         "database": hit.table.name.database,
         "table": hit.table.name.table,
-        "type": hit.table.kind.table_type(),
+        "kind": hit.table.kind,
         "comment": hit.table.comment,
         "row_count": hit.table.row_count,
         "score": hit.score,
