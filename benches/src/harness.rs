@@ -45,7 +45,13 @@ impl Figure {
     }
 
     /// A figure with a bar on its ratio to a peer's.
-    pub(crate) fn against(name: impl Into<String>, value: f64, unit: &'static str, peer: Peer, bar: Option<f64>) -> Self {
+    pub(crate) fn against(
+        name: impl Into<String>,
+        value: f64,
+        unit: &'static str,
+        peer: Peer,
+        bar: Option<f64>,
+    ) -> Self {
         let ratio = value / peer.value;
         let holds = bar.map(|bar| ratio <= bar);
         Self { name: name.into(), value, unit, peer: Some(peer), ratio: Some(ratio), bar, holds }
@@ -82,7 +88,9 @@ pub(crate) fn median(values: &[f64]) -> f64 {
 
 /// Where downloads and generated data lie: `QUERENT_CACHE`, as `make` sets it.
 pub(crate) fn cache_folder() -> Result<PathBuf, Failure> {
-    std::env::var_os("QUERENT_CACHE").map(PathBuf::from).ok_or_else(|| "QUERENT_CACHE is not set; run this by `make bench`".into())
+    std::env::var_os("QUERENT_CACHE")
+        .map(PathBuf::from)
+        .ok_or_else(|| "QUERENT_CACHE is not set; run this by `make bench`".into())
 }
 
 /// Writes `benches/results/CELL.json` and prints the table.
@@ -100,7 +108,11 @@ pub(crate) async fn publish(cell: &str, figures: &[Figure]) -> Result<(), Failur
         table.add_row([
             figure.name.clone(),
             format!("{:.3} {}", figure.value, figure.unit),
-            figure.peer.as_ref().map(|peer| format!("{}: {:.3} {}", peer.name, peer.value, figure.unit)).unwrap_or_default(),
+            figure
+                .peer
+                .as_ref()
+                .map(|peer| format!("{}: {:.3} {}", peer.name, peer.value, figure.unit))
+                .unwrap_or_default(),
             figure.ratio.map(|ratio| format!("{ratio:.3}x")).unwrap_or_default(),
             figure.bar.map(|bar| bar.to_string()).unwrap_or_default(),
             figure.holds.map(|holds| if holds { "yes" } else { "NO" }.to_owned()).unwrap_or_default(),
@@ -112,7 +124,8 @@ pub(crate) async fn publish(cell: &str, figures: &[Figure]) -> Result<(), Failur
 
 async fn machine() -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let processor = first_value("/proc/cpuinfo", "model name").await.unwrap_or_else(|| std::env::consts::ARCH.to_owned());
+    let processor =
+        first_value("/proc/cpuinfo", "model name").await.unwrap_or_else(|| std::env::consts::ARCH.to_owned());
     let memory = first_value("/proc/meminfo", "MemTotal").await.unwrap_or_else(|| "unknown memory".to_owned());
     format!("{processor}, {cores} cores, {memory}, {}", std::env::consts::OS)
 }

@@ -41,6 +41,7 @@ enum Command {
 
 type Failure = Box<dyn std::error::Error + Send + Sync>;
 
+#[expect(clippy::disallowed_methods, reason = "the program's own runtime")]
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
     match Arguments::parse().command {

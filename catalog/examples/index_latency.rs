@@ -38,6 +38,7 @@ const COLUMNS: [&str; 20] = [
 const SUBJECTS: [&str; 8] =
     ["orders", "shipments", "refunds", "invoices", "complaints", "warranties", "deliveries", "subscriptions"];
 
+#[expect(clippy::disallowed_methods, reason = "the program's own runtime")]
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);

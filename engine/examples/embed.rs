@@ -14,6 +14,7 @@ const STATEMENTS: [&str; 4] = [
     "SELECT carrier, count(*) AS flights, avg(distance) AS mean_distance FROM flights GROUP BY carrier ORDER BY carrier",
 ];
 
+#[expect(clippy::disallowed_methods, reason = "the program's own runtime")]
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args().skip(1);

@@ -165,7 +165,7 @@ impl Session {
             Some(change) => {
                 let counts_rows = change.counts_rows();
                 let rows = apply::apply(self, change.clone()).await?;
-                changed(schema.clone(), counts_rows.then_some(rows))?
+                changed(Arc::clone(&schema), counts_rows.then_some(rows))?
             }
             None => self.run(&self.bounded(plan)).await?,
         };

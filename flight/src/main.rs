@@ -6,6 +6,7 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+#[expect(clippy::disallowed_methods, reason = "the program's own runtime")]
 #[tokio::main]
 async fn main() -> ExitCode {
     querent_flight::install_crypto_provider();

@@ -43,11 +43,18 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let all = |pick: fn(&Measured) -> &Vec<f64>| median(&processes.iter().flat_map(|process| pick(process).iter().copied()).collect::<Vec<_>>());
+    let all = |pick: fn(&Measured) -> &Vec<f64>| {
+        median(&processes.iter().flat_map(|process| pick(process).iter().copied()).collect::<Vec<_>>())
+    };
     let overhead = all(|measured| &measured.tool_call_ms) - all(|measured| &measured.query_ms);
     Ok(vec![
         Figure::alone("ask to first event", all(|measured| &measured.first_event_ms), "ms", Some(5.0)),
-        Figure::alone("ask to first model request, 1,000 tables", all(|measured| &measured.first_model_request_ms), "ms", Some(60.0)),
+        Figure::alone(
+            "ask to first model request, 1,000 tables",
+            all(|measured| &measured.first_model_request_ms),
+            "ms",
+            Some(60.0),
+        ),
         Figure::alone("a run_sql call above the query itself", overhead, "ms", Some(1.0)),
     ])
 }
@@ -59,7 +66,8 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     let agent = Agent::new(engine.clone(), Arc::clone(&model) as Arc<dyn ModelProvider>, AgentConfig::default());
     let principal = Principal::local_admin();
     let session = engine.session(principal.clone(), Limits::default()).read_only();
-    let mut measured = Measured { first_event_ms: vec![], first_model_request_ms: vec![], tool_call_ms: vec![], query_ms: vec![] };
+    let mut measured =
+        Measured { first_event_ms: vec![], first_model_request_ms: vec![], tool_call_ms: vec![], query_ms: vec![] };
     for round in 0..WARM_UPS + RUNS {
         model.first_request.clear();
         let question = format!("how many orders were made in region {round}?");
@@ -112,7 +120,18 @@ async fn open(lake: &Path) -> Result<Engine, Failure> {
 
 /// 1,000 tables of ten columns over a few domains; one row each in those that the query reads.
 async fn seed(lake: &Path) -> Result<(), Failure> {
-    const DOMAINS: &[&str] = &["orders", "customers", "payments", "shipments", "sessions", "tickets", "invoices", "devices", "campaigns", "employees"];
+    const DOMAINS: &[&str] = &[
+        "orders",
+        "customers",
+        "payments",
+        "shipments",
+        "sessions",
+        "tickets",
+        "invoices",
+        "devices",
+        "campaigns",
+        "employees",
+    ];
     let engine = open(lake).await?;
     let session = engine.session(Principal::local_admin(), Limits::default());
     let bar = indicatif::ProgressBar::new(TABLES as u64).with_message("creating tables");
@@ -146,7 +165,10 @@ impl ModelProvider for InstantModel {
         Ok(ModelCapabilities { tool_style: ToolStyle::Native, thinking: false, small: false, context_tokens: None })
     }
 
-    async fn chat(&self, request: ChatRequest) -> querent_agent::Result<BoxStream<'static, querent_agent::Result<ModelEvent>>> {
+    async fn chat(
+        &self,
+        request: ChatRequest,
+    ) -> querent_agent::Result<BoxStream<'static, querent_agent::Result<ModelEvent>>> {
         self.first_request.mark();
         let answered = request.messages.iter().any(|message| message.role == ChatRole::Tool);
         let piece = if answered {

@@ -32,9 +32,16 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     let at = |runs: &[Vec<f64>], query: usize| median(&runs.iter().map(|run| run[query]).collect::<Vec<_>>());
     let total = |runs: &[Vec<f64>]| median(&runs.iter().map(|run| run.iter().sum::<f64>()).collect::<Vec<_>>());
     let peer = |value| Peer { name: "datafusion", value };
-    let mut figures = vec![Figure::against("TPC-H scale 1, total", total(&ours), "ms", peer(total(&theirs)), Some(BAR))];
+    let mut figures =
+        vec![Figure::against("TPC-H scale 1, total", total(&ours), "ms", peer(total(&theirs)), Some(BAR))];
     for query in 0..query_count {
-        figures.push(Figure::against(format!("TPC-H q{}", query + 1), at(&ours, query), "ms", peer(at(&theirs, query)), None));
+        figures.push(Figure::against(
+            format!("TPC-H q{}", query + 1),
+            at(&ours, query),
+            "ms",
+            peer(at(&theirs, query)),
+            None,
+        ));
     }
     Ok(figures)
 }

@@ -61,7 +61,7 @@ impl Key {
 
 enum Entry {
     Table(Arc<dyn TableSource>),
-    View(View),
+    View(Box<View>),
 }
 
 struct View {
@@ -180,13 +180,13 @@ async fn resolve_level(
                     fold::fold_relations(&mut statement);
                     references(&statement, default_database)
                 })?);
-                Entry::View(View {
+                Entry::View(Box::new(View {
                     name: table.info.name.clone(),
                     statement,
                     nesting,
                     default_database: default_database.clone(),
                     planned: Mutex::new(Planned::NotYet),
-                })
+                }))
             }
             Source::Managed(_) | Source::External(_) => {
                 let provider = tables::provider(catalog, state, &table).await?;

@@ -120,7 +120,9 @@ async fn a_change_runs_in_do_get_and_once() {
     let info = raw.plan("insert into t values (1)").await.unwrap();
     let count = async |raw: &mut Raw| {
         let (_, batches) = raw.rows("select count(*) from t").await.unwrap();
-        arrow::util::pretty::pretty_format_columns("n", &[batches[0].column(0).clone()]).unwrap().to_string()
+        arrow::util::pretty::pretty_format_columns("n", &[std::sync::Arc::clone(batches[0].column(0))])
+            .unwrap()
+            .to_string()
     };
     assert!(count(&mut raw).await.contains("| 0 |"), "planning changes nothing");
     raw.fetch(ticket_of(&info)).await.unwrap();
