@@ -11,7 +11,6 @@
 mod agent;
 mod ask;
 mod catalog_store;
-mod cli;
 mod clients;
 mod duckdb;
 mod faults;
