@@ -44,6 +44,8 @@ use crate::{CatalogError, Result, SnapshotId};
 const CATALOG_FILE: &str = "catalog.sqlite";
 /// The folder of managed tables' files in a data folder: the lake's `DATA_PATH`.
 const DATA_FOLDER: &str = "data";
+/// How long a folder in use is waited for: its holder may be about to end.
+const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a statement waits for DuckDB's write lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Reader connections, and so reads at one time.
@@ -77,14 +79,14 @@ impl Store {
         let io_error = |source| CatalogError::Io { path: data_dir.to_path_buf(), source };
         tokio::fs::create_dir_all(data_dir.join(DATA_FOLDER)).await.map_err(io_error)?;
         let data_dir = tokio::fs::canonicalize(data_dir).await.map_err(io_error)?;
+        let lock = acquired_lock(&data_dir).await?;
         let folder = data_dir.clone();
-        let (lock, writer) = on_blocking_thread(move || {
-            let lock = lock::FolderLock::acquire(&folder)?;
+        let writer = on_blocking_thread(move || {
             let file = folder.join(CATALOG_FILE);
             let mut writer = connect(&file)?;
             migrations::prepare(&mut writer, &folder).map_err(|error| named(&file, error))?;
             lock::sync_folder(&folder)?;
-            Ok((lock, writer))
+            Ok(writer)
         })
         .await?;
         Ok(Self {
@@ -278,6 +280,21 @@ fn named(file: &Path, error: CatalogError) -> CatalogError {
 
 fn closed() -> CatalogError {
     CatalogError::Internal("the catalog is closed".into())
+}
+
+/// The folder's lock, waited for a moment: a process (or a catalog of this one) that is ending may still hold it.
+async fn acquired_lock(data_dir: &Path) -> Result<lock::FolderLock> {
+    const APART: Duration = Duration::from_millis(20);
+    let deadline = tokio::time::Instant::now() + LOCK_TIMEOUT;
+    loop {
+        let folder = data_dir.to_path_buf();
+        match on_blocking_thread(move || lock::FolderLock::acquire(&folder)).await {
+            Err(CatalogError::InUse { .. }) if tokio::time::Instant::now() < deadline => {
+                tokio::time::sleep(APART).await;
+            }
+            outcome => return outcome,
+        }
+    }
 }
 
 async fn on_blocking_thread<T: Send + 'static>(f: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {

@@ -1,12 +1,12 @@
 //! What one query may use. Part of every session; there is no unlimited session by accident.
 
+mod interrupt;
 mod pool;
-mod yielding;
 
 use std::time::Duration;
 
+pub(crate) use interrupt::Interrupt;
 pub(crate) use pool::QueryPool;
-pub(crate) use yielding::YieldAboveExpansions;
 
 /// A query's limits.
 #[derive(Debug, Clone, PartialEq, Eq)]

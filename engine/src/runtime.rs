@@ -13,7 +13,6 @@ use datafusion::execution::memory_pool::GreedyMemoryPool;
 use datafusion::execution::object_store::ObjectStoreRegistry;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
-use datafusion::physical_optimizer::optimizer::PhysicalOptimizer;
 use datafusion::prelude::SessionConfig;
 use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
@@ -21,7 +20,7 @@ use querent_catalog::{CATALOG_NAME, CatalogError, DEFAULT_DATABASE};
 use url::Url;
 use uuid::Uuid;
 
-use crate::limits::{QueryPool, YieldAboveExpansions};
+use crate::limits::QueryPool;
 use crate::{EngineError, EngineOptions, Limits, Result, functions};
 
 /// The share of the machine's memory that queries get when nothing is said.
@@ -59,14 +58,11 @@ impl Runtime {
             })
             .with_object_store_registry(Arc::new(LocalFilesOnly::new()))
             .build_arc()?;
-        let mut physical_rules = PhysicalOptimizer::new().rules;
-        physical_rules.push(Arc::new(YieldAboveExpansions));
         let template = SessionStateBuilder::new()
             .with_config(session_config(options.target_partitions))
             .with_runtime_env(Arc::clone(&env))
             .with_default_features()
             .with_scalar_functions(functions::scalar_functions())
-            .with_physical_optimizer_rules(physical_rules)
             .build();
         Ok(Self { template, env })
     }

@@ -13,6 +13,7 @@ use futures::FutureExt;
 use querent_catalog::{Principal, TableName};
 use tokio::time::Instant;
 
+use crate::limits::Interrupt;
 use crate::policy::{self, AuthorizedPlan, Mode};
 use crate::sql::change::{Change, count_schema};
 use crate::sql::statement::{Planner, bind};
@@ -184,7 +185,8 @@ impl Session {
             }
         };
         let task = self.engine.runtime().task(&state, &self.limits);
-        Ok(execute_stream(physical, task)?)
+        let interrupt = Interrupt::at(self.deadline(), self.limits.wall_clock);
+        Ok(interrupt.clone().with(execute_stream(interrupt.applied_to(physical)?, task)?))
     }
 
     /// With a small row limit, one row more than it is asked of the query: sorts become top-k, scans stop early, and

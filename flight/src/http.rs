@@ -8,7 +8,7 @@ mod query;
 mod request;
 mod runs;
 mod schema;
-mod search;
+pub(crate) mod search;
 
 use axum::Router;
 use axum::extract::{Request, State};

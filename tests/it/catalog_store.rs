@@ -336,7 +336,6 @@ async fn runs_belong_to_who_asked() {
 }
 
 #[tokio::test]
-#[ignore = "the lock is released only when background tasks notice the drop; run with --ignored"]
 async fn what_was_acknowledged_is_there_after_a_drop_without_close() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;

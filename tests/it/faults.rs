@@ -28,7 +28,6 @@ async fn a_client_that_vanishes_stops_the_model_call() {
 
 /// The server is a process of its own, so that its processor time shows whether the query still runs.
 #[tokio::test]
-#[ignore = "not yet passing: run it with --ignored"]
 async fn a_client_killed_mid_run_stops_the_query() {
     let script = tempfile::NamedTempFile::new().unwrap();
     let call = json!({ "tool_call": { "name": "run_sql", "arguments": { "sql": ENDLESS_SQL } } });
@@ -53,7 +52,6 @@ async fn a_client_killed_mid_run_stops_the_query() {
 }
 
 #[tokio::test]
-#[ignore = "not yet passing: run it with --ignored"]
 async fn a_client_killed_mid_query_stops_the_query() {
     let server = start_process(Vec::new()).await;
     let mut client = tokio::process::Command::new("curl")
@@ -121,7 +119,6 @@ async fn requests_that_outlast_the_shutdown_are_cut() {
 }
 
 #[tokio::test]
-#[ignore = "not yet passing: run it with --ignored"]
 async fn sigterm_stops_the_process_cleanly() {
     let script = tempfile::NamedTempFile::new().unwrap();
     tokio::fs::write(script.path(), hanging_script().to_string()).await.unwrap();

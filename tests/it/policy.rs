@@ -157,6 +157,7 @@ const QUERIES: &[&str] = &[
     "/* INSERT INTO t */ SELECT 'DROP TABLE t'",
     "SELECT 1;",
     "VALUES (1), (2)",
+    "TABLE t",
     "WITH w AS (SELECT * FROM t) SELECT count(*) FROM w",
     "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT sum(n) FROM r",
     "SELECT * FROM v",
@@ -350,6 +351,7 @@ async fn time_runs_out() {
     let limits = Limits { wall_clock: Duration::from_millis(300), ..Limits::default() };
     let session = engine.session(Principal::local_admin(), limits);
     let forever = [
+        "SELECT count(*) FROM generate_series(1, 1000000) a JOIN generate_series(1, 1000000) b ON a.value + b.value < 0",
         "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r) SELECT count(*) FROM r",
         "CREATE TABLE big AS SELECT a.value FROM generate_series(1, 1000000) a, generate_series(1, 1000000) b",
     ];

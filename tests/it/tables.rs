@@ -283,7 +283,6 @@ async fn a_write_that_fails_leaves_no_file() {
 }
 
 #[tokio::test]
-#[ignore = "its statement for DuckDB does not parse yet; run with --ignored"]
 async fn duckdb_reads_what_we_write_and_we_read_what_it_renamed() {
     let (folder, engine) = engine().await;
     let data = folder.path().join("data");

@@ -6,7 +6,7 @@ use std::future::Future;
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{Field, Schema, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
@@ -75,7 +75,12 @@ async fn create_table(
         }
     }
     let catalog = session.engine().catalog();
-    let schema = declared_schema(input.schema().as_arrow());
+    let mut schema = declared_schema(input.schema().as_arrow());
+    if rows.is_some() {
+        // That a query's result has no nulls today is no promise about the table.
+        let nullable = |field: &Arc<Field>| Field::clone(field).with_nullable(true);
+        schema = Arc::new(Schema::new(schema.fields().iter().map(nullable).collect::<Vec<_>>()));
+    }
     let draft = catalog.draft_table(&name, &schema, None).await?;
     let files = match rows {
         Some(query) => {

@@ -105,8 +105,10 @@ fn condition(options: ShowStatementOptions, column: &str) -> Result<String> {
         Some(ShowStatementFilterPosition::Infix(filter) | ShowStatementFilterPosition::Suffix(filter)) => filter,
     };
     match filter {
-        ShowStatementFilter::Like(pattern) => Ok(format!(" AND {column} LIKE {}", quoted(&pattern))),
-        ShowStatementFilter::ILike(pattern) => Ok(format!(" AND {column} ILIKE {}", quoted(&pattern))),
+        // Names are compared without regard to case everywhere.
+        ShowStatementFilter::Like(pattern) | ShowStatementFilter::ILike(pattern) => {
+            Ok(format!(" AND {column} ILIKE {}", quoted(&pattern)))
+        }
         ShowStatementFilter::Where(_) | ShowStatementFilter::NoKeyword(_) => Err(unsupported_filter()),
     }
 }

@@ -204,12 +204,7 @@ impl Planner<'_> {
                 hint: "write CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] AS query".into(),
             });
         }
-        let sql = if view.columns.is_empty() {
-            view.query.to_string()
-        } else {
-            let columns: Vec<String> = view.columns.iter().map(|column| column.name.to_string()).collect();
-            format!("SELECT * FROM ({}) AS v ({})", view.query, columns.join(", "))
-        };
+        let sql = self.view_query(&view).await?;
         let reference = object_name_to_table_reference(view.name, false)?;
         let input = self.query(&sql).await?;
         Ok(Change::CreateView {
@@ -220,6 +215,25 @@ impl Planner<'_> {
             input: Arc::new(input),
         }
         .into_plan())
+    }
+
+    /// A view's query, its columns renamed when the view names them.
+    async fn view_query(&self, view: &ast::CreateView) -> Result<String> {
+        let query = view.query.to_string();
+        if view.columns.is_empty() {
+            return Ok(query);
+        }
+        let plan = self.query(&query).await?;
+        let fields = plan.schema().fields();
+        if fields.len() != view.columns.len() {
+            return Err(EngineError::Plan {
+                message: format!("the view names {} columns, its query has {}", view.columns.len(), fields.len()),
+            });
+        }
+        let renamed = fields.iter().zip(&view.columns).map(|(field, column)| {
+            format!("\"{}\" AS {}", field.name().replace('"', "\"\""), column.name)
+        });
+        Ok(format!("SELECT {} FROM ({query}) AS v", renamed.collect::<Vec<_>>().join(", ")))
     }
 
     fn create_table(&self, table: CreateMemoryTable, with_rows: bool) -> Result<LogicalPlan> {

@@ -52,6 +52,21 @@ impl FileScan {
         }
     }
 
+    /// The physical plan over the files that `filters` and `limit` leave.
+    pub async fn pruned_plan(
+        mut self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        self.prune(state, filters);
+        if let (Some(limit), true) = (limit, filters.is_empty()) {
+            self.keep_first_rows(limit);
+        }
+        self.plan(state, projection, limit).await
+    }
+
     fn survivors(&self, state: &dyn Session, filter: Expr) -> DfResult<Option<Vec<bool>>> {
         let schema = self.schema.table_schema();
         let df_schema = DFSchema::try_from(Arc::clone(schema))?;
@@ -65,7 +80,7 @@ impl FileScan {
     }
 
     /// Drops the files after the first `limit` rows. Only right when no filter remains above the scan.
-    pub fn keep_first_rows(&mut self, limit: usize) {
+    fn keep_first_rows(&mut self, limit: usize) {
         let mut rows = 0usize;
         let mut kept = 0;
         for file in &self.files {

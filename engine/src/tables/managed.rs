@@ -141,12 +141,8 @@ impl TableProvider for ManagedTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let mut scan = self.file_scan(state, projection, filters).await?;
-        scan.prune(state, filters);
-        if let (Some(limit), true) = (limit, filters.is_empty()) {
-            scan.keep_first_rows(limit);
-        }
-        scan.plan(state, projection, limit).await
+        let scan = self.file_scan(state, projection, filters).await?;
+        scan.pruned_plan(state, projection, filters, limit).await
     }
 }
 

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 
 use comfy_table::{Cell, CellAlignment};
-use querent_catalog::{FoundBy, Principal, SearchHit, SearchRequest};
+use querent_catalog::{Principal, SearchRequest};
 use reqwest::Method;
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::client::Client;
 use super::embedded::Embedded;
@@ -13,6 +13,7 @@ use super::error::CliError;
 use super::output::{self, cut, empty_table};
 use super::place::{Place, PlaceArgs};
 use super::progress::Bars;
+use crate::http::search::hit_json;
 
 /// Find tables by name, by text and by meaning
 #[derive(Debug, clap::Args)]
@@ -81,22 +82,4 @@ async fn on_server(client: &Client, request: &SearchRequest) -> Result<Vec<Value
         Value::Array(hits) => Ok(hits),
         _ => Err(CliError::failed("the server's answer holds no hits; is it a querent server?")),
     }
-}
-
-/// A hit as the server writes it.
-fn hit_json(hit: &SearchHit) -> Value {
-    let found_by = hit.found_by.iter().map(|found| match found {
-        FoundBy::Name => "name",
-        FoundBy::Bm25 => "bm25",
-        FoundBy::Dense => "dense",
-    });
-    json!({
-        "database": hit.table.name.database,
-        "table": hit.table.name.table,
-        "kind": hit.table.kind,
-        "comment": hit.table.comment,
-        "row_count": hit.table.row_count,
-        "score": hit.score,
-        "found_by": found_by.collect::<Vec<_>>(),
-    })
 }

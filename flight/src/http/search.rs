@@ -42,7 +42,8 @@ pub(super) async fn search(
     Ok(json_response(StatusCode::OK, &json!({ "hits": hits })))
 }
 
-fn hit_json(hit: &SearchHit) -> Value {
+/// A found table, as the server and the command line write it.
+pub(crate) fn hit_json(hit: &SearchHit) -> Value {
     json!({
         "database": hit.table.name.database,
         "table": hit.table.name.table,

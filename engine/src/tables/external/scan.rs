@@ -195,14 +195,10 @@ impl TableProvider for ExternalTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let Some(mut scan) = self.file_scan(state).await? else {
+        let Some(scan) = self.file_scan(state).await? else {
             return self.scan_text(state, projection, filters, limit).await;
         };
-        scan.prune(state, filters);
-        if let (Some(limit), true) = (limit, filters.is_empty()) {
-            scan.keep_first_rows(limit);
-        }
-        scan.plan(state, projection, limit).await
+        scan.pruned_plan(state, projection, filters, limit).await
     }
 }
 

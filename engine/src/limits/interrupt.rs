@@ -1,0 +1,154 @@
+//! Queries that can be stopped between two yields.
+//!
+//! DataFusion cancels where a stream yields, and only its leaves and exchanges yield. A join that makes a thousand
+//! million rows of one batch, or rejects almost all of them, would hold its thread: its deadline would not be looked
+//! at, and dropping its stream would not stop it. So operators that multiply rows get DataFusion's own cooperative node
+//! above them, and a join's filter, which its inner loop evaluates for every batch of candidates, looks at the clock.
+
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Schema};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::error::Result;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::ColumnarValue;
+use datafusion::physical_expr::PhysicalExpr;
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::coop::CooperativeExec;
+use datafusion::physical_plan::joins::utils::JoinFilter;
+use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::StreamExt;
+use tokio::time::Instant;
+
+use crate::EngineError;
+
+/// When a query's work is to end: when nobody waits for it any more, or when its time is over.
+#[derive(Debug, Clone)]
+pub(crate) struct Interrupt {
+    abandoned: Arc<AtomicBool>,
+    deadline: Instant,
+    wall_clock: Duration,
+}
+
+impl Interrupt {
+    /// At `deadline`, which was `wall_clock` away when the query began.
+    pub(crate) fn at(deadline: Instant, wall_clock: Duration) -> Self {
+        Self { abandoned: Arc::default(), deadline, wall_clock }
+    }
+
+    /// The plan, made to notice.
+    pub(crate) fn applied_to(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+        plan.transform_up(|node| {
+            if !multiplies_rows(node.as_ref()) {
+                return Ok(Transformed::no(node));
+            }
+            let watched: Arc<dyn ExecutionPlan> = if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
+                let filter = join.filter().map(|filter| self.watching(filter));
+                Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(filter).build()?)
+            } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
+                let filter = join.filter().map(|filter| self.watching(filter));
+                join.builder().with_filter(filter).build_exec()?
+            } else {
+                node
+            };
+            Ok(Transformed::yes(Arc::new(CooperativeExec::new(watched)) as Arc<dyn ExecutionPlan>))
+        })
+        .data()
+    }
+
+    /// The stream, whose drop is the end of the work.
+    pub(crate) fn with(self, stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        let schema = stream.schema();
+        let until_dropped = Abandon(self.abandoned);
+        let stream = stream.inspect(move |_| {
+            let _held = &until_dropped;
+        });
+        Box::pin(RecordBatchStreamAdapter::new(schema, stream))
+    }
+
+    fn watching(&self, filter: &JoinFilter) -> JoinFilter {
+        let expression = Arc::new(Watched { inner: Arc::clone(filter.expression()), interrupt: self.clone() });
+        JoinFilter::new(expression, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
+    }
+
+    fn check(&self) -> Result<()> {
+        if self.abandoned.load(Ordering::Relaxed) || Instant::now() >= self.deadline {
+            return Err(EngineError::WallClockExceeded { limit: self.wall_clock }.into());
+        }
+        Ok(())
+    }
+}
+
+struct Abandon(Arc<AtomicBool>);
+
+impl Drop for Abandon {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Relaxed);
+    }
+}
+
+/// Joins and recursions have several inputs; unnesting has one.
+fn multiplies_rows(node: &dyn ExecutionPlan) -> bool {
+    node.children().len() > 1 || node.name() == "UnnestExec"
+}
+
+/// A join's filter that fails once the query is to stop.
+#[derive(Debug)]
+struct Watched {
+    inner: Arc<dyn PhysicalExpr>,
+    interrupt: Interrupt,
+}
+
+impl PartialEq for Watched {
+    fn eq(&self, other: &Self) -> bool {
+        self.inner.as_ref() == other.inner.as_ref()
+    }
+}
+
+impl Eq for Watched {}
+
+impl Hash for Watched {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.inner.as_ref().hash(state);
+    }
+}
+
+impl fmt::Display for Watched {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(f)
+    }
+}
+
+impl PhysicalExpr for Watched {
+    fn data_type(&self, input_schema: &Schema) -> Result<DataType> {
+        self.inner.data_type(input_schema)
+    }
+
+    fn nullable(&self, input_schema: &Schema) -> Result<bool> {
+        self.inner.nullable(input_schema)
+    }
+
+    fn evaluate(&self, batch: &RecordBatch) -> Result<ColumnarValue> {
+        self.interrupt.check()?;
+        self.inner.evaluate(batch)
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn PhysicalExpr>> {
+        vec![&self.inner]
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn PhysicalExpr>>) -> Result<Arc<dyn PhysicalExpr>> {
+        let inner = children.into_iter().next().unwrap_or_else(|| Arc::clone(&self.inner));
+        Ok(Arc::new(Self { inner, interrupt: self.interrupt.clone() }))
+    }
+
+    fn fmt_sql(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt_sql(f)
+    }
+}

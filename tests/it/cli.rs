@@ -1,0 +1,382 @@
+//! The command line, as a user types it: output, exit codes, embedded and against a server.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use querent_tests::{ServerProcess, TestServer, TestSettings, models_dir, querent_binary};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+/// A folder to work in, with files to import and a data folder that is not there yet.
+struct Work {
+    folder: TempDir,
+}
+
+impl Work {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        write("flights.csv", "carrier,delay\nUA,11\nAA,\nUA,-3\n");
+        write("Air Lines.csv", "carrier,name\nUA,United Air Lines Inc.\nAA,American Airlines Inc.\n");
+        write("bad.csv", "a,b\n1,2\n3,4\nx5,6\n");
+        write("query.sql", "SELECT count(*) AS n FROM flights;\n");
+        Self { folder }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// `querent` in that folder, with nothing of the caller's settings.
+    fn querent(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(querent_binary());
+        command.current_dir(self.folder.path()).args(arguments).stdin(Stdio::null());
+        for (name, _) in std::env::vars() {
+            if name.starts_with("QUERENT_") || name.starts_with("KYMA_") {
+                command.env_remove(name);
+            }
+        }
+        command.env("QUERENT_EMBED_PROVIDER", "none");
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Done {
+        Done::of(self.querent(arguments).output().expect("querent starts"))
+    }
+}
+
+/// A command that ended.
+struct Done {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Done {
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+
+    /// The standard output of a command that must succeed.
+    #[track_caller]
+    fn succeeded(self) -> String {
+        assert_eq!(self.code, 0, "{}\n{}", self.stdout, self.stderr);
+        self.stdout
+    }
+
+    /// The standard error of a command that must end with this exit code.
+    #[track_caller]
+    fn failed(self, code: i32) -> String {
+        assert_eq!(self.code, code, "{}\n{}", self.stdout, self.stderr);
+        self.stderr
+    }
+}
+
+fn json_lines(text: &str) -> Vec<Value> {
+    text.lines().map(|line| serde_json::from_str(line).expect(line)).collect()
+}
+
+#[test]
+fn help_has_examples_and_exit_codes() {
+    let work = Work::new();
+    let help = work.run(&["--help"]).succeeded();
+    for command in ["serve", "sql", "ask", "import", "search", "demo", "config"] {
+        assert!(help.contains(command), "{help}");
+        let arguments: &[&str] =
+            if command == "config" { &["config", "check", "--help"] } else { &[command, "--help"] };
+        let help = work.run(arguments).succeeded();
+        assert!(help.contains("Examples:"), "{command}: {help}");
+    }
+    assert!(help.contains("Exit codes:"), "{help}");
+    assert!(work.run(&["--version"]).succeeded().starts_with("querent "));
+}
+
+#[test]
+fn wrong_command_lines_and_settings_exit_with_two() {
+    let work = Work::new();
+    work.run(&["sqll"]).failed(2);
+    work.run(&["sql", "--rows", "many", "select 1"]).failed(2);
+    work.run(&["sql", "--server", "http://x", "--data", "y", "select 1"]).failed(2);
+    work.run(&["import", "--table", "t", "flights.csv", "Air Lines.csv"]).failed(2);
+    assert!(work.run(&["sql", "-f", "absent.sql"]).failed(2).contains("absent.sql"));
+    let said = work.run(&["config", "check", "--set", "agent.modle=x"]).failed(2);
+    assert!(said.contains("did you mean `agent.model`?"), "{said}");
+}
+
+#[test]
+fn what_cannot_be_reached_or_opened_exits_with_three() {
+    let work = Work::new();
+    for arguments in [
+        &["sql", "--server", "http://127.0.0.1:9", "select 1"][..],
+        &["ask", "--server", "http://127.0.0.1:9", "how many?"],
+        &["search", "--server", "http://127.0.0.1:9", "flights"],
+        &["import", "--server", "http://127.0.0.1:9", "flights.csv"],
+    ] {
+        let said = work.run(arguments).failed(3);
+        assert!(said.contains("no server answers at http://127.0.0.1:9"), "{said}");
+    }
+}
+
+#[test]
+fn settings_are_shown_with_their_origin_and_without_secrets() {
+    let work = Work::new();
+    std::fs::write(work.path("querent.toml"), "[agent]\nmodel = \"qwen3:8b\"\n").unwrap();
+    let mut command = work.querent(&["config", "check", "--json", "--set", "query.timeout=60s"]);
+    let output = command.env("QUERENT_AUTH_TOKENS", "s3cret:read").output().unwrap();
+    let said = Done::of(output).succeeded();
+    let setting = |key: &str| json_lines(&said).into_iter().find(|line| line["key"] == key).expect(key);
+    assert_eq!(setting("agent.model")["value"], "qwen3:8b");
+    assert!(setting("agent.model")["origin"].as_str().unwrap().contains("querent.toml"));
+    assert_eq!(setting("query.timeout")["origin"], "command line");
+    assert!(setting("auth.tokens")["origin"].as_str().unwrap().contains("QUERENT_AUTH_TOKENS"));
+    assert!(!said.contains("s3cret"), "{said}");
+}
+
+#[test]
+fn a_data_folder_without_a_server() {
+    let work = Work::new();
+    let said = work.run(&["import", "flights.csv", "Air Lines.csv"]).succeeded();
+    assert_eq!(said, "default.flights: 3 rows from 1 file\ndefault.air_lines: 2 rows from 1 file\n");
+
+    let table = work.run(&["sql", "SELECT carrier, sum(delay) AS d FROM flights GROUP BY carrier ORDER BY carrier"]);
+    let table = table.succeeded();
+    assert!(table.contains("carrier") && table.contains("NULL") && table.ends_with("(2 rows)\n"), "{table}");
+
+    let rows = work.run(&["sql", "--json", "SELECT * FROM flights ORDER BY delay NULLS LAST"]).succeeded();
+    let expected = [
+        json!({"carrier": "UA", "delay": -3}),
+        json!({"carrier": "UA", "delay": 11}),
+        json!({"carrier": "AA", "delay": null}),
+    ];
+    assert_eq!(json_lines(&rows), expected);
+
+    assert_eq!(work.run(&["sql", "--json", "-f", "query.sql"]).succeeded(), "{\"n\":3}\n");
+    let mut piped = work.querent(&["sql", "--json"]);
+    let mut child = piped.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+    std::io::Write::write_all(child.stdin.as_mut().unwrap(), b"select 7 as seven").unwrap();
+    assert_eq!(Done::of(child.wait_with_output().unwrap()).succeeded(), "{\"seven\":7}\n");
+
+    let found = work.run(&["search", "--json", "flights"]).succeeded();
+    assert_eq!(json_lines(&found)[0]["table"], "flights", "{found}");
+    assert!(work.run(&["search", "flights"]).succeeded().contains("flights"));
+}
+
+#[test]
+fn long_results_and_cells_are_marked_where_cut() {
+    let work = Work::new();
+    let series = "SELECT value FROM generate_series(1, 250) AS s(value)";
+    let table = work.run(&["sql", series]).succeeded();
+    assert!(table.contains("first 100 rows; more follow"), "{table}");
+    let table = work.run(&["sql", "--rows", "0", series]).succeeded();
+    assert!(table.ends_with("(250 rows)\n"), "{table}");
+    let table = work.run(&["sql", "SELECT repeat('x', 1000) AS s"]).succeeded();
+    assert!(table.contains('…'), "{table}");
+    assert_eq!(json_lines(&work.run(&["sql", "--json", series]).succeeded()).len(), 250, "JSON is never cut");
+}
+
+#[test]
+fn a_failing_statement_exits_with_one_and_its_code() {
+    let work = Work::new();
+    work.run(&["import", "flights.csv"]).succeeded();
+    let said = work.run(&["sql", "SELECT * FROM flight"]).failed(1);
+    assert!(said.starts_with("error [table_not_found]"), "{said}");
+    assert!(said.contains("did you mean `flights`?"), "{said}");
+    // The folder is closed properly after an error.
+    work.run(&["sql", "SELECT * FROM flights"]).succeeded();
+}
+
+#[test]
+fn imports_are_all_or_nothing_and_say_what_to_do_with_what_is_there() {
+    let work = Work::new();
+    let said = work.run(&["import", "bad.csv"]).failed(1);
+    assert!(said.contains("[bad_data]") && said.contains("bad.csv"), "{said}");
+    work.run(&["sql", "SELECT * FROM bad"]).failed(1);
+
+    work.run(&["import", "flights.csv"]).succeeded();
+    assert!(work.run(&["import", "flights.csv"]).failed(1).contains("[already_exists]"));
+    work.run(&["import", "--append", "flights.csv"]).succeeded();
+    assert_eq!(work.run(&["sql", "--json", "SELECT count(*) AS n FROM flights"]).succeeded(), "{\"n\":6}\n");
+    work.run(&["import", "--replace", "flights.csv"]).succeeded();
+    assert_eq!(work.run(&["sql", "--json", "SELECT count(*) AS n FROM flights"]).succeeded(), "{\"n\":3}\n");
+    assert!(work.run(&["import", "nothing-*.csv", "--table", "t"]).failed(1).contains("[no_files]"));
+}
+
+#[test]
+fn external_tables_refer_to_their_files() {
+    let work = Work::new();
+    let said = work.run(&["import", "--external", "--table", "trips", "flights.csv"]).succeeded();
+    assert!(said.starts_with("default.trips: refers to"), "{said}");
+    std::fs::write(work.path("flights.csv"), "carrier,delay\nB6,1\n").unwrap();
+    assert_eq!(work.run(&["sql", "--json", "SELECT carrier FROM trips"]).succeeded(), "{\"carrier\":\"B6\"}\n");
+}
+
+#[test]
+fn a_folder_and_a_glob_are_one_table_each() {
+    let work = Work::new();
+    std::fs::create_dir(work.path("logs")).unwrap();
+    for day in 1..=3 {
+        std::fs::write(work.path(&format!("logs/2024-0{day}.ndjson")), format!("{{\"day\": {day}}}\n")).unwrap();
+    }
+    assert!(work.run(&["import", "logs"]).succeeded().contains("default.logs: 3 rows"));
+    assert!(work.run(&["import", "--table", "globbed", "logs/2024-0[12].ndjson"]).succeeded().contains("2 rows"));
+}
+
+#[test]
+fn a_server_process_is_ready_serves_and_stops() {
+    let server = ServerProcess::start(&[("QUERENT_AUTH_TOKENS", "w:write,r:read")]);
+    let work = Work::new();
+    let on_server = |arguments: &[&str], token: &str| {
+        let mut all = vec![arguments[0], "--server", &server.url, "--token", token];
+        all.extend(&arguments[1..]);
+        work.run(&all)
+    };
+    let said = on_server(&["import", "flights.csv"], "w").succeeded();
+    assert_eq!(said, "default.flights: 3 rows from 1 file\n");
+    assert_eq!(on_server(&["sql", "--json", "SELECT count(*) AS n FROM flights"], "r").succeeded(), "{\"n\":3}\n");
+    assert!(on_server(&["sql", "SELECT * FROM flights"], "r").succeeded().ends_with("(3 rows)\n"));
+    assert_eq!(json_lines(&on_server(&["search", "--json", "flights"], "r").succeeded())[0]["table"], "flights");
+
+    assert!(on_server(&["sql", "DROP TABLE flights"], "r").failed(1).contains("[not_allowed]"));
+    assert!(on_server(&["import", "--replace", "flights.csv"], "r").failed(1).contains("[forbidden]"));
+    assert!(on_server(&["sql", "SELECT 1"], "wrong").failed(1).contains("[unauthenticated]"));
+    assert!(on_server(&["sql", "SELECT * FROM flight"], "r").failed(1).contains("[table_not_found]"));
+    let said = on_server(&["import", "bad.csv"], "w").failed(1);
+    assert!(said.contains("[bad_data]"), "{said}");
+
+    // The folder is the server's while it runs, and free when it has stopped.
+    let data = server.data.path().to_str().unwrap();
+    let said = work.run(&["sql", "--data", data, "SELECT 1"]).failed(3);
+    assert!(said.contains("in use") && said.contains("--server"), "{said}");
+    server.signal("TERM");
+    let mut server = server;
+    assert!(server.child.wait().unwrap().success(), "a stop that was asked for is a success");
+    assert_eq!(
+        work.run(&[
+            "sql",
+            "--data",
+            server.data.path().to_str().unwrap(),
+            "--json",
+            "SELECT count(*) AS n FROM flights"
+        ])
+        .succeeded(),
+        "{\"n\":3}\n"
+    );
+}
+
+/// A scripted model that runs one query and answers.
+fn script(sql: &str, answer: &str) -> Value {
+    json!({ "runs": [{ "turns": [
+        { "events": [{ "tool_call": { "name": "run_sql", "arguments": { "database": "default", "sql": sql } } }] },
+        { "events": [{ "text": answer }] },
+    ] }] })
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ask_shows_each_step() {
+    let sql = "SELECT service_name, count(*) AS errors FROM otel_logs GROUP BY service_name ORDER BY errors DESC";
+    for (flags, shown) in [
+        (&[][..], &["run_sql", "SELECT service_name", "payments", "answer: payments it is", "1 tool call"][..]),
+        (&["--quiet"], &["payments it is"]),
+        (&["--json"], &["\"event\":\"run_started\"", "\"event\":\"tool_result\"", "\"event\":\"run_finished\""]),
+    ] {
+        let server = TestServer::start(TestSettings::default().script(script(sql, "payments it is"))).await;
+        server.seed_otel_logs().await;
+        let url = server.url("");
+        let (flags, work) = (flags.to_vec(), Work::new());
+        let done = tokio::task::spawn_blocking(move || {
+            let arguments = [&["ask", "--server", &url][..], &flags, &["which service", "errs most?"]].concat();
+            work.run(&arguments)
+        });
+        let said = done.await.unwrap().succeeded();
+        for part in shown {
+            assert!(said.contains(part), "{flags:?}: {said}", flags = shown);
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_run_that_fails_exits_with_one() {
+    let script = json!({ "runs": [{ "turns": [{ "error": { "code": "model_failed", "message": "out of order" } }] }] });
+    let server = TestServer::start(TestSettings::default().script(script)).await;
+    let url = server.url("");
+    let done = tokio::task::spawn_blocking(move || Work::new().run(&["ask", "--server", &url, "anything?"]));
+    assert!(done.await.unwrap().failed(1).starts_with("error ["));
+}
+
+/// The five tables, cut down; the real ones take longer to import than this test should.
+fn small_flights(folder: &Path) {
+    let tables = [
+        ("airlines", "carrier,name\nUA,United Air Lines Inc.\nB6,JetBlue Airways\n"),
+        ("airports", "faa,name\nEWR,Newark\n"),
+        ("planes", "tailnum,year\nN1,1999\nN2,NA\n"),
+        ("weather", "origin,temp\nEWR,39.02\n"),
+        ("flights", "carrier,dep_delay\nUA,2\nUA,NA\nB6,5\n"),
+    ];
+    for (table, text) in tables {
+        std::fs::write(folder.join(format!("{table}.csv")), text).unwrap();
+    }
+}
+
+#[test]
+fn the_demo_says_match_or_wrong() {
+    let work = Work::new();
+    small_flights(work.folder.path());
+    let sql = "SELECT carrier, count(*) FROM flights GROUP BY carrier ORDER BY 2 DESC LIMIT 1";
+    for (answer, code, verdict) in [
+        ("United Air Lines Inc. (UA) operated the most: 2 flights.", 0, "==> MATCH"),
+        ("JetBlue, with 3 flights.", 1, "==> WRONG"),
+    ] {
+        std::fs::write(work.path("script.json"), script(sql, answer).to_string()).unwrap();
+        let mut demo = work.querent(&["demo", "--csv-dir", "."]);
+        demo.env("QUERENT_AGENT_SCRIPT", work.path("script.json"));
+        let done = Done::of(demo.output().unwrap());
+        assert_eq!(done.code, code, "{}\n{}", done.stdout, done.stderr);
+        for part in ["flights: 3 rows", "→ run_sql", "United Air Lines Inc.", verdict] {
+            assert!(done.stdout.contains(part), "{part}: {}", done.stdout);
+        }
+    }
+}
+
+#[test]
+fn the_demo_without_a_model_says_how_to_get_one() {
+    let work = Work::new();
+    let mut demo = work.querent(&["demo", "--csv-dir", "."]);
+    let done = Done::of(demo.env("QUERENT_AGENT_OLLAMA_HOST", "http://127.0.0.1:9").output().unwrap());
+    let said = done.failed(3);
+    assert!(said.contains("ollama pull gemma4:latest") && said.contains("http://127.0.0.1:9"), "{said}");
+}
+
+#[test]
+fn the_demo_starts_and_stops_a_local_model() {
+    let work = Work::new();
+    small_flights(work.folder.path());
+    let model = "echo $$ > pid\necho loading\necho ready http://127.0.0.1:9 tiny\nexec sleep 600\n";
+    std::fs::write(work.path("model.sh"), model).unwrap();
+    let mut demo = work.querent(&["demo", "--csv-dir", ".", "--local-model-cmd", "sh model.sh"]);
+    let done = Done::of(demo.env("QUERENT_AGENT_OLLAMA_HOST", "http://127.0.0.1:9").output().unwrap());
+    assert_eq!(done.code, 1, "{}\n{}", done.stdout, done.stderr);
+    assert!(done.stdout.contains("model: tiny, local"), "{}", done.stdout);
+    assert!(done.stdout.contains("==> WRONG: the model gave no answer"), "{}", done.stdout);
+    let pid = std::fs::read_to_string(work.path("pid")).unwrap();
+    assert!(!Path::new(&format!("/proc/{}", pid.trim())).exists(), "the local model's process is gone");
+}
+
+#[test]
+fn a_rebuilt_index_finds_by_meaning() {
+    let work = Work::new();
+    let with_model = |arguments: &[&str]| {
+        let mut command = work.querent(arguments);
+        command.env("QUERENT_EMBED_PROVIDER", "fastembed");
+        command.env("QUERENT_EMBED_MODEL_PATH", models_dir().join("all-minilm-l6-v2"));
+        command.env("ORT_DYLIB_PATH", models_dir().join("ort/libonnxruntime.so"));
+        Done::of(command.output().unwrap())
+    };
+    with_model(&["import", "flights.csv"]).succeeded();
+    std::fs::remove_dir_all(work.path("querent-data/index")).unwrap();
+    let found = with_model(&["search", "--json", "late aeroplanes"]).succeeded();
+    assert_eq!(json_lines(&found)[0]["table"], "flights", "{found}");
+}
