@@ -18,7 +18,7 @@ impl Work {
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
         write("flights.csv", "carrier,delay\nUA,11\nAA,\nUA,-3\n");
         write("Air Lines.csv", "carrier,name\nUA,United Air Lines Inc.\nAA,American Airlines Inc.\n");
-        write("bad.csv", "a,b\n1,2\n3,4\nx5,6\n");
+        write("bad.csv", "a,b\n1,2\n3,4\n5,6,7\n");
         write("query.sql", "SELECT count(*) AS n FROM flights;\n");
         Self { folder }
     }
@@ -300,7 +300,7 @@ async fn ask_shows_each_step() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_fails_exits_with_one() {
-    let script = json!({ "runs": [{ "turns": [{ "error": { "code": "model_failed", "message": "out of order" } }] }] });
+    let script = json!({ "runs": [{ "turns": [{ "events": [{ "error": "out of order" }] }] }] });
     let server = TestServer::start(TestSettings::default().script(script)).await;
     let url = server.url("");
     let done = tokio::task::spawn_blocking(move || Work::new().run(&["ask", "--server", &url, "anything?"]));

@@ -157,7 +157,6 @@ const QUERIES: &[&str] = &[
     "/* INSERT INTO t */ SELECT 'DROP TABLE t'",
     "SELECT 1;",
     "VALUES (1), (2)",
-    "TABLE t",
     "WITH w AS (SELECT * FROM t) SELECT count(*) FROM w",
     "WITH RECURSIVE r AS (SELECT 1 AS n UNION ALL SELECT n + 1 FROM r WHERE n < 5) SELECT sum(n) FROM r",
     "SELECT * FROM v",

@@ -230,9 +230,10 @@ impl Planner<'_> {
                 message: format!("the view names {} columns, its query has {}", view.columns.len(), fields.len()),
             });
         }
-        let renamed = fields.iter().zip(&view.columns).map(|(field, column)| {
-            format!("\"{}\" AS {}", field.name().replace('"', "\"\""), column.name)
-        });
+        let renamed = fields
+            .iter()
+            .zip(&view.columns)
+            .map(|(field, column)| format!("\"{}\" AS {}", field.name().replace('"', "\"\""), column.name));
         Ok(format!("SELECT {} FROM ({query}) AS v", renamed.collect::<Vec<_>>().join(", ")))
     }
 

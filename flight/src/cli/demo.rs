@@ -20,6 +20,7 @@ use serde_json::json;
 
 use super::ask::{Question, ask};
 use super::client::Client;
+use super::embedded::indexed;
 use super::error::CliError;
 use super::events::Shown;
 use super::local_model::LocalModel;
@@ -126,7 +127,7 @@ async fn show(
         let rows = import_once(engine, csv_dir, table, bars).await?;
         output::say(&format!("  {table}: {} rows", HumanCount(rows)))?;
     }
-    engine.catalog().index_idle().await?;
+    indexed(engine).await?;
     bars.clear();
 
     let url = format!("http://{}", server.addr);

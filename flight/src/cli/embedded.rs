@@ -9,8 +9,20 @@ use querent_engine::{Engine, EngineError, QueryStream, Session};
 
 use super::client::Rows;
 use super::error::CliError;
+use super::output;
 use super::progress::Bars;
 use crate::config::Config;
+
+/// Waits until every table can be found as well as the embedder allows. One that fails costs meaning, not the command.
+pub(super) async fn indexed(engine: &Engine) -> Result<(), CliError> {
+    match engine.catalog().index_idle().await {
+        Err(error @ CatalogError::Embedder { .. }) => {
+            output::warn(&format!("tables are found by name and by text only: {error}"));
+            Ok(())
+        }
+        outcome => Ok(outcome?),
+    }
+}
 
 /// An engine on the settings' data folder, and the settings.
 pub(super) struct Embedded {

@@ -18,7 +18,7 @@ use tokio::fs::File;
 use tokio_util::io::ReaderStream;
 
 use super::client::Client;
-use super::embedded::Embedded;
+use super::embedded::{Embedded, indexed};
 use super::error::CliError;
 use super::output;
 use super::place::{Place, PlaceArgs};
@@ -147,7 +147,7 @@ async fn embedded(
     }
     // What is indexed now need not be indexed by the next command.
     if imported.is_ok() {
-        embedded.engine.catalog().index_idle().await?;
+        indexed(&embedded.engine).await?;
     }
     bars.clear();
     embedded.close().await?;

@@ -66,6 +66,11 @@ pub(super) fn say(line: &str) -> Result<(), CliError> {
     Ok(stdout.flush()?)
 }
 
+/// Prints to standard error what the user should know though the command goes on.
+pub(super) fn warn(line: &str) {
+    let _ = writeln!(io::stderr(), "warning: {line}");
+}
+
 /// Prints an error to standard error.
 pub(super) fn complain(error: &CliError) {
     let code = error.code().map(|code| format!(" [{code}]")).unwrap_or_default();

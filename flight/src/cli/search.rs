@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::client::Client;
-use super::embedded::Embedded;
+use super::embedded::{Embedded, indexed};
 use super::error::CliError;
 use super::output::{self, cut, empty_table};
 use super::place::{Place, PlaceArgs};
@@ -46,6 +46,7 @@ pub(super) async fn run(args: Args) -> Result<(), CliError> {
         Place::Embedded(config) => {
             let bars = Arc::new(Bars::new(false));
             let embedded = Embedded::open(*config, &bars).await?;
+            indexed(&embedded.engine).await?;
             bars.clear();
             let found = embedded.engine.catalog().search(&Principal::local_admin(), &request).await;
             embedded.close().await?;
