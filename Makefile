@@ -39,7 +39,7 @@ lint: ## formatting, lints and docs
 	@$(setup) system
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
-	cargo doc --workspace --no-deps --quiet
+	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
 
 serve: ## a server on ./querent-data
 	@$(setup) system embed

@@ -2,8 +2,8 @@
 //! any time and is rebuilt.
 //!
 //! What a commit changed is searchable when the commit returns: it sits in an in-memory tail that is searched
-//! exactly, gets its vector off the async runtime, and reaches the Lance dataset in batches ([`maintain`]). The index may fail or lag in every other way without the catalog noticing: searches then answer
-//! from what is there.
+//! exactly, gets its vector off the async runtime, and reaches the Lance dataset in batches. The index may fail or lag
+//! in every other way without the catalog noticing: searches then answer from what is there.
 
 pub mod embed;
 pub mod text;

@@ -1,7 +1,7 @@
 //! The command line, one file a command.
 //!
 //! Results go to standard output, progress, logs and errors to standard error, so that every command can be piped.
-//! Exit codes are a contract: see [`EXIT_CODES`].
+//! Exit codes are a contract: `querent --help` lists them.
 
 mod ask;
 mod client;
