@@ -1,23 +1,26 @@
 //! Settings: their order, their errors, their aliases, and what `config check` says of them.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use querent_flight::config::{Config, KEYS, Origin, RoleName, Sources};
 use tempfile::TempDir;
 
 #[test]
-fn defaults_are_the_documented_ones() {
-    let settings = Config::load(&Sources::default()).unwrap().settings;
-    assert_eq!(settings.listen.to_string(), "127.0.0.1:8080");
-    assert_eq!(settings.data, PathBuf::from("./querent-data"));
-    assert_eq!(settings.agent.ollama_host, "http://localhost:11434");
-    assert_eq!(settings.agent.model, "gemma4:latest");
-    assert_eq!(settings.agent.run_timeout.0, Duration::from_secs(60));
-    assert_eq!(settings.agent.max_tool_calls, 12);
-    assert_eq!(settings.query.timeout.0, Duration::from_secs(300));
-    assert_eq!(settings.http.max_query_bytes.0, 16 << 20);
-    assert!(settings.auth.tokens.is_empty() && settings.http.cors_allowed_origins.is_empty());
+fn defaults_and_variables_are_the_documented_ones() {
+    let page = include_str!("../../docs/configuration.md");
+    for setting in Config::load(&Sources::default()).unwrap().effective() {
+        let begin = format!("| `{}` |", setting.key.path);
+        let row = page.lines().find(|line| line.starts_with(&begin)).unwrap_or_else(|| panic!("no row {begin}"));
+        let cells: Vec<&str> = row.split(" | ").collect();
+        for variable in setting.key.environment {
+            assert!(cells[1].contains(&format!("`{variable}`")), "{variable} in {row}");
+        }
+        // A default that is computed, or nothing, is told in words.
+        match cells[2].strip_prefix('`').and_then(|cell| cell.strip_suffix('`')) {
+            Some(default) => assert_eq!(default, setting.value, "{row}"),
+            None => assert_eq!("", setting.value, "{row}"),
+        }
+    }
 }
 
 #[test]
