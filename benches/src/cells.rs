@@ -2,6 +2,7 @@
 
 mod agent;
 mod engine;
+mod recall;
 
 use std::path::Path;
 
@@ -9,13 +10,14 @@ use crate::Failure;
 use crate::harness::Figure;
 
 /// All cells, in the order `all` runs them.
-pub(crate) const NAMES: &[&str] = &["engine", "agent"];
+pub(crate) const NAMES: &[&str] = &["engine", "agent", "recall"];
 
 /// Measures a cell.
 pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
     match cell {
         "engine" => engine::run().await,
         "agent" => agent::run().await,
+        "recall" => recall::run().await,
         other => Err(format!("unknown cell `{other}`; cells are {}", NAMES.join(", ")).into()),
     }
 }
@@ -26,6 +28,7 @@ pub(crate) async fn measure(name: &str, folder: &Path) -> Result<serde_json::Val
         "tpch-querent" => engine::measure_querent(folder).await,
         "tpch-datafusion" => engine::measure_datafusion(folder).await,
         "ask" => agent::measure(folder).await,
+        "recall" => recall::measure(folder).await,
         other => Err(format!("unknown measurement `{other}`").into()),
     }
 }

@@ -24,7 +24,7 @@ struct Arguments {
 enum Command {
     /// Measure every cell.
     All,
-    /// Measure one cell: engine or agent.
+    /// Measure one cell: engine, agent or recall.
     Run {
         /// The cell's name.
         cell: String,

@@ -99,8 +99,9 @@ impl ApiError {
         match self.code {
             "unauthenticated" => Code::Unauthenticated,
             "forbidden" | "not_allowed" | "location_not_allowed" => Code::PermissionDenied,
-            "not_found" | "run_not_found" | "database_not_found" | "table_not_found"
-            | "ticket_expired" => Code::NotFound,
+            "not_found" | "run_not_found" | "database_not_found" | "table_not_found" | "ticket_expired" => {
+                Code::NotFound
+            }
             "already_exists" => Code::AlreadyExists,
             "conflict" => Code::Aborted,
             "database_not_empty" | "unsupported_lake" | "ticket_used" => Code::FailedPrecondition,

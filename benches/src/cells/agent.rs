@@ -108,7 +108,8 @@ fn milliseconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }
 
-async fn open(lake: &Path) -> Result<Engine, Failure> {
+/// An engine with the embedding model that `make bench` installs.
+pub(super) async fn open(lake: &Path) -> Result<Engine, Failure> {
     let embedder = from_settings(&EmbedSettings {
         model_path: Some(cache_folder()?.join("models/all-minilm-l6-v2")),
         ort_dylib_path: Some(cache_folder()?.join("models/ort/libonnxruntime.so")),
