@@ -19,13 +19,14 @@ use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
 use parking_lot::Mutex;
 use querent_catalog::{Page, PageRequest, Principal, RunRecord, RunStatus};
 use querent_engine::{Engine, Limits, Session};
 use serde_json::json;
-use tokio::sync::{Semaphore, mpsc};
+use tokio::sync::{Semaphore, mpsc, oneshot};
 use tokio_stream::wrappers::ReceiverStream;
+use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use tracing::Instrument;
 use uuid::Uuid;
@@ -98,6 +99,8 @@ struct Inner {
     running: Mutex<HashMap<Uuid, RunningRun>>,
     /// Every run's task; [`Agent::shutdown`] waits for them.
     tasks: TaskTracker,
+    /// Shutdown has begun.
+    closing: CancellationToken,
 }
 
 #[derive(Clone)]
@@ -118,6 +121,7 @@ impl Agent {
             places,
             running: Mutex::new(HashMap::new()),
             tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
         };
         Self { inner: Arc::new(inner) }
     }
@@ -160,12 +164,12 @@ impl Agent {
         };
         let run_id = record.run_id;
         let catalog = Arc::clone(self.inner.engine.catalog());
-        catalog.insert_run(&record).await?;
-        let handle = Arc::new(RunHandle::new(record));
+        let handle = Arc::new(RunHandle::new(record.clone()));
         let (events, received) = mpsc::channel(EVENTS_IN_FLIGHT);
+        let (last_events, last_received) = oneshot::channel();
         let task = RunTask {
             handle: Arc::clone(&handle),
-            catalog,
+            catalog: Arc::clone(&catalog),
             session,
             model: Arc::clone(&self.inner.model),
             config: Arc::clone(&self.inner.config),
@@ -173,6 +177,8 @@ impl Agent {
             request: AskRequest { question, ..request },
             started,
             events,
+            closing: self.inner.closing.clone(),
+            last_events,
         };
         self.inner.running.lock().insert(run_id, RunningRun { handle: Arc::clone(&handle), started });
         if self.inner.tasks.is_closed() {
@@ -184,8 +190,21 @@ impl Agent {
             inner.running.lock().remove(&run_id);
             drop(place);
         };
-        self.inner.tasks.spawn(task.run(leave).instrument(tracing::info_span!("run", %run_id)));
-        Ok(Run { run_id, events: ReceiverStream::new(received).boxed() })
+        let (begun, has_begun) = oneshot::channel();
+        // A task of its own from here on: a caller that goes away while the run is being stored cannot leave it behind.
+        let whole = async move {
+            if let Err(error) = catalog.insert_run(&record).await {
+                leave();
+                let _ = begun.send(Err(error));
+                return;
+            }
+            let _ = begun.send(Ok(()));
+            task.run(leave).await;
+        };
+        self.inner.tasks.spawn(whole.instrument(tracing::info_span!("run", %run_id)));
+        has_begun.await.map_err(|_| AgentError::ShuttingDown)??;
+        let last_events = stream::once(last_received).flat_map(|last| stream::iter(last.unwrap_or_default()));
+        Ok(Run { run_id, events: ReceiverStream::new(received).chain(last_events).boxed() })
     }
 
     /// A stored or running run, the latter with its trace so far; owner and administrators only.
@@ -212,13 +231,14 @@ impl Agent {
         let record = catalog.get_run(who, run_id).await?;
         let Some(running) = running.filter(|_| record.status == RunStatus::Running) else { return Ok(record) };
         running.handle.stop(Stop::Cancelled);
-        running.handle.stored.cancelled().await;
-        Ok(catalog.get_run(who, run_id).await?)
+        running.handle.ended.cancelled().await;
+        self.get_run(who, run_id).await
     }
 
     /// Refuses new runs, cancels those in progress and waits until their last events are stored and delivered.
     pub async fn shutdown(&self) {
         self.inner.tasks.close();
+        self.inner.closing.cancel();
         let running: Vec<RunningRun> = self.inner.running.lock().values().cloned().collect();
         for run in running {
             run.handle.stop(Stop::Shutdown);

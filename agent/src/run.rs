@@ -12,7 +12,7 @@ use parking_lot::Mutex;
 use querent_catalog::{Catalog, RunRecord, RunStatus};
 use querent_engine::Session;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
+use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
 use crate::budget::{Exhausted, Offer, ToolBudget};
@@ -21,15 +21,17 @@ use crate::models::actions::{ToolCalling, TurnRequest};
 use crate::models::{
     ChatMessage, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall, ToolSpec, ToolStyle,
 };
-use crate::prompt::tokens::estimate_tokens;
+use crate::prompt::tokens::{estimate_tokens, take_tokens};
 use crate::prompt::{ExampleCache, PromptParts, find_tables, first_turn};
 use crate::tools::{self, ToolContext};
 use crate::{AgentConfig, AgentError, AskRequest, Result, RunErrorCode, RunEvent, Usage};
 
 /// Events between the run and a client that reads slowly.
 pub(crate) const EVENTS_IN_FLIGHT: usize = 64;
-/// How long the last events wait for a client that does not read.
-const LAST_EVENTS_TIMEOUT: Duration = Duration::from_secs(5);
+/// How long a run's last events wait for its end to be stored; it is then stored later.
+const STORE_TIMEOUT: Duration = Duration::from_secs(2);
+/// Between attempts to store a run's end: the first and the longest pause.
+const STORE_AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 /// A run that goes on is stored this often, so that a crash loses little of its trace.
 const STORE_EVERY: Duration = Duration::from_secs(5);
 /// What a small model can use: its prompt, and a tool's text.
@@ -48,6 +50,8 @@ const ANSWER_IF_DONE: &str = "\nIf this answers the question, answer now.";
 /// A small model sends a failing call again as it was: it asks for a column that there is not, or for a change.
 const FAILED_AGAIN: &str =
     "\nThis failed before in the same way. Send something else, or answer the user why it cannot be done.";
+/// Ends an answer that the model could not finish.
+const ANSWER_CUT: &str = "\n\n[The answer was cut here: it reached the model's output limit.]";
 /// Tokens that these words may add to a tool's text.
 const NUDGE_TOKENS: usize = 32;
 
@@ -65,8 +69,8 @@ pub(crate) struct RunHandle {
     state: Mutex<RunState>,
     stop: CancellationToken,
     stop_cause: Mutex<Option<Stop>>,
-    /// Cancelled when the run is stored in its last state.
-    pub(crate) stored: CancellationToken,
+    /// Cancelled when the run has ended: it is stored in its last state, or will be.
+    pub(crate) ended: CancellationToken,
 }
 
 struct RunState {
@@ -83,7 +87,7 @@ impl RunHandle {
             state: Mutex::new(state),
             stop: CancellationToken::new(),
             stop_cause: Mutex::new(None),
-            stored: CancellationToken::new(),
+            ended: CancellationToken::new(),
         }
     }
 
@@ -96,7 +100,10 @@ impl RunHandle {
     /// The run as it would be stored now.
     pub(crate) fn snapshot(&self, started: Instant) -> RunRecord {
         let state = self.state.lock();
-        let usage = Usage { elapsed_ms: elapsed_ms(started), ..state.usage };
+        let usage = match state.record.finished_at {
+            Some(_) => state.usage,
+            None => Usage { elapsed_ms: elapsed_ms(started), ..state.usage },
+        };
         RunRecord {
             usage_json: json!(usage).to_string(),
             trace_json: format!("{}]", state.trace),
@@ -129,6 +136,10 @@ pub(crate) struct RunTask {
     pub(crate) request: AskRequest,
     pub(crate) started: Instant,
     pub(crate) events: mpsc::Sender<RunEvent>,
+    /// The agent shuts down.
+    pub(crate) closing: CancellationToken,
+    /// The last events; apart, so that they need not wait for room.
+    pub(crate) last_events: oneshot::Sender<Vec<RunEvent>>,
 }
 
 /// How a run ended when it did not succeed.
@@ -152,7 +163,8 @@ impl Failure {
 
 impl RunTask {
     /// Runs to the end. `leave` is called once the run is stored, before its last events are delivered: a client that
-    /// has seen `run_finished` finds the run stored and its place free.
+    /// has seen `run_finished` finds the run stored and its place free. Where storing takes too long or fails, the
+    /// events do not wait, and it is tried again until it is done or the agent shuts down.
     pub(crate) async fn run(self, leave: impl FnOnce()) {
         let outcome = self.outcome().await;
         let (status, failure) = match outcome {
@@ -168,18 +180,28 @@ impl RunTask {
         for event in &last_events {
             self.handle.append(event);
         }
-        self.store_last(status).await;
-        self.handle.stored.cancel();
-        leave();
-        let deliver = async {
-            for event in last_events {
-                if self.events.send(event).await.is_err() {
-                    return;
+        let record = self.last_record(status);
+        tracing::info!(run_id = %record.run_id, status = status.as_str(), usage = record.usage_json, "run finished");
+        let Self { handle, catalog, events, last_events: deliver, closing, .. } = self;
+        let store = async {
+            let (mut pause, longest) = STORE_AGAIN;
+            while let Err(error) = catalog.update_run(&record).await {
+                tracing::error!(run_id = %record.run_id, code = error.code(), %error, "the run's end could not be stored");
+                tokio::select! {
+                    () = tokio::time::sleep(pause) => pause = longest.min(2 * pause),
+                    () = closing.cancelled() => break,
                 }
             }
+            leave();
         };
-        if tokio::time::timeout(LAST_EVENTS_TIMEOUT, deliver).await.is_err() {
-            tracing::warn!("the client did not read the run's last events");
+        let mut store = std::pin::pin!(store);
+        let stored = tokio::time::timeout(STORE_TIMEOUT, &mut store).await;
+        // A client that is gone needs no last events.
+        let _ = deliver.send(last_events);
+        drop(events);
+        handle.ended.cancel();
+        if stored.is_err() {
+            store.await;
         }
     }
 
@@ -301,20 +323,14 @@ impl RunTask {
         RunEvent::RunFinished { run_id: state.record.run_id, usage: state.usage }
     }
 
-    /// A run whose end cannot be stored still ends for its client.
-    async fn store_last(&self, status: RunStatus) {
+    /// The run as it ended.
+    fn last_record(&self, status: RunStatus) -> RunRecord {
         {
             let mut state = self.handle.state.lock();
             state.record.status = status;
             state.record.finished_at = Some(Utc::now());
         }
-        let mut record = self.handle.snapshot(self.started);
-        // The same figures as in `run_finished`, not a moment later.
-        record.usage_json = json!(self.handle.state.lock().usage).to_string();
-        if let Err(error) = self.catalog.update_run(&record).await {
-            tracing::error!(run_id = %record.run_id, code = error.code(), %error, "the run's end could not be stored");
-        }
-        tracing::info!(run_id = %record.run_id, status = status.as_str(), usage = record.usage_json, "run finished");
+        self.handle.snapshot(self.started)
     }
 }
 
@@ -361,6 +377,7 @@ impl Turns<'_> {
         let request = TurnRequest {
             messages,
             tools: self.offered_tools(offer),
+            known_tools: self.specs.clone(),
             may_answer: offer != Offer::CallOnly,
             think: self.capabilities.thinking.then_some(self.task.request.include_thinking),
             max_output_tokens: Some(max_output_tokens(self.capabilities.small)),
@@ -410,7 +427,10 @@ impl Turns<'_> {
         let failed = outcome.is_err();
         let (result, mut text) = match outcome {
             Ok(output) => (output.json, output.text),
-            Err(error) => (error.to_json(), error.to_text(&tool)),
+            Err(error) => {
+                let text = error.to_text(&tool);
+                (error.to_json(), take_tokens(&text, self.context.text_tokens).to_owned())
+            }
         };
         self.task.emit(RunEvent::ToolResult { tool: tool.clone(), call_index, result }).await;
         let recorded = self.budget.record(&tool, &arguments, failed);
@@ -445,7 +465,7 @@ impl Turns<'_> {
         }
     }
 
-    async fn finish(self, reason: DoneReason) -> Result<(), Failure> {
+    async fn finish(mut self, reason: DoneReason) -> Result<(), Failure> {
         if self.answer.text.trim().is_empty() {
             let message = match reason {
                 DoneReason::Stop => "the model gave no answer; ask again, or use another model",
@@ -454,6 +474,10 @@ impl Turns<'_> {
                 }
             };
             return Err(Failure::new(RunStatus::Error, RunErrorCode::RunnerError, message, "empty_answer"));
+        }
+        if reason == DoneReason::Length {
+            self.answer.text.push_str(ANSWER_CUT);
+            self.task.emit(RunEvent::AnswerDelta { text: ANSWER_CUT.to_owned() }).await;
         }
         let text = self.answer.text;
         self.task.emit(RunEvent::AnswerFinal { text, kql_used: None, sql_used: self.sql_used }).await;

@@ -11,12 +11,16 @@ mod sample_rows;
 mod sql_text;
 mod values;
 
+use std::panic::AssertUnwindSafe;
+
 use async_trait::async_trait;
+use futures::FutureExt;
 use querent_catalog::{CatalogError, TableName};
 use querent_engine::{EngineError, Session};
 use serde_json::{Map, Value, json};
 
 use crate::models::ToolSpec;
+use values::shortened;
 
 pub(crate) use arguments::arguments_object;
 pub(crate) use run_sql::sql_argument;
@@ -44,6 +48,9 @@ pub(crate) struct ToolContext {
     pub(crate) default_rows: usize,
 }
 
+/// Characters of an error's message and of its hint: both may quote what was sent.
+const MAX_MESSAGE_CHARS: usize = 1_500;
+
 /// A result in its two views.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct ToolOutput {
@@ -66,11 +73,11 @@ pub(crate) struct ToolError {
 
 impl ToolError {
     pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: message.into(), hint: None }
+        Self { code: code.to_owned(), message: shortened(&message.into(), MAX_MESSAGE_CHARS), hint: None }
     }
 
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
-        Self { hint: Some(hint.into()), ..self }
+        Self { hint: Some(shortened(&hint.into(), MAX_MESSAGE_CHARS)), ..self }
     }
 
     /// `{"error": {"code", "message", "hint"?}}`.
@@ -91,7 +98,8 @@ impl ToolError {
 
 impl From<EngineError> for ToolError {
     fn from(error: EngineError) -> Self {
-        Self { code: error.code().to_owned(), message: error.to_string(), hint: error.hint() }
+        let hint = error.hint().map(|hint| shortened(&hint, MAX_MESSAGE_CHARS));
+        Self { hint, ..Self::new(error.code(), error.to_string()) }
     }
 }
 
@@ -114,10 +122,12 @@ pub(crate) fn specs() -> Vec<ToolSpec> {
 pub(crate) async fn call(context: &ToolContext, name: &str, arguments: &Value) -> Result<ToolOutput, ToolError> {
     let Some(tool) = TOOLS.iter().find(|tool| tool.spec().name == name) else {
         let names: Vec<String> = TOOLS.iter().map(|tool| format!("`{}`", tool.spec().name)).collect();
-        return Err(ToolError::new("unknown_tool", format!("unknown tool `{name}`"))
+        return Err(ToolError::new("unknown_tool", format!("unknown tool `{}`", shortened(name, 100)))
             .with_hint(format!("the tools are {}", names.join(", "))));
     };
-    tool.call(context, &arguments_object(arguments)?).await
+    let arguments = arguments_object(arguments)?;
+    let called = AssertUnwindSafe(tool.call(context, &arguments)).catch_unwind().await;
+    called.unwrap_or_else(|_| Err(ToolError::new("internal", format!("{name} panicked; this is a bug in the server"))))
 }
 
 /// The table a call is about: `table`, `database.table` or `querent.database.table`, or with `database` apart.

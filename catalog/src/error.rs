@@ -42,6 +42,14 @@ pub enum CatalogError {
         /// How the existing object spells it, where that differs.
         existing: Option<String>,
     },
+    /// A table would be replaced by a view, or a view by a table.
+    #[error("`{name}` is a {kind}: drop it first, or choose another name")]
+    OtherKind {
+        /// The name.
+        name: String,
+        /// What it names: `table` or `view`.
+        kind: &'static str,
+    },
     /// A name that cannot be used.
     #[error("invalid name `{name}`: {reason}")]
     InvalidName {
@@ -109,7 +117,7 @@ pub enum CatalogError {
         detail: String,
     },
     /// Another process (DuckDB) holds the store's write lock for longer than a statement waits.
-    #[error("catalog store {} is locked by another process that writes to it; run the statement again", .path.display())]
+    #[error("the catalog is locked by another process that writes to it; run the statement again")]
     Busy {
         /// The file.
         path: PathBuf,
@@ -156,7 +164,7 @@ impl CatalogError {
             CatalogError::TableNotFound { .. } => "table_not_found",
             CatalogError::DatabaseNotFound { .. } => "database_not_found",
             CatalogError::ColumnNotFound { .. } => "column_not_found",
-            CatalogError::AlreadyExists { .. } => "already_exists",
+            CatalogError::AlreadyExists { .. } | CatalogError::OtherKind { .. } => "already_exists",
             CatalogError::InvalidName { .. } => "invalid_name",
             CatalogError::UnsupportedType { .. } => "unsupported_type",
             CatalogError::UnsupportedLake { .. } => "unsupported_lake",

@@ -192,9 +192,10 @@ impl Catalog {
     }
 
     /// The schema to write more files of a table with: as [`TableDraft::write_schema`], at the table's snapshot.
+    /// `unsupported_lake` where DuckDB gave the table what a writer would have to honour and we do not yet.
     pub async fn write_schema(&self, table: &ManagedTable) -> Result<SchemaRef> {
         let table = table.clone();
-        self.store.read(move |connection| store::columns::write_schema(connection, table.id, table.snapshot)).await
+        self.store.read(move |connection| store::files::write_schema(connection, &table)).await
     }
 
     /// Appends files to a table as resolved. `conflict` when it was dropped or altered since.

@@ -261,6 +261,8 @@ pub struct TableDraft {
     pub location: PathBuf,
     /// The schema to write: the columns with `PARQUET:field_id` metadata at every level.
     pub write_schema: SchemaRef,
+    /// The newest snapshot when it was drafted.
+    pub(crate) base: SnapshotId,
 }
 
 /// What to do when the name is taken.

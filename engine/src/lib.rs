@@ -6,6 +6,7 @@
 mod error;
 mod functions;
 mod import;
+mod instant;
 mod limits;
 pub mod policy;
 mod runtime;
@@ -13,6 +14,7 @@ mod session;
 mod sql;
 mod stream;
 mod tables;
+mod threads;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
@@ -23,12 +25,14 @@ pub use datafusion::scalar::ScalarValue;
 use futures::FutureExt;
 use querent_catalog::index::embed::Embedder;
 use querent_catalog::{
-    Catalog, CatalogOptions, DEFAULT_DATABASE, FileFormat, IfExists, NoProgress, Principal, Progress, TableName,
+    Catalog, CatalogOptions, DEFAULT_DATABASE, DatabaseScope, FileFormat, IfExists, NoProgress, Principal, Progress,
+    TableName,
 };
 use tokio::task::JoinHandle;
 use tokio_util::task::TaskTracker;
 
 pub use error::{EngineError, Result};
+pub use instant::rfc3339;
 pub use limits::Limits;
 pub use session::Session;
 pub use stream::{QueryStats, QueryStream};
@@ -129,9 +133,15 @@ impl Engine {
         &self.shared.catalog
     }
 
-    /// A session for one caller. Read-write unless [`Session::read_only`].
+    /// A session for one caller, in the database `default`, or in the caller's first where it may not see that one.
+    /// Read-write unless [`Session::read_only`].
     pub fn session(&self, principal: Principal, limits: Limits) -> Session {
-        Session::new(self.clone(), principal, limits, DEFAULT_DATABASE, Mode::ReadWrite)
+        let own = match principal.scope() {
+            DatabaseScope::Only(names) if !principal.may_see(DEFAULT_DATABASE) => names.first().cloned(),
+            DatabaseScope::Only(_) | DatabaseScope::All => None,
+        };
+        let database = own.as_deref().unwrap_or(DEFAULT_DATABASE);
+        Session::new(self.clone(), principal, limits, database, Mode::ReadWrite)
     }
 
     /// Memory that running queries hold now, in bytes.

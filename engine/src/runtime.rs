@@ -21,6 +21,7 @@ use url::Url;
 use uuid::Uuid;
 
 use crate::limits::QueryPool;
+use crate::threads::QueryThreads;
 use crate::{EngineError, EngineOptions, Limits, Result, functions};
 
 /// The share of the machine's memory that queries get when nothing is said.
@@ -33,6 +34,8 @@ pub(crate) struct Runtime {
     /// Cloned for each query; its catalog list is empty, since names are resolved per statement.
     template: SessionState,
     env: Arc<RuntimeEnv>,
+    /// Where queries are planned and run.
+    pub(crate) threads: QueryThreads,
 }
 
 impl Runtime {
@@ -64,7 +67,7 @@ impl Runtime {
             .with_default_features()
             .with_scalar_functions(functions::scalar_functions())
             .build();
-        Ok(Self { template, env })
+        Ok(Self { template, env, threads: QueryThreads::start()? })
     }
 
     /// The state that plans one statement: `now()` is when this is called.
@@ -109,6 +112,8 @@ fn session_config(target_partitions: Option<usize>) -> SessionConfig {
     // Identifiers keep their case; `sql::fold` matches them without regard to it.
     options.sql_parser.enable_ident_normalization = false;
     options.sql_parser.map_string_types_to_utf8view = false;
+    // As a double, 24500000.01 equals no decimal.
+    options.sql_parser.parse_float_as_decimal = true;
     config
 }
 

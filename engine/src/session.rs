@@ -9,7 +9,6 @@ use datafusion::logical_expr::{FetchType, Limit, LogicalPlan, lit};
 use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::memory::MemoryStream;
 use datafusion::scalar::ScalarValue;
-use futures::FutureExt;
 use querent_catalog::{Principal, TableName};
 use tokio::time::Instant;
 
@@ -92,17 +91,19 @@ impl Session {
     /// The same with `$1`, `$2`, ... bound to `params`, before analysis, so that the values' types are coerced as literals' are.
     /// Errors also: `sql_plan_error` when a parameter is missing or one too many.
     pub async fn sql_with_params(&self, text: &str, params: Vec<ScalarValue>) -> Result<QueryStream> {
-        let deadline = self.deadline();
-        let work = async {
-            let plan = self.plan_statement(text, params).await?;
-            self.start(self.authorize(plan)?, deadline).await
+        let text = text.to_owned();
+        let work = move |session: Session| async move {
+            let plan = session.plan_statement(&text, params).await?;
+            session.start(session.authorize(plan)?).await
         };
-        self.before(deadline, work.boxed()).await
+        self.started(work).await
     }
 
     /// Parses and plans one statement, analysed, not authorised. Exactly one statement, else `multiple_statements`.
     pub async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
-        self.before(self.deadline(), self.plan_statement(text, Vec::new()).boxed()).await
+        let (session, text) = (self.clone(), text.to_owned());
+        let work = async move { session.plan_statement(&text, Vec::new()).await };
+        self.before(self.deadline(), self.engine.runtime().threads.run(work)).await
     }
 
     /// Authorises for this session's principal and mode.
@@ -117,19 +118,34 @@ impl Session {
 
     /// Runs it. A statement that changes something has done so when this returns.
     pub async fn execute(&self, plan: AuthorizedPlan) -> Result<QueryStream> {
-        let deadline = self.deadline();
-        self.before(deadline, self.start(plan, deadline).boxed()).await
+        self.started(move |session: Session| async move { session.start(plan).await }).await
     }
 
     /// A uniform random sample of a table's rows, at most `n` (1..=1000), without reading more than it must. Of what has
     /// to be read from its beginning (views, CSV, NDJSON, system tables) it is drawn from the rows that a few seconds
     /// suffice for; [`crate::QueryStats::truncated`] tells when those were not all.
     pub async fn sample(&self, table: &TableName, n: usize) -> Result<QueryStream> {
-        let deadline = self.deadline();
-        self.before(deadline, self.start_sample(table, n.clamp(1, MAX_SAMPLE_ROWS), deadline).boxed()).await
+        let table = table.clone();
+        let n = n.clamp(1, MAX_SAMPLE_ROWS);
+        self.started(move |session: Session| async move { session.start_sample(&table, n).await }).await
     }
 
-    async fn start_sample(&self, table: &TableName, n: usize, deadline: Instant) -> Result<QueryStream> {
+    /// Does the work on the engine's own threads and reads what it started from here.
+    async fn started<W, F>(&self, work: W) -> Result<QueryStream>
+    where
+        W: FnOnce(Session) -> F + Send + 'static,
+        F: Future<Output = Result<Started>> + Send + 'static,
+    {
+        let deadline = self.deadline();
+        let threads = &self.engine.runtime().threads;
+        let session = self.clone();
+        let Started { schema, rows, is_all } =
+            self.before(deadline, threads.run(async move { work(session).await })).await?;
+        let stream = QueryStream::new(schema, threads.stream(rows)?, &self.limits, deadline);
+        Ok(if is_all { stream } else { stream.truncated() })
+    }
+
+    async fn start_sample(&self, table: &TableName, n: usize) -> Result<Started> {
         let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
         let text = format!("SELECT * FROM {}.{}", quoted(&table.database), quoted(&table.table));
         let plan = self.authorize(self.plan_statement(&text, Vec::new()).await?)?;
@@ -141,13 +157,12 @@ impl Session {
             && let Some(physical) = sample::by_position(catalog, &state, &resolved, n).await?
         {
             let rows = execute_stream(physical, self.engine.runtime().task(&state, &self.limits))?;
-            return Ok(QueryStream::new(schema, rows, &self.limits, deadline));
+            return Ok(Started { schema, rows, is_all: true });
         }
         let time = MAX_SAMPLE_TIME.min(self.limits.wall_clock / 2);
         let (rows, is_all) = sample::reservoir(self.run(plan.plan()).await?, n, time).await?;
-        let stream = Box::pin(MemoryStream::try_new(vec![rows.clone()], rows.schema(), None)?);
-        let stream = QueryStream::new(schema, stream, &self.limits, deadline);
-        Ok(if is_all { stream } else { stream.truncated() })
+        let rows = Box::pin(MemoryStream::try_new(vec![rows.clone()], rows.schema(), None)?);
+        Ok(Started { schema, rows, is_all })
     }
 
     async fn plan_statement(&self, text: &str, params: Vec<ScalarValue>) -> Result<LogicalPlan> {
@@ -159,10 +174,10 @@ impl Session {
         planner.analyse(bind(plan, params)?)
     }
 
-    async fn start(&self, plan: AuthorizedPlan, deadline: Instant) -> Result<QueryStream> {
+    async fn start(&self, plan: AuthorizedPlan) -> Result<Started> {
         let schema = self.schema_of(&plan);
         let plan = plan.into_plan();
-        let stream = match Change::of(&plan) {
+        let rows = match Change::of(&plan) {
             Some(change) => {
                 let counts_rows = change.counts_rows();
                 let rows = apply::apply(self, change.clone()).await?;
@@ -170,7 +185,7 @@ impl Session {
             }
             None => self.run(&self.bounded(plan)).await?,
         };
-        Ok(QueryStream::new(schema, stream, &self.limits, deadline))
+        Ok(Started { schema, rows, is_all: true })
     }
 
     /// Runs an authorised query, or the query inside an authorised change.
@@ -212,6 +227,13 @@ impl Session {
             Err(_) => Err(EngineError::WallClockExceeded { limit: self.limits.wall_clock }),
         }
     }
+}
+
+/// A query that was started, or the answer of a statement that is done.
+struct Started {
+    schema: SchemaRef,
+    rows: SendableRecordBatchStream,
+    is_all: bool,
 }
 
 fn is_within(limit: &Limit, max_rows: u64) -> bool {

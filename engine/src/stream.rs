@@ -1,6 +1,7 @@
 //! A running query's results: batches of exactly the declared schema, within the session's limits.
 //!
-//! The stream owns the query: dropping it, or its reaching a limit, stops the work.
+//! The stream owns the query: dropping it, or its reaching a limit, stops the work. Its time runs out whether it is
+//! read or not: a reader that stops reading does not keep a query's memory and place.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -9,8 +10,11 @@ use std::time::Duration;
 
 use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use datafusion::common::Result as DfResult;
+use datafusion::common::runtime::SpawnedTask;
 use datafusion::execution::SendableRecordBatchStream;
 use futures::{Stream, StreamExt};
+use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep};
 
 use crate::{EngineError, Limits, Result};
@@ -29,20 +33,30 @@ pub struct QueryStats {
 /// Record batches of one query, all of [`QueryStream::schema`] exactly (names, types, nullability). Dropping it stops the work.
 pub struct QueryStream {
     schema: SchemaRef,
-    /// `None` once the stream has ended, so that the query's resources go as soon as it has.
-    input: Option<SendableRecordBatchStream>,
+    running: Arc<Mutex<Option<Running>>>,
+    _watch: SpawnedTask<()>,
     deadline: Pin<Box<Sleep>>,
     wall_clock: Duration,
     max_rows: Option<u64>,
     max_bytes: Option<u64>,
     stats: QueryStats,
+    ended: bool,
+}
+
+/// The query, gone as soon as the stream has ended or its time is over.
+struct Running {
+    input: SendableRecordBatchStream,
+    held: Option<Box<dyn Send>>,
 }
 
 impl QueryStream {
     pub(crate) fn new(schema: SchemaRef, input: SendableRecordBatchStream, limits: &Limits, deadline: Instant) -> Self {
+        let running = Arc::new(Mutex::new(Some(Running { input, held: None })));
         Self {
             schema,
-            input: Some(input),
+            _watch: SpawnedTask::spawn(end_at(deadline, Arc::clone(&running))),
+            running,
+            ended: false,
             deadline: Box::pin(tokio::time::sleep_until(deadline)),
             wall_clock: limits.wall_clock,
             max_rows: limits.max_rows,
@@ -54,6 +68,14 @@ impl QueryStream {
     /// The same stream, known not to be all there is.
     pub(crate) fn truncated(mut self) -> Self {
         self.stats.truncated = true;
+        self
+    }
+
+    /// The same stream, keeping something until the query ends: at its deadline at the latest, read or not.
+    pub fn holding(self, held: impl Send + 'static) -> Self {
+        if let Some(running) = self.running.lock().as_mut() {
+            running.held = Some(Box::new(held));
+        }
         self
     }
 
@@ -76,6 +98,18 @@ impl QueryStream {
         Ok((batches, self.stats))
     }
 
+    fn end(&mut self) {
+        self.ended = true;
+        // Dropped outside the lock: it may be much.
+        let running = self.running.lock().take();
+        drop(running);
+    }
+
+    /// The query's next batch; `None` when its time is over.
+    fn poll_input(&self, cx: &mut Context<'_>) -> Option<Poll<Option<DfResult<RecordBatch>>>> {
+        self.running.lock().as_mut().map(|running| running.input.poll_next_unpin(cx))
+    }
+
     /// As much of `batch` as the limits leave room for; `None` when that is nothing.
     fn within_limits(&mut self, batch: RecordBatch) -> Option<RecordBatch> {
         let mut kept = batch.num_rows();
@@ -93,7 +127,7 @@ impl QueryStream {
         }
         if kept < batch.num_rows() {
             self.stats.truncated = true;
-            self.input = None;
+            self.end();
         }
         if kept == 0 {
             return None;
@@ -110,14 +144,17 @@ impl Stream for QueryStream {
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
         loop {
-            let Some(input) = this.input.as_mut() else { return Poll::Ready(None) };
-            if this.deadline.as_mut().poll(cx).is_ready() {
-                this.input = None;
-                return Poll::Ready(Some(Err(EngineError::WallClockExceeded { limit: this.wall_clock })));
+            if this.ended {
+                return Poll::Ready(None);
             }
-            let conformed = match ready!(input.poll_next_unpin(cx)) {
+            let is_over = this.deadline.as_mut().poll(cx).is_ready();
+            let Some(polled) = (if is_over { None } else { this.poll_input(cx) }) else {
+                this.end();
+                return Poll::Ready(Some(Err(EngineError::WallClockExceeded { limit: this.wall_clock })));
+            };
+            let conformed = match ready!(polled) {
                 None => {
-                    this.input = None;
+                    this.end();
                     return Poll::Ready(None);
                 }
                 Some(Ok(batch)) if batch.num_rows() == 0 => continue,
@@ -131,11 +168,27 @@ impl Stream for QueryStream {
                     }
                 }
                 Err(error) => {
-                    this.input = None;
+                    this.end();
                     return Poll::Ready(Some(Err(error)));
                 }
             }
         }
+    }
+}
+
+/// Ends a query at its deadline, even when nobody reads it. One that is being read then ends itself.
+async fn end_at(deadline: Instant, running: Arc<Mutex<Option<Running>>>) {
+    const BEING_READ: Duration = Duration::from_millis(50);
+    tokio::time::sleep_until(deadline).await;
+    loop {
+        // Never waits for the lock: a batch may take long to make.
+        if let Some(mut running) = running.try_lock() {
+            let ended = running.take();
+            drop(running);
+            drop(ended);
+            return;
+        }
+        tokio::time::sleep(BEING_READ).await;
     }
 }
 

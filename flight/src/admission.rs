@@ -49,14 +49,14 @@ impl Admission {
             ApiError::new("too_many_requests", message)
         })?;
         metrics::query_started();
-        Ok(QueryPermit { _place: place, door, started: Instant::now(), outcome: None })
+        Ok(QueryPermit { place: Some(place), door, started: Instant::now(), outcome: None })
     }
 }
 
 /// A running query's place. Says to the metrics how the query ended; one dropped unsaid was cancelled by its client.
 #[derive(Debug)]
 pub struct QueryPermit {
-    _place: OwnedSemaphorePermit,
+    place: Option<OwnedSemaphorePermit>,
     door: Door,
     started: Instant,
     outcome: Option<Outcome>,
@@ -69,6 +69,11 @@ struct Outcome {
 }
 
 impl QueryPermit {
+    /// The place itself, for what ends when the query ends rather than when its client has read it all.
+    pub fn take_place(&mut self) -> Option<OwnedSemaphorePermit> {
+        self.place.take()
+    }
+
     /// The query delivered all its rows.
     pub fn succeeded(&mut self, rows: u64) {
         self.outcome = Some(Outcome { label: "success", rows });

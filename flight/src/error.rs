@@ -86,7 +86,7 @@ impl ApiError {
             "too_many_requests" | "too_many_runs" | "wall_clock_exceeded" | "memory_exceeded" => {
                 StatusCode::TOO_MANY_REQUESTS
             }
-            "shutting_down" | "model_unreachable" => StatusCode::SERVICE_UNAVAILABLE,
+            "shutting_down" | "model_unreachable" | "catalog_busy" => StatusCode::SERVICE_UNAVAILABLE,
             "model_not_found" | "model_failed" => StatusCode::BAD_GATEWAY,
             code if is_callers_fault(code) => StatusCode::BAD_REQUEST,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
@@ -108,7 +108,7 @@ impl ApiError {
             "unsupported" | "method_not_allowed" => Code::Unimplemented,
             "wall_clock_exceeded" => Code::DeadlineExceeded,
             "too_many_requests" | "too_many_runs" | "memory_exceeded" | "body_too_large" => Code::ResourceExhausted,
-            "shutting_down" | "model_unreachable" => Code::Unavailable,
+            "shutting_down" | "model_unreachable" | "catalog_busy" => Code::Unavailable,
             code if is_callers_fault(code) => Code::InvalidArgument,
             _ => Code::Internal,
         }
@@ -241,9 +241,9 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Characters of a gRPC message. It travels in a header, percent-encoded, and again in the details; clients take 16 KiB
-/// of headers by default, and see nothing but a protocol error beyond.
-const GRPC_MESSAGE_CHARS: usize = 1_500;
+/// Bytes of a gRPC message. It travels in a header, percent-encoded, which takes up to three times as many, and again in
+/// the details; clients take 16 KiB of headers by default, and see nothing but a protocol error beyond.
+const GRPC_MESSAGE_BYTES: usize = 2_000;
 
 impl From<ApiError> for tonic::Status {
     fn from(error: ApiError) -> Self {
@@ -253,8 +253,8 @@ impl From<ApiError> for tonic::Status {
             Some(hint) => format!("{}; {hint}", error.message),
             None => error.message.clone(),
         };
-        if let Some((end, _)) = message.char_indices().nth(GRPC_MESSAGE_CHARS) {
-            message.truncate(end);
+        if message.len() > GRPC_MESSAGE_BYTES {
+            message.truncate(message.floor_char_boundary(GRPC_MESSAGE_BYTES));
             message.push('…');
         }
         let info = ErrorInfo { reason: error.code.to_owned(), domain: "querent".to_owned() };

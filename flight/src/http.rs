@@ -7,6 +7,7 @@ mod import;
 mod query;
 mod request;
 mod runs;
+mod same_site;
 mod schema;
 pub(crate) mod search;
 
@@ -61,6 +62,13 @@ async fn writers_only(State(state): State<AppState>, request: Request, next: Nex
 
 /// Lets a request pass whose caller is known and has the role; its handler finds the `Principal` in the extensions.
 async fn authorised(state: &AppState, needed: Role, mut request: Request, next: Next) -> Response {
+    if state.auth.is_open() {
+        let (parts, body) = request.into_parts();
+        if let Err(error) = same_site::check(&parts, &state.settings) {
+            return error.into_response();
+        }
+        request = Request::from_parts(parts, body);
+    }
     let principal = match state.auth.authenticate(request.headers()) {
         Ok(principal) => principal,
         Err(error) => return error.into_response(),

@@ -64,9 +64,12 @@ async fn names_are_unique_without_regard_to_case_across_kinds() {
     assert_eq!(error.to_string(), "`STRAßEN` already exists as `Straßen` (names are unique without regard to case)");
     let left = catalog.create_view(&name, "SELECT 1 AS a", "default", &one_column(), IfExists::Ignore).await.unwrap();
     assert_eq!(left, Created::Existing);
-    let replaced =
-        catalog.create_view(&name, "SELECT 1 AS a", "default", &one_column(), IfExists::Replace).await.unwrap();
-    assert_eq!(new(replaced).kind, TableKind::View);
+    let replaced = catalog.create_view(&name, "SELECT 1 AS a", "default", &one_column(), IfExists::Replace).await;
+    let error = replaced.unwrap_err();
+    assert_eq!((error.code(), error.to_string().contains("`Straßen` is a table")), ("already_exists", true), "{error}");
+    assert!(catalog.drop_table(&name, &[TableKind::Managed], false).await.unwrap());
+    let view = catalog.create_view(&name, "SELECT 1 AS a", "default", &one_column(), IfExists::Error).await.unwrap();
+    assert_eq!(new(view).kind, TableKind::View);
     let listed = list(&catalog, &TableFilter::default()).await;
     assert_eq!(listed, ["default.STRAßEN"]);
 }

@@ -305,7 +305,8 @@ fn question(text: &str) -> ChatRequest {
 }
 
 fn turn(messages: Vec<ChatMessage>) -> TurnRequest {
-    TurnRequest { messages, tools: vec![run_sql()], may_answer: true, think: None, max_output_tokens: None }
+    let tools = vec![run_sql()];
+    TurnRequest { messages, known_tools: tools.clone(), tools, may_answer: true, think: None, max_output_tokens: None }
 }
 
 type Turn = futures::stream::BoxStream<'static, Result<ModelEvent>>;

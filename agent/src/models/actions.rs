@@ -35,6 +35,8 @@ pub struct TurnRequest {
     pub messages: Vec<ChatMessage>,
     /// Tools the model may call now. With none it can only answer.
     pub tools: Vec<ToolSpec>,
+    /// All tools it has been told of: a call of one that was written as text is a call, offered now or not.
+    pub known_tools: Vec<ToolSpec>,
     /// Whether it may answer now, where it can be held to that: a small model that may answer before it has seen a
     /// result makes one up.
     pub may_answer: bool,
@@ -84,8 +86,8 @@ impl ToolCalling {
     }
 
     async fn native_turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
-        let TurnRequest { messages, tools, may_answer: _, think, max_output_tokens } = turn;
-        let reader = TextFormParser::new(&tools);
+        let TurnRequest { messages, tools, known_tools, may_answer: _, think, max_output_tokens } = turn;
+        let reader = TextFormParser::new(&known_tools);
         let request = ChatRequest { messages, tools, format: None, think, max_output_tokens };
         Ok(read_content(self.provider.chat(request).await?, reader))
     }

@@ -169,7 +169,12 @@ impl OllamaModel {
     }
 
     fn host(&self) -> String {
-        self.base.as_str().trim_end_matches('/').to_owned()
+        // What a client is told has no credentials in it.
+        let mut shown = self.base.clone();
+        if shown.set_username("").and_then(|()| shown.set_password(None)).is_err() {
+            return self.base.host_str().unwrap_or_default().to_owned();
+        }
+        shown.as_str().trim_end_matches('/').to_owned()
     }
 }
 

@@ -8,11 +8,14 @@ use futures::StreamExt;
 use querent_engine::{EngineError, QueryStream};
 use serde_json::{Map, Value, json};
 
-use super::values::{json_value, plain_text, shortened};
+use super::values::{Room, json_value, plain_text, shortened};
 use crate::prompt::tokens::{estimate_tokens, take_tokens};
 
 /// Bytes of the JSON rows of one result.
 const MAX_JSON_BYTES: usize = 256 * 1024;
+/// Characters of a column's name and of its type: an alias can be any text.
+const MAX_NAME_CHARS: usize = 255;
+const MAX_TYPE_CHARS: usize = 1_000;
 /// Characters of one value in the text table.
 const MAX_FIELD_CHARS: usize = 120;
 /// Cells that are encoded between two chances for other tasks.
@@ -73,9 +76,11 @@ impl Rows {
     }
 
     fn empty(schema: &SchemaRef) -> Self {
+        let fields = schema.fields().iter();
+        let names: Vec<String> = fields.clone().map(|field| shortened(field.name(), MAX_NAME_CHARS)).collect();
         Self {
-            names: unique_names(schema.fields().iter().map(|field| field.name().as_str())),
-            types: schema.fields().iter().map(|field| field.data_type().to_string()).collect(),
+            names: unique_names(names.iter().map(String::as_str)),
+            types: fields.map(|field| shortened(&field.data_type().to_string(), MAX_TYPE_CHARS)).collect(),
             rows: Vec::new(),
             cut: None,
         }
@@ -160,7 +165,8 @@ impl Rows {
 }
 
 fn row_values(batch: &RecordBatch, row: usize) -> Vec<Value> {
-    batch.columns().iter().map(|column| json_value(column, row)).collect()
+    let mut room = Room::new(MAX_JSON_BYTES);
+    batch.columns().iter().map(|column| json_value(column, row, &mut room)).collect()
 }
 
 /// A value on one line.

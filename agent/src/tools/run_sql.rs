@@ -62,7 +62,8 @@ impl Tool for RunSql {
 
 /// The SQL text of a `run_sql` call, where it has one.
 pub(crate) fn sql_argument(arguments: &Map<String, Value>) -> Option<String> {
-    let sql = arguments.get("sql").or_else(|| arguments.get("query"))?.as_str()?;
+    let sql =
+        ["sql", "query"].iter().filter_map(|name| arguments.get(*name)).find(|value| !value.is_null())?.as_str()?;
     Some(without_fence(sql.trim()).to_owned())
 }
 
@@ -84,7 +85,7 @@ fn result_text(rows: &Rows, tokens: usize) -> String {
 /// The error with what is needed to write the query right: the columns of the tables it names, tables that may be
 /// meant, or what the statement must be.
 async fn with_repair_hint(context: &ToolContext, error: &EngineError, sql: &str) -> ToolError {
-    let mut tool_error = ToolError { code: error.code().to_owned(), message: error.to_string(), hint: error.hint() };
+    let mut tool_error = ToolError { hint: error.hint(), ..ToolError::new(error.code(), error.to_string()) };
     let extra = match tool_error.code.as_str() {
         "column_not_found" | "sql_plan_error" | "query_execution_error" => columns_of_named_tables(context, sql).await,
         "table_not_found" => similar_tables(context, sql).await,

@@ -1,5 +1,8 @@
 //! One Arrow value as JSON, for tool results: integers beyond 2^53 and decimals are strings, timestamps RFC 3339
-//! (those without a time zone are taken as UTC), binary base64, `NaN` and the infinities strings.
+//! (those without a time zone are taken as UTC), binary base64, `NaN` and the infinities strings. What is left out of a
+//! long value is marked in its place.
+
+use std::fmt::Display;
 
 use arrow::array::{Array, ArrayRef, AsArray, timezone::Tz};
 use arrow::datatypes::{
@@ -10,7 +13,8 @@ use arrow::datatypes::{
 use arrow::util::display::{ArrayFormatter, FormatOptions};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
-use chrono::{DateTime, SecondsFormat};
+use chrono::DateTime;
+use querent_engine::rfc3339;
 use serde_json::{Map, Number, Value};
 
 /// The largest integer that every JSON reader keeps exactly.
@@ -20,8 +24,24 @@ const MAX_VALUE_CHARS: usize = 4_096;
 /// Elements of a list or map that are shown.
 const MAX_ELEMENTS: usize = 256;
 
-/// The value at `row`.
-pub(super) fn json_value(array: &dyn Array, row: usize) -> Value {
+/// Bytes that the values of one row may still take, about.
+#[derive(Debug)]
+pub(super) struct Room(usize);
+
+impl Room {
+    pub(super) fn new(bytes: usize) -> Self {
+        Self(bytes)
+    }
+
+    fn take(&mut self, bytes: usize) {
+        self.0 = self.0.saturating_sub(bytes);
+    }
+}
+
+/// The value at `row`, cut to the room there is.
+pub(super) fn json_value(array: &dyn Array, row: usize, room: &mut Room) -> Value {
+    const LEAST_BYTES: usize = 6;
+    room.take(LEAST_BYTES);
     if array.is_null(row) {
         return Value::Null;
     }
@@ -43,35 +63,50 @@ pub(super) fn json_value(array: &dyn Array, row: usize) -> Value {
             float(value.to_string().parse().unwrap_or(f64::from(value)))
         }
         DataType::Float64 => float(array.as_primitive::<Float64Type>().value(row)),
-        DataType::Utf8 => text(array.as_string::<i32>().value(row)),
-        DataType::LargeUtf8 => text(array.as_string::<i64>().value(row)),
-        DataType::Utf8View => text(array.as_string_view().value(row)),
-        DataType::Binary => binary(array.as_binary::<i32>().value(row)),
-        DataType::LargeBinary => binary(array.as_binary::<i64>().value(row)),
-        DataType::BinaryView => binary(array.as_binary_view().value(row)),
-        DataType::FixedSizeBinary(_) => binary(array.as_fixed_size_binary().value(row)),
-        DataType::Date32 => date(array.as_primitive::<Date32Type>().value_as_date(row), array, row),
-        DataType::Date64 => date(array.as_primitive::<Date64Type>().value_as_date(row), array, row),
+        DataType::Utf8 => text(array.as_string::<i32>().value(row), room),
+        DataType::LargeUtf8 => text(array.as_string::<i64>().value(row), room),
+        DataType::Utf8View => text(array.as_string_view().value(row), room),
+        DataType::Binary => binary(array.as_binary::<i32>().value(row), room),
+        DataType::LargeBinary => binary(array.as_binary::<i64>().value(row), room),
+        DataType::BinaryView => binary(array.as_binary_view().value(row), room),
+        DataType::FixedSizeBinary(_) => binary(array.as_fixed_size_binary().value(row), room),
+        DataType::Date32 => {
+            let days = array.as_primitive::<Date32Type>();
+            date(days.value_as_date(row), days.value(row))
+        }
+        DataType::Date64 => {
+            let milliseconds = array.as_primitive::<Date64Type>();
+            date(milliseconds.value_as_date(row), milliseconds.value(row))
+        }
         DataType::Timestamp(unit, zone) => timestamp(*unit, zone.as_deref(), array, row),
-        DataType::List(_) => list(array.as_list::<i32>().value(row)),
-        DataType::LargeList(_) => list(array.as_list::<i64>().value(row)),
-        DataType::FixedSizeList(_, _) => list(array.as_fixed_size_list().value(row)),
+        DataType::List(_) => list(array.as_list::<i32>().value(row), room),
+        DataType::LargeList(_) => list(array.as_list::<i64>().value(row), room),
+        DataType::FixedSizeList(_, _) => list(array.as_fixed_size_list().value(row), room),
         DataType::Struct(fields) => {
             let columns = array.as_struct().columns();
-            fields.iter().zip(columns).map(|(field, column)| (field.name().clone(), json_value(column, row))).collect()
+            let values = fields.iter().zip(columns).map(|(field, column)| {
+                room.take(field.name().len());
+                (field.name().clone(), json_value(column, row, room))
+            });
+            values.collect()
         }
         DataType::Map(_, _) => {
             let entries = array.as_map().value(row);
             let (keys, values) = (entries.column(0), entries.column(1));
-            let object: Map<String, Value> = (0..entries.len().min(MAX_ELEMENTS))
-                .map(|entry| (plain_text(&json_value(keys, entry)), json_value(values, entry)))
-                .collect();
+            let mut object = Map::new();
+            for entry in 0..entries.len() {
+                if entry == MAX_ELEMENTS || room.0 == 0 {
+                    object.insert("…".to_owned(), Value::String(format!("(+{} entries)", entries.len() - entry)));
+                    break;
+                }
+                object.insert(plain_text(&json_value(keys, entry, room)), json_value(values, entry, room));
+            }
             Value::Object(object)
         }
         DataType::Dictionary(_, _) => {
             let dictionary = array.as_any_dictionary();
             match dictionary.normalized_keys().get(row) {
-                Some(key) => json_value(dictionary.values(), *key),
+                Some(key) => json_value(dictionary.values(), *key, room),
                 None => Value::Null,
             }
         }
@@ -125,20 +160,24 @@ fn float(value: f64) -> Value {
     }
 }
 
-fn text(value: &str) -> Value {
-    Value::String(shortened(value, MAX_VALUE_CHARS))
+fn text(value: &str, room: &mut Room) -> Value {
+    let shown = shortened(value, MAX_VALUE_CHARS.min(room.0));
+    room.take(shown.len());
+    Value::String(shown)
 }
 
-fn binary(value: &[u8]) -> Value {
+fn binary(value: &[u8], room: &mut Room) -> Value {
     // Three bytes are four characters.
-    let shown = &value[..value.len().min(MAX_VALUE_CHARS / 4 * 3)];
+    let shown = &value[..value.len().min(MAX_VALUE_CHARS.min(room.0) / 4 * 3)];
+    room.take(shown.len() / 3 * 4);
     let encoded = STANDARD.encode(shown);
     let left_out = value.len() - shown.len();
     Value::String(if left_out == 0 { encoded } else { format!("{encoded}…(+{left_out} bytes)") })
 }
 
-fn date(date: Option<chrono::NaiveDate>, array: &dyn Array, row: usize) -> Value {
-    Value::String(date.map_or_else(|| display(array, row), |date| date.to_string()))
+/// One beyond the calendar is its number in the column's unit.
+fn date(date: Option<chrono::NaiveDate>, number: impl Display) -> Value {
+    Value::String(date.map_or_else(|| number.to_string(), |date| date.to_string()))
 }
 
 fn timestamp(unit: TimeUnit, zone: Option<&str>, array: &dyn Array, row: usize) -> Value {
@@ -155,18 +194,17 @@ fn timestamp(unit: TimeUnit, zone: Option<&str>, array: &dyn Array, row: usize) 
         }
     };
     let Some(instant) = instant else { return Value::String(display(array, row)) };
-    let zone = zone.and_then(|zone| zone.parse::<Tz>().ok());
-    Value::String(match zone {
-        Some(zone) => instant.with_timezone(&zone).to_rfc3339_opts(SecondsFormat::AutoSi, true),
-        None => instant.to_rfc3339_opts(SecondsFormat::AutoSi, true),
-    })
+    Value::String(rfc3339(instant, zone.and_then(|zone| zone.parse::<Tz>().ok())))
 }
 
-fn list(elements: ArrayRef) -> Value {
-    let shown = elements.len().min(MAX_ELEMENTS);
-    let mut values: Vec<Value> = (0..shown).map(|element| json_value(&elements, element)).collect();
-    if shown < elements.len() {
-        values.push(Value::String(format!("…(+{} elements)", elements.len() - shown)));
+fn list(elements: ArrayRef, room: &mut Room) -> Value {
+    let mut values = Vec::new();
+    for element in 0..elements.len() {
+        if element == MAX_ELEMENTS || room.0 == 0 {
+            values.push(Value::String(format!("…(+{} elements)", elements.len() - element)));
+            break;
+        }
+        values.push(json_value(&elements, element, room));
     }
     Value::Array(values)
 }
@@ -175,7 +213,7 @@ fn list(elements: ArrayRef) -> Value {
 fn display(array: &dyn Array, row: usize) -> String {
     let options = FormatOptions::default();
     match ArrayFormatter::try_new(array, &options) {
-        Ok(formatter) => formatter.value(row).to_string(),
+        Ok(formatter) => formatter.value(row).try_to_string().unwrap_or_else(|error| format!("({error})")),
         Err(error) => format!("({error})"),
     }
 }
@@ -221,7 +259,8 @@ mod tests {
             ),
         ];
         for (array, expected) in cases {
-            let values: Vec<Value> = (0..array.len()).map(|row| json_value(&array, row)).collect();
+            let values: Vec<Value> =
+                (0..array.len()).map(|row| json_value(&array, row, &mut Room::new(1_000))).collect();
             assert_eq!(Value::Array(values), expected, "{}", array.data_type());
         }
     }
@@ -229,7 +268,25 @@ mod tests {
     #[test]
     fn long_values_are_cut_and_marked() {
         let array = StringArray::from(vec!["ü".repeat(MAX_VALUE_CHARS + 10)]);
-        let value = json_value(&array, 0);
+        let value = json_value(&array, 0, &mut Room::new(100_000));
         assert!(value.as_str().unwrap().ends_with("ü…(+10 chars)"));
+    }
+
+    #[test]
+    fn nested_values_share_their_room() {
+        let inner = ListArray::from_iter_primitive::<Int32Type, _, _>(vec![Some(vec![Some(7); 200]); 200]);
+        let offsets = arrow::buffer::OffsetBuffer::from_lengths([200]);
+        let field = Arc::new(arrow::datatypes::Field::new("item", inner.data_type().clone(), true));
+        let nested = ListArray::new(field, offsets, Arc::new(inner), None);
+        let value = json_value(&nested, 0, &mut Room::new(10_000)).to_string();
+        assert!(value.len() < 20_000 && value.contains("…(+"), "{}", value.len());
+    }
+
+    #[test]
+    fn times_beyond_the_calendar_are_numbers() {
+        let late = TimestampSecondArray::from(vec![8_210_266_876_799]).with_timezone("+14:00");
+        assert_eq!(json_value(&late, 0, &mut Room::new(100)), json!("+262142-12-31T23:59:59Z"));
+        let days = arrow::array::Date32Array::from(vec![i32::MAX]);
+        assert_eq!(json_value(&days, 0, &mut Room::new(100)), json!("2147483647"));
     }
 }

@@ -153,7 +153,7 @@ impl LayoutBuilder {
 pub(super) struct LoadedColumns {
     pub(super) columns: Vec<ColumnInfo>,
     /// As [`Layout::write_schema`].
-    write_schema: SchemaRef,
+    pub(super) write_schema: SchemaRef,
     pub(super) rows: Vec<ColumnRow>,
     /// Columns of types that are not readable yet: name and type.
     pub(super) unreadable: Vec<(String, String)>,
@@ -190,11 +190,6 @@ pub(super) fn load(connection: &Connection, table_id: i64, snapshot: SnapshotId)
     }
     let unreadable = tree.unreadable;
     Ok(LoadedColumns { columns, write_schema: Arc::new(Schema::new(fields)), rows, unreadable })
-}
-
-/// The schema to write more files of a table with.
-pub(crate) fn write_schema(connection: &Connection, table_id: i64, snapshot: SnapshotId) -> Result<SchemaRef> {
-    Ok(load(connection, table_id, snapshot)?.write_schema)
 }
 
 /// The live rows of a table's columns, nested ones included, in order.

@@ -6,7 +6,9 @@ use uuid::Uuid;
 use super::change::{Change, quoted};
 use super::names::{check_database_name, folder_name, name_key};
 use super::{View, objects, tables};
-use crate::{CatalogError, Created, DatabaseInfo, IfExists, Page, PageRequest, PageToken, Principal, Result};
+use crate::{
+    CatalogError, Created, DEFAULT_DATABASE, DatabaseInfo, IfExists, Page, PageRequest, PageToken, Principal, Result,
+};
 
 /// DuckDB's own default database: listed only once it holds something.
 const DUCKDB_DEFAULT: &str = "main";
@@ -101,6 +103,13 @@ pub(crate) fn drop_named(change: &mut Change<'_>, name: &str, if_missing_ok: boo
 }
 
 fn drop_found(change: &mut Change<'_>, database: &DatabaseInfo, cascade: bool) -> Result<()> {
+    // Sessions begin in the one, DuckDB in the other.
+    if [DEFAULT_DATABASE, DUCKDB_DEFAULT].contains(&name_key(&database.name).as_str()) {
+        return Err(CatalogError::InvalidName {
+            name: database.name.clone(),
+            reason: "this database is always there; drop the tables in it instead".into(),
+        });
+    }
     let connection = change.connection();
     let mut statement =
         connection.prepare_cached("SELECT object_id, name, kind FROM querent_object WHERE schema_id = ?")?;

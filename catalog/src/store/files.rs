@@ -3,7 +3,8 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use rusqlite::{Connection, params};
+use arrow_schema::SchemaRef;
+use rusqlite::{Connection, OptionalExtension, params};
 
 use super::change::quoted;
 use super::columns::{self, ColumnRow};
@@ -13,6 +14,7 @@ use crate::{CatalogError, ColumnStats, DataFile, ManagedTable, Result, SnapshotI
 /// What to do about what is not read.
 const FLUSH_HINT: &str =
     "materialize it with DuckDB: CREATE TABLE ... AS SELECT of the table, with DATA_INLINING_ROW_LIMIT 0 on ATTACH";
+const WRITE_HINT: &str = "Querent reads it and does not write it yet: insert with DuckDB";
 const REWRITE_HINT: &str = "copy the table with DuckDB (CREATE TABLE ... AS SELECT, with DATA_INLINING_ROW_LIMIT 0 on ATTACH) and read the copy";
 
 /// The live files of a table with statistics of some columns, or `unsupported_lake`.
@@ -31,6 +33,30 @@ pub(crate) fn data_files(
     let mut files = read_files(&refusal, &defaulted_columns(&refusal, &loaded.rows)?)?;
     read_statistics(connection, table, stats_columns, &mut files)?;
     Ok(files)
+}
+
+/// The schema to write more files of a table with, or `unsupported_lake`.
+pub(crate) fn write_schema(connection: &Connection, table: &ManagedTable) -> Result<SchemaRef> {
+    let refusal = Refusal { connection, table };
+    let loaded = columns::load(connection, table.id, table.snapshot)?;
+    if let Some((column, column_type)) = loaded.unreadable.first() {
+        return Err(refusal.because(&format!("column `{column}` of type {column_type}"), REWRITE_HINT));
+    }
+    if let Some(column) = loaded.rows.iter().find(|row| row.column_type == "json") {
+        return Err(refusal.because(&format!("JSON in column `{}`", column.name), WRITE_HINT));
+    }
+    let defaulted: Option<String> = connection
+        .prepare_cached(
+            "SELECT column_name FROM ducklake_column
+             WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)
+               AND default_value IS NOT NULL AND upper(default_value) <> 'NULL'",
+        )?
+        .query_row([table.id, table.snapshot], |row| row.get(0))
+        .optional()?;
+    if let Some(column) = defaulted {
+        return Err(refusal.because(&format!("a default value for column `{column}`"), WRITE_HINT));
+    }
+    Ok(loaded.write_schema)
 }
 
 /// The tables in which DuckDB keeps a table's inlined rows; one for each version of its columns.

@@ -65,9 +65,16 @@ pub(super) fn add(
     leaves: &[&ColumnRow],
     files: &[&BTreeMap<i64, ColumnStats>],
 ) -> Result<()> {
-    let had_rows = write_table_stats(connection, table_id, stats)?;
+    let had_rows = read_table_stats(connection, table_id)?.record_count > 0;
+    write_table_stats(connection, table_id, stats)?;
     for column in leaves {
-        let mut summary = if had_rows { read_column(connection, table_id, column.id)? } else { None };
+        let mut summary = if had_rows {
+            // Without a row nothing is known of the values that are there, and more values do not change that.
+            let Some(known) = read_column(connection, table_id, column.id)? else { continue };
+            Some(known)
+        } else {
+            None
+        };
         for file in files {
             let added = file.get(&column.id).map(ColumnSummary::of).unwrap_or(UNKNOWN);
             match &mut summary {
@@ -107,11 +114,7 @@ pub(super) fn read_table_stats(connection: &Connection, table_id: i64) -> Result
 const UNKNOWN: ColumnSummary =
     ColumnSummary { contains_null: None, contains_nan: None, min_value: None, max_value: None, has_values: true };
 
-/// Writes the row and says whether the table's column statistics already speak of rows.
-fn write_table_stats(connection: &Connection, table_id: i64, stats: TableStats) -> Result<bool> {
-    let had_columns: bool = connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM ducklake_table_column_stats WHERE table_id = ?)")?
-        .query_row([table_id], |row| row.get(0))?;
+fn write_table_stats(connection: &Connection, table_id: i64, stats: TableStats) -> Result<()> {
     let updated = connection
         .prepare_cached(
             "UPDATE ducklake_table_stats SET record_count = ?2, next_row_id = ?3, file_size_bytes = ?4 WHERE table_id = ?1",
@@ -125,7 +128,7 @@ fn write_table_stats(connection: &Connection, table_id: i64, stats: TableStats) 
             stats.file_size_bytes
         ])?;
     }
-    Ok(had_columns)
+    Ok(())
 }
 
 fn read_column(connection: &Connection, table_id: i64, column_id: i64) -> Result<Option<ColumnSummary>> {
@@ -149,10 +152,14 @@ fn read_column(connection: &Connection, table_id: i64, column_id: i64) -> Result
         .optional()?)
 }
 
+/// A column whose values have no known bounds gets no row: without bounds, a row says that there are only nulls.
 fn write_column(connection: &Connection, table_id: i64, column_id: i64, summary: &ColumnSummary) -> Result<()> {
     connection
         .prepare_cached("DELETE FROM ducklake_table_column_stats WHERE table_id = ? AND column_id = ?")?
         .execute([table_id, column_id])?;
+    if summary.has_values && summary.min_value.is_none() && summary.max_value.is_none() {
+        return Ok(());
+    }
     connection.prepare_cached("INSERT INTO ducklake_table_column_stats VALUES (?, ?, ?, ?, ?, ?, NULL)")?.execute(
         params![table_id, column_id, summary.contains_null, summary.contains_nan, summary.min_value, summary.max_value],
     )?;

@@ -33,7 +33,23 @@ pub(crate) fn draft(view: &View<'_>, name: &TableName, schema: &Schema, comment:
         columns: layout.columns,
         write_schema: layout.write_schema,
         comment,
+        base: view.snapshot,
     })
+}
+
+/// A table that is replaced by what a query made of it must not have changed since that query began.
+fn refuse_lost_rows(change: &Change<'_>, draft: &TableDraft) -> Result<()> {
+    let connection = change.connection();
+    let Some(existing) = objects::object(connection, &draft.name.database, &draft.name.table)? else { return Ok(()) };
+    let changed: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM ducklake_table WHERE table_id = ?1 AND begin_snapshot > ?2)
+                 OR EXISTS (SELECT 1 FROM ducklake_column WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))
+                 OR EXISTS (SELECT 1 FROM ducklake_data_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))
+                 OR EXISTS (SELECT 1 FROM ducklake_delete_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))",
+        )?
+        .query_row([existing.id, draft.base], |row| row.get(0))?;
+    if changed { Err(CatalogError::Conflict { object: draft.name.table.clone() }) } else { Ok(()) }
 }
 
 /// Creates a drafted table with its first files.
@@ -43,7 +59,10 @@ pub(crate) fn create(
     files: &[NewDataFile],
     if_exists: IfExists,
 ) -> Result<Created<TableInfo>> {
-    let Some(schema_id) = make_room(change, &draft.name, if_exists)? else { return Ok(Created::Existing) };
+    refuse_lost_rows(change, draft)?;
+    let Some(schema_id) = make_room(change, &draft.name, TableKind::Managed, if_exists)? else {
+        return Ok(Created::Existing);
+    };
     refuse_encrypted(change, &draft.name.table)?;
     let connection = change.connection();
     let folder = relations::database_folder(connection, schema_id, change.base())?
@@ -162,9 +181,15 @@ pub(super) fn drop_object(change: &mut Change<'_>, object: &ObjectRow) -> Result
     Ok(())
 }
 
-/// Sees that a new object's name is free, by dropping what is there if so asked. Returns the database's id, or
-/// `None` where the existing object is to be left.
-pub(super) fn make_room(change: &mut Change<'_>, name: &TableName, if_exists: IfExists) -> Result<Option<i64>> {
+/// Sees that a new object's name is free, by dropping what is there if so asked and if it is of the same kind: who
+/// replaces a view does not mean the rows of a table. Returns the database's id, or `None` where the existing object is
+/// to be left.
+pub(super) fn make_room(
+    change: &mut Change<'_>,
+    name: &TableName,
+    kind: TableKind,
+    if_exists: IfExists,
+) -> Result<Option<i64>> {
     check_name(&name.table)?;
     let schema_id = require_database(&change.view(), &name.database)?;
     let Some(existing) = objects::object(change.connection(), &name.database, &name.table)? else {
@@ -176,6 +201,10 @@ pub(super) fn make_room(change: &mut Change<'_>, name: &TableName, if_exists: If
             Err(CatalogError::AlreadyExists { name: name.table.clone(), existing: spelled })
         }
         IfExists::Ignore => Ok(None),
+        IfExists::Replace if (existing.kind == TableKind::View) != (kind == TableKind::View) => {
+            let kind = if existing.kind == TableKind::View { "view" } else { "table" };
+            Err(CatalogError::OtherKind { name: existing.name, kind })
+        }
         IfExists::Replace => {
             drop_object(change, &existing)?;
             Ok(Some(schema_id))

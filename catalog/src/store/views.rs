@@ -7,7 +7,7 @@ use uuid::Uuid;
 use super::change::Change;
 use super::relations;
 use super::tables::{created, make_room, object_entry};
-use crate::{CatalogError, Created, ExternalTable, IfExists, Result, TableInfo, TableName};
+use crate::{CatalogError, Created, ExternalTable, IfExists, Result, TableInfo, TableKind, TableName};
 
 /// What our views are written in. DuckDB reads them as its own; most SQL is both.
 const DIALECT: &str = "datafusion";
@@ -21,7 +21,7 @@ pub(crate) fn create_view(
     schema: &Schema,
     if_exists: IfExists,
 ) -> Result<Created<TableInfo>> {
-    let Some(schema_id) = make_room(change, name, if_exists)? else { return Ok(Created::Existing) };
+    let Some(schema_id) = make_room(change, name, TableKind::View, if_exists)? else { return Ok(Created::Existing) };
     let connection = change.connection();
     let view_id = change.new_object_id();
     connection.prepare_cached("INSERT INTO ducklake_view VALUES (?, ?, ?, NULL, ?, ?, ?, ?, '')")?.execute(params![
@@ -47,7 +47,9 @@ pub(crate) fn create_external(
     schema: &Schema,
     if_exists: IfExists,
 ) -> Result<Created<TableInfo>> {
-    let Some(schema_id) = make_room(change, name, if_exists)? else { return Ok(Created::Existing) };
+    let Some(schema_id) = make_room(change, name, TableKind::External, if_exists)? else {
+        return Ok(Created::Existing);
+    };
     let connection = change.connection();
     let definition = serde_json::to_string(table).map_err(|error| CatalogError::Internal(error.to_string()))?;
     let object_id = change.new_object_id();

@@ -16,8 +16,9 @@ use datafusion::logical_expr::planner::ContextProvider;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::SqlToRel;
 use datafusion::sql::sqlparser::ast::{
-    self, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, TableFactor, VisitMut, VisitorMut,
+    self, CastKind, DataType, ExactNumberInfo, Expr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart,
+    Query, Select, SelectItem, SelectItemQualifiedWildcardKind, TableFactor, Value, ValueWithSpan, VisitMut,
+    VisitorMut,
 };
 
 /// The most corrections of one statement.
@@ -41,7 +42,8 @@ pub(crate) fn plan_folded<S: ContextProvider>(scope: &S, mut statement: Statemen
     SqlToRel::new(scope).statement_to_plan(statement)
 }
 
-/// Gives references to common table expressions, and qualified wildcards, the spelling of what they refer to.
+/// Gives references to common table expressions, and qualified wildcards, the spelling of what they refer to, and
+/// numbers with an exponent their type.
 pub(crate) fn fold_relations(statement: &mut Statement) {
     visit(statement, &mut RelationFolder { ctes: Vec::new() });
 }
@@ -62,6 +64,23 @@ impl VisitorMut for RelationFolder {
 
     fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
         self.ctes.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        // As the standard has it: `1.5` is a decimal, `1.5e0` a double, which the planner would make a decimal too.
+        if let Expr::Value(ValueWithSpan { value: Value::Number(number, _), span }) = expr
+            && number.contains(['e', 'E'])
+        {
+            let text = Value::SingleQuotedString(number.clone()).with_span(*span);
+            *expr = Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(Expr::Value(text)),
+                data_type: DataType::Double(ExactNumberInfo::None),
+                array: false,
+                format: None,
+            };
+        }
         ControlFlow::Continue(())
     }
 

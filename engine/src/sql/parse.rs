@@ -17,6 +17,13 @@ const MAX_RECURSION: usize = 64;
 /// deep as they are long, and trees are walked and dropped recursively: without a bound their depth is the sender's choice.
 const MAX_CHAIN_TOKENS: usize = 2_000;
 
+/// The most members of one UNION and tables of one FROM clause: each makes the plan a level deeper, whatever stands
+/// between them. A table counts for several members: joins are planned in more steps.
+const MAX_JOINED: usize = 600;
+const TABLE_WEIGHT: usize = 3;
+/// So many of them already want a stack of their own.
+const MANY_JOINED: usize = 16;
+
 /// Past so many marks of nesting, a statement is parsed and planned on a stack of its own.
 const SHALLOW_MARKS: usize = 16;
 /// That stack: what `MAX_RECURSION` levels of subqueries need without optimisation, several times over.
@@ -81,19 +88,26 @@ pub(crate) fn parse(text: &str) -> Result<Parsed> {
 /// Refuses what would parse into a tree deeper than the engine walks, and says how deep the rest may be. Lists (of
 /// columns, rows, arguments) do not deepen a tree, so a comma starts a chain anew; a bracket opens one of its own.
 fn nesting(tokens: &[TokenWithSpan]) -> Result<Nesting> {
-    let mut outer: Vec<usize> = Vec::new();
+    let mut outer: Vec<(usize, Joined)> = Vec::new();
     let mut run = 0;
+    let mut joined = Joined::default();
+    let mut most_joined = 0;
     let mut marks = 0;
     for token in tokens {
+        joined.see(&token.token);
+        most_joined = most_joined.max(joined.count);
+        if most_joined > MAX_JOINED {
+            return Err(EngineError::too_deep());
+        }
         match &token.token {
             Token::Whitespace(_) => {}
             Token::Comma | Token::SemiColon => run = 0,
             Token::LParen | Token::LBracket | Token::LBrace => {
-                outer.push(run + 1);
+                outer.push((run + 1, std::mem::take(&mut joined)));
                 run = 0;
                 marks += 1;
             }
-            Token::RParen | Token::RBracket | Token::RBrace => run = outer.pop().unwrap_or(0),
+            Token::RParen | Token::RBracket | Token::RBrace => (run, joined) = outer.pop().unwrap_or_default(),
             Token::Minus | Token::Plus | Token::Tilde => {
                 run += 1;
                 marks += 1;
@@ -108,8 +122,40 @@ fn nesting(tokens: &[TokenWithSpan]) -> Result<Nesting> {
             return Err(EngineError::too_deep());
         }
     }
-    let chained = tokens.len() > MAX_CHAIN_TOKENS / 4;
+    let chained = tokens.len() > MAX_CHAIN_TOKENS / 4 || most_joined > MANY_JOINED;
     Ok(if marks > SHALLOW_MARKS || chained { Nesting::Deep } else { Nesting::Shallow })
+}
+
+/// What deepens a plan though commas stand between: tables of a FROM clause, joins, members of a UNION, WITH queries.
+#[derive(Default)]
+struct Joined {
+    count: usize,
+    in_list: bool,
+}
+
+impl Joined {
+    fn see(&mut self, token: &Token) {
+        match token {
+            Token::Comma if self.in_list => self.count += TABLE_WEIGHT,
+            Token::Word(word) => match word.keyword {
+                Keyword::FROM | Keyword::WITH => self.in_list = true,
+                Keyword::JOIN => self.count += TABLE_WEIGHT,
+                Keyword::UNION | Keyword::EXCEPT | Keyword::INTERSECT | Keyword::MINUS => {
+                    self.count += 1;
+                    self.in_list = false;
+                }
+                Keyword::SELECT
+                | Keyword::WHERE
+                | Keyword::GROUP
+                | Keyword::HAVING
+                | Keyword::ORDER
+                | Keyword::LIMIT
+                | Keyword::VALUES => self.in_list = false,
+                _ => {}
+            },
+            _ => {}
+        }
+    }
 }
 
 #[cfg(test)]
@@ -131,7 +177,10 @@ mod tests {
         let unions = format!("select 1{}", " union all select 1".repeat(100_000));
         let casts = format!("select 1{}", "::int".repeat(100_000));
         let parentheses = format!("select {}1{}", "(".repeat(5_000), ")".repeat(5_000));
-        for text in [chain, unions, casts, parentheses] {
+        let listed_unions = format!("select 1, 1{}", " union all select 1, 1".repeat(700));
+        let tables = format!("select 1 from t{}", ", t".repeat(300));
+        let queries = format!("with a as (select 1){} select 1", ", b as (select 1)".repeat(300));
+        for text in [chain, unions, casts, parentheses, listed_unions, tables, queries] {
             assert_eq!(refused(&text), "sql_plan_error");
         }
     }

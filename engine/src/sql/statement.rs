@@ -103,15 +103,15 @@ impl Planner<'_> {
 
     /// What DataFusion's planner makes of a statement, with DDL and DML of ours turned into changes.
     async fn plan_datafusion(&self, mut statement: Statement, nesting: Nesting) -> Result<LogicalPlan> {
-        let with_rows = match &statement {
+        let created = match &statement {
             Statement::Statement(inner) => match inner.as_ref() {
                 ast::Statement::CreateTable(table) => {
                     check_column_options(table)?;
-                    table.query.is_some()
+                    Some(table.query.is_some())
                 }
-                _ => false,
+                _ => None,
             },
-            _ => false,
+            _ => None,
         };
         nesting.with_room(|| fold::fold_relations(&mut statement));
         let names = Names::resolve(self.catalog, self.state, self.who, &statement, nesting, self.database).await?;
@@ -124,7 +124,13 @@ impl Planner<'_> {
             },
         };
         match plan {
-            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => self.create_table(table, with_rows),
+            LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => match created {
+                Some(with_rows) => self.create_table(table, with_rows),
+                None => Err(EngineError::Unsupported {
+                    what: "SELECT ... INTO".into(),
+                    hint: "write CREATE TABLE name AS SELECT ...".into(),
+                }),
+            },
             LogicalPlan::Ddl(DdlStatement::CreateExternalTable(table)) => self.create_external_table(table),
             LogicalPlan::Dml(dml) => insert(dml),
             other => Ok(other),
@@ -228,6 +234,12 @@ impl Planner<'_> {
         if fields.len() != view.columns.len() {
             return Err(EngineError::Plan {
                 message: format!("the view names {} columns, its query has {}", view.columns.len(), fields.len()),
+            });
+        }
+        let mut names = HashSet::new();
+        if let Some(twice) = fields.iter().find(|field| !names.insert(field.name().to_lowercase())) {
+            return Err(EngineError::Plan {
+                message: format!("the view's query has two columns `{}`; give each a name with AS", twice.name()),
             });
         }
         let renamed = fields

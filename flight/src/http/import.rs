@@ -21,7 +21,7 @@ use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
 use super::around::json as json_response;
-use super::request::{Params, too_large};
+use super::request::{BODY_TIMEOUT, Params, too_large, too_slow};
 use crate::AppState;
 use crate::error::ApiError;
 
@@ -154,7 +154,7 @@ impl Spool {
         let mut file = tokio::fs::File::create(&self.path).await.map_err(spool_error)?;
         let mut chunks = body.into_data_stream();
         let mut written = 0_u64;
-        while let Some(chunk) = chunks.next().await {
+        while let Some(chunk) = tokio::time::timeout(BODY_TIMEOUT, chunks.next()).await.map_err(|_| too_slow())? {
             let chunk = chunk
                 .map_err(|error| ApiError::new("bad_request_body", format!("the request's body broke off: {error}")))?;
             written += chunk.len() as u64;

@@ -34,6 +34,7 @@ pub(super) async fn query(
     let format = ResultFormat::accepted(&parts.headers)?;
     let asked = Asked::read(&parts.headers, body, &state.settings).await?;
     let mut permit = state.admission.admit(Door::Http)?;
+    let place = permit.take_place();
 
     let session = state.session(principal, asked.limits);
     let memory_bytes = session.limits().memory_bytes;
@@ -42,12 +43,16 @@ pub(super) async fn query(
         let error = ApiError::from(error);
         if out_of_memory { error.with_budget(Budget::MemoryBytes(memory_bytes)) } else { error }
     };
-    let started = async {
-        let session = session.with_database(&asked.database).await?;
+    let started = async move {
+        let session = match &asked.database {
+            Some(database) => session.with_database(database).await?,
+            None => session,
+        };
         let mut rows = match asked.params {
             params if params.is_empty() => session.sql(&asked.sql).await?,
             params => session.sql_with_params(&asked.sql, params).await?,
         };
+        rows = rows.holding(place);
         let first = rows.next().await.transpose()?;
         Ok((rows, first))
     };

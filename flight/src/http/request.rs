@@ -1,7 +1,9 @@
 //! Reading requests: bounded bodies, query parameters, page tokens. Every failure is an [`ApiError`].
 
+use std::time::Duration;
+
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Query};
+use axum::extract::{FromRequestParts, Path, Query};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
@@ -12,6 +14,9 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use crate::error::ApiError;
+
+/// How long a whole body may take, or of a long one the next piece.
+pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Query parameters. Unknown ones are the type's own affair.
 pub(super) struct Params<T>(pub(super) T);
@@ -27,14 +32,34 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     }
 }
 
+/// The one variable part of a path.
+pub(super) struct PathText(pub(super) String);
+
+impl<S: Send + Sync> FromRequestParts<S> for PathText {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
+        let Path(text) = Path::<String>::from_request_parts(parts, state)
+            .await
+            .map_err(|rejection| ApiError::new("bad_parameter", rejection.body_text()))?;
+        Ok(Self(text))
+    }
+}
+
 /// The whole body, at most `limit` bytes. Errors: `body_too_large`, `bad_request_body`.
 pub(super) async fn read_body(body: Body, limit: u64) -> Result<Bytes, ApiError> {
     let limited = Limited::new(body, usize::try_from(limit).unwrap_or(usize::MAX));
-    let collected = limited.collect().await.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
+    let collected = tokio::time::timeout(BODY_TIMEOUT, limited.collect()).await.map_err(|_| too_slow())?;
+    let collected = collected.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
         Some(_) => too_large(limit),
         None => ApiError::new("bad_request_body", format!("the request's body broke off: {error}")),
     })?;
     Ok(collected.to_bytes())
+}
+
+/// The error for a body that does not come.
+pub(super) fn too_slow() -> ApiError {
+    ApiError::new("bad_request_body", format!("the request's body did not come within {} s", BODY_TIMEOUT.as_secs()))
 }
 
 /// The error for a body over its limit.

@@ -3,7 +3,7 @@
 //! A run is seen by its owner and by administrators; to everybody else it does not exist.
 
 use axum::Extension;
-use axum::extract::{Path, State};
+use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use querent_agent::protocols::ask::{run_json, run_list_json};
@@ -11,7 +11,7 @@ use querent_catalog::Principal;
 use uuid::Uuid;
 
 use super::around::json as json_response;
-use super::request::{PageParams, Params};
+use super::request::{PageParams, Params, PathText};
 use crate::AppState;
 use crate::error::ApiError;
 
@@ -31,7 +31,7 @@ pub(super) async fn list(
 pub(super) async fn get(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
-    Path(run_id): Path<String>,
+    PathText(run_id): PathText,
 ) -> Result<Response, ApiError> {
     let run = state.agent.get_run(&principal, parse_id(&run_id)?).await?;
     Ok(json_response(StatusCode::OK, &run_json(&run)))
@@ -41,7 +41,7 @@ pub(super) async fn get(
 pub(super) async fn cancel(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
-    Path(run_id): Path<String>,
+    PathText(run_id): PathText,
 ) -> Result<Response, ApiError> {
     let run = state.agent.cancel_run(&principal, parse_id(&run_id)?).await?;
     Ok(json_response(StatusCode::OK, &run_json(&run)))

@@ -73,7 +73,10 @@ impl FlightSql {
         let ticket = self.tickets.open(sealed, &caller.principal)?;
         let mut permit = self.state.admission.admit(Door::Flight)?;
         match self.start(caller, ticket).await {
-            Ok((schema, rows)) => Ok(encode::flight_stream(schema, counted(rows, permit))),
+            Ok((schema, rows)) => {
+                let rows = rows.holding(permit.take_place());
+                Ok(encode::flight_stream(schema, counted(rows, permit)))
+            }
             Err(error) => {
                 permit.failed();
                 Err(error)
@@ -110,7 +113,7 @@ async fn plan(session: Session, statement: String) -> Result<Planned, ApiError> 
     Ok(Planned { schema, session, plan, statement })
 }
 
-/// The query's batches; its place is held until the last one and its end is told to the metrics.
+/// The query's batches, whose end is told to the metrics.
 fn counted(
     mut rows: QueryStream,
     mut permit: QueryPermit,

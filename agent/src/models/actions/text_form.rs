@@ -1,6 +1,6 @@
 //! Understands a tool call that a model wrote as text, where its server passed it on as content.
 //!
-//! Strict on purpose: the content must be nothing but calls, each `{"name": a tool of this turn, "arguments": {...}}`
+//! Strict on purpose: the content must be nothing but calls, each `{"name": a tool of this run, "arguments": {...}}`
 //! (or `parameters`), bare, in one fenced block, or in `<tool_call>` tags. Everything else is text and stays as it was.
 //! Content that may still turn out to be a call is held back; text flows on from its first word.
 
@@ -43,10 +43,12 @@ impl ContentReader for TextFormParser {
         text_event(std::mem::take(&mut self.held))
     }
 
-    fn finish(&mut self, _reason: DoneReason) -> Result<Vec<ModelEvent>> {
+    fn finish(&mut self, reason: DoneReason) -> Result<Vec<ModelEvent>> {
         let held = std::mem::take(&mut self.held);
         match read_calls(&held, &self.tools) {
             Some(calls) => Ok(calls.into_iter().map(ModelEvent::ToolCall).collect()),
+            // What is held may be a call. Cut, it is neither that nor an answer.
+            None if reason == DoneReason::Length => Ok(Vec::new()),
             None => Ok(text_event(held)),
         }
     }
@@ -183,6 +185,13 @@ mod tests {
                 assert_eq!(events, vec![ModelEvent::ToolCall(call.clone())], "{form} cut at {cut}");
             }
         }
+    }
+
+    #[test]
+    fn a_call_that_was_cut_is_left_out() {
+        let mut parser = TextFormParser::new(&tools());
+        assert_eq!(parser.push("<tool_call>{\"name\": \"run_sql\", \"argum"), vec![]);
+        assert_eq!(parser.finish(DoneReason::Length).unwrap(), vec![]);
     }
 
     #[test]

@@ -12,10 +12,10 @@ use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{Field, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
-use parquet::arrow::ArrowWriter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
+use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use parquet::basic::Compression;
-use parquet::file::properties::WriterProperties;
+use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use querent_catalog::{CatalogError, NewDataFile};
 use tokio::sync::mpsc;
 use uuid::Uuid;
@@ -124,9 +124,14 @@ fn write_all(location: &Path, schema: SchemaRef, mut batches: mpsc::Receiver<Mes
             continue;
         }
         let batch = cast_batch(&batch, &schema)?;
+        let nan = nan_leaves(&batch, leaves.len());
         let mut file = match open.take() {
-            Some(file) => file,
-            None => OpenFile::create(location, &schema, leaves.len())?,
+            Some(file) if file.may_hold(&nan) => file,
+            Some(file) => {
+                written.files.push(file.close(&leaves)?);
+                OpenFile::create(location, &schema, nan.clone())?
+            }
+            None => OpenFile::create(location, &schema, nan.clone())?,
         };
         file.write(&batch)?;
         if file.bytes() >= TARGET_FILE_BYTES {
@@ -146,22 +151,30 @@ struct OpenFile {
 }
 
 impl OpenFile {
-    fn create(location: &Path, schema: &SchemaRef, leaves: usize) -> Result<Self> {
+    /// The leaves that `has_nan` names get no statistics: Parquet's leave NaN out, and readers would prune by them.
+    fn create(location: &Path, schema: &SchemaRef, has_nan: Vec<bool>) -> Result<Self> {
         #[expect(clippy::disallowed_methods, reason = "runs on the blocking thread of write_files")]
         std::fs::create_dir_all(location).map_err(|source| io_error(location, source))?;
         let path = location.join(format!("ducklake-{}.parquet", Uuid::now_v7()));
         #[expect(clippy::disallowed_methods, reason = "runs on the blocking thread of write_files")]
         let file = File::create(&path).map_err(|source| io_error(&path, source))?;
-        let properties = WriterProperties::builder()
+        let mut properties = WriterProperties::builder()
             .set_created_by(concat!("querent ", env!("CARGO_PKG_VERSION")).to_string())
             .set_compression(Compression::SNAPPY)
             .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
             .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
-            .set_statistics_truncate_length(Some(stats::TEXT_BOUND_BYTES))
-            .build();
+            .set_statistics_truncate_length(Some(stats::TEXT_BOUND_BYTES));
+        if has_nan.contains(&true) {
+            let leaves = ArrowSchemaConverter::new().convert(schema).map_err(|error| parquet_error(&path, &error))?;
+            for (leaf, _) in has_nan.iter().enumerate().filter(|(_, has_nan)| **has_nan) {
+                let column = leaves.column(leaf).path().clone();
+                properties = properties.set_column_statistics_enabled(column, EnabledStatistics::None);
+            }
+        }
+        let properties = properties.build();
         // Types come from the Parquet schema alone, as in files that DuckDB writes.
         let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
-        let mut opened = Self { path, writer: None, has_nan: vec![false; leaves] };
+        let mut opened = Self { path, writer: None, has_nan };
         let writer = ArrowWriter::try_new_with_options(file, Arc::clone(schema), options)
             .map_err(|error| parquet_error(&opened.path, &error))?;
         opened.writer = Some(writer);
@@ -169,12 +182,13 @@ impl OpenFile {
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<()> {
-        let mut leaf = 0;
-        for column in batch.columns() {
-            note_nan(column, &mut self.has_nan, &mut leaf);
-        }
         let Some(writer) = &mut self.writer else { return Ok(()) };
         writer.write(batch).map_err(|error| parquet_error(&self.path, &error))
+    }
+
+    /// Whether values with NaN in these leaves may be added.
+    fn may_hold(&self, nan: &[bool]) -> bool {
+        nan.iter().zip(&self.has_nan).all(|(comes, known)| *known || !*comes)
     }
 
     fn bytes(&self) -> usize {
@@ -208,6 +222,14 @@ impl OpenFile {
             Err(error) => Err(error),
         }
     }
+}
+
+fn nan_leaves(batch: &RecordBatch, leaves: usize) -> Vec<bool> {
+    let (mut has_nan, mut leaf) = (vec![false; leaves], 0);
+    for column in batch.columns() {
+        note_nan(column, &mut has_nan, &mut leaf);
+    }
+    has_nan
 }
 
 impl Drop for OpenFile {

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use axum::body::Body;
 use http::HeaderMap;
-use querent_catalog::DEFAULT_DATABASE;
 use querent_engine::{Limits, ScalarValue};
 use serde::Deserialize;
 use serde_json::Value;
@@ -22,7 +21,7 @@ const LEAST_MEMORY: usize = 1 << 20;
 pub(super) struct Asked {
     pub(super) sql: String,
     pub(super) params: Vec<ScalarValue>,
-    pub(super) database: String,
+    pub(super) database: Option<String>,
     pub(super) limits: Limits,
 }
 
@@ -63,9 +62,9 @@ impl Asked {
         if body.sql.trim().is_empty() {
             return Err(ApiError::new("empty_query", "the query is empty"));
         }
-        let database = body.database.or(header_text(headers, &["x-database"])?).unwrap_or_default();
+        let database = body.database.or(header_text(headers, &["x-database"])?);
         // `*` asks for every database; names with a database in front always resolve.
-        let database = if matches!(database.as_str(), "" | "*") { DEFAULT_DATABASE.to_owned() } else { database };
+        let database = database.filter(|name| !matches!(name.as_str(), "" | "*"));
         let mut limits = Limits { max_rows: body.max_rows, ..settings.limits() };
         let wall_clock = ["x-querent-max-wall-clock-ms", "x-kyma-max-wall-clock-ms"];
         if let Some(ms) = header_number(headers, &wall_clock)? {
@@ -105,9 +104,11 @@ impl Language {
 impl ResultFormat {
     /// The format that the `Accept` header likes best; NDJSON without one.
     pub(super) fn accepted(headers: &HeaderMap) -> Result<Self, ApiError> {
-        let Some(accept) = header_text(headers, &["accept"])? else {
+        let lines: Vec<&str> = headers.get_all("accept").iter().filter_map(|line| line.to_str().ok()).collect();
+        if lines.is_empty() {
             return Ok(Self::Ndjson);
-        };
+        }
+        let accept = lines.join(",");
         let mut best: Option<(f32, Self)> = None;
         for range in accept.split(',') {
             let mut parts = range.split(';').map(str::trim);

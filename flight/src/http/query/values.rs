@@ -3,6 +3,7 @@
 //! Integers beyond 2^53 and decimals are strings, since most JSON readers have doubles only; so are the floats that JSON
 //! lacks. Binary is base64. Timestamps are RFC 3339; one without a time zone is UTC.
 
+use std::collections::HashSet;
 use std::io::Write as _;
 use std::sync::Arc;
 
@@ -11,7 +12,8 @@ use arrow::array::{
     PrimitiveArray, RecordBatch, timezone::Tz,
 };
 use arrow::datatypes::{
-    ArrowTimestampType, DataType, FieldRef, Float16Type, Float32Type, Float64Type, Int64Type, SchemaRef, TimeUnit,
+    ArrowTimestampType, DataType, Date32Type, Date64Type, FieldRef, Float16Type, Float32Type, Float64Type, Int64Type,
+    SchemaRef, Time32MillisecondType, Time32SecondType, Time64MicrosecondType, Time64NanosecondType, TimeUnit,
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType, UInt64Type,
 };
 use arrow::error::ArrowError;
@@ -19,7 +21,8 @@ use arrow::util::display::{ArrayFormatter, FormatOptions};
 use arrow_json::writer::{Encoder, EncoderFactory, EncoderOptions, NullableEncoder, make_encoder};
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD as BASE64;
-use chrono::{SecondsFormat, TimeZone, Utc};
+use chrono::{TimeZone, Utc};
+use querent_engine::rfc3339;
 
 /// The largest integer up to which doubles hold every integer.
 const MAX_SAFE_INTEGER: u64 = 1 << 53;
@@ -85,17 +88,17 @@ impl RowWriter {
 
 /// Column names with repeated ones told apart: `id`, `id_1`, `id_2`.
 pub(super) fn unique_names(schema: &SchemaRef) -> Vec<String> {
-    let mut names: Vec<String> = Vec::with_capacity(schema.fields().len());
-    for field in schema.fields() {
+    let mut taken: HashSet<String> = HashSet::with_capacity(schema.fields().len());
+    let unique = schema.fields().iter().map(|field| {
         let mut name = field.name().clone();
         let mut suffix = 1;
-        while names.contains(&name) {
+        while !taken.insert(name.clone()) {
             name = format!("{}_{suffix}", field.name());
             suffix += 1;
         }
-        names.push(name);
-    }
-    names
+        name
+    });
+    unique.collect()
 }
 
 fn encode(encoder: &mut NullableEncoder<'_>, row: usize, out: &mut Vec<u8>) {
@@ -131,6 +134,12 @@ impl EncoderFactory for Values {
             DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) | DataType::Decimal256(..) => {
                 Box::new(TextEncoder::new(array)?)
             }
+            DataType::Date32 => CalendarEncoder::<Date32Type>::boxed(array)?,
+            DataType::Date64 => CalendarEncoder::<Date64Type>::boxed(array)?,
+            DataType::Time32(TimeUnit::Second) => CalendarEncoder::<Time32SecondType>::boxed(array)?,
+            DataType::Time32(_) => CalendarEncoder::<Time32MillisecondType>::boxed(array)?,
+            DataType::Time64(TimeUnit::Microsecond) => CalendarEncoder::<Time64MicrosecondType>::boxed(array)?,
+            DataType::Time64(_) => CalendarEncoder::<Time64NanosecondType>::boxed(array)?,
             // JSON has no key but a text, and no unions: their display form is what is left.
             DataType::Union(..) => Box::new(TextEncoder::new(array)?),
             DataType::Map(entries, _) if !has_text_keys(entries) => Box::new(TextEncoder::new(array)?),
@@ -230,6 +239,34 @@ impl Encoder for TextEncoder<'_> {
     }
 }
 
+/// Dates and times of day, and where the calendar has none for a value, its number in the column's unit.
+struct CalendarEncoder<'a, T: ArrowPrimitiveType> {
+    array: &'a PrimitiveArray<T>,
+    text: ArrayFormatter<'a>,
+}
+
+impl<'a, T: ArrowPrimitiveType> CalendarEncoder<'a, T>
+where
+    T::Native: std::fmt::Display,
+{
+    fn boxed(array: &'a dyn Array) -> Result<Box<dyn Encoder + 'a>, ArrowError> {
+        let TextEncoder(text) = TextEncoder::new(array)?;
+        Ok(Box::new(Self { array: array.as_primitive(), text }))
+    }
+}
+
+impl<T: ArrowPrimitiveType> Encoder for CalendarEncoder<'_, T>
+where
+    T::Native: std::fmt::Display,
+{
+    fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
+        let _ = match self.text.value(row).try_to_string() {
+            Ok(text) => write!(out, "\"{text}\""),
+            Err(_) => write!(out, "\"{}\"", self.array.value(row)),
+        };
+    }
+}
+
 struct TimestampEncoder<'a, T: ArrowPrimitiveType> {
     array: &'a PrimitiveArray<T>,
     zone: Option<Tz>,
@@ -239,13 +276,10 @@ impl<T: ArrowTimestampType> Encoder for TimestampEncoder<'_, T> {
     fn encode(&mut self, row: usize, out: &mut Vec<u8>) {
         let ticks = self.array.value(row);
         let utc = arrow::temporal_conversions::as_datetime::<T>(ticks).map(|time| Utc.from_utc_datetime(&time));
-        let _ = match (utc, self.zone) {
-            (Some(utc), None) => write!(out, "\"{}\"", utc.to_rfc3339_opts(SecondsFormat::AutoSi, true)),
-            (Some(utc), Some(zone)) => {
-                write!(out, "\"{}\"", utc.with_timezone(&zone).to_rfc3339_opts(SecondsFormat::AutoSi, true))
-            }
+        let _ = match utc {
+            Some(utc) => write!(out, "\"{}\"", rfc3339(utc, self.zone)),
             // Beyond what a calendar holds: the ticks themselves, in the column's unit.
-            (None, _) => write!(out, "\"{ticks}\""),
+            None => write!(out, "\"{ticks}\""),
         };
     }
 }

@@ -1,0 +1,101 @@
+//! Threads of their own for planning and running queries.
+//!
+//! A plan can take long to make and a function long to evaluate, with no point between at which a task yields. On the
+//! caller's runtime that would keep a server from answering, from noticing its timers and from stopping. Here it keeps
+//! one of these threads: the caller's deadline is the caller's own, and other queries have the other threads.
+
+use std::panic::resume_unwind;
+
+use arrow::array::RecordBatch;
+use datafusion::common::Result as DfResult;
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::StreamExt;
+use tokio::runtime::{Builder, Runtime};
+use tokio::sync::mpsc;
+use tokio_util::task::AbortOnDropHandle;
+use tracing::Instrument;
+
+use crate::{EngineError, Result};
+
+/// Plans are walked recursively; memory is taken only as deep as one goes.
+const STACK_BYTES: usize = 64 << 20;
+/// Batches between a query and its reader.
+const BATCHES_AHEAD: usize = 2;
+
+/// The threads. Dropping them abandons what they are at.
+pub(crate) struct QueryThreads {
+    /// `None` only while it is dropped.
+    runtime: Option<Runtime>,
+}
+
+impl QueryThreads {
+    /// As many as the machine has cores, and at least two, so that one long query leaves one for the rest.
+    pub(crate) fn start() -> Result<Self> {
+        let cores = std::thread::available_parallelism().map_or(2, usize::from);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(cores.max(2))
+            .thread_name("querent-query")
+            .thread_stack_size(STACK_BYTES)
+            .enable_all()
+            .build()
+            .map_err(|error| EngineError::Internal(format!("cannot start query threads: {error}")))?;
+        Ok(Self { runtime: Some(runtime) })
+    }
+
+    /// Does the work there. Dropping the future ends it where it next yields.
+    pub(crate) async fn run<T>(&self, work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T>
+    where
+        T: Send + 'static,
+    {
+        joined(self.spawn(work)?.await)?
+    }
+
+    /// The stream, read there. A reader that stops reading stops it.
+    pub(crate) fn stream(&self, mut input: SendableRecordBatchStream) -> Result<SendableRecordBatchStream> {
+        let schema = input.schema();
+        let (sender, mut receiver) = mpsc::channel::<DfResult<RecordBatch>>(BATCHES_AHEAD);
+        let reading = self.spawn(async move {
+            while let Some(batch) = input.next().await {
+                if sender.send(batch).await.is_err() {
+                    return;
+                }
+            }
+        })?;
+        let batches = async_stream::try_stream! {
+            while let Some(batch) = receiver.recv().await {
+                yield batch?;
+            }
+            // A query that broke off must not look like one that ended.
+            joined(reading.await)?;
+        };
+        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+    }
+
+    fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<AbortOnDropHandle<T>> {
+        let Some(runtime) = &self.runtime else {
+            return Err(EngineError::Internal("the engine is closed".into()));
+        };
+        Ok(AbortOnDropHandle::new(runtime.spawn(work.in_current_span())))
+    }
+}
+
+/// A panic goes on where it is waited for, as if the work had been done there.
+fn joined<T>(outcome: std::result::Result<T, tokio::task::JoinError>) -> Result<T> {
+    match outcome {
+        Ok(value) => Ok(value),
+        Err(error) => match error.try_into_panic() {
+            Ok(panic) => resume_unwind(panic),
+            Err(_) => Err(EngineError::Internal("the engine is closed".into())),
+        },
+    }
+}
+
+impl Drop for QueryThreads {
+    fn drop(&mut self) {
+        // Waiting for threads is not allowed in async code, where an engine is mostly dropped.
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_background();
+        }
+    }
+}

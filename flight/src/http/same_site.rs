@@ -1,0 +1,107 @@
+//! Without tokens every caller is an administrator, which is meant for this machine's user and not for the web pages
+//! open in the user's browser: a page may send simple requests anywhere, and a host name may be made to point here.
+
+use std::net::{IpAddr, SocketAddr};
+
+use http::header::{HOST, ORIGIN};
+use http::request::Parts;
+use http::{HeaderMap, HeaderName};
+use url::{Host, Url};
+
+use crate::config::Settings;
+use crate::error::ApiError;
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Refuses (`forbidden`) what a browser sends for a page of another site that CORS does not allow, and, where only this
+/// machine is listened to, what was sent to a name that is not this machine's.
+pub(super) fn check(parts: &Parts, settings: &Settings) -> Result<(), ApiError> {
+    let allowed = &settings.http.cors_allowed_origins;
+    let host = host_of(parts);
+    if let Some(origin) = text(&parts.headers, &ORIGIN) {
+        let known = allowed.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(origin));
+        if !known && !is_same(origin, host) {
+            return Err(refused(&format!("a page of {origin}")));
+        }
+    } else if text(&parts.headers, &FETCH_SITE) == Some("cross-site") {
+        return Err(refused("a page of another site"));
+    }
+    if settings.auth.allow_anonymous_remote || host.is_none_or(names_this_machine) {
+        return Ok(());
+    }
+    Err(refused(&format!("a request to {}", host.unwrap_or_default())))
+}
+
+fn refused(what: &str) -> ApiError {
+    ApiError::new("forbidden", format!("{what} may not use a server without tokens"))
+        .with_hint("allow the origin in http.cors_allowed_origins, or set auth.tokens")
+}
+
+fn text<'a>(headers: &'a HeaderMap, name: &HeaderName) -> Option<&'a str> {
+    headers.get(name).map(|value| value.to_str().unwrap_or_default())
+}
+
+fn host_of(parts: &Parts) -> Option<&str> {
+    parts.uri.authority().map(|authority| authority.as_str()).or_else(|| text(&parts.headers, &HOST))
+}
+
+fn is_same(origin: &str, host: Option<&str>) -> bool {
+    let authority = origin.split_once("://").map(|(_, authority)| authority);
+    authority.is_some() && authority == host
+}
+
+/// Addresses cannot be made to point elsewhere; of names, `localhost` cannot.
+fn names_this_machine(host: &str) -> bool {
+    if host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok() {
+        return true;
+    }
+    let Ok(url) = Url::parse(&format!("http://{host}")) else { return false };
+    match url.host() {
+        Some(Host::Domain(name)) => name == "localhost" || name.ends_with(".localhost"),
+        Some(Host::Ipv4(_) | Host::Ipv6(_)) => true,
+        None => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use http::Request;
+
+    use super::*;
+
+    fn status(headers: &[(&str, &str)]) -> Result<(), ApiError> {
+        let mut request = Request::builder().uri("/v1/query");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let mut settings = Settings::default();
+        settings.http.cors_allowed_origins = vec!["https://app.example".to_owned()];
+        check(&request.body(()).unwrap().into_parts().0, &settings)
+    }
+
+    #[test]
+    fn pages_of_other_sites_are_refused() {
+        let host = ("host", "localhost:8080");
+        for allowed in [
+            vec![],
+            vec![host],
+            vec![("host", "127.0.0.1:8080")],
+            vec![("host", "[::1]:8080")],
+            vec![host, ("origin", "http://localhost:8080")],
+            vec![host, ("origin", "https://app.example"), ("sec-fetch-site", "cross-site")],
+            vec![host, ("sec-fetch-site", "same-origin")],
+        ] {
+            assert!(status(&allowed).is_ok(), "{allowed:?}");
+        }
+        for refused in [
+            vec![("host", "evil.example")],
+            vec![("host", "localhost.evil.example:8080")],
+            vec![host, ("origin", "http://evil.example")],
+            vec![host, ("origin", "null")],
+            vec![host, ("origin", "http://localhost:9999")],
+            vec![host, ("sec-fetch-site", "cross-site")],
+        ] {
+            assert_eq!(status(&refused).unwrap_err().code(), "forbidden", "{refused:?}");
+        }
+    }
+}
