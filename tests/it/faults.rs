@@ -139,7 +139,8 @@ async fn clients_that_dawdle_are_cut() {
         settings.http.header_timeout.0 = Duration::from_millis(300);
     };
     let server = TestServer::start(TestSettings::default().change(change)).await;
-    let beginnings = ["", "GET /health HT", "PRI * HTTP/2.0\r\n", "POST /v1/query HTTP/1.1\r\nhost: x\r\nx-slow: "];
+    let beginnings =
+        ["", "GET /health HT", "PRI * HTTP/2.0\r\n", "POST /v1/query HTTP/1.1\r\nhost: localhost\r\nx-slow: "];
     for beginning in beginnings {
         let mut stream = TcpStream::connect(server.addr).await.unwrap();
         stream.write_all(beginning.as_bytes()).await.unwrap();
@@ -194,7 +195,8 @@ fn hanging_script() -> Value {
 /// Asks over a socket of its own, so that dropping it is a client going away.
 async fn ask_raw(server: &TestServer, question: &str) -> TcpStream {
     let body = json!({ "question": question }).to_string();
-    let request = format!("POST /v1/agent/ask HTTP/1.1\r\nhost: x\r\ncontent-length: {}\r\n\r\n{body}", body.len());
+    let request =
+        format!("POST /v1/agent/ask HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\r\n{body}", body.len());
     let mut stream = TcpStream::connect(server.addr).await.unwrap();
     stream.write_all(request.as_bytes()).await.unwrap();
     stream

@@ -434,6 +434,10 @@ async fn depth_and_growth_are_bounded() {
         "SELECT generate_series(TIMESTAMP '2000-01-01', TIMESTAMP '2001-01-01', INTERVAL '1 microsecond')",
         "SELECT array_repeat(1, 1000000000)",
         "SELECT lpad('x', 1000000000)",
+        "SELECT array_resize(make_array(arrow_cast('a', 'LargeUtf8')), 30000000, arrow_cast(repeat('x', 200000000), 'LargeUtf8'))",
+        "SELECT replace(repeat('a', 10000), 'a', repeat('b', 100000))",
+        "SELECT range(TIMESTAMP '2023-02-01', TIMESTAMP '2024-01-01', INTERVAL '1 month -28 days')",
+        "SELECT levenshtein(repeat('x', 200000), repeat('y', 200000))",
     ] {
         let error = rows(&session, grown).await.unwrap_err();
         assert_eq!(error.code(), "query_execution_error", "{grown}: {error}");

@@ -35,7 +35,7 @@ async fn json_says_the_columns_even_of_no_rows() {
 #[tokio::test]
 async fn many_batches_arrive_whole_in_every_format() {
     let server = TestServer::start(TestSettings::default()).await;
-    let sql = "SELECT value AS i, 'row ' || value AS s FROM generate_series(1, 50000) AS t(value)";
+    let sql = "SELECT value AS i, 'row ' || value AS s FROM generate_series(1, 50000) AS t(value) ORDER BY i";
     let lines = query_as(&server, sql, None).await.lines();
     assert_eq!(lines.len(), 50_000);
     assert_eq!(lines[49_999], json!({ "i": 50_000, "s": "row 50000" }));
@@ -55,7 +55,7 @@ async fn many_batches_arrive_whole_in_every_format() {
 #[tokio::test]
 async fn the_row_count_is_a_trailer() {
     let server = TestServer::start(TestSettings::default()).await;
-    let request = "POST /v1/query HTTP/1.1\r\nhost: x\r\nte: trailers\r\nconnection: close\r\ncontent-length: 46\r\n\r\n\
+    let request = "POST /v1/query HTTP/1.1\r\nhost: localhost\r\nte: trailers\r\nconnection: close\r\ncontent-length: 46\r\n\r\n\
                    SELECT value FROM generate_series(1, 3) AS t(value)";
     let sql = request.split("\r\n\r\n").nth(1).unwrap();
     let request = request.replace("content-length: 46", &format!("content-length: {}", sql.len()));

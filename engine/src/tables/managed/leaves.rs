@@ -17,25 +17,33 @@ use super::stats;
 pub(super) struct Leaf {
     id: Option<i64>,
     data_type: DataType,
+    column: Option<usize>,
+}
+
+impl Leaf {
+    /// The column that it is, unless it is a part of one.
+    pub(super) fn column(&self) -> Option<usize> {
+        self.column
+    }
 }
 
 /// In the order of a row group's columns.
 pub(super) fn leaves(schema: &Schema) -> Vec<Leaf> {
-    fn add(field: &Field, leaves: &mut Vec<Leaf>) {
+    fn add(field: &Field, column: Option<usize>, leaves: &mut Vec<Leaf>) {
         match field.data_type() {
-            DataType::Struct(fields) => fields.iter().for_each(|field| add(field, leaves)),
+            DataType::Struct(fields) => fields.iter().for_each(|field| add(field, None, leaves)),
             DataType::List(element) | DataType::LargeList(element) | DataType::FixedSizeList(element, _) => {
-                add(element, leaves);
+                add(element, None, leaves);
             }
-            DataType::Map(entries, _) => add(entries, leaves),
+            DataType::Map(entries, _) => add(entries, None, leaves),
             data_type => {
                 let id = field.metadata().get(PARQUET_FIELD_ID_META_KEY).and_then(|id| id.parse().ok());
-                leaves.push(Leaf { id, data_type: data_type.clone() });
+                leaves.push(Leaf { id, data_type: data_type.clone(), column });
             }
         }
     }
     let mut leaves = Vec::new();
-    schema.fields().iter().for_each(|field| add(field, &mut leaves));
+    schema.fields().iter().enumerate().for_each(|(index, field)| add(field, Some(index), &mut leaves));
     leaves
 }
 
@@ -63,19 +71,80 @@ pub(super) fn note_nan(array: &ArrayRef, has_nan: &mut [bool], leaf: &mut usize)
     }
 }
 
+/// Counts and bounds of a column of floats for which Parquet keeps none, since it holds NaN.
+#[derive(Debug, Clone, Default)]
+pub(super) struct FloatStats {
+    values: u64,
+    nulls: u64,
+    bounds: Option<(ScalarValue, ScalarValue)>,
+}
+
+impl FloatStats {
+    /// Takes a batch's values in; nothing but floats has any.
+    pub(super) fn add(&mut self, array: &ArrayRef) {
+        self.nulls += array.null_count() as u64;
+        self.values += (array.len() - array.null_count()) as u64;
+        let batch = match array.data_type() {
+            DataType::Float32 => {
+                let (low, high) = number_bounds(array.as_primitive::<Float32Type>().iter().map(|x| x.map(f64::from)));
+                (low.map(|x| ScalarValue::Float32(Some(x as f32))), high.map(|x| ScalarValue::Float32(Some(x as f32))))
+            }
+            DataType::Float64 => {
+                let (low, high) = number_bounds(array.as_primitive::<Float64Type>().iter());
+                (low.map(|x| ScalarValue::Float64(Some(x))), high.map(|x| ScalarValue::Float64(Some(x))))
+            }
+            _ => (None, None),
+        };
+        let (Some(low), Some(high)) = batch else { return };
+        self.bounds = Some(match self.bounds.take() {
+            None => (low, high),
+            Some((min, max)) => (if low < min { low } else { min }, if high > max { high } else { max }),
+        });
+    }
+
+    fn column_stats(&self, bytes: u64) -> ColumnStats {
+        let (min, max) = self.bounds.clone().unzip();
+        ColumnStats {
+            value_count: Some(self.values),
+            null_count: Some(self.nulls),
+            min_value: min.as_ref().and_then(stats::format),
+            max_value: max.as_ref().and_then(stats::format),
+            contains_nan: Some(true),
+            column_size_bytes: Some(bytes),
+        }
+    }
+}
+
+/// The least and the greatest that is a number.
+fn number_bounds(values: impl Iterator<Item = Option<f64>>) -> (Option<f64>, Option<f64>) {
+    values.flatten().filter(|value| !value.is_nan()).fold((None, None), |(low, high), value| {
+        (Some(low.map_or(value, |low: f64| low.min(value))), Some(high.map_or(value, |high: f64| high.max(value))))
+    })
+}
+
+/// `floats` has what Parquet's metadata lack.
 pub(super) fn column_stats(
     metadata: &ParquetMetaData,
     leaves: &[Leaf],
     has_nan: &[bool],
+    floats: &[Option<FloatStats>],
 ) -> BTreeMap<i64, ColumnStats> {
     let mut all = BTreeMap::new();
     for (index, leaf) in leaves.iter().enumerate() {
         let Some(id) = leaf.id else { continue };
         let chunks = metadata.row_groups().iter().filter_map(|group| group.columns().get(index));
         let nan = leaf.data_type.is_floating().then(|| has_nan.get(index).copied().unwrap_or(true));
-        all.insert(id, leaf_stats(chunks, &leaf.data_type, nan));
+        let known = match floats.get(index) {
+            Some(Some(floats)) => floats.column_stats(chunks.map(compressed_bytes).sum()),
+            Some(None) | None => leaf_stats(chunks, &leaf.data_type, nan),
+        };
+        all.insert(id, known);
     }
     all
+}
+
+fn compressed_bytes(chunk: &ColumnChunkMetaData) -> u64 {
+    u64::try_from(chunk.compressed_size()).unwrap_or_default()
 }
 
 fn leaf_stats<'a>(
@@ -88,7 +157,7 @@ fn leaf_stats<'a>(
     let mut bounded = true;
     for chunk in chunks {
         values += u64::try_from(chunk.num_values()).unwrap_or_default();
-        bytes += u64::try_from(chunk.compressed_size()).unwrap_or_default();
+        bytes += compressed_bytes(chunk);
         let chunk_nulls = chunk.statistics().and_then(Statistics::null_count_opt);
         nulls = nulls.zip(chunk_nulls).map(|(sum, more)| sum + more);
         if chunk_nulls == u64::try_from(chunk.num_values()).ok() {

@@ -20,7 +20,7 @@ use querent_catalog::{CatalogError, NewDataFile};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::leaves::{Leaf, column_stats, leaves, note_nan};
+use super::leaves::{FloatStats, Leaf, column_stats, leaves, note_nan};
 use super::stats;
 use crate::{EngineError, Result};
 
@@ -129,11 +129,11 @@ fn write_all(location: &Path, schema: SchemaRef, mut batches: mpsc::Receiver<Mes
             Some(file) if file.may_hold(&nan) => file,
             Some(file) => {
                 written.files.push(file.close(&leaves)?);
-                OpenFile::create(location, &schema, nan.clone())?
+                OpenFile::create(location, &schema, &leaves, nan)?
             }
-            None => OpenFile::create(location, &schema, nan.clone())?,
+            None => OpenFile::create(location, &schema, &leaves, nan)?,
         };
-        file.write(&batch)?;
+        file.write(&batch, &leaves)?;
         if file.bytes() >= TARGET_FILE_BYTES {
             written.files.push(file.close(&leaves)?);
         } else {
@@ -148,11 +148,13 @@ struct OpenFile {
     path: PathBuf,
     writer: Option<ArrowWriter<File>>,
     has_nan: Vec<bool>,
+    /// One a leaf; for those with NaN that are columns of their own.
+    floats: Vec<Option<FloatStats>>,
 }
 
 impl OpenFile {
     /// The leaves that `has_nan` names get no statistics: Parquet's leave NaN out, and readers would prune by them.
-    fn create(location: &Path, schema: &SchemaRef, has_nan: Vec<bool>) -> Result<Self> {
+    fn create(location: &Path, schema: &SchemaRef, leaves: &[Leaf], has_nan: Vec<bool>) -> Result<Self> {
         #[expect(clippy::disallowed_methods, reason = "runs on the blocking thread of write_files")]
         std::fs::create_dir_all(location).map_err(|source| io_error(location, source))?;
         let path = location.join(format!("ducklake-{}.parquet", Uuid::now_v7()));
@@ -165,23 +167,33 @@ impl OpenFile {
             .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
             .set_statistics_truncate_length(Some(stats::TEXT_BOUND_BYTES));
         if has_nan.contains(&true) {
-            let leaves = ArrowSchemaConverter::new().convert(schema).map_err(|error| parquet_error(&path, &error))?;
+            let parquet = ArrowSchemaConverter::new().convert(schema).map_err(|error| parquet_error(&path, &error))?;
             for (leaf, _) in has_nan.iter().enumerate().filter(|(_, has_nan)| **has_nan) {
-                let column = leaves.column(leaf).path().clone();
+                let column = parquet.column(leaf).path().clone();
                 properties = properties.set_column_statistics_enabled(column, EnabledStatistics::None);
             }
         }
         let properties = properties.build();
         // Types come from the Parquet schema alone, as in files that DuckDB writes.
         let options = ArrowWriterOptions::new().with_properties(properties).with_skip_arrow_metadata(true);
-        let mut opened = Self { path, writer: None, has_nan };
+        let floats = leaves
+            .iter()
+            .zip(&has_nan)
+            .map(|(leaf, has_nan)| (*has_nan && leaf.column().is_some()).then(FloatStats::default))
+            .collect();
+        let mut opened = Self { path, writer: None, has_nan, floats };
         let writer = ArrowWriter::try_new_with_options(file, Arc::clone(schema), options)
             .map_err(|error| parquet_error(&opened.path, &error))?;
         opened.writer = Some(writer);
         Ok(opened)
     }
 
-    fn write(&mut self, batch: &RecordBatch) -> Result<()> {
+    fn write(&mut self, batch: &RecordBatch, leaves: &[Leaf]) -> Result<()> {
+        for (leaf, floats) in leaves.iter().zip(&mut self.floats) {
+            if let (Some(column), Some(floats)) = (leaf.column(), floats) {
+                floats.add(batch.column(column));
+            }
+        }
         let Some(writer) = &mut self.writer else { return Ok(()) };
         writer.write(batch).map_err(|error| parquet_error(&self.path, &error))
     }
@@ -210,7 +222,7 @@ impl OpenFile {
                 row_count: u64::try_from(metadata.file_metadata().num_rows()).unwrap_or_default(),
                 file_size_bytes,
                 footer_size,
-                column_stats: column_stats(&metadata, leaves, &self.has_nan),
+                column_stats: column_stats(&metadata, leaves, &self.has_nan, &self.floats),
             })
         })();
         match finished {
