@@ -134,6 +134,66 @@ async fn sigterm_stops_the_process_cleanly() {
 }
 
 #[tokio::test]
+async fn a_client_that_stops_reading_gives_its_place_back_when_its_time_is_over() {
+    let change = |settings: &mut querent_flight::config::Settings| {
+        settings.query.max_concurrent = 1;
+        settings.query.timeout.0 = Duration::from_secs(1);
+    };
+    let server = TestServer::start(TestSettings::default().change(change)).await;
+    let sql = "SELECT value, repeat('x', 1000) AS s FROM generate_series(1, 100000000) AS t(value)";
+    let stalled = server.http.post(server.url("/v1/query")).body(sql).send().await.unwrap();
+    assert_eq!(stalled.status(), 200);
+    let one = async || server.http.post(server.url("/v1/query")).body("SELECT 1").send().await.unwrap().status();
+    assert_eq!(one().await, 429, "the only place is taken");
+    let began = Instant::now();
+    while one().await != 200 {
+        assert!(began.elapsed() < PATIENCE, "the place never came back");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    // Reading on, the client is told.
+    let rest = stalled.text().await.unwrap();
+    assert!(rest.trim_end().lines().last().unwrap().contains("wall_clock_exceeded"), "{}", &rest[rest.len() - 300..]);
+}
+
+#[tokio::test]
+async fn a_client_that_reads_late_still_gets_the_last_event() {
+    let pieces: Vec<Value> = (0..300).map(|_| json!({ "text": "x".repeat(64 * 1024) })).collect();
+    let script = json!({ "runs": [{ "turns": [{ "events": pieces }] }] });
+    let change = |settings: &mut querent_flight::config::Settings| {
+        settings.agent.run_timeout.0 = Duration::from_secs(1);
+    };
+    let server = TestServer::start(TestSettings::default().script(script).change(change)).await;
+    let body = json!({ "question": "tell me much" });
+    let open = server.http.post(server.url("/v1/agent/ask")).json(&body).send().await.unwrap();
+    tokio::time::sleep(Duration::from_secs(8)).await;
+    let frames = collect_sse(&open.text().await.unwrap());
+    assert_eq!(frames.last().unwrap().event, "run_finished");
+}
+
+/// Clients that go away at every moment of a run's beginning.
+#[tokio::test]
+async fn runs_that_nobody_waited_for_do_not_stay_running() {
+    let server = TestServer::start(TestSettings::default().script(hanging_script())).await;
+    for moment in 0..60 {
+        let stream = ask_raw(&server, "are you there?").await;
+        tokio::time::sleep(Duration::from_micros(moment * 100)).await;
+        drop(stream);
+    }
+    let began = Instant::now();
+    loop {
+        let url = server.url("/v1/agent/runs?limit=200");
+        let listed: Value = server.http.get(url).send().await.unwrap().json().await.unwrap();
+        let statuses: Vec<&str> =
+            listed["runs"].as_array().unwrap().iter().filter_map(|r| r["status"].as_str()).collect();
+        if statuses.iter().all(|status| *status == "cancelled") {
+            return;
+        }
+        assert!(began.elapsed() < PATIENCE, "{statuses:?}");
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+}
+
+#[tokio::test]
 async fn clients_that_dawdle_are_cut() {
     let change = |settings: &mut querent_flight::config::Settings| {
         settings.http.header_timeout.0 = Duration::from_millis(300);

@@ -27,16 +27,13 @@ pub(super) async fn infer(
 ) -> Result<SchemaRef> {
     blocking(move || {
         let mut failure = None;
-        let mut records = Vec::new();
-        for file in &files {
-            records.push(Lines::open(file, compression, &counter)?);
-        }
-        let values = records.into_iter().zip(&files).flat_map(|(mut lines, file)| {
-            std::iter::from_fn(move || lines.next_line().transpose().map(|line| line.map(|text| (lines.row, text))))
-                .map(move |line| {
-                    let (row, text) = line?;
-                    parse(file, row, &text)
-                })
+        // One file is open at a time, however many there are.
+        let values = files.iter().flat_map(|file| {
+            let mut lines = Some(Lines::open(file, compression, &counter));
+            std::iter::from_fn(move || match lines.as_mut()? {
+                Ok(open) => Some(open.next_line().transpose()?.and_then(|text| parse(file, open.row, &text))),
+                Err(_) => lines.take()?.err().map(Err),
+            })
         });
         let schema = infer_json_schema_from_iterator(values.map(|value| {
             value.map_err(|error| {

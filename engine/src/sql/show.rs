@@ -74,8 +74,13 @@ pub(super) async fn columns(catalog: &Arc<Catalog>, who: &Principal, name: &Tabl
         columns.map(|column| row(&column.name, &column.data_type, column.nullable, column.comment.as_deref())).collect()
     };
     let names = ["column_name", "data_type", "is_nullable", "comment"];
-    let values = rows.into_iter().map(|row| row.into_iter().map(lit).collect()).collect();
-    let plan = LogicalPlanBuilder::values(values)?;
+    let plan = if rows.is_empty() {
+        // A view that DuckDB made: nothing is stored of its columns.
+        let no_text = || lit(ScalarValue::Utf8(None));
+        LogicalPlanBuilder::values(vec![names.iter().map(|_| no_text()).collect()])?.filter(lit(false))?
+    } else {
+        LogicalPlanBuilder::values(rows.into_iter().map(|row| row.into_iter().map(lit).collect()).collect())?
+    };
     let renamed = plan
         .schema()
         .columns()
