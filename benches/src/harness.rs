@@ -44,6 +44,12 @@ impl Figure {
         Self { name: name.into(), value, unit, peer: None, ratio: None, bar, holds }
     }
 
+    /// A figure that should reach its bar.
+    pub(crate) fn at_least(name: impl Into<String>, value: f64, unit: &'static str, bar: Option<f64>) -> Self {
+        let holds = bar.map(|bar| value >= bar);
+        Self { holds, ..Self::alone(name, value, unit, bar) }
+    }
+
     /// A figure with a bar on its ratio to a peer's.
     pub(crate) fn against(
         name: impl Into<String>,

@@ -176,20 +176,12 @@ impl Stream for QueryStream {
     }
 }
 
-/// Ends a query at its deadline, even when nobody reads it. One that is being read then ends itself.
+/// Ends a query at its deadline, even when nobody reads it. The work is done elsewhere ([`crate::threads`]), so the
+/// lock is never held for long.
 async fn end_at(deadline: Instant, running: Arc<Mutex<Option<Running>>>) {
-    const BEING_READ: Duration = Duration::from_millis(50);
     tokio::time::sleep_until(deadline).await;
-    loop {
-        // Never waits for the lock: a batch may take long to make.
-        if let Some(mut running) = running.try_lock() {
-            let ended = running.take();
-            drop(running);
-            drop(ended);
-            return;
-        }
-        tokio::time::sleep(BEING_READ).await;
-    }
+    let ended = running.lock().take();
+    drop(ended);
 }
 
 /// What clients are promised: the planned schema, with string and binary views (an execution detail that few

@@ -6,13 +6,10 @@
 
 use std::panic::resume_unwind;
 
-use arrow::array::RecordBatch;
-use datafusion::common::Result as DfResult;
 use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use futures::StreamExt;
 use tokio::runtime::{Builder, Runtime};
-use tokio::sync::mpsc;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
@@ -48,47 +45,40 @@ impl QueryThreads {
     where
         T: Send + 'static,
     {
-        joined(self.spawn(work)?.await)?
+        let work = AbortOnDropHandle::new(self.runtime()?.spawn(work.in_current_span()));
+        match work.await {
+            Ok(outcome) => outcome,
+            // A panic goes on where it is waited for, as if the work had been done there.
+            Err(error) => match error.try_into_panic() {
+                Ok(panic) => resume_unwind(panic),
+                Err(_) => Err(closed()),
+            },
+        }
     }
 
     /// The stream, read there. A reader that stops reading stops it.
     pub(crate) fn stream(&self, mut input: SendableRecordBatchStream) -> Result<SendableRecordBatchStream> {
-        let schema = input.schema();
-        let (sender, mut receiver) = mpsc::channel::<DfResult<RecordBatch>>(BATCHES_AHEAD);
-        let reading = self.spawn(async move {
+        let mut reading = RecordBatchReceiverStreamBuilder::new(input.schema(), BATCHES_AHEAD);
+        let sender = reading.tx();
+        let read = async move {
             while let Some(batch) = input.next().await {
                 if sender.send(batch).await.is_err() {
-                    return;
+                    break;
                 }
             }
-        })?;
-        let batches = async_stream::try_stream! {
-            while let Some(batch) = receiver.recv().await {
-                yield batch?;
-            }
-            // A query that broke off must not look like one that ended.
-            joined(reading.await)?;
+            Ok(())
         };
-        Ok(Box::pin(RecordBatchStreamAdapter::new(schema, batches)))
+        reading.spawn_on(read.in_current_span(), self.runtime()?.handle());
+        Ok(reading.build())
     }
 
-    fn spawn<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<AbortOnDropHandle<T>> {
-        let Some(runtime) = &self.runtime else {
-            return Err(EngineError::Internal("the engine is closed".into()));
-        };
-        Ok(AbortOnDropHandle::new(runtime.spawn(work.in_current_span())))
+    fn runtime(&self) -> Result<&Runtime> {
+        self.runtime.as_ref().ok_or_else(closed)
     }
 }
 
-/// A panic goes on where it is waited for, as if the work had been done there.
-fn joined<T>(outcome: std::result::Result<T, tokio::task::JoinError>) -> Result<T> {
-    match outcome {
-        Ok(value) => Ok(value),
-        Err(error) => match error.try_into_panic() {
-            Ok(panic) => resume_unwind(panic),
-            Err(_) => Err(EngineError::Internal("the engine is closed".into())),
-        },
-    }
+fn closed() -> EngineError {
+    EngineError::Internal("the engine is closed".into())
 }
 
 impl Drop for QueryThreads {

@@ -58,9 +58,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     let mut figures = Vec::new();
     for (k, percent) in &measured.full_at {
         let name = format!("Spider dev, even half ({}), all tables in the first {k}", measured.questions);
-        let mut figure = Figure::alone(name, *percent, "%", (*k == 10).then_some(BAR));
-        figure.holds = figure.bar.map(|bar| *percent >= bar);
-        figures.push(figure);
+        figures.push(Figure::at_least(name, *percent, "%", (*k == 10).then_some(BAR)));
     }
     for (k, percent) in &measured.recall_at {
         figures.push(Figure::alone(format!("Spider dev, even half, recall@{k} of tables"), *percent, "%", None));

@@ -7,7 +7,7 @@ use arrow_schema::SchemaRef;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::change::quoted;
-use super::columns::{self, ColumnRow};
+use super::columns::{self, ColumnRow, LoadedColumns};
 use super::relations::LakePath;
 use crate::{CatalogError, ColumnStats, DataFile, ManagedTable, Result, SnapshotId};
 
@@ -25,9 +25,7 @@ pub(crate) fn data_files(
 ) -> Result<Vec<DataFile>> {
     let refusal = Refusal { connection, table };
     let loaded = columns::load(connection, table.id, table.snapshot)?;
-    if let Some((column, column_type)) = loaded.unreadable.first() {
-        return Err(refusal.because(&format!("column `{column}` of type {column_type}"), REWRITE_HINT));
-    }
+    refuse_unreadable(&refusal, &loaded)?;
     refuse_deletes(&refusal)?;
     refuse_inlined_rows(&refusal)?;
     let mut files = read_files(&refusal, &defaulted_columns(&refusal, &loaded.rows)?)?;
@@ -39,9 +37,7 @@ pub(crate) fn data_files(
 pub(crate) fn write_schema(connection: &Connection, table: &ManagedTable) -> Result<SchemaRef> {
     let refusal = Refusal { connection, table };
     let loaded = columns::load(connection, table.id, table.snapshot)?;
-    if let Some((column, column_type)) = loaded.unreadable.first() {
-        return Err(refusal.because(&format!("column `{column}` of type {column_type}"), REWRITE_HINT));
-    }
+    refuse_unreadable(&refusal, &loaded)?;
     if let Some(column) = loaded.rows.iter().find(|row| row.column_type == "json") {
         return Err(refusal.because(&format!("JSON in column `{}`", column.name), WRITE_HINT));
     }
@@ -57,6 +53,15 @@ pub(crate) fn write_schema(connection: &Connection, table: &ManagedTable) -> Res
         return Err(refusal.because(&format!("a default value for column `{column}`"), WRITE_HINT));
     }
     Ok(loaded.write_schema)
+}
+
+fn refuse_unreadable(refusal: &Refusal<'_>, loaded: &LoadedColumns) -> Result<()> {
+    match loaded.unreadable.first() {
+        Some((column, column_type)) => {
+            Err(refusal.because(&format!("column `{column}` of type {column_type}"), REWRITE_HINT))
+        }
+        None => Ok(()),
+    }
 }
 
 /// The tables in which DuckDB keeps a table's inlined rows; one for each version of its columns.

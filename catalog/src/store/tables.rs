@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use arrow_schema::Schema;
-use rusqlite::params;
+use rusqlite::{Connection, params};
 use uuid::Uuid;
 
 use super::View;
@@ -41,15 +41,27 @@ pub(crate) fn draft(view: &View<'_>, name: &TableName, schema: &Schema, comment:
 fn refuse_lost_rows(change: &Change<'_>, draft: &TableDraft) -> Result<()> {
     let connection = change.connection();
     let Some(existing) = objects::object(connection, &draft.name.database, &draft.name.table)? else { return Ok(()) };
-    let changed: bool = connection
+    let altered: bool = connection
         .prepare_cached(
             "SELECT EXISTS (SELECT 1 FROM ducklake_table WHERE table_id = ?1 AND begin_snapshot > ?2)
-                 OR EXISTS (SELECT 1 FROM ducklake_column WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))
-                 OR EXISTS (SELECT 1 FROM ducklake_data_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))
-                 OR EXISTS (SELECT 1 FROM ducklake_delete_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))",
+                 OR EXISTS (SELECT 1 FROM ducklake_column WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))",
         )?
         .query_row([existing.id, draft.base], |row| row.get(0))?;
-    if changed { Err(CatalogError::Conflict { object: draft.name.table.clone() }) } else { Ok(()) }
+    if altered {
+        return Err(CatalogError::Conflict { object: draft.name.table.clone() });
+    }
+    refuse_changed_rows(connection, existing.id, draft.base, &draft.name.table)
+}
+
+/// `conflict` when rows were added to the table or removed from it after snapshot `since`.
+fn refuse_changed_rows(connection: &Connection, table_id: i64, since: SnapshotId, name: &str) -> Result<()> {
+    let changed: bool = connection
+        .prepare_cached(
+            "SELECT EXISTS (SELECT 1 FROM ducklake_data_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))
+                 OR EXISTS (SELECT 1 FROM ducklake_delete_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))",
+        )?
+        .query_row([table_id, since], |row| row.get(0))?;
+    if changed { Err(CatalogError::Conflict { object: name.to_string() }) } else { Ok(()) }
 }
 
 /// Creates a drafted table with its first files.
@@ -59,7 +71,9 @@ pub(crate) fn create(
     files: &[NewDataFile],
     if_exists: IfExists,
 ) -> Result<Created<TableInfo>> {
-    refuse_lost_rows(change, draft)?;
+    if if_exists == IfExists::Replace {
+        refuse_lost_rows(change, draft)?;
+    }
     let Some(schema_id) = make_room(change, &draft.name, TableKind::Managed, if_exists)? else {
         return Ok(Created::Existing);
     };
@@ -109,15 +123,7 @@ pub(crate) fn replace(change: &mut Change<'_>, table: &ManagedTable, files: &[Ne
     let name = &relation.info().name.table;
     refuse_encrypted(change, name)?;
     let connection = change.connection();
-    let rows_changed: bool = connection
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM ducklake_data_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))
-                 OR EXISTS (SELECT 1 FROM ducklake_delete_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))",
-        )?
-        .query_row([table.id, table.snapshot], |row| row.get(0))?;
-    if rows_changed {
-        return Err(CatalogError::Conflict { object: name.clone() });
-    }
+    refuse_changed_rows(connection, table.id, table.snapshot, name)?;
     let ended = end_rows(change, "ducklake_data_file", "table_id", table.id)?
         + end_rows(change, "ducklake_delete_file", "table_id", table.id)?;
     if ended > 0 {
