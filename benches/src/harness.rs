@@ -32,7 +32,7 @@ pub(crate) struct Figure {
 #[derive(Debug, Serialize)]
 pub(crate) struct Peer {
     /// Who.
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     /// Its median.
     pub(crate) value: f64,
 }
@@ -90,6 +90,14 @@ pub(crate) fn median(values: &[f64]) -> f64 {
         length if length % 2 == 1 => sorted[length / 2],
         length => (sorted[length / 2 - 1] + sorted[length / 2]) / 2.0,
     }
+}
+
+/// The value that `percent` of the values do not exceed; 0 for none.
+pub(crate) fn percentile(values: &[f64], percent: f64) -> f64 {
+    let mut sorted = values.to_vec();
+    sorted.sort_by(f64::total_cmp);
+    let rank = (percent / 100.0 * sorted.len() as f64).ceil() as usize;
+    sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
 /// Where downloads and generated data lie: `QUERENT_CACHE`, as `make` sets it.

@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, reason = "a command-line program")]
 
 mod cells;
+mod generator;
 mod harness;
 
 use clap::{Parser, Subcommand};
@@ -24,7 +25,7 @@ struct Arguments {
 enum Command {
     /// Measure every cell.
     All,
-    /// Measure one cell: engine, agent or recall.
+    /// Measure one cell: engine, agent, catalog or recall.
     Run {
         /// The cell's name.
         cell: String,

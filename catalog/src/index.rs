@@ -9,6 +9,7 @@ pub mod embed;
 pub mod text;
 
 mod analyze;
+mod backfill;
 mod lance;
 mod maintain;
 pub(crate) mod pending;
@@ -30,10 +31,10 @@ use tracing::warn;
 use self::analyze::{Analyzer, CorpusStats};
 use self::embed::Embedder;
 use self::lance::IndexView;
-use self::pending::PendingObject;
+use self::pending::{Committed, PendingObject};
 use self::tail::{Tail, TailEntry, TailSnapshot};
 use self::vectorizer::Vectorizer;
-use crate::store::Store;
+use crate::store::{Store, pending_texts};
 use crate::{CatalogError, Progress, Result};
 
 /// A dataset that was found whole is not read through again for this long.
@@ -132,7 +133,7 @@ impl SchemaIndex {
         });
         shared.load_pending().await?;
         let listener = Arc::clone(&shared);
-        store.on_commit(Box::new(move |objects| listener.insert_pending(objects)));
+        store.on_commit(Box::new(move |committed| listener.take_in(committed)));
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
         tasks.spawn(maintain::follow(Arc::clone(&shared), stop.clone()));
@@ -258,7 +259,14 @@ impl Shared {
         self.store.upgrade().ok_or_else(|| CatalogError::Internal("the catalog is closed".into()))
     }
 
-    /// Takes in what a transaction committed; searches find it when this returns.
+    /// Takes in what a transaction committed. Searches find it when this returns, but for texts that are due.
+    fn take_in(&self, committed: Committed) {
+        if committed.has_due {
+            self.state.write().tail.is_overflowing = true;
+        }
+        self.insert_pending(committed.objects);
+    }
+
     fn insert_pending(&self, objects: Vec<PendingObject>) {
         // Analysis is the costly part and needs no lock.
         let mut entries = Vec::new();
@@ -289,7 +297,7 @@ impl Shared {
     /// Fills the tail from `querent_pending_objects`.
     async fn load_pending(self: &Arc<Self>) -> Result<()> {
         let limit = tail::MAX_ENTRIES;
-        let objects = self.store()?.read(move |connection| pending::page(connection, 0, limit)).await?;
+        let objects = self.store()?.view(move |view| pending_texts(view, 0, limit)).await?;
         self.state.write().tail.is_overflowing = objects.len() == limit;
         let shared = Arc::clone(self);
         off_runtime(move || shared.insert_pending(objects)).await;

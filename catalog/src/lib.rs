@@ -152,6 +152,13 @@ impl Catalog {
         self.store.view(move |view| store::listing::tables_with_columns(view, &who, &filter, &page)).await
     }
 
+    /// The columns of a name, case aside, in the tables, external tables and views the principal may see; at most
+    /// `limit` (and 1,000).
+    pub async fn find_columns(&self, who: &Principal, name: &str, limit: usize) -> Result<FoundColumns> {
+        let (who, name) = (who.clone(), name.to_string());
+        self.store.view(move |view| store::column_names::find(view, &who, &name, limit)).await
+    }
+
     /// The files of a managed table at its snapshot, with statistics of the named columns only (column ids).
     /// `unsupported_lake` when the table holds something at that snapshot that is not read yet: delete files,
     /// inlined rows or deletes, encrypted or name-mapped files, columns of types Arrow cannot take from Parquet.
@@ -237,6 +244,21 @@ impl Catalog {
     ) -> Result<Created<TableInfo>> {
         let (name, schema) = (name.clone(), schema.clone());
         self.store.write(move |change| store::views::create_external(change, &name, &table, &schema, if_exists)).await
+    }
+
+    /// Registers many tables in one snapshot: all of them, or none. Acknowledges before it indexes: names resolve and
+    /// list at once, full text and meaning follow in the background. Progress is reported as `registering tables`,
+    /// with a total of 0 where the iterator does not tell its length.
+    pub async fn register_tables<I>(
+        &self,
+        tables: I,
+        if_exists: IfExists,
+        progress: Arc<dyn Progress>,
+    ) -> Result<Registered>
+    where
+        I: IntoIterator<Item = NewTable> + Send + 'static,
+    {
+        self.store.write(move |change| store::bulk::register(change, tables, if_exists, progress.as_ref())).await
     }
 
     /// Drops a table, external table or view of the given kinds. Returns whether anything was dropped. Files stay until expiry.

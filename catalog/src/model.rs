@@ -265,6 +265,32 @@ pub struct TableDraft {
     pub(crate) base: SnapshotId,
 }
 
+/// A table to register with many others ([`crate::Catalog::register_tables`]).
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewTable {
+    /// Full name; a database that does not exist is made.
+    pub name: TableName,
+    /// Columns.
+    pub schema: SchemaRef,
+    /// What a person said about it.
+    pub comment: Option<String>,
+    /// What a person said about its columns, by column name.
+    pub column_comments: BTreeMap<String, String>,
+    /// Files that somebody else owns; `None` makes a managed table without rows.
+    pub external: Option<ExternalTable>,
+}
+
+/// What became of the tables of one registration.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Registered {
+    /// Tables made, those in the place of others included.
+    pub created: u64,
+    /// Tables left alone because their names were taken ([`IfExists::Ignore`]).
+    pub existing: u64,
+    /// Databases made.
+    pub databases: u64,
+}
+
 /// What to do when the name is taken.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum IfExists {
@@ -327,6 +353,24 @@ pub struct TableFilter {
     pub name_like: Option<String>,
     /// Only these kinds; empty means all.
     pub kinds: Vec<TableKind>,
+}
+
+/// A column found by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FoundColumn {
+    /// The table, external table or view.
+    pub table: TableName,
+    /// The column as it is spelled there.
+    pub column: String,
+}
+
+/// Columns found by name.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FoundColumns {
+    /// In no order.
+    pub columns: Vec<FoundColumn>,
+    /// Whether there are more.
+    pub is_truncated: bool,
 }
 
 /// An agent run's state.

@@ -6,7 +6,9 @@
 //! schema index has to learn. DuckDB may commit to the same file at any time; what it changed is taken in
 //! ([`objects::absorb`]) before names are read or written.
 
+pub(crate) mod bulk;
 mod change;
+pub(crate) mod column_names;
 pub(crate) mod columns;
 pub(crate) mod comments;
 pub(crate) mod databases;
@@ -34,10 +36,10 @@ use tokio::sync::Semaphore;
 pub(crate) use change::Change;
 pub(crate) use listing::NameMatch;
 pub(crate) use names::name_key;
-pub(crate) use objects::{ObjectText, object_count, object_texts};
+pub(crate) use objects::{ObjectText, object_count, object_texts, pending_texts};
 pub(crate) use relations::table_infos;
 
-use crate::index::pending::PendingObject;
+use crate::index::pending::Committed;
 use crate::{CatalogError, Result, SnapshotId};
 
 /// The catalog's file in a data folder.
@@ -54,7 +56,7 @@ const READERS: usize = 8;
 const STATEMENT_CACHE: usize = 128;
 
 /// Told what a commit means for the schema index. Called on a blocking thread, must be quick.
-pub(crate) type CommitListener = Box<dyn Fn(Vec<PendingObject>) + Send + Sync>;
+pub(crate) type CommitListener = Box<dyn Fn(Committed) + Send + Sync>;
 
 /// The open store. All methods may be called from any task.
 pub(crate) struct Store {
@@ -171,14 +173,14 @@ impl Store {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
-        self.transact(move |connection| Ok((f(connection)?, Vec::new()))).await
+        self.transact(move |connection| Ok((f(connection)?, Committed::default()))).await
     }
 
     /// The listener is called on the blocking thread: a caller that goes away cannot part it from the commit.
     async fn transact<T, F>(&self, f: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&Connection) -> Result<(T, Vec<PendingObject>)> + Send + 'static,
+        F: FnOnce(&Connection) -> Result<(T, Committed)> + Send + 'static,
     {
         let mut writer = Arc::clone(&self.writer).lock_owned().await;
         let on_commit = Arc::clone(&self.on_commit);
@@ -191,9 +193,9 @@ impl Store {
                 transaction.commit()?;
                 Ok(result)
             };
-            let (result, pending) = run().map_err(|error| named(&file, error))?;
-            if let (Some(listener), false) = (on_commit.get(), pending.is_empty()) {
-                listener(pending);
+            let (result, committed) = run().map_err(|error| named(&file, error))?;
+            if let (Some(listener), false) = (on_commit.get(), committed.is_empty()) {
+                listener(committed);
             }
             Ok(result)
         })

@@ -39,7 +39,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     let at = |runs: &[Vec<f64>], query: usize| median(&runs.iter().map(|run| run[query]).collect::<Vec<_>>());
     // Each query's median: one disturbed query does not make a run's total another.
     let total = |runs: &[Vec<f64>]| (0..query_count).map(|query| at(runs, query)).sum::<f64>();
-    let peer = |value| Peer { name: "datafusion", value };
+    let peer = |value| Peer { name: "datafusion".to_string(), value };
     let mut figures =
         vec![Figure::against("TPC-H scale 1, sum of medians", total(&ours), "ms", peer(total(&theirs)), Some(BAR))];
     for query in 0..query_count {

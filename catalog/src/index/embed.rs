@@ -20,6 +20,14 @@ pub struct EmbeddingModel {
 pub trait Embedder: Send + Sync {
     /// The model.
     fn model(&self) -> &EmbeddingModel;
+    /// How many calls of `embed` may run side by side and gain by it.
+    fn workers(&self) -> usize {
+        1
+    }
+    /// Whether a text costs microseconds, so that nothing needs to be found before it has its vector.
+    fn is_fast(&self) -> bool {
+        false
+    }
     /// One unit-length vector of `model().dimension` a text, in order. Errors: `embedder_error`.
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>>;
 }
@@ -60,7 +68,7 @@ pub struct EmbedSettings {
     pub ort_dylib_path: Option<PathBuf>,
     /// Where downloaded models are kept; without it a folder in the user's cache.
     pub cache_dir: Option<PathBuf>,
-    /// Threads of one embedding call; without it half the cores.
+    /// Threads of one embedding call, and one session for each so many cores; without it one thread.
     pub threads: Option<usize>,
 }
 

@@ -18,6 +18,7 @@ use lance::Dataset;
 use lance::dataset::builder::DatasetBuilder;
 use lance::dataset::optimize::{CompactionOptions, compact_files};
 use lance::dataset::{WriteMode, WriteParams};
+use lance::index::vector::VectorIndexParams;
 use lance::index::{DatasetIndexExt, DatasetIndexInternalExt};
 use lance::session::Session;
 use lance_index::IndexType;
@@ -26,12 +27,14 @@ use lance_index::optimize::OptimizeOptions;
 use lance_index::scalar::FullTextSearchQuery;
 use lance_index::scalar::inverted::InvertedIndex;
 use lance_index::scalar::inverted::query::{FtsQuery, MatchQuery};
+use lance_index::vector::ivf::IvfBuildParams;
+use lance_index::vector::sq::builder::SQBuildParams;
 use lance_linalg::distance::DistanceType;
 use sha2::{Digest, Sha256};
 
 use super::analyze::{CorpusStats, text_index_params};
 use super::embed::EmbeddingModel;
-use super::pending::{IndexState, ObjectKind};
+use super::pending::{IndexState, ObjectKind, PendingObject};
 use super::text::TEXT_VERSION;
 use super::{Scored, SearchFilter};
 use crate::{CatalogError, Result};
@@ -41,6 +44,13 @@ const INDEX_CACHE_BYTES: usize = 64 << 20;
 const METADATA_CACHE_BYTES: usize = 32 << 20;
 
 const TEXT_INDEX: &str = "text_bm25";
+const VECTOR_INDEX: &str = "vector_ivf";
+/// Fewer vectors are scanned: that is exact, and as quick.
+const MIN_INDEXED_VECTORS: usize = 50_000;
+/// The vector index is trained anew when the rows have grown so many times.
+const RETRAIN_GROWTH: usize = 4;
+/// Partitions of the vector index that a search reads at least, and at most where a filter leaves it too few hits.
+const MIN_PROBES: usize = 24;
 /// Full-text segments, and fragments, beyond which they are merged into one.
 const MAX_SEGMENTS: usize = 8;
 /// Predicates name at most this many objects each.
@@ -61,6 +71,21 @@ pub(super) struct IndexRow {
     pub(super) database_id: i64,
     pub(super) text: String,
     pub(super) vector: Option<Arc<[f32]>>,
+}
+
+impl IndexRow {
+    /// The row of a pending object; `Err` holds the id of one that was dropped.
+    pub(super) fn of(object: PendingObject) -> std::result::Result<Self, i64> {
+        let text = object.text.ok_or(object.object_id)?;
+        Ok(Self {
+            sequence: object.sequence,
+            kind: object.kind,
+            object_id: object.object_id,
+            database_id: object.database_id,
+            text,
+            vector: None,
+        })
+    }
 }
 
 /// One version of the dataset, for reading.
@@ -89,6 +114,8 @@ pub(super) struct IndexWriter {
     model: Option<EmbeddingModel>,
     max_object_id: i64,
     rows: usize,
+    /// Rows when the vector index was trained; 0 when it was not by this process.
+    trained_rows: usize,
     retired_views: Vec<Weak<IndexView>>,
 }
 
@@ -99,7 +126,15 @@ impl IndexWriter {
         let params = WriteParams { mode: WriteMode::Create, session: Some(session), ..Default::default() };
         let empty = RecordBatchIterator::new(std::iter::empty(), schema);
         let dataset = guarded(Dataset::write(empty, &*uri(folder)?, Some(params))).await?;
-        Ok(Self { folder: folder.into(), dataset, model, max_object_id: 0, rows: 0, retired_views: Vec::new() })
+        Ok(Self {
+            folder: folder.into(),
+            dataset,
+            model,
+            max_object_id: 0,
+            rows: 0,
+            trained_rows: 0,
+            retired_views: Vec::new(),
+        })
     }
 
     /// Opens a dataset and reads enough of it to know that it is whole.
@@ -113,8 +148,15 @@ impl IndexWriter {
         if !Schema::from(dataset.schema()).fields().eq(row_schema(model.as_ref()).fields()) {
             return Err(CatalogError::Index("the dataset has other columns than expected".into()));
         }
-        let mut writer =
-            Self { folder: folder.into(), dataset, model, max_object_id: 0, rows: 0, retired_views: Vec::new() };
+        let mut writer = Self {
+            folder: folder.into(),
+            dataset,
+            model,
+            max_object_id: 0,
+            rows: 0,
+            trained_rows: 0,
+            retired_views: Vec::new(),
+        };
         guarded(writer.read_rows(check)).await?;
         if writer.rows > 0 {
             writer.view().corpus_stats(&["table".to_string()]).await?;
@@ -221,6 +263,25 @@ impl IndexWriter {
         Ok(())
     }
 
+    /// Builds the vector index once there are enough rows for an exact scan to be slow. Rows written later join it as
+    /// [`IndexWriter::optimize`] is called, and are scanned until then.
+    pub(super) async fn index_vectors(&mut self) -> Result<()> {
+        if self.rows < MIN_INDEXED_VECTORS || self.model.is_none() {
+            return Ok(());
+        }
+        let indexed = guarded(self.dataset.load_indices_by_name(VECTOR_INDEX)).await?;
+        if !indexed.is_empty() && self.rows < self.trained_rows.saturating_mul(RETRAIN_GROWTH) {
+            return Ok(());
+        }
+        let mut ivf = IvfBuildParams::new(self.rows.isqrt());
+        ivf.sample_rate = 64;
+        let params = VectorIndexParams::with_ivf_sq_params(DistanceType::Dot, ivf, SQBuildParams::default());
+        let name = Some(VECTOR_INDEX.to_string());
+        guarded(self.dataset.create_index(&["vector"], IndexType::Vector, name, &params, true)).await?;
+        self.trained_rows = self.rows;
+        Ok(())
+    }
+
     /// Removes the files of versions that no search can be reading. Returns whether nothing was left to remove.
     pub(super) async fn remove_old_versions(&mut self) -> Result<bool> {
         self.retired_views.retain(|view| view.strong_count() > 0);
@@ -288,7 +349,8 @@ impl IndexView {
             let mut scan = self.dataset.scan();
             scan.nearest("vector", &vector, limit)?
                 .distance_metric(DistanceType::Dot)
-                .use_index(false)
+                .minimum_nprobes(MIN_PROBES)
+                .refine(1)
                 .project(&["object_id", "_distance"])?
                 .disable_scoring_autoprojection();
             self.apply(&mut scan, filter)?;

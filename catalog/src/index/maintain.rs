@@ -11,11 +11,12 @@ use std::time::{Duration, Instant};
 use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
-use super::lance::IndexWriter;
+use super::lance::{IndexRow, IndexWriter};
 use super::pending;
 use super::tail::{self, TailEntry};
-use super::{Shared, rebuild};
+use super::{Shared, backfill, rebuild};
 use crate::Result;
+use crate::store::pending_texts;
 
 /// Texts embedded in one call: under a tenth of a second on one core, which is how long a question may have to wait.
 const EMBED_BATCH: usize = 4;
@@ -29,6 +30,8 @@ const ROWS_A_WAIT: usize = 8192;
 /// How often old versions are looked after when nothing happens.
 const IDLE_TICK: Duration = Duration::from_secs(60);
 const FIRST_RETRY: Duration = Duration::from_secs(1);
+/// Objects read from the catalog and written to Lance at once where there are too many for the tail.
+const PAGE: usize = 8192;
 const LAST_RETRY: Duration = Duration::from_secs(300);
 
 /// Gives the tail's texts their vectors until stopped.
@@ -55,14 +58,6 @@ pub(super) async fn embed(shared: Arc<Shared>, stop: CancellationToken) {
             for (waiting, vector) in batch.iter().zip(vectors) {
                 state.tail.set_vector(waiting.object_id, waiting.sequence, vector);
             }
-            state.backfilled += batch.iter().filter(|waiting| waiting.is_backfill).count() as u64;
-        }
-        if batch.iter().any(|waiting| waiting.is_backfill) {
-            let (done, total) = {
-                let state = shared.state.read();
-                (state.backfilled, state.to_backfill.max(state.backfilled))
-            };
-            shared.progress.report("embedding tables for search", done, total);
         }
         shared.note_change();
     }
@@ -97,27 +92,34 @@ pub(super) async fn follow(shared: Arc<Shared>, stop: CancellationToken) {
 /// Ends when stopped, or when the dataset has to be opened anew.
 async fn drain_until_stopped(shared: &Arc<Shared>, mut writer: IndexWriter, stop: &CancellationToken) -> Result<()> {
     let mut has_old_versions = true;
-    loop {
+    while !stop.is_cancelled() {
         if shared.state.read().is_damaged {
             return Ok(());
         }
-        backfill(shared, &writer).await?;
+        let mut has_written = false;
+        if shared.state.read().tail.is_overflowing {
+            catch_up(shared, &mut writer, stop).await?;
+            has_written = true;
+        }
         if is_due(shared, &writer) {
             drain(shared, &mut writer).await?;
-            has_old_versions = true;
-            if shared.state.read().tail.is_overflowing {
-                shared.load_pending().await?;
-            }
+            has_written = true;
         }
+        has_written |= backfill::embed_rows(shared, &mut writer, stop).await?;
+        has_old_versions |= has_written;
         if has_old_versions {
             has_old_versions = !writer.remove_old_versions().await?;
         }
+        if has_written {
+            continue;
+        }
         tokio::select! {
-            () = stop.cancelled() => return drain(shared, &mut writer).await,
+            () = stop.cancelled() => {}
             () = shared.state_changed.notified() => {}
             () = tokio::time::sleep(time_to_next_look(shared, &writer, has_old_versions)) => {}
         }
     }
+    drain(shared, &mut writer).await
 }
 
 /// Whether the tail should go to Lance now.
@@ -130,11 +132,11 @@ fn is_due(shared: &Shared, writer: &IndexWriter) -> bool {
     }
     let is_large = drainable >= (writer.rows() / 16).clamp(MIN_BATCH, tail::MAX_ENTRIES);
     let is_old = state.tail.oldest().is_some_and(|since| since.elapsed() >= max_age(writer));
-    is_large || is_old || state.tail.is_backfill_ready()
+    is_large || is_old
 }
 
 /// Texts go to Lance without vectors when no vectors can be had, or when waiting for them would overflow the tail;
-/// they come back later as backfill.
+/// they get theirs there ([`backfill`]).
 fn takes_unembedded(shared: &Shared, tail: &tail::Tail) -> bool {
     shared.vectorizer.model().is_none()
         || shared.vectorizer.failure().is_some()
@@ -172,50 +174,85 @@ async fn drain(shared: &Shared, writer: &mut IndexWriter) -> Result<()> {
     }
     writer.replace(&rows, &removed).await?;
     writer.optimize().await?;
+    let written: Vec<Written> = drained.iter().map(|entry| (entry.object_id, entry.sequence)).collect();
+    let lacks_vectors = rows.iter().any(|row| row.vector.is_none());
+    install(shared, writer, written, lacks_vectors).await
+}
 
+/// An object and the sequence number it was written at.
+pub(super) type Written = (i64, i64);
+
+/// Has searches use what was written, and forgets it in the tail and in `querent_pending_objects`.
+pub(super) async fn install(
+    shared: &Shared,
+    writer: &mut IndexWriter,
+    written: Vec<Written>,
+    lacks_vectors: bool,
+) -> Result<()> {
     let view = writer.view();
     {
         let mut state = shared.state.write();
-        state.tail.remove(&drained);
+        state.tail.remove(&written);
         state.view = Some(view);
-        state.lacks_vectors |= writer.model().is_some() && rows.iter().any(|row| row.vector.is_none());
+        state.lacks_vectors |= writer.model().is_some() && lacks_vectors;
     }
-    let sequences: Vec<i64> = drained.iter().filter_map(|entry| entry.pending_sequence()).collect();
+    debug!(objects = written.len(), version = writer.version(), "schema index written");
     let recorded = writer.recorded_state();
     shared
         .store()?
         .write_rows(move |transaction| {
             pending::set_index_state(transaction, &recorded)?;
-            pending::remove(transaction, &sequences)
+            pending::remove(transaction, written.iter().map(|(_, sequence)| *sequence))
         })
         .await?;
-    debug!(rows = rows.len(), removed = removed.len(), version = writer.version(), "schema index written");
     shared.note_change();
     Ok(())
 }
 
-/// Takes the next chunk of Lance's rows without a vector into the tail, once the last one is back in Lance: after a
-/// rebuild, an outage of the embedder, or a start without one.
-async fn backfill(shared: &Shared, writer: &IndexWriter) -> Result<()> {
-    let can_take = {
-        let state = shared.state.read();
-        state.lacks_vectors && state.tail.backfilling() == 0 && state.tail.len() < tail::MAX_ENTRIES / 2
-    };
-    if !can_take || shared.vectorizer.failure().is_some() {
-        return Ok(());
-    }
-    let limit = (writer.rows() / 16).clamp(MIN_BATCH, tail::MAX_ENTRIES / 2);
-    let rows = writer.rows_without_vector(limit).await?;
-    {
-        let mut state = shared.state.write();
-        state.lacks_vectors = rows.len() == limit;
-        for row in rows {
-            if !state.tail.contains(row.object_id) {
-                state.tail.insert(TailEntry::backfill(row));
+/// Moves what the tail has no room for straight to Lance, oldest first. Searches see it each time the index has grown
+/// by half, so that merging stays in proportion; what was not installed when the process ends is written again.
+async fn catch_up(shared: &Shared, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<()> {
+    let mut total = shared.store()?.read(pending::count).await?;
+    let (mut after, mut done) = (0, 0);
+    let mut written: Vec<Written> = Vec::new();
+    let mut lacks_vectors = false;
+    while !stop.is_cancelled() {
+        // Whatever is turned away from here on says so again.
+        shared.state.write().tail.is_overflowing = false;
+        let page = shared.store()?.view(move |view| pending_texts(view, after, PAGE)).await?;
+        let is_last = page.len() < PAGE;
+        after = page.last().map_or(after, |object| object.sequence);
+        written.extend(page.iter().map(|object| (object.object_id, object.sequence)));
+        let (mut rows, mut removed) = (Vec::new(), Vec::new());
+        for object in page {
+            match IndexRow::of(object) {
+                Ok(row) => rows.push(row),
+                Err(object_id) => removed.push(object_id),
             }
         }
+        {
+            let state = shared.state.read();
+            for row in &mut rows {
+                row.vector = state.tail.vector(row.object_id, row.sequence);
+            }
+        }
+        if shared.vectorizer.is_fast() {
+            backfill::embed(shared, &mut rows, stop, None).await;
+        }
+        lacks_vectors |= rows.iter().any(|row| row.vector.is_none());
+        done += (rows.len() + removed.len()) as u64;
+        total = total.max(done);
+        writer.replace(&rows, &removed).await?;
+        shared.progress.report("indexing tables for search", done, total);
+        if is_last || written.len() >= (writer.rows() / 3).max(PAGE) {
+            writer.optimize().await?;
+            install(shared, writer, std::mem::take(&mut written), lacks_vectors).await?;
+        }
+        if is_last {
+            return Ok(());
+        }
+        // More may follow this page.
+        shared.state.write().tail.is_overflowing = true;
     }
-    shared.texts_came.notify_one();
-    shared.note_change();
     Ok(())
 }

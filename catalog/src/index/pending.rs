@@ -32,6 +32,9 @@ CREATE TABLE IF NOT EXISTS querent_index_state (
 );
 ";
 
+/// Lets rows without a text say that it is due. Part of the store's migrations.
+pub const PENDING_DUE_DDL: &str = "ALTER TABLE querent_pending_objects ADD COLUMN is_due BIGINT NOT NULL DEFAULT 0;";
+
 /// What kind of object an index row describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ObjectKind {
@@ -59,19 +62,42 @@ pub struct PendingObject {
     pub object_id: i64,
     /// The database it belongs to ([`crate::DatabaseInfo::id`]).
     pub database_id: i64,
-    /// Its text ([`crate::index::text::table_text`]), or `None` when it was dropped.
+    /// Its text ([`crate::index::text::table_text`]), or `None` when it was dropped or is due.
     pub text: Option<String>,
+    /// The text is to be composed from the catalog.
+    pub is_due: bool,
+}
+
+/// What a transaction committed that the index has to learn.
+#[derive(Debug, Default)]
+pub struct Committed {
+    /// Objects with their texts, by sequence.
+    pub objects: Vec<PendingObject>,
+    /// Whether there are more in `querent_pending_objects`, whose texts are due.
+    pub has_due: bool,
+}
+
+impl Committed {
+    /// Whether there is nothing to learn.
+    pub fn is_empty(&self) -> bool {
+        self.objects.is_empty() && !self.has_due
+    }
 }
 
 impl PendingObject {
     /// A table that was created or changed.
     pub fn table(object_id: i64, database_id: i64, text: String) -> Self {
-        Self { sequence: 0, kind: ObjectKind::Table, object_id, database_id, text: Some(text) }
+        Self { sequence: 0, kind: ObjectKind::Table, object_id, database_id, text: Some(text), is_due: false }
+    }
+
+    /// A table that was registered with many others.
+    pub fn due_table(object_id: i64, database_id: i64) -> Self {
+        Self { is_due: true, ..Self::dropped_table(object_id, database_id) }
     }
 
     /// A table that was dropped.
     pub fn dropped_table(object_id: i64, database_id: i64) -> Self {
-        Self { sequence: 0, kind: ObjectKind::Table, object_id, database_id, text: None }
+        Self { sequence: 0, kind: ObjectKind::Table, object_id, database_id, text: None, is_due: false }
     }
 }
 
@@ -79,14 +105,21 @@ impl PendingObject {
 pub fn record(transaction: &Connection, object: PendingObject) -> Result<PendingObject> {
     transaction
         .prepare_cached(
-            "INSERT OR REPLACE INTO querent_pending_objects (object_id, kind, database_id, text) VALUES (?, ?, ?, ?)",
+            "INSERT OR REPLACE INTO querent_pending_objects (object_id, kind, database_id, text, is_due)
+             VALUES (?, ?, ?, ?, ?)",
         )?
-        .execute(params![object.object_id, object.kind.as_str(), object.database_id, object.text])?;
+        .execute(params![object.object_id, object.kind.as_str(), object.database_id, object.text, object.is_due])?;
     Ok(PendingObject { sequence: transaction.last_insert_rowid(), ..object })
 }
 
+/// How many rows there are.
+pub fn count(connection: &Connection) -> Result<u64> {
+    let count: i64 = connection.query_row("SELECT COUNT(*) FROM querent_pending_objects", [], |row| row.get(0))?;
+    Ok(count.unsigned_abs())
+}
+
 /// Removes rows that Lance holds. A row that was replaced since has another sequence number and stays.
-pub fn remove(transaction: &Connection, sequences: &[i64]) -> Result<()> {
+pub fn remove(transaction: &Connection, sequences: impl IntoIterator<Item = i64>) -> Result<()> {
     let mut statement = transaction.prepare_cached("DELETE FROM querent_pending_objects WHERE sequence = ?")?;
     for sequence in sequences {
         statement.execute([sequence])?;
@@ -97,7 +130,7 @@ pub fn remove(transaction: &Connection, sequences: &[i64]) -> Result<()> {
 /// At most `limit` rows after `after`, oldest first.
 pub fn page(connection: &Connection, after: i64, limit: usize) -> Result<Vec<PendingObject>> {
     let mut statement = connection.prepare_cached(
-        "SELECT sequence, object_id, database_id, text FROM querent_pending_objects
+        "SELECT sequence, object_id, database_id, text, is_due FROM querent_pending_objects
          WHERE sequence > ? ORDER BY sequence LIMIT ?",
     )?;
     let rows = statement.query_map(params![after, limit as i64], |row| {
@@ -107,6 +140,7 @@ pub fn page(connection: &Connection, after: i64, limit: usize) -> Result<Vec<Pen
             object_id: row.get(1)?,
             database_id: row.get(2)?,
             text: row.get(3)?,
+            is_due: row.get(4)?,
         })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)

@@ -26,8 +26,6 @@ pub(super) struct TailEntry {
     database_id: i64,
     /// `None` when the object was dropped.
     content: Option<Content>,
-    /// Taken back from Lance to be embedded, so Lance's row is as good but for the vector.
-    is_backfill: bool,
     since: Instant,
 }
 
@@ -52,21 +50,6 @@ impl TailEntry {
             kind: object.kind,
             database_id: object.database_id,
             content,
-            is_backfill: false,
-            since: Instant::now(),
-        }
-    }
-
-    /// A row of Lance's that lacks its vector.
-    pub(super) fn backfill(row: IndexRow) -> Self {
-        let content = Content { text: row.text.into(), document: Arc::default(), vector: None };
-        Self {
-            sequence: row.sequence,
-            object_id: row.object_id,
-            kind: row.kind,
-            database_id: row.database_id,
-            content: Some(content),
-            is_backfill: true,
             since: Instant::now(),
         }
     }
@@ -86,11 +69,6 @@ impl TailEntry {
             vector: content.vector.clone(),
         })
     }
-
-    /// The sequence number of the pending row behind the entry.
-    pub(super) fn pending_sequence(&self) -> Option<i64> {
-        (!self.is_backfill).then_some(self.sequence)
-    }
 }
 
 /// A text waiting for its vector.
@@ -98,7 +76,6 @@ pub(super) struct Unembedded {
     pub(super) object_id: i64,
     pub(super) sequence: i64,
     pub(super) text: String,
-    pub(super) is_backfill: bool,
 }
 
 /// Counts by what entries wait for.
@@ -123,7 +100,7 @@ impl Tail {
     pub(super) fn insert(&mut self, entry: TailEntry) {
         match self.entries.get(&entry.object_id) {
             Some(known) if known.sequence >= entry.sequence => {}
-            None if self.entries.len() >= MAX_ENTRIES => self.is_overflowing |= !entry.is_backfill,
+            None if self.entries.len() >= MAX_ENTRIES => self.is_overflowing = true,
             _ => {
                 self.entries.insert(entry.object_id, Arc::new(entry));
             }
@@ -148,31 +125,21 @@ impl Tail {
         self.entries.values().map(|entry| entry.since).min()
     }
 
-    /// How many entries came from Lance.
-    pub(super) fn backfilling(&self) -> usize {
-        self.entries.values().filter(|entry| entry.is_backfill).count()
-    }
-
-    /// Whether what came from Lance can go back.
-    pub(super) fn is_backfill_ready(&self) -> bool {
-        let mut backfill = self.entries.values().filter(|entry| entry.is_backfill).peekable();
-        backfill.peek().is_some() && backfill.all(|entry| !entry.needs_vector())
-    }
-
-    /// At most `limit` texts to embed: what people just made first, then what is caught up with.
+    /// At most `limit` texts to embed, oldest first.
     pub(super) fn unembedded(&self, limit: usize) -> Vec<Unembedded> {
         let mut waiting: Vec<&Arc<TailEntry>> = self.entries.values().filter(|entry| entry.needs_vector()).collect();
-        waiting.sort_unstable_by_key(|entry| (entry.is_backfill, entry.sequence, entry.object_id));
+        waiting.sort_unstable_by_key(|entry| (entry.sequence, entry.object_id));
         let texts = waiting.into_iter().take(limit).filter_map(|entry| {
             let content = entry.content.as_ref()?;
-            Some(Unembedded {
-                object_id: entry.object_id,
-                sequence: entry.sequence,
-                text: content.text.to_string(),
-                is_backfill: entry.is_backfill,
-            })
+            Some(Unembedded { object_id: entry.object_id, sequence: entry.sequence, text: content.text.to_string() })
         });
         texts.collect()
+    }
+
+    /// The vector of an object as of a sequence number, where it has one.
+    pub(super) fn vector(&self, object_id: i64, sequence: i64) -> Option<Arc<[f32]>> {
+        let entry = self.entries.get(&object_id).filter(|entry| entry.sequence == sequence)?;
+        entry.content.as_ref()?.vector.clone()
     }
 
     /// Sets a vector, unless the object changed meanwhile.
@@ -191,11 +158,11 @@ impl Tail {
         self.entries.values().filter(ready).map(Arc::clone).collect()
     }
 
-    /// Forgets entries that Lance holds now, but for those that changed meanwhile.
-    pub(super) fn remove(&mut self, drained: &[Arc<TailEntry>]) {
-        for entry in drained {
-            if self.entries.get(&entry.object_id).is_some_and(|known| known.sequence == entry.sequence) {
-                self.entries.remove(&entry.object_id);
+    /// Forgets objects that Lance holds now as of a sequence number, but for those that changed meanwhile.
+    pub(super) fn remove(&mut self, written: &[(i64, i64)]) {
+        for (object_id, sequence) in written {
+            if self.entries.get(object_id).is_some_and(|known| known.sequence == *sequence) {
+                self.entries.remove(object_id);
             }
         }
     }
@@ -214,7 +181,7 @@ pub(super) struct TailSnapshot {
 impl TailSnapshot {
     /// The objects whose rows in Lance are out of date.
     pub(super) fn superseded(&self) -> Vec<i64> {
-        self.entries.iter().filter(|entry| !entry.is_backfill).map(|entry| entry.object_id).collect()
+        self.entries.iter().map(|entry| entry.object_id).collect()
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -227,7 +194,7 @@ impl TailSnapshot {
     }
 
     fn committed_documents(&self) -> impl Iterator<Item = (&TailEntry, &Document)> {
-        self.entries.iter().filter(|entry| !entry.is_backfill).filter_map(|entry| {
+        self.entries.iter().filter_map(|entry| {
             let content = entry.content.as_ref()?;
             Some((entry.as_ref(), content.document.as_ref()))
         })

@@ -35,6 +35,16 @@ impl Vectorizer {
         self.embedder.as_ref().map(|embedder| embedder.model())
     }
 
+    /// How many calls of [`Vectorizer::embed`] gain by running side by side.
+    pub(super) fn workers(&self) -> usize {
+        self.embedder.as_ref().map_or(1, |embedder| embedder.workers().max(1))
+    }
+
+    /// [`Embedder::is_fast`].
+    pub(super) fn is_fast(&self) -> bool {
+        self.embedder.as_ref().is_some_and(|embedder| embedder.is_fast())
+    }
+
     /// How long to leave a failing embedder alone; `None` when it may be called.
     pub(super) fn pause(&self) -> Option<Duration> {
         let outage = self.outage.lock();

@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{View, objects};
-use crate::index::pending::{self, PendingObject};
+use crate::index::pending::{self, Committed, PendingObject};
 use crate::{CatalogError, Result, SnapshotId};
 
 /// The head of the lake.
@@ -28,6 +28,7 @@ pub(crate) struct Change<'a> {
     entries: Vec<String>,
     changes_schema: bool,
     pending: BTreeMap<i64, PendingObject>,
+    committed: Committed,
 }
 
 impl<'a> Change<'a> {
@@ -42,6 +43,7 @@ impl<'a> Change<'a> {
             entries: Vec::new(),
             changes_schema: false,
             pending: BTreeMap::new(),
+            committed: Committed::default(),
         })
     }
 
@@ -110,8 +112,15 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
+    /// As [`Change::index`], for one of many: the index reads the text from the catalog when it gets there.
+    pub(super) fn index_later(&mut self, object: PendingObject) -> Result<()> {
+        pending::record(self.connection, object)?;
+        self.committed.has_due = true;
+        Ok(())
+    }
+
     /// Writes the snapshot's own rows, if anything was recorded. The caller commits.
-    pub(super) fn finish(self) -> Result<Vec<PendingObject>> {
+    pub(super) fn finish(self) -> Result<Committed> {
         if !self.entries.is_empty() {
             let schema_version = self.head.schema_version + i64::from(self.changes_schema);
             let snapshot = self.snapshot();
@@ -123,9 +132,10 @@ impl<'a> Change<'a> {
                 .execute(params![snapshot, self.entries.join(",")])?;
             objects::set_absorbed_snapshot(self.connection, snapshot)?;
         }
-        let mut pending: Vec<_> = self.pending.into_values().collect();
-        pending.sort_by_key(|object| object.sequence);
-        Ok(pending)
+        let mut committed = self.committed;
+        committed.objects = self.pending.into_values().collect();
+        committed.objects.sort_by_key(|object| object.sequence);
+        Ok(committed)
     }
 }
 

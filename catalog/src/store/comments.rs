@@ -51,15 +51,17 @@ fn set_column(change: &Change<'_>, relation: &Relation, column_id: i64, comment:
              WHERE table_id = ? AND column_id = ? AND key = ? AND end_snapshot IS NULL",
         )?
         .execute(params![change.snapshot(), object_id, column_id, COMMENT_KEY])?;
-    if let Some(comment) = comment {
-        connection.prepare_cached("INSERT INTO ducklake_column_tag VALUES (?, ?, ?, NULL, ?, ?)")?.execute(params![
-            object_id,
-            column_id,
-            change.snapshot(),
-            COMMENT_KEY,
-            comment
-        ])?;
+    match comment {
+        Some(comment) => insert_for_column(change, object_id, column_id, comment),
+        None => Ok(()),
     }
+}
+
+/// Writes the comment of a column that has none.
+pub(super) fn insert_for_column(change: &Change<'_>, object_id: i64, column_id: i64, comment: &str) -> Result<()> {
+    let mut insert =
+        change.connection().prepare_cached("INSERT INTO ducklake_column_tag VALUES (?, ?, ?, NULL, ?, ?)")?;
+    insert.execute(params![object_id, column_id, change.snapshot(), COMMENT_KEY, comment])?;
     Ok(())
 }
 

@@ -13,6 +13,8 @@ use crate::{
 
 /// The most items of a page.
 pub(super) const MAX_PAGE: usize = 10_000;
+/// Objects of one name's beginning that are read from all databases at once.
+const MAX_EVERYWHERE: usize = 2_000;
 /// Databases read at a time while a listing goes through them.
 const DATABASE_BATCH: usize = 256;
 
@@ -137,6 +139,15 @@ fn table_rows(
     };
     let query = RowQuery::new(filter);
     let mut items: Vec<(String, ObjectRow)> = Vec::new();
+    if let (None, Some(few)) = (&filter.database, query.read_everywhere(view, who, filter)?) {
+        let is_after = |database: &str, object: &ObjectRow| {
+            position.as_ref().is_none_or(|at| {
+                (name_key(database), name_key(&object.name), object.id) > (at.database.clone(), at.key.clone(), at.id)
+            })
+        };
+        items.extend(few.into_iter().filter(|(database, object)| is_after(database, object)).take(limit + 1));
+        return page_of(items, limit);
+    }
     let mut database_after = None;
     // One more than asked for tells whether there is a next page.
     if let Some(position) = &position {
@@ -159,6 +170,11 @@ fn table_rows(
             }
         }
     }
+    page_of(items, limit)
+}
+
+/// A page of at most `limit` of the items, which are one more where there is a next page.
+fn page_of(mut items: Vec<(String, ObjectRow)>, limit: usize) -> Result<Page<(String, ObjectRow)>> {
     let has_more = items.len() > limit;
     items.truncate(limit);
     let next = match items.last() {
@@ -217,6 +233,40 @@ impl RowQuery {
         }
         let kinds = (!filter.kinds.is_empty()).then(|| filter.kinds.clone());
         Self { at_least, below, like: pattern.map(|pattern| pattern.like), kinds }
+    }
+
+    /// The objects of all databases whose names begin so, by database and key, where they are few: going through ten
+    /// thousand databases for them would cost more. `None` where they are many, or where the names' beginning is open.
+    fn read_everywhere(
+        &self,
+        view: &View<'_>,
+        who: &Principal,
+        filter: &TableFilter,
+    ) -> Result<Option<Vec<(String, ObjectRow)>>> {
+        if self.at_least.is_empty() {
+            return Ok(None);
+        }
+        let mut statement = view.connection.prepare_cached(
+            "SELECT o.object_id, o.name, o.kind, d.name FROM querent_object o INDEXED BY querent_ix_object_key
+             JOIN querent_database d USING (schema_id)
+             WHERE o.key >= ?1 AND o.key < ?2 AND (?3 IS NULL OR o.key LIKE ?3 ESCAPE '\\')
+               AND (?4 IS NULL OR o.database_key LIKE ?4 ESCAPE '\\')
+             LIMIT ?5",
+        )?;
+        let database_like = filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);
+        let rows = statement
+            .query_map(params![self.at_least, self.below, self.like, database_like, MAX_EVERYWHERE as i64], |row| {
+                Ok((row.get::<_, String>(3)?, objects::read_object(row)?))
+            })?;
+        let mut found: Vec<(String, ObjectRow)> = rows.collect::<rusqlite::Result<_>>()?;
+        if found.len() == MAX_EVERYWHERE {
+            return Ok(None);
+        }
+        found.retain(|(database, object)| {
+            who.may_see(database) && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&object.kind))
+        });
+        found.sort_by_cached_key(|(database, object)| (name_key(database), name_key(&object.name), object.id));
+        Ok(Some(found))
     }
 
     /// Reads the objects of a database that match, by key, after a position: a walk along one index, or along

@@ -7,8 +7,8 @@ use chrono::Utc;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use uuid::Uuid;
 
-use super::{DATA_FOLDER, change, objects};
-use crate::index::pending::PENDING_DDL;
+use super::{DATA_FOLDER, change, column_names, objects};
+use crate::index::pending::{PENDING_DDL, PENDING_DUE_DDL};
 use crate::{CatalogError, DEFAULT_DATABASE, Result};
 
 /// The DuckLake version that is read and written.
@@ -59,13 +59,24 @@ struct Migration {
     version: i64,
     name: &'static str,
     sql: &'static [&'static str],
+    /// What SQL cannot do.
+    fill: Option<fn(&Connection) -> Result<()>>,
 }
 
-const MIGRATIONS: [Migration; 1] = [Migration {
-    version: 1,
-    name: "objects, external tables, views, runs",
-    sql: &[LAKE_INDEXES, OBJECTS_DDL, RUNS_DDL, PENDING_DDL],
-}];
+const MIGRATIONS: [Migration; 2] = [
+    Migration {
+        version: 1,
+        name: "objects, external tables, views, runs",
+        sql: &[LAKE_INDEXES, OBJECTS_DDL, RUNS_DDL, PENDING_DDL],
+        fill: None,
+    },
+    Migration {
+        version: 2,
+        name: "many tables at once, columns by name",
+        sql: &[PENDING_DUE_DDL, column_names::COLUMN_NAMES_DDL],
+        fill: Some(column_names::fill_described),
+    },
+];
 
 /// DuckDB ignores them; a look-up among a million tables needs them.
 const LAKE_INDEXES: &str = "
@@ -192,6 +203,9 @@ fn migrate(transaction: &Connection, file: &Path) -> Result<()> {
     for migration in MIGRATIONS.iter().filter(|migration| migration.version > applied) {
         for sql in migration.sql {
             transaction.execute_batch(sql)?;
+        }
+        if let Some(fill) = migration.fill {
+            fill(transaction)?;
         }
         transaction.execute(
             "INSERT INTO querent_migrations VALUES (?, ?, ?)",

@@ -10,9 +10,9 @@ use super::change::{Change, TouchedIds};
 use super::migrations::{meta, set_meta};
 use super::names::name_key;
 use super::relations::{self, Relation};
-use crate::index::pending::PendingObject;
+use crate::index::pending::{self, PendingObject};
 use crate::index::text::table_text;
-use crate::{Result, SnapshotId, TableKind};
+use crate::{Result, SnapshotId, TableKind, TableName};
 
 const ABSORBED_SNAPSHOT: &str = "absorbed_snapshot";
 /// Before anything was taken in.
@@ -159,22 +159,8 @@ pub(super) fn refresh(change: &mut Change<'_>, object_id: i64, snapshot: Snapsho
     let relation = relations::load(connection, object_id, snapshot)?;
     match &relation {
         Some(relation) => {
-            let name = &relation.info().name;
-            let key = name_key(&name.table);
-            connection
-                .prepare_cached(
-                    "INSERT OR REPLACE INTO querent_object
-                     (object_id, schema_id, database_key, key, key_reversed, name, kind) VALUES (?, ?, ?, ?, ?, ?, ?)",
-                )?
-                .execute(params![
-                    object_id,
-                    relation.database_id,
-                    name_key(&name.database),
-                    key,
-                    key.chars().rev().collect::<String>(),
-                    name.table,
-                    relation.info().kind.as_str(),
-                ])?;
+            let info = relation.info();
+            insert_row(connection, object_id, relation.database_id, &info.name, info.kind)?;
             change.index(PendingObject::table(object_id, relation.database_id, table_text(relation.info())))?;
         }
         None => {
@@ -188,6 +174,32 @@ pub(super) fn refresh(change: &mut Change<'_>, object_id: i64, snapshot: Snapsho
         }
     }
     Ok(relation)
+}
+
+/// Makes an object's name known, in the place of what it had before.
+pub(super) fn insert_row(
+    connection: &Connection,
+    object_id: i64,
+    schema_id: i64,
+    name: &TableName,
+    kind: TableKind,
+) -> Result<()> {
+    let key = name_key(&name.table);
+    connection
+        .prepare_cached(
+            "INSERT OR REPLACE INTO querent_object
+             (object_id, schema_id, database_key, key, key_reversed, name, kind) VALUES (?, ?, ?, ?, ?, ?, ?)",
+        )?
+        .execute(params![
+            object_id,
+            schema_id,
+            name_key(&name.database),
+            key,
+            key.chars().rev().collect::<String>(),
+            name.table,
+            kind.as_str(),
+        ])?;
+    Ok(())
 }
 
 /// The id of a database by name.
@@ -244,6 +256,17 @@ pub(crate) struct ObjectText {
     pub(crate) database_id: i64,
     /// [`table_text`].
     pub(crate) text: String,
+}
+
+/// At most `limit` pending objects after `after`, oldest first; those that are due get their text from the catalog.
+pub(crate) fn pending_texts(view: &View<'_>, after: i64, limit: usize) -> Result<Vec<PendingObject>> {
+    let mut objects = pending::page(view.connection, after, limit)?;
+    for object in objects.iter_mut().filter(|object| object.is_due) {
+        let relation = relations::load(view.connection, object.object_id, view.snapshot)?;
+        object.text = relation.map(|relation| table_text(relation.info()));
+        object.is_due = false;
+    }
+    Ok(objects)
 }
 
 /// At most `limit` objects after `after`, by id: how an index is built from the catalog.

@@ -10,7 +10,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
 use super::columns::{self, COMMENT_KEY};
-use super::{View, objects};
+use super::{View, column_names, objects};
 use crate::{
     CATALOG_NAME, CatalogError, ColumnInfo, ExternalTable, ManagedTable, Principal, ResolvedTable, Result, SnapshotId,
     TableInfo, TableKind, TableName, TableSource, TableSummary,
@@ -178,7 +178,7 @@ pub(super) fn insert_described_columns(connection: &Connection, object_id: i64, 
     connection
         .prepare_cached("INSERT INTO querent_object_schema VALUES (?, ?)")?
         .execute(params![object_id, encoded.finished_data()])?;
-    Ok(())
+    column_names::insert_described(connection, object_id, schema.fields().iter().map(|field| field.name()))
 }
 
 /// The columns of an external table or view: comments go by position, from 1.
@@ -195,7 +195,8 @@ fn load_described_columns(connection: &Connection, object_id: i64, snapshot: Sna
     Ok(described.collect())
 }
 
-fn load_schema(connection: &Connection, object_id: i64) -> Result<Option<SchemaRef>> {
+/// What an external table or view returns, as it was recorded.
+pub(super) fn load_schema(connection: &Connection, object_id: i64) -> Result<Option<SchemaRef>> {
     let encoded: Option<Vec<u8>> = connection
         .prepare_cached("SELECT arrow_schema FROM querent_object_schema WHERE object_id = ?")?
         .query_row([object_id], |row| row.get(0))

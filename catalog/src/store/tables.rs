@@ -82,19 +82,9 @@ pub(crate) fn create(
     let folder = relations::database_folder(connection, schema_id, change.base())?
         .or(relations::database_folder(connection, schema_id, change.snapshot())?)
         .ok_or_else(|| unknown_database(&draft.name.database))?;
-    let table_id = change.new_object_id();
-    let LakePath { path, is_relative } = LakePath::of(&draft.location, &folder);
-    connection.prepare_cached("INSERT INTO ducklake_table VALUES (?, ?, ?, NULL, ?, ?, ?, ?)")?.execute(params![
-        table_id,
-        draft.uuid.to_string(),
-        change.snapshot(),
-        schema_id,
-        draft.name.table,
-        with_slash(&path),
-        is_relative,
-    ])?;
-    Layout::of(&draft.name.table, &draft.write_schema)?.insert(change, table_id)?;
-    change.record_schema(format!("created_table:{}", object_entry(change, schema_id, &draft.name.table)?));
+    let layout = Layout::of(&draft.name.table, &draft.write_schema)?;
+    let path = LakePath::of(&draft.location, &folder);
+    let table_id = insert_table(change, schema_id, &draft.name.table, draft.uuid, &path, &layout)?;
     if let Some(comment) = &draft.comment {
         insert_comment(change, table_id, comment)?;
     }
@@ -103,6 +93,31 @@ pub(crate) fn create(
         add_files(change, table_id, &draft.location, &rows, files)?;
     }
     created(change, table_id)
+}
+
+/// Writes the rows of a new managed table and returns its id.
+pub(super) fn insert_table(
+    change: &mut Change<'_>,
+    schema_id: i64,
+    name: &str,
+    uuid: Uuid,
+    path: &LakePath,
+    layout: &Layout,
+) -> Result<i64> {
+    let table_id = change.new_object_id();
+    let connection = change.connection();
+    connection.prepare_cached("INSERT INTO ducklake_table VALUES (?, ?, ?, NULL, ?, ?, ?, ?)")?.execute(params![
+        table_id,
+        uuid.to_string(),
+        change.snapshot(),
+        schema_id,
+        name,
+        with_slash(&path.path),
+        path.is_relative,
+    ])?;
+    layout.insert(change, table_id)?;
+    change.record_schema(format!("created_table:{}", object_entry(change, schema_id, name)?));
+    Ok(table_id)
 }
 
 /// Adds files to a table as it was resolved.
@@ -276,7 +291,7 @@ fn require_unchanged(change: &Change<'_>, table: &ManagedTable) -> Result<Relati
     }
 }
 
-fn refuse_encrypted(change: &Change<'_>, table: &str) -> Result<()> {
+pub(super) fn refuse_encrypted(change: &Change<'_>, table: &str) -> Result<()> {
     let is_encrypted: bool = change
         .connection()
         .prepare_cached(

@@ -50,13 +50,25 @@ pub(crate) fn create_external(
     let Some(schema_id) = make_room(change, name, TableKind::External, if_exists)? else {
         return Ok(Created::Existing);
     };
+    let object_id = insert_external(change, schema_id, &name.table, table, schema)?;
+    created(change, object_id)
+}
+
+/// Writes the rows of a new external table and returns its id.
+pub(super) fn insert_external(
+    change: &mut Change<'_>,
+    schema_id: i64,
+    name: &str,
+    table: &ExternalTable,
+    schema: &Schema,
+) -> Result<i64> {
     let connection = change.connection();
     let definition = serde_json::to_string(table).map_err(|error| CatalogError::Internal(error.to_string()))?;
     let object_id = change.new_object_id();
-    connection.prepare_cached("INSERT INTO querent_external_table VALUES (?, ?, ?, NULL, ?, ?, ?)")?.execute(
-        params![object_id, Uuid::now_v7().to_string(), change.snapshot(), schema_id, name.table, definition],
-    )?;
+    connection
+        .prepare_cached("INSERT INTO querent_external_table VALUES (?, ?, ?, NULL, ?, ?, ?)")?
+        .execute(params![object_id, Uuid::now_v7().to_string(), change.snapshot(), schema_id, name, definition])?;
     relations::insert_described_columns(connection, object_id, schema)?;
-    change.record_schema(format!("created_table:{}", object_entry(change, schema_id, &name.table)?));
-    created(change, object_id)
+    change.record_schema(format!("created_table:{}", object_entry(change, schema_id, name)?));
+    Ok(object_id)
 }

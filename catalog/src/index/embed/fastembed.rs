@@ -7,7 +7,7 @@ use fastembed::{
     InitOptionsUserDefined, Pooling, QuantizationMode, TextEmbedding, TextInitOptions, TokenizerFiles,
     UserDefinedEmbeddingModel,
 };
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 
 use super::{EmbedSettings, Embedder, EmbeddingModel};
 use crate::{CatalogError, Result};
@@ -20,13 +20,55 @@ const BATCH_SIZE: usize = 8;
 const MODEL_FILES: [&str; 5] =
     ["model.onnx", "tokenizer.json", "config.json", "special_tokens_map.json", "tokenizer_config.json"];
 
-/// An embedding model run by fastembed. One session: calls take turns.
+/// Most sessions: each holds the model's weights once more.
+const MAX_SESSIONS: usize = 8;
+
+/// An embedding model run by fastembed. A session for each core (or each so many): calls take a free one in turn.
 pub(super) struct FastEmbedder {
     model: EmbeddingModel,
     source: ModelSource,
     ort_dylib_path: PathBuf,
     threads: usize,
-    session: Mutex<Option<TextEmbedding>>,
+    sessions: Sessions,
+}
+
+/// Sessions, each loaded when it is first needed.
+struct Sessions {
+    count: usize,
+    /// Those that nobody uses; `None` where one is not loaded yet.
+    free: Mutex<Vec<Option<TextEmbedding>>>,
+    freed: Condvar,
+}
+
+impl Sessions {
+    fn new(count: usize) -> Self {
+        Self { count, free: Mutex::new((0..count).map(|_| None).collect()), freed: Condvar::new() }
+    }
+
+    /// A session, a loaded one where one is free; waits for one.
+    fn lease(&self) -> Lease<'_> {
+        let mut free = self.free.lock();
+        loop {
+            let loaded = free.iter().position(Option::is_some);
+            if let Some(index) = loaded.or(free.len().checked_sub(1)) {
+                return Lease { session: free.swap_remove(index), of: self };
+            }
+            self.freed.wait(&mut free);
+        }
+    }
+}
+
+/// A session in use; it is free again when this is dropped, after a panic too.
+struct Lease<'a> {
+    session: Option<TextEmbedding>,
+    of: &'a Sessions,
+}
+
+impl Drop for Lease<'_> {
+    fn drop(&mut self) {
+        self.of.free.lock().push(self.session.take());
+        self.of.freed.notify_one();
+    }
 }
 
 /// Where the model's files are.
@@ -60,12 +102,13 @@ impl FastEmbedder {
             }
         };
         let cores = std::thread::available_parallelism().map_or(1, usize::from);
+        let threads = settings.threads.unwrap_or(1).max(1);
         Ok(Self {
             model: EmbeddingModel { id: settings.model.clone(), dimension },
             source,
             ort_dylib_path: settings.ort_dylib_path.clone().unwrap_or_else(default_ort_dylib_path),
-            threads: settings.threads.unwrap_or(cores.div_ceil(2)).max(1),
-            session: Mutex::new(None),
+            threads,
+            sessions: Sessions::new((cores / threads).clamp(1, MAX_SESSIONS)),
         })
     }
 
@@ -118,18 +161,20 @@ impl Embedder for FastEmbedder {
         &self.model
     }
 
+    fn workers(&self) -> usize {
+        self.sessions.count
+    }
+
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
-        let mut session = self.session.lock();
-        if session.is_none() {
-            *session = Some(self.load()?);
-        }
-        let Some(loaded) = session.as_mut() else {
-            return Err(CatalogError::Internal("embedding session vanished after loading".into()));
+        let mut lease = self.sessions.lease();
+        let session = match &mut lease.session {
+            Some(loaded) => loaded,
+            empty => empty.insert(self.load()?),
         };
-        let vectors = loaded
+        let vectors = session
             .embed(texts, Some(BATCH_SIZE))
             .map_err(|error| self.error(error, "restart with another embedding model or provider none"))?;
-        drop(session);
+        drop(lease);
         if let Some(odd) = vectors.iter().find(|vector| vector.len() != self.model.dimension) {
             let detail = format!("made a vector of {} numbers where {} were expected", odd.len(), self.model.dimension);
             return Err(self.error(detail, "check that config.json belongs to model.onnx"));

@@ -1,0 +1,236 @@
+//! What a catalog costs by its size: the same work on 1,000, 100,000 and 1,000,000 generated tables of 20 columns.
+//!
+//! Every size is measured in a process of its own on a catalog that was closed, without an embedder: what is measured
+//! is the catalog, not search. `QUERENT_BENCH_TABLES=1000,20000` measures other sizes.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Instant;
+
+use futures::TryStreamExt;
+use querent_catalog::{IfExists, NoProgress, PageRequest, Principal, TableFilter, TableName};
+use querent_engine::{Engine, EngineOptions, Limits, Session};
+use serde::{Deserialize, Serialize};
+
+use crate::Failure;
+use crate::generator::{Generator, Random};
+use crate::harness::{Figure, Peer, measure_in_process, median, percentile};
+
+const SIZES: [u64; 3] = [1_000, 100_000, 1_000_000];
+const SEED: u64 = 42;
+/// Tables registered in one call.
+const A_CALL: u64 = 10_000;
+/// Each operation is done this often.
+const TIMES: usize = 300;
+/// The largest size against the smallest.
+const FLAT: f64 = 1.5;
+const RESOLVE_P99_MS: f64 = 2.0;
+const MEMORY_MIB: f64 = 150.0;
+
+#[derive(Serialize, Deserialize)]
+struct Measured {
+    /// Milliseconds, by operation.
+    times: BTreeMap<String, Vec<f64>>,
+    /// After the work.
+    resident_mib: f64,
+}
+
+pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
+    let sizes = match std::env::var("QUERENT_BENCH_TABLES") {
+        Ok(text) => text.split(',').map(|size| size.trim().parse()).collect::<Result<Vec<u64>, _>>()?,
+        Err(_) => SIZES.to_vec(),
+    };
+    let folder = tempfile::tempdir()?;
+    let mut figures = Vec::new();
+    let empty = folder.path().join("empty");
+    seed(&empty, 0).await?;
+    let nothing: Measured = measure_in_process("catalog", &empty).await?;
+    let mut smallest: Option<(u64, Measured)> = None;
+    for size in sizes {
+        let lake = folder.path().join(size.to_string());
+        let started = Instant::now();
+        seed(&lake, size).await?;
+        let rate = size as f64 / started.elapsed().as_secs_f64();
+        figures.push(Figure::alone(format!("registering {size} tables"), rate, "tables/s", None));
+        let measured: Measured = measure_in_process("catalog", &lake).await?;
+        for (operation, times) in &measured.times {
+            let name = format!("{operation}, {size} tables, p50");
+            figures.push(match &smallest {
+                Some((of, base)) if base.times.contains_key(operation) => {
+                    let peer = Peer { name: format!("{of} tables"), value: median(&base.times[operation]) };
+                    Figure::against(name, median(times), "ms", peer, Some(FLAT))
+                }
+                _ => Figure::alone(name, median(times), "ms", None),
+            });
+        }
+        let resolve = percentile(&measured.times[RESOLVE], 99.0);
+        figures.push(Figure::alone(format!("{RESOLVE}, {size} tables, p99"), resolve, "ms", Some(RESOLVE_P99_MS)));
+        let growth = measured.resident_mib - nothing.resident_mib;
+        figures.push(Figure::alone(
+            format!("memory over an empty catalog, {size} tables"),
+            growth,
+            "MiB",
+            Some(MEMORY_MIB),
+        ));
+        smallest.get_or_insert((size, measured));
+        tokio::fs::remove_dir_all(&lake).await?;
+    }
+    Ok(figures)
+}
+
+const RESOLVE: &str = "resolve a table";
+
+async fn open(lake: &Path) -> Result<Engine, Failure> {
+    let options = EngineOptions { embedder: None, progress: Arc::new(NoProgress), ..EngineOptions::new(lake) };
+    Ok(Engine::open_with(options).await?)
+}
+
+/// Makes a catalog of the generator's first tables and waits for its index.
+async fn seed(lake: &Path, size: u64) -> Result<(), Failure> {
+    let engine = open(lake).await?;
+    let generator = Arc::new(Generator::new(SEED));
+    let bar = indicatif::ProgressBar::new(size).with_message("registering tables");
+    for from in (0..size).step_by(A_CALL as usize) {
+        let tables = Arc::clone(&generator).tables(from, size.min(from + A_CALL));
+        engine.catalog().register_tables(tables, IfExists::Error, Arc::new(NoProgress)).await?;
+        bar.set_position(size.min(from + A_CALL));
+    }
+    bar.set_message("indexing");
+    engine.catalog().index_idle().await?;
+    bar.finish_and_clear();
+    engine.close().await?;
+    Ok(())
+}
+
+pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
+    let mut times: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    for _ in 0..7 {
+        let started = Instant::now();
+        let engine = open(lake).await?;
+        let names = [TableName::new("default", "none")];
+        engine.catalog().resolve(&Principal::local_admin(), &names).await?;
+        times.entry("open and resolve a first name".into()).or_default().push(milliseconds(started));
+        engine.close().await?;
+    }
+    let engine = open(lake).await?;
+    let size = lake.file_name().and_then(|name| name.to_str()).and_then(|name| name.parse().ok()).unwrap_or(0);
+    if size > 0 {
+        let tables = Known { generator: Generator::new(SEED), size, random: Random::new(7, 7) };
+        work(&engine, tables, &mut times).await?;
+    }
+    let resident_mib = resident_mib().await?;
+    engine.close().await?;
+    Ok(serde_json::to_value(Measured { times, resident_mib })?)
+}
+
+/// The tables that are there, drawn by chance.
+struct Known {
+    generator: Generator,
+    size: u64,
+    random: Random,
+}
+
+impl Known {
+    fn draw(&mut self) -> TableName {
+        self.generator.table(self.random.below(self.size)).name
+    }
+
+    fn draw_with_column(&mut self) -> (TableName, String) {
+        let table = self.generator.table(self.random.below(self.size));
+        (table.name, table.schema.field(3).name().clone())
+    }
+}
+
+async fn work(engine: &Engine, mut known: Known, times: &mut BTreeMap<String, Vec<f64>>) -> Result<(), Failure> {
+    let catalog = engine.catalog();
+    let who = Principal::local_admin();
+    let session = engine.session(who.clone(), Limits::default());
+    let mut note = |operation: &str, started: Instant| {
+        times.entry(operation.to_string()).or_default().push(milliseconds(started));
+    };
+    for _ in 0..TIMES {
+        let names = [known.draw()];
+        let started = Instant::now();
+        let resolved = catalog.resolve(&who, &names).await?;
+        note(RESOLVE, started);
+        if resolved.iter().any(Option::is_none) {
+            return Err(format!("{} did not resolve", names[0]).into());
+        }
+
+        let [a, b, c] = [known.draw(), known.draw(), known.draw()].map(|name| sql_name(&name));
+        let sql = format!("EXPLAIN SELECT count(*) FROM {a} a CROSS JOIN {b} b CROSS JOIN {c} c");
+        timed(&session, &sql, "plan a query of three tables", &mut note).await?;
+        timed(&session, &format!("DESCRIBE {}", sql_name(&known.draw())), "describe a table", &mut note).await?;
+
+        let name = known.draw();
+        let filter = TableFilter { database: Some(name.database.clone()), ..TableFilter::default() };
+        let started = Instant::now();
+        catalog.list_tables(&who, &filter, PageRequest::first(50)).await?;
+        note("list a page of a database's tables", started);
+        let started = Instant::now();
+        catalog.list_tables(&who, &TableFilter::default(), PageRequest::first(50)).await?;
+        note("list a page of all tables", started);
+        let started = Instant::now();
+        catalog.list_databases(&who, None, PageRequest::first(50)).await?;
+        note("list a page of databases", started);
+
+        let filter = TableFilter { name_like: Some(format!("{}%", name.table)), ..TableFilter::default() };
+        let started = Instant::now();
+        let found = catalog.list_tables_with_columns(&who, &filter, PageRequest::first(10)).await?;
+        note("GetTables with a name's prefix", started);
+        if found.items.is_empty() {
+            return Err(format!("{name} was not listed").into());
+        }
+
+        let name = known.draw();
+        let sql = format!(
+            "SELECT count(*) FROM information_schema.columns WHERE table_schema = {} AND table_name = {}",
+            literal(&name.database),
+            literal(&name.table)
+        );
+        timed(&session, &sql, "information_schema.columns of a table", &mut note).await?;
+
+        let (_, column) = known.draw_with_column();
+        let started = Instant::now();
+        let found = catalog.find_columns(&who, &column, 20).await?;
+        note("find a column by name", started);
+        if found.columns.is_empty() {
+            return Err(format!("column {column} was not found").into());
+        }
+    }
+    Ok(())
+}
+
+async fn timed(
+    session: &Session,
+    sql: &str,
+    operation: &str,
+    note: &mut impl FnMut(&str, Instant),
+) -> Result<(), Failure> {
+    let started = Instant::now();
+    let stream = session.sql(sql).await.map_err(|error| format!("{sql}: {error}"))?;
+    let _batches: Vec<_> = stream.try_collect().await?;
+    note(operation, started);
+    Ok(())
+}
+
+fn sql_name(name: &TableName) -> String {
+    format!("\"{}\".\"{}\"", name.database, name.table)
+}
+
+fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
+
+fn milliseconds(since: Instant) -> f64 {
+    since.elapsed().as_secs_f64() * 1e3
+}
+
+/// What the process holds in memory, by `/proc`.
+async fn resident_mib() -> Result<f64, Failure> {
+    let status = tokio::fs::read_to_string("/proc/self/status").await?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS in /proc/self/status")?;
+    let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;
+    Ok(kib / 1024.0)
+}

@@ -1,0 +1,75 @@
+//! Vectors for rows that reached Lance without one: after a rebuild, a registration of many tables, an outage of the
+//! embedder, or a start without one. Done in slices, each written before the next, so that a kill costs one slice and
+//! searches gain as it goes.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use tokio::time::Instant;
+use tokio_util::sync::CancellationToken;
+
+use super::Shared;
+use super::lance::{IndexRow, IndexWriter};
+use super::maintain::install;
+use crate::Result;
+
+/// How long one slice is embedded for: other upkeep waits for it.
+const SLICE: Duration = Duration::from_secs(20);
+/// Rows of one slice: about 25 MB of vectors.
+const MAX_ROWS: usize = 16 * 1024;
+/// Texts embedded in one call. Texts of like length go together, since a batch is padded to its longest.
+const BATCH: usize = 16;
+const FAST_BATCH: usize = 1024;
+
+/// Embeds one slice of the rows that lack a vector. Returns whether any were written.
+pub(super) async fn embed_rows(shared: &Shared, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<bool> {
+    if !shared.state.read().lacks_vectors || shared.vectorizer.failure().is_some() {
+        return Ok(false);
+    }
+    let mut rows = writer.rows_without_vector(MAX_ROWS).await?;
+    if rows.is_empty() {
+        shared.state.write().lacks_vectors = false;
+        writer.index_vectors().await?;
+        install(shared, writer, Vec::new(), false).await?;
+        return Ok(true);
+    }
+    embed(shared, &mut rows, stop, Some(Instant::now() + SLICE)).await;
+    rows.retain(|row| row.vector.is_some());
+    if rows.is_empty() {
+        return Ok(false);
+    }
+    writer.replace(&rows, &[]).await?;
+    writer.optimize().await?;
+    let (done, total) = {
+        let mut state = shared.state.write();
+        state.backfilled += rows.len() as u64;
+        (state.backfilled, state.to_backfill.max(state.backfilled))
+    };
+    shared.progress.report("embedding tables for search", done, total);
+    install(shared, writer, Vec::new(), false).await?;
+    Ok(true)
+}
+
+/// Gives the rows their vectors, on all workers of the embedder, until stopped, failed or out of time.
+pub(super) async fn embed(shared: &Shared, rows: &mut [IndexRow], stop: &CancellationToken, deadline: Option<Instant>) {
+    let batch = if shared.vectorizer.is_fast() { FAST_BATCH } else { BATCH };
+    rows.sort_by_key(|row| (row.vector.is_some(), row.text.len()));
+    let missing = rows.partition_point(|row| row.vector.is_none());
+    let rows = &mut rows[..missing];
+    let is_over = || stop.is_cancelled() || deadline.is_some_and(|deadline| Instant::now() >= deadline);
+    let texts: Vec<Vec<String>> =
+        rows.chunks(batch).map(|rows| rows.iter().map(|row| row.text.clone()).collect()).collect();
+    let mut batches = stream::iter(texts)
+        .take_while(|_| std::future::ready(!is_over()))
+        .map(|texts| shared.vectorizer.embed(texts))
+        .buffered(shared.vectorizer.workers());
+    let mut vectors: Vec<Arc<[f32]>> = Vec::with_capacity(rows.len());
+    while let Some(Some(embedded)) = batches.next().await {
+        vectors.extend(embedded.into_iter().map(Arc::from));
+    }
+    drop(batches);
+    for (row, vector) in rows.iter_mut().zip(vectors) {
+        row.vector = Some(vector);
+    }
+}

@@ -1,0 +1,78 @@
+//! Registering many tables in one snapshot. What a single create reads back and composes for the schema index is
+//! left to the index here: a row says that the table is due ([`PendingObject`] without a text), and no more.
+
+use uuid::Uuid;
+
+use super::change::Change;
+use super::columns::Layout;
+use super::names::{folder_name, name_key};
+use super::relations::LakePath;
+use super::{comments, databases, objects, tables, views};
+use crate::index::pending::PendingObject;
+use crate::{CatalogError, IfExists, NewTable, Progress, Registered, Result, TableKind};
+
+const TASK: &str = "registering tables";
+/// Tables between two reports.
+const REPORT_EVERY: u64 = 1024;
+
+/// Registers the tables, and the databases they name. Errors name the table; nothing is then registered.
+pub(crate) fn register(
+    change: &mut Change<'_>,
+    tables: impl IntoIterator<Item = NewTable>,
+    if_exists: IfExists,
+    progress: &dyn Progress,
+) -> Result<Registered> {
+    let tables = tables.into_iter();
+    let total = tables.size_hint().1.map_or(0, |total| total as u64);
+    let mut registered = Registered::default();
+    let mut done = 0;
+    for table in tables {
+        if objects::database_id(change.connection(), &table.name.database)?.is_none() {
+            databases::create_checked(change, &table.name.database, IfExists::Error)?;
+            registered.databases += 1;
+        }
+        match register_one(change, &table, if_exists)? {
+            true => registered.created += 1,
+            false => registered.existing += 1,
+        }
+        done += 1;
+        if done % REPORT_EVERY == 0 {
+            progress.report(TASK, done, total);
+        }
+    }
+    progress.report(TASK, done, done);
+    Ok(registered)
+}
+
+fn register_one(change: &mut Change<'_>, table: &NewTable, if_exists: IfExists) -> Result<bool> {
+    let kind = if table.external.is_some() { TableKind::External } else { TableKind::Managed };
+    let name = &table.name.table;
+    let Some(schema_id) = tables::make_room(change, &table.name, kind, if_exists)? else { return Ok(false) };
+    let (object_id, column_ids): (i64, Vec<i64>) = match &table.external {
+        Some(external) => {
+            let object_id = views::insert_external(change, schema_id, name, external, &table.schema)?;
+            (object_id, (1..).take(table.schema.fields().len()).collect())
+        }
+        None => {
+            tables::refuse_encrypted(change, name)?;
+            let layout = Layout::of(name, &table.schema)?;
+            let uuid = Uuid::now_v7();
+            let path = LakePath { path: folder_name(name, uuid), is_relative: true };
+            let object_id = tables::insert_table(change, schema_id, name, uuid, &path, &layout)?;
+            (object_id, layout.columns.iter().map(|column| column.id).collect())
+        }
+    };
+    if let Some(comment) = &table.comment {
+        tables::insert_comment(change, object_id, comment)?;
+    }
+    for (column, comment) in &table.column_comments {
+        let key = name_key(column);
+        let position = table.schema.fields().iter().position(|field| name_key(field.name()) == key);
+        let column_id = position.and_then(|position| column_ids.get(position)).ok_or_else(|| {
+            CatalogError::ColumnNotFound { table: name.clone(), column: column.clone(), nearest: None }
+        })?;
+        comments::insert_for_column(change, object_id, *column_id, comment)?;
+    }
+    objects::insert_row(change.connection(), object_id, schema_id, &table.name, kind)?;
+    change.index_later(PendingObject::due_table(object_id, schema_id)).map(|()| true)
+}

@@ -1,0 +1,77 @@
+//! Columns by name, wherever they are. Managed tables' columns are the lake's own rows, under an index of ours; those
+//! of views and external tables have a row each in `querent_described_column`.
+
+use rusqlite::{Connection, params};
+
+use super::View;
+use super::names::name_key;
+use super::relations;
+use crate::{CatalogError, DatabaseScope, FoundColumn, FoundColumns, Principal, Result, TableName};
+
+/// Most columns of one answer.
+const MAX_FOUND: usize = 1_000;
+/// Columns looked at for one answer: who may see few of a name's many columns does not make the rest be read.
+const MAX_LOOKED_AT: usize = 50_000;
+
+pub(super) const COLUMN_NAMES_DDL: &str = "
+CREATE INDEX querent_ix_column_name ON ducklake_column (column_name COLLATE NOCASE, table_id);
+CREATE TABLE querent_described_column (key VARCHAR NOT NULL, object_id BIGINT NOT NULL, name VARCHAR NOT NULL, PRIMARY KEY (key, object_id)) WITHOUT ROWID;
+";
+
+/// Records the columns of a view or external table.
+pub(super) fn insert_described<'a>(
+    connection: &Connection,
+    object_id: i64,
+    names: impl IntoIterator<Item = &'a String>,
+) -> Result<()> {
+    let mut insert = connection.prepare_cached("INSERT OR REPLACE INTO querent_described_column VALUES (?, ?, ?)")?;
+    for name in names {
+        insert.execute(params![name_key(name), object_id, name])?;
+    }
+    Ok(())
+}
+
+/// Records the columns of the views and external tables that are older than their table.
+pub(super) fn fill_described(connection: &Connection) -> Result<()> {
+    let mut statement = connection.prepare("SELECT object_id FROM querent_object_schema")?;
+    let ids: Vec<i64> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    for object_id in ids {
+        if let Some(schema) = relations::load_schema(connection, object_id)? {
+            insert_described(connection, object_id, schema.fields().iter().map(|field| field.name()))?;
+        }
+    }
+    Ok(())
+}
+
+/// The columns of a name that `who` may see, case aside, at most `limit`.
+pub(crate) fn find(view: &View<'_>, who: &Principal, name: &str, limit: usize) -> Result<FoundColumns> {
+    let limit = limit.clamp(1, MAX_FOUND);
+    let only = match who.scope() {
+        DatabaseScope::All => None,
+        DatabaseScope::Only(names) => {
+            Some(serde_json::to_string(names.as_ref()).map_err(|error| CatalogError::Internal(error.to_string()))?)
+        }
+    };
+    // SQLite folds the case of ASCII letters alone; other letters are found as asked and in lower case.
+    let mut statement = view.connection.prepare_cached(
+        "SELECT d.name, o.name, c.name FROM (
+             SELECT table_id AS object_id, column_name AS name FROM ducklake_column INDEXED BY querent_ix_column_name
+             WHERE column_name COLLATE NOCASE IN (?1, ?2) AND parent_column IS NULL
+               AND begin_snapshot <= ?3 AND (end_snapshot IS NULL OR end_snapshot > ?3)
+             UNION ALL
+             SELECT object_id, name FROM querent_described_column WHERE key = ?2
+             LIMIT ?4) c
+         JOIN querent_object o USING (object_id) JOIN querent_database d USING (schema_id)
+         WHERE ?5 IS NULL OR o.database_key IN (SELECT value FROM json_each(?5))
+         LIMIT ?6",
+    )?;
+    let wanted = params![name, name_key(name), view.snapshot, MAX_LOOKED_AT as i64, only, limit as i64 + 1];
+    let rows = statement.query_map(wanted, |row| {
+        let table = TableName::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?);
+        Ok(FoundColumn { table, column: row.get(2)? })
+    })?;
+    let mut columns: Vec<FoundColumn> = rows.collect::<rusqlite::Result<_>>()?;
+    let is_truncated = columns.len() > limit;
+    columns.truncate(limit);
+    Ok(FoundColumns { columns, is_truncated })
+}
