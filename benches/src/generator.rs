@@ -89,6 +89,10 @@ const COMMON: [(&str, DataType); 10] = [
     ("valid_from", TIMESTAMP),
     ("remarks", DataType::Utf8),
 ];
+/// No suffix or one of twelve, no stage or one of six, no year or one of eleven.
+const VARIANTS: u64 = 13 * 7 * 12;
+/// Has no divisor in common with [`VARIANTS`], so that steps reach all of them.
+const VARIANT_STEP: u64 = 37;
 const TIMESTAMP: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
 /// One kind of thing that tables are about.
@@ -123,32 +127,18 @@ impl Generator {
     pub(crate) fn table(&self, index: u64) -> NewTable {
         let (domain, database) = self.database(index / TABLES_A_DATABASE);
         let mut random = Random::new(self.seed, index);
-        let mut entity = random.pick(&self.entities);
-        // Most tables of a database are about its domain.
-        while entity.domain != domain && random.below(8) != 0 {
-            entity = random.pick(&self.entities);
-        }
+        // A database's tables are about the things of its domain, each in many variants: no two are named alike.
+        let of_domain: Vec<&Entity> = self.entities.iter().filter(|entity| entity.domain == domain).collect();
+        let place = index % TABLES_A_DATABASE;
+        let entity = of_domain[(place % of_domain.len() as u64) as usize];
+        let variant = (place / of_domain.len() as u64) * VARIANT_STEP
+            + Random::new(self.seed ^ 0x5A, index / TABLES_A_DATABASE).below(VARIANTS);
         let style = match random.below(10) {
             0..=4 => Style::Snake,
             5..=6 => Style::Camel,
             _ => Style::Short,
         };
-        let mut words = Vec::new();
-        if random.below(4) == 0 {
-            words.push((*random.pick(&STAGES)).to_string());
-        }
-        words.extend(entity.name.split('_').map(str::to_string));
-        if random.below(2) == 0 {
-            words.push((*random.pick(&SUFFIXES)).to_string());
-        }
-        if random.below(4) == 0 {
-            words.push((2015 + random.below(11)).to_string());
-        }
-        // Names are unique within a database.
-        let place = index % TABLES_A_DATABASE;
-        if place >= 10 || random.below(4) == 0 {
-            words.push(place.to_string());
-        }
+        let words = variant_words(entity, variant % VARIANTS);
         let comment = (random.below(10) < 3).then(|| {
             let other = random.pick(&self.entities).name.replace('_', " ");
             format!("{} of {}, one row a {other}", entity.name.replace('_', " "), entity.domain)
@@ -206,6 +196,18 @@ impl Generator {
         let other = random.pick(&self.entities).name;
         (domain, format!("{domain}_{other}_{number}"))
     }
+}
+
+/// A name's words: the thing, and a stage, a suffix and a year or none of them.
+fn variant_words(entity: &Entity, variant: u64) -> Vec<String> {
+    let nth = |words: &[&str], number: u64| {
+        let number = number % (words.len() as u64 + 1);
+        number.checked_sub(1).map(|index| words[index as usize].to_string())
+    };
+    let suffix = nth(&SUFFIXES, variant);
+    let stage = nth(&STAGES, variant / 13);
+    let year = (variant / 91).checked_sub(1).map(|year| (2015 + year).to_string());
+    stage.into_iter().chain(entity.name.split('_').map(str::to_string)).chain(suffix).chain(year).collect()
 }
 
 /// Columns under names that differ, case aside.

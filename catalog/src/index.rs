@@ -1,5 +1,5 @@
 //! The schema index: finds objects by full text and by meaning. Derived from the catalog, so it can be deleted at
-//! any time and is rebuilt.
+//! any time and is rebuilt. Tables are objects; so are column texts, each once however many columns have it.
 //!
 //! What a commit changed is searchable when the commit returns: it sits in an in-memory tail that is searched
 //! exactly, gets its vector off the async runtime, and reaches the Lance dataset in batches. The index may fail or lag
@@ -31,6 +31,7 @@ use tracing::warn;
 use self::analyze::{Analyzer, CorpusStats};
 use self::embed::Embedder;
 use self::lance::IndexView;
+pub(crate) use self::pending::ObjectKind;
 use self::pending::{Committed, PendingObject};
 use self::tail::{Tail, TailEntry, TailSnapshot};
 use self::vectorizer::Vectorizer;
@@ -69,28 +70,32 @@ impl SearchFilter {
 
 /// The schema index of one catalog. Owns its background tasks; they end with [`SchemaIndex::close`] or a drop.
 pub(crate) struct SchemaIndex {
-    shared: Arc<Shared>,
+    tables: Arc<Part>,
+    columns: Arc<Part>,
+    changes: Arc<watch::Sender<u64>>,
     tasks: TaskTracker,
     stop: CancellationToken,
     _stop_on_drop: DropGuard,
 }
 
-/// What searches, commits and the background tasks share.
-struct Shared {
+/// The objects of one kind: a dataset and its tail, and what searches, commits and the background tasks of the part
+/// share with the other one.
+struct Part {
+    kind: ObjectKind,
     /// Weak, so that dropping the catalog releases the data folder whatever the tasks are at.
     store: Weak<Store>,
     folder: PathBuf,
     session: Arc<Session>,
-    vectorizer: Vectorizer,
-    analyzer: Analyzer,
+    vectorizer: Arc<Vectorizer>,
+    analyzer: Arc<Analyzer>,
     progress: Arc<dyn Progress>,
     state: RwLock<State>,
     /// The tail has texts without vectors.
     texts_came: Notify,
     /// The maintenance task should look at the state.
     state_changed: Notify,
-    /// Counts changes of the state, for those who wait in [`SchemaIndex::idle`].
-    changes: watch::Sender<u64>,
+    /// Counts changes of either part's state, for those who wait in [`SchemaIndex::idle`].
+    changes: Arc<watch::Sender<u64>>,
 }
 
 #[derive(Default)]
@@ -112,48 +117,63 @@ struct State {
 }
 
 impl SchemaIndex {
-    /// Loads the pending objects and starts the background tasks; the dataset is opened, or rebuilt, by them.
+    /// Loads the pending objects and starts the background tasks; the datasets are opened, or rebuilt, by them.
     pub(crate) async fn open(
         store: &Arc<Store>,
         folder: PathBuf,
         embedder: Option<Arc<dyn Embedder>>,
         progress: Arc<dyn Progress>,
     ) -> Result<Self> {
-        let shared = Arc::new(Shared {
-            store: Arc::downgrade(store),
-            folder,
-            session: lance::new_session(),
-            vectorizer: Vectorizer::new(embedder),
-            analyzer: Analyzer::new()?,
-            progress,
-            state: RwLock::default(),
-            texts_came: Notify::new(),
-            state_changed: Notify::new(),
-            changes: watch::Sender::new(0),
-        });
-        shared.load_pending().await?;
-        let listener = Arc::clone(&shared);
-        store.on_commit(Box::new(move |committed| listener.take_in(committed)));
+        let session = lance::new_session();
+        let vectorizer = Arc::new(Vectorizer::new(embedder));
+        let analyzer = Arc::new(Analyzer::new()?);
+        let changes = Arc::new(watch::Sender::new(0));
+        let part = |kind| {
+            Arc::new(Part {
+                kind,
+                store: Arc::downgrade(store),
+                folder: folder.clone(),
+                session: Arc::clone(&session),
+                vectorizer: Arc::clone(&vectorizer),
+                analyzer: Arc::clone(&analyzer),
+                progress: Arc::clone(&progress),
+                state: RwLock::default(),
+                texts_came: Notify::new(),
+                state_changed: Notify::new(),
+                changes: Arc::clone(&changes),
+            })
+        };
+        let (tables, columns) = (part(ObjectKind::Table), part(ObjectKind::Column));
+        tables.load_pending().await?;
+        columns.load_pending().await?;
+        let listeners = [Arc::clone(&tables), Arc::clone(&columns)];
+        store.on_commit(Box::new(move |committed| {
+            let Committed { objects, columns, has_due, has_due_columns } = committed;
+            listeners[0].take_in(objects, has_due);
+            listeners[1].take_in(columns, has_due_columns);
+        }));
         let tasks = TaskTracker::new();
         let stop = CancellationToken::new();
-        tasks.spawn(maintain::follow(Arc::clone(&shared), stop.clone()));
-        if shared.vectorizer.model().is_some() {
-            tasks.spawn(maintain::embed(Arc::clone(&shared), stop.clone()));
+        for part in [&tables, &columns] {
+            tasks.spawn(maintain::follow(Arc::clone(part), stop.clone()));
+            if vectorizer.model().is_some() {
+                tasks.spawn(maintain::embed(Arc::clone(part), stop.clone()));
+            }
         }
         tasks.close();
-        Ok(Self { shared, tasks, stop: stop.clone(), _stop_on_drop: stop.drop_guard() })
+        Ok(Self { tables, columns, changes, tasks, stop: stop.clone(), _stop_on_drop: stop.drop_guard() })
     }
 
     /// Waits until every committed object can be found by meaning, or as well as the embedder allows: without one,
     /// until all are found by full text. Errors: `embedder_error` while the embedder fails.
     pub(crate) async fn idle(&self) -> Result<()> {
-        let mut changes = self.shared.changes.subscribe();
+        let mut changes = self.changes.subscribe();
         loop {
             changes.borrow_and_update();
-            if self.shared.is_idle() {
+            if self.tables.is_idle() && self.columns.is_idle() {
                 return Ok(());
             }
-            if let Some(error) = self.shared.vectorizer.failure() {
+            if let Some(error) = self.tables.vectorizer.failure() {
                 return Err(error);
             }
             tokio::select! {
@@ -175,28 +195,28 @@ impl SchemaIndex {
 
     /// The question's vector; `None` where there is no working embedder.
     pub(crate) async fn embed_question(&self, question: &str) -> Option<Vec<f32>> {
-        self.shared.vectorizer.embed(vec![question.to_string()]).await?.pop()
+        self.tables.vectorizer.embed(vec![question.to_string()]).await?.pop()
     }
 
     /// Whether full-text search disregards the word.
     pub(crate) fn is_stop_word(&self, word: &str) -> bool {
-        self.shared.analyzer.query(word).is_empty()
+        self.tables.analyzer.query(word).is_empty()
     }
 
-    /// The index at this moment: one version of the dataset and the tail that goes with it.
-    pub(crate) fn snapshot(&self) -> IndexSnapshot {
-        let state = self.shared.state.read();
-        IndexSnapshot {
-            shared: Arc::clone(&self.shared),
-            view: state.view.clone(),
-            tail: Arc::new(state.tail.snapshot()),
-        }
+    /// The index of one kind at this moment: one version of the dataset and the tail that goes with it.
+    pub(crate) fn snapshot(&self, kind: ObjectKind) -> IndexSnapshot {
+        let part = match kind {
+            ObjectKind::Table => &self.tables,
+            ObjectKind::Column => &self.columns,
+        };
+        let state = part.state.read();
+        IndexSnapshot { part: Arc::clone(part), view: state.view.clone(), tail: Arc::new(state.tail.snapshot()) }
     }
 }
 
 /// What one search sees of the index.
 pub(crate) struct IndexSnapshot {
-    shared: Arc<Shared>,
+    part: Arc<Part>,
     view: Option<Arc<IndexView>>,
     tail: Arc<TailSnapshot>,
 }
@@ -205,7 +225,7 @@ impl IndexSnapshot {
     /// The best `limit` objects by BM25, best first.
     pub(crate) async fn bm25(&self, question: &str, limit: usize, filter: &SearchFilter) -> Vec<Scored> {
         let filter = self.with_superseded(filter);
-        let tokens = self.shared.analyzer.query(question);
+        let tokens = self.part.analyzer.query(question);
         if tokens.is_empty() {
             return Vec::new();
         }
@@ -229,7 +249,7 @@ impl IndexSnapshot {
         let filter = self.with_superseded(filter);
         let mut found = Vec::new();
         // Vectors of another model, which stay until a rebuild is whole, cannot be compared with the question's.
-        let is_comparable = |view: &&Arc<IndexView>| view.model.as_ref() == self.shared.vectorizer.model();
+        let is_comparable = |view: &&Arc<IndexView>| view.model.as_ref() == self.part.vectorizer.model();
         if let Some(view) = self.view.as_ref().filter(is_comparable) {
             found = self.or_damaged(view.nearest(vector, limit, &filter).await);
         }
@@ -248,23 +268,44 @@ impl IndexSnapshot {
     /// A dataset that cannot be read costs the search its rows, and is repaired.
     fn or_damaged<T: Default>(&self, outcome: Result<T>) -> T {
         outcome.unwrap_or_else(|error| {
-            self.shared.report_damage(&error);
+            self.part.report_damage(&error);
             T::default()
         })
     }
 }
 
-impl Shared {
+/// What upkeep is at, for progress.
+#[derive(Clone, Copy)]
+enum Work {
+    Rebuild,
+    Text,
+    Vectors,
+}
+
+impl Part {
+    fn task(&self, work: Work) -> &'static str {
+        match (self.kind, work) {
+            (ObjectKind::Table, Work::Rebuild) => "rebuilding the schema index",
+            (ObjectKind::Column, Work::Rebuild) => "rebuilding the schema index of columns",
+            (ObjectKind::Table, Work::Text) => "indexing tables for search",
+            (ObjectKind::Column, Work::Text) => "indexing columns for search",
+            (ObjectKind::Table, Work::Vectors) => "embedding tables for search",
+            (ObjectKind::Column, Work::Vectors) => "embedding columns for search",
+        }
+    }
+
     fn store(&self) -> Result<Arc<Store>> {
         self.store.upgrade().ok_or_else(|| CatalogError::Internal("the catalog is closed".into()))
     }
 
     /// Takes in what a transaction committed. Searches find it when this returns, but for texts that are due.
-    fn take_in(&self, committed: Committed) {
-        if committed.has_due {
+    fn take_in(&self, objects: Vec<PendingObject>, has_due: bool) {
+        if has_due {
             self.state.write().tail.is_overflowing = true;
         }
-        self.insert_pending(committed.objects);
+        if has_due || !objects.is_empty() {
+            self.insert_pending(objects);
+        }
     }
 
     fn insert_pending(&self, objects: Vec<PendingObject>) {
@@ -294,13 +335,14 @@ impl Shared {
         self.note_change();
     }
 
-    /// Fills the tail from `querent_pending_objects`.
+    /// Fills the tail from what is pending in the catalog.
     async fn load_pending(self: &Arc<Self>) -> Result<()> {
         let limit = tail::MAX_ENTRIES;
-        let objects = self.store()?.view(move |view| pending_texts(view, 0, limit)).await?;
+        let kind = self.kind;
+        let objects = self.store()?.view(move |view| pending_texts(view, kind, 0, limit)).await?;
         self.state.write().tail.is_overflowing = objects.len() == limit;
-        let shared = Arc::clone(self);
-        off_runtime(move || shared.insert_pending(objects)).await;
+        let part = Arc::clone(self);
+        off_runtime(move || part.insert_pending(objects)).await;
         Ok(())
     }
 

@@ -8,7 +8,7 @@ mod fuse;
 mod names;
 
 use crate::index::text::query_text;
-use crate::index::{SchemaIndex, SearchFilter};
+use crate::index::{ObjectKind, SchemaIndex, SearchFilter};
 use crate::store::{Store, View, databases, resolve, table_infos};
 use crate::{DatabaseScope, Principal, Result, SearchHit, SearchRequest, TableInfo, TableSummary};
 use fuse::Rankings;
@@ -51,7 +51,7 @@ pub(crate) async fn search(
     }
 
     let filter = SearchFilter::databases(visible);
-    let snapshot = index.snapshot();
+    let snapshot = index.snapshot(ObjectKind::Table);
     let text = query_text(question);
     let by_meaning = async {
         match index.embed_question(question).await {

@@ -134,10 +134,10 @@ pub enum ToolStyleName {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EmbedSettings {
-    /// `fastembed`, or `none` to search by name and text only.
+    /// `fastembed`, `model2vec`, or `none` to search by name and text only.
     pub provider: EmbedProvider,
-    /// The model.
-    pub model: String,
+    /// The model; unset: the provider's default.
+    pub model: Option<String>,
     /// Folder with `model.onnx` and the tokenizer's files; unset: the provider's own download.
     pub model_path: Option<PathBuf>,
     /// The ONNX Runtime library; unset: the system's.
@@ -150,6 +150,8 @@ pub struct EmbedSettings {
 pub enum EmbedProvider {
     /// In process, on the processor.
     Fastembed,
+    /// A static model, in process: for very large catalogs.
+    Model2vec,
     /// No vectors.
     None,
 }
@@ -245,12 +247,7 @@ impl Default for AgentSettings {
 
 impl Default for EmbedSettings {
     fn default() -> Self {
-        Self {
-            provider: EmbedProvider::Fastembed,
-            model: "all-MiniLM-L6-v2".to_owned(),
-            model_path: None,
-            runtime: None,
-        }
+        Self { provider: EmbedProvider::Fastembed, model: None, model_path: None, runtime: None }
     }
 }
 

@@ -9,9 +9,10 @@ use futures::{StreamExt, stream};
 use tokio::time::Instant;
 use tokio_util::sync::CancellationToken;
 
-use super::Shared;
 use super::lance::{IndexRow, IndexWriter};
 use super::maintain::install;
+use super::pending::ObjectKind;
+use super::{Part, Work};
 use crate::Result;
 
 /// How long one slice is embedded for: other upkeep waits for it.
@@ -21,20 +22,27 @@ const MAX_ROWS: usize = 16 * 1024;
 /// Texts embedded in one call. Texts of like length go together, since a batch is padded to its longest.
 const BATCH: usize = 16;
 const FAST_BATCH: usize = 1024;
+/// Beyond so many distinct column texts, those without a vector are left to full text.
+const MAX_EMBEDDED_COLUMNS: usize = 1_000_000;
 
 /// Embeds one slice of the rows that lack a vector. Returns whether any were written.
-pub(super) async fn embed_rows(shared: &Shared, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<bool> {
-    if !shared.state.read().lacks_vectors || shared.vectorizer.failure().is_some() {
+pub(super) async fn embed_rows(part: &Part, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<bool> {
+    if !part.state.read().lacks_vectors || part.vectorizer.failure().is_some() {
+        return Ok(false);
+    }
+    if part.kind == ObjectKind::Column && writer.rows() > MAX_EMBEDDED_COLUMNS {
+        part.state.write().lacks_vectors = false;
+        part.note_change();
         return Ok(false);
     }
     let mut rows = writer.rows_without_vector(MAX_ROWS).await?;
     if rows.is_empty() {
-        shared.state.write().lacks_vectors = false;
+        part.state.write().lacks_vectors = false;
         writer.index_vectors().await?;
-        install(shared, writer, Vec::new(), false).await?;
+        install(part, writer, Vec::new(), false).await?;
         return Ok(true);
     }
-    embed(shared, &mut rows, stop, Some(Instant::now() + SLICE)).await;
+    embed(part, &mut rows, stop, Some(Instant::now() + SLICE)).await;
     rows.retain(|row| row.vector.is_some());
     if rows.is_empty() {
         return Ok(false);
@@ -42,18 +50,18 @@ pub(super) async fn embed_rows(shared: &Shared, writer: &mut IndexWriter, stop: 
     writer.replace(&rows, &[]).await?;
     writer.optimize().await?;
     let (done, total) = {
-        let mut state = shared.state.write();
+        let mut state = part.state.write();
         state.backfilled += rows.len() as u64;
         (state.backfilled, state.to_backfill.max(state.backfilled))
     };
-    shared.progress.report("embedding tables for search", done, total);
-    install(shared, writer, Vec::new(), false).await?;
+    part.progress.report(part.task(Work::Vectors), done, total);
+    install(part, writer, Vec::new(), false).await?;
     Ok(true)
 }
 
 /// Gives the rows their vectors, on all workers of the embedder, until stopped, failed or out of time.
-pub(super) async fn embed(shared: &Shared, rows: &mut [IndexRow], stop: &CancellationToken, deadline: Option<Instant>) {
-    let batch = if shared.vectorizer.is_fast() { FAST_BATCH } else { BATCH };
+pub(super) async fn embed(part: &Part, rows: &mut [IndexRow], stop: &CancellationToken, deadline: Option<Instant>) {
+    let batch = if part.vectorizer.is_fast() { FAST_BATCH } else { BATCH };
     rows.sort_by_key(|row| (row.vector.is_some(), row.text.len()));
     let missing = rows.partition_point(|row| row.vector.is_none());
     let rows = &mut rows[..missing];
@@ -62,8 +70,8 @@ pub(super) async fn embed(shared: &Shared, rows: &mut [IndexRow], stop: &Cancell
         rows.chunks(batch).map(|rows| rows.iter().map(|row| row.text.clone()).collect()).collect();
     let mut batches = stream::iter(texts)
         .take_while(|_| std::future::ready(!is_over()))
-        .map(|texts| shared.vectorizer.embed(texts))
-        .buffered(shared.vectorizer.workers());
+        .map(|texts| part.vectorizer.embed(texts))
+        .buffered(part.vectorizer.workers());
     let mut vectors: Vec<Arc<[f32]>> = Vec::with_capacity(rows.len());
     while let Some(Some(embedded)) = batches.next().await {
         vectors.extend(embedded.into_iter().map(Arc::from));

@@ -1,11 +1,12 @@
 //! Turning texts into vectors. One file a provider; the index never assumes a model or a dimension.
 
 mod fastembed;
+mod model2vec;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use crate::Result;
+use crate::{CatalogError, Result};
 
 /// What made a vector; recorded on every index row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -38,8 +39,20 @@ pub enum EmbedProvider {
     /// An ONNX model run in this process.
     #[default]
     Fastembed,
+    /// A static model (Model2Vec) in this process: hundreds of times faster, for very large catalogs.
+    Model2vec,
     /// No vectors: search has names and full text.
     None,
+}
+
+impl EmbedProvider {
+    /// The model used unless told otherwise.
+    pub fn default_model(self) -> &'static str {
+        match self {
+            EmbedProvider::Fastembed | EmbedProvider::None => DEFAULT_EMBED_MODEL,
+            EmbedProvider::Model2vec => model2vec::DEFAULT_MODEL,
+        }
+    }
 }
 
 impl std::str::FromStr for EmbedProvider {
@@ -48,8 +61,9 @@ impl std::str::FromStr for EmbedProvider {
     fn from_str(text: &str) -> std::result::Result<Self, Self::Err> {
         match text {
             "fastembed" => Ok(EmbedProvider::Fastembed),
+            "model2vec" => Ok(EmbedProvider::Model2vec),
             "none" => Ok(EmbedProvider::None),
-            other => Err(format!("unknown embedding provider `{other}`; providers are fastembed and none")),
+            other => Err(format!("unknown embedding provider `{other}`; providers are fastembed, model2vec and none")),
         }
     }
 }
@@ -62,7 +76,7 @@ pub struct EmbedSettings {
     /// Model name, as the model's own page spells it.
     pub model: String,
     /// Folder with `model.onnx`, `tokenizer.json`, `config.json`, `special_tokens_map.json` and
-    /// `tokenizer_config.json`; without it the model is downloaded from its hub on first use.
+    /// `tokenizer_config.json` (for a static model, `model.safetensors`, `tokenizer.json` and `config.json`); without it the model is downloaded from its hub on first use.
     pub model_path: Option<PathBuf>,
     /// The ONNX Runtime library, 1.24 or newer; without it the system's library path is searched.
     pub ort_dylib_path: Option<PathBuf>,
@@ -88,12 +102,32 @@ impl Default for EmbedSettings {
     }
 }
 
-/// The embedder that the settings ask for; `None` for [`EmbedProvider::None`]. Loads nothing yet: a model or a
-/// library that cannot be loaded is an `embedder_error` of the first `embed`, and search then does without vectors.
-/// Errors here: `embedder_error` for an unknown model or a model folder that lacks a file.
+/// The embedder that the settings ask for; `None` for [`EmbedProvider::None`]. An ONNX model is not loaded yet: one
+/// that cannot be, or a library, is an `embedder_error` of the first `embed`, and search then does without vectors.
+/// Errors here: `embedder_error` for an unknown model, a model folder that lacks a file, a static model that cannot be
+/// downloaded or loaded.
 pub fn from_settings(settings: &EmbedSettings) -> Result<Option<Arc<dyn Embedder>>> {
     match settings.provider {
         EmbedProvider::Fastembed => Ok(Some(Arc::new(fastembed::FastEmbedder::new(settings)?))),
+        EmbedProvider::Model2vec => Ok(Some(Arc::new(model2vec::Model2VecEmbedder::new(settings)?))),
         EmbedProvider::None => Ok(None),
     }
+}
+
+#[expect(clippy::disallowed_methods, reason = "small files at start-up; the model itself on the embedding thread")]
+fn read_file(model: &str, path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path)
+        .map_err(|error| embedder_error(model, format!("{}: {error}", path.display()), "check the model folder"))
+}
+
+fn embedder_error(model: &str, detail: impl std::fmt::Display, hint: &str) -> CatalogError {
+    CatalogError::Embedder { model: model.to_string(), detail: detail.to_string(), hint: hint.to_string() }
+}
+
+fn default_cache_dir() -> PathBuf {
+    let cache = std::env::var_os("XDG_CACHE_HOME")
+        .map(PathBuf::from)
+        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
+        .unwrap_or_else(std::env::temp_dir);
+    cache.join("querent").join("fastembed")
 }

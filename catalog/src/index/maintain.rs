@@ -14,7 +14,7 @@ use tracing::{debug, warn};
 use super::lance::{IndexRow, IndexWriter};
 use super::pending;
 use super::tail::{self, TailEntry};
-use super::{Shared, backfill, rebuild};
+use super::{Part, Work, backfill, rebuild};
 use crate::Result;
 use crate::store::pending_texts;
 
@@ -35,42 +35,42 @@ const PAGE: usize = 8192;
 const LAST_RETRY: Duration = Duration::from_secs(300);
 
 /// Gives the tail's texts their vectors until stopped.
-pub(super) async fn embed(shared: Arc<Shared>, stop: CancellationToken) {
+pub(super) async fn embed(part: Arc<Part>, stop: CancellationToken) {
     while !stop.is_cancelled() {
-        let batch = shared.state.read().tail.unembedded(EMBED_BATCH);
-        let pause = shared.vectorizer.pause();
+        let batch = part.state.read().tail.unembedded(EMBED_BATCH);
+        let pause = part.vectorizer.pause();
         if batch.is_empty() || pause.is_some() {
             tokio::select! {
                 () = stop.cancelled() => {}
-                () = shared.texts_came.notified(), if pause.is_none() => {}
+                () = part.texts_came.notified(), if pause.is_none() => {}
                 () = tokio::time::sleep(pause.unwrap_or_default()), if pause.is_some() => {}
             }
             continue;
         }
         let texts = batch.iter().map(|waiting| waiting.text.clone()).collect();
         let vectors = tokio::select! {
-            vectors = shared.vectorizer.embed(texts) => vectors,
+            vectors = part.vectorizer.embed(texts) => vectors,
             // The model may be loading, or downloading.
             () = stop.cancelled() => return,
         };
         if let Some(vectors) = vectors {
-            let mut state = shared.state.write();
+            let mut state = part.state.write();
             for (waiting, vector) in batch.iter().zip(vectors) {
                 state.tail.set_vector(waiting.object_id, waiting.sequence, vector);
             }
         }
-        shared.note_change();
+        part.note_change();
     }
 }
 
 /// Keeps the dataset up with the catalog until stopped, then writes what is ready.
-pub(super) async fn follow(shared: Arc<Shared>, stop: CancellationToken) {
+pub(super) async fn follow(part: Arc<Part>, stop: CancellationToken) {
     let mut retry = FIRST_RETRY;
     while !stop.is_cancelled() {
-        let outcome = match rebuild::open_or_rebuild(&shared, &stop).await {
+        let outcome = match rebuild::open_or_rebuild(&part, &stop).await {
             Ok(Some(writer)) => {
                 retry = FIRST_RETRY;
-                drain_until_stopped(&shared, writer, &stop).await
+                drain_until_stopped(&part, writer, &stop).await
             }
             Ok(None) => return,
             Err(error) => Err(error),
@@ -90,22 +90,22 @@ pub(super) async fn follow(shared: Arc<Shared>, stop: CancellationToken) {
 }
 
 /// Ends when stopped, or when the dataset has to be opened anew.
-async fn drain_until_stopped(shared: &Arc<Shared>, mut writer: IndexWriter, stop: &CancellationToken) -> Result<()> {
+async fn drain_until_stopped(part: &Arc<Part>, mut writer: IndexWriter, stop: &CancellationToken) -> Result<()> {
     let mut has_old_versions = true;
     while !stop.is_cancelled() {
-        if shared.state.read().is_damaged {
+        if part.state.read().is_damaged {
             return Ok(());
         }
         let mut has_written = false;
-        if shared.state.read().tail.is_overflowing {
-            catch_up(shared, &mut writer, stop).await?;
+        if part.state.read().tail.is_overflowing {
+            catch_up(part, &mut writer, stop).await?;
             has_written = true;
         }
-        if is_due(shared, &writer) {
-            drain(shared, &mut writer).await?;
+        if is_due(part, &writer) {
+            drain(part, &mut writer).await?;
             has_written = true;
         }
-        has_written |= backfill::embed_rows(shared, &mut writer, stop).await?;
+        has_written |= backfill::embed_rows(part, &mut writer, stop).await?;
         has_old_versions |= has_written;
         if has_old_versions {
             has_old_versions = !writer.remove_old_versions().await?;
@@ -115,18 +115,18 @@ async fn drain_until_stopped(shared: &Arc<Shared>, mut writer: IndexWriter, stop
         }
         tokio::select! {
             () = stop.cancelled() => {}
-            () = shared.state_changed.notified() => {}
-            () = tokio::time::sleep(time_to_next_look(shared, &writer, has_old_versions)) => {}
+            () = part.state_changed.notified() => {}
+            () = tokio::time::sleep(time_to_next_look(part, &writer, has_old_versions)) => {}
         }
     }
-    drain(shared, &mut writer).await
+    drain(part, &mut writer).await
 }
 
 /// Whether the tail should go to Lance now.
-fn is_due(shared: &Shared, writer: &IndexWriter) -> bool {
-    let state = shared.state.read();
+fn is_due(part: &Part, writer: &IndexWriter) -> bool {
+    let state = part.state.read();
     let counts = state.tail.counts();
-    let drainable = if takes_unembedded(shared, &state.tail) { state.tail.len() } else { counts.ready };
+    let drainable = if takes_unembedded(part, &state.tail) { state.tail.len() } else { counts.ready };
     if drainable == 0 {
         return false;
     }
@@ -137,9 +137,9 @@ fn is_due(shared: &Shared, writer: &IndexWriter) -> bool {
 
 /// Texts go to Lance without vectors when no vectors can be had, or when waiting for them would overflow the tail;
 /// they get theirs there ([`backfill`]).
-fn takes_unembedded(shared: &Shared, tail: &tail::Tail) -> bool {
-    shared.vectorizer.model().is_none()
-        || shared.vectorizer.failure().is_some()
+fn takes_unembedded(part: &Part, tail: &tail::Tail) -> bool {
+    part.vectorizer.model().is_none()
+        || part.vectorizer.failure().is_some()
         || tail.len() >= tail::MAX_ENTRIES
         || tail.is_overflowing
 }
@@ -149,17 +149,17 @@ fn max_age(writer: &IndexWriter) -> Duration {
     SHORTEST_WAIT.saturating_mul(u32::try_from(waits).unwrap_or(u32::MAX)).min(LONGEST_WAIT)
 }
 
-fn time_to_next_look(shared: &Shared, writer: &IndexWriter, has_old_versions: bool) -> Duration {
+fn time_to_next_look(part: &Part, writer: &IndexWriter, has_old_versions: bool) -> Duration {
     let tick = if has_old_versions { FIRST_RETRY } else { IDLE_TICK };
-    let oldest: Option<Instant> = shared.state.read().tail.oldest();
+    let oldest: Option<Instant> = part.state.read().tail.oldest();
     oldest.map_or(tick, |since| max_age(writer).saturating_sub(since.elapsed()).clamp(FIRST_RETRY, tick))
 }
 
 /// Moves what is ready to Lance, then forgets it here and in `querent_pending_objects`.
-async fn drain(shared: &Shared, writer: &mut IndexWriter) -> Result<()> {
+async fn drain(part: &Part, writer: &mut IndexWriter) -> Result<()> {
     let drained: Vec<Arc<TailEntry>> = {
-        let state = shared.state.read();
-        state.tail.drainable(takes_unembedded(shared, &state.tail))
+        let state = part.state.read();
+        state.tail.drainable(takes_unembedded(part, &state.tail))
     };
     if drained.is_empty() {
         return Ok(());
@@ -176,7 +176,7 @@ async fn drain(shared: &Shared, writer: &mut IndexWriter) -> Result<()> {
     writer.optimize().await?;
     let written: Vec<Written> = drained.iter().map(|entry| (entry.object_id, entry.sequence)).collect();
     let lacks_vectors = rows.iter().any(|row| row.vector.is_none());
-    install(shared, writer, written, lacks_vectors).await
+    install(part, writer, written, lacks_vectors).await
 }
 
 /// An object and the sequence number it was written at.
@@ -184,42 +184,43 @@ pub(super) type Written = (i64, i64);
 
 /// Has searches use what was written, and forgets it in the tail and in `querent_pending_objects`.
 pub(super) async fn install(
-    shared: &Shared,
+    part: &Part,
     writer: &mut IndexWriter,
     written: Vec<Written>,
     lacks_vectors: bool,
 ) -> Result<()> {
     let view = writer.view();
     {
-        let mut state = shared.state.write();
+        let mut state = part.state.write();
         state.tail.remove(&written);
         state.view = Some(view);
         state.lacks_vectors |= writer.model().is_some() && lacks_vectors;
     }
     debug!(objects = written.len(), version = writer.version(), "schema index written");
     let recorded = writer.recorded_state();
-    shared
-        .store()?
+    let kind = part.kind;
+    part.store()?
         .write_rows(move |transaction| {
-            pending::set_index_state(transaction, &recorded)?;
-            pending::remove(transaction, written.iter().map(|(_, sequence)| *sequence))
+            pending::set_index_state(transaction, kind, &recorded)?;
+            pending::remove(transaction, kind, written.iter().map(|(_, sequence)| *sequence))
         })
         .await?;
-    shared.note_change();
+    part.note_change();
     Ok(())
 }
 
 /// Moves what the tail has no room for straight to Lance, oldest first. Searches see it each time the index has grown
 /// by half, so that merging stays in proportion; what was not installed when the process ends is written again.
-async fn catch_up(shared: &Shared, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<()> {
-    let mut total = shared.store()?.read(pending::count).await?;
+async fn catch_up(part: &Part, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<()> {
+    let kind = part.kind;
+    let mut total = part.store()?.read(move |connection| pending::count(connection, kind)).await?;
     let (mut after, mut done) = (0, 0);
     let mut written: Vec<Written> = Vec::new();
     let mut lacks_vectors = false;
     while !stop.is_cancelled() {
         // Whatever is turned away from here on says so again.
-        shared.state.write().tail.is_overflowing = false;
-        let page = shared.store()?.view(move |view| pending_texts(view, after, PAGE)).await?;
+        part.state.write().tail.is_overflowing = false;
+        let page = part.store()?.view(move |view| pending_texts(view, kind, after, PAGE)).await?;
         let is_last = page.len() < PAGE;
         after = page.last().map_or(after, |object| object.sequence);
         written.extend(page.iter().map(|object| (object.object_id, object.sequence)));
@@ -231,28 +232,28 @@ async fn catch_up(shared: &Shared, writer: &mut IndexWriter, stop: &Cancellation
             }
         }
         {
-            let state = shared.state.read();
+            let state = part.state.read();
             for row in &mut rows {
                 row.vector = state.tail.vector(row.object_id, row.sequence);
             }
         }
-        if shared.vectorizer.is_fast() {
-            backfill::embed(shared, &mut rows, stop, None).await;
+        if part.vectorizer.is_fast() {
+            backfill::embed(part, &mut rows, stop, None).await;
         }
         lacks_vectors |= rows.iter().any(|row| row.vector.is_none());
         done += (rows.len() + removed.len()) as u64;
         total = total.max(done);
         writer.replace(&rows, &removed).await?;
-        shared.progress.report("indexing tables for search", done, total);
+        part.progress.report(part.task(Work::Text), done, total);
         if is_last || written.len() >= (writer.rows() / 3).max(PAGE) {
             writer.optimize().await?;
-            install(shared, writer, std::mem::take(&mut written), lacks_vectors).await?;
+            install(part, writer, std::mem::take(&mut written), lacks_vectors).await?;
         }
         if is_last {
             return Ok(());
         }
         // More may follow this page.
-        shared.state.write().tail.is_overflowing = true;
+        part.state.write().tail.is_overflowing = true;
     }
     Ok(())
 }

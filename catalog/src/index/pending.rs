@@ -9,9 +9,13 @@
 //! rebuilt.
 
 use rusqlite::{Connection, OptionalExtension, params};
+use sha2::{Digest, Sha256};
 
 use super::embed::EmbeddingModel;
 use crate::Result;
+
+/// Texts are told apart by this much of their SHA-256.
+const TEXT_HASH_BYTES: usize = 16;
 
 /// Creates the tables. Part of the store's migrations.
 pub const PENDING_DDL: &str = "
@@ -35,11 +39,36 @@ CREATE TABLE IF NOT EXISTS querent_index_state (
 /// Lets rows without a text say that it is due. Part of the store's migrations.
 pub const PENDING_DUE_DDL: &str = "ALTER TABLE querent_pending_objects ADD COLUMN is_due BIGINT NOT NULL DEFAULT 0;";
 
+/// Distinct column texts, each found by its hash; `is_due` until Lance holds it. And a state for each kind of object.
+/// Part of the store's migrations.
+pub const COLUMN_TEXT_DDL: &str = "
+CREATE TABLE querent_column_text (
+    text_id INTEGER PRIMARY KEY,
+    hash BLOB NOT NULL UNIQUE,
+    name VARCHAR NOT NULL,
+    text VARCHAR NOT NULL,
+    is_due BIGINT NOT NULL
+);
+CREATE INDEX querent_ix_column_text_due ON querent_column_text (text_id) WHERE is_due = 1;
+CREATE TABLE querent_index (
+    kind VARCHAR PRIMARY KEY,
+    folder VARCHAR NOT NULL,
+    version BIGINT NOT NULL,
+    text_version BIGINT NOT NULL,
+    model_id VARCHAR,
+    dimension BIGINT
+);
+INSERT INTO querent_index SELECT 'table', folder, version, text_version, model_id, dimension FROM querent_index_state;
+DROP TABLE querent_index_state;
+";
+
 /// What kind of object an index row describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum ObjectKind {
     /// A table, external table or view.
     Table,
+    /// A column text: the name, type and comment that any number of columns share.
+    Column,
 }
 
 impl ObjectKind {
@@ -47,6 +76,7 @@ impl ObjectKind {
     pub fn as_str(self) -> &'static str {
         match self {
             ObjectKind::Table => "table",
+            ObjectKind::Column => "column",
         }
     }
 }
@@ -71,16 +101,20 @@ pub struct PendingObject {
 /// What a transaction committed that the index has to learn.
 #[derive(Debug, Default)]
 pub struct Committed {
-    /// Objects with their texts, by sequence.
+    /// Tables with their texts, by sequence.
     pub objects: Vec<PendingObject>,
-    /// Whether there are more in `querent_pending_objects`, whose texts are due.
+    /// Column texts that no column had before.
+    pub columns: Vec<PendingObject>,
+    /// Whether there are more tables in `querent_pending_objects`, whose texts are due.
     pub has_due: bool,
+    /// Whether there are more column texts that are due.
+    pub has_due_columns: bool,
 }
 
 impl Committed {
     /// Whether there is nothing to learn.
     pub fn is_empty(&self) -> bool {
-        self.objects.is_empty() && !self.has_due
+        self.objects.is_empty() && self.columns.is_empty() && !self.has_due && !self.has_due_columns
     }
 }
 
@@ -93,6 +127,12 @@ impl PendingObject {
     /// A table that was registered with many others.
     pub fn due_table(object_id: i64, database_id: i64) -> Self {
         Self { is_due: true, ..Self::dropped_table(object_id, database_id) }
+    }
+
+    /// A column text.
+    fn column(text_id: i64, text: String) -> Self {
+        let kind = ObjectKind::Column;
+        Self { sequence: text_id, kind, object_id: text_id, database_id: 0, text: Some(text), is_due: false }
     }
 
     /// A table that was dropped.
@@ -112,22 +152,43 @@ pub fn record(transaction: &Connection, object: PendingObject) -> Result<Pending
     Ok(PendingObject { sequence: transaction.last_insert_rowid(), ..object })
 }
 
-/// How many rows there are.
-pub fn count(connection: &Connection) -> Result<u64> {
-    let count: i64 = connection.query_row("SELECT COUNT(*) FROM querent_pending_objects", [], |row| row.get(0))?;
+/// Records a column text where it is new, and returns it then. Its id is its sequence number: it never changes.
+pub fn record_column(transaction: &Connection, name: &str, text: String) -> Result<Option<PendingObject>> {
+    let mut digest = Sha256::new();
+    digest.update(name.as_bytes());
+    digest.update([0]);
+    digest.update(text.as_bytes());
+    let hash = &digest.finalize()[..TEXT_HASH_BYTES];
+    let inserted = transaction
+        .prepare_cached("INSERT OR IGNORE INTO querent_column_text (hash, name, text, is_due) VALUES (?, ?, ?, 1)")?
+        .execute(params![hash, name, text])?;
+    let text_id = transaction.last_insert_rowid();
+    Ok((inserted > 0).then(|| PendingObject::column(text_id, text)))
+}
+
+/// How many objects of a kind are pending.
+pub fn count(connection: &Connection, kind: ObjectKind) -> Result<u64> {
+    let sql = match kind {
+        ObjectKind::Table => "SELECT COUNT(*) FROM querent_pending_objects",
+        ObjectKind::Column => "SELECT COUNT(*) FROM querent_column_text WHERE is_due = 1",
+    };
+    let count: i64 = connection.query_row(sql, [], |row| row.get(0))?;
     Ok(count.unsigned_abs())
 }
 
-/// Removes rows that Lance holds. A row that was replaced since has another sequence number and stays.
-pub fn remove(transaction: &Connection, sequences: impl IntoIterator<Item = i64>) -> Result<()> {
-    let mut statement = transaction.prepare_cached("DELETE FROM querent_pending_objects WHERE sequence = ?")?;
+/// Forgets objects that Lance holds. A row that was replaced since has another sequence number and stays.
+pub fn remove(transaction: &Connection, kind: ObjectKind, sequences: impl IntoIterator<Item = i64>) -> Result<()> {
+    let mut statement = transaction.prepare_cached(match kind {
+        ObjectKind::Table => "DELETE FROM querent_pending_objects WHERE sequence = ?",
+        ObjectKind::Column => "UPDATE querent_column_text SET is_due = 0 WHERE text_id = ?",
+    })?;
     for sequence in sequences {
         statement.execute([sequence])?;
     }
     Ok(())
 }
 
-/// At most `limit` rows after `after`, oldest first.
+/// At most `limit` tables after `after`, oldest first.
 pub fn page(connection: &Connection, after: i64, limit: usize) -> Result<Vec<PendingObject>> {
     let mut statement = connection.prepare_cached(
         "SELECT sequence, object_id, database_id, text, is_due FROM querent_pending_objects
@@ -144,6 +205,32 @@ pub fn page(connection: &Connection, after: i64, limit: usize) -> Result<Vec<Pen
         })
     })?;
     Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// At most `limit` column texts after `after`, by id; only those that are due, or all.
+pub fn column_page(connection: &Connection, after: i64, limit: usize, only_due: bool) -> Result<Vec<PendingObject>> {
+    let mut statement = connection.prepare_cached(match only_due {
+        true => {
+            "SELECT text_id, text FROM querent_column_text INDEXED BY querent_ix_column_text_due
+             WHERE is_due = 1 AND text_id > ? ORDER BY text_id LIMIT ?"
+        }
+        false => "SELECT text_id, text FROM querent_column_text WHERE text_id > ? ORDER BY text_id LIMIT ?",
+    })?;
+    let rows =
+        statement.query_map(params![after, limit as i64], |row| Ok(PendingObject::column(row.get(0)?, row.get(1)?)))?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The names of columns that have the texts, in order; `None` for an unknown id.
+pub fn column_names(connection: &Connection, text_ids: &[i64]) -> Result<Vec<Option<String>>> {
+    let mut statement = connection.prepare_cached("SELECT name FROM querent_column_text WHERE text_id = ?")?;
+    text_ids.iter().map(|id| Ok(statement.query_row([id], |row| row.get(0)).optional()?)).collect()
+}
+
+/// How many column texts there are.
+pub fn column_text_count(connection: &Connection) -> Result<u64> {
+    let count: i64 = connection.query_row("SELECT COUNT(*) FROM querent_column_text", [], |row| row.get(0))?;
+    Ok(count.unsigned_abs())
 }
 
 /// The newest sequence number ever given out: what an index built from the catalog now is consistent with.
@@ -167,12 +254,12 @@ pub struct IndexState {
     pub model: Option<EmbeddingModel>,
 }
 
-/// The recorded state, if an index was ever built.
-pub fn index_state(connection: &Connection) -> Result<Option<IndexState>> {
+/// The recorded state of a kind's dataset, if it was ever built.
+pub fn index_state(connection: &Connection, kind: ObjectKind) -> Result<Option<IndexState>> {
     let state = connection
         .query_row(
-            "SELECT folder, version, text_version, model_id, dimension FROM querent_index_state WHERE id = 1",
-            [],
+            "SELECT folder, version, text_version, model_id, dimension FROM querent_index WHERE kind = ?",
+            [kind.as_str()],
             |row| {
                 let model_id: Option<String> = row.get(3)?;
                 let dimension: Option<u32> = row.get(4)?;
@@ -191,11 +278,12 @@ pub fn index_state(connection: &Connection) -> Result<Option<IndexState>> {
 }
 
 /// Records the state.
-pub fn set_index_state(transaction: &Connection, state: &IndexState) -> Result<()> {
+pub fn set_index_state(transaction: &Connection, kind: ObjectKind, state: &IndexState) -> Result<()> {
     transaction.execute(
-        "INSERT OR REPLACE INTO querent_index_state (id, folder, version, text_version, model_id, dimension)
-         VALUES (1, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO querent_index (kind, folder, version, text_version, model_id, dimension)
+         VALUES (?, ?, ?, ?, ?, ?)",
         params![
+            kind.as_str(),
             state.folder,
             state.version as i64,
             state.text_version,

@@ -10,47 +10,47 @@ use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 use uuid::Uuid;
 
-use super::Shared;
 use super::lance::{Check, IndexRow, IndexWriter};
 use super::pending::{self, IndexState, ObjectKind};
 use super::text::TEXT_VERSION;
-use crate::store::{ObjectText, object_count, object_texts};
+use super::{Part, Work, backfill};
+use crate::store::{ObjectText, View, object_count, object_texts};
 use crate::{CatalogError, Result};
 
 /// Objects read from the catalog and written to Lance at once.
-const PAGE: usize = 1024;
-const FOLDER_PREFIX: &str = "objects-";
+const PAGE: usize = 4096;
 const SET_ASIDE_SUFFIX: &str = ".damaged";
 
 /// A dataset that matches the catalog but for what is pending, installed for searches. `None` when stopped.
-pub(super) async fn open_or_rebuild(shared: &Shared, stop: &CancellationToken) -> Result<Option<IndexWriter>> {
-    let recorded = shared.store()?.read(pending::index_state).await?;
+pub(super) async fn open_or_rebuild(part: &Part, stop: &CancellationToken) -> Result<Option<IndexWriter>> {
+    let kind = part.kind;
+    let recorded = part.store()?.read(move |connection| pending::index_state(connection, kind)).await?;
     if let Some(state) = &recorded {
-        match open(shared, state).await {
-            Ok(writer) if is_current(shared, state) => return Ok(Some(install(shared, writer, true).await?)),
+        match open(part, state).await {
+            Ok(writer) if is_current(part, state) => return Ok(Some(install(part, writer, true).await?)),
             Ok(writer) => {
                 info!("the embedding model or the text version changed; the schema index is rebuilt");
-                install(shared, writer, false).await?;
+                install(part, writer, false).await?;
             }
-            Err(error) => set_aside(shared, state, &error).await?,
+            Err(error) => set_aside(part, state, &error).await?,
         }
     }
-    match rebuild(shared, stop).await? {
+    match rebuild(part, stop).await? {
         Some(writer) => {
-            let writer = install(shared, writer, true).await?;
-            remove_other_folders(shared, &writer.recorded_state().folder).await?;
+            let writer = install(part, writer, true).await?;
+            remove_other_folders(part, &writer.recorded_state().folder).await?;
             Ok(Some(writer))
         }
         None => Ok(None),
     }
 }
 
-async fn open(shared: &Shared, state: &IndexState) -> Result<IndexWriter> {
-    let check = if shared.state.read().is_damaged { Check::Everything } else { Check::Ids };
-    let folder = shared.folder.join(&state.folder);
-    let writer = IndexWriter::open(&folder, Arc::clone(&shared.session), state.model.clone(), check).await?;
+async fn open(part: &Part, state: &IndexState) -> Result<IndexWriter> {
+    let check = if part.state.read().is_damaged { Check::Everything } else { Check::Ids };
+    let folder = part.folder.join(&state.folder);
+    let writer = IndexWriter::open(&folder, Arc::clone(&part.session), state.model.clone(), check).await?;
     if check == Check::Everything {
-        shared.state.write().checked_at = Some(Instant::now());
+        part.state.write().checked_at = Some(Instant::now());
     }
     if writer.version() < state.version {
         let detail = format!("version {} was written and only {} is there", state.version, writer.version());
@@ -60,16 +60,16 @@ async fn open(shared: &Shared, state: &IndexState) -> Result<IndexWriter> {
 }
 
 /// Without an embedder the vectors of an earlier one do no harm, and are right again when it is back.
-fn is_current(shared: &Shared, state: &IndexState) -> bool {
-    let model = shared.vectorizer.model();
+fn is_current(part: &Part, state: &IndexState) -> bool {
+    let model = part.vectorizer.model();
     state.text_version == TEXT_VERSION && (model.is_none() || model == state.model.as_ref())
 }
 
-async fn install(shared: &Shared, mut writer: IndexWriter, is_current: bool) -> Result<IndexWriter> {
-    let to_backfill = if shared.vectorizer.model().is_some() { writer.count_without_vector().await? } else { 0 };
+async fn install(part: &Part, mut writer: IndexWriter, is_current: bool) -> Result<IndexWriter> {
+    let to_backfill = if part.vectorizer.model().is_some() { writer.count_without_vector().await? } else { 0 };
     let view = writer.view();
     {
-        let mut state = shared.state.write();
+        let mut state = part.state.write();
         state.view = Some(view);
         state.is_current = is_current;
         state.is_damaged = false;
@@ -78,19 +78,19 @@ async fn install(shared: &Shared, mut writer: IndexWriter, is_current: bool) -> 
         state.to_backfill = to_backfill as u64;
         state.backfilled = 0;
     }
-    shared.note_change();
+    part.note_change();
     Ok(writer)
 }
 
 /// A new dataset with every object of the catalog, without vectors. Changes made meanwhile stay pending and are
 /// applied over it.
-async fn rebuild(shared: &Shared, stop: &CancellationToken) -> Result<Option<IndexWriter>> {
-    let (sequence, total) =
-        shared.store()?.view(|view| Ok((pending::newest_sequence(view.connection)?, object_count(view)?))).await?;
-    let folder = shared.folder.join(format!("{FOLDER_PREFIX}{}", Uuid::now_v7().simple()));
-    tokio::fs::create_dir_all(&shared.folder).await.map_err(io_error(&shared.folder))?;
-    let model = shared.vectorizer.model().cloned();
-    let mut writer = IndexWriter::create(&folder, Arc::clone(&shared.session), model).await?;
+async fn rebuild(part: &Part, stop: &CancellationToken) -> Result<Option<IndexWriter>> {
+    let kind = part.kind;
+    let (sequence, total) = part.store()?.view(move |view| counts(view, kind)).await?;
+    let folder = part.folder.join(format!("{}{}", prefix(kind), Uuid::now_v7().simple()));
+    tokio::fs::create_dir_all(&part.folder).await.map_err(io_error(&part.folder))?;
+    let model = part.vectorizer.model().cloned();
+    let mut writer = IndexWriter::create(&folder, Arc::clone(&part.session), model).await?;
 
     let mut done = 0;
     let mut after = 0;
@@ -98,21 +98,45 @@ async fn rebuild(shared: &Shared, stop: &CancellationToken) -> Result<Option<Ind
         if stop.is_cancelled() {
             return Ok(None);
         }
-        let objects = shared.store()?.view(move |view| object_texts(view, after, PAGE)).await?;
-        let Some(last) = objects.last() else { break };
+        let mut rows = part.store()?.view(move |view| rows_after(view, kind, after, sequence)).await?;
+        let Some(last) = rows.last() else { break };
         after = last.object_id;
-        done += objects.len() as u64;
-        let rows: Vec<IndexRow> = objects.into_iter().map(|object| to_row(object, sequence)).collect();
+        if part.vectorizer.is_fast() {
+            backfill::embed(part, &mut rows, stop, None).await;
+        }
+        done += rows.len() as u64;
         writer.replace(&rows, &[]).await?;
-        shared.progress.report("rebuilding the schema index", done, total.max(done));
+        part.progress.report(part.task(Work::Rebuild), done, total.max(done));
     }
     writer.optimize().await?;
     let recorded = writer.recorded_state();
-    shared.store()?.write_rows(move |transaction| pending::set_index_state(transaction, &recorded)).await?;
+    part.store()?.write_rows(move |transaction| pending::set_index_state(transaction, kind, &recorded)).await?;
     if done > 0 {
         info!(objects = done, "schema index rebuilt; vectors follow in the background");
     }
     Ok(Some(writer))
+}
+
+/// The sequence number that a dataset built now is consistent with, and how many objects it will hold.
+fn counts(view: &View<'_>, kind: ObjectKind) -> Result<(i64, u64)> {
+    match kind {
+        ObjectKind::Table => Ok((pending::newest_sequence(view.connection)?, object_count(view)?)),
+        ObjectKind::Column => Ok((0, pending::column_text_count(view.connection)?)),
+    }
+}
+
+/// The next page of the rows to build from, by id.
+fn rows_after(view: &View<'_>, kind: ObjectKind, after: i64, sequence: i64) -> Result<Vec<IndexRow>> {
+    match kind {
+        ObjectKind::Table => {
+            let objects = object_texts(view, after, PAGE)?;
+            Ok(objects.into_iter().map(|object| to_row(object, sequence)).collect())
+        }
+        ObjectKind::Column => {
+            let texts = pending::column_page(view.connection, after, PAGE, false)?;
+            Ok(texts.into_iter().filter_map(|text| IndexRow::of(text).ok()).collect())
+        }
+    }
 }
 
 fn to_row(object: ObjectText, sequence: i64) -> IndexRow {
@@ -126,30 +150,38 @@ fn to_row(object: ObjectText, sequence: i64) -> IndexRow {
     }
 }
 
+/// How the folders of a kind's datasets begin.
+fn prefix(kind: ObjectKind) -> &'static str {
+    match kind {
+        ObjectKind::Table => "objects-",
+        ObjectKind::Column => "columns-",
+    }
+}
+
 /// Keeps a damaged dataset for whoever wants to know why, out of the way of the next one.
-async fn set_aside(shared: &Shared, state: &IndexState, error: &CatalogError) -> Result<()> {
+async fn set_aside(part: &Part, state: &IndexState, error: &CatalogError) -> Result<()> {
     {
-        let mut state = shared.state.write();
+        let mut state = part.state.write();
         state.view = None;
         state.is_current = false;
     }
-    let folder = shared.folder.join(&state.folder);
+    let folder = part.folder.join(&state.folder);
     if !tokio::fs::try_exists(&folder).await.unwrap_or(false) {
         info!("there is no schema index; it is rebuilt from the catalog");
         return Ok(());
     }
-    let kept = shared.folder.join(format!("{}{SET_ASIDE_SUFFIX}", state.folder));
+    let kept = part.folder.join(format!("{}{SET_ASIDE_SUFFIX}", state.folder));
     warn!(%error, kept = %kept.display(), "the schema index is damaged; it is set aside and rebuilt from the catalog");
     tokio::fs::rename(&folder, &kept).await.map_err(io_error(&folder))
 }
 
 /// Removes left-overs: replaced datasets, rebuilds that were cut short, and all but the newest one set aside.
-async fn remove_other_folders(shared: &Shared, current: &str) -> Result<()> {
+async fn remove_other_folders(part: &Part, current: &str) -> Result<()> {
     let mut set_aside: Vec<PathBuf> = Vec::new();
-    let mut entries = tokio::fs::read_dir(&shared.folder).await.map_err(io_error(&shared.folder))?;
-    while let Some(entry) = entries.next_entry().await.map_err(io_error(&shared.folder))? {
+    let mut entries = tokio::fs::read_dir(&part.folder).await.map_err(io_error(&part.folder))?;
+    while let Some(entry) = entries.next_entry().await.map_err(io_error(&part.folder))? {
         let name = entry.file_name().to_string_lossy().into_owned();
-        if !name.starts_with(FOLDER_PREFIX) || name == current {
+        if !name.starts_with(prefix(part.kind)) || name == current {
             continue;
         }
         if name.ends_with(SET_ASIDE_SUFFIX) {

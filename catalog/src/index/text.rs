@@ -16,7 +16,7 @@
 
 use arrow_schema::DataType;
 
-use crate::TableInfo;
+use crate::{ColumnInfo, TableInfo};
 
 /// The version of what this file composes, recorded on every index row.
 pub const TEXT_VERSION: u32 = 1;
@@ -28,6 +28,8 @@ pub const MAX_TEXT_BYTES: usize = 8 * 1024;
 const MAX_TABLE_COMMENT_BYTES: usize = 2 * 1024;
 /// Longest part that one column's comment takes.
 const MAX_COLUMN_COMMENT_BYTES: usize = 256;
+/// Longest part that the name and type of a column's own text take.
+const MAX_COLUMN_BYTES: usize = 1024;
 /// Kept free for the `names:` line.
 const MAX_NAMES_BYTES: usize = 1024;
 
@@ -77,6 +79,26 @@ pub fn table_text(table: &TableInfo) -> String {
         separator = " ";
     }
     truncate_at_char(&mut text, MAX_TEXT_BYTES);
+    text
+}
+
+/// The text of a column: its name, type and comment, and nothing of where it is, so that the columns of a name that
+/// many tables share have one text. Pure; a change of its output needs a migration that writes the stored texts anew.
+pub fn column_text(column: &ColumnInfo) -> String {
+    let mut compound_names: Vec<&str> = Vec::new();
+    let mut text = String::with_capacity(64);
+    push_identifier(&mut text, &column.name, &mut compound_names);
+    text.push(' ');
+    text.push_str(&type_words(&column.data_type));
+    truncate_at_char(&mut text, MAX_COLUMN_BYTES);
+    if let Some(comment) = non_blank(column.comment.as_deref()) {
+        text.push('\n');
+        push_comment(&mut text, comment, MAX_TABLE_COMMENT_BYTES);
+    }
+    for name in compound_names {
+        text.push_str("\nname: ");
+        text.push_str(name);
+    }
     text
 }
 

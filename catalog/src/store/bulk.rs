@@ -9,7 +9,8 @@ use super::names::{folder_name, name_key};
 use super::relations::LakePath;
 use super::{comments, databases, objects, tables, views};
 use crate::index::pending::PendingObject;
-use crate::{CatalogError, IfExists, NewTable, Progress, Registered, Result, TableKind};
+use crate::index::text::column_text;
+use crate::{CatalogError, ColumnInfo, IfExists, NewTable, Progress, Registered, Result, TableKind};
 
 const TASK: &str = "registering tables";
 /// Tables between two reports.
@@ -72,6 +73,17 @@ fn register_one(change: &mut Change<'_>, table: &NewTable, if_exists: IfExists) 
             CatalogError::ColumnNotFound { table: name.clone(), column: column.clone(), nearest: None }
         })?;
         comments::insert_for_column(change, object_id, *column_id, comment)?;
+    }
+    for (position, field) in table.schema.fields().iter().enumerate() {
+        let comment = table.column_comments.get(field.name());
+        let column = ColumnInfo {
+            id: column_ids.get(position).copied().unwrap_or_default(),
+            name: field.name().clone(),
+            data_type: field.data_type().clone(),
+            nullable: field.is_nullable(),
+            comment: comment.cloned(),
+        };
+        change.index_column_later(&column.name, column_text(&column))?;
     }
     objects::insert_row(change.connection(), object_id, schema_id, &table.name, kind)?;
     change.index_later(PendingObject::due_table(object_id, schema_id)).map(|()| true)

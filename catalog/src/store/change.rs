@@ -119,6 +119,18 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
+    /// Records a column's text, which the schema index has to learn where no other column had it yet.
+    pub(super) fn index_column(&mut self, name: &str, text: String) -> Result<()> {
+        self.committed.columns.extend(pending::record_column(self.connection, name, text)?);
+        Ok(())
+    }
+
+    /// As [`Change::index_column`], for one of many.
+    pub(super) fn index_column_later(&mut self, name: &str, text: String) -> Result<()> {
+        self.committed.has_due_columns |= pending::record_column(self.connection, name, text)?.is_some();
+        Ok(())
+    }
+
     /// Writes the snapshot's own rows, if anything was recorded. The caller commits.
     pub(super) fn finish(self) -> Result<Committed> {
         if !self.entries.is_empty() {

@@ -4,9 +4,12 @@
 use rusqlite::{Connection, params};
 
 use super::View;
+use super::change::newest_snapshot;
 use super::names::name_key;
 use super::relations;
-use crate::{CatalogError, DatabaseScope, FoundColumn, FoundColumns, Principal, Result, TableName};
+use crate::index::pending;
+use crate::index::text::column_text;
+use crate::{CatalogError, DatabaseScope, FoundColumn, FoundColumns, Principal, Result, TableKind, TableName};
 
 /// Most columns of one answer.
 const MAX_FOUND: usize = 1_000;
@@ -31,13 +34,20 @@ pub(super) fn insert_described<'a>(
     Ok(())
 }
 
-/// Records the columns of the views and external tables that are older than their table.
-pub(super) fn fill_described(connection: &Connection) -> Result<()> {
-    let mut statement = connection.prepare("SELECT object_id FROM querent_object_schema")?;
+/// Records the columns that are older than their tables here: by name those of views and external tables, and the
+/// texts of all.
+pub(super) fn fill(connection: &Connection) -> Result<()> {
+    let mut statement = connection.prepare("SELECT object_id FROM querent_object")?;
     let ids: Vec<i64> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
+    let snapshot = newest_snapshot(connection)?.id;
     for object_id in ids {
-        if let Some(schema) = relations::load_schema(connection, object_id)? {
-            insert_described(connection, object_id, schema.fields().iter().map(|field| field.name()))?;
+        let Some(relation) = relations::load(connection, object_id, snapshot)? else { continue };
+        let info = relation.info();
+        if info.kind != TableKind::Managed {
+            insert_described(connection, object_id, info.columns.iter().map(|column| &column.name))?;
+        }
+        for column in &info.columns {
+            pending::record_column(connection, &column.name, column_text(column))?;
         }
     }
     Ok(())

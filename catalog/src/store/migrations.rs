@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use uuid::Uuid;
 
 use super::{DATA_FOLDER, change, column_names, objects};
-use crate::index::pending::{PENDING_DDL, PENDING_DUE_DDL};
+use crate::index::pending::{COLUMN_TEXT_DDL, PENDING_DDL, PENDING_DUE_DDL};
 use crate::{CatalogError, DEFAULT_DATABASE, Result};
 
 /// The DuckLake version that is read and written.
@@ -73,8 +73,8 @@ const MIGRATIONS: [Migration; 2] = [
     Migration {
         version: 2,
         name: "many tables at once, columns by name",
-        sql: &[PENDING_DUE_DDL, column_names::COLUMN_NAMES_DDL],
-        fill: Some(column_names::fill_described),
+        sql: &[PENDING_DUE_DDL, COLUMN_TEXT_DDL, column_names::COLUMN_NAMES_DDL],
+        fill: Some(column_names::fill),
     },
 ];
 

@@ -10,8 +10,8 @@ use super::change::{Change, TouchedIds};
 use super::migrations::{meta, set_meta};
 use super::names::name_key;
 use super::relations::{self, Relation};
-use crate::index::pending::{self, PendingObject};
-use crate::index::text::table_text;
+use crate::index::pending::{self, ObjectKind, PendingObject};
+use crate::index::text::{column_text, table_text};
 use crate::{Result, SnapshotId, TableKind, TableName};
 
 const ABSORBED_SNAPSHOT: &str = "absorbed_snapshot";
@@ -161,7 +161,10 @@ pub(super) fn refresh(change: &mut Change<'_>, object_id: i64, snapshot: Snapsho
         Some(relation) => {
             let info = relation.info();
             insert_row(connection, object_id, relation.database_id, &info.name, info.kind)?;
-            change.index(PendingObject::table(object_id, relation.database_id, table_text(relation.info())))?;
+            change.index(PendingObject::table(object_id, relation.database_id, table_text(info)))?;
+            for column in &info.columns {
+                change.index_column(&column.name, column_text(column))?;
+            }
         }
         None => {
             let database_id: Option<i64> = connection
@@ -259,7 +262,10 @@ pub(crate) struct ObjectText {
 }
 
 /// At most `limit` pending objects after `after`, oldest first; those that are due get their text from the catalog.
-pub(crate) fn pending_texts(view: &View<'_>, after: i64, limit: usize) -> Result<Vec<PendingObject>> {
+pub(crate) fn pending_texts(view: &View<'_>, kind: ObjectKind, after: i64, limit: usize) -> Result<Vec<PendingObject>> {
+    if kind == ObjectKind::Column {
+        return pending::column_page(view.connection, after, limit, true);
+    }
     let mut objects = pending::page(view.connection, after, limit)?;
     for object in objects.iter_mut().filter(|object| object.is_due) {
         let relation = relations::load(view.connection, object.object_id, view.snapshot)?;

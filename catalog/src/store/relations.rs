@@ -195,8 +195,7 @@ fn load_described_columns(connection: &Connection, object_id: i64, snapshot: Sna
     Ok(described.collect())
 }
 
-/// What an external table or view returns, as it was recorded.
-pub(super) fn load_schema(connection: &Connection, object_id: i64) -> Result<Option<SchemaRef>> {
+fn load_schema(connection: &Connection, object_id: i64) -> Result<Option<SchemaRef>> {
     let encoded: Option<Vec<u8>> = connection
         .prepare_cached("SELECT arrow_schema FROM querent_object_schema WHERE object_id = ?")?
         .query_row([object_id], |row| row.get(0))

@@ -13,12 +13,14 @@ use super::{EmbedProvider, Settings, ToolStyleName};
 impl Settings {
     /// How to open the engine. Loads no model yet. Errors: `embedder_error`.
     pub fn engine_options(&self, progress: Arc<dyn Progress>) -> Result<EngineOptions, CatalogError> {
+        let provider = match self.embed.provider {
+            EmbedProvider::Fastembed => embed::EmbedProvider::Fastembed,
+            EmbedProvider::Model2vec => embed::EmbedProvider::Model2vec,
+            EmbedProvider::None => embed::EmbedProvider::None,
+        };
         let embedder = embed::from_settings(&embed::EmbedSettings {
-            provider: match self.embed.provider {
-                EmbedProvider::Fastembed => embed::EmbedProvider::Fastembed,
-                EmbedProvider::None => embed::EmbedProvider::None,
-            },
-            model: self.embed.model.clone(),
+            provider,
+            model: self.embed.model.clone().unwrap_or_else(|| provider.default_model().to_owned()),
             model_path: self.embed.model_path.clone(),
             ort_dylib_path: self.embed.runtime.clone(),
             ..embed::EmbedSettings::default()

@@ -79,7 +79,12 @@ pub const KEYS: &[Key] = &[
     key("agent.record", &["QUERENT_AGENT_RECORD"], Kind::Text, "file to write the model's streams to"),
     key("agent.replay", &["QUERENT_AGENT_REPLAY"], Kind::Text, "file to replay the model's streams from"),
     key("agent.script", &["QUERENT_AGENT_SCRIPT"], Kind::Text, "file with a scripted model's turns"),
-    key("embed.provider", &["QUERENT_EMBED_PROVIDER", "KYMA_EMBED_PROVIDER"], Kind::Text, "fastembed or none"),
+    key(
+        "embed.provider",
+        &["QUERENT_EMBED_PROVIDER", "KYMA_EMBED_PROVIDER"],
+        Kind::Text,
+        "fastembed, model2vec (static, for very large catalogs) or none",
+    ),
     key("embed.model", &["QUERENT_EMBED_MODEL", "KYMA_EMBED_MODEL_ID"], Kind::Text, "the embedding model"),
     key(
         "embed.model_path",

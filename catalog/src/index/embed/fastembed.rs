@@ -9,7 +9,7 @@ use fastembed::{
 };
 use parking_lot::{Condvar, Mutex};
 
-use super::{EmbedSettings, Embedder, EmbeddingModel};
+use super::{EmbedSettings, Embedder, EmbeddingModel, default_cache_dir, embedder_error, read_file};
 use crate::{CatalogError, Result};
 
 /// MiniLM was trained on 128 tokens and is published for 256; more costs time and blurs the vector.
@@ -204,24 +204,6 @@ fn check_folder(model: &str, folder: &Path) -> Result<usize> {
     }
 }
 
-#[expect(clippy::disallowed_methods, reason = "small files at start-up; the model itself on the embedding thread")]
-fn read_file(model: &str, path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path)
-        .map_err(|error| embedder_error(model, format!("{}: {error}", path.display()), "check the model folder"))
-}
-
-fn embedder_error(model: &str, detail: impl std::fmt::Display, hint: &str) -> CatalogError {
-    CatalogError::Embedder { model: model.to_string(), detail: detail.to_string(), hint: hint.to_string() }
-}
-
 fn default_ort_dylib_path() -> PathBuf {
     format!("{}onnxruntime{}", std::env::consts::DLL_PREFIX, std::env::consts::DLL_SUFFIX).into()
-}
-
-fn default_cache_dir() -> PathBuf {
-    let cache = std::env::var_os("XDG_CACHE_HOME")
-        .map(PathBuf::from)
-        .or_else(|| std::env::var_os("HOME").map(|home| PathBuf::from(home).join(".cache")))
-        .unwrap_or_else(std::env::temp_dir);
-    cache.join("querent").join("fastembed")
 }
