@@ -182,6 +182,11 @@ impl SchemaIndex {
         self.shared.analyzer.query(word).is_empty()
     }
 
+    /// A text's distinct tokens as full-text search has them: stems, without stop words.
+    pub(crate) fn tokens(&self, text: &str) -> Vec<String> {
+        self.shared.analyzer.query(text)
+    }
+
     /// The index at this moment: one version of the dataset and the tail that goes with it.
     pub(crate) fn snapshot(&self) -> IndexSnapshot {
         let state = self.shared.state.read();

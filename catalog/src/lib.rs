@@ -5,11 +5,14 @@
 //! one snapshot, listings are paged, and the index can be deleted and rebuilt at any time.
 
 mod error;
+mod knowledge;
 mod model;
 mod principal;
+mod relationships;
 mod runs;
 mod search;
 mod store;
+pub mod values;
 
 pub mod index;
 
@@ -21,11 +24,15 @@ use futures::FutureExt;
 use uuid::Uuid;
 
 pub use error::{CatalogError, Result};
+pub use knowledge::{MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};
 pub use model::*;
 pub use principal::{DatabaseScope, Principal, Role};
+pub use relationships::{ForeignKey, NewRelationship, Relationship, RelationshipOrigin, looks_like_key};
+pub use values::{ColumnProfile, TableProfile, Unprofiled, ValueHit};
 
 use index::SchemaIndex;
 use index::embed::Embedder;
+use knowledge::Knowledge;
 use store::Store;
 
 /// The schema index in the data folder.
@@ -61,6 +68,7 @@ impl Progress for NoProgress {
 pub struct Catalog {
     // Dropped before the store, which its tasks use.
     index: SchemaIndex,
+    knowledge: Knowledge,
     store: Arc<Store>,
 }
 
@@ -70,7 +78,7 @@ impl Catalog {
         let store = Arc::new(Store::open(&options.data_dir).await?);
         let folder = store.data_dir().join(INDEX_FOLDER);
         let index = SchemaIndex::open(&store, folder, options.embedder, options.progress).boxed().await?;
-        Ok(Arc::new(Self { index, store }))
+        Ok(Arc::new(Self { index, knowledge: Knowledge::default(), store }))
     }
 
     /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without it loses nothing.

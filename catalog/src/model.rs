@@ -261,6 +261,8 @@ pub struct TableDraft {
     pub location: PathBuf,
     /// The schema to write: the columns with `PARQUET:field_id` metadata at every level.
     pub write_schema: SchemaRef,
+    /// What its columns refer to; committed with the table, recorded and not enforced.
+    pub foreign_keys: Vec<crate::ForeignKey>,
     /// The newest snapshot when it was drafted.
     pub(crate) base: SnapshotId,
 }

@@ -80,7 +80,7 @@ pub(crate) async fn search(
 }
 
 /// The databases to search, by id; `None` means all there are.
-fn visible_databases(view: &View<'_>, who: &Principal, only: Option<&str>) -> Result<Option<Vec<i64>>> {
+pub(crate) fn visible_databases(view: &View<'_>, who: &Principal, only: Option<&str>) -> Result<Option<Vec<i64>>> {
     if let Some(name) = only {
         let Some(database) = databases::find(view, who, name)? else {
             return Err(resolve::database_not_found(view, who, name)?);

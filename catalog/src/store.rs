@@ -11,16 +11,19 @@ pub(crate) mod columns;
 pub(crate) mod comments;
 pub(crate) mod databases;
 pub(crate) mod files;
+pub(crate) mod knowledge;
 pub(crate) mod listing;
 mod lock;
 mod migrations;
 mod names;
 mod objects;
 pub(crate) mod relations;
+pub(crate) mod relationships;
 pub(crate) mod resolve;
 mod stats;
 pub(crate) mod tables;
 mod types;
+pub(crate) mod values;
 pub(crate) mod views;
 
 use std::path::{Path, PathBuf};
@@ -172,6 +175,17 @@ impl Store {
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
         self.transact(move |connection| Ok((f(connection)?, Vec::new()))).await
+    }
+
+    /// The same at the newest snapshot, what DuckDB committed included.
+    pub(crate) async fn write_ours<T, F>(&self, f: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&View<'_>) -> Result<T> + Send + 'static,
+    {
+        self.view(|_| Ok(())).await?;
+        self.write_rows(move |connection| f(&View { connection, snapshot: objects::absorbed_snapshot(connection)? }))
+            .await
     }
 
     /// The listener is called on the blocking thread: a caller that goes away cannot part it from the commit.

@@ -1,6 +1,7 @@
 //! The tables of the store: a DuckLake 1.0 exactly as DuckDB's extension makes it, our tables beside it, and
 //! indexes of ours over both. Our tables change by numbered migrations, each recorded as it is applied.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use chrono::Utc;
@@ -8,6 +9,9 @@ use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use uuid::Uuid;
 
 use super::{DATA_FOLDER, change, objects};
+use super::knowledge::KNOWLEDGE_DDL;
+use super::relationships::RELATIONSHIPS_DDL;
+use super::values::VALUES_DDL;
 use crate::index::pending::PENDING_DDL;
 use crate::{CatalogError, DEFAULT_DATABASE, Result};
 
@@ -61,11 +65,19 @@ struct Migration {
     sql: &'static [&'static str],
 }
 
-const MIGRATIONS: [Migration; 1] = [Migration {
-    version: 1,
-    name: "objects, external tables, views, runs",
-    sql: &[LAKE_INDEXES, OBJECTS_DDL, RUNS_DDL, PENDING_DDL],
-}];
+const MIGRATIONS: [Migration; 2] = [
+    Migration {
+        version: 1,
+        name: "objects, external tables, views, runs",
+        sql: &[LAKE_INDEXES, OBJECTS_DDL, RUNS_DDL, PENDING_DDL],
+    },
+    // 2: columns as objects of the index.
+    Migration {
+        version: 3,
+        name: "relationships, verified queries, metrics, values",
+        sql: &[RELATIONSHIPS_DDL, KNOWLEDGE_DDL, VALUES_DDL],
+    },
+];
 
 /// DuckDB ignores them; a look-up among a million tables needs them.
 const LAKE_INDEXES: &str = "
@@ -178,18 +190,21 @@ fn check_ducklake_version(transaction: &Connection, file: &Path) -> Result<()> {
     }
 }
 
+/// Applies every migration that the store lacks, whichever later ones it has.
 fn migrate(transaction: &Connection, file: &Path) -> Result<()> {
-    let applied: i64 =
-        transaction.query_row("SELECT COALESCE(MAX(version), 0) FROM querent_migrations", [], |row| row.get(0))?;
+    let applied: BTreeSet<i64> = transaction
+        .prepare("SELECT version FROM querent_migrations")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
     let known = MIGRATIONS.last().map_or(0, |migration| migration.version);
-    if applied > known {
+    if let Some(newest) = applied.last().filter(|newest| **newest > known) {
         return Err(CatalogError::NewerFormat {
             path: file.to_path_buf(),
-            found: applied.to_string(),
+            found: newest.to_string(),
             known: known.to_string(),
         });
     }
-    for migration in MIGRATIONS.iter().filter(|migration| migration.version > applied) {
+    for migration in MIGRATIONS.iter().filter(|migration| !applied.contains(&migration.version)) {
         for sql in migration.sql {
             transaction.execute_batch(sql)?;
         }
