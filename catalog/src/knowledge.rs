@@ -245,10 +245,12 @@ impl Knowledge {
             }
             made.0
         };
-        let (queries, metrics) =
-            store.read(|connection| Ok((store::knowledge::all(connection)?, store::knowledge::all(connection)?))).await?;
+        let (queries, metrics) = store
+            .read(|connection| Ok((store::knowledge::all(connection)?, store::knowledge::all(connection)?)))
+            .await?;
         let tokens = |text: &str| index.tokens(text);
-        let corpora = Arc::new(Corpora { queries: Corpus::new(queries, tokens), metrics: Corpus::new(metrics, tokens) });
+        let corpora =
+            Arc::new(Corpora { queries: Corpus::new(queries, tokens), metrics: Corpus::new(metrics, tokens) });
         let mut made = self.made.write();
         // What changed while it was read is read again by the next question.
         if made.0 == changes {

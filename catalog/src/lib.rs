@@ -4,6 +4,7 @@
 //! derived from it. Nothing here enumerates the catalog to answer a query: names resolve in one batch at
 //! one snapshot, listings are paged, and the index can be deleted and rebuilt at any time.
 
+mod columns;
 mod error;
 mod knowledge;
 mod model;
@@ -23,11 +24,13 @@ use arrow_schema::{Schema, SchemaRef};
 use futures::FutureExt;
 use uuid::Uuid;
 
+pub use columns::{ColumnHit, ColumnSearch};
 pub use error::{CatalogError, Result};
 pub use knowledge::{MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};
 pub use model::*;
 pub use principal::{DatabaseScope, Principal, Role};
 pub use relationships::{ForeignKey, NewRelationship, Relationship, RelationshipOrigin, looks_like_key};
+pub use search::cutoff::clear_drop;
 pub use values::{ColumnProfile, TableProfile, Unprofiled, ValueHit};
 
 use index::SchemaIndex;
@@ -319,7 +322,7 @@ impl Catalog {
         who: &Principal,
         request: &SearchRequest,
     ) -> Result<Vec<(SearchHit, TableInfo)>> {
-        search::search(&self.store, &self.index, who, request).boxed().await
+        search::search(&self.store, &self.index, &self.knowledge, who, request).boxed().await
     }
 
     /// Waits until every committed object can be found by meaning; without an embedder, by full text. For tests and

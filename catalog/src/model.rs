@@ -390,8 +390,10 @@ pub struct SearchHit {
     pub table: TableSummary,
     /// Fused score; larger is better; comparable within one search only.
     pub score: f32,
-    /// Which searches found it: `name`, `bm25`, `dense`, in that order.
+    /// What found it: `name`, `bm25`, `dense`, `value`, `verified_query`, `metric`, `relationship`, in that order.
     pub found_by: Vec<FoundBy>,
+    /// The same in words, where there is more to say: `value 'UA' in flights.carrier`.
+    pub why: Vec<String>,
 }
 
 /// A first-stage search.
@@ -404,6 +406,14 @@ pub enum FoundBy {
     Bm25,
     /// Embedding similarity.
     Dense,
+    /// A column that holds a literal of the question.
+    Value,
+    /// A verified query whose question is much like this one reads it.
+    VerifiedQuery,
+    /// A metric that the question names is computed over it.
+    Metric,
+    /// It joins a table that was found.
+    Relationship,
 }
 
 /// What to search for.

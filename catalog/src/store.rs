@@ -39,6 +39,7 @@ pub(crate) use listing::NameMatch;
 pub(crate) use names::name_key;
 pub(crate) use objects::{ObjectText, object_count, object_texts};
 pub(crate) use relations::table_infos;
+pub(crate) use relationships::table_ids;
 
 use crate::index::pending::PendingObject;
 use crate::{CatalogError, Result, SnapshotId};

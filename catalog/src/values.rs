@@ -4,6 +4,8 @@
 //! Values are collected by the engine after a table was written or looked at, never inside a write; they may lag
 //! behind the table, and say what is worth asking it. Who may see a table's database may see its values.
 
+use std::collections::HashMap;
+
 use serde::Serialize;
 
 use crate::store::{self, name_key};
@@ -103,6 +105,17 @@ impl Catalog {
             .await
     }
 
+    /// The most frequent values of the columns of tables by id whose values are kept, at most `per_column` of each.
+    /// The caller has seen to it that the tables may be seen.
+    pub async fn sample_values(
+        &self,
+        ids: &[i64],
+        per_column: usize,
+    ) -> Result<HashMap<i64, Vec<(String, Vec<String>)>>> {
+        let ids = ids.to_vec();
+        self.store.read(move |connection| store::values::samples(connection, &ids, per_column)).await
+    }
+
     /// How many columns of what the caller may see have their values kept, counted up to `limit`.
     pub async fn count_value_columns(&self, who: &Principal, database: Option<&str>, limit: usize) -> Result<usize> {
         let (who, database) = (who.clone(), database.map(str::to_string));
@@ -136,7 +149,8 @@ pub(crate) fn value_key(value: &str) -> String {
 pub(crate) fn containment(from: &[u64], to: &[u64], to_is_complete: bool) -> Option<f32> {
     const FEWEST: usize = 3;
     // Below the smaller of the two horizons both sketches hold every hash.
-    let horizon = |sketch: &[u64]| if sketch.len() < SKETCH_HASHES { u64::MAX } else { sketch.last().copied().unwrap_or(0) };
+    let horizon =
+        |sketch: &[u64]| if sketch.len() < SKETCH_HASHES { u64::MAX } else { sketch.last().copied().unwrap_or(0) };
     let horizon = horizon(from).min(horizon(to));
     let comparable: Vec<u64> = from.iter().copied().filter(|hash| *hash <= horizon).collect();
     if comparable.len() < FEWEST || to.is_empty() {

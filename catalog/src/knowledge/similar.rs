@@ -29,7 +29,8 @@ impl<T: Taught> Corpus<T> {
             }
         }
         let weight = |token: &String| weight(objects.len(), postings.get(token).map_or(0, Vec::len));
-        let norms = texts.iter().map(|text| text.iter().map(|token| weight(token).powi(2)).sum::<f32>().sqrt()).collect();
+        let norms =
+            texts.iter().map(|text| text.iter().map(|token| weight(token).powi(2)).sum::<f32>().sqrt()).collect();
         Self { objects, postings, norms }
     }
 

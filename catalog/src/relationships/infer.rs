@@ -11,16 +11,46 @@ use crate::store::name_key;
 use crate::{ColumnInfo, Relationship, RelationshipOrigin, TableInfo, TableName};
 
 /// Words that end the name of a key.
-const KEY_WORDS: [&str; 16] = [
-    "id", "ids", "key", "code", "no", "num", "nr", "number", "uuid", "guid", "sk", "fk", "pk", "ref", "oid", "uid",
-];
+const KEY_WORDS: [&str; 16] =
+    ["id", "ids", "key", "code", "no", "num", "nr", "number", "uuid", "guid", "sk", "fk", "pk", "ref", "oid", "uid"];
 /// Words that begin a table's name and say nothing of what it holds.
 const TABLE_PREFIXES: [&str; 9] = ["dim", "fact", "tbl", "stg", "raw", "ref", "t", "v", "vw"];
 /// Names that many tables share and few join by.
 const GENERIC: [&str; 34] = [
-    "active", "amount", "category", "code", "comment", "count", "country", "created", "created_at", "date", "day",
-    "description", "email", "hour", "id", "key", "kind", "label", "minute", "month", "name", "notes", "price", "rowid",
-    "source", "state", "status", "time", "timestamp", "title", "type", "updated_at", "value", "year",
+    "active",
+    "amount",
+    "category",
+    "code",
+    "comment",
+    "count",
+    "country",
+    "created",
+    "created_at",
+    "date",
+    "day",
+    "description",
+    "email",
+    "hour",
+    "id",
+    "key",
+    "kind",
+    "label",
+    "minute",
+    "month",
+    "name",
+    "notes",
+    "price",
+    "rowid",
+    "source",
+    "state",
+    "status",
+    "time",
+    "timestamp",
+    "title",
+    "type",
+    "updated_at",
+    "value",
+    "year",
 ];
 /// Of a wide table the first columns are read: keys stand in front.
 const MAX_COLUMNS: usize = 200;
@@ -35,6 +65,8 @@ pub(crate) struct JoinTable {
     pub(crate) id: i64,
     pub(crate) name: TableName,
     words: Vec<String>,
+    /// The words as one.
+    joined: String,
     columns: Vec<JoinColumn>,
 }
 
@@ -44,7 +76,10 @@ struct JoinColumn {
     key: String,
     /// Lowercase, singular, without the word that makes it a key.
     stem: Vec<String>,
+    /// The stem as one word.
+    joined: String,
     is_key: bool,
+    is_generic: bool,
     class: Class,
 }
 
@@ -72,7 +107,12 @@ impl JoinTable {
             words.remove(0);
         }
         let columns = columns.take(MAX_COLUMNS).map(|(name, data_type)| JoinColumn::new(name, data_type)).collect();
-        Self { id, name, words, columns }
+        Self { id, name, joined: words.concat(), words, columns }
+    }
+
+    /// The lowercase singular words of its name.
+    pub(crate) fn words(&self) -> &[String] {
+        &self.words
     }
 
     pub(crate) fn has_columns(&self, names: &[String]) -> bool {
@@ -129,7 +169,9 @@ impl JoinColumn {
                 is_key = true;
             }
         }
-        Self { key: name_key(&name), name, stem, is_key, class: Class::of(&data_type) }
+        let key = name_key(&name);
+        let is_generic = GENERIC.contains(&key.as_str());
+        Self { key, name, joined: stem.concat(), stem, is_key, is_generic, class: Class::of(&data_type) }
     }
 }
 
@@ -182,13 +224,12 @@ fn reference(from: &JoinTable, to: &JoinTable) -> Option<Inferred> {
     const NOT_A_KEY: f32 = 0.55;
     let mut best: Option<Inferred> = None;
     for column in from.columns.iter().filter(|column| !column.stem.is_empty()) {
-        let joined = column.stem.concat();
-        let table = to.words.concat();
+        let (joined, table) = (&column.joined, &to.joined);
         let named = if joined == table {
             WHOLE_NAME
         } else if to.words.len() > 1 && to.words.ends_with(&column.stem) {
             PART_OF_NAME
-        } else if column.is_key && joined.len() >= MIN_ABBREVIATION && table.starts_with(&joined) {
+        } else if column.is_key && joined.len() >= MIN_ABBREVIATION && table.starts_with(joined.as_str()) {
             ABBREVIATED
         } else {
             continue;
@@ -226,11 +267,15 @@ fn shared<'a>(left: &'a JoinTable, right: &'a JoinTable) -> Option<(&'a JoinTabl
     const KEY_OF_BOTH: f32 = 0.6;
     const FIRST_OF_ONE: f32 = 0.55;
     let mut best: Option<(&JoinTable, &JoinTable, Inferred)> = None;
-    for column in left.columns.iter().filter(|column| !GENERIC.contains(&column.key.as_str())) {
+    let is_first = |table: &JoinTable, key: &str| table.columns.first().is_some_and(|first| first.key == key);
+    for column in left.columns.iter().filter(|column| !column.is_generic) {
+        let may_join = column.is_key || is_first(left, &column.key) || is_first(right, &column.key);
+        if !may_join {
+            continue;
+        }
         let same = |other: &&JoinColumn| other.key == column.key && other.class == column.class;
         let Some(other) = right.columns.iter().find(same) else { continue };
-        let is_first = |table: &JoinTable| table.columns.first().is_some_and(|first| first.key == column.key);
-        let (first_of_left, first_of_right) = (is_first(left), is_first(right));
+        let (first_of_left, first_of_right) = (is_first(left, &column.key), is_first(right, &column.key));
         let confidence = match (column.is_key && !column.stem.is_empty(), first_of_left != first_of_right) {
             (true, true) => KEY_OF_ONE,
             (true, false) => KEY_OF_BOTH,

@@ -215,10 +215,7 @@ fn after<T: Stored>(connection: &Connection, id: i64, database: Option<&str>, li
 /// Refuses one too many; one that takes another's place is none.
 fn require_room<T: Stored>(connection: &Connection, key_column: &str, database: &str, key: &str) -> Result<()> {
     let (count, is_known): (i64, bool) = connection.query_row(
-        &format!(
-            "SELECT COUNT(*), COALESCE(SUM(database_key = ?1 AND {key_column} = ?2), 0) > 0 FROM {}",
-            T::TABLE
-        ),
+        &format!("SELECT COUNT(*), COALESCE(SUM(database_key = ?1 AND {key_column} = ?2), 0) > 0 FROM {}", T::TABLE),
         params![name_key(database), key],
         |row| Ok((row.get(0)?, row.get(1)?)),
     )?;

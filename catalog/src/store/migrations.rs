@@ -8,10 +8,10 @@ use chrono::Utc;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use uuid::Uuid;
 
-use super::{DATA_FOLDER, change, objects};
 use super::knowledge::KNOWLEDGE_DDL;
 use super::relationships::RELATIONSHIPS_DDL;
 use super::values::VALUES_DDL;
+use super::{DATA_FOLDER, change, objects};
 use crate::index::pending::PENDING_DDL;
 use crate::{CatalogError, DEFAULT_DATABASE, Result};
 

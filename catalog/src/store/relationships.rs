@@ -188,34 +188,80 @@ pub(crate) fn join_tables(view: &View<'_>, who: &Principal, ids: &[i64]) -> Resu
 
 /// How tables join one another: what is declared, and for other pairs what can be inferred; surest first.
 pub(crate) fn among(view: &View<'_>, who: &Principal, tables: &[JoinTable]) -> Result<Vec<Edge>> {
-    let ids: HashSet<i64> = tables.iter().map(|table| table.id).collect();
-    let mut edges: BTreeMap<(i64, i64), Edge> = BTreeMap::new();
+    let mut edges = declared_among(view, who, tables, tables)?;
+    for (position, left) in tables.iter().enumerate() {
+        for right in &tables[position + 1..] {
+            infer_edge(left, right, &mut edges);
+        }
+    }
+    Ok(surest_first(edges))
+}
+
+/// As [`among`], for pairs of one of `tables` and one of `others`.
+pub(crate) fn between(
+    view: &View<'_>,
+    who: &Principal,
+    tables: &[JoinTable],
+    others: &[JoinTable],
+) -> Result<Vec<Edge>> {
+    let mut edges = declared_among(view, who, tables, others)?;
+    for left in tables {
+        for right in others {
+            infer_edge(left, right, &mut edges);
+        }
+    }
+    Ok(surest_first(edges))
+}
+
+type Edges = BTreeMap<(i64, i64), Edge>;
+
+/// What is declared between one of `tables` and one of `others`.
+fn declared_among(view: &View<'_>, who: &Principal, tables: &[JoinTable], others: &[JoinTable]) -> Result<Edges> {
+    let mut edges = Edges::new();
     for table in tables {
         for row in of_table(view.connection, &table.name)? {
             let Some(edge) = resolved(view, who, row)? else { continue };
-            let side = |id: i64| tables.iter().find(|table| table.id == id);
-            let is_whole = side(edge.from).is_some_and(|from| from.has_columns(&edge.relationship.from_columns))
-                && side(edge.to).is_some_and(|to| to.has_columns(&edge.relationship.to_columns));
-            if is_whole && ids.contains(&edge.from) && ids.contains(&edge.to) {
+            let other = if edge.from == table.id { edge.to } else { edge.from };
+            let Some(other) = others.iter().find(|candidate| candidate.id == other) else { continue };
+            let (from, to) = if edge.from == table.id { (table, other) } else { (other, table) };
+            if from.has_columns(&edge.relationship.from_columns) && to.has_columns(&edge.relationship.to_columns) {
                 edges.entry(pair(edge.from, edge.to)).or_insert(edge);
             }
         }
     }
-    for (position, left) in tables.iter().enumerate() {
-        for right in &tables[position + 1..] {
-            if edges.contains_key(&pair(left.id, right.id)) || left.id == right.id {
-                continue;
-            }
-            if let Some(relationship) = infer(left, right) {
-                let is_left = relationship.from == left.name;
-                let (from, to) = if is_left { (left.id, right.id) } else { (right.id, left.id) };
-                edges.insert(pair(from, to), Edge { from, to, relationship });
-            }
-        }
+    Ok(edges)
+}
+
+fn infer_edge(left: &JoinTable, right: &JoinTable, edges: &mut Edges) {
+    if left.id == right.id || edges.contains_key(&pair(left.id, right.id)) {
+        return;
     }
+    if let Some(relationship) = infer(left, right) {
+        let is_left = relationship.from == left.name;
+        let (from, to) = if is_left { (left.id, right.id) } else { (right.id, left.id) };
+        edges.insert(pair(from, to), Edge { from, to, relationship });
+    }
+}
+
+fn surest_first(edges: Edges) -> Vec<Edge> {
     let mut edges: Vec<Edge> = edges.into_values().collect();
     edges.sort_by(|a, b| b.relationship.confidence.total_cmp(&a.relationship.confidence));
-    Ok(edges)
+    edges
+}
+
+/// The ids of tables by name, of those that are there.
+pub(crate) fn table_ids(view: &View<'_>, names: &[TableName]) -> Result<Vec<i64>> {
+    let mut ids = Vec::new();
+    for name in names {
+        ids.extend(objects::object(view.connection, &name.database, &name.table)?.map(|object| object.id));
+    }
+    Ok(ids)
+}
+
+/// The databases of objects, by id, in order.
+pub(crate) fn databases_of(view: &View<'_>, ids: &[i64]) -> Result<Vec<Option<i64>>> {
+    let mut statement = view.connection.prepare_cached("SELECT schema_id FROM querent_object WHERE object_id = ?")?;
+    ids.iter().map(|id| Ok(statement.query_row([id], |row| row.get(0)).optional()?)).collect()
 }
 
 /// Tables that may join the given ones and are not among them: bounded look-ups by name.

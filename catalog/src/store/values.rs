@@ -1,6 +1,8 @@
 //! Column values and sketches as stored. A value is looked up by its key and database along one index, so that the
 //! cost of a look-up depends neither on the size of the catalog nor on what the caller may not see.
 
+use std::collections::HashMap;
+
 use chrono::Utc;
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -144,6 +146,35 @@ pub(crate) fn find(
         }
     }
     Ok((hits, has_more))
+}
+
+/// The most frequent values of tables' columns.
+pub(crate) fn samples(
+    connection: &Connection,
+    ids: &[i64],
+    per_column: usize,
+) -> Result<HashMap<i64, Vec<(String, Vec<String>)>>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT column_name, value FROM querent_column_value WHERE object_id = ?1
+         ORDER BY column_name, row_count DESC, value LIMIT ?2",
+    )?;
+    let mut tables = HashMap::new();
+    for id in ids {
+        let most = (MAX_VALUE_COLUMNS * MAX_VALUES) as i64;
+        let rows = statement.query_map([*id, most], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut columns: Vec<(String, Vec<String>)> = Vec::new();
+        for row in rows {
+            let (column, value): (String, String) = row?;
+            if columns.last().is_none_or(|(last, _)| *last != column) {
+                columns.push((column, Vec::new()));
+            }
+            if let Some((_, values)) = columns.last_mut().filter(|(_, values)| values.len() < per_column) {
+                values.push(value);
+            }
+        }
+        tables.insert(*id, columns);
+    }
+    Ok(tables)
 }
 
 /// Columns whose values are kept, counted up to `limit`.
