@@ -8,17 +8,19 @@
 mod examples;
 mod joins;
 mod schema;
+mod taught;
 pub(crate) mod tokens;
 
 use chrono::NaiveDate;
-use querent_catalog::{Principal, SearchRequest, TableInfo};
+use querent_catalog::{Principal, Relationship, SearchRequest, TableInfo, clear_drop};
 use querent_engine::Session;
 
 use crate::models::{ChatMessage, ChatRole};
 
 pub(crate) use examples::{ExampleCache, Examples};
+pub(crate) use schema::{SchemaTable, render as render_schema};
+pub(crate) use taught::Taught;
 
-use schema::SchemaTable;
 use tokens::{estimate_tokens, take_tokens};
 
 /// Tokens that chat templates add around a system and a user message.
@@ -26,6 +28,13 @@ const TEMPLATE_TOKENS: usize = 24;
 /// Tables that are searched for: more than fit, so that the budget decides.
 const SEARCHED_TABLES: usize = 24;
 const SEARCHED_TABLES_SMALL: usize = 10;
+/// Tables that are kept whatever their scores.
+const LEAST_TABLES: usize = 6;
+/// Part of what is left for the schema that verified queries and metrics may take.
+const TAUGHT_SHARE: usize = 4;
+const SIMILAR_QUERIES: usize = 3;
+const SIMILAR_QUERIES_SMALL: usize = 1;
+const METRICS: usize = 5;
 /// The least that is kept for the question, whatever else there is to say.
 const MIN_QUESTION_TOKENS: usize = 64;
 
@@ -51,6 +60,10 @@ pub(crate) struct PromptParts<'a> {
     pub(crate) tool_tokens: usize,
     /// Best first, each with example values where they are known.
     pub(crate) tables: &'a [(TableInfo, Examples)],
+    /// How they join.
+    pub(crate) relationships: &'a [Relationship],
+    /// What people taught about such questions.
+    pub(crate) taught: &'a Taught,
     /// Told if the question is about the time.
     pub(crate) today: NaiveDate,
     /// Whether only what is needed is said.
@@ -72,35 +85,74 @@ pub(crate) fn first_turn(parts: &PromptParts<'_>) -> Vec<ChatMessage> {
     let fixed = estimate_tokens(&system) + parts.tool_tokens + TEMPLATE_TOKENS;
     let question_room = parts.budget_tokens.saturating_sub(fixed).max(MIN_QUESTION_TOKENS);
     let question = shortened_question(parts.question, question_room);
-    let left = parts.budget_tokens.saturating_sub(fixed + estimate_tokens(&question));
+    let mut left = parts.budget_tokens.saturating_sub(fixed + estimate_tokens(&question));
+    let taught = taught::render(parts.taught, parts.database, left / TAUGHT_SHARE);
+    if !taught.is_empty() {
+        left = left.saturating_sub(estimate_tokens(&taught) + 2);
+    }
     let tables: Vec<SchemaTable<'_>> =
-        parts.tables.iter().map(|(info, examples)| SchemaTable { info, examples }).collect();
-    let schema = schema::render(&tables, parts.database, parts.question, left);
-    if !schema.is_empty() {
+        parts.tables.iter().map(|(info, examples)| SchemaTable { info, examples, note: None }).collect();
+    let schema = render_schema(&tables, parts.relationships, parts.database, parts.question, left);
+    for section in [schema, taught].iter().filter(|section| !section.is_empty()) {
         system.push_str("\n\n");
-        system.push_str(&schema);
+        system.push_str(section);
     }
     vec![message(ChatRole::System, system), message(ChatRole::User, question)]
 }
 
-/// The tables that the schema search ranks best for the question, and only such as the caller may see. A search that
-/// fails leaves the prompt without tables rather than the run without an answer: the model has tools to look around.
-pub(crate) async fn find_tables(
-    session: &Session,
-    question: &str,
-    database: Option<&str>,
-    small: bool,
-) -> Vec<TableInfo> {
+/// What the catalog has to say of a question; only what the caller may see.
+#[derive(Debug, Default)]
+pub(crate) struct Context {
+    /// Best first.
+    pub(crate) tables: Vec<TableInfo>,
+    /// How they join.
+    pub(crate) relationships: Vec<Relationship>,
+    /// Similar verified queries, and metrics.
+    pub(crate) taught: Taught,
+}
+
+/// The tables that the schema search ranks best, up to a clear drop, how they join, and what was taught. What fails
+/// leaves its part of the prompt out rather than the run without an answer: the model has tools to look around.
+pub(crate) async fn find_context(session: &Session, question: &str, database: Option<&str>, small: bool) -> Context {
     let limit = if small { SEARCHED_TABLES_SMALL } else { SEARCHED_TABLES };
     let request = SearchRequest { query: question.to_owned(), database: database.map(str::to_owned), limit };
     let who: &Principal = session.principal();
-    match session.engine().catalog().search_with_columns(who, &request).await {
-        Ok(hits) => hits.into_iter().map(|(_, info)| info).collect(),
-        Err(error) => {
-            tracing::warn!(code = error.code(), %error, "schema search failed; the prompt names no tables");
-            Vec::new()
-        }
-    }
+    let catalog = session.engine().catalog();
+    let mut hits = catalog.search_with_columns(who, &request).await.unwrap_or_else(|error| {
+        tracing::warn!(code = error.code(), %error, "schema search failed; the prompt names no tables");
+        Vec::new()
+    });
+    let scores: Vec<f32> = hits.iter().map(|(hit, _)| hit.score).collect();
+    hits.truncate(clear_drop(&scores, LEAST_TABLES));
+    let tables: Vec<TableInfo> = hits.into_iter().map(|(_, info)| info).collect();
+    session.engine().looked_at(tables.iter().map(|table| table.name.clone()));
+    let ids: Vec<i64> = tables.iter().map(|table| table.id).collect();
+    let similar = if small { SIMILAR_QUERIES_SMALL } else { SIMILAR_QUERIES };
+    let (relationships, queries, metrics) = futures::join!(
+        catalog.relationships_among(who, &ids),
+        catalog.similar_queries(who, database, question, similar),
+        catalog.similar_metrics(who, database, question, METRICS),
+    );
+    let told = |what: &str, error: querent_catalog::CatalogError| {
+        tracing::warn!(code = error.code(), %error, "the prompt is without {what}");
+    };
+    let relationships = relationships.unwrap_or_else(|error| {
+        told("joins", error);
+        Vec::new()
+    });
+    let queries = queries.unwrap_or_else(|error| {
+        told("verified queries", error);
+        Vec::new()
+    });
+    let metrics = metrics.unwrap_or_else(|error| {
+        told("metrics", error);
+        Vec::new()
+    });
+    let taught = Taught {
+        queries: queries.into_iter().map(|similar| similar.object).collect(),
+        metrics: metrics.into_iter().map(|similar| similar.object).collect(),
+    };
+    Context { tables, relationships, taught }
 }
 
 /// A question too long for the budget keeps its beginning and its end: what is asked stands in one of them.
@@ -155,6 +207,8 @@ fn message(role: ChatRole, content: String) -> ChatMessage {
 mod tests {
     use super::*;
 
+    static NOTHING: Taught = Taught { queries: Vec::new(), metrics: Vec::new() };
+
     fn parts(question: &str, budget_tokens: usize) -> PromptParts<'_> {
         PromptParts {
             question,
@@ -162,6 +216,8 @@ mod tests {
             instructions: None,
             tool_tokens: 0,
             tables: &[],
+            relationships: &[],
+            taught: &NOTHING,
             today: NaiveDate::default(),
             small: true,
             budget_tokens,

@@ -22,7 +22,7 @@ use crate::models::{
     ChatMessage, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall, ToolSpec, ToolStyle,
 };
 use crate::prompt::tokens::{estimate_tokens, take_tokens};
-use crate::prompt::{ExampleCache, PromptParts, find_tables, first_turn};
+use crate::prompt::{Context, ExampleCache, PromptParts, find_context, first_turn};
 use crate::tools::{self, ToolContext};
 use crate::{AgentConfig, AgentError, AskRequest, Result, RunErrorCode, RunEvent, Usage};
 
@@ -248,7 +248,7 @@ impl RunTask {
         };
         self.emit(RunEvent::RunStarted { run_id, model: self.model.model_id().to_owned(), question }).await;
         let model = ToolCalling::new(Arc::clone(&self.model), capabilities.clone());
-        let specs = tools::specs();
+        let specs = tools::specs(capabilities.small);
         let conversation = self.first_turn(&model, &capabilities, &specs).await;
         let text_tokens = if capabilities.small {
             self.config.tool_result_tokens.min(SMALL_TOOL_RESULT_TOKENS).saturating_sub(NUDGE_TOKENS)
@@ -280,7 +280,7 @@ impl RunTask {
     ) -> Conversation {
         let small = capabilities.small;
         let (question, database) = (&self.request.question, self.request.database.as_deref());
-        let tables = find_tables(&self.session, question, database, small).await;
+        let Context { tables, relationships, taught } = find_context(&self.session, question, database, small).await;
         let tables = self.examples.of_tables(&self.session, tables).await;
         let instructions = model.instructions(specs);
         let tool_tokens = match capabilities.tool_style {
@@ -295,6 +295,8 @@ impl RunTask {
             instructions: instructions.as_deref(),
             tool_tokens,
             tables: &tables,
+            relationships: &relationships,
+            taught: &taught,
             today: Utc::now().date_naive(),
             small,
             budget_tokens,

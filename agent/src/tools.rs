@@ -4,11 +4,15 @@
 
 mod arguments;
 mod describe_table;
+mod explore_schema;
+mod find_references_to;
 mod list_databases;
 mod rows;
 mod run_sql;
 mod sample_rows;
+mod search_schema;
 mod sql_text;
+mod tables;
 mod values;
 
 use std::panic::AssertUnwindSafe;
@@ -24,7 +28,7 @@ use values::shortened;
 
 pub(crate) use arguments::arguments_object;
 pub(crate) use run_sql::sql_argument;
-pub(crate) use sql_text::{quote_identifier, sql_type};
+pub(crate) use sql_text::{one_line, quote_identifier, sql_type};
 
 /// The name of the tool whose text becomes `sql_used`.
 pub(crate) const RUN_SQL: &str = run_sql::NAME;
@@ -110,12 +114,22 @@ impl From<CatalogError> for ToolError {
 }
 
 /// Every tool there is, in the order in which the model is told of them: the most useful first.
-pub(crate) const TOOLS: [&dyn Tool; 4] =
-    [&run_sql::RunSql, &describe_table::DescribeTable, &sample_rows::SampleRows, &list_databases::ListDatabases];
+pub(crate) const TOOLS: [&dyn Tool; 7] = [
+    &run_sql::RunSql,
+    &describe_table::DescribeTable,
+    &sample_rows::SampleRows,
+    &list_databases::ListDatabases,
+    &search_schema::SearchSchema,
+    &explore_schema::ExploreSchema,
+    &find_references_to::FindReferencesTo,
+];
+/// How many of them a small model is told of: its prompt has room for few, and it calls the wrong one of many.
+const TOOLS_OF_SMALL: usize = 4;
 
-/// What the model is told of the tools.
-pub(crate) fn specs() -> Vec<ToolSpec> {
-    TOOLS.iter().map(|tool| tool.spec()).collect()
+/// What the model is told of the tools. Those that a small model is not told of it may call all the same.
+pub(crate) fn specs(small: bool) -> Vec<ToolSpec> {
+    let told = if small { TOOLS_OF_SMALL } else { TOOLS.len() };
+    TOOLS.iter().take(told).map(|tool| tool.spec()).collect()
 }
 
 /// Calls the tool `name`.

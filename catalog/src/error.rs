@@ -128,6 +128,22 @@ pub enum CatalogError {
         /// The id asked for.
         run_id: String,
     },
+    /// No relationship, metric or verified query of that id that the caller may see.
+    #[error("unknown {what} `{id}`")]
+    ObjectNotFound {
+        /// What was asked for.
+        what: &'static str,
+        /// The id asked for.
+        id: String,
+    },
+    /// A relationship, metric or verified query that cannot be stored.
+    #[error("this {what} cannot be stored: {reason}")]
+    InvalidObject {
+        /// What was to be stored.
+        what: &'static str,
+        /// What is wrong with it.
+        reason: String,
+    },
     /// The embedding model cannot be used.
     #[error("embedding model {model}: {detail}; {hint}")]
     Embedder {
@@ -175,6 +191,8 @@ impl CatalogError {
             CatalogError::Corrupt { .. } => "catalog_corrupt",
             CatalogError::Busy { .. } => "catalog_busy",
             CatalogError::RunNotFound { .. } => "run_not_found",
+            CatalogError::ObjectNotFound { .. } => "object_not_found",
+            CatalogError::InvalidObject { .. } => "invalid_object",
             CatalogError::Embedder { .. } => "embedder_error",
             CatalogError::Index(_) => "index_error",
             CatalogError::Store(_) => "catalog_error",

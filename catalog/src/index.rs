@@ -31,7 +31,7 @@ use tracing::warn;
 use self::analyze::{Analyzer, CorpusStats};
 use self::embed::Embedder;
 use self::lance::IndexView;
-pub(crate) use self::pending::ObjectKind;
+pub(crate) use self::pending::{ObjectKind, column_names};
 use self::pending::{Committed, PendingObject};
 use self::tail::{Tail, TailEntry, TailSnapshot};
 use self::vectorizer::Vectorizer;
@@ -201,6 +201,11 @@ impl SchemaIndex {
     /// Whether full-text search disregards the word.
     pub(crate) fn is_stop_word(&self, word: &str) -> bool {
         self.tables.analyzer.query(word).is_empty()
+    }
+
+    /// A text's distinct tokens as full-text search has them: stems, without stop words.
+    pub(crate) fn tokens(&self, text: &str) -> Vec<String> {
+        self.tables.analyzer.query(text)
     }
 
     /// The index of one kind at this moment: one version of the dataset and the tail that goes with it.

@@ -4,12 +4,16 @@
 //! derived from it. Nothing here enumerates the catalog to answer a query: names resolve in one batch at
 //! one snapshot, listings are paged, and the index can be deleted and rebuilt at any time.
 
+mod columns;
 mod error;
+mod knowledge;
 mod model;
 mod principal;
+mod relationships;
 mod runs;
 mod search;
 mod store;
+pub mod values;
 
 pub mod index;
 
@@ -20,12 +24,18 @@ use arrow_schema::{Schema, SchemaRef};
 use futures::FutureExt;
 use uuid::Uuid;
 
+pub use columns::{ColumnHit, ColumnSearch};
 pub use error::{CatalogError, Result};
+pub use knowledge::{MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};
 pub use model::*;
 pub use principal::{DatabaseScope, Principal, Role};
+pub use relationships::{ForeignKey, NewRelationship, Relationship, RelationshipOrigin, looks_like_key};
+pub use search::cutoff::clear_drop;
+pub use values::{ColumnProfile, TableProfile, Unprofiled, ValueHit};
 
 use index::SchemaIndex;
 use index::embed::Embedder;
+use knowledge::Knowledge;
 use store::Store;
 
 /// The schema index in the data folder.
@@ -61,6 +71,7 @@ impl Progress for NoProgress {
 pub struct Catalog {
     // Dropped before the store, which its tasks use.
     index: SchemaIndex,
+    knowledge: Knowledge,
     store: Arc<Store>,
 }
 
@@ -70,7 +81,7 @@ impl Catalog {
         let store = Arc::new(Store::open(&options.data_dir).await?);
         let folder = store.data_dir().join(INDEX_FOLDER);
         let index = SchemaIndex::open(&store, folder, options.embedder, options.progress).boxed().await?;
-        Ok(Arc::new(Self { index, store }))
+        Ok(Arc::new(Self { index, knowledge: Knowledge::default(), store }))
     }
 
     /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without it loses nothing.
@@ -150,13 +161,6 @@ impl Catalog {
     ) -> Result<Page<TableInfo>> {
         let (who, filter) = (who.clone(), filter.clone());
         self.store.view(move |view| store::listing::tables_with_columns(view, &who, &filter, &page)).await
-    }
-
-    /// The columns of a name, case aside, in the tables, external tables and views the principal may see; at most
-    /// `limit` (and 1,000).
-    pub async fn find_columns(&self, who: &Principal, name: &str, limit: usize) -> Result<FoundColumns> {
-        let (who, name) = (who.clone(), name.to_string());
-        self.store.view(move |view| store::column_names::find(view, &who, &name, limit)).await
     }
 
     /// The files of a managed table at its snapshot, with statistics of the named columns only (column ids).
@@ -333,7 +337,7 @@ impl Catalog {
         who: &Principal,
         request: &SearchRequest,
     ) -> Result<Vec<(SearchHit, TableInfo)>> {
-        search::search(&self.store, &self.index, who, request).boxed().await
+        search::search(&self.store, &self.index, &self.knowledge, who, request).boxed().await
     }
 
     /// Waits until every committed object can be found by meaning; without an embedder, by full text. For tests and

@@ -261,6 +261,8 @@ pub struct TableDraft {
     pub location: PathBuf,
     /// The schema to write: the columns with `PARQUET:field_id` metadata at every level.
     pub write_schema: SchemaRef,
+    /// What its columns refer to; committed with the table, recorded and not enforced.
+    pub foreign_keys: Vec<crate::ForeignKey>,
     /// The newest snapshot when it was drafted.
     pub(crate) base: SnapshotId,
 }
@@ -355,24 +357,6 @@ pub struct TableFilter {
     pub kinds: Vec<TableKind>,
 }
 
-/// A column found by its name.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct FoundColumn {
-    /// The table, external table or view.
-    pub table: TableName,
-    /// The column as it is spelled there.
-    pub column: String,
-}
-
-/// Columns found by name.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct FoundColumns {
-    /// In no order.
-    pub columns: Vec<FoundColumn>,
-    /// Whether there are more.
-    pub is_truncated: bool,
-}
-
 /// An agent run's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -432,8 +416,10 @@ pub struct SearchHit {
     pub table: TableSummary,
     /// Fused score; larger is better; comparable within one search only.
     pub score: f32,
-    /// Which searches found it: `name`, `bm25`, `dense`, in that order.
+    /// What found it: `name`, `bm25`, `dense`, `value`, `verified_query`, `metric`, `relationship`, in that order.
     pub found_by: Vec<FoundBy>,
+    /// The same in words, where there is more to say: `value 'UA' in flights.carrier`.
+    pub why: Vec<String>,
 }
 
 /// A first-stage search.
@@ -446,6 +432,14 @@ pub enum FoundBy {
     Bm25,
     /// Embedding similarity.
     Dense,
+    /// A column that holds a literal of the question.
+    Value,
+    /// A verified query whose question is much like this one reads it.
+    VerifiedQuery,
+    /// A metric that the question names is computed over it.
+    Metric,
+    /// It joins a table that was found.
+    Relationship,
 }
 
 /// What to search for.

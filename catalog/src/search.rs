@@ -1,14 +1,20 @@
-//! Finding tables for a question: by name, by full text and by meaning, side by side, then fused.
+//! Finding tables for a question: by name, by full text, by meaning and by what columns hold, side by side, then fused
+//! and expanded along relationships.
 //!
 //! Invariant: what the caller may see decides before any top-k is taken, so a caller who sees one database of a
 //! thousand gets full answers from it; and every hit is read from the catalog at one snapshot before it is
 //! returned, so a dropped table never appears and names are fresh however far behind the index is.
 
+mod boosts;
+pub(crate) mod cutoff;
+mod expand;
 mod fuse;
 mod names;
+mod values;
 
 use crate::index::text::query_text;
 use crate::index::{ObjectKind, SchemaIndex, SearchFilter};
+use crate::knowledge::Knowledge;
 use crate::store::{Store, View, databases, resolve, table_infos};
 use crate::{DatabaseScope, Principal, Result, SearchHit, SearchRequest, TableInfo, TableSummary};
 use fuse::Rankings;
@@ -26,6 +32,7 @@ const SPARE_HITS: usize = 8;
 pub(crate) async fn search(
     store: &Store,
     index: &SchemaIndex,
+    knowledge: &Knowledge,
     who: &Principal,
     request: &SearchRequest,
 ) -> Result<Vec<(SearchHit, TableInfo)>> {
@@ -37,20 +44,24 @@ pub(crate) async fn search(
     let depth = (limit * 4).max(MIN_DEPTH);
 
     let candidates = names::candidates(question, |word| index.is_stop_word(word));
+    let literals = values::literals(question, |word| index.is_stop_word(word));
+    let words = index.tokens(question);
+    let taught = boosts::taught(&*knowledge.corpus(store, index).await?, &words, who, request.database.as_deref());
     let principal = who.clone();
     let database = request.database.clone();
-    let (visible, named) = store
+    let (visible, named, boosts) = store
         .view(move |view| {
             let visible = visible_databases(view, &principal, database.as_deref())?;
             let named = names::find(view, &principal, database.as_deref(), &candidates)?;
-            Ok((visible, named))
+            let boosts = boosts::find(view, visible.as_deref(), &literals, taught)?;
+            Ok((visible, named, boosts))
         })
         .await?;
     if visible.as_ref().is_some_and(Vec::is_empty) {
         return Ok(Vec::new());
     }
 
-    let filter = SearchFilter::databases(visible);
+    let filter = SearchFilter::databases(visible.clone());
     let snapshot = index.snapshot(ObjectKind::Table);
     let text = query_text(question);
     let by_meaning = async {
@@ -61,12 +72,18 @@ pub(crate) async fn search(
     };
     let (bm25, dense) = futures::join!(snapshot.bm25(&text, depth, &filter), by_meaning);
 
-    let fused = fuse::fuse(&Rankings { exact: named.exact, named: named.partial, bm25, dense }, limit + SPARE_HITS);
+    let rankings = Rankings { exact: named.exact, named: named.partial, bm25, dense, boosts };
+    let fused = fuse::fuse(&rankings, limit + SPARE_HITS);
     let principal = who.clone();
-    let ids: Vec<i64> = fused.iter().map(|hit| hit.object_id).collect();
-    let infos = store.view(move |view| table_infos(view, &principal, &ids)).await?;
-    let hits = fused.into_iter().zip(infos).filter_map(|(hit, info)| {
-        let info = info?;
+    let found = store
+        .view(move |view| {
+            let ids: Vec<i64> = fused.iter().map(|hit| hit.object_id).collect();
+            let infos = table_infos(view, &principal, &ids)?;
+            let found = fused.into_iter().zip(infos).filter_map(|(hit, info)| Some((hit, info?))).collect();
+            expand::expand(view, &principal, visible.as_deref(), &words, found)
+        })
+        .await?;
+    let hits = found.into_iter().map(|(hit, info)| {
         let table = TableSummary {
             id: info.id,
             name: info.name.clone(),
@@ -74,13 +91,13 @@ pub(crate) async fn search(
             comment: info.comment.clone(),
             row_count: info.row_count,
         };
-        Some((SearchHit { table, score: hit.score, found_by: hit.found_by }, info))
+        (SearchHit { table, score: hit.score, found_by: hit.found_by, why: hit.why }, info)
     });
     Ok(hits.take(limit).collect())
 }
 
 /// The databases to search, by id; `None` means all there are.
-fn visible_databases(view: &View<'_>, who: &Principal, only: Option<&str>) -> Result<Option<Vec<i64>>> {
+pub(crate) fn visible_databases(view: &View<'_>, who: &Principal, only: Option<&str>) -> Result<Option<Vec<i64>>> {
     if let Some(name) = only {
         let Some(database) = databases::find(view, who, name)? else {
             return Err(resolve::database_not_found(view, who, name)?);

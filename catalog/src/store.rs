@@ -13,16 +13,19 @@ pub(crate) mod columns;
 pub(crate) mod comments;
 pub(crate) mod databases;
 pub(crate) mod files;
+pub(crate) mod knowledge;
 pub(crate) mod listing;
 mod lock;
 mod migrations;
 mod names;
 mod objects;
 pub(crate) mod relations;
+pub(crate) mod relationships;
 pub(crate) mod resolve;
 mod stats;
 pub(crate) mod tables;
 mod types;
+pub(crate) mod values;
 pub(crate) mod views;
 
 use std::path::{Path, PathBuf};
@@ -38,6 +41,7 @@ pub(crate) use listing::NameMatch;
 pub(crate) use names::name_key;
 pub(crate) use objects::{ObjectText, object_count, object_texts, pending_texts};
 pub(crate) use relations::table_infos;
+pub(crate) use relationships::table_ids;
 
 use crate::index::pending::Committed;
 use crate::{CatalogError, Result, SnapshotId};
@@ -174,6 +178,17 @@ impl Store {
         F: FnOnce(&Connection) -> Result<T> + Send + 'static,
     {
         self.transact(move |connection| Ok((f(connection)?, Committed::default()))).await
+    }
+
+    /// The same at the newest snapshot, what DuckDB committed included.
+    pub(crate) async fn write_ours<T, F>(&self, f: F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: FnOnce(&View<'_>) -> Result<T> + Send + 'static,
+    {
+        self.view(|_| Ok(())).await?;
+        self.write_rows(move |connection| f(&View { connection, snapshot: objects::absorbed_snapshot(connection)? }))
+            .await
     }
 
     /// The listener is called on the blocking thread: a caller that goes away cannot part it from the commit.

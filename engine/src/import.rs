@@ -55,7 +55,8 @@ pub(crate) async fn import(
         return Err(catalog.not_found(who, &request.table).await.into());
     }
     let existing = catalog.resolve(who, std::slice::from_ref(&request.table)).await?.pop().flatten();
-    match (&existing, request.if_exists) {
+    let name = request.table.clone();
+    let imported = match (&existing, request.if_exists) {
         (Some(found), Some(IfExists::Error)) => {
             let spelled = found.info.name.table != request.table.table;
             Err(EngineError::Catalog(CatalogError::AlreadyExists {
@@ -67,7 +68,11 @@ pub(crate) async fn import(
         _ if request.external => register(catalog, state, request, existing.as_ref()).await,
         (Some(found), None) => append(engine, state, &request, found, progress).await,
         _ => create(engine, state, &request, progress).await,
+    };
+    if imported.as_ref().is_ok_and(|outcome| outcome.files > 0) {
+        engine.values_changed(name);
     }
+    imported
 }
 
 /// The source as an absolute path.

@@ -7,6 +7,7 @@ mod error;
 mod functions;
 mod import;
 mod instant;
+mod knowledge;
 mod limits;
 pub mod policy;
 mod runtime;
@@ -15,10 +16,12 @@ mod sql;
 mod stream;
 mod tables;
 mod threads;
+mod values;
 
 use std::future::Future;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
 use datafusion::execution::SessionState;
 pub use datafusion::scalar::ScalarValue;
@@ -29,6 +32,7 @@ use querent_catalog::{
     TableName,
 };
 use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
 pub use error::{EngineError, Result};
@@ -39,9 +43,12 @@ pub use stream::{QueryStats, QueryStream};
 
 use policy::Mode;
 use runtime::Runtime;
+use values::ValueQueue;
 
 /// What spilled queries may take of the disk, unless said otherwise.
 const DEFAULT_SPILL_BYTES: u64 = 100 << 30;
+/// How long closing waits for values that are being collected.
+const COLLECTING_TIME: Duration = Duration::from_secs(1);
 
 /// How to open an engine.
 #[derive(Clone)]
@@ -99,6 +106,8 @@ impl EngineOptions {
 #[derive(Clone)]
 pub struct Engine {
     shared: Arc<Shared>,
+    /// Ends background work with the last engine that somebody holds; `None` for the one that does the work.
+    _stop: Option<Arc<DropGuard>>,
 }
 
 struct Shared {
@@ -107,6 +116,9 @@ struct Shared {
     external_roots: Vec<PathBuf>,
     /// Commits that must end one way or the other, whoever still waits for them.
     finishing: TaskTracker,
+    values: Arc<ValueQueue>,
+    background: TaskTracker,
+    stop: CancellationToken,
 }
 
 impl Engine {
@@ -124,8 +136,20 @@ impl Engine {
         })
         .await?;
         let runtime = Runtime::open(&options).await?;
-        let shared = Shared { catalog, runtime, external_roots: options.external_roots, finishing: TaskTracker::new() };
-        Ok(Self { shared: Arc::new(shared) })
+        let stop = CancellationToken::new();
+        let shared = Arc::new(Shared {
+            catalog,
+            runtime,
+            external_roots: options.external_roots,
+            finishing: TaskTracker::new(),
+            values: Arc::new(ValueQueue::new()),
+            background: TaskTracker::new(),
+            stop: stop.clone(),
+        });
+        let worker = Self { shared: Arc::clone(&shared), _stop: None };
+        shared.background.spawn(values::follow(worker, Arc::clone(&shared.values), stop.clone()));
+        shared.background.close();
+        Ok(Self { shared, _stop: Some(Arc::new(stop.drop_guard())) })
     }
 
     /// The catalog behind it.
@@ -164,7 +188,25 @@ impl Engine {
     pub async fn close(&self) -> Result<()> {
         self.shared.finishing.close();
         self.shared.finishing.wait().await;
+        self.shared.values.idle(COLLECTING_TIME).await;
+        self.shared.stop.cancel();
+        self.shared.background.wait().await;
         Ok(self.shared.catalog.close().await?)
+    }
+
+    /// Tells that somebody looks at tables: their columns' values are collected in the background, unless they are
+    /// known.
+    pub fn looked_at(&self, tables: impl IntoIterator<Item = TableName>) {
+        self.shared.values.looked_at(tables.into_iter().collect());
+    }
+
+    /// Waits until the values of what was written and looked at are collected, at most `time`.
+    pub async fn values_idle(&self, time: Duration) {
+        self.shared.values.idle(time).await;
+    }
+
+    pub(crate) fn values_changed(&self, table: TableName) {
+        self.shared.values.changed(table);
     }
 
     pub(crate) fn runtime(&self) -> &Runtime {

@@ -4,10 +4,11 @@ pub(crate) mod apply;
 pub(crate) mod catalog_table;
 pub(crate) mod change;
 mod fold;
+mod foreign_keys;
 mod names;
 pub(crate) mod parse;
 mod series;
 mod show;
 pub(crate) mod statement;
 
-pub(crate) use names::is_system;
+pub(crate) use names::{is_system, tables_named_in};

@@ -11,10 +11,12 @@ mod embedded;
 mod error;
 mod events;
 mod import;
+mod knowledge;
 mod local_model;
 mod output;
 mod place;
 mod progress;
+mod relationships;
 mod search;
 mod serve;
 mod sql;
@@ -51,6 +53,12 @@ enum Command {
     Ask(ask::Args),
     Import(import::Args),
     Search(search::Args),
+    #[command(subcommand)]
+    Relationships(relationships::Command),
+    #[command(subcommand)]
+    VerifiedQueries(knowledge::QueriesCommand),
+    #[command(subcommand)]
+    Metrics(knowledge::MetricsCommand),
     Demo(demo::Args),
     #[command(subcommand)]
     Config(config_check::Command),
@@ -76,6 +84,9 @@ where
         Command::Ask(args) => ask::run(args).await,
         Command::Import(args) => import::run(args).await,
         Command::Search(args) => search::run(args).await,
+        Command::Relationships(command) => relationships::run(command).await,
+        Command::VerifiedQueries(command) => knowledge::queries(command).await,
+        Command::Metrics(command) => knowledge::metrics(command).await,
         Command::Demo(args) => demo::run(args).await,
         Command::Config(config_check::Command::Check(args)) => config_check::run(args),
     };

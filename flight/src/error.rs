@@ -77,7 +77,7 @@ impl ApiError {
         match self.code {
             "unauthenticated" => StatusCode::UNAUTHORIZED,
             "forbidden" | "not_allowed" | "location_not_allowed" => StatusCode::FORBIDDEN,
-            "not_found" | "run_not_found" | "database_not_found" => StatusCode::NOT_FOUND,
+            "not_found" | "run_not_found" | "object_not_found" | "database_not_found" => StatusCode::NOT_FOUND,
             "method_not_allowed" => StatusCode::METHOD_NOT_ALLOWED,
             "not_acceptable" => StatusCode::NOT_ACCEPTABLE,
             "already_exists" | "conflict" | "database_not_empty" => StatusCode::CONFLICT,
@@ -99,9 +99,8 @@ impl ApiError {
         match self.code {
             "unauthenticated" => Code::Unauthenticated,
             "forbidden" | "not_allowed" | "location_not_allowed" => Code::PermissionDenied,
-            "not_found" | "run_not_found" | "database_not_found" | "table_not_found" | "ticket_expired" => {
-                Code::NotFound
-            }
+            "not_found" | "run_not_found" | "object_not_found" | "database_not_found" | "table_not_found"
+            | "ticket_expired" => Code::NotFound,
             "already_exists" => Code::AlreadyExists,
             "conflict" => Code::Aborted,
             "database_not_empty" | "unsupported_lake" | "ticket_used" => Code::FailedPrecondition,
@@ -174,6 +173,7 @@ fn is_callers_fault(code: &str) -> bool {
             | "column_not_found"
             | "function_not_found"
             | "invalid_name"
+            | "invalid_object"
             | "invalid_ticket"
             | "unsupported"
             | "unsupported_type"

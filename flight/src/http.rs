@@ -4,7 +4,9 @@ mod around;
 mod ask;
 mod health;
 mod import;
+mod knowledge;
 mod query;
+mod relationships;
 mod request;
 mod runs;
 mod same_site;
@@ -15,7 +17,7 @@ use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{delete, get, post};
 use querent_catalog::Role;
 
 use crate::AppState;
@@ -36,6 +38,9 @@ pub(crate) fn router(state: &AppState) -> Router {
         .route("/v1/query", post(query::query))
         .route("/v1/catalog/schema", get(schema::schema))
         .route("/v1/catalog/search", get(search::search))
+        .route("/v1/catalog/relationships", get(relationships::list))
+        .route("/v1/catalog/verified-queries", get(knowledge::list_queries))
+        .route("/v1/catalog/metrics", get(knowledge::list_metrics))
         .route("/v1/agent/ask", post(ask::ask))
         .route("/v1/agent/runs", get(runs::list))
         .route("/v1/agent/runs/{run_id}", get(runs::get))
@@ -43,6 +48,12 @@ pub(crate) fn router(state: &AppState) -> Router {
         .route_layer(from_fn_with_state(state.clone(), readers_only));
     let writers = Router::new()
         .route("/v1/import", post(import::import))
+        .route("/v1/catalog/relationships", post(relationships::declare))
+        .route("/v1/catalog/relationships/{id}", delete(relationships::remove))
+        .route("/v1/catalog/verified-queries", post(knowledge::verify_query))
+        .route("/v1/catalog/verified-queries/{id}", delete(knowledge::drop_query))
+        .route("/v1/catalog/metrics", post(knowledge::define_metric))
+        .route("/v1/catalog/metrics/{id}", delete(knowledge::drop_metric))
         .route_layer(from_fn_with_state(state.clone(), writers_only));
     anyone
         .merge(readers)

@@ -81,6 +81,38 @@ fn json_lines(text: &str) -> Vec<Value> {
 }
 
 #[test]
+fn relationships_queries_and_metrics_are_taught_from_the_command_line() {
+    let work = Work::new();
+    work.run(&["import", "--data", "lake", "flights.csv", "Air Lines.csv"]).succeeded();
+    let added = work.run(&["relationships", "add", "--data", "lake", "flights.carrier", "Air Lines.carrier"]);
+    assert!(added.succeeded().contains("\"origin\":\"declared\""));
+    let unknown = work.run(&["relationships", "add", "--data", "lake", "flights.carier", "Air Lines.carrier"]);
+    assert!(unknown.failed(1).contains("column_not_found"));
+
+    let queries = [
+        r#"{"question": "flights by carrier", "sql": "SELECT carrier, count(*) FROM flights GROUP BY 1"}"#,
+        r#"{"question": "delays", "sql": "SELECT dely FROM flights"}"#,
+    ];
+    std::fs::write(work.path("queries.ndjson"), queries.join("\n")).unwrap();
+    let refused = work.run(&["verified-queries", "import", "--data", "lake", "queries.ndjson"]).failed(1);
+    assert!(refused.contains("object 2 of 2") && refused.contains("1 stored before it"), "{refused}");
+    let listed = json_lines(&work.run(&["verified-queries", "list", "--data", "lake"]).succeeded());
+    assert_eq!(listed.len(), 1, "{listed:?}");
+
+    let metric = json!([{
+        "name": "mean delay", "table": {"database": "default", "table": "flights"}, "expression": "avg(delay)",
+    }]);
+    std::fs::write(work.path("metrics.json"), metric.to_string()).unwrap();
+    work.run(&["metrics", "import", "--data", "lake", "metrics.json"]).succeeded();
+    let found = work.run(&["search", "--data", "lake", "--json", "mean", "delay", "of", "UA"]).succeeded();
+    let hits = json_lines(&found);
+    let why = hits[0]["why"].to_string();
+    assert!(why.contains("metric") && why.contains("value 'UA' in flights.carrier"), "{found}");
+    work.run(&["metrics", "drop", "--data", "lake", "1"]).succeeded();
+    assert!(work.run(&["metrics", "list", "--data", "lake"]).succeeded().is_empty());
+}
+
+#[test]
 fn help_has_examples_and_exit_codes() {
     let work = Work::new();
     let help = work.run(&["--help"]).succeeded();

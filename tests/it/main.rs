@@ -25,3 +25,4 @@ mod server_config;
 mod sql;
 mod tables;
 mod tidy;
+mod typed_objects;

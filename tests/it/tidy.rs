@@ -111,7 +111,10 @@ fn every_error_code_is_documented() {
 fn every_tool_is_documented_and_has_a_case() {
     let page = read(&root().join("docs/agent.md"));
     let cases: String =
-        ["tests/it/agent.rs", "tests/it/ask.rs", "tests/it/models.rs"].iter().map(|f| read(&root().join(f))).collect();
+        ["tests/it/agent.rs", "tests/it/ask.rs", "tests/it/models.rs", "tests/it/typed_objects/agent.rs"]
+            .iter()
+            .map(|file| read(&root().join(file)))
+            .collect();
     let tools = std::fs::read_dir(root().join("agent/src/tools")).unwrap();
     let mut seen = 0;
     for entry in tools {

@@ -1,102 +1,52 @@
-//! Which columns join the tables of a prompt. The catalog holds no foreign keys, so equal names are read as such
-//! where they look like keys: told too many, a small model joins by the year.
+//! Which columns join the tables of a prompt: what is declared of them, and what names, types and values suggest
+//! surely enough. Told too many, a small model joins by the year.
 
-use querent_catalog::{ColumnInfo, TableInfo};
+use std::collections::{HashMap, HashSet};
+
+use querent_catalog::{Relationship, TableInfo, TableName};
 
 use crate::tools::quote_identifier;
 
-/// Names that many tables share and few join by.
-const GENERIC: [&str; 34] = [
-    "active",
-    "amount",
-    "category",
-    "code",
-    "comment",
-    "count",
-    "country",
-    "created",
-    "created_at",
-    "date",
-    "day",
-    "description",
-    "email",
-    "hour",
-    "id",
-    "key",
-    "kind",
-    "label",
-    "minute",
-    "month",
-    "name",
-    "notes",
-    "price",
-    "rowid",
-    "source",
-    "state",
-    "status",
-    "time",
-    "timestamp",
-    "title",
-    "type",
-    "updated_at",
-    "value",
-    "year",
-];
+/// A model takes a join it is told for a fact.
+const MIN_CONFIDENCE: f32 = 0.5;
 
-/// `a.x = b.y` for every pair of tables that a column joins, the order of the tables kept.
-pub(super) fn conditions(tables: &[&TableInfo]) -> Vec<String> {
+/// `a.x = b.y` for every pair of tables that a relationship joins, in the order of the tables.
+pub(super) fn conditions(tables: &[&TableInfo], relationships: &[Relationship]) -> Vec<String> {
+    let sure = |one: &&Relationship| one.confidence >= MIN_CONFIDENCE;
     let mut conditions = Vec::new();
     for (position, left) in tables.iter().enumerate() {
         for right in &tables[position + 1..] {
-            if let Some((left_column, right_column)) = joining_columns(left, right) {
-                conditions.push(format!("{} = {}", qualified(left, left_column), qualified(right, right_column)));
-            }
+            let found = relationships.iter().filter(sure).find_map(|one| columns_of(one, &left.name, &right.name));
+            let Some((left_columns, right_columns)) = found else { continue };
+            let pairs = left_columns.iter().zip(right_columns);
+            let pairs: Vec<String> =
+                pairs.map(|(l, r)| format!("{} = {}", qualified(left, l), qualified(right, r))).collect();
+            conditions.push(pairs.join(" AND "));
         }
     }
     conditions
 }
 
-/// Whether a column looks as if other tables refer to it, or it to them.
-pub(super) fn looks_like_key(column: &ColumnInfo) -> bool {
-    let name = column.name.to_lowercase();
-    name == "id" || ["_id", "_key", "_code", "_no", "_num", "_uuid"].iter().any(|ending| name.ends_with(ending))
+/// The columns of each table that a relationship joins by.
+pub(super) fn join_columns(relationships: &[Relationship]) -> HashMap<&TableName, HashSet<&str>> {
+    let mut columns: HashMap<&TableName, HashSet<&str>> = HashMap::new();
+    for one in relationships.iter().filter(|one| one.confidence >= MIN_CONFIDENCE) {
+        columns.entry(&one.from).or_default().extend(one.from_columns.iter().map(String::as_str));
+        columns.entry(&one.to).or_default().extend(one.to_columns.iter().map(String::as_str));
+    }
+    columns
 }
 
-fn joining_columns<'a>(left: &'a TableInfo, right: &'a TableInfo) -> Option<(&'a ColumnInfo, &'a ColumnInfo)> {
-    let shared = left.columns.iter().find_map(|column| {
-        let other = right.columns.iter().find(|other| other.name.eq_ignore_ascii_case(&column.name))?;
-        let generic = GENERIC.contains(&column.name.to_lowercase().as_str());
-        let keyed = looks_like_key(column) || is_first(left, column) || is_first(right, other);
-        (!generic && keyed && joins(column, other)).then_some((column, other))
-    });
-    shared
-        .or_else(|| references(left, right))
-        .or_else(|| references(right, left).map(|(referring, referred)| (referred, referring)))
+fn columns_of<'a>(one: &'a Relationship, left: &TableName, right: &TableName) -> Option<(&'a [String], &'a [String])> {
+    if (&one.from, &one.to) == (left, right) {
+        Some((&one.from_columns, &one.to_columns))
+    } else if (&one.to, &one.from) == (left, right) {
+        Some((&one.to_columns, &one.from_columns))
+    } else {
+        None
+    }
 }
 
-/// `orders.customer_id` refers to `customers.id`, or to `customer.id`.
-fn references<'a>(from: &'a TableInfo, to: &'a TableInfo) -> Option<(&'a ColumnInfo, &'a ColumnInfo)> {
-    let target = to.name.table.to_lowercase();
-    let id = to.columns.iter().find(|column| column.name.eq_ignore_ascii_case("id"))?;
-    from.columns.iter().find_map(|column| {
-        let name = column.name.to_lowercase();
-        let stem = name.strip_suffix("_id")?;
-        let plural = target.strip_prefix(stem).is_some_and(|ending| matches!(ending, "" | "s" | "es"));
-        (plural && joins(column, id)).then_some((column, id))
-    })
-}
-
-/// A dimension's key is its first column.
-fn is_first(table: &TableInfo, column: &ColumnInfo) -> bool {
-    table.columns.first().is_some_and(|first| first.name == column.name)
-}
-
-fn joins(left: &ColumnInfo, right: &ColumnInfo) -> bool {
-    let text = |column: &ColumnInfo| column.data_type.is_string();
-    let number = |column: &ColumnInfo| column.data_type.is_integer();
-    (text(left) && text(right)) || (number(left) && number(right)) || left.data_type == right.data_type
-}
-
-fn qualified(table: &TableInfo, column: &ColumnInfo) -> String {
-    format!("{}.{}", quote_identifier(&table.name.table), quote_identifier(&column.name))
+fn qualified(table: &TableInfo, column: &str) -> String {
+    format!("{}.{}", quote_identifier(&table.name.table), quote_identifier(column))
 }

@@ -2,40 +2,68 @@
 //! rows. What does not fit is cut by rank (columns that the question names, keys and times stay longest), and every
 //! cut is marked, so that the model knows to ask.
 
-use querent_catalog::{ColumnInfo, TableInfo};
+use std::collections::HashSet;
+
+use querent_catalog::{ColumnInfo, Relationship, TableInfo, looks_like_key};
 
 use super::examples::Examples;
-use super::joins::{conditions, looks_like_key};
+use super::joins::{conditions, join_columns};
 use super::tokens::estimate_tokens;
-use crate::tools::{quote_identifier, sql_type};
+use crate::tools::{one_line, quote_identifier, sql_type};
 
 const MAX_TABLE_COMMENT_CHARS: usize = 120;
 const MAX_COLUMN_COMMENT_CHARS: usize = 48;
 const MAX_TYPE_CHARS: usize = 60;
+/// A table with more columns is shown with its best [`SHOWN_COLUMNS`], however many tokens there are.
+const WIDE_COLUMNS: usize = 40;
+const SHOWN_COLUMNS: usize = 20;
+const MAX_NOTE_CHARS: usize = 160;
 /// A table cut below this many columns is only named.
 const MIN_COLUMNS: usize = 3;
 
 /// A table that may be told of.
-pub(super) struct SchemaTable<'a> {
-    pub(super) info: &'a TableInfo,
-    pub(super) examples: &'a Examples,
+pub(crate) struct SchemaTable<'a> {
+    pub(crate) info: &'a TableInfo,
+    pub(crate) examples: &'a Examples,
+    /// What else to say of it.
+    pub(crate) note: Option<&'a str>,
+}
+
+/// What columns of a table are ranked by.
+struct Ranking<'a> {
+    /// The question's words.
+    terms: &'a [String],
+    /// Columns that join it to other tables shown.
+    joining: HashSet<&'a str>,
 }
 
 /// The schema part, in at most `budget` tokens; empty when nothing fits.
-pub(super) fn render(tables: &[SchemaTable<'_>], database: &str, question: &str, budget: usize) -> String {
+pub(crate) fn render(
+    tables: &[SchemaTable<'_>],
+    relationships: &[Relationship],
+    database: &str,
+    question: &str,
+    budget: usize,
+) -> String {
     let heading = format!("Tables of database {} (example values in parentheses):", quote_identifier(database));
     let mut left = budget.saturating_sub(estimate_tokens(&heading) + 2);
     let terms = words_of(question);
-    let full: Vec<String> = tables.iter().map(|table| line(table, database, None, true)).collect();
+    let joining = join_columns(relationships);
+    let rankings: Vec<Ranking<'_>> = tables
+        .iter()
+        .map(|table| Ranking { terms: &terms, joining: joining.get(&table.info.name).cloned().unwrap_or_default() })
+        .collect();
+    let full: Vec<String> =
+        tables.iter().zip(&rankings).map(|(table, ranking)| full_line(table, database, ranking)).collect();
     let mut costs: Vec<usize> = full.iter().map(|line| estimate_tokens(line) + 1).collect();
     let mut lines = vec![heading];
     let mut shown: Vec<&TableInfo> = Vec::new();
     let mut only_named: Vec<String> = Vec::new();
-    for (table, full_line) in tables.iter().zip(full) {
+    for ((table, ranking), full_line) in tables.iter().zip(&rankings).zip(full) {
         let cost = costs.remove(0);
         // The best table may take what the others do not need, and at least half of what is left.
         let share = (left / 2).max(left.saturating_sub(costs.iter().sum()));
-        let fitting = if cost <= share { Some(full_line) } else { cut_line(table, database, &terms, share) };
+        let fitting = if cost <= share { Some(full_line) } else { cut_line(table, database, ranking, share) };
         match fitting {
             Some(line) => {
                 left = left.saturating_sub(estimate_tokens(&line) + 1);
@@ -48,23 +76,33 @@ pub(super) fn render(tables: &[SchemaTable<'_>], database: &str, question: &str,
     if shown.is_empty() && only_named.is_empty() {
         return String::new();
     }
-    push_list(&mut lines, &mut left, "Joins: ", "; ", &conditions(&shown));
+    push_list(&mut lines, &mut left, "Joins: ", "; ", &conditions(&shown, relationships));
     push_list(&mut lines, &mut left, "More tables (describe_table shows their columns): ", ", ", &only_named);
     if lines.len() == 1 { String::new() } else { lines.join("\n") }
 }
 
-/// The table within `budget` tokens: without examples, else with the best-ranked columns; `None` if too few fit.
-fn cut_line(table: &SchemaTable<'_>, database: &str, terms: &[String], budget: usize) -> Option<String> {
-    let plain = line(table, database, None, false);
-    if estimate_tokens(&plain) < budget {
-        return Some(plain);
+/// The table with examples; of a wide one the best-ranked columns, so that it costs no more than another.
+fn full_line(table: &SchemaTable<'_>, database: &str, ranking: &Ranking<'_>) -> String {
+    if table.info.columns.len() <= WIDE_COLUMNS {
+        return line(table, database, None, true);
     }
+    let mut kept = ranked_columns(table.info, ranking);
+    kept.truncate(SHOWN_COLUMNS);
+    kept.sort_unstable();
+    line(table, database, Some(&kept), true)
+}
+
+/// The table within `budget` tokens: without examples, else with the best-ranked columns; `None` if too few fit.
+fn cut_line(table: &SchemaTable<'_>, database: &str, ranking: &Ranking<'_>, budget: usize) -> Option<String> {
     let columns = &table.info.columns;
-    let mut ranked: Vec<usize> = (0..columns.len()).collect();
-    // Stable: equals keep the table's own order.
-    ranked.sort_by_key(|&index| std::cmp::Reverse(rank(&columns[index], terms)));
+    if columns.len() <= WIDE_COLUMNS {
+        let plain = line(table, database, None, false);
+        if estimate_tokens(&plain) < budget {
+            return Some(plain);
+        }
+    }
     let (mut kept, mut used) = (Vec::new(), estimate_tokens(&line(table, database, Some(&[]), false)) + 1);
-    for index in ranked {
+    for index in ranked_columns(table.info, ranking).into_iter().take(SHOWN_COLUMNS.max(WIDE_COLUMNS)) {
         used += estimate_tokens(&column_text(table, &columns[index], false)) + 1;
         if used > budget {
             break;
@@ -73,6 +111,14 @@ fn cut_line(table: &SchemaTable<'_>, database: &str, terms: &[String], budget: u
     }
     kept.sort_unstable();
     (kept.len() >= MIN_COLUMNS.min(columns.len())).then(|| line(table, database, Some(&kept), false))
+}
+
+/// The positions of all columns, best first.
+fn ranked_columns(info: &TableInfo, ranking: &Ranking<'_>) -> Vec<usize> {
+    let mut ranked: Vec<usize> = (0..info.columns.len()).collect();
+    // Stable: equals keep the table's own order.
+    ranked.sort_by_cached_key(|&index| std::cmp::Reverse(rank(&info.columns[index], ranking)));
+    ranked
 }
 
 /// One table on one line; `kept` are the columns shown, all unless given.
@@ -88,7 +134,8 @@ fn line(table: &SchemaTable<'_>, database: &str, kept: Option<&[usize]>, example
     let mut line = format!("{}({})", relation_name(info, database), columns.join(", "));
     let rows = info.row_count.map(|count| format!("{count} rows"));
     let comment = info.comment.as_ref().map(|comment| one_line(comment, MAX_TABLE_COMMENT_CHARS));
-    let notes: Vec<String> = rows.into_iter().chain(comment).collect();
+    let note = table.note.map(|note| one_line(note, MAX_NOTE_CHARS));
+    let notes: Vec<String> = rows.into_iter().chain(comment).chain(note).collect();
     if !notes.is_empty() {
         line.push_str(&format!(" -- {}", notes.join("; ")));
     }
@@ -140,16 +187,19 @@ fn push_list(lines: &mut Vec<String>, left: &mut usize, title: &str, separator: 
 }
 
 /// How much a column is worth in a cut table.
-fn rank(column: &ColumnInfo, terms: &[String]) -> u8 {
+fn rank(column: &ColumnInfo, ranking: &Ranking<'_>) -> u8 {
     let words = words_of(&column.name);
     let comment = column.comment.as_deref().map(words_of).unwrap_or_default();
     // Names abbreviate: `dep` is what departed.
     let alike = |word: &String, term: &String| word.starts_with(term.as_str()) || term.starts_with(word.as_str());
-    let named = |words: &[String]| words.iter().any(|word| terms.iter().any(|term| alike(word, term)));
+    let named = |words: &[String]| words.iter().any(|word| ranking.terms.iter().any(|term| alike(word, term)));
     if named(&words) {
-        return 4;
+        return 5;
     }
     if named(&comment) {
+        return 4;
+    }
+    if ranking.joining.contains(column.name.as_str()) {
         return 3;
     }
     if looks_like_key(column) {
@@ -186,12 +236,4 @@ fn stem(word: &str) -> &str {
         .iter()
         .find_map(|ending| word.strip_suffix(ending).filter(|stem| stem.len() >= 3))
         .unwrap_or(word)
-}
-
-fn one_line(text: &str, max_chars: usize) -> String {
-    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match flat.char_indices().nth(max_chars) {
-        None => flat,
-        Some((end, _)) => format!("{}…", &flat[..end]),
-    }
 }

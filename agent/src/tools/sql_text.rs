@@ -65,6 +65,15 @@ pub(crate) fn quote_identifier(name: &str) -> String {
     if plain && !RESERVED.contains(&name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
+/// A text without line breaks, cut and marked beyond `max_chars` characters.
+pub(crate) fn one_line(text: &str, max_chars: usize) -> String {
+    let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match flat.char_indices().nth(max_chars) {
+        None => flat,
+        Some((end, _)) => format!("{}…", &flat[..end]),
+    }
+}
+
 /// The parts of a dotted name, quotes taken off.
 pub(super) fn split_name(name: &str) -> Vec<String> {
     let mut parts = vec![String::new()];

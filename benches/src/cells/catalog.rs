@@ -193,9 +193,9 @@ async fn work(engine: &Engine, mut known: Known, times: &mut BTreeMap<String, Ve
 
         let (_, column) = known.draw_with_column();
         let started = Instant::now();
-        let found = catalog.find_columns(&who, &column, 20).await?;
+        let found = catalog.find_columns(&who, None, &column, 20).await?;
         note("find a column by name", started);
-        if found.columns.is_empty() {
+        if found.hits.is_empty() {
             return Err(format!("column {column} was not found").into());
         }
     }

@@ -27,6 +27,18 @@ pub(super) struct Rankings {
     pub(super) named: Vec<i64>,
     pub(super) bm25: Vec<Scored>,
     pub(super) dense: Vec<Scored>,
+    /// Tables that something else speaks for.
+    pub(super) boosts: Vec<Boost>,
+}
+
+/// What speaks for a table besides the rankings.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Boost {
+    pub(super) object_id: i64,
+    /// What it is worth, in first ranks.
+    pub(super) first_ranks: f32,
+    pub(super) found_by: FoundBy,
+    pub(super) why: String,
 }
 
 /// A fused hit.
@@ -35,13 +47,20 @@ pub(super) struct Fused {
     pub(super) object_id: i64,
     pub(super) score: f32,
     pub(super) found_by: Vec<FoundBy>,
+    /// What there is to say of it beyond that.
+    pub(super) why: Vec<String>,
 }
 
 /// The best `limit` of all rankings together, best first.
 pub(super) fn fuse(rankings: &Rankings, limit: usize) -> Vec<Fused> {
     let mut hits: HashMap<i64, Fused> = HashMap::new();
     let mut add = |object_id: i64, score: f32, found_by: FoundBy| {
-        let hit = hits.entry(object_id).or_insert_with(|| Fused { object_id, score: 0.0, found_by: Vec::new() });
+        let hit = hits.entry(object_id).or_insert_with(|| Fused {
+            object_id,
+            score: 0.0,
+            found_by: Vec::new(),
+            why: Vec::new(),
+        });
         hit.score += score;
         if !hit.found_by.contains(&found_by) {
             hit.found_by.push(found_by);
@@ -58,6 +77,14 @@ pub(super) fn fuse(rankings: &Rankings, limit: usize) -> Vec<Fused> {
     }
     for (rank, scored) in rankings.dense.iter().enumerate() {
         add(scored.object_id, weight(rank), FoundBy::Dense);
+    }
+    for boost in &rankings.boosts {
+        add(boost.object_id, boost.first_ranks * weight(0), boost.found_by);
+    }
+    for boost in &rankings.boosts {
+        if let Some(hit) = hits.get_mut(&boost.object_id) {
+            hit.why.push(boost.why.clone());
+        }
     }
     let mut fused: Vec<Fused> = hits.into_values().collect();
     fused.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.object_id.cmp(&b.object_id)));

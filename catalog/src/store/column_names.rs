@@ -9,11 +9,9 @@ use super::names::name_key;
 use super::relations;
 use crate::index::pending;
 use crate::index::text::column_text;
-use crate::{CatalogError, DatabaseScope, FoundColumn, FoundColumns, Principal, Result, TableKind, TableName};
+use crate::{CatalogError, Result, TableKind};
 
-/// Most columns of one answer.
-const MAX_FOUND: usize = 1_000;
-/// Columns looked at for one answer: who may see few of a name's many columns does not make the rest be read.
+/// Columns of a name that are looked at: who may see few of a name's many columns does not make the rest be read.
 const MAX_LOOKED_AT: usize = 50_000;
 
 pub(super) const COLUMN_NAMES_DDL: &str = "
@@ -53,35 +51,49 @@ pub(super) fn fill(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// The columns of a name that `who` may see, case aside, at most `limit`.
-pub(crate) fn find(view: &View<'_>, who: &Principal, name: &str, limit: usize) -> Result<FoundColumns> {
-    let limit = limit.clamp(1, MAX_FOUND);
-    let only = match who.scope() {
-        DatabaseScope::All => None,
-        DatabaseScope::Only(names) => {
-            Some(serde_json::to_string(names.as_ref()).map_err(|error| CatalogError::Internal(error.to_string()))?)
-        }
-    };
+/// A column found by its name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct FoundColumn {
+    /// [`crate::TableInfo::id`] of its table.
+    pub(crate) object_id: i64,
+    /// As it is spelled there.
+    pub(crate) column: String,
+}
+
+/// The columns of the names, case aside, in databases of the given ids (`None` for all); name after name, at most `limit`.
+pub(crate) fn find(
+    view: &View<'_>,
+    databases: Option<&[i64]>,
+    names: &[String],
+    limit: usize,
+) -> Result<Vec<FoundColumn>> {
+    let only = databases.map(serde_json::to_string).transpose();
+    let only = only.map_err(|error| CatalogError::Internal(error.to_string()))?;
     // SQLite folds the case of ASCII letters alone; other letters are found as asked and in lower case.
     let mut statement = view.connection.prepare_cached(
-        "SELECT d.name, o.name, c.name FROM (
+        "SELECT o.object_id, c.name FROM (
              SELECT table_id AS object_id, column_name AS name FROM ducklake_column INDEXED BY querent_ix_column_name
              WHERE column_name COLLATE NOCASE IN (?1, ?2) AND parent_column IS NULL
                AND begin_snapshot <= ?3 AND (end_snapshot IS NULL OR end_snapshot > ?3)
              UNION ALL
              SELECT object_id, name FROM querent_described_column WHERE key = ?2
              LIMIT ?4) c
-         JOIN querent_object o USING (object_id) JOIN querent_database d USING (schema_id)
-         WHERE ?5 IS NULL OR o.database_key IN (SELECT value FROM json_each(?5))
+         JOIN querent_object o USING (object_id)
+         WHERE ?5 IS NULL OR o.schema_id IN (SELECT value FROM json_each(?5))
          LIMIT ?6",
     )?;
-    let wanted = params![name, name_key(name), view.snapshot, MAX_LOOKED_AT as i64, only, limit as i64 + 1];
-    let rows = statement.query_map(wanted, |row| {
-        let table = TableName::new(row.get::<_, String>(0)?, row.get::<_, String>(1)?);
-        Ok(FoundColumn { table, column: row.get(2)? })
-    })?;
-    let mut columns: Vec<FoundColumn> = rows.collect::<rusqlite::Result<_>>()?;
-    let is_truncated = columns.len() > limit;
-    columns.truncate(limit);
-    Ok(FoundColumns { columns, is_truncated })
+    let mut found: Vec<FoundColumn> = Vec::new();
+    for name in names {
+        let room = limit.saturating_sub(found.len());
+        if room == 0 {
+            break;
+        }
+        let wanted = params![name, name_key(name), view.snapshot, MAX_LOOKED_AT as i64, only, room as i64];
+        let rows =
+            statement.query_map(wanted, |row| Ok(FoundColumn { object_id: row.get(0)?, column: row.get(1)? }))?;
+        for row in rows {
+            found.push(row?);
+        }
+    }
+    Ok(found)
 }

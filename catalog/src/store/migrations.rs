@@ -1,12 +1,16 @@
 //! The tables of the store: a DuckLake 1.0 exactly as DuckDB's extension makes it, our tables beside it, and
 //! indexes of ours over both. Our tables change by numbered migrations, each recorded as it is applied.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use chrono::Utc;
 use rusqlite::{Connection, OptionalExtension, TransactionBehavior, params};
 use uuid::Uuid;
 
+use super::knowledge::KNOWLEDGE_DDL;
+use super::relationships::RELATIONSHIPS_DDL;
+use super::values::VALUES_DDL;
 use super::{DATA_FOLDER, change, column_names, objects};
 use crate::index::pending::{COLUMN_TEXT_DDL, PENDING_DDL, PENDING_DUE_DDL};
 use crate::{CatalogError, DEFAULT_DATABASE, Result};
@@ -63,7 +67,7 @@ struct Migration {
     fill: Option<fn(&Connection) -> Result<()>>,
 }
 
-const MIGRATIONS: [Migration; 2] = [
+const MIGRATIONS: [Migration; 3] = [
     Migration {
         version: 1,
         name: "objects, external tables, views, runs",
@@ -75,6 +79,12 @@ const MIGRATIONS: [Migration; 2] = [
         name: "many tables at once, columns by name",
         sql: &[PENDING_DUE_DDL, COLUMN_TEXT_DDL, column_names::COLUMN_NAMES_DDL],
         fill: Some(column_names::fill),
+    },
+    Migration {
+        version: 3,
+        name: "relationships, verified queries, metrics, values",
+        sql: &[RELATIONSHIPS_DDL, KNOWLEDGE_DDL, VALUES_DDL],
+        fill: None,
     },
 ];
 
@@ -189,18 +199,21 @@ fn check_ducklake_version(transaction: &Connection, file: &Path) -> Result<()> {
     }
 }
 
+/// Applies every migration that the store lacks, whichever later ones it has.
 fn migrate(transaction: &Connection, file: &Path) -> Result<()> {
-    let applied: i64 =
-        transaction.query_row("SELECT COALESCE(MAX(version), 0) FROM querent_migrations", [], |row| row.get(0))?;
+    let applied: BTreeSet<i64> = transaction
+        .prepare("SELECT version FROM querent_migrations")?
+        .query_map([], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
     let known = MIGRATIONS.last().map_or(0, |migration| migration.version);
-    if applied > known {
+    if let Some(newest) = applied.last().filter(|newest| **newest > known) {
         return Err(CatalogError::NewerFormat {
             path: file.to_path_buf(),
-            found: applied.to_string(),
+            found: newest.to_string(),
             known: known.to_string(),
         });
     }
-    for migration in MIGRATIONS.iter().filter(|migration| migration.version > applied) {
+    for migration in MIGRATIONS.iter().filter(|migration| !applied.contains(&migration.version)) {
         for sql in migration.sql {
             transaction.execute_batch(sql)?;
         }

@@ -33,6 +33,7 @@ pub(crate) fn draft(view: &View<'_>, name: &TableName, schema: &Schema, comment:
         columns: layout.columns,
         write_schema: layout.write_schema,
         comment,
+        foreign_keys: Vec::new(),
         base: view.snapshot,
     })
 }
@@ -85,6 +86,7 @@ pub(crate) fn create(
     let layout = Layout::of(&draft.name.table, &draft.write_schema)?;
     let path = LakePath::of(&draft.location, &folder);
     let table_id = insert_table(change, schema_id, &draft.name.table, draft.uuid, &path, &layout)?;
+    super::relationships::declare_foreign_keys(connection, draft)?;
     if let Some(comment) = &draft.comment {
         insert_comment(change, table_id, comment)?;
     }
@@ -171,6 +173,8 @@ pub(crate) fn drop_named(
 
 /// Ends an object and everything that is of it. Its files stay for older snapshots.
 pub(super) fn drop_object(change: &mut Change<'_>, object: &ObjectRow) -> Result<()> {
+    super::relationships::forget_object(change.connection(), object.id)?;
+    super::values::forget_object(change.connection(), object.id)?;
     match object.kind {
         TableKind::Managed => {
             for lake_table in [

@@ -12,7 +12,7 @@ use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use querent_catalog::{
-    CatalogError, Created, FileFormat, IfExists, NewDataFile, ResolvedTable, TableName, TableSource,
+    CatalogError, Created, FileFormat, ForeignKey, IfExists, NewDataFile, ResolvedTable, TableName, TableSource,
 };
 
 use super::change::{Change, CommentTarget, ExternalTableRequest};
@@ -31,8 +31,9 @@ pub(crate) async fn apply(session: &Session, change: Change) -> Result<u64> {
         Change::DropDatabase { name, if_missing_ok, cascade } => {
             catalog.drop_database(&name, if_missing_ok, cascade).await?;
         }
-        Change::CreateTable { name, if_exists, with_rows, input } => {
-            return create_table(session, name, if_exists, with_rows.then_some(&input), &input).await;
+        Change::CreateTable { name, if_exists, with_rows, foreign_keys, input } => {
+            let table = NewTable { name, if_exists, foreign_keys };
+            return create_table(session, table, with_rows.then_some(&input), &input).await;
         }
         Change::CreateExternalTable(request) => create_external_table(session, request).await?,
         Change::CreateView { name, sql, default_database, if_exists, input } => {
@@ -59,13 +60,20 @@ pub(crate) async fn apply(session: &Session, change: Change) -> Result<u64> {
     Ok(0)
 }
 
-async fn create_table(
-    session: &Session,
+/// What `CREATE TABLE` says besides its columns and rows.
+struct NewTable {
     name: TableName,
     if_exists: IfExists,
+    foreign_keys: Vec<ForeignKey>,
+}
+
+async fn create_table(
+    session: &Session,
+    table: NewTable,
     rows: Option<&Arc<LogicalPlan>>,
     input: &LogicalPlan,
 ) -> Result<u64> {
+    let NewTable { name, if_exists, foreign_keys } = table;
     // Told before the query runs rather than after; the transaction decides again.
     if let Some(existing) = existing(session, &name).await? {
         match if_exists {
@@ -81,7 +89,8 @@ async fn create_table(
         let nullable = |field: &Arc<Field>| Field::clone(field).with_nullable(true);
         schema = Arc::new(Schema::new(schema.fields().iter().map(nullable).collect::<Vec<_>>()));
     }
-    let draft = catalog.draft_table(&name, &schema, None).await?;
+    let mut draft = catalog.draft_table(&name, &schema, None).await?;
+    draft.foreign_keys = foreign_keys;
     let files = match rows {
         Some(query) => {
             let stream = not_null(session.run(query).await?, &draft.write_schema);
@@ -91,14 +100,17 @@ async fn create_table(
     };
     let catalog = Arc::clone(catalog);
     let committed = files.clone();
-    commit(session.engine(), files, async move {
+    let written = commit(session.engine(), files, async move {
         match catalog.create_table(draft, committed, if_exists).await? {
             Created::New(_) => Ok(true),
             Created::Existing => Ok(false),
         }
     })
-    .await
-    .map(Option::unwrap_or_default)
+    .await?;
+    if rows.is_some() && written.is_some() {
+        session.engine().values_changed(name);
+    }
+    Ok(written.unwrap_or_default())
 }
 
 async fn insert(session: &Session, target: &ResolvedTable, overwrite: bool, input: &LogicalPlan) -> Result<u64> {
@@ -116,15 +128,16 @@ async fn insert(session: &Session, target: &ResolvedTable, overwrite: bool, inpu
         return Ok(0);
     }
     let (catalog, table, committed) = (Arc::clone(catalog), table.clone(), files.clone());
-    commit(session.engine(), files, async move {
+    let written = commit(session.engine(), files, async move {
         match overwrite {
             true => catalog.replace_files(&table, committed).await?,
             false => catalog.append(&table, committed).await?,
         };
         Ok(true)
     })
-    .await
-    .map(Option::unwrap_or_default)
+    .await?;
+    session.engine().values_changed(target.info.name.clone());
+    Ok(written.unwrap_or_default())
 }
 
 async fn create_external_table(session: &Session, request: ExternalTableRequest) -> Result<()> {
@@ -161,6 +174,7 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
     )
     .await?;
     engine.catalog().create_external_table(&request.name, table, &schema, request.if_exists).await?;
+    engine.values_changed(request.name);
     Ok(())
 }
 

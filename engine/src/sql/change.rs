@@ -12,7 +12,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
-use querent_catalog::{IfExists, ResolvedTable, TableKind, TableName};
+use querent_catalog::{ForeignKey, IfExists, ResolvedTable, TableKind, TableName};
 
 /// What a statement changes.
 #[derive(Debug, Clone, PartialEq)]
@@ -22,7 +22,13 @@ pub(crate) enum Change {
     /// `DROP DATABASE`, `DROP SCHEMA`.
     DropDatabase { name: String, if_missing_ok: bool, cascade: bool },
     /// `CREATE TABLE`, with rows (`AS SELECT`) or without.
-    CreateTable { name: TableName, if_exists: IfExists, with_rows: bool, input: Arc<LogicalPlan> },
+    CreateTable {
+        name: TableName,
+        if_exists: IfExists,
+        with_rows: bool,
+        foreign_keys: Vec<ForeignKey>,
+        input: Arc<LogicalPlan>,
+    },
     /// `CREATE EXTERNAL TABLE`.
     CreateExternalTable(ExternalTableRequest),
     /// `CREATE VIEW`; `sql` is its query, `input` the query's plan.

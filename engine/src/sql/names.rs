@@ -142,6 +142,15 @@ fn references(statement: &Statement, database: &str) -> Result<Vec<TableName>> {
     Ok(names.into_iter().collect())
 }
 
+/// The tables that a statement's text names, common table expressions left out.
+pub(crate) fn tables_named_in(sql: &str, database: &str) -> Result<Vec<TableName>> {
+    let Parsed { mut statement, nesting } = parse::parse(sql)?;
+    nesting.with_room(|| {
+        fold::fold_relations(&mut statement);
+        references(&statement, database)
+    })
+}
+
 /// Adds entries for `wanted` and returns the names that their views refer to.
 async fn resolve_level(
     catalog: &Arc<Catalog>,

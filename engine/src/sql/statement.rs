@@ -23,7 +23,7 @@ use super::catalog_table::CatalogTable;
 use super::change::{Change, CommentTarget, ExternalTableRequest};
 use super::names::{Names, Scope, full_name};
 use super::parse::{Nesting, Parsed};
-use super::{fold, parse, show};
+use super::{fold, foreign_keys, parse, show};
 use crate::{EngineError, Result};
 
 /// Plans statements for one principal in one database.
@@ -103,11 +103,12 @@ impl Planner<'_> {
 
     /// What DataFusion's planner makes of a statement, with DDL and DML of ours turned into changes.
     async fn plan_datafusion(&self, mut statement: Statement, nesting: Nesting) -> Result<LogicalPlan> {
-        let created = match &statement {
-            Statement::Statement(inner) => match inner.as_ref() {
+        let created = match &mut statement {
+            Statement::Statement(inner) => match inner.as_mut() {
                 ast::Statement::CreateTable(table) => {
+                    let keys = foreign_keys::take(table)?;
                     check_column_options(table)?;
-                    Some(table.query.is_some())
+                    Some((table.query.is_some(), keys))
                 }
                 _ => None,
             },
@@ -125,7 +126,7 @@ impl Planner<'_> {
         };
         match plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => match created {
-                Some(with_rows) => self.create_table(table, with_rows),
+                Some((with_rows, keys)) => self.create_table(table, with_rows, keys).await,
                 None => Err(EngineError::Unsupported {
                     what: "SELECT ... INTO".into(),
                     hint: "write CREATE TABLE name AS SELECT ...".into(),
@@ -249,17 +250,25 @@ impl Planner<'_> {
         Ok(format!("SELECT {} FROM ({query}) AS v", renamed.collect::<Vec<_>>().join(", ")))
     }
 
-    fn create_table(&self, table: CreateMemoryTable, with_rows: bool) -> Result<LogicalPlan> {
+    async fn create_table(
+        &self,
+        table: CreateMemoryTable,
+        with_rows: bool,
+        keys: Vec<ast::ForeignKeyConstraint>,
+    ) -> Result<LogicalPlan> {
         if table.constraints.iter().next().is_some() {
             return Err(EngineError::Unsupported {
                 what: "a PRIMARY KEY or UNIQUE constraint".into(),
                 hint: "leave it out; managed tables do not enforce one".into(),
             });
         }
+        let name = self.full_name(&table.name)?;
+        let foreign_keys = self.foreign_keys(&name, table.input.schema().as_arrow(), keys).await?;
         Ok(Change::CreateTable {
-            name: self.full_name(&table.name)?,
+            name,
             if_exists: if_exists(table.if_not_exists, table.or_replace)?,
             with_rows,
+            foreign_keys,
             input: table.input,
         }
         .into_plan())

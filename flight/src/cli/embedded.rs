@@ -1,6 +1,7 @@
 //! The engine in this process, for commands that work without a server.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::TryStreamExt;
 use futures::stream::StreamExt;
@@ -13,8 +14,12 @@ use super::output;
 use super::progress::Bars;
 use crate::config::Config;
 
+/// What columns hold is waited for so long; what is not collected then is when it is looked at.
+const VALUES_TIME: Duration = Duration::from_secs(30);
+
 /// Waits until every table can be found as well as the embedder allows. One that fails costs meaning, not the command.
 pub(super) async fn indexed(engine: &Engine) -> Result<(), CliError> {
+    engine.values_idle(VALUES_TIME).await;
     match engine.catalog().index_idle().await {
         Err(error @ CatalogError::Embedder { .. }) => {
             output::warn(&format!("tables are found by name and by text only: {error}"));

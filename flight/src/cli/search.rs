@@ -60,14 +60,15 @@ pub(super) async fn run(args: Args) -> Result<(), CliError> {
     for hit in &hits {
         let text = |key: &str| hit[key].as_str().unwrap_or_default().to_owned();
         let number = |text: String| Cell::new(text).set_alignment(CellAlignment::Right);
-        let found_by: Vec<_> = hit["found_by"].as_array().into_iter().flatten().filter_map(Value::as_str).collect();
+        let said = |key: &str| hit[key].as_array().into_iter().flatten().filter_map(Value::as_str).collect::<Vec<_>>();
+        let found_by = [said("found_by").join(", "), said("why").join("\n")].join("\n");
         table.add_row(vec![
             Cell::new(text("database")),
             Cell::new(text("table")),
             Cell::new(text("kind")),
             number(hit["row_count"].as_u64().map(|rows| rows.to_string()).unwrap_or_default()),
             number(hit["score"].as_f64().map(|score| format!("{score:.3}")).unwrap_or_default()),
-            Cell::new(found_by.join(", ")),
+            Cell::new(cut(found_by.trim_end(), 300)),
             Cell::new(cut(&text("comment"), 80)),
         ]);
     }

@@ -57,6 +57,19 @@ pub(super) async fn read_body(body: Body, limit: u64) -> Result<Bytes, ApiError>
     Ok(collected.to_bytes())
 }
 
+/// A JSON body of a few objects. Errors: as [`read_body`].
+pub(super) async fn read_json<T: DeserializeOwned>(body: Body) -> Result<T, ApiError> {
+    const MAX_BYTES: u64 = 1 << 20;
+    let bytes = read_body(body, MAX_BYTES).await?;
+    serde_json::from_slice(&bytes)
+        .map_err(|error| ApiError::new("bad_request_body", format!("the body is not what this route takes: {error}")))
+}
+
+/// The id of a relationship, metric or verified query. Errors: `bad_parameter`.
+pub(super) fn parse_object_id(text: &str) -> Result<i64, ApiError> {
+    text.parse().map_err(|_| ApiError::new("bad_parameter", format!("`{text}` is not an id; ids are whole numbers")))
+}
+
 /// The error for a body that does not come.
 pub(super) fn too_slow() -> ApiError {
     ApiError::new("bad_request_body", format!("the request's body did not come within {} s", BODY_TIMEOUT.as_secs()))

@@ -38,6 +38,7 @@ pub(super) async fn search(
         limit: params.limit.unwrap_or(DEFAULT_LIMIT),
     };
     let hits = state.engine.catalog().search(&principal, &request).await?;
+    state.engine.looked_at(hits.iter().map(|hit| hit.table.name.clone()));
     let hits: Vec<Value> = hits.iter().map(hit_json).collect();
     Ok(json_response(StatusCode::OK, &json!({ "hits": hits })))
 }
@@ -52,5 +53,6 @@ pub(crate) fn hit_json(hit: &SearchHit) -> Value {
         "row_count": hit.table.row_count,
         "score": hit.score,
         "found_by": hit.found_by,
+        "why": hit.why,
     })
 }

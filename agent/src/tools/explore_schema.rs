@@ -1,0 +1,148 @@
+//! `explore_schema`: a table with the tables around it, or a database, with columns, some values, and how they join.
+
+use std::collections::BTreeSet;
+
+use async_trait::async_trait;
+use querent_catalog::{PageRequest, Relationship, TableFilter, TableInfo, TableName};
+use serde_json::{Map, Value, json};
+
+use super::arguments::Arguments;
+use super::tables::{Shown, relationship_json, text_of};
+use super::{Tool, ToolContext, ToolError, ToolOutput, table_name};
+use crate::models::ToolSpec;
+use crate::prompt::tokens::{estimate_tokens, take_tokens};
+
+const NAME: &str = "explore_schema";
+const MAX_DEPTH: usize = 2;
+const MAX_TABLES: usize = 40;
+const MAX_RELATIONSHIPS: usize = 60;
+/// Part of the text for the edges.
+const EDGES_SHARE: usize = 4;
+
+pub(super) struct ExploreSchema;
+
+#[async_trait]
+impl Tool for ExploreSchema {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: NAME.to_owned(),
+            description: "Show a table and those it joins, or all tables of a database.".to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "name": {"type": "string", "description": "A table, database.table, or a database."},
+                    "depth": {"type": "integer", "description": "Joins to follow from a table; 1 unless given, at most 2."},
+                },
+                "required": ["name"],
+            }),
+        }
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
+        let mut arguments = Arguments::new(arguments);
+        let name = arguments.required("name", &["table", "database"]);
+        let depth = arguments.count("depth", 1, 1..=MAX_DEPTH);
+        arguments.finish(NAME)?;
+        let session = &context.session;
+        let catalog = session.engine().catalog();
+        let table = table_name(session, None, &name);
+        let resolved = catalog.resolve(session.principal(), std::slice::from_ref(&table)).await?.pop().flatten();
+        let explored = match resolved {
+            Some(found) => Explored::around(context, found.info, depth).await?,
+            None => match catalog.database(session.principal(), &name).await? {
+                Some(database) => Explored::database(context, &database.name).await?,
+                None => return Err(catalog.not_found(session.principal(), &table).await.into()),
+            },
+        };
+        explored.output(context, &name).await
+    }
+}
+
+/// Tables, and how they join.
+struct Explored {
+    tables: Vec<TableInfo>,
+    relationships: Vec<Relationship>,
+    truncated: bool,
+}
+
+impl Explored {
+    /// A table and what `depth` joins reach from it, nearest first.
+    async fn around(context: &ToolContext, table: TableInfo, depth: usize) -> Result<Self, ToolError> {
+        let session = &context.session;
+        let catalog = session.engine().catalog();
+        let mut known: BTreeSet<TableName> = BTreeSet::from([table.name.clone()]);
+        let mut frontier = vec![table.id];
+        let mut tables = vec![table];
+        let mut relationships: Vec<Relationship> = Vec::new();
+        let mut truncated = false;
+        for _ in 0..depth {
+            let around = catalog.relationships_around(session.principal(), &frontier, MAX_RELATIONSHIPS + 1).await?;
+            truncated |= around.len() > MAX_RELATIONSHIPS;
+            let mut names = Vec::new();
+            for one in around.into_iter().take(MAX_RELATIONSHIPS) {
+                for side in [&one.from, &one.to] {
+                    if known.insert(side.clone()) {
+                        names.push(side.clone());
+                    }
+                }
+                if !relationships.iter().any(|other| (&other.from, &other.to) == (&one.from, &one.to)) {
+                    relationships.push(one);
+                }
+            }
+            let room = MAX_TABLES - tables.len();
+            truncated |= names.len() > room;
+            names.truncate(room);
+            let next = catalog.resolve(session.principal(), &names).await?;
+            frontier = next.iter().flatten().map(|found| found.info.id).collect();
+            tables.extend(next.into_iter().flatten().map(|found| found.info));
+            if frontier.is_empty() {
+                break;
+            }
+        }
+        Ok(Self { tables, relationships, truncated })
+    }
+
+    /// The first tables of a database.
+    async fn database(context: &ToolContext, database: &str) -> Result<Self, ToolError> {
+        let session = &context.session;
+        let catalog = session.engine().catalog();
+        let filter = TableFilter { database: Some(database.to_owned()), ..TableFilter::default() };
+        let page =
+            catalog.list_tables_with_columns(session.principal(), &filter, PageRequest::first(MAX_TABLES)).await?;
+        let ids: Vec<i64> = page.items.iter().map(|info| info.id).collect();
+        let mut relationships = catalog.relationships_among(session.principal(), &ids).await?;
+        let truncated = page.next.is_some() || relationships.len() > MAX_RELATIONSHIPS;
+        relationships.truncate(MAX_RELATIONSHIPS);
+        Ok(Self { tables: page.items, relationships, truncated })
+    }
+
+    async fn output(self, context: &ToolContext, name: &str) -> Result<ToolOutput, ToolError> {
+        let Self { tables, relationships, truncated } = self;
+        let shown = Shown::with_samples(context, tables.into_iter().map(|info| (info, None)).collect()).await?;
+        let edges: Vec<Value> = relationships.iter().map(relationship_json).collect();
+        let edge_lines: Vec<String> = relationships
+            .iter()
+            .map(|one| format!("{} ({}, {:.0} %)", one.condition(), one.origin.as_str(), one.confidence * 100.0))
+            .collect();
+        let edge_text = match edge_lines.is_empty() {
+            true => String::new(),
+            false => {
+                let text = format!("\nRelationships:\n{}", edge_lines.join("\n"));
+                take_tokens(&text, context.text_tokens / EDGES_SHARE).to_owned()
+            }
+        };
+        let left = context.text_tokens.saturating_sub(estimate_tokens(&edge_text) + 16);
+        // Joins stand among the relationships already.
+        let mut text = text_of(context, &shown, &[], name, left);
+        if truncated {
+            text.push_str(&format!("\n(truncated: the first {} tables; search_schema finds others)", shown.len()));
+        }
+        text.push_str(&edge_text);
+        let tables: Vec<Value> = shown.iter().map(|shown| Value::Object(shown.to_json())).collect();
+        let json = json!({
+            "name": name, "table_count": tables.len(), "tables": tables, "relationships": edges,
+            "truncated": truncated,
+        });
+        Ok(ToolOutput { json, text: take_tokens(&text, context.text_tokens).to_owned() })
+    }
+}

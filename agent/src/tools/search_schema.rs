@@ -1,0 +1,84 @@
+//! `search_schema`: the tables that fit a question or keywords, why each was found, and how they join.
+
+use async_trait::async_trait;
+use querent_catalog::{SearchHit, SearchRequest, TableInfo};
+use serde_json::{Map, Value, json};
+
+use super::arguments::Arguments;
+use super::tables::{Shown, relationship_json, text_of};
+use super::{Tool, ToolContext, ToolError, ToolOutput};
+use crate::models::ToolSpec;
+
+const NAME: &str = "search_schema";
+const DEFAULT_TABLES: usize = 8;
+const MAX_TABLES: usize = 20;
+
+pub(super) struct SearchSchema;
+
+#[async_trait]
+impl Tool for SearchSchema {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: NAME.to_owned(),
+            description: "Find tables by keywords, a question or a value.".to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "query": {"type": "string", "description": "Keywords or a question."},
+                    "database": {"type": "string", "description": "Only tables of this database."},
+                    "top_k": {"type": "integer", "description": "How many tables; 8 unless given, at most 20."},
+                },
+                "required": ["query"],
+            }),
+        }
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
+        let mut arguments = Arguments::new(arguments);
+        let query = arguments.required("query", &["question", "keywords", "q"]);
+        let database = arguments.optional("database");
+        let limit = arguments.count("top_k", DEFAULT_TABLES, 1..=MAX_TABLES);
+        arguments.finish(NAME)?;
+        let session = &context.session;
+        let catalog = session.engine().catalog();
+        // One more than asked for tells whether there are more.
+        let request = SearchRequest { query: query.clone(), database, limit: limit + 1 };
+        let mut found = catalog.search_with_columns(session.principal(), &request).await?;
+        let truncated = found.len() > limit;
+        found.truncate(limit);
+        let ids: Vec<i64> = found.iter().map(|(_, info)| info.id).collect();
+        let relationships = catalog.relationships_among(session.principal(), &ids).await?;
+
+        let (hits, tables): (Vec<SearchHit>, Vec<(TableInfo, Option<String>)>) =
+            found.into_iter().map(|(hit, info)| (hit.clone(), (info, note(&hit)))).unzip();
+        let shown = Shown::with_samples(context, tables).await?;
+        let tables: Vec<Value> = hits
+            .iter()
+            .zip(&shown)
+            .map(|(hit, shown)| {
+                let mut table = shown.to_json();
+                table.insert("found_by".into(), json!(hit.found_by));
+                table.insert("why".into(), json!(hit.why));
+                Value::Object(table)
+            })
+            .collect();
+        let edges: Vec<Value> = relationships.iter().map(relationship_json).collect();
+        let mut text = text_of(context, &shown, &relationships, &query, context.text_tokens);
+        if text.is_empty() {
+            text = "no table fits; try other words, or list_databases".to_owned();
+        }
+        Ok(ToolOutput {
+            json: json!({
+                "query": query, "tables": tables, "table_count": tables.len(), "relationships": edges,
+                "truncated": truncated,
+            }),
+            text,
+        })
+    }
+}
+
+/// What a model may want to know of how a table was found: the literal, the join, the query before it.
+fn note(hit: &SearchHit) -> Option<String> {
+    const MAX_REASONS: usize = 2;
+    (!hit.why.is_empty()).then(|| hit.why.iter().take(MAX_REASONS).cloned().collect::<Vec<_>>().join("; "))
+}

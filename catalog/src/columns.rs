@@ -1,0 +1,94 @@
+//! Columns by name: every column of a spelling, by an index over all of them, so the cost does not grow with the
+//! catalog. Other spellings of the same words (`cust_id`, `CustId`) are found through the index of column texts.
+
+use serde::Serialize;
+
+use crate::index::text::{query_text, split_words};
+use crate::index::{ObjectKind, SearchFilter};
+use crate::store::{column_names, name_key, table_infos};
+use crate::{Catalog, Principal, Result, TableName};
+
+/// Column texts that are looked through for other spellings.
+const RANKED_TEXTS: usize = 100;
+/// Spellings that are looked up.
+const MAX_SPELLINGS: usize = 16;
+
+/// A column of a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct ColumnHit {
+    /// Its table.
+    #[serde(flatten)]
+    pub table: TableName,
+    /// Its own spelling.
+    pub column: String,
+    /// Its Arrow type.
+    #[serde(rename = "type")]
+    pub data_type: String,
+    /// What a person said about it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub comment: Option<String>,
+}
+
+/// Columns of a name.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ColumnSearch {
+    /// The same spelling first (case aside), then the same words.
+    pub hits: Vec<ColumnHit>,
+    /// The spellings that were looked up, among all columns that the caller may see.
+    pub spellings: Vec<String>,
+    /// There are more than the limit.
+    pub is_truncated: bool,
+}
+
+impl Catalog {
+    /// Columns called `name`, in any spelling of its words, of what the caller may see. Errors: `database_not_found`.
+    pub async fn find_columns(
+        &self,
+        who: &Principal,
+        database: Option<&str>,
+        name: &str,
+        limit: usize,
+    ) -> Result<ColumnSearch> {
+        let name = name.trim().to_string();
+        let texts = self.index.snapshot(ObjectKind::Column);
+        let alike = texts.bm25(&query_text(&name), RANKED_TEXTS, &SearchFilter::default()).await;
+        let ids: Vec<i64> = alike.iter().map(|scored| scored.object_id).collect();
+        let (who, database) = (who.clone(), database.map(str::to_string));
+        self.store
+            .view(move |view| {
+                let visible = crate::search::visible_databases(view, &who, database.as_deref())?;
+                let names = crate::index::column_names(view.connection, &ids)?;
+                let spellings = spellings_of(name, names.into_iter().flatten());
+                let mut found = column_names::find(view, visible.as_deref(), &spellings, limit + 1)?;
+                let is_truncated = found.len() > limit;
+                found.truncate(limit);
+                let tables: Vec<i64> = found.iter().map(|column| column.object_id).collect();
+                let infos = table_infos(view, &who, &tables)?;
+                let hits = found.into_iter().zip(infos).filter_map(|(found, info)| {
+                    let info = info?;
+                    let column = info.columns.iter().find(|column| column.name == found.column)?;
+                    Some(ColumnHit {
+                        column: found.column,
+                        data_type: column.data_type.to_string(),
+                        comment: column.comment.clone(),
+                        table: info.name,
+                    })
+                });
+                Ok(ColumnSearch { hits: hits.collect(), spellings, is_truncated })
+            })
+            .await
+    }
+}
+
+/// The name, and those of `names` that have its words in its order.
+fn spellings_of(name: String, names: impl Iterator<Item = String>) -> Vec<String> {
+    let words = |name: &str| split_words(name).concat().to_lowercase();
+    let wanted = words(&name);
+    let mut spellings = vec![name];
+    for candidate in names.filter(|candidate| !wanted.is_empty() && words(candidate) == wanted) {
+        if spellings.len() < MAX_SPELLINGS && spellings.iter().all(|known| name_key(known) != name_key(&candidate)) {
+            spellings.push(candidate);
+        }
+    }
+    spellings
+}

@@ -1,0 +1,267 @@
+//! What people taught the catalog: verified queries (a question and the SQL that answers it) and metrics (a name
+//! and the expression it means). Each belongs to a database and is seen by who may see all tables it reads.
+//!
+//! At most [`MAX_OBJECTS`] of each are held: they are compared with a question in memory, by the words they share.
+
+mod similar;
+
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use parking_lot::RwLock;
+use serde::{Deserialize, Serialize};
+
+use crate::index::SchemaIndex;
+use crate::store::{self, Store};
+use crate::{Catalog, Page, PageRequest, Principal, Result, TableName};
+use similar::Corpus;
+
+/// Verified queries, and metrics, that a catalog holds.
+pub const MAX_OBJECTS: usize = 10_000;
+
+/// A question, and SQL that ran and answers it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct VerifiedQuery {
+    /// Names it.
+    pub id: i64,
+    /// Where bare names in `sql` resolve.
+    pub database: String,
+    /// As a person would ask.
+    pub question: String,
+    /// One query.
+    pub sql: String,
+    /// The tables it reads.
+    pub tables: Vec<TableName>,
+    /// Who vouched for it.
+    pub subject: String,
+    /// When.
+    pub created_at: DateTime<Utc>,
+}
+
+/// A verified query to store. The engine makes it, after its SQL ran.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct NewVerifiedQuery {
+    /// Where bare names in `sql` resolve.
+    pub database: String,
+    /// As a person would ask.
+    pub question: String,
+    /// One query.
+    pub sql: String,
+    /// The tables it reads.
+    pub tables: Vec<TableName>,
+}
+
+/// A name people use for a number, and what it means.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Metric {
+    /// Names it.
+    pub id: i64,
+    /// Whose metric it is; unique within it, case aside.
+    pub database: String,
+    /// As people call it.
+    pub name: String,
+    /// What it means, in words.
+    pub description: Option<String>,
+    /// What it is computed over.
+    pub table: TableName,
+    /// An aggregate: `sum(amount - discount)`.
+    pub expression: String,
+    /// The rows that count; all unless given.
+    pub filter: Option<String>,
+    /// Who defined it.
+    pub subject: String,
+    /// When.
+    pub created_at: DateTime<Utc>,
+}
+
+/// A metric to store. The engine checks that its expression runs.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NewMetric {
+    /// As people call it.
+    pub name: String,
+    /// What it means, in words.
+    pub description: Option<String>,
+    /// What it is computed over.
+    pub table: TableName,
+    /// An aggregate.
+    pub expression: String,
+    /// The rows that count.
+    pub filter: Option<String>,
+}
+
+/// Something taught, and how much of a question's words it shares.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Similar<T> {
+    /// What.
+    pub object: T,
+    /// From 0 to 1.
+    pub similarity: f32,
+}
+
+/// Verified queries and metrics.
+impl Catalog {
+    /// Stores a verified query, in place of one with the same question in the same database. Only
+    /// `querent_engine::Session::verify_query` may call it: it runs the SQL first. Errors: `invalid_object`.
+    pub async fn store_verified_query(&self, who: &Principal, new: NewVerifiedQuery) -> Result<VerifiedQuery> {
+        let who = who.clone();
+        let stored = self.store.write_ours(move |view| store::knowledge::insert_query(view, &who, &new)).await;
+        self.knowledge.forget();
+        stored
+    }
+
+    /// Stores a metric, in place of one of the same name in the same database. Only
+    /// `querent_engine::Session::define_metric` may call it. Errors: `invalid_object`.
+    pub async fn store_metric(&self, who: &Principal, new: NewMetric) -> Result<Metric> {
+        let who = who.clone();
+        let stored = self.store.write_ours(move |view| store::knowledge::insert_metric(view, &who, &new)).await;
+        self.knowledge.forget();
+        stored
+    }
+
+    /// Verified queries the caller may see, oldest first.
+    pub async fn list_verified_queries(
+        &self,
+        who: &Principal,
+        database: Option<&str>,
+        page: PageRequest,
+    ) -> Result<Page<VerifiedQuery>> {
+        let (who, database) = (who.clone(), database.map(str::to_string));
+        self.store.read(move |connection| store::knowledge::list(connection, &who, database.as_deref(), &page)).await
+    }
+
+    /// Metrics the caller may see, oldest first.
+    pub async fn list_metrics(
+        &self,
+        who: &Principal,
+        database: Option<&str>,
+        page: PageRequest,
+    ) -> Result<Page<Metric>> {
+        let (who, database) = (who.clone(), database.map(str::to_string));
+        self.store.read(move |connection| store::knowledge::list(connection, &who, database.as_deref(), &page)).await
+    }
+
+    /// Forgets a verified query. Errors: `object_not_found`.
+    pub async fn drop_verified_query(&self, who: &Principal, id: i64) -> Result<()> {
+        let who = who.clone();
+        let dropped = self.store.write_rows(move |c| store::knowledge::remove::<VerifiedQuery>(c, &who, id)).await;
+        self.knowledge.forget();
+        dropped
+    }
+
+    /// Forgets a metric. Errors: `object_not_found`.
+    pub async fn drop_metric(&self, who: &Principal, id: i64) -> Result<()> {
+        let who = who.clone();
+        let dropped = self.store.write_rows(move |c| store::knowledge::remove::<Metric>(c, &who, id)).await;
+        self.knowledge.forget();
+        dropped
+    }
+
+    /// The verified queries most like a question, of what the caller may see, most alike first.
+    pub async fn similar_queries(
+        &self,
+        who: &Principal,
+        database: Option<&str>,
+        question: &str,
+        limit: usize,
+    ) -> Result<Vec<Similar<VerifiedQuery>>> {
+        let corpus = self.knowledge.corpus(&self.store, &self.index).await?;
+        Ok(corpus.queries.similar(&self.index.tokens(question), who, database, limit))
+    }
+
+    /// The metrics a question is about, of what the caller may see, most alike first.
+    pub async fn similar_metrics(
+        &self,
+        who: &Principal,
+        database: Option<&str>,
+        question: &str,
+        limit: usize,
+    ) -> Result<Vec<Similar<Metric>>> {
+        let corpus = self.knowledge.corpus(&self.store, &self.index).await?;
+        Ok(corpus.metrics.similar(&self.index.tokens(question), who, database, limit))
+    }
+}
+
+/// What is common to all that is taught.
+pub(crate) trait Taught: Clone + Send + Sync + 'static {
+    /// What a question is compared with.
+    fn text(&self) -> String;
+    /// Its database.
+    fn database(&self) -> &str;
+    /// What it reads.
+    fn tables(&self) -> &[TableName];
+
+    /// Whether `who` may see it: its database and whatever it reads.
+    fn is_visible(&self, who: &Principal) -> bool {
+        who.may_see(self.database()) && self.tables().iter().all(|table| who.may_see(&table.database))
+    }
+}
+
+impl Taught for VerifiedQuery {
+    fn text(&self) -> String {
+        self.question.clone()
+    }
+
+    fn database(&self) -> &str {
+        &self.database
+    }
+
+    fn tables(&self) -> &[TableName] {
+        &self.tables
+    }
+}
+
+impl Taught for Metric {
+    fn text(&self) -> String {
+        self.name.clone()
+    }
+
+    fn database(&self) -> &str {
+        &self.database
+    }
+
+    fn tables(&self) -> &[TableName] {
+        std::slice::from_ref(&self.table)
+    }
+}
+
+/// All that is taught, ready to be compared with questions; made when first needed after a change.
+#[derive(Default)]
+pub(crate) struct Knowledge {
+    made: RwLock<(u64, Option<Arc<Corpora>>)>,
+}
+
+pub(crate) struct Corpora {
+    pub(crate) queries: Corpus<VerifiedQuery>,
+    pub(crate) metrics: Corpus<Metric>,
+}
+
+impl Knowledge {
+    pub(crate) async fn corpus(&self, store: &Store, index: &SchemaIndex) -> Result<Arc<Corpora>> {
+        let changes = {
+            let made = self.made.read();
+            if let Some(corpora) = &made.1 {
+                return Ok(Arc::clone(corpora));
+            }
+            made.0
+        };
+        let (queries, metrics) = store
+            .read(|connection| Ok((store::knowledge::all(connection)?, store::knowledge::all(connection)?)))
+            .await?;
+        let tokens = |text: &str| index.tokens(text);
+        let corpora =
+            Arc::new(Corpora { queries: Corpus::new(queries, tokens), metrics: Corpus::new(metrics, tokens) });
+        let mut made = self.made.write();
+        // What changed while it was read is read again by the next question.
+        if made.0 == changes {
+            made.1 = Some(Arc::clone(&corpora));
+        }
+        Ok(corpora)
+    }
+
+    fn forget(&self) {
+        let mut made = self.made.write();
+        made.0 += 1;
+        made.1 = None;
+    }
+}

@@ -1,0 +1,116 @@
+//! How much a question is like a text: the cosine of their words' weights, where a word weighs the more the fewer
+//! texts have it. Exact, over an inverted index of at most ten thousand short texts.
+
+use std::collections::HashMap;
+
+use super::{Similar, Taught};
+use crate::Principal;
+use crate::store::name_key;
+
+/// Less than this is a word or two in common.
+const MIN_SIMILARITY: f32 = 0.3;
+
+/// Texts to compare questions with.
+pub(crate) struct Corpus<T> {
+    objects: Vec<T>,
+    /// By token: the texts that have it.
+    postings: HashMap<String, Vec<usize>>,
+    /// The length of each text's vector of weights.
+    norms: Vec<f32>,
+}
+
+impl<T: Taught> Corpus<T> {
+    pub(crate) fn new(objects: Vec<T>, tokens: impl Fn(&str) -> Vec<String>) -> Self {
+        let texts: Vec<Vec<String>> = objects.iter().map(|object| tokens(&object.text())).collect();
+        let mut postings: HashMap<String, Vec<usize>> = HashMap::new();
+        for (index, text) in texts.iter().enumerate() {
+            for token in text {
+                postings.entry(token.clone()).or_default().push(index);
+            }
+        }
+        let weight = |token: &String| weight(objects.len(), postings.get(token).map_or(0, Vec::len));
+        let norms =
+            texts.iter().map(|text| text.iter().map(|token| weight(token).powi(2)).sum::<f32>().sqrt()).collect();
+        Self { objects, postings, norms }
+    }
+
+    /// The texts most like a question's tokens, of what `who` may see, most alike first.
+    pub(crate) fn similar(
+        &self,
+        question: &[String],
+        who: &Principal,
+        database: Option<&str>,
+        limit: usize,
+    ) -> Vec<Similar<T>> {
+        let weight = |token: &String| weight(self.objects.len(), self.postings.get(token).map_or(0, Vec::len));
+        let norm = question.iter().map(|token| weight(token).powi(2)).sum::<f32>().sqrt();
+        let mut products: HashMap<usize, f32> = HashMap::new();
+        for token in question {
+            for index in self.postings.get(token).into_iter().flatten() {
+                *products.entry(*index).or_default() += weight(token).powi(2);
+            }
+        }
+        let database = database.map(name_key);
+        let mut found: Vec<(f32, usize)> = products
+            .into_iter()
+            .map(|(index, product)| (product / (norm * self.norms[index]), index))
+            .filter(|(similarity, index)| {
+                let object = &self.objects[*index];
+                *similarity >= MIN_SIMILARITY
+                    && database.as_ref().is_none_or(|only| name_key(object.database()) == *only)
+                    && object.is_visible(who)
+            })
+            .collect();
+        found.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        found
+            .into_iter()
+            .take(limit)
+            .map(|(similarity, index)| Similar { object: self.objects[index].clone(), similarity })
+            .collect()
+    }
+}
+
+/// As BM25 weighs a word, never 0.
+fn weight(texts: usize, texts_with_token: usize) -> f32 {
+    let (texts, with_token) = (texts as f32, texts_with_token as f32);
+    (1.0 + (texts - with_token + 0.5) / (with_token + 0.5)).ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{TableName, VerifiedQuery};
+
+    fn query(id: i64, database: &str, question: &str) -> VerifiedQuery {
+        VerifiedQuery {
+            id,
+            database: database.into(),
+            question: question.into(),
+            sql: String::new(),
+            tables: vec![TableName::new(database, "t")],
+            subject: String::new(),
+            created_at: chrono::DateTime::default(),
+        }
+    }
+
+    #[test]
+    fn the_most_alike_come_first_and_only_what_may_be_seen() {
+        let tokens = |text: &str| text.split(' ').map(str::to_owned).collect::<Vec<_>>();
+        let corpus = Corpus::new(
+            vec![
+                query(1, "air", "flights by carrier"),
+                query(2, "air", "late flights by carrier and month"),
+                query(3, "hr", "flights by carrier"),
+                query(4, "air", "seats of planes"),
+            ],
+            tokens,
+        );
+        let found = |who: &Principal| -> Vec<i64> {
+            let similar = corpus.similar(&tokens("flights by carrier"), who, None, 10);
+            similar.into_iter().map(|similar| similar.object.id).collect()
+        };
+        assert_eq!(found(&Principal::local_admin()), [1, 3, 2]);
+        assert_eq!(found(&Principal::new("p", crate::Role::Read).with_databases(["air"])), [1, 2]);
+        assert_eq!(corpus.similar(&[], &Principal::local_admin(), None, 10), []);
+    }
+}

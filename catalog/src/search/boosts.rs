@@ -1,0 +1,79 @@
+//! What speaks for a table besides the rankings: a column of it holds a literal of the question, a verified query
+//! whose question is much like this one reads it, a metric that the question names is computed over it.
+
+use super::fuse::Boost;
+use crate::knowledge::Corpora;
+use crate::store::{View, table_ids, values};
+use crate::{FoundBy, Principal, Result, TableName};
+
+/// Columns of a literal that are looked at; one that more hold tells nothing.
+const MAX_COLUMNS: usize = 20;
+/// What a literal is worth, shared by the tables that hold it.
+const VALUE_RANKS: f32 = 1.0;
+/// What a verified query with the very same words is worth.
+const QUERY_RANKS: f32 = 2.0;
+/// Less alike, a verified query is about something else.
+const MIN_SIMILARITY: f32 = 0.5;
+/// Verified queries and metrics that count.
+const MAX_TAUGHT: usize = 3;
+
+/// What was taught and speaks for tables by their names.
+pub(super) struct Taught {
+    tables: Vec<TableName>,
+    first_ranks: f32,
+    found_by: FoundBy,
+    why: String,
+}
+
+/// The verified queries and metrics a question is much like.
+pub(super) fn taught(corpora: &Corpora, words: &[String], who: &Principal, database: Option<&str>) -> Vec<Taught> {
+    let queries = corpora.queries.similar(words, who, database, MAX_TAUGHT).into_iter();
+    let metrics = corpora.metrics.similar(words, who, database, MAX_TAUGHT).into_iter();
+    let queries = queries.filter(|similar| similar.similarity >= MIN_SIMILARITY).map(|similar| Taught {
+        first_ranks: QUERY_RANKS * similar.similarity,
+        found_by: FoundBy::VerifiedQuery,
+        why: format!("verified query \"{}\"", similar.object.question),
+        tables: similar.object.tables,
+    });
+    let metrics = metrics.map(|similar| Taught {
+        first_ranks: similar.similarity,
+        found_by: FoundBy::Metric,
+        why: format!("metric \"{}\"", similar.object.name),
+        tables: vec![similar.object.table],
+    });
+    queries.chain(metrics).collect()
+}
+
+/// The boosts of a question, in tables by id.
+pub(super) fn find(
+    view: &View<'_>,
+    databases: Option<&[i64]>,
+    literals: &[String],
+    taught: Vec<Taught>,
+) -> Result<Vec<Boost>> {
+    let mut boosts: Vec<Boost> = Vec::new();
+    for literal in literals {
+        let (hits, _) = values::find(view, databases, std::slice::from_ref(literal), MAX_COLUMNS)?;
+        let share = VALUE_RANKS / (hits.len().max(1) as f32).sqrt();
+        for hit in hits {
+            let is_counted = boosts.iter().any(|boost| boost.object_id == hit.table_id && boost.why.contains(literal));
+            boosts.push(Boost {
+                object_id: hit.table_id,
+                first_ranks: if is_counted { 0.0 } else { share },
+                found_by: FoundBy::Value,
+                why: format!("value '{}' in {}.{}", hit.value, hit.table.table, hit.column),
+            });
+        }
+    }
+    for taught in taught {
+        for id in table_ids(view, &taught.tables)? {
+            boosts.push(Boost {
+                object_id: id,
+                first_ranks: taught.first_ranks,
+                found_by: taught.found_by,
+                why: taught.why.clone(),
+            });
+        }
+    }
+    Ok(boosts)
+}

@@ -1,0 +1,256 @@
+//! Verified queries and metrics as stored: one table each, keyed by database and by the question or name.
+
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::names::check_name;
+use super::relationships::{after_id, internal};
+use super::{View, name_key};
+use crate::knowledge::{MAX_OBJECTS, Taught};
+use crate::{
+    CatalogError, Metric, NewMetric, NewVerifiedQuery, Page, PageRequest, PageToken, Principal, Result, VerifiedQuery,
+};
+
+/// Part of the store's migrations.
+pub(super) const KNOWLEDGE_DDL: &str = "
+CREATE TABLE querent_verified_query (id INTEGER PRIMARY KEY AUTOINCREMENT, database_key VARCHAR NOT NULL, question_key VARCHAR NOT NULL, database VARCHAR NOT NULL, question VARCHAR NOT NULL, sql VARCHAR NOT NULL, tables VARCHAR NOT NULL, subject VARCHAR NOT NULL, created_at BIGINT NOT NULL, UNIQUE (database_key, question_key));
+CREATE TABLE querent_metric (id INTEGER PRIMARY KEY AUTOINCREMENT, database_key VARCHAR NOT NULL, name_key VARCHAR NOT NULL, database VARCHAR NOT NULL, name VARCHAR NOT NULL, description VARCHAR, of_table VARCHAR NOT NULL, expression VARCHAR NOT NULL, row_filter VARCHAR, subject VARCHAR NOT NULL, created_at BIGINT NOT NULL, UNIQUE (database_key, name_key));
+";
+
+/// A longer question is no question.
+const MAX_QUESTION_BYTES: usize = 2 * 1024;
+/// Bytes of SQL, of an expression, of a description.
+const MAX_TEXT_BYTES: usize = 32 * 1024;
+/// Rows read at a time while a listing passes over what may not be seen.
+const BATCH: usize = 1_000;
+
+/// How a kind of object is stored.
+pub(crate) trait Stored: Taught {
+    /// The kind in messages.
+    const WHAT: &'static str;
+    /// Its table.
+    const TABLE: &'static str;
+    /// Its columns, as [`Stored::read`] takes them.
+    const COLUMNS: &'static str;
+
+    /// Reads [`Stored::COLUMNS`].
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self>;
+    /// What it is named by.
+    fn id(&self) -> i64;
+}
+
+impl Stored for VerifiedQuery {
+    const WHAT: &'static str = "verified query";
+    const TABLE: &'static str = "querent_verified_query";
+    const COLUMNS: &'static str = "id, database, question, sql, tables, subject, created_at";
+
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get(0)?,
+            database: row.get(1)?,
+            question: row.get(2)?,
+            sql: row.get(3)?,
+            tables: read_json(row, 4)?,
+            subject: row.get(5)?,
+            created_at: read_time(row, 6)?,
+        })
+    }
+
+    fn id(&self) -> i64 {
+        self.id
+    }
+}
+
+impl Stored for Metric {
+    const WHAT: &'static str = "metric";
+    const TABLE: &'static str = "querent_metric";
+    const COLUMNS: &'static str =
+        "id, database, name, description, of_table, expression, row_filter, subject, created_at";
+
+    fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
+        Ok(Self {
+            id: row.get(0)?,
+            database: row.get(1)?,
+            name: row.get(2)?,
+            description: row.get(3)?,
+            table: read_json(row, 4)?,
+            expression: row.get(5)?,
+            filter: row.get(6)?,
+            subject: row.get(7)?,
+            created_at: read_time(row, 8)?,
+        })
+    }
+
+    fn id(&self) -> i64 {
+        self.id
+    }
+}
+
+pub(crate) fn insert_query(view: &View<'_>, who: &Principal, new: &NewVerifiedQuery) -> Result<VerifiedQuery> {
+    let question = checked::<VerifiedQuery>("question", &new.question, MAX_QUESTION_BYTES)?;
+    let sql = checked::<VerifiedQuery>("sql", &new.sql, MAX_TEXT_BYTES)?;
+    let key = name_key(question);
+    let connection = view.connection;
+    require_room::<VerifiedQuery>(connection, "question_key", &new.database, &key)?;
+    let id: i64 = connection
+        .prepare_cached(
+            "INSERT INTO querent_verified_query
+             (database_key, question_key, database, question, sql, tables, subject, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)
+             ON CONFLICT (database_key, question_key) DO UPDATE
+             SET question = ?4, sql = ?5, tables = ?6, subject = ?7, created_at = ?8 RETURNING id",
+        )?
+        .query_row(
+            params![
+                name_key(&new.database),
+                key,
+                new.database,
+                question,
+                sql,
+                serde_json::to_string(&new.tables).map_err(internal)?,
+                who.subject(),
+                Utc::now().timestamp_micros(),
+            ],
+            |row| row.get(0),
+        )?;
+    get(connection, id)
+}
+
+pub(crate) fn insert_metric(view: &View<'_>, who: &Principal, new: &NewMetric) -> Result<Metric> {
+    check_name(&new.name)?;
+    let expression = checked::<Metric>("expression", &new.expression, MAX_TEXT_BYTES)?;
+    let filter = new.filter.as_deref().map(|filter| checked::<Metric>("filter", filter, MAX_TEXT_BYTES)).transpose()?;
+    let description =
+        new.description.as_deref().map(|text| checked::<Metric>("description", text, MAX_TEXT_BYTES)).transpose()?;
+    let key = name_key(&new.name);
+    let connection = view.connection;
+    require_room::<Metric>(connection, "name_key", &new.table.database, &key)?;
+    let id: i64 = connection
+        .prepare_cached(
+            "INSERT INTO querent_metric
+             (database_key, name_key, database, name, description, of_table, expression, row_filter, subject, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10)
+             ON CONFLICT (database_key, name_key) DO UPDATE SET name = ?4, description = ?5, of_table = ?6,
+             expression = ?7, row_filter = ?8, subject = ?9, created_at = ?10 RETURNING id",
+        )?
+        .query_row(
+            params![
+                name_key(&new.table.database),
+                key,
+                new.table.database,
+                new.name,
+                description,
+                serde_json::to_string(&new.table).map_err(internal)?,
+                expression,
+                filter,
+                who.subject(),
+                Utc::now().timestamp_micros(),
+            ],
+            |row| row.get(0),
+        )?;
+    get(connection, id)
+}
+
+/// All there are.
+pub(crate) fn all<T: Stored>(connection: &Connection) -> Result<Vec<T>> {
+    after(connection, 0, None, MAX_OBJECTS)
+}
+
+/// A page of those that may be seen, oldest first.
+pub(crate) fn list<T: Stored>(
+    connection: &Connection,
+    who: &Principal,
+    database: Option<&str>,
+    page: &PageRequest,
+) -> Result<Page<T>> {
+    let limit = page.limit.clamp(1, super::listing::MAX_PAGE);
+    let mut position = after_id(page, T::WHAT)?;
+    let mut items: Vec<T> = Vec::new();
+    loop {
+        let batch: Vec<T> = after(connection, position, database, BATCH)?;
+        let is_last = batch.len() < BATCH;
+        for object in batch {
+            position = object.id();
+            if !object.is_visible(who) {
+                continue;
+            }
+            if items.len() == limit {
+                let next = items.last().map(|last| PageToken(last.id().to_string()));
+                return Ok(Page { items, next });
+            }
+            items.push(object);
+        }
+        if is_last {
+            return Ok(Page { items, next: None });
+        }
+    }
+}
+
+/// Removes one that the caller may see.
+pub(crate) fn remove<T: Stored>(connection: &Connection, who: &Principal, id: i64) -> Result<()> {
+    let object: T = get(connection, id)?;
+    if !object.is_visible(who) {
+        return Err(unknown::<T>(id));
+    }
+    connection.execute(&format!("DELETE FROM {} WHERE id = ?", T::TABLE), [id])?;
+    Ok(())
+}
+
+fn get<T: Stored>(connection: &Connection, id: i64) -> Result<T> {
+    let sql = format!("SELECT {} FROM {} WHERE id = ?", T::COLUMNS, T::TABLE);
+    connection.prepare_cached(&sql)?.query_row([id], T::read).optional()?.ok_or_else(|| unknown::<T>(id))
+}
+
+fn after<T: Stored>(connection: &Connection, id: i64, database: Option<&str>, limit: usize) -> Result<Vec<T>> {
+    let sql = format!(
+        "SELECT {} FROM {} WHERE id > ?1 AND (?2 IS NULL OR database_key = ?2) ORDER BY id LIMIT ?3",
+        T::COLUMNS,
+        T::TABLE
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let rows = statement.query_map(params![id, database.map(name_key), limit as i64], T::read)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// Refuses one too many; one that takes another's place is none.
+fn require_room<T: Stored>(connection: &Connection, key_column: &str, database: &str, key: &str) -> Result<()> {
+    let (count, is_known): (i64, bool) = connection.query_row(
+        &format!("SELECT COUNT(*), COALESCE(SUM(database_key = ?1 AND {key_column} = ?2), 0) > 0 FROM {}", T::TABLE),
+        params![name_key(database), key],
+        |row| Ok((row.get(0)?, row.get(1)?)),
+    )?;
+    if !is_known && usize::try_from(count).is_ok_and(|count| count >= MAX_OBJECTS) {
+        let reason = format!("there are {MAX_OBJECTS} already, which is the limit; drop some");
+        return Err(CatalogError::InvalidObject { what: T::WHAT, reason });
+    }
+    Ok(())
+}
+
+fn checked<'a, T: Stored>(field: &str, text: &'a str, max_bytes: usize) -> Result<&'a str> {
+    let text = text.trim();
+    let reason = if text.is_empty() {
+        format!("{field} is empty")
+    } else if text.len() > max_bytes {
+        format!("{field} is longer than {max_bytes} bytes")
+    } else {
+        return Ok(text);
+    };
+    Err(CatalogError::InvalidObject { what: T::WHAT, reason })
+}
+
+fn unknown<T: Stored>(id: i64) -> CatalogError {
+    CatalogError::ObjectNotFound { what: T::WHAT, id: id.to_string() }
+}
+
+fn read_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, index: usize) -> rusqlite::Result<T> {
+    let text: String = row.get(index)?;
+    serde_json::from_str(&text)
+        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(index, rusqlite::types::Type::Text, error.into()))
+}
+
+fn read_time(row: &Row<'_>, index: usize) -> rusqlite::Result<DateTime<Utc>> {
+    let micros: i64 = row.get(index)?;
+    DateTime::from_timestamp_micros(micros).ok_or_else(|| {
+        rusqlite::Error::FromSqlConversionFailure(index, rusqlite::types::Type::Integer, "a time out of range".into())
+    })
+}

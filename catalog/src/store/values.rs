@@ -1,0 +1,209 @@
+//! Column values and sketches as stored. A value is looked up by its key and database along one index, so that the
+//! cost of a look-up depends neither on the size of the catalog nor on what the caller may not see.
+
+use std::collections::HashMap;
+
+use chrono::Utc;
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::relationships::{internal, json_ids};
+use super::{View, relations};
+use crate::values::{MAX_VALUE_COLUMNS, MAX_VALUES, containment as containment_of, value_key};
+use crate::{Result, TableName, TableProfile, TableSource, Unprofiled, ValueHit};
+
+/// Part of the store's migrations.
+pub(super) const VALUES_DDL: &str = "
+CREATE TABLE querent_column_value (key VARCHAR NOT NULL, schema_id BIGINT NOT NULL, object_id BIGINT NOT NULL, column_name VARCHAR NOT NULL, value VARCHAR NOT NULL, row_count BIGINT NOT NULL, PRIMARY KEY (key, schema_id, object_id, column_name)) WITHOUT ROWID;
+CREATE INDEX querent_ix_column_value ON querent_column_value (object_id);
+CREATE TABLE querent_column_profile (object_id BIGINT NOT NULL, column_name VARCHAR NOT NULL, schema_id BIGINT NOT NULL, has_values BIGINT NOT NULL, is_complete BIGINT NOT NULL, sketch BLOB NOT NULL, PRIMARY KEY (object_id, column_name)) WITHOUT ROWID;
+CREATE INDEX querent_ix_column_profile ON querent_column_profile (schema_id, has_values);
+CREATE TABLE querent_profile (object_id INTEGER PRIMARY KEY, state VARCHAR NOT NULL, profiled_at BIGINT NOT NULL);
+";
+
+/// Files that somebody else owns are read again when they are looked at after so long.
+const EXTERNAL_STATE_SECONDS: i64 = 3_600;
+
+/// Forgets the values of an object that is being dropped.
+pub(super) fn forget_object(connection: &Connection, object_id: i64) -> Result<()> {
+    for table in ["querent_column_value", "querent_column_profile", "querent_profile"] {
+        connection.prepare_cached(&format!("DELETE FROM {table} WHERE object_id = ?"))?.execute([object_id])?;
+    }
+    Ok(())
+}
+
+/// The tables of a list of ids that are not as they were when their values were collected.
+pub(crate) fn unprofiled(view: &View<'_>, ids: &[i64]) -> Result<Vec<Unprofiled>> {
+    let mut tables = Vec::new();
+    for id in ids {
+        let Some(relation) = relations::load(view.connection, *id, view.snapshot)? else { continue };
+        let state = match &relation.resolved.source {
+            TableSource::Managed(table) => managed_state(view, table.id)?,
+            TableSource::External(_) => {
+                format!("external {}", Utc::now().timestamp() / EXTERNAL_STATE_SECONDS)
+            }
+            TableSource::View { .. } => continue,
+        };
+        let known: Option<String> = view
+            .connection
+            .prepare_cached("SELECT state FROM querent_profile WHERE object_id = ?")?
+            .query_row([id], |row| row.get(0))
+            .optional()?;
+        if known.as_ref() != Some(&state) {
+            tables.push(Unprofiled { table_id: *id, name: relation.resolved.info.name, state });
+        }
+    }
+    Ok(tables)
+}
+
+fn managed_state(view: &View<'_>, table_id: i64) -> Result<String> {
+    let (files, newest): (i64, Option<i64>) = view
+        .connection
+        .prepare_cached(
+            "SELECT COUNT(*), MAX(data_file_id) FROM ducklake_data_file
+             WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
+        )?
+        .query_row([table_id, view.snapshot], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    Ok(format!("files {files} to {}", newest.unwrap_or(-1)))
+}
+
+/// Puts a profile in the place of an older one.
+pub(crate) fn replace(connection: &Connection, profile: &TableProfile) -> Result<()> {
+    let schema_id: Option<i64> = connection
+        .prepare_cached("SELECT schema_id FROM querent_object WHERE object_id = ?")?
+        .query_row([profile.table_id], |row| row.get(0))
+        .optional()?;
+    forget_object(connection, profile.table_id)?;
+    let Some(schema_id) = schema_id else { return Ok(()) };
+    connection.prepare_cached("INSERT INTO querent_profile VALUES (?, ?, ?)")?.execute(params![
+        profile.table_id,
+        profile.state,
+        Utc::now().timestamp_micros(),
+    ])?;
+    for column in profile.columns.iter().take(MAX_VALUE_COLUMNS) {
+        let sketch: Vec<u8> = column.sketch.iter().flat_map(|hash| hash.to_be_bytes()).collect();
+        connection.prepare_cached("INSERT OR REPLACE INTO querent_column_profile VALUES (?, ?, ?, ?, ?, ?)")?.execute(
+            params![
+                profile.table_id,
+                column.name,
+                schema_id,
+                i64::from(!column.values.is_empty()),
+                column.is_complete,
+                sketch
+            ],
+        )?;
+        // Spellings that differ in case only share a row.
+        let mut insert =
+            connection.prepare_cached("INSERT OR IGNORE INTO querent_column_value VALUES (?, ?, ?, ?, ?, ?)")?;
+        for (value, rows) in column.values.iter().take(MAX_VALUES) {
+            insert.execute(params![
+                value_key(value),
+                schema_id,
+                profile.table_id,
+                column.name,
+                value,
+                i64::try_from(*rows).unwrap_or(i64::MAX),
+            ])?;
+        }
+    }
+    Ok(())
+}
+
+/// The columns of the databases that hold a literal, and whether there are more than `limit` of one.
+pub(crate) fn find(
+    view: &View<'_>,
+    databases: Option<&[i64]>,
+    literals: &[String],
+    limit: usize,
+) -> Result<(Vec<ValueHit>, bool)> {
+    let databases = databases.map(json_ids).transpose()?;
+    let mut statement = view.connection.prepare_cached(
+        "SELECT v.object_id, d.name, o.name, v.column_name, v.value FROM querent_column_value v
+         JOIN querent_object o ON o.object_id = v.object_id JOIN querent_database d ON d.schema_id = o.schema_id
+         WHERE v.key = ?1 AND (?2 IS NULL OR v.schema_id IN (SELECT value FROM json_each(?2)))
+         ORDER BY v.schema_id, v.object_id LIMIT ?3",
+    )?;
+    let mut hits: Vec<ValueHit> = Vec::new();
+    let mut has_more = false;
+    for literal in literals {
+        let key = value_key(literal);
+        if key.is_empty() {
+            continue;
+        }
+        let rows = statement.query_map(params![key, databases, limit as i64 + 1], |row| {
+            Ok(ValueHit {
+                table_id: row.get(0)?,
+                table: TableName { database: row.get(1)?, table: row.get(2)? },
+                column: row.get(3)?,
+                value: row.get(4)?,
+            })
+        })?;
+        let found = rows.collect::<rusqlite::Result<Vec<ValueHit>>>()?;
+        has_more |= found.len() > limit;
+        for hit in found.into_iter().take(limit) {
+            if !hits.contains(&hit) {
+                hits.push(hit);
+            }
+        }
+    }
+    Ok((hits, has_more))
+}
+
+/// The most frequent values of tables' columns.
+pub(crate) fn samples(
+    connection: &Connection,
+    ids: &[i64],
+    per_column: usize,
+) -> Result<HashMap<i64, Vec<(String, Vec<String>)>>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT column_name, value FROM querent_column_value WHERE object_id = ?1
+         ORDER BY column_name, row_count DESC, value LIMIT ?2",
+    )?;
+    let mut tables = HashMap::new();
+    for id in ids {
+        let most = (MAX_VALUE_COLUMNS * MAX_VALUES) as i64;
+        let rows = statement.query_map([*id, most], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        let mut columns: Vec<(String, Vec<String>)> = Vec::new();
+        for row in rows {
+            let (column, value): (String, String) = row?;
+            if columns.last().is_none_or(|(last, _)| *last != column) {
+                columns.push((column, Vec::new()));
+            }
+            if let Some((_, values)) = columns.last_mut().filter(|(_, values)| values.len() < per_column) {
+                values.push(value);
+            }
+        }
+        tables.insert(*id, columns);
+    }
+    Ok(tables)
+}
+
+/// Columns whose values are kept, counted up to `limit`.
+pub(crate) fn count_columns(view: &View<'_>, databases: Option<&[i64]>, limit: usize) -> Result<usize> {
+    let databases = databases.map(|ids| serde_json::to_string(ids).map_err(internal)).transpose()?;
+    let count: i64 = view
+        .connection
+        .prepare_cached(
+            "SELECT COUNT(*) FROM (SELECT 1 FROM querent_column_profile
+             WHERE has_values = 1 AND (?1 IS NULL OR schema_id IN (SELECT value FROM json_each(?1))) LIMIT ?2)",
+        )?
+        .query_row(params![databases, limit as i64], |row| row.get(0))?;
+    Ok(usize::try_from(count).unwrap_or(0))
+}
+
+/// The share of the one column's values that the other holds, where their sketches tell.
+pub(super) fn containment(connection: &Connection, from: (i64, &str), to: (i64, &str)) -> Result<Option<f32>> {
+    let sketch = |(object_id, column): (i64, &str)| -> Result<Option<(Vec<u64>, bool)>> {
+        let found = connection
+            .prepare_cached(
+                "SELECT sketch, is_complete FROM querent_column_profile WHERE object_id = ? AND column_name = ?",
+            )?
+            .query_row(params![object_id, column], |row| Ok((row.get::<_, Vec<u8>>(0)?, row.get(1)?)))
+            .optional()?;
+        Ok(found.map(|(bytes, is_complete)| {
+            let hashes = bytes.chunks_exact(8).filter_map(|chunk| chunk.try_into().ok()).map(u64::from_be_bytes);
+            (hashes.collect(), is_complete)
+        }))
+    };
+    let (Some((from, _)), Some((to, to_is_complete))) = (sketch(from)?, sketch(to)?) else { return Ok(None) };
+    Ok(containment_of(&from, &to, to_is_complete))
+}

@@ -1,0 +1,90 @@
+//! What is remembered of rows while they go by: the values of text columns as long as they are few and short, and
+//! the smallest hashes of every column that may join. Bounded whatever the rows hold.
+
+use std::collections::{BTreeSet, HashMap};
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use querent_catalog::values::{MAX_VALUE_BYTES, MAX_VALUE_COLUMNS, MAX_VALUES, SKETCH_HASHES, value_hash};
+use querent_catalog::{ColumnInfo, ColumnProfile, TableInfo, TableProfile, looks_like_key};
+
+/// A table's rows, as far as they were read.
+pub(super) struct Collected {
+    columns: Vec<Column>,
+    /// Whether these are all its rows.
+    pub(super) is_complete: bool,
+}
+
+struct Column {
+    name: String,
+    /// `None` once they are too many or too long, or where the column is no text.
+    values: Option<HashMap<String, u64>>,
+    sketch: BTreeSet<u64>,
+}
+
+impl Collected {
+    pub(super) fn new(table: &TableInfo) -> Self {
+        let is_first = |column: &ColumnInfo| table.columns.first().is_some_and(|first| first.name == column.name);
+        let wanted = table.columns.iter().filter(|column| {
+            let may_join = looks_like_key(column) || is_first(column);
+            column.data_type.is_string() || (column.data_type.is_integer() && may_join)
+        });
+        let columns = wanted.take(MAX_VALUE_COLUMNS).map(|column| Column {
+            name: column.name.clone(),
+            values: column.data_type.is_string().then(HashMap::new),
+            sketch: BTreeSet::new(),
+        });
+        Self { columns: columns.collect(), is_complete: true }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.columns.is_empty()
+    }
+
+    pub(super) fn columns(&self) -> impl Iterator<Item = &str> {
+        self.columns.iter().map(|column| column.name.as_str())
+    }
+
+    /// Takes in rows; columns go by name.
+    pub(super) fn add(&mut self, batch: &RecordBatch) {
+        for column in &mut self.columns {
+            let Some(array) = batch.column_by_name(&column.name) else { continue };
+            let Ok(text) = cast(array, &DataType::Utf8) else { continue };
+            for value in text.as_string::<i32>().iter().flatten() {
+                column.add(value);
+            }
+        }
+    }
+
+    pub(super) fn into_profile(self, table_id: i64, state: String) -> TableProfile {
+        let is_complete = self.is_complete;
+        let columns = self.columns.into_iter().map(|column| {
+            let mut values: Vec<(String, u64)> = column.values.unwrap_or_default().into_iter().collect();
+            values.sort_by(|(left, left_rows), (right, right_rows)| right_rows.cmp(left_rows).then(left.cmp(right)));
+            ColumnProfile { name: column.name, values, is_complete, sketch: column.sketch.into_iter().collect() }
+        });
+        TableProfile { table_id, state, columns: columns.collect() }
+    }
+}
+
+impl Column {
+    fn add(&mut self, value: &str) {
+        let hash = value_hash(value);
+        let is_small = self.sketch.len() < SKETCH_HASHES || self.sketch.last().is_some_and(|last| hash < *last);
+        if is_small && self.sketch.insert(hash) && self.sketch.len() > SKETCH_HASHES {
+            self.sketch.pop_last();
+        }
+        let Some(values) = &mut self.values else { return };
+        if value.trim().is_empty() {
+            return;
+        }
+        if let Some(rows) = values.get_mut(value) {
+            *rows += 1;
+        } else if value.len() > MAX_VALUE_BYTES || values.len() == MAX_VALUES {
+            self.values = None;
+        } else {
+            values.insert(value.to_owned(), 1);
+        }
+    }
+}

@@ -1,0 +1,274 @@
+//! `querent verified-queries` and `querent metrics`: what people teach, imported from a file of JSON objects, listed
+//! and dropped. Each query and each metric is run before it is stored.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use clap::Subcommand;
+use querent_catalog::{Metric, NewMetric, PageRequest, PageToken, Principal, VerifiedQuery};
+use reqwest::Method;
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::embedded::Embedded;
+use super::error::CliError;
+use super::output;
+use super::place::{Place, PlaceArgs};
+use super::progress::Bars;
+
+const PAGE: usize = 1_000;
+
+/// Questions with SQL that answers them, which the agent is shown and the search follows
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+The file holds one JSON object a line, or one array of them:
+  {\"question\": \"flights by carrier\", \"sql\": \"SELECT carrier, count(*) FROM flights GROUP BY 1\", \"database\": \"default\"}")]
+pub(super) enum QueriesCommand {
+    /// Run and store the queries of a file
+    Import(ImportArgs),
+    /// Print those there are, one JSON object a line
+    List(ListArgs),
+    /// Forget one by its id
+    Drop(DropArgs),
+}
+
+/// Names for numbers: an expression over a table, which the agent is shown and the search follows
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+The file holds one JSON object a line, or one array of them:
+  {\"name\": \"revenue\", \"table\": {\"database\": \"shop\", \"table\": \"orders\"}, \"expression\": \"sum(total)\", \"filter\": \"status = 'paid'\"}")]
+pub(super) enum MetricsCommand {
+    /// Check and store the metrics of a file
+    Import(ImportArgs),
+    /// Print those there are, one JSON object a line
+    List(ListArgs),
+    /// Forget one by its id
+    Drop(DropArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ImportArgs {
+    /// A file of JSON objects, one a line or in one array
+    #[arg(value_name = "FILE")]
+    file: PathBuf,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct DropArgs {
+    /// As `list` prints it
+    #[arg(value_name = "ID")]
+    id: i64,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+/// Which of the two a command is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Query,
+    Metric,
+}
+
+impl Kind {
+    fn path(self) -> &'static str {
+        match self {
+            Kind::Query => "/v1/catalog/verified-queries",
+            Kind::Metric => "/v1/catalog/metrics",
+        }
+    }
+
+    fn listing(self) -> &'static str {
+        match self {
+            Kind::Query => "verified_queries",
+            Kind::Metric => "metrics",
+        }
+    }
+}
+
+/// A verified query as a file has it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct QueryInFile {
+    question: String,
+    sql: String,
+    database: Option<String>,
+}
+
+pub(super) async fn queries(command: QueriesCommand) -> Result<(), CliError> {
+    match command {
+        QueriesCommand::Import(args) => import(Kind::Query, args).await,
+        QueriesCommand::List(args) => list(Kind::Query, args).await,
+        QueriesCommand::Drop(args) => forget(Kind::Query, args).await,
+    }
+}
+
+pub(super) async fn metrics(command: MetricsCommand) -> Result<(), CliError> {
+    match command {
+        MetricsCommand::Import(args) => import(Kind::Metric, args).await,
+        MetricsCommand::List(args) => list(Kind::Metric, args).await,
+        MetricsCommand::Drop(args) => forget(Kind::Metric, args).await,
+    }
+}
+
+/// Stores what it can; the first one that fails is told, with its place, and ends the import.
+async fn import(kind: Kind, args: ImportArgs) -> Result<(), CliError> {
+    let text = tokio::fs::read_to_string(&args.file)
+        .await
+        .map_err(|error| CliError::failed(format!("{}: {error}", args.file.display())))?;
+    let objects = objects_in(&text).map_err(|error| CliError::failed(format!("{}: {error}", args.file.display())))?;
+    let place = Target::open(args.place).await?;
+    let count = objects.len();
+    let mut imported = Ok(());
+    for (index, object) in objects.into_iter().enumerate() {
+        if let Err(error) = place.store(kind, object).await {
+            let code = error.code().map(str::to_owned);
+            let message = format!("object {} of {count}: {error}; {index} stored before it", index + 1);
+            imported = Err(CliError::Failed { code, message });
+            break;
+        }
+    }
+    place.close().await?;
+    imported?;
+    output::say(&format!("{count} stored"))
+}
+
+async fn list(kind: Kind, args: ListArgs) -> Result<(), CliError> {
+    let place = Target::open(args.place).await?;
+    let listed = place.list(kind).await;
+    place.close().await?;
+    listed?.iter().try_for_each(|object| output::say(&object.to_string()))
+}
+
+async fn forget(kind: Kind, args: DropArgs) -> Result<(), CliError> {
+    let place = Target::open(args.place).await?;
+    let dropped = place.drop(kind, args.id).await;
+    place.close().await?;
+    dropped?;
+    output::say("dropped")
+}
+
+/// A server, or the engine in this process.
+enum Target {
+    Server(Client),
+    Embedded(Box<Embedded>),
+}
+
+impl Target {
+    async fn open(place: PlaceArgs) -> Result<Self, CliError> {
+        Ok(match place.place()? {
+            Place::Server(server) => Target::Server(Client::new(server)?),
+            Place::Embedded(config) => {
+                Target::Embedded(Box::new(Embedded::open(*config, &Arc::new(Bars::new(false))).await?))
+            }
+        })
+    }
+
+    async fn store(&self, kind: Kind, object: Value) -> Result<(), CliError> {
+        let embedded = match self {
+            Target::Server(client) => {
+                client.send(client.request(Method::POST, kind.path())?.json(&object)).await?;
+                return Ok(());
+            }
+            Target::Embedded(embedded) => embedded,
+        };
+        let unreadable = |error: serde_json::Error| CliError::failed(error.to_string());
+        match kind {
+            Kind::Query => {
+                let query: QueryInFile = serde_json::from_value(object).map_err(unreadable)?;
+                let session = embedded.session(query.database.as_deref()).await?;
+                session.verify_query(&query.question, &query.sql).await?;
+            }
+            Kind::Metric => {
+                let metric: NewMetric = serde_json::from_value(object).map_err(unreadable)?;
+                embedded.session(None).await?.define_metric(metric).await?;
+            }
+        }
+        Ok(())
+    }
+
+    async fn list(&self, kind: Kind) -> Result<Vec<Value>, CliError> {
+        let mut objects = Vec::new();
+        let mut after: Option<PageToken> = None;
+        loop {
+            let (items, next) = self.page(kind, after).await?;
+            objects.extend(items);
+            after = match next {
+                Some(next) => Some(next),
+                None => return Ok(objects),
+            };
+        }
+    }
+
+    async fn page(&self, kind: Kind, after: Option<PageToken>) -> Result<(Vec<Value>, Option<PageToken>), CliError> {
+        match self {
+            Target::Server(client) => {
+                let mut parameters = vec![("limit", PAGE.to_string())];
+                parameters.extend(after.map(|token| ("page_token", token.0)));
+                let request = client.request(Method::GET, kind.path())?.query(&parameters);
+                let mut body: Value = client.send(request).await?.json().await.map_err(|e| client.http_error(e))?;
+                let next = body["next_page_token"].as_str().map(|token| PageToken(token.to_owned()));
+                match body[kind.listing()].take() {
+                    Value::Array(items) => Ok((items, next)),
+                    _ => Err(CliError::failed("the server's answer is not a listing; is it a querent server?")),
+                }
+            }
+            Target::Embedded(embedded) => {
+                let (catalog, who) = (embedded.engine.catalog(), Principal::local_admin());
+                let request = PageRequest { limit: PAGE, after };
+                Ok(match kind {
+                    Kind::Query => {
+                        let page = catalog.list_verified_queries(&who, None, request).await?;
+                        (page.items.iter().map(|item: &VerifiedQuery| json!(item)).collect(), page.next)
+                    }
+                    Kind::Metric => {
+                        let page = catalog.list_metrics(&who, None, request).await?;
+                        (page.items.iter().map(|item: &Metric| json!(item)).collect(), page.next)
+                    }
+                })
+            }
+        }
+    }
+
+    async fn drop(&self, kind: Kind, id: i64) -> Result<(), CliError> {
+        match self {
+            Target::Server(client) => {
+                client.send(client.request(Method::DELETE, &format!("{}/{id}", kind.path()))?).await?;
+            }
+            Target::Embedded(embedded) => {
+                let (catalog, who) = (embedded.engine.catalog(), Principal::local_admin());
+                match kind {
+                    Kind::Query => catalog.drop_verified_query(&who, id).await?,
+                    Kind::Metric => catalog.drop_metric(&who, id).await?,
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn close(self) -> Result<(), CliError> {
+        match self {
+            Target::Server(_) => Ok(()),
+            Target::Embedded(embedded) => embedded.close().await,
+        }
+    }
+}
+
+/// The objects of a JSON array, or of lines.
+fn objects_in(text: &str) -> Result<Vec<Value>, String> {
+    if text.trim_start().starts_with('[') {
+        return serde_json::from_str(text).map_err(|error| error.to_string());
+    }
+    let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
+    lines
+        .map(|(index, line)| serde_json::from_str(line).map_err(|error| format!("line {}: {error}", index + 1)))
+        .collect()
+}

@@ -1,0 +1,144 @@
+//! `querent relationships`: how tables join, declared, listed and dropped.
+
+use std::sync::Arc;
+
+use clap::Subcommand;
+use querent_catalog::{DEFAULT_DATABASE, NewRelationship, PageRequest, Principal, TableName};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::client::Client;
+use super::embedded::Embedded;
+use super::error::CliError;
+use super::output;
+use super::place::{Place, PlaceArgs};
+use super::progress::Bars;
+
+/// Relationships printed by one `list`.
+const LISTED: usize = 10_000;
+const PATH: &str = "/v1/catalog/relationships";
+
+/// How tables join, as people declare it; the search and the agent follow it
+#[derive(Debug, Subcommand)]
+#[command(after_help = "\
+Examples:
+  querent relationships add shop.orders.customer_id crm.customers.id
+  querent relationships list
+  querent relationships drop 3")]
+pub(super) enum Command {
+    /// Declare that a column refers to another
+    Add(AddArgs),
+    /// Print those declared, one JSON object a line
+    List(ListArgs),
+    /// Forget one by its id
+    Drop(DropArgs),
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct AddArgs {
+    /// The referring column: [database.]table.column
+    #[arg(value_name = "FROM")]
+    from: String,
+    /// The column referred to
+    #[arg(value_name = "TO")]
+    to: String,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct DropArgs {
+    /// As `list` prints it
+    #[arg(value_name = "ID")]
+    id: i64,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(super) async fn run(command: Command) -> Result<(), CliError> {
+    match command {
+        Command::Add(args) => {
+            let (from, from_column) = column(&args.from)?;
+            let (to, to_column) = column(&args.to)?;
+            let new = NewRelationship { from, from_columns: vec![from_column], to, to_columns: vec![to_column] };
+            output::say(&add(args.place, &new).await?.to_string())
+        }
+        Command::List(args) => list(args.place).await?.iter().try_for_each(|one| output::say(&one.to_string())),
+        Command::Drop(args) => {
+            forget(args.place, args.id).await?;
+            output::say("dropped")
+        }
+    }
+}
+
+async fn add(place: PlaceArgs, new: &NewRelationship) -> Result<Value, CliError> {
+    match place.place()? {
+        Place::Server(server) => {
+            let client = Client::new(server)?;
+            let body = json!({
+                "from": new.from, "from_columns": new.from_columns, "to": new.to, "to_columns": new.to_columns,
+            });
+            let reply = client.send(client.request(Method::POST, PATH)?.json(&body)).await?;
+            reply.json().await.map_err(|error| client.http_error(error))
+        }
+        Place::Embedded(config) => {
+            let embedded = Embedded::open(*config, &Arc::new(Bars::new(false))).await?;
+            let declared = embedded.engine.catalog().declare_relationship(&Principal::local_admin(), new).await;
+            embedded.close().await?;
+            Ok(json!(declared?))
+        }
+    }
+}
+
+async fn list(place: PlaceArgs) -> Result<Vec<Value>, CliError> {
+    match place.place()? {
+        Place::Server(server) => {
+            let client = Client::new(server)?;
+            let request = client.request(Method::GET, PATH)?.query(&[("limit", LISTED.to_string())]);
+            let mut body: Value = client.send(request).await?.json().await.map_err(|error| client.http_error(error))?;
+            match body["relationships"].take() {
+                Value::Array(items) => Ok(items),
+                _ => Err(CliError::failed("the server's answer is not a listing; is it a querent server?")),
+            }
+        }
+        Place::Embedded(config) => {
+            let embedded = Embedded::open(*config, &Arc::new(Bars::new(false))).await?;
+            let page = PageRequest::first(LISTED);
+            let listed = embedded.engine.catalog().list_relationships(&Principal::local_admin(), None, page).await;
+            embedded.close().await?;
+            Ok(listed?.items.iter().map(|one| json!(one)).collect())
+        }
+    }
+}
+
+async fn forget(place: PlaceArgs, id: i64) -> Result<(), CliError> {
+    match place.place()? {
+        Place::Server(server) => {
+            let client = Client::new(server)?;
+            client.send(client.request(Method::DELETE, &format!("{PATH}/{id}"))?).await?;
+        }
+        Place::Embedded(config) => {
+            let embedded = Embedded::open(*config, &Arc::new(Bars::new(false))).await?;
+            let dropped = embedded.engine.catalog().drop_relationship(&Principal::local_admin(), id).await;
+            embedded.close().await?;
+            dropped?;
+        }
+    }
+    Ok(())
+}
+
+/// `[database.]table.column`.
+fn column(text: &str) -> Result<(TableName, String), CliError> {
+    let parts: Vec<&str> = text.split('.').collect();
+    match parts.as_slice() {
+        [table, column] => Ok((TableName::new(DEFAULT_DATABASE, *table), (*column).to_owned())),
+        [database, table, column] => Ok((TableName::new(*database, *table), (*column).to_owned())),
+        _ => Err(CliError::Usage(format!("`{text}` is not [database.]table.column"))),
+    }
+}

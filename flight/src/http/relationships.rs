@@ -1,0 +1,68 @@
+//! `/v1/catalog/relationships`: how tables join, as people declare it. What names and values suggest is not listed
+//! here: it is inferred where tables are looked at.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use querent_catalog::{NewRelationship, PageRequest, PageToken, Principal, TableName};
+use serde::Deserialize;
+use serde_json::json;
+
+use super::around::json as json_response;
+use super::request::{Params, PathText, parse_object_id, read_json};
+use crate::AppState;
+use crate::error::ApiError;
+
+const DEFAULT_LIMIT: usize = 100;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ListParams {
+    database: Option<String>,
+    table: Option<String>,
+    limit: Option<usize>,
+    page_token: Option<String>,
+}
+
+/// `GET`: what is declared of what the caller may see, of one table where `database` and `table` name it.
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Params(params): Params<ListParams>,
+) -> Result<Response, ApiError> {
+    let table = match (params.database, params.table) {
+        (None, None) => None,
+        (Some(database), Some(table)) => Some(TableName::new(database, table)),
+        _ => return Err(ApiError::new("bad_parameter", "database and table go together")),
+    };
+    let page = PageRequest { limit: params.limit.unwrap_or(DEFAULT_LIMIT), after: params.page_token.map(PageToken) };
+    let page = state.engine.catalog().list_relationships(&principal, table.as_ref(), page).await?;
+    let mut body = json!({ "relationships": page.items });
+    if let Some(next) = page.next {
+        body["next_page_token"] = json!(next.0);
+    }
+    Ok(json_response(StatusCode::OK, &body))
+}
+
+/// `POST`: `{from: {database, table}, from_columns, to: {database, table}, to_columns}`.
+pub(super) async fn declare(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let new: NewRelationship = read_json(body).await?;
+    let declared = state.engine.catalog().declare_relationship(&principal, &new).await?;
+    Ok(json_response(StatusCode::CREATED, &json!(declared)))
+}
+
+/// `DELETE .../{id}`.
+pub(super) async fn remove(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+) -> Result<Response, ApiError> {
+    state.engine.catalog().drop_relationship(&principal, parse_object_id(&id)?).await?;
+    Ok(json_response(StatusCode::OK, &json!({ "dropped": true })))
+}

@@ -1,0 +1,76 @@
+//! Value search: literals find the columns that hold them, as the data is now, and only where they may be seen.
+
+use querent_catalog::Principal;
+use serde_json::json;
+
+use super::{hit, position, search, server, values_known};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_literal_finds_the_column_that_holds_it() {
+    let server = server().await;
+    server.execute("CREATE TABLE shop.t1 AS SELECT * FROM (VALUES ('UA'), ('AA')) AS t(c7)").await;
+    server.execute("CREATE TABLE shop.t2 AS SELECT 'checkout-svc' AS c1, 'New York' AS c2").await;
+    server.execute("CREATE TABLE hr.t3 AS SELECT 'UA' AS c9").await;
+    server.execute("CREATE TABLE shop.t4 AS SELECT 'N' || value AS tail FROM generate_series(1, 5000)").await;
+    values_known(&server).await;
+
+    for (question, table, why) in [
+        ("how often did UA fly", "t1", "value 'UA' in t1.c7"),
+        ("what failed in checkout-svc", "t2", "value 'checkout-svc' in t2.c1"),
+        ("who lives in New York", "t2", "value 'New York' in t2.c2"),
+        ("rows of 'ua'", "t1", "value 'UA' in t1.c7"),
+    ] {
+        let hits = search(&server, question, "scoped-tok").await;
+        assert_eq!(position(&hits, table), Some(0), "{question}: {hits:?}");
+        assert!(hit(&hits, table)["why"].to_string().contains(why), "{question}: {hits:?}");
+        assert!(hit(&hits, table)["found_by"].as_array().unwrap().contains(&json!("value")), "{hits:?}");
+        assert!(position(&hits, "t3").is_none(), "{hits:?}");
+    }
+    let hits = search(&server, "how often did UA fly", "admin-tok").await;
+    assert!(position(&hits, "t3").is_some(), "{hits:?}");
+    assert!(search(&server, "N4999", "admin-tok").await.is_empty(), "too many values to keep");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn values_follow_writes_and_drops() {
+    let server = server().await;
+    server.execute("CREATE TABLE shop.t1 AS SELECT 'QX1' AS c").await;
+    values_known(&server).await;
+    assert_eq!(search(&server, "what is QX1", "admin-tok").await.len(), 1);
+    server.execute("INSERT INTO shop.t1 VALUES ('QX2')").await;
+    values_known(&server).await;
+    assert_eq!(search(&server, "what is QX2", "admin-tok").await.len(), 1);
+    server.execute("INSERT OVERWRITE shop.t1 VALUES ('QX3')").await;
+    values_known(&server).await;
+    assert!(search(&server, "what is QX1", "admin-tok").await.is_empty());
+    let files = tempfile::tempdir().unwrap();
+    let path = files.path().join("codes.csv");
+    std::fs::write(&path, "code,n\nQX7,1\nQX8,2\n").unwrap();
+    server
+        .execute(&format!(
+            "CREATE EXTERNAL TABLE shop.e STORED AS CSV LOCATION '{}' OPTIONS ('has_header' 'true')",
+            path.display()
+        ))
+        .await;
+    values_known(&server).await;
+    assert_eq!(search(&server, "what is QX8", "admin-tok").await[0]["table"], "e");
+    server.execute("DROP TABLE shop.t1").await;
+    assert!(search(&server, "what is QX3", "admin-tok").await.is_empty());
+}
+
+/// What was written before values were kept, or by DuckDB, is collected once it is looked at.
+#[tokio::test(flavor = "multi_thread")]
+async fn values_are_collected_when_a_table_is_looked_at() {
+    let server = server().await;
+    server.execute("CREATE TABLE shop.parcels AS SELECT 'QX9' AS c").await;
+    values_known(&server).await;
+    let catalog = server.engine().catalog();
+    let name = querent_catalog::TableName::new("shop", "parcels");
+    let table = catalog.resolve(&Principal::local_admin(), &[name]).await.unwrap().remove(0).unwrap();
+    let forgotten =
+        querent_catalog::TableProfile { table_id: table.info.id, state: "older".into(), columns: Vec::new() };
+    catalog.store_profile(forgotten).await.unwrap();
+    assert!(search(&server, "QX9", "admin-tok").await.is_empty());
+    // A minute must pass before the same table is checked again, so another one stands for it.
+    assert_eq!(catalog.unprofiled(&[table.info.id]).await.unwrap().len(), 1);
+}
