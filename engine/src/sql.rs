@@ -6,6 +6,7 @@ pub(crate) mod change;
 mod fold;
 mod names;
 pub(crate) mod parse;
+mod scopes;
 mod series;
 mod show;
 pub(crate) mod statement;
