@@ -92,9 +92,9 @@ impl Session {
     /// Errors also: `sql_plan_error` when a parameter is missing or one too many.
     pub async fn sql_with_params(&self, text: &str, params: Vec<ScalarValue>) -> Result<QueryStream> {
         let text = text.to_owned();
-        let work = move |session: Session| async move {
+        let work = move |session: Session, interrupt: Interrupt| async move {
             let plan = session.plan_statement(&text, params).await?;
-            session.start(session.authorize(plan)?).await
+            session.start(session.authorize(plan)?, &interrupt).await
         };
         self.started(work).await
     }
@@ -118,7 +118,7 @@ impl Session {
 
     /// Runs it. A statement that changes something has done so when this returns.
     pub async fn execute(&self, plan: AuthorizedPlan) -> Result<QueryStream> {
-        self.started(move |session: Session| async move { session.start(plan).await }).await
+        self.started(move |session: Session, interrupt| async move { session.start(plan, &interrupt).await }).await
     }
 
     /// A uniform random sample of a table's rows, at most `n` (1..=1000), without reading more than it must. Of what has
@@ -127,25 +127,29 @@ impl Session {
     pub async fn sample(&self, table: &TableName, n: usize) -> Result<QueryStream> {
         let table = table.clone();
         let n = n.clamp(1, MAX_SAMPLE_ROWS);
-        self.started(move |session: Session| async move { session.start_sample(&table, n).await }).await
+        let work = move |session: Session, interrupt| async move { session.start_sample(&table, n, &interrupt).await };
+        self.started(work).await
     }
 
-    /// Does the work on the engine's own threads and reads what it started from here.
+    /// Does the work on the engine's own threads and reads what it started from here. A caller that goes away, from the
+    /// work or from its stream, interrupts it.
     async fn started<W, F>(&self, work: W) -> Result<QueryStream>
     where
-        W: FnOnce(Session) -> F + Send + 'static,
+        W: FnOnce(Session, Interrupt) -> F + Send + 'static,
         F: Future<Output = Result<Started>> + Send + 'static,
     {
         let deadline = self.deadline();
         let threads = &self.engine.runtime().threads;
         let session = self.clone();
+        let interrupt = Interrupt::at(deadline, self.limits.wall_clock);
+        let waiting = interrupt.unless_kept();
         let Started { schema, rows, is_all } =
-            self.before(deadline, threads.run(async move { work(session).await })).await?;
-        let stream = QueryStream::new(schema, threads.stream(rows)?, &self.limits, deadline);
+            self.before(deadline, threads.run(async move { work(session, interrupt).await })).await?;
+        let stream = QueryStream::new(schema, waiting.over(threads.stream(rows)?), &self.limits, deadline);
         Ok(if is_all { stream } else { stream.truncated() })
     }
 
-    async fn start_sample(&self, table: &TableName, n: usize) -> Result<Started> {
+    async fn start_sample(&self, table: &TableName, n: usize, interrupt: &Interrupt) -> Result<Started> {
         let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
         let text = format!("SELECT * FROM {}.{}", quoted(&table.database), quoted(&table.table));
         let plan = self.authorize(self.plan_statement(&text, Vec::new()).await?)?;
@@ -160,7 +164,7 @@ impl Session {
             return Ok(Started { schema, rows, is_all: true });
         }
         let time = MAX_SAMPLE_TIME.min(self.limits.wall_clock / 2);
-        let (rows, is_all) = sample::reservoir(self.run(plan.plan()).await?, n, time).await?;
+        let (rows, is_all) = sample::reservoir(self.run(plan.plan(), interrupt).await?, n, time).await?;
         let rows = Box::pin(MemoryStream::try_new(vec![rows.clone()], rows.schema(), None)?);
         Ok(Started { schema, rows, is_all })
     }
@@ -174,22 +178,22 @@ impl Session {
         planner.analyse(bind(plan, params)?)
     }
 
-    async fn start(&self, plan: AuthorizedPlan) -> Result<Started> {
+    async fn start(&self, plan: AuthorizedPlan, interrupt: &Interrupt) -> Result<Started> {
         let schema = self.schema_of(&plan);
         let plan = plan.into_plan();
         let rows = match Change::of(&plan) {
             Some(change) => {
                 let counts_rows = change.counts_rows();
-                let rows = apply::apply(self, change.clone()).await?;
+                let rows = apply::apply(self, change.clone(), interrupt).await?;
                 changed(Arc::clone(&schema), counts_rows.then_some(rows))?
             }
-            None => self.run(&self.bounded(plan)).await?,
+            None => self.run(&self.bounded(plan), interrupt).await?,
         };
         Ok(Started { schema, rows, is_all: true })
     }
 
     /// Runs an authorised query, or the query inside an authorised change.
-    pub(crate) async fn run(&self, plan: &LogicalPlan) -> Result<SendableRecordBatchStream> {
+    pub(crate) async fn run(&self, plan: &LogicalPlan, interrupt: &Interrupt) -> Result<SendableRecordBatchStream> {
         let state: SessionState = self.engine.planning_state();
         let physical = match plan {
             // Explains itself step by step, so it is optimised from the beginning.
@@ -200,8 +204,7 @@ impl Session {
             }
         };
         let task = self.engine.runtime().task(&state, &self.limits);
-        let interrupt = Interrupt::at(self.deadline(), self.limits.wall_clock);
-        Ok(interrupt.clone().with(execute_stream(interrupt.applied_to(physical)?, task)?))
+        Ok(execute_stream(interrupt.applied_to(physical)?, task)?)
     }
 
     /// With a small row limit, one row more than it is asked of the query: sorts become top-k, scans stop early, and

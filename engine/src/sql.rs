@@ -7,6 +7,7 @@ mod fold;
 mod foreign_keys;
 mod names;
 pub(crate) mod parse;
+mod scopes;
 mod series;
 mod show;
 pub(crate) mod statement;

@@ -11,6 +11,7 @@
 mod agent;
 mod ask;
 mod catalog_store;
+mod changes;
 mod cli;
 mod clients;
 mod duckdb;

@@ -402,6 +402,28 @@ async fn a_dropped_stream_stops_its_query() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn joins_that_nobody_waits_for_free_their_threads() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    // Rejects every pair, so that it never has a row to hand on.
+    let endless = "SELECT a.value FROM generate_series(1, 3000000) a JOIN generate_series(1, 3000000) b \
+                   ON a.value + b.value < 0";
+    let kept = "CREATE TABLE never AS ".to_owned() + endless;
+    for _ in 0..4 {
+        let mut stream = session.sql(endless).await.unwrap();
+        let polled = tokio::time::timeout(Duration::from_millis(200), stream.next()).await;
+        assert!(polled.is_err(), "the join is still at work: {polled:?}");
+        drop(stream);
+        let abandoned = tokio::time::timeout(Duration::from_millis(200), session.sql(&kept)).await;
+        assert!(abandoned.is_err(), "the statement is still at work");
+    }
+    let started = Instant::now();
+    assert_eq!(rows(&session, "SELECT 1").await.unwrap(), [["1"]]);
+    assert!(started.elapsed() < Duration::from_secs(5), "answered after {:?}", started.elapsed());
+    given_back(&engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn depth_and_growth_are_bounded() {
     let (_folder, engine) = engine().await;
     let session = admin(&engine);

@@ -62,14 +62,9 @@ impl Interrupt {
         .data()
     }
 
-    /// The stream, whose drop is the end of the work.
-    pub(crate) fn with(self, stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
-        let schema = stream.schema();
-        let until_dropped = Abandon(self.abandoned);
-        let stream = stream.inspect(move |_| {
-            let _held = &until_dropped;
-        });
-        Box::pin(RecordBatchStreamAdapter::new(schema, stream))
+    /// What abandons the work when it is dropped: kept by whoever waits for it.
+    pub(crate) fn unless_kept(&self) -> Abandon {
+        Abandon(Arc::clone(&self.abandoned))
     }
 
     fn watching(&self, filter: &JoinFilter) -> JoinFilter {
@@ -85,7 +80,20 @@ impl Interrupt {
     }
 }
 
-struct Abandon(Arc<AtomicBool>);
+/// A work's waiting side. The work itself may be on other threads, in the middle of a join that never yields.
+#[derive(Debug)]
+pub(crate) struct Abandon(Arc<AtomicBool>);
+
+impl Abandon {
+    /// The stream, whose drop is the end of the work.
+    pub(crate) fn over(self, stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
+        let schema = stream.schema();
+        let stream = stream.inspect(move |_| {
+            let _held = &self;
+        });
+        Box::pin(RecordBatchStreamAdapter::new(schema, stream))
+    }
+}
 
 impl Drop for Abandon {
     fn drop(&mut self) {

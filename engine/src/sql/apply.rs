@@ -16,13 +16,14 @@ use querent_catalog::{
 };
 
 use super::change::{Change, CommentTarget, ExternalTableRequest};
+use crate::limits::Interrupt;
 use crate::policy::allowed_location;
 use crate::stream::declared_schema;
 use crate::tables::{external, managed};
 use crate::{Engine, EngineError, Result, Session};
 
 /// Carries out a change and returns how many rows it wrote. The caller has authorised it and bounds its time.
-pub(crate) async fn apply(session: &Session, change: Change) -> Result<u64> {
+pub(crate) async fn apply(session: &Session, change: Change, interrupt: &Interrupt) -> Result<u64> {
     let catalog = session.engine().catalog();
     match change {
         Change::CreateDatabase { name, if_exists } => {
@@ -33,7 +34,7 @@ pub(crate) async fn apply(session: &Session, change: Change) -> Result<u64> {
         }
         Change::CreateTable { name, if_exists, with_rows, foreign_keys, input } => {
             let table = NewTable { name, if_exists, foreign_keys };
-            return create_table(session, table, with_rows.then_some(&input), &input).await;
+            return create_table(session, table, with_rows.then_some(&input), &input, interrupt).await;
         }
         Change::CreateExternalTable(request) => create_external_table(session, request).await?,
         Change::CreateView { name, sql, default_database, if_exists, input } => {
@@ -43,7 +44,9 @@ pub(crate) async fn apply(session: &Session, change: Change) -> Result<u64> {
         Change::DropTable { name, kinds, if_missing_ok } => {
             catalog.drop_table(&name, kinds, if_missing_ok).await?;
         }
-        Change::Insert { target, overwrite, input } => return insert(session, &target, overwrite, &input).await,
+        Change::Insert { target, overwrite, input } => {
+            return insert(session, &target, overwrite, &input, interrupt).await;
+        }
         Change::Comment { target, comment, if_missing_ok } => {
             let comment = comment.as_deref();
             let commented = match &target {
@@ -72,6 +75,7 @@ async fn create_table(
     table: NewTable,
     rows: Option<&Arc<LogicalPlan>>,
     input: &LogicalPlan,
+    interrupt: &Interrupt,
 ) -> Result<u64> {
     let NewTable { name, if_exists, foreign_keys } = table;
     // Told before the query runs rather than after; the transaction decides again.
@@ -93,7 +97,7 @@ async fn create_table(
     draft.foreign_keys = foreign_keys;
     let files = match rows {
         Some(query) => {
-            let stream = not_null(session.run(query).await?, &draft.write_schema);
+            let stream = not_null(session.run(query, interrupt).await?, &draft.write_schema);
             managed::write_files(&draft.location, Arc::clone(&draft.write_schema), stream).await?
         }
         None => Vec::new(),
@@ -113,7 +117,13 @@ async fn create_table(
     Ok(written.unwrap_or_default())
 }
 
-async fn insert(session: &Session, target: &ResolvedTable, overwrite: bool, input: &LogicalPlan) -> Result<u64> {
+async fn insert(
+    session: &Session,
+    target: &ResolvedTable,
+    overwrite: bool,
+    input: &LogicalPlan,
+    interrupt: &Interrupt,
+) -> Result<u64> {
     let TableSource::Managed(table) = &target.source else {
         return Err(EngineError::NotAllowed {
             what: format!("inserting into `{}`", target.info.name),
@@ -122,7 +132,7 @@ async fn insert(session: &Session, target: &ResolvedTable, overwrite: bool, inpu
     };
     let catalog = session.engine().catalog();
     let write_schema = catalog.write_schema(table).await?;
-    let stream = not_null(session.run(input).await?, &write_schema);
+    let stream = not_null(session.run(input, interrupt).await?, &write_schema);
     let files = managed::write_files(&table.location, write_schema, stream).await?;
     if files.is_empty() && !overwrite {
         return Ok(0);

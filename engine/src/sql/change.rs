@@ -98,7 +98,8 @@ impl Change {
             Change::CreateView { .. } => "CREATE VIEW",
             Change::DropTable { kinds, .. } if kinds.contains(&TableKind::View) => "DROP VIEW",
             Change::DropTable { .. } => "DROP TABLE",
-            Change::Insert { .. } => "INSERT",
+            Change::Insert { overwrite: false, .. } => "INSERT",
+            Change::Insert { overwrite: true, .. } => "INSERT OVERWRITE",
             Change::Comment { .. } => "COMMENT ON",
         }
     }

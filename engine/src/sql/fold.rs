@@ -2,9 +2,9 @@
 //! finds `flights.carrier`, as in DuckDB. What is spelled exactly always wins, so a file whose columns differ
 //! only in case stays readable.
 //!
-//! Relations are matched up front. Columns are matched when planning reports one as missing: the report names the
-//! columns in scope, the statement is corrected to their spelling, and planned again. A statement that is spelled
-//! as its tables are costs nothing.
+//! Relations are matched up front. Columns are matched when planning reports one as missing: the statement is corrected
+//! to the spelling of the columns in scope ([`super::scopes`]), and planned again. A statement that is spelled as its
+//! tables are costs nothing more.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -21,25 +21,36 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut,
 };
 
+use super::scopes::{self, Doubt};
+
 /// The most corrections of one statement.
 const MAX_CORRECTIONS: usize = 200;
 
 /// Plans a statement, correcting the case of column names until it plans or fails for another reason.
 pub(crate) fn plan_folded<S: ContextProvider>(scope: &S, mut statement: Statement) -> Result<LogicalPlan> {
-    for _ in 0..MAX_CORRECTIONS {
+    let mut applied = Vec::new();
+    loop {
         let error = match SqlToRel::new(scope).statement_to_plan(statement.clone()) {
-            Ok(plan) => return Ok(plan),
+            Ok(plan) => {
+                let doubt = scopes::doubtful(&plan)?;
+                if doubt.is_none() || !scopes::rebind(scope, &mut statement, &doubt)? {
+                    return Ok(plan);
+                }
+                continue;
+            }
             Err(error) => error,
         };
-        let corrected = match correction(&error) {
-            Some(correction) => correction.apply(&mut statement),
-            None => false,
-        };
-        if !corrected {
-            return Err(error);
+        if missing_field(&error).is_some() && scopes::rebind(scope, &mut statement, &Doubt::Any)? {
+            continue;
+        }
+        // What stands in no scope (the columns of INSERT and USING) is corrected wherever it stands, once.
+        match correction(&error).filter(|correction| !applied.contains(correction)) {
+            Some(correction) if applied.len() < MAX_CORRECTIONS && correction.apply(&mut statement) => {
+                applied.push(correction);
+            }
+            _ => return Err(error),
         }
     }
-    SqlToRel::new(scope).statement_to_plan(statement)
 }
 
 /// Gives references to common table expressions, and qualified wildcards, the spelling of what they refer to, and
@@ -110,7 +121,7 @@ impl VisitorMut for RelationFolder {
 }
 
 /// What columns of a relation can be qualified with.
-fn relation_name(relation: &TableFactor) -> Option<String> {
+pub(super) fn relation_name(relation: &TableFactor) -> Option<String> {
     match relation {
         TableFactor::Table { alias: Some(alias), .. } | TableFactor::Derived { alias: Some(alias), .. } => {
             Some(alias.name.value.clone())
@@ -258,7 +269,7 @@ impl VisitorMut for Corrector<'_> {
     }
 }
 
-fn constraint_of(join: &mut JoinOperator) -> Option<&mut JoinConstraint> {
+pub(super) fn constraint_of(join: &mut JoinOperator) -> Option<&mut JoinConstraint> {
     match join {
         JoinOperator::Join(constraint)
         | JoinOperator::Inner(constraint)
