@@ -7,8 +7,8 @@ mod recall;
 
 use std::path::Path;
 
-use crate::Failure;
 use crate::harness::Figure;
+use crate::{Failure, chart};
 
 /// All cells, in the order `all` runs them.
 pub(crate) const NAMES: &[&str] = &["engine", "agent", "catalog", "recall"];
@@ -33,5 +33,26 @@ pub(crate) async fn measure(name: &str, folder: &Path) -> Result<serde_json::Val
         "catalog" => catalog::measure(folder).await,
         "recall" => recall::measure(folder).await,
         other => Err(format!("unknown measurement `{other}`").into()),
+    }
+}
+
+/// Draws the charts of a cell that has them, into `docs/`.
+pub(crate) async fn draw(cell: &str, figures: &[Figure]) -> Result<(), Failure> {
+    let docs = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs");
+    let of_unit = |unit: &str, part: &str| -> Vec<&Figure> {
+        figures.iter().filter(|figure| figure.unit == unit && figure.name.contains(part)).collect()
+    };
+    match cell {
+        "catalog" => {
+            let shown = of_unit("ms", "p50");
+            let title = "The same work on catalogs of growing size";
+            chart::write(&docs.join("catalog.svg"), title, "milliseconds, p50", &shown).await
+        }
+        "recall" => {
+            let shown = of_unit("%", "all tables in the first 10,");
+            let title = "Questions of Spider dev (even half) whose tables are all among the first 10";
+            chart::write(&docs.join("recall.svg"), title, "percent; the mark is the bar", &shown).await
+        }
+        _ => Ok(()),
     }
 }

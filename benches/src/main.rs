@@ -5,6 +5,7 @@
 #![expect(clippy::print_stdout, reason = "a command-line program")]
 
 mod cells;
+mod chart;
 mod generator;
 mod harness;
 
@@ -63,5 +64,6 @@ async fn main() -> Result<(), Failure> {
 async fn run(cell: &str) -> Result<(), Failure> {
     let figures = cells::run(cell).await?;
     harness::publish(cell, &figures).await?;
+    cells::draw(cell, &figures).await?;
     Ok(())
 }

@@ -337,7 +337,17 @@ impl Catalog {
         who: &Principal,
         request: &SearchRequest,
     ) -> Result<Vec<(SearchHit, TableInfo)>> {
-        search::search(&self.store, &self.index, &self.knowledge, who, request).boxed().await
+        self.search_by(who, request, SearchStages::default()).await
+    }
+
+    /// As [`Catalog::search_with_columns`], by some of its stages: how much each of them gives can be measured.
+    pub async fn search_by(
+        &self,
+        who: &Principal,
+        request: &SearchRequest,
+        stages: SearchStages,
+    ) -> Result<Vec<(SearchHit, TableInfo)>> {
+        search::search(&self.store, &self.index, &self.knowledge, who, request, stages).boxed().await
     }
 
     /// Waits until every committed object can be found by meaning; without an embedder, by full text. For tests and

@@ -416,7 +416,7 @@ pub struct SearchHit {
     pub table: TableSummary,
     /// Fused score; larger is better; comparable within one search only.
     pub score: f32,
-    /// What found it: `name`, `bm25`, `dense`, `value`, `verified_query`, `metric`, `relationship`, in that order.
+    /// What found it: `name`, `bm25`, `dense`, `column`, `value`, `verified_query`, `metric`, `relationship`, in that order.
     pub found_by: Vec<FoundBy>,
     /// The same in words, where there is more to say: `value 'UA' in flights.carrier`.
     pub why: Vec<String>,
@@ -432,6 +432,8 @@ pub enum FoundBy {
     Bm25,
     /// Embedding similarity.
     Dense,
+    /// A column of a name or comment that fits.
+    Column,
     /// A column that holds a literal of the question.
     Value,
     /// A verified query whose question is much like this one reads it.
@@ -440,6 +442,27 @@ pub enum FoundBy {
     Metric,
     /// It joins a table that was found.
     Relationship,
+}
+
+/// Which parts of a search take part: all, but where one is to be measured without another.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SearchStages {
+    /// Names in the question.
+    pub names: bool,
+    /// Full text of tables.
+    pub bm25: bool,
+    /// Vectors of tables.
+    pub dense: bool,
+    /// Columns, their values, and what was taught.
+    pub columns: bool,
+    /// Relationships.
+    pub expansion: bool,
+}
+
+impl Default for SearchStages {
+    fn default() -> Self {
+        Self { names: true, bm25: true, dense: true, columns: true, expansion: true }
+    }
 }
 
 /// What to search for.

@@ -6,6 +6,7 @@
 //! returned, so a dropped table never appears and names are fresh however far behind the index is.
 
 mod boosts;
+mod columns;
 pub(crate) mod cutoff;
 mod expand;
 mod fuse;
@@ -16,7 +17,7 @@ use crate::index::text::query_text;
 use crate::index::{ObjectKind, SchemaIndex, SearchFilter};
 use crate::knowledge::Knowledge;
 use crate::store::{Store, View, databases, resolve, table_infos};
-use crate::{DatabaseScope, Principal, Result, SearchHit, SearchRequest, TableInfo, TableSummary};
+use crate::{DatabaseScope, Principal, Result, SearchHit, SearchRequest, SearchStages, TableInfo, TableSummary};
 use fuse::Rankings;
 
 /// Most hits of one search.
@@ -35,6 +36,7 @@ pub(crate) async fn search(
     knowledge: &Knowledge,
     who: &Principal,
     request: &SearchRequest,
+    stages: SearchStages,
 ) -> Result<Vec<(SearchHit, TableInfo)>> {
     let question = bounded(request.query.trim());
     if question.is_empty() {
@@ -52,8 +54,14 @@ pub(crate) async fn search(
     let (visible, named, boosts) = store
         .view(move |view| {
             let visible = visible_databases(view, &principal, database.as_deref())?;
-            let named = names::find(view, &principal, database.as_deref(), &candidates)?;
-            let boosts = boosts::find(view, visible.as_deref(), &literals, taught)?;
+            let named = match stages.names {
+                true => names::find(view, &principal, database.as_deref(), &candidates)?,
+                false => names::Named::default(),
+            };
+            let boosts = match stages.columns {
+                true => boosts::find(view, visible.as_deref(), &literals, taught)?,
+                false => Vec::new(),
+            };
             Ok((visible, named, boosts))
         })
         .await?;
@@ -64,13 +72,35 @@ pub(crate) async fn search(
     let filter = SearchFilter::databases(visible.clone());
     let snapshot = index.snapshot(ObjectKind::Table);
     let text = query_text(question);
-    let by_meaning = async {
-        match index.embed_question(question).await {
-            Some(vector) => snapshot.nearest(&vector, depth, &filter).await,
-            None => Vec::new(),
+    let by_text = async {
+        match stages.bm25 {
+            true => snapshot.bm25(&text, depth, &filter).await,
+            false => Vec::new(),
         }
     };
-    let (bm25, dense) = futures::join!(snapshot.bm25(&text, depth, &filter), by_meaning);
+    // The question is embedded once, for tables and for columns.
+    let by_meaning = async {
+        let vector = if stages.dense { index.embed_question(question).await } else { None };
+        let tables = async {
+            match &vector {
+                Some(vector) => snapshot.nearest(vector, depth, &filter).await,
+                None => Vec::new(),
+            }
+        };
+        let columns = async {
+            match stages.columns {
+                true => columns::texts(&index.snapshot(ObjectKind::Column), &text, vector.as_deref()).await,
+                false => Vec::new(),
+            }
+        };
+        futures::join!(tables, columns)
+    };
+    let (bm25, (dense, column_texts)) = futures::join!(by_text, by_meaning);
+    let mut boosts = boosts;
+    if !column_texts.is_empty() {
+        let visible = visible.clone();
+        boosts.extend(store.view(move |view| columns::find(view, visible.as_deref(), &column_texts)).await?);
+    }
 
     let rankings = Rankings { exact: named.exact, named: named.partial, bm25, dense, boosts };
     let fused = fuse::fuse(&rankings, limit + SPARE_HITS);
@@ -79,7 +109,11 @@ pub(crate) async fn search(
         .view(move |view| {
             let ids: Vec<i64> = fused.iter().map(|hit| hit.object_id).collect();
             let infos = table_infos(view, &principal, &ids)?;
-            let found = fused.into_iter().zip(infos).filter_map(|(hit, info)| Some((hit, info?))).collect();
+            let found: Vec<expand::Found> =
+                fused.into_iter().zip(infos).filter_map(|(hit, info)| Some((hit, info?))).collect();
+            if !stages.expansion {
+                return Ok(found);
+            }
             expand::expand(view, &principal, visible.as_deref(), &words, found)
         })
         .await?;

@@ -67,19 +67,19 @@ pub(super) fn fuse(rankings: &Rankings, limit: usize) -> Vec<Fused> {
         }
     };
     for (rank, object_id) in rankings.exact.iter().enumerate() {
-        add(*object_id, EXACT_NAME_BONUS + weight(rank), FoundBy::Name);
+        add(*object_id, EXACT_NAME_BONUS + rank_weight(rank), FoundBy::Name);
     }
     for object_id in &rankings.named {
-        add(*object_id, NAMED_BONUS * weight(0), FoundBy::Name);
+        add(*object_id, NAMED_BONUS * rank_weight(0), FoundBy::Name);
     }
     for (rank, scored) in rankings.bm25.iter().enumerate() {
-        add(scored.object_id, weight(rank), FoundBy::Bm25);
+        add(scored.object_id, rank_weight(rank), FoundBy::Bm25);
     }
     for (rank, scored) in rankings.dense.iter().enumerate() {
-        add(scored.object_id, weight(rank), FoundBy::Dense);
+        add(scored.object_id, rank_weight(rank), FoundBy::Dense);
     }
     for boost in &rankings.boosts {
-        add(boost.object_id, boost.first_ranks * weight(0), boost.found_by);
+        add(boost.object_id, boost.first_ranks * rank_weight(0), boost.found_by);
     }
     for boost in &rankings.boosts {
         if let Some(hit) = hits.get_mut(&boost.object_id) {
@@ -92,7 +92,8 @@ pub(super) fn fuse(rankings: &Rankings, limit: usize) -> Vec<Fused> {
     fused
 }
 
-fn weight(rank: usize) -> f32 {
+/// What a rank is worth, counted from 0.
+pub(super) fn rank_weight(rank: usize) -> f32 {
     1.0 / (K + 1.0 + rank as f32)
 }
 

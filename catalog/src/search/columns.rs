@@ -1,0 +1,73 @@
+//! Tables by their columns: a table of a thousand columns is found by the one that a question means. Column texts are
+//! ranked each once however many columns have them; a name that many tables share tells none of them apart.
+
+use std::collections::HashMap;
+
+use super::fuse::{Boost, rank_weight};
+use crate::FoundBy;
+use crate::Result;
+use crate::index::{IndexSnapshot, Scored, SearchFilter, column_names};
+use crate::store::{self, View, name_key};
+
+/// Column texts taken from each ranking.
+const DEPTH: usize = 40;
+/// Column names that are looked up.
+const MAX_NAMES: usize = 24;
+/// Tables of one name; more have nothing in common but the name.
+const MAX_TABLES: usize = 12;
+/// What the best column is worth to its table, in first ranks.
+const FIRST_RANKS: f32 = 0.25;
+/// Columns that speak for one table.
+const MAX_COLUMNS: usize = 2;
+
+/// The ids of the column texts that fit the question best, best first.
+pub(super) async fn texts(columns: &IndexSnapshot, text: &str, vector: Option<&[f32]>) -> Vec<i64> {
+    let all = SearchFilter::default();
+    let by_meaning = async {
+        match vector {
+            Some(vector) => columns.nearest(vector, DEPTH, &all).await,
+            None => Vec::new(),
+        }
+    };
+    let (bm25, dense) = futures::join!(columns.bm25(text, DEPTH, &all), by_meaning);
+    let mut scores: HashMap<i64, f32> = HashMap::new();
+    let mut add = |ranking: &[Scored]| {
+        for (rank, scored) in ranking.iter().enumerate() {
+            *scores.entry(scored.object_id).or_default() += rank_weight(rank);
+        }
+    };
+    add(&bm25);
+    add(&dense);
+    let mut ranked: Vec<(i64, f32)> = scores.into_iter().collect();
+    ranked.sort_by(|a, b| b.1.total_cmp(&a.1).then(a.0.cmp(&b.0)));
+    ranked.into_iter().map(|(id, _)| id).take(DEPTH).collect()
+}
+
+/// What the columns of those texts say for tables in the databases of the given ids (`None` for all).
+pub(super) fn find(view: &View<'_>, databases: Option<&[i64]>, texts: &[i64]) -> Result<Vec<Boost>> {
+    let mut names: Vec<String> = Vec::new();
+    for name in column_names(view.connection, texts)?.into_iter().flatten() {
+        if names.len() < MAX_NAMES && names.iter().all(|known| name_key(known) != name_key(&name)) {
+            names.push(name);
+        }
+    }
+    let mut boosts: Vec<Boost> = Vec::new();
+    for (rank, name) in names.into_iter().enumerate() {
+        let names = std::slice::from_ref(&name);
+        let found = store::column_names::find(view, databases, names, MAX_TABLES + 1)?;
+        if found.len() > MAX_TABLES {
+            continue;
+        }
+        for column in found {
+            if boosts.iter().filter(|boost| boost.object_id == column.object_id).count() < MAX_COLUMNS {
+                boosts.push(Boost {
+                    object_id: column.object_id,
+                    first_ranks: FIRST_RANKS * rank_weight(rank) / rank_weight(0),
+                    found_by: FoundBy::Column,
+                    why: format!("column {}", column.column),
+                });
+            }
+        }
+    }
+    Ok(boosts)
+}
