@@ -61,7 +61,6 @@ def static(packages: Path, models: Path) -> None:
     archive = wheel(packages, "wordllama")
     folder = models / "wordllama-256"
     put(archive.read("wordllama/tokenizers/l2_supercat_tokenizer_config.json"), folder / "tokenizer.json")
-    put(b'{"normalize": true}', folder / "config.json")
     put(archive.read("wordllama/weights/l2_supercat_256.safetensors"), folder / "model.safetensors")
 
 

@@ -76,7 +76,7 @@ pub struct EmbedSettings {
     /// Model name, as the model's own page spells it.
     pub model: String,
     /// Folder with `model.onnx`, `tokenizer.json`, `config.json`, `special_tokens_map.json` and
-    /// `tokenizer_config.json` (for a static model, `model.safetensors`, `tokenizer.json` and `config.json`); without it the model is downloaded from its hub on first use.
+    /// `tokenizer_config.json` (for a static model, `model.safetensors` and `tokenizer.json`); without it the model is downloaded from its hub on first use.
     pub model_path: Option<PathBuf>,
     /// The ONNX Runtime library, 1.24 or newer; without it the system's library path is searched.
     pub ort_dylib_path: Option<PathBuf>,

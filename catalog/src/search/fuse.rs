@@ -117,8 +117,13 @@ mod tests {
     #[test]
     fn an_exact_name_comes_first() {
         let others: Vec<i64> = (0..50).collect();
-        let rankings =
-            Rankings { exact: vec![99], named: others.clone(), bm25: scored(&others), dense: scored(&others) };
+        let rankings = Rankings {
+            exact: vec![99],
+            named: others.clone(),
+            bm25: scored(&others),
+            dense: scored(&others),
+            ..Default::default()
+        };
         assert_eq!(fuse(&rankings, 1)[0].object_id, 99);
     }
 

@@ -1,40 +1,88 @@
 //! Static embeddings (Model2Vec): a vector a token, averaged. Tens of thousands of texts a second on one core, so a
 //! catalog of a million tables has its vectors in minutes; they rank a little worse than a sentence model's.
+//!
+//! The models are read here, on the tokenizers and safetensors that fastembed brings: the crate for it, model2vec-rs
+//! 0.4, would bring older ones of both beside them. Format: <https://github.com/MinishLab/model2vec>.
 
 use std::path::{Path, PathBuf};
 
+use half::f16;
 use hf_hub::api::sync::ApiBuilder;
-use model2vec_rs::model::StaticModel;
+use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
+use tokenizers::Tokenizer;
 
 use super::{EmbedSettings, Embedder, EmbeddingModel, default_cache_dir, embedder_error, read_file};
-use crate::Result;
+use crate::{CatalogError, Result};
 
 /// The model used unless told otherwise.
 pub(super) const DEFAULT_MODEL: &str = "minishlab/potion-retrieval-32M";
-const FILES: [&str; 3] = ["tokenizer.json", "model.safetensors", "config.json"];
+const FILES: [&str; 2] = ["tokenizer.json", "model.safetensors"];
 /// More of a text says nothing new to an average.
 const MAX_TOKENS: usize = 512;
-const BATCH_SIZE: usize = 1024;
 
-/// A static model, loaded when it is made: it takes tens of milliseconds, and its dimension is in its file.
+/// A static model, loaded when it is made: it takes a part of a second, and its dimension is in its file.
 pub(super) struct Model2VecEmbedder {
     model: EmbeddingModel,
-    loaded: StaticModel,
+    tokenizer: Tokenizer,
+    /// The token that stands for what the vocabulary lacks; it says nothing.
+    unknown: Option<u32>,
+    /// A row of `dimension` numbers a vector.
+    vectors: Vec<f32>,
+    /// The row of each token, where tokens share rows.
+    rows: Option<Vec<usize>>,
+    /// What each token counts in the average, where not all count alike.
+    weights: Option<Vec<f32>>,
 }
 
 impl Model2VecEmbedder {
     /// Loads the model from its folder, or from its hub by way of the cache.
     pub(super) fn new(settings: &EmbedSettings) -> Result<Self> {
-        let files = match &settings.model_path {
+        let [tokenizer, weights] = match &settings.model_path {
             Some(folder) => FILES.map(|file| folder.join(file)),
             None => download(settings)?,
         };
-        let [tokenizer, weights, config] = &files;
         let read = |path: &Path| read_file(&settings.model, path);
-        let loaded = StaticModel::from_bytes(read(tokenizer)?, read(weights)?, read(config)?, None)
-            .map_err(|error| embedder_error(&settings.model, format!("{error:#}"), "check the model's three files"))?;
-        let model = EmbeddingModel { id: settings.model.clone(), dimension: loaded.dim() };
-        Ok(Self { model, loaded })
+        Self::from_bytes(&settings.model, &read(&tokenizer)?, &read(&weights)?)
+    }
+
+    fn from_bytes(id: &str, tokenizer: &[u8], tensors: &[u8]) -> Result<Self> {
+        let odd = |detail: String| embedder_error(id, detail, "check that tokenizer.json and model.safetensors belong");
+        let tokenizer = Tokenizer::from_bytes(tokenizer).map_err(|error| odd(format!("tokenizer.json: {error}")))?;
+        let tensors = SafeTensors::deserialize(tensors).map_err(|error| odd(format!("model.safetensors: {error}")))?;
+        let table = ["embeddings", "embedding.weight", "0"].iter().find_map(|name| tensors.tensor(name).ok());
+        let table = table.ok_or_else(|| odd("model.safetensors holds no embeddings".into()))?;
+        let &[count, dimension] = table.shape() else {
+            return Err(odd(format!("the embeddings have shape {:?}, not two dimensions", table.shape())));
+        };
+        let vectors = floats(&table).ok_or_else(|| odd(format!("embeddings of type {:?}", table.dtype())))?;
+        let rows = tensors.tensor("mapping").ok().map(|tensor| indices(&tensor));
+        let weights = tensors.tensor("weights").ok().and_then(|tensor| floats(&tensor));
+        if dimension == 0 || rows.iter().flatten().any(|row| *row >= count) {
+            return Err(odd("its tokens have no vectors".into()));
+        }
+        let unknown = ["[UNK]", "<unk>"].iter().find_map(|token| tokenizer.token_to_id(token));
+        let model = EmbeddingModel { id: id.to_string(), dimension };
+        Ok(Self { model, tokenizer, unknown, vectors, rows, weights })
+    }
+
+    fn embed_one(&self, text: &str) -> Result<Vec<f32>> {
+        let encoded = self.tokenizer.encode_fast(text, false).map_err(|error| self.error(&error))?;
+        let mut sum = vec![0.0; self.model.dimension];
+        for token in encoded.get_ids().iter().filter(|token| Some(**token) != self.unknown).take(MAX_TOKENS) {
+            let token = *token as usize;
+            let row = self.rows.as_ref().map_or(Some(token), |rows| rows.get(token).copied());
+            let start = row.map_or(usize::MAX, |row| row.saturating_mul(self.model.dimension));
+            let Some(vector) = self.vectors.get(start..start.saturating_add(self.model.dimension)) else { continue };
+            let weight = self.weights.as_ref().and_then(|weights| weights.get(token).copied()).unwrap_or(1.0);
+            sum.iter_mut().zip(vector).for_each(|(sum, number)| *sum += weight * number);
+        }
+        normalise(&mut sum);
+        Ok(sum)
+    }
+
+    fn error(&self, detail: &dyn std::fmt::Display) -> CatalogError {
+        embedder_error(&self.model.id, detail, "check the model's tokenizer.json")
     }
 }
 
@@ -52,11 +100,7 @@ impl Embedder for Model2VecEmbedder {
     }
 
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
-        let mut vectors = self.loaded.encode_with_args(texts, Some(MAX_TOKENS), BATCH_SIZE);
-        for vector in &mut vectors {
-            normalise(vector);
-        }
-        Ok(vectors)
+        texts.iter().map(|text| self.embed_one(text)).collect()
     }
 }
 
@@ -68,7 +112,33 @@ fn normalise(vector: &mut [f32]) {
     }
 }
 
-fn download(settings: &EmbedSettings) -> Result<[PathBuf; 3]> {
+fn floats(tensor: &TensorView<'_>) -> Option<Vec<f32>> {
+    let bytes = tensor.data();
+    match tensor.dtype() {
+        Dtype::F32 => Some(bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()),
+        Dtype::F16 => Some(bytes.as_chunks().0.iter().map(|bytes| f16::from_le_bytes(*bytes).to_f32()).collect()),
+        Dtype::F64 => Some(bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes) as f32).collect()),
+        _ => None,
+    }
+}
+
+/// Row numbers; one that cannot be is out of every range.
+fn indices(tensor: &TensorView<'_>) -> Vec<usize> {
+    let bytes = tensor.data();
+    match tensor.dtype() {
+        Dtype::I64 => {
+            let numbers = bytes.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes));
+            numbers.map(|number| usize::try_from(number).unwrap_or(usize::MAX)).collect()
+        }
+        Dtype::I32 => {
+            let numbers = bytes.as_chunks().0.iter().map(|bytes| i32::from_le_bytes(*bytes));
+            numbers.map(|number| usize::try_from(number).unwrap_or(usize::MAX)).collect()
+        }
+        _ => vec![usize::MAX],
+    }
+}
+
+fn download(settings: &EmbedSettings) -> Result<[PathBuf; 2]> {
     let cache_dir = settings.cache_dir.clone().unwrap_or_else(default_cache_dir);
     let failed = |error: hf_hub::api::sync::ApiError| {
         let hint = "check the network, or set the embedding model path to a folder with its files";
@@ -76,10 +146,6 @@ fn download(settings: &EmbedSettings) -> Result<[PathBuf; 3]> {
     };
     let api = ApiBuilder::from_env().with_cache_dir(cache_dir).with_progress(false).build().map_err(failed)?;
     let repository = api.model(settings.model.clone());
-    let [tokenizer, weights, config] = FILES;
-    Ok([
-        repository.get(tokenizer).map_err(failed)?,
-        repository.get(weights).map_err(failed)?,
-        repository.get(config).map_err(failed)?,
-    ])
+    let [tokenizer, weights] = FILES;
+    Ok([repository.get(tokenizer).map_err(failed)?, repository.get(weights).map_err(failed)?])
 }
