@@ -3,6 +3,7 @@
 mod agent;
 mod catalog;
 mod engine;
+mod index;
 mod recall;
 
 use std::path::Path;
@@ -11,7 +12,7 @@ use crate::harness::Figure;
 use crate::{Failure, chart};
 
 /// All cells, in the order `all` runs them.
-pub(crate) const NAMES: &[&str] = &["engine", "agent", "catalog", "recall"];
+pub(crate) const NAMES: &[&str] = &["engine", "agent", "catalog", "index", "recall"];
 
 /// Measures a cell.
 pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
@@ -19,6 +20,7 @@ pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
         "engine" => engine::run().await,
         "agent" => agent::run().await,
         "catalog" => catalog::run().await,
+        "index" => index::run().await,
         "recall" => recall::run().await,
         other => Err(format!("unknown cell `{other}`; cells are {}", NAMES.join(", ")).into()),
     }
@@ -31,6 +33,7 @@ pub(crate) async fn measure(name: &str, folder: &Path) -> Result<serde_json::Val
         "tpch-datafusion" => engine::measure_datafusion(folder).await,
         "ask" => agent::measure(folder).await,
         "catalog" => catalog::measure(folder).await,
+        "index" => index::measure(folder).await,
         "recall" => recall::measure(folder).await,
         other => Err(format!("unknown measurement `{other}`").into()),
     }

@@ -53,6 +53,8 @@ pub(crate) struct Scored {
 pub(crate) struct SearchFilter {
     /// Only these databases; `None` means all.
     pub(crate) databases: Option<Vec<i64>>,
+    /// Vectors are scanned, whatever index they have.
+    pub(crate) exact: bool,
     /// Objects whose rows in Lance are out of date.
     superseded: Vec<i64>,
 }
@@ -60,7 +62,7 @@ pub(crate) struct SearchFilter {
 impl SearchFilter {
     /// Only these databases; `None` means all.
     pub(crate) fn databases(databases: Option<Vec<i64>>) -> Self {
-        Self { databases, superseded: Vec::new() }
+        Self { databases, ..Self::default() }
     }
 
     fn admits(&self, database_id: i64) -> bool {
@@ -267,7 +269,7 @@ impl IndexSnapshot {
     }
 
     fn with_superseded(&self, filter: &SearchFilter) -> SearchFilter {
-        SearchFilter { databases: filter.databases.clone(), superseded: self.tail.superseded() }
+        SearchFilter { superseded: self.tail.superseded(), ..filter.clone() }
     }
 
     /// A dataset that cannot be read costs the search its rows, and is repaired.

@@ -350,6 +350,16 @@ impl Catalog {
         search::search(&self.store, &self.index, &self.knowledge, who, request, stages).boxed().await
     }
 
+    /// The tables nearest in meaning to a question, by id, nearest first: by the vector index, or exactly. For measuring
+    /// the one by the other; [`Catalog::search`] is what finds tables. Empty without an embedder.
+    pub async fn nearest_tables(&self, question: &str, limit: usize, exact: bool) -> Result<Vec<i64>> {
+        let Some(vector) = self.index.embed_question(question).await else { return Ok(Vec::new()) };
+        let snapshot = self.index.snapshot(index::ObjectKind::Table);
+        let filter = index::SearchFilter { exact, ..Default::default() };
+        let nearest = snapshot.nearest(&vector, limit, &filter).await;
+        Ok(nearest.into_iter().map(|scored| scored.object_id).collect())
+    }
+
     /// Waits until every committed object can be found by meaning; without an embedder, by full text. For tests and
     /// `import`. Errors: `embedder_error` while the embedder fails.
     pub async fn index_idle(&self) -> Result<()> {

@@ -228,7 +228,7 @@ fn milliseconds(since: Instant) -> f64 {
 }
 
 /// What the process holds in memory, by `/proc`.
-async fn resident_mib() -> Result<f64, Failure> {
+pub(super) async fn resident_mib() -> Result<f64, Failure> {
     let status = tokio::fs::read_to_string("/proc/self/status").await?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS in /proc/self/status")?;
     let kib: f64 = line.trim().trim_end_matches(" kB").parse()?;

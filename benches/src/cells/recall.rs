@@ -143,6 +143,12 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     Ok(serde_json::to_value(Measured { questions: asked.len(), ways })?)
 }
 
+/// The questions of the even half, in order.
+pub(super) async fn questions() -> Result<Vec<String>, Failure> {
+    let questions: Vec<Question> = read("dev.json").await?;
+    Ok(questions.into_iter().map(|one| one.question).filter(|question| is_even(question)).collect())
+}
+
 type Gold = BTreeSet<(String, String)>;
 
 async fn served(engine: &Engine, asked: &[(&Question, Gold)], stages: SearchStages) -> Result<Served, Failure> {

@@ -349,6 +349,7 @@ impl IndexView {
             let mut scan = self.dataset.scan();
             scan.nearest("vector", &vector, limit)?
                 .distance_metric(DistanceType::Dot)
+                .use_index(!filter.exact)
                 .minimum_nprobes(MIN_PROBES)
                 .refine(1)
                 .project(&["object_id", "_distance"])?
