@@ -16,6 +16,7 @@ mod values;
 use crate::index::text::query_text;
 use crate::index::{ObjectKind, SchemaIndex, SearchFilter};
 use crate::knowledge::Knowledge;
+use crate::relationships::infer::words_of;
 use crate::store::{Store, View, databases, resolve, table_infos};
 use crate::{DatabaseScope, Principal, Result, SearchHit, SearchRequest, SearchStages, TableInfo, TableSummary};
 use fuse::Rankings;
@@ -48,6 +49,7 @@ pub(crate) async fn search(
     let candidates = names::candidates(question, |word| index.is_stop_word(word));
     let literals = values::literals(question, |word| index.is_stop_word(word));
     let words = index.tokens(question);
+    let name_words = words_of(question);
     let taught = boosts::taught(&*knowledge.corpus(store, index).await?, &words, who, request.database.as_deref());
     let principal = who.clone();
     let database = request.database.clone();
@@ -114,7 +116,7 @@ pub(crate) async fn search(
             if !stages.expansion {
                 return Ok(found);
             }
-            expand::expand(view, &principal, visible.as_deref(), &words, found)
+            expand::expand(view, &principal, visible.as_deref(), &name_words, found)
         })
         .await?;
     let hits = found.into_iter().map(|(hit, info)| {

@@ -72,6 +72,9 @@ pub struct ValueHit {
     pub value: String,
 }
 
+/// Columns of a table, each with some of its values.
+pub type ColumnSamples = Vec<(String, Vec<String>)>;
+
 /// Values.
 impl Catalog {
     /// Which of the tables of a list of ids have changed since their values were collected, or never had them
@@ -107,11 +110,7 @@ impl Catalog {
 
     /// The most frequent values of the columns of tables by id whose values are kept, at most `per_column` of each.
     /// The caller has seen to it that the tables may be seen.
-    pub async fn sample_values(
-        &self,
-        ids: &[i64],
-        per_column: usize,
-    ) -> Result<HashMap<i64, Vec<(String, Vec<String>)>>> {
+    pub async fn sample_values(&self, ids: &[i64], per_column: usize) -> Result<HashMap<i64, ColumnSamples>> {
         let ids = ids.to_vec();
         self.store.read(move |connection| store::values::samples(connection, &ids, per_column)).await
     }

@@ -72,6 +72,15 @@ async fn every_endpoint_asks_for_its_role() {
         ("GET", some_run, "read"),
         ("POST", &cancel, "read"),
         ("POST", "/v1/import?table=t&format=csv", "write"),
+        ("GET", "/v1/catalog/relationships", "read"),
+        ("POST", "/v1/catalog/relationships", "write"),
+        ("DELETE", "/v1/catalog/relationships/1", "write"),
+        ("GET", "/v1/catalog/verified-queries", "read"),
+        ("POST", "/v1/catalog/verified-queries", "write"),
+        ("DELETE", "/v1/catalog/verified-queries/1", "write"),
+        ("GET", "/v1/catalog/metrics", "read"),
+        ("POST", "/v1/catalog/metrics", "write"),
+        ("DELETE", "/v1/catalog/metrics/1", "write"),
     ];
     let callers =
         [(None, -1), (Some("wrong-tok"), -1), (Some("reader-tok"), 1), (Some("writer-tok"), 2), (Some("admin-tok"), 3)];

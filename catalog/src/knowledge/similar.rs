@@ -1,5 +1,5 @@
-//! How much a question is like a text: the cosine of their words' weights, where a word weighs the more the fewer
-//! texts have it. Exact, over an inverted index of at most ten thousand short texts.
+//! How much a question is like a text: the cosine of their words' weights, where a word weighs up to twice as much the
+//! fewer texts have it; one that none has weighs least, since it tells no text from another. Exact, over an inverted index of at most ten thousand short texts.
 
 use std::collections::HashMap;
 
@@ -70,10 +70,12 @@ impl<T: Taught> Corpus<T> {
     }
 }
 
-/// As BM25 weighs a word, never 0.
 fn weight(texts: usize, texts_with_token: usize) -> f32 {
+    if texts_with_token == 0 {
+        return 1.0;
+    }
     let (texts, with_token) = (texts as f32, texts_with_token as f32);
-    (1.0 + (texts - with_token + 0.5) / (with_token + 0.5)).ln()
+    1.0 + ((texts + 1.0) / (with_token + 1.0)).ln() / (1.0 + (texts + 1.0).ln())
 }
 
 #[cfg(test)]

@@ -56,6 +56,8 @@ const GENERIC: [&str; 34] = [
 const MAX_COLUMNS: usize = 200;
 /// A reference to a table of another database is worth less: the same words name other things there.
 const ELSEWHERE: f32 = 0.6;
+/// A key's name that both tables have and one begins with.
+const KEY_OF_ONE: f32 = 0.8;
 /// Shorter abbreviations fit too many names.
 const MIN_ABBREVIATION: usize = 3;
 
@@ -129,8 +131,9 @@ impl JoinTable {
             if column.stem == self.words {
                 continue;
             }
-            for separator in ["_", ""] {
-                let stem = column.stem.join(separator);
+            let last = &column.stem[column.stem.len() - 1..];
+            for (words, separator) in [(column.stem.as_slice(), "_"), (column.stem.as_slice(), ""), (last, "")] {
+                let stem = words.join(separator);
                 for name in [plural(&stem), stem] {
                     if !names.contains(&name) {
                         names.push(name);
@@ -229,6 +232,9 @@ fn reference(from: &JoinTable, to: &JoinTable) -> Option<Inferred> {
             WHOLE_NAME
         } else if to.words.len() > 1 && to.words.ends_with(&column.stem) {
             PART_OF_NAME
+        } else if !to.words.is_empty() && column.stem.ends_with(&to.words) {
+            // `delivery_address_id` for `addresses`.
+            PART_OF_NAME
         } else if column.is_key && joined.len() >= MIN_ABBREVIATION && table.starts_with(joined.as_str()) {
             ABBREVIATED
         } else {
@@ -236,6 +242,8 @@ fn reference(from: &JoinTable, to: &JoinTable) -> Option<Inferred> {
         };
         let confidence = if column.is_key { named } else { named * NOT_A_KEY };
         let Some(key) = key_for(to, column) else { continue };
+        let begins_with_key = key.key == column.key && to.columns.first().is_some_and(|first| first.key == key.key);
+        let confidence = if begins_with_key { confidence.max(KEY_OF_ONE) } else { confidence };
         if best.as_ref().is_none_or(|best| confidence > best.confidence) {
             best = Some(Inferred {
                 from_column: column.name.clone(),
@@ -263,7 +271,6 @@ fn key_for<'a>(to: &'a JoinTable, column: &JoinColumn) -> Option<&'a JoinColumn>
 
 /// A key's name that both tables have; the table that begins with it is the one referred to.
 fn shared<'a>(left: &'a JoinTable, right: &'a JoinTable) -> Option<(&'a JoinTable, &'a JoinTable, Inferred)> {
-    const KEY_OF_ONE: f32 = 0.8;
     const KEY_OF_BOTH: f32 = 0.6;
     const FIRST_OF_ONE: f32 = 0.55;
     let mut best: Option<(&JoinTable, &JoinTable, Inferred)> = None;
@@ -296,8 +303,8 @@ fn shared<'a>(left: &'a JoinTable, right: &'a JoinTable) -> Option<(&'a JoinTabl
     best
 }
 
-/// An identifier's words, lowercase and singular.
-fn words_of(identifier: &str) -> Vec<String> {
+/// The words of an identifier or a text, lowercase and singular.
+pub(crate) fn words_of(identifier: &str) -> Vec<String> {
     split_words(identifier).into_iter().map(|word| singular(&word.to_lowercase())).collect()
 }
 
@@ -390,7 +397,7 @@ mod tests {
     #[test]
     fn what_tables_may_be_called() {
         let names = table("orders", &["order_id", "delivery_address_id", "companyId"]).referred_names(100);
-        for name in ["delivery_addresses", "delivery_address", "companies", "company"] {
+        for name in ["delivery_addresses", "delivery_address", "addresses", "companies", "company"] {
             assert!(names.contains(&name.to_string()), "{name} in {names:?}");
         }
         assert!(!names.contains(&"orders".to_string()), "{names:?}");

@@ -117,13 +117,8 @@ mod tests {
     #[test]
     fn an_exact_name_comes_first() {
         let others: Vec<i64> = (0..50).collect();
-        let rankings = Rankings {
-            exact: vec![99],
-            named: others.clone(),
-            bm25: scored(&others),
-            dense: scored(&others),
-            ..Default::default()
-        };
+        let (bm25, dense) = (scored(&others), scored(&others));
+        let rankings = Rankings { exact: vec![99], named: others, bm25, dense, boosts: Vec::new() };
         assert_eq!(fuse(&rankings, 1)[0].object_id, 99);
     }
 

@@ -95,7 +95,7 @@ mod tests {
 
     #[test]
     fn long_questions_are_bounded() {
-        assert_eq!(literals(&"A1 B2 C3 ".repeat(1_000), |_| false).len(), 3);
+        assert!(literals(&"A1 B2 C3 ".repeat(1_000), |_| false).len() <= MAX_LITERALS);
         let many: String = (0..1_000).map(|n| format!("code-{n} ")).collect();
         assert_eq!(literals(&many, |_| false).len(), MAX_LITERALS);
     }

@@ -33,7 +33,7 @@ const SMALL_DATABASE: usize = 40;
 /// Names that a table's key columns are looked up by.
 const MAX_NAMES: usize = 64;
 /// Tables that may join the ones looked at.
-const MAX_AROUND: usize = 60;
+const MAX_AROUND: usize = 40;
 /// Columns that are read of all tables together.
 const MAX_COLUMNS_READ: i64 = 4_000;
 

@@ -8,7 +8,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::relationships::{internal, json_ids};
 use super::{View, relations};
-use crate::values::{MAX_VALUE_COLUMNS, MAX_VALUES, containment as containment_of, value_key};
+use crate::values::{ColumnSamples, MAX_VALUE_COLUMNS, MAX_VALUES, containment as containment_of, value_key};
 use crate::{Result, TableName, TableProfile, TableSource, Unprofiled, ValueHit};
 
 /// Part of the store's migrations.
@@ -149,11 +149,7 @@ pub(crate) fn find(
 }
 
 /// The most frequent values of tables' columns.
-pub(crate) fn samples(
-    connection: &Connection,
-    ids: &[i64],
-    per_column: usize,
-) -> Result<HashMap<i64, Vec<(String, Vec<String>)>>> {
+pub(crate) fn samples(connection: &Connection, ids: &[i64], per_column: usize) -> Result<HashMap<i64, ColumnSamples>> {
     let mut statement = connection.prepare_cached(
         "SELECT column_name, value FROM querent_column_value WHERE object_id = ?1
          ORDER BY column_name, row_count DESC, value LIMIT ?2",
@@ -162,7 +158,7 @@ pub(crate) fn samples(
     for id in ids {
         let most = (MAX_VALUE_COLUMNS * MAX_VALUES) as i64;
         let rows = statement.query_map([*id, most], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        let mut columns: Vec<(String, Vec<String>)> = Vec::new();
+        let mut columns = ColumnSamples::new();
         for row in rows {
             let (column, value): (String, String) = row?;
             if columns.last().is_none_or(|(last, _)| *last != column) {

@@ -11,7 +11,7 @@ async fn tools_over_the_schema_show_what_the_caller_may_see() {
     let call = |name: &str, arguments: Value| json!({"tool_call": {"name": name, "arguments": arguments}});
     let script = json!({"runs": [{"turns": [
         {"events": [
-            call("search_schema", json!({"query": "orders of UA"})),
+            call("search_schema", json!({"query": "orders of customers by UA"})),
             call("explore_schema", json!({"name": "shop.orders"})),
             call("explore_schema", json!({"name": "shop", "depth": 2})),
             call("find_references_to", json!({"value": "UA"})),
@@ -62,7 +62,7 @@ async fn the_prompt_shows_joins_similar_queries_and_metrics() {
     });
     assert_eq!(server.post("/v1/catalog/metrics", &metric, Some("writer-tok")).await.status, 201);
 
-    let prompt = prompt(&server, "order count by carrier in June", "scoped-tok").await;
+    let prompt = prompt(&server, "order count by carrier of customers", "scoped-tok").await;
     assert!(prompt.contains("orders.customer_id = customers.id"), "{prompt}");
     assert!(prompt.contains("orders by carrier in May\nSELECT carrier, count(*)"), "{prompt}");
     assert!(prompt.contains("order count = count(*) FROM orders"), "{prompt}");

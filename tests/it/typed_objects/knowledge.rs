@@ -12,7 +12,7 @@ const METRICS: &str = "/v1/catalog/metrics";
 async fn a_query_is_stored_only_after_it_ran() {
     let server = server().await;
     server.execute("CREATE TABLE shop.orders AS SELECT 1 AS id, 10.0 AS total").await;
-    server.execute("CREATE VIEW shop.paid AS SELECT * FROM orders").await;
+    server.execute("CREATE VIEW shop.paid AS SELECT * FROM shop.orders").await;
     let good = json!({"question": "What did we earn?", "sql": "SELECT sum(total) FROM paid;", "database": "shop"});
     assert_eq!(server.post(QUERIES, &good, Some("reader-tok")).await.status, 403);
     let stored = server.post(QUERIES, &good, Some("writer-tok")).await;

@@ -34,18 +34,18 @@ async fn a_literal_finds_the_column_that_holds_it() {
 #[tokio::test(flavor = "multi_thread")]
 async fn values_follow_writes_and_drops() {
     let server = server().await;
-    server.execute("CREATE TABLE shop.t1 AS SELECT 'QX1' AS c").await;
+    server.execute("CREATE TABLE shop.boxes AS SELECT 'QXA' AS c").await;
     values_known(&server).await;
-    assert_eq!(search(&server, "what is QX1", "admin-tok").await.len(), 1);
-    server.execute("INSERT INTO shop.t1 VALUES ('QX2')").await;
+    assert_eq!(search(&server, "what is QXA", "admin-tok").await.len(), 1);
+    server.execute("INSERT INTO shop.boxes VALUES ('QXB')").await;
     values_known(&server).await;
-    assert_eq!(search(&server, "what is QX2", "admin-tok").await.len(), 1);
-    server.execute("INSERT OVERWRITE shop.t1 VALUES ('QX3')").await;
+    assert_eq!(search(&server, "what is QXB", "admin-tok").await.len(), 1);
+    server.execute("INSERT OVERWRITE shop.boxes VALUES ('QXC')").await;
     values_known(&server).await;
-    assert!(search(&server, "what is QX1", "admin-tok").await.is_empty());
+    assert!(search(&server, "what is QXA", "admin-tok").await.is_empty());
     let files = tempfile::tempdir().unwrap();
     let path = files.path().join("codes.csv");
-    std::fs::write(&path, "code,n\nQX7,1\nQX8,2\n").unwrap();
+    std::fs::write(&path, "code,n\nQXD,1\nQXE,2\n").unwrap();
     server
         .execute(&format!(
             "CREATE EXTERNAL TABLE shop.e STORED AS CSV LOCATION '{}' OPTIONS ('has_header' 'true')",
@@ -53,9 +53,9 @@ async fn values_follow_writes_and_drops() {
         ))
         .await;
     values_known(&server).await;
-    assert_eq!(search(&server, "what is QX8", "admin-tok").await[0]["table"], "e");
-    server.execute("DROP TABLE shop.t1").await;
-    assert!(search(&server, "what is QX3", "admin-tok").await.is_empty());
+    assert_eq!(search(&server, "what is QXE", "admin-tok").await[0]["table"], "e");
+    server.execute("DROP TABLE shop.boxes").await;
+    assert!(search(&server, "what is QXC", "admin-tok").await.is_empty());
 }
 
 /// What was written before values were kept, or by DuckDB, is collected once it is looked at.
