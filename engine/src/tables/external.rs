@@ -113,7 +113,11 @@ pub(crate) async fn infer_found(
         return Err(unknown_option(name));
     }
     let partitioning = Partitioning::of(&location, &files, partition_columns, declared)?;
-    let files = effort.sample(files);
+    let mut files = effort.sample(files);
+    if format == FileFormat::Arrow && declared.is_some() {
+        // Each file is read as the declared types, whatever it has itself.
+        files.truncate(1);
+    }
     let (file_schema, options) = match format {
         FileFormat::Parquet if effort == Effort::Quick => (infer_alike(state, &files).await?, BTreeMap::new()),
         FileFormat::Parquet => (infer_parquet(state, &files).await?, BTreeMap::new()),

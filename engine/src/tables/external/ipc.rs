@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
-use arrow::datatypes::{Field, Schema, SchemaRef};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
 use arrow::ipc::reader::{FileReader, StreamReader};
 use datafusion::common::{DataFusionError, Result as DfResult, ScalarValue};
@@ -34,11 +34,27 @@ pub(crate) fn infer_ipc(files: &[LocatedFile]) -> Result<SchemaRef> {
     let mut merged = Schema::empty();
     for file in files {
         let (schema, _) = open_ipc(&file.path, None)?;
-        let fields: Vec<Field> =
-            schema.fields().iter().map(|field| field.as_ref().clone().with_nullable(true)).collect();
-        merged = Schema::try_merge([merged, Schema::new(fields)]).map_err(|error| unfit(&file.path, &error))?;
+        merged = Schema::try_merge([merged, plain_types(&schema)]).map_err(|error| unfit(&file.path, &error))?;
     }
     Ok(Arc::new(merged))
+}
+
+/// The schema without encodings, which differ from file to file and say nothing about the values; any column may be null.
+pub(super) fn plain_types(schema: &Schema) -> Schema {
+    let fields: Vec<Field> = schema
+        .fields()
+        .iter()
+        .map(|field| Field::new(field.name(), plain_type(field.data_type()).clone(), true))
+        .collect();
+    Schema::new(fields)
+}
+
+fn plain_type(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => values,
+        DataType::RunEndEncoded(_, values) => values.data_type(),
+        other => other,
+    }
 }
 
 /// Reads a file's rows as columns of `wanted`, by name; one that the file lacks is null. Ends early when `each` says

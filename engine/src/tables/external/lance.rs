@@ -19,6 +19,7 @@ use lance::dataset::builder::DatasetBuilder;
 use lance::session::Session as LanceSession;
 use querent_catalog::{ExternalTable, ResolvedTable};
 
+use super::ipc::plain_types;
 use crate::{EngineError, Result};
 
 /// What all external datasets together keep in memory.
@@ -32,7 +33,7 @@ static SESSION: LazyLock<Arc<LanceSession>> =
 /// The columns of a dataset.
 pub(crate) async fn lance_schema(location: &str) -> Result<SchemaRef> {
     let dataset = open_dataset(location).await?;
-    Ok(Arc::new(Schema::from(dataset.schema())))
+    Ok(Arc::new(plain_types(&Schema::from(dataset.schema()))))
 }
 
 /// All rows of a dataset.
@@ -80,7 +81,8 @@ impl LanceTable {
     }
 
     /// Which of the dataset's columns are the table's.
-    fn positions(&self, dataset: &Schema, projection: Option<&[usize]>) -> Result<Vec<usize>> {
+    fn positions(&self, dataset: &SchemaRef, projection: Option<&[usize]>) -> Result<Vec<usize>> {
+        let dataset = plain_types(dataset);
         let all: Vec<usize> = (0..self.schema.fields().len()).collect();
         let mut positions = Vec::new();
         for index in projection.unwrap_or(all.as_slice()) {
@@ -130,7 +132,12 @@ impl TableProvider for LanceTable {
             None => Arc::clone(&self.schema),
         };
         let is_as_wanted = plan.schema().fields().len() == kept.len()
-            && plan.schema().fields().iter().zip(wanted.fields()).all(|(left, right)| left.name() == right.name());
+            && plan
+                .schema()
+                .fields()
+                .iter()
+                .zip(wanted.fields())
+                .all(|(left, right)| left.name() == right.name() && left.data_type() == right.data_type());
         if is_as_wanted {
             return Ok(plan);
         }
