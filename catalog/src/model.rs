@@ -164,7 +164,7 @@ pub struct ManagedTable {
 }
 
 /// The file formats of external tables and imports.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum FileFormat {
     /// Apache Parquet.
@@ -173,6 +173,10 @@ pub enum FileFormat {
     Csv,
     /// One JSON object a line.
     Ndjson,
+    /// Arrow IPC, of the file format or the stream format.
+    Arrow,
+    /// A Lance dataset, which is a folder.
+    Lance,
 }
 
 /// Where an external table's rows are, and how to read them.

@@ -7,6 +7,7 @@ mod columns;
 mod csv;
 mod ndjson;
 mod parquet;
+mod tree;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -15,8 +16,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
+use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use futures::StreamExt;
 use querent_catalog::{
     Catalog, CatalogError, Created, FileFormat, IfExists, Principal, Progress, ResolvedTable, Role, TableSource,
 };
@@ -27,7 +30,8 @@ use crate::sql::apply::commit;
 use crate::tables::external::{self, LocatedFile, Partitioning, blocking};
 use crate::tables::managed;
 use crate::{Engine, EngineError, ImportOutcome, ImportRequest, Result};
-use columns::Columns;
+use columns::{Columns, repeated};
+pub(crate) use tree::import_tree;
 
 /// Batches waiting for the files to be written.
 const QUEUE: usize = 4;
@@ -211,6 +215,17 @@ impl Source {
                 let counter = self.counter("finding types", progress);
                 (ndjson::infer(self.files.clone(), compression, counter).await?, Reader::Ndjson(compression))
             }
+            FileFormat::Arrow | FileFormat::Lance => {
+                if let Some(name) = request.options.keys().next() {
+                    return Err(external::unknown_option(name));
+                }
+                if self.format == FileFormat::Lance {
+                    (external::lance_schema(&self.location).await?, Reader::Lance)
+                } else {
+                    let files = self.files.clone();
+                    (blocking(move || external::infer_ipc(&files)).await?, Reader::Arrow)
+                }
+            }
         };
         Ok(Prepared { fields, reader })
     }
@@ -236,6 +251,8 @@ enum Reader {
     Parquet,
     Csv(csv::TypedCsv),
     Ndjson(datafusion::datasource::file_format::file_compression_type::FileCompressionType),
+    Arrow,
+    Lance,
 }
 
 impl Prepared {
@@ -265,6 +282,25 @@ impl Prepared {
                 }
                 Ok(())
             })),
+            Reader::Arrow => Ok(produced(table, move |output| {
+                for (file, partition) in files.iter().zip(&partitions) {
+                    external::read_ipc(&file.path, &self.fields, |batch| {
+                        let folders = repeated(partition, batch.num_rows())?;
+                        output.send(columns.arrange(batch.columns(), batch.num_rows(), &folders)?)?;
+                        Ok(true)
+                    })?;
+                    counter.add(file.size);
+                }
+                Ok(())
+            })),
+            Reader::Lance => {
+                let rows = external::read_lance(state, &source.location).await?;
+                let arranged = rows.map(move |batch| {
+                    let batch = batch?;
+                    columns.arrange(batch.columns(), batch.num_rows(), &[]).map_err(DataFusionError::from)
+                });
+                Ok(Box::pin(RecordBatchStreamAdapter::new(table, arranged)))
+            }
         }
     }
 }

@@ -184,6 +184,19 @@ impl Engine {
         import::import(self, principal, request, progress).boxed().await
     }
 
+    /// Registers a tree of folders as external tables: each folder of like files one, partition folders (`key=value`)
+    /// recognised. A later run of the same tree registers what is new, refreshes what changed and drops what is gone.
+    /// `report` hears of every folder. Errors: `not_allowed`, `location_not_allowed`, `no_files`.
+    pub async fn import_tree(
+        &self,
+        principal: &Principal,
+        request: TreeRequest,
+        progress: Arc<dyn Progress>,
+        report: &(dyn Fn(TreeEvent) + Send + Sync),
+    ) -> Result<TreeSummary> {
+        import::import_tree(self, principal, request, progress, report).boxed().await
+    }
+
     /// Waits for commits in progress and closes the catalog.
     pub async fn close(&self) -> Result<()> {
         self.shared.finishing.close();
@@ -242,6 +255,62 @@ pub struct ImportRequest {
     pub external: bool,
     /// What to do when the table exists. `Append` is `None`.
     pub if_exists: Option<IfExists>,
+}
+
+/// A tree of folders to register as external tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeRequest {
+    /// A local folder; made absolute.
+    pub source: String,
+    /// The database of all tables. `None`: the first folder below the source names it, and `default` where a table is
+    /// right there.
+    pub database: Option<String>,
+    /// Report what would be done and do nothing.
+    pub dry_run: bool,
+}
+
+/// What was found about one folder of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeEvent {
+    /// The folder.
+    pub folder: String,
+    /// The table that it is or would be.
+    pub table: Option<TableName>,
+    /// What was done about it.
+    pub step: TreeStep,
+}
+
+/// What was done about a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TreeStep {
+    /// A new table.
+    Registered,
+    /// A table whose columns, format or place changed.
+    Refreshed,
+    /// A table that is as it was; its files are found when it is read.
+    Unchanged,
+    /// A table whose files are gone.
+    Dropped,
+    /// No table.
+    Skipped {
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// How many folders of a tree were what.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct TreeSummary {
+    /// New tables.
+    pub registered: u64,
+    /// Tables that changed.
+    pub refreshed: u64,
+    /// Tables that did not.
+    pub unchanged: u64,
+    /// Tables whose files are gone.
+    pub dropped: u64,
+    /// What is no table.
+    pub skipped: u64,
 }
 
 /// What an import did.

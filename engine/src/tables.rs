@@ -9,7 +9,7 @@ pub(crate) mod system;
 use std::sync::Arc;
 
 use datafusion::catalog::{Session, TableProvider};
-use querent_catalog::{Catalog, ResolvedTable, TableSource};
+use querent_catalog::{Catalog, FileFormat, ResolvedTable, TableSource};
 
 use crate::{EngineError, Result};
 
@@ -23,6 +23,9 @@ pub(crate) async fn provider(
     match &table.source {
         TableSource::Managed(managed) => {
             Ok(Arc::new(managed::ManagedTableProvider::new(catalog, state, table, managed)))
+        }
+        TableSource::External(external) if external.format == FileFormat::Lance => {
+            Ok(Arc::new(external::LanceTable::new(table, external)))
         }
         TableSource::External(external) => Ok(Arc::new(external::ExternalTableProvider::new(state, table, external)?)),
         TableSource::View { .. } => {

@@ -330,6 +330,55 @@ async fn ask_shows_each_step() {
     }
 }
 
+#[test]
+fn ask_works_on_a_data_folder_without_a_server() {
+    let work = Work::new();
+    work.run(&["import", "flights.csv"]).succeeded();
+    let script = script("SELECT count(*) AS n FROM flights", "that many");
+    std::fs::write(work.path("script.json"), script.to_string()).unwrap();
+    let ask = |flags: &[&str]| {
+        let mut command = work.querent(&[&["ask"][..], flags, &["how many", "flights?"]].concat());
+        Done::of(command.env("QUERENT_AGENT_SCRIPT", work.path("script.json")).output().unwrap())
+    };
+    let said = ask(&[]).succeeded();
+    for part in ["run_sql", "SELECT count(*)", "answer: that many", "1 tool call"] {
+        assert!(said.contains(part), "{said}");
+    }
+    assert_eq!(ask(&["--quiet"]).succeeded(), "that many\n");
+    let events = json_lines(&ask(&["--json", "--database", "default"]).succeeded());
+    assert_eq!(events.first().unwrap()["event"], "run_started");
+    assert_eq!(events.last().unwrap()["event"], "run_finished");
+    assert!(ask(&["--database", "nowhere"]).failed(1).starts_with("error [database_not_found]"));
+    // The runs are stored like a server's.
+    let runs = work.run(&["sql", "--json", "SELECT status, count(*) AS n FROM agent_runs GROUP BY status"]).succeeded();
+    assert_eq!(json_lines(&runs), [json!({ "status": "success", "n": 3 })]);
+    std::fs::write(work.path("script.json"), r#"{"runs":[{"turns":[{"events":[{"error":"out of order"}]}]}]}"#)
+        .unwrap();
+    assert!(ask(&[]).failed(1).starts_with("error ["));
+}
+
+#[test]
+fn import_recursive_reports_each_folder() {
+    let work = Work::new();
+    for (file, text) in [("lake/a/x.csv", "id\n1\n"), ("lake/s/b/y.csv", "id\n2\n"), ("lake/c/z.txt", "?")] {
+        std::fs::create_dir_all(work.path(file).parent().unwrap()).unwrap();
+        std::fs::write(work.path(file), text).unwrap();
+    }
+    let dry = work.run(&["import", "--recursive", "--dry-run", "lake"]).succeeded();
+    assert!(dry.contains("default.a: would be registered") && dry.contains("nothing was changed"), "{dry}");
+    let said = work.run(&["import", "--recursive", "lake"]).succeeded();
+    assert!(said.contains("s.b: registered") && said.contains("z.txt"), "{said}");
+    assert!(said.ends_with("2 registered, 0 refreshed, 0 unchanged, 0 dropped, 1 skipped\n"), "{said}");
+    let events = json_lines(&work.run(&["import", "--recursive", "--json", "lake"]).succeeded());
+    assert_eq!(events.last().unwrap()["unchanged"], 2, "{events:?}");
+    assert!(events.iter().any(|event| event["step"] == "skipped" && event["reason"].is_string()), "{events:?}");
+    let read = work.run(&["sql", "--json", "SELECT id FROM s.b"]).succeeded();
+    assert_eq!(json_lines(&read), [json!({ "id": 2 })]);
+    work.run(&["import", "--recursive", "--replace", "lake"]).failed(2);
+    work.run(&["import", "--recursive", "--server", "http://127.0.0.1:9", "lake"]).failed(2);
+    work.run(&["import", "--recursive", "nowhere"]).failed(1);
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_run_that_fails_exits_with_one() {
     let script = json!({ "runs": [{ "turns": [{ "events": [{ "error": "out of order" }] }] }] });

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use arrow::ipc::convert::{IpcSchemaEncoder, fb_to_schema};
 use arrow::ipc::root_as_schema;
+use arrow::ipc::writer::DictionaryTracker;
 use arrow_schema::{Schema, SchemaRef};
 use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
@@ -173,7 +174,8 @@ pub(super) fn summary(
 
 /// Records what an external table or view returns.
 pub(super) fn insert_described_columns(connection: &Connection, object_id: i64, schema: &Schema) -> Result<()> {
-    let mut encoder = IpcSchemaEncoder::new();
+    let mut dictionaries = DictionaryTracker::new(true);
+    let mut encoder = IpcSchemaEncoder::new().with_dictionary_tracker(&mut dictionaries);
     let encoded = encoder.schema_to_fb(schema);
     connection
         .prepare_cached("INSERT INTO querent_object_schema VALUES (?, ?)")?

@@ -122,6 +122,7 @@ fn seen(data_type: &DataType) -> DataType {
     let inner = |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(seen(field.data_type())));
     match data_type {
         DataType::Null => DataType::Utf8,
+        DataType::Dictionary(_, values) => seen(values),
         DataType::List(item) => DataType::List(inner(item)),
         DataType::Struct(fields) => DataType::Struct(fields.iter().map(inner).collect::<Fields>()),
         other => other.clone(),

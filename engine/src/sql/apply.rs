@@ -155,10 +155,12 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
         "PARQUET" => FileFormat::Parquet,
         "CSV" => FileFormat::Csv,
         "JSON" | "NDJSON" => FileFormat::Ndjson,
+        "ARROW" | "IPC" | "FEATHER" => FileFormat::Arrow,
+        "LANCE" => FileFormat::Lance,
         other => {
             return Err(EngineError::Unsupported {
                 what: format!("STORED AS {other}"),
-                hint: "external tables are PARQUET, CSV or NDJSON".into(),
+                hint: "external tables are PARQUET, CSV, NDJSON, ARROW or LANCE".into(),
             });
         }
     };

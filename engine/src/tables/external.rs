@@ -1,4 +1,4 @@
-//! External tables: Parquet, CSV and NDJSON at a file, a folder, a glob or Hive partitions.
+//! External tables: Parquet, CSV, NDJSON and Arrow IPC at a file, a folder, a glob or Hive partitions, and Lance datasets.
 //!
 //! Files are found when a scan is planned and not before. Parquet goes the way of DataFusion's own `ListingTable`,
 //! footers and statistics from the runtime's caches; CSV and NDJSON are read without splitting what only looks like
@@ -6,6 +6,8 @@
 
 mod dialect;
 mod inference;
+mod ipc;
+mod lance;
 mod location;
 mod partitions;
 mod scan;
@@ -25,7 +27,13 @@ use querent_catalog::{ExternalTable, FileFormat};
 
 pub(crate) use dialect::{Dialect, compression, compression_name, unknown_option, unreadable};
 pub(crate) use inference::Inference;
-pub(crate) use location::{LocatedFile, base_folder, compression_of, infer_format, locate};
+pub(crate) use ipc::{infer_ipc, read_ipc};
+pub(super) use lance::LanceTable;
+pub(crate) use lance::{lance_schema, read_lance};
+pub(crate) use location::{
+    LocatedFile, base_folder, compression_of, format_name, format_of, infer_format, is_lance, locate, locate_all,
+    locate_one,
+};
 pub(crate) use partitions::Partitioning;
 pub(super) use scan::ExternalTableProvider;
 pub(crate) use scan::{object_meta, parquet_scan};
@@ -39,6 +47,22 @@ const INFERENCE_BYTES: u64 = 64 << 20;
 const INFERENCE_RECORDS: usize = 100_000;
 /// Parquet footers that are merged into a schema.
 const INFERENCE_FOOTERS: usize = 1_000;
+/// What is looked at of one of very many tables: files, and of them text and records.
+const QUICK_FILES: usize = 4;
+const QUICK_BYTES: u64 = 1 << 20;
+const QUICK_RECORDS: usize = 1_000;
+
+/// The option of an external table that says which folder tree's import registered it. No reader looks at it.
+pub(crate) const TREE_OPTION: &str = "tree";
+
+/// How much is looked at to infer a schema.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// As much as the table of one statement is worth.
+    Thorough,
+    /// A little of a few files, which must be alike.
+    Quick,
+}
 
 /// Finds the files of a location and infers what is not given: format, partition columns, schema.
 /// Errors: `no_files`, `bad_data`, `location_not_allowed`.
@@ -60,16 +84,47 @@ pub(crate) async fn infer(
         Ok((format, locate(&place, format)?))
     })
     .await?;
+    infer_found(state, Found { location, format, files }, options, declared, partition_columns, Effort::Thorough).await
+}
+
+/// The files of a location.
+pub(crate) struct Found {
+    /// A file, a folder, a glob or a dataset, absolute.
+    pub location: String,
+    /// The files' format.
+    pub format: FileFormat,
+    /// All of them.
+    pub files: Vec<LocatedFile>,
+}
+
+/// As [`infer`], of files that were found.
+pub(crate) async fn infer_found(
+    state: &dyn Session,
+    found: Found,
+    options: &BTreeMap<String, String>,
+    declared: Option<&Schema>,
+    partition_columns: &[String],
+    effort: Effort,
+) -> Result<(ExternalTable, SchemaRef)> {
+    let Found { location, format, files } = found;
+    if matches!(format, FileFormat::Parquet | FileFormat::Arrow | FileFormat::Lance)
+        && let Some(name) = options.keys().next()
+    {
+        return Err(unknown_option(name));
+    }
     let partitioning = Partitioning::of(&location, &files, partition_columns, declared)?;
+    let mut files = effort.sample(files);
+    if format == FileFormat::Arrow && declared.is_some() {
+        // Each file is read as the declared types, whatever it has itself.
+        files.truncate(1);
+    }
     let (file_schema, options) = match format {
-        FileFormat::Parquet => {
-            if let Some(name) = options.keys().next() {
-                return Err(unknown_option(name));
-            }
-            (infer_parquet(state, &files).await?, BTreeMap::new())
-        }
-        FileFormat::Csv => infer_csv(files, options.clone(), declared.is_some()).await?,
-        FileFormat::Ndjson => infer_ndjson(state, &files, options).await?,
+        FileFormat::Parquet if effort == Effort::Quick => (infer_alike(state, &files).await?, BTreeMap::new()),
+        FileFormat::Parquet => (infer_parquet(state, &files).await?, BTreeMap::new()),
+        FileFormat::Csv => infer_csv(files, options.clone(), declared.is_some(), effort).await?,
+        FileFormat::Ndjson => infer_ndjson(state, &files, options, effort).await?,
+        FileFormat::Arrow => (blocking(move || infer_ipc(&files)).await?, BTreeMap::new()),
+        FileFormat::Lance => (lance_schema(&location).await?, BTreeMap::new()),
     };
     let file_schema = match declared {
         Some(declared) => declare(&location, format, &file_schema, declared, &partitioning)?,
@@ -80,6 +135,55 @@ pub(crate) async fn infer(
     fields.extend(partitioning.fields.iter().cloned());
     let partition_columns = partitioning.fields.iter().map(|field| field.name().clone()).collect();
     Ok((ExternalTable { location, format, options, partition_columns }, Arc::new(Schema::new(fields))))
+}
+
+impl Effort {
+    /// The files that are looked at: the first, the last and some between.
+    fn sample(self, files: Vec<LocatedFile>) -> Vec<LocatedFile> {
+        if self == Effort::Thorough || files.len() <= QUICK_FILES {
+            return files;
+        }
+        let last = files.len() - 1;
+        (0..QUICK_FILES).filter_map(|step| files.get(step * last / (QUICK_FILES - 1)).cloned()).collect()
+    }
+
+    fn bytes(self) -> u64 {
+        if self == Effort::Quick { QUICK_BYTES } else { INFERENCE_BYTES }
+    }
+
+    fn records(self) -> usize {
+        if self == Effort::Quick { QUICK_RECORDS } else { INFERENCE_RECORDS }
+    }
+}
+
+/// The merged schema of Parquet files of which each has all columns that another has, or the other way round.
+async fn infer_alike(state: &dyn Session, files: &[LocatedFile]) -> Result<SchemaRef> {
+    let mut widest: Option<(SchemaRef, &LocatedFile)> = None;
+    for file in files {
+        let schema = infer_parquet(state, std::slice::from_ref(file)).await?;
+        let Some((known, other)) = &widest else {
+            widest = Some((schema, file));
+            continue;
+        };
+        let holds =
+            |whole: &Schema, part: &Schema| part.fields().iter().all(|field| whole.index_of(field.name()).is_ok());
+        if holds(&schema, known) {
+            widest = Some((schema, file));
+        } else if !holds(known, &schema) {
+            let names = |schema: &Schema| {
+                let names: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+                shortened(&names.join(", "))
+            };
+            let detail = format!(
+                "its columns ({}) are not those of {} ({})",
+                names(&schema),
+                other.path.display(),
+                names(known)
+            );
+            return Err(bad_row(&file.path, None, None, detail));
+        }
+    }
+    infer_parquet(state, files).await
 }
 
 /// The location as an absolute path; URLs are not locations.
@@ -119,11 +223,12 @@ async fn infer_csv(
     files: Vec<LocatedFile>,
     options: BTreeMap<String, String>,
     is_declared: bool,
+    effort: Effort,
 ) -> Result<(SchemaRef, BTreeMap<String, String>)> {
     blocking(move || {
         let csv = CsvFiles::open(&files, &options)?;
         let mut inference = csv.inference();
-        let mut budget = INFERENCE_BYTES;
+        let mut budget = effort.bytes();
         for file in &files {
             if budget == 0 {
                 break;
@@ -207,13 +312,14 @@ async fn infer_ndjson(
     state: &dyn Session,
     files: &[LocatedFile],
     options: &BTreeMap<String, String>,
+    effort: Effort,
 ) -> Result<(SchemaRef, BTreeMap<String, String>)> {
     if let Some(name) = options.keys().find(|name| *name != "compression") {
         return Err(unknown_option(name));
     }
     let compressed = ndjson_compression(files, options)?;
     let format =
-        JsonFormat::default().with_schema_infer_max_rec(INFERENCE_RECORDS).with_file_compression_type(compressed);
+        JsonFormat::default().with_schema_infer_max_rec(effort.records()).with_file_compression_type(compressed);
     let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
     let metas = files.iter().map(object_meta).collect::<Result<Vec<_>>>()?;
     let schema = format

@@ -1,22 +1,34 @@
-//! `querent ask`: a question to a server, and the run's events as they arrive.
+//! `querent ask`: a question to a server, or to this process's own agent, and the run's events as they arrive.
 
-use futures::TryStreamExt;
+use std::sync::Arc;
+
+use futures::{StreamExt, TryStreamExt};
+use querent_agent::protocols::Renderer;
+use querent_agent::protocols::ask::{AskRenderer, parse_request};
+use querent_agent::{Agent, AgentError};
+use querent_catalog::Principal;
 use reqwest::{Method, header};
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::client::Client;
+use super::embedded::Embedded;
 use super::error::CliError;
 use super::events::{EventPrinter, Shown};
-use super::place::ServerArgs;
-use super::sse::SseParser;
+use super::place::{Place, PlaceArgs};
+use super::progress::Bars;
+use super::sse::{SseEvent, SseParser};
+use crate::config::Config;
+use crate::stop_signal;
 
 /// Ask a question in plain language
 ///
-/// The server's model writes and runs the queries; each step is shown as it happens. Ctrl-c stops the run.
+/// The model writes and runs the queries; each step is shown as it happens. Ctrl-c stops the run. With --data, or with
+/// neither, it runs in this process on the data folder, with the model that the settings name.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   querent ask 'Which carrier operated the most flights in 2013, and how many?'
+  querent ask --data ./querent-data 'How many planes are there?'
   querent ask --database sales --quiet 'What did we sell most of last week?'
   querent ask --server http://127.0.0.1:9000 --json 'How many planes are there?' | jq .event")]
 pub(super) struct Args {
@@ -36,18 +48,22 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    server: ServerArgs,
+    place: PlaceArgs,
 }
 
 pub(super) async fn run(args: Args) -> Result<(), CliError> {
-    let client = Client::new(args.server.server()?)?;
+    let place = args.place.place()?;
     let shown = match (args.json, args.quiet) {
         (true, _) => Shown::Json,
         (false, true) => Shown::Answer,
         (false, false) => Shown::All,
     };
     let question = Question { text: args.question.join(" "), database: args.database, thinking: args.thinking };
-    ask(&client, &question, shown).await.map(|_answer| ())
+    match place {
+        Place::Server(server) => ask(&Client::new(server)?, &question, shown).await?,
+        Place::Embedded(config) => ask_here(*config, &question, shown).await?,
+    };
+    Ok(())
 }
 
 /// What to ask.
@@ -57,14 +73,59 @@ pub(super) struct Question {
     pub(super) thinking: bool,
 }
 
+impl Question {
+    /// As the body of a request.
+    fn body(&self) -> Value {
+        let mut body = json!({ "question": self.text, "include_thinking": self.thinking });
+        if let Some(database) = &self.database {
+            body["database"] = json!(database);
+        }
+        body
+    }
+}
+
+/// Asks an agent of this process, on the settings' data folder.
+async fn ask_here(config: Config, question: &Question, shown: Shown) -> Result<String, CliError> {
+    let request = parse_request(question.body().to_string().as_bytes())?;
+    let (model, settings) = (config.settings.model().await?, config.settings.agent_config());
+    let bars = Arc::new(Bars::new(false));
+    let embedded = Embedded::open(config, &bars).await?;
+    bars.clear();
+    let agent = Agent::new(embedded.engine.clone(), model, settings);
+    let answered = async {
+        let mut run = agent.ask(&Principal::local_admin(), request).await?;
+        let mut printer = EventPrinter::new(shown);
+        while let Some(event) = run.events.next().await {
+            for frame in AskRenderer.frame(&event) {
+                let name = frame.event.unwrap_or_default().to_owned();
+                printer.event(&SseEvent { name, data: frame.data })?;
+            }
+        }
+        printer.outcome()
+    };
+    let answered = tokio::select! {
+        answered = answered => answered,
+        signal = stop_signal() => signal.map_err(CliError::from).and(Err(CliError::failed("stopped"))),
+    };
+    // A run that was stopped is stored as such before the folder is closed.
+    agent.shutdown().await;
+    drop(agent);
+    embedded.close().await?;
+    answered
+}
+
+impl From<AgentError> for CliError {
+    fn from(error: AgentError) -> Self {
+        CliError::Failed { code: Some(error.code().to_owned()), message: error.to_string() }
+    }
+}
+
 /// Asks, shows the events as they arrive, and returns the answer.
 pub(super) async fn ask(client: &Client, question: &Question, shown: Shown) -> Result<String, CliError> {
-    let mut body = json!({ "question": question.text, "include_thinking": question.thinking });
-    if let Some(database) = &question.database {
-        body["database"] = json!(database);
-    }
-    let request =
-        client.request(Method::POST, "/v1/agent/ask")?.header(header::ACCEPT, "text/event-stream").json(&body);
+    let request = client
+        .request(Method::POST, "/v1/agent/ask")?
+        .header(header::ACCEPT, "text/event-stream")
+        .json(&question.body());
     let mut chunks = client.send(request).await?.bytes_stream();
     let mut parser = SseParser::default();
     let mut printer = EventPrinter::new(shown);

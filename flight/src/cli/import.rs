@@ -1,7 +1,9 @@
 //! `querent import`: files, folders and globs become tables, one table a source.
 //!
-//! Embedded, the engine reads the files itself. Against a server each file is sent as it is; the server imports it
+//! With `--recursive` a tree of folders becomes external tables ([`tree`]). Embedded, the engine reads the files itself. Against a server each file is sent as it is; the server imports it
 //! all or nothing.
+
+mod tree;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +13,7 @@ use clap::ValueEnum;
 use futures::TryStreamExt;
 use indicatif::HumanCount;
 use querent_catalog::{DEFAULT_DATABASE, FileFormat, IfExists, Principal, Progress, TableName};
-use querent_engine::ImportRequest;
+use querent_engine::{ImportRequest, TreeRequest};
 use reqwest::{Body, Method};
 use serde_json::{Value, json};
 use tokio::fs::File;
@@ -25,24 +27,30 @@ use super::place::{Place, PlaceArgs};
 use super::progress::Bars;
 use crate::config::Config;
 
-/// Import CSV, NDJSON and Parquet files as tables
+/// Import CSV, NDJSON, Parquet and Arrow files and Lance datasets as tables
 ///
 /// Each source becomes one table, named after the file or folder. A folder or a quoted glob is one table over all its
 /// files. An import is all or nothing: a bad row is named, and nothing of its file is left.
+///
+/// With --recursive each folder below the source that holds files of one format becomes an external table:
+/// SOURCE/trips is table trips, SOURCE/sales/orders is table orders of database sales (with --database, all are tables
+/// of that one), and partition folders (key=value) are columns. Run again, it registers what is new, refreshes what
+/// changed and drops what is gone.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
 Examples:
   querent import flights.csv airlines.csv
   querent import --table events --append 'logs/2024-*.ndjson'
   querent import --external --data ./querent-data /srv/lake/trips/
+  querent import --recursive --dry-run /srv/lake
   querent import --server http://127.0.0.1:8080 --token s3cret --replace prices.parquet")]
 pub(super) struct Args {
     /// Files, folders or quoted globs
     #[arg(value_name = "SOURCE", required = true)]
     sources: Vec<String>,
-    /// The database to import into
-    #[arg(long, value_name = "NAME", default_value = DEFAULT_DATABASE)]
-    database: String,
+    /// The database to import into [default: default; with --recursive named after folders]
+    #[arg(long, value_name = "NAME")]
+    database: Option<String>,
     /// The table's name, for one source [default: named after the source]
     #[arg(long, value_name = "NAME")]
     table: Option<String>,
@@ -52,6 +60,12 @@ pub(super) struct Args {
     /// Leave the files where they are and refer to them; without a server only
     #[arg(long, conflicts_with_all = ["append", "server"])]
     external: bool,
+    /// Register a tree of folders as external tables, or refresh it; without a server only
+    #[arg(long, conflicts_with_all = ["table", "format", "append", "replace", "delimiter", "no_header", "null_value"])]
+    recursive: bool,
+    /// With --recursive: report what would be done and do nothing
+    #[arg(long, requires = "recursive")]
+    dry_run: bool,
     /// Replace tables that exist
     #[arg(long, conflicts_with = "append")]
     replace: bool,
@@ -80,6 +94,9 @@ enum Format {
     #[value(alias = "json", alias = "jsonl")]
     Ndjson,
     Parquet,
+    #[value(alias = "ipc", alias = "feather")]
+    Arrow,
+    Lance,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -112,6 +129,9 @@ struct Report {
 }
 
 pub(super) async fn run(args: Args) -> Result<(), CliError> {
+    if args.recursive {
+        return recursive(args).await;
+    }
     let plans = plans(&args)?;
     let options = Options::of(&args);
     let bars = Arc::new(Bars::new(false));
@@ -127,6 +147,22 @@ pub(super) async fn run(args: Args) -> Result<(), CliError> {
             Ok(())
         }
         Place::Embedded(config) => embedded(*config, plans, &options, &bars, args.json).await,
+    }
+}
+
+async fn recursive(args: Args) -> Result<(), CliError> {
+    let (database, dry_run) = (args.database, args.dry_run);
+    let requests = args.sources.into_iter().map(|source| {
+        let source = std::path::absolute(source)?.display().to_string();
+        Ok(TreeRequest { source, database: database.clone(), dry_run })
+    });
+    let requests = requests.collect::<Result<Vec<_>, CliError>>()?;
+    match args.place.place()? {
+        Place::Server(_) => Err(CliError::Usage(
+            "--recursive works on a data folder: the files stay where they are, and a server reads them there"
+                .to_owned(),
+        )),
+        Place::Embedded(config) => tree::run(*config, requests, &Arc::new(Bars::new(false)), args.json).await,
     }
 }
 
@@ -247,7 +283,8 @@ fn plans(args: &Args) -> Result<Vec<Plan>, CliError> {
             let table = named.ok_or_else(|| {
                 CliError::Usage(format!("no table name can be made of {source}; give one with --table"))
             })?;
-            Ok(Plan { source: source.clone(), table: TableName::new(&args.database, table) })
+            let database = args.database.as_deref().unwrap_or(DEFAULT_DATABASE);
+            Ok(Plan { source: source.clone(), table: TableName::new(database, table) })
         })
         .collect()
 }
@@ -311,6 +348,9 @@ fn is_pattern(text: &str) -> bool {
 /// The files that a source stands for, sorted: itself, those of a folder at any depth, or what a glob matches.
 fn files_of(source: &str, format: Option<Format>) -> Result<Vec<PathBuf>, CliError> {
     let path = Path::new(source);
+    if path.join("_versions").is_dir() {
+        return Err(CliError::Usage(format!("{source} is a Lance dataset, which is imported without a server only")));
+    }
     let pattern = match path.is_dir() {
         true => format!("{}/**/*", glob::Pattern::escape(source)),
         false if path.exists() => return Ok(vec![path.to_owned()]),
@@ -342,6 +382,8 @@ impl Format {
             "csv" | "tsv" => Some(Format::Csv),
             "ndjson" | "jsonl" | "json" => Some(Format::Ndjson),
             "parquet" => Some(Format::Parquet),
+            "arrow" | "arrows" | "ipc" | "feather" => Some(Format::Arrow),
+            "lance" => Some(Format::Lance),
             _ => None,
         }
     }
@@ -351,6 +393,8 @@ impl Format {
             Format::Csv => "csv",
             Format::Ndjson => "ndjson",
             Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
+            Format::Lance => "lance",
         }
     }
 }
@@ -361,6 +405,8 @@ impl From<Format> for FileFormat {
             Format::Csv => FileFormat::Csv,
             Format::Ndjson => FileFormat::Ndjson,
             Format::Parquet => FileFormat::Parquet,
+            Format::Arrow => FileFormat::Arrow,
+            Format::Lance => FileFormat::Lance,
         }
     }
 }

@@ -67,15 +67,6 @@ impl PlaceArgs {
 }
 
 impl ServerArgs {
-    /// The server named, or the default one of this machine.
-    pub(super) fn server(self) -> Result<ServerAddress, CliError> {
-        let token = self.token.clone();
-        match self.given()? {
-            Some(server) => Ok(server),
-            None => parse("http://127.0.0.1:8080", token),
-        }
-    }
-
     fn given(&self) -> Result<Option<ServerAddress>, CliError> {
         let named = self.server.clone().or_else(|| std::env::var(SERVER_VARIABLE).ok().filter(|url| !url.is_empty()));
         named.map(|url| parse(&url, self.token.clone())).transpose()

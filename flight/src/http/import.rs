@@ -48,6 +48,8 @@ enum Format {
     #[serde(alias = "json", alias = "jsonl")]
     Ndjson,
     Parquet,
+    #[serde(alias = "ipc", alias = "feather")]
+    Arrow,
 }
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
@@ -125,6 +127,7 @@ impl From<Format> for FileFormat {
             Format::Csv => FileFormat::Csv,
             Format::Ndjson => FileFormat::Ndjson,
             Format::Parquet => FileFormat::Parquet,
+            Format::Arrow => FileFormat::Arrow,
         }
     }
 }
@@ -144,6 +147,7 @@ impl Spool {
             Format::Csv => "csv",
             Format::Ndjson => "ndjson",
             Format::Parquet => "parquet",
+            Format::Arrow => "arrow",
         };
         let folder = std::path::absolute(spool_folder(data)).map_err(spool_error)?;
         tokio::fs::create_dir_all(&folder).await.map_err(spool_error)?;

@@ -7,6 +7,7 @@ use std::path::Path;
 use arrow_csv::reader::Format;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 
+use super::TREE_OPTION;
 use super::location::compression_of;
 use crate::{EngineError, Result};
 
@@ -52,7 +53,7 @@ impl Dialect {
                 "quote" => dialect.quote = one_byte(name, value)?,
                 "escape" => dialect.escape = if value.is_empty() { None } else { Some(one_byte(name, value)?) },
                 "compression" => dialect.compression = compression(value)?,
-                "null_value" => {}
+                "null_value" | TREE_OPTION => {}
                 other => return Err(unknown_option(other)),
             }
         }
@@ -175,7 +176,7 @@ pub(crate) fn unknown_option(name: &str) -> EngineError {
     EngineError::Plan {
         message: format!(
             "unknown option `{name}`; CSV knows has_header, delimiter, quote, escape, null_value and compression, \
-             NDJSON knows compression, Parquet none"
+             NDJSON knows compression, the others none"
         ),
     }
 }

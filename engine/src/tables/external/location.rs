@@ -25,6 +25,8 @@ pub(crate) struct LocatedFile {
     pub partition: Vec<(String, Option<String>)>,
 }
 
+/// Where a Lance dataset keeps its manifests.
+const LANCE_VERSIONS: &str = "_versions";
 /// The value folder that Hive writes for null.
 const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
@@ -33,9 +35,11 @@ pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFi
     let path = Path::new(location);
     let mut found = Vec::new();
     if let Ok(metadata) = std::fs::metadata(path) {
-        if metadata.is_dir() {
+        if format == FileFormat::Lance {
+            found.extend(is_lance(path).then(|| dataset(path, &metadata)));
+        } else if metadata.is_dir() {
             let base = canonical(path)?;
-            walk(path, path, &base, format, &mut BTreeSet::new(), &mut found)?;
+            walk(path, path, &base, Some(format), &mut BTreeSet::new(), &mut found)?;
         } else {
             found.push(located(path, path.parent().unwrap_or(path), &metadata));
         }
@@ -50,8 +54,34 @@ pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFi
     Ok(found)
 }
 
+/// The non-empty files of every known format below a folder, in order of their paths. Blocks.
+pub(crate) fn locate_all(folder: &Path) -> Result<Vec<LocatedFile>> {
+    let mut found = Vec::new();
+    walk(folder, folder, &canonical(folder)?, None, &mut BTreeSet::new(), &mut found)?;
+    found.retain(|file| file.size > 0);
+    found.sort_by(|left, right| left.path.cmp(&right.path));
+    Ok(found)
+}
+
+/// A file found by other means, whose folders say nothing. Blocks.
+pub(crate) fn locate_one(path: &Path) -> Result<LocatedFile> {
+    let metadata = std::fs::metadata(path).map_err(|error| unreadable(path, &error))?;
+    Ok(located(path, path.parent().unwrap_or(path), &metadata))
+}
+
+/// Whether a folder is a Lance dataset. Blocks.
+pub(crate) fn is_lance(folder: &Path) -> bool {
+    folder.join(LANCE_VERSIONS).is_dir()
+}
+
+/// A dataset in the place of its files, which Lance finds itself.
+fn dataset(folder: &Path, metadata: &std::fs::Metadata) -> LocatedFile {
+    let folder = located(folder, folder.parent().unwrap_or(folder), metadata);
+    LocatedFile { size: folder.size.max(1), ..folder }
+}
+
 /// The format that a file name's ending stands for, compression aside.
-fn format_of(path: &Path) -> Option<FileFormat> {
+pub(crate) fn format_of(path: &Path) -> Option<FileFormat> {
     let name = path.file_name()?.to_str()?.to_lowercase();
     let stem = match compression_of(path) {
         FileCompressionType::UNCOMPRESSED => name.as_str(),
@@ -61,26 +91,31 @@ fn format_of(path: &Path) -> Option<FileFormat> {
         "parquet" | "parq" | "pq" => Some(FileFormat::Parquet),
         "csv" | "tsv" | "tab" => Some(FileFormat::Csv),
         "ndjson" | "jsonl" | "json" => Some(FileFormat::Ndjson),
+        "arrow" | "arrows" | "ipc" | "feather" => Some(FileFormat::Arrow),
         _ => None,
     }
 }
 
 /// The format that all files below a location have, when their endings say one and the same.
 pub(crate) fn infer_format(location: &str) -> Result<FileFormat> {
+    if is_lance(Path::new(location)) {
+        return Ok(FileFormat::Lance);
+    }
     if let Some(format) = format_of(Path::new(location)) {
         return Ok(format);
     }
     let mut formats = Vec::new();
-    for format in [FileFormat::Parquet, FileFormat::Csv, FileFormat::Ndjson] {
+    for format in [FileFormat::Parquet, FileFormat::Csv, FileFormat::Ndjson, FileFormat::Arrow] {
         if locate(location, format).is_ok_and(|files| files.iter().any(|file| format_of(&file.path) == Some(format))) {
             formats.push(format);
         }
     }
     match formats.as_slice() {
         [only] => Ok(*only),
-        [] => {
-            Err(EngineError::NoFiles { location: location.to_string(), format: "parquet, csv or ndjson".to_string() })
-        }
+        [] => Err(EngineError::NoFiles {
+            location: location.to_string(),
+            format: "parquet, csv, ndjson, arrow or lance".to_string(),
+        }),
         several => Err(EngineError::BadData {
             location: location.to_string(),
             detail: format!(
@@ -103,11 +138,13 @@ pub(crate) fn compression_of(path: &Path) -> FileCompressionType {
 }
 
 /// The format as messages and settings spell it.
-fn format_name(format: FileFormat) -> &'static str {
+pub(crate) fn format_name(format: FileFormat) -> &'static str {
     match format {
         FileFormat::Parquet => "parquet",
         FileFormat::Csv => "csv",
         FileFormat::Ndjson => "ndjson",
+        FileFormat::Arrow => "arrow",
+        FileFormat::Lance => "lance",
     }
 }
 
@@ -138,7 +175,7 @@ fn expand(location: &str, format: FileFormat, found: &mut Vec<LocatedFile>) -> R
             continue;
         }
         if metadata.is_dir() {
-            walk(&path, &base, &canonical_base, format, &mut visited, found)?;
+            walk(&path, &base, &canonical_base, Some(format), &mut visited, found)?;
         } else {
             found.push(located(&path, &base, &metadata));
         }
@@ -146,12 +183,12 @@ fn expand(location: &str, format: FileFormat, found: &mut Vec<LocatedFile>) -> R
     Ok(())
 }
 
-/// `visited` ends the loops that links can make.
+/// `visited` ends the loops that links can make. Without a format, files of every known one are found.
 fn walk(
     folder: &Path,
     base: &Path,
     canonical_base: &Path,
-    format: FileFormat,
+    format: Option<FileFormat>,
     visited: &mut BTreeSet<PathBuf>,
     found: &mut Vec<LocatedFile>,
 ) -> Result<()> {
@@ -169,7 +206,9 @@ fn walk(
         }
         if metadata.is_dir() {
             walk(&path, base, canonical_base, format, visited, found)?;
-        } else if metadata.is_file() && format_of(&path) == Some(format) {
+        } else if metadata.is_file()
+            && format_of(&path).is_some_and(|found| format.is_none_or(|wanted| wanted == found))
+        {
             found.push(located(&path, base, &metadata));
         }
     }

@@ -9,6 +9,7 @@ use chrono::{DateTime, Utc};
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DFSchema, Result as DfResult, ScalarValue, Statistics, TableReference};
 use datafusion::datasource::file_format::FileFormat as _;
+use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
@@ -25,6 +26,7 @@ use object_store::ObjectMeta;
 use object_store::path::Path as StorePath;
 use querent_catalog::{ExternalTable, FileFormat, ResolvedTable};
 
+use super::ipc::{self, IpcFile};
 use super::{Dialect, LocatedFile, Partitioning, absolute, blocking, locate, ndjson_compression};
 use crate::tables::files::{FileScan, scan_schema};
 use crate::{EngineError, Result};
@@ -42,7 +44,12 @@ pub(in crate::tables) struct ExternalTableProvider {
 
 impl ExternalTableProvider {
     pub(in crate::tables) fn new(state: &dyn Session, resolved: &ResolvedTable, table: &ExternalTable) -> Result<Self> {
-        let schema = scan_schema(state, &resolved.info.arrow_schema());
+        let schema = match table.format {
+            FileFormat::Arrow | FileFormat::Lance => resolved.info.arrow_schema(),
+            FileFormat::Parquet | FileFormat::Csv | FileFormat::Ndjson => {
+                scan_schema(state, &resolved.info.arrow_schema())
+            }
+        };
         let is_partition = |field: &FieldRef| table.partition_columns.iter().any(|name| name == field.name());
         let (partition_fields, file_fields): (Vec<FieldRef>, Vec<FieldRef>) =
             schema.fields().iter().cloned().partition(is_partition);
@@ -84,6 +91,34 @@ impl ExternalTableProvider {
         parquet_scan(state, files, Arc::clone(&self.file_schema), &self.partitioning).await.map(Some)
     }
 
+    /// Arrow IPC, from the files that the folders' values leave.
+    async fn scan_ipc(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let located = self.locate().await?;
+        let files = self.partitioned_files(&located)?;
+        let paths: BTreeMap<StorePath, &LocatedFile> =
+            files.iter().map(|file| file.object_meta.location.clone()).zip(&located).collect();
+        let mut scan = FileScan {
+            format: Arc::new(ArrowFormat),
+            schema: TableSchema::new(Arc::clone(&self.file_schema), self.partitioning.fields.clone()),
+            files,
+            partitions: state.config().target_partitions(),
+            adapter: None,
+        };
+        scan.prune(state, filters);
+        let left = scan.files.iter().filter_map(|file| {
+            let path = paths.get(&file.object_meta.location)?.path.clone();
+            Some(IpcFile { path, folders: file.partition_values.clone() })
+        });
+        let in_files = self.file_schema.fields().len();
+        ipc::plan(left.collect(), &self.schema, in_files, projection, limit, scan.partitions)
+    }
+
     async fn scan_text(
         &self,
         state: &dyn Session,
@@ -100,7 +135,7 @@ impl ExternalTableProvider {
                     let (format, schema) = self.csv_format(&located).await?;
                     (Arc::new(format), schema)
                 }
-                FileFormat::Ndjson | FileFormat::Parquet => {
+                FileFormat::Ndjson | FileFormat::Parquet | FileFormat::Arrow | FileFormat::Lance => {
                     let compression = ndjson_compression(&located, &self.table.options)?;
                     let format = JsonFormat::default().with_file_compression_type(compression);
                     (Arc::new(format), Arc::clone(&self.file_schema))
@@ -195,6 +230,9 @@ impl TableProvider for ExternalTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        if self.table.format == FileFormat::Arrow {
+            return self.scan_ipc(state, projection, filters, limit).await;
+        }
         let Some(scan) = self.file_scan(state).await? else {
             return self.scan_text(state, projection, filters, limit).await;
         };

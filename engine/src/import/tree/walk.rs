@@ -1,0 +1,185 @@
+//! The folders of a tree: which are tables, by their names and their files' names alone. Nothing is opened.
+//!
+//! A folder of files of one format is a table; so is one of partition folders (`key=value`), and so is a Lance dataset.
+//! Its other folders are tables of their own. Hidden names (`.`, `_`) and symbolic links are passed over.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use querent_catalog::FileFormat;
+use tokio::sync::mpsc::Sender;
+
+use super::spelled;
+use crate::tables::external::{LocatedFile, format_of, is_lance, locate_all, locate_one};
+
+/// File names in a message.
+const NAMED: usize = 3;
+
+/// What a folder of the tree is.
+pub(super) enum Walked {
+    /// A table, by its location.
+    Table { folder: PathBuf, location: String, format: FileFormat, files: Vec<LocatedFile> },
+    /// Something that is left, and why.
+    Other { folder: PathBuf, reason: String },
+}
+
+/// The entries of one folder.
+#[derive(Default)]
+struct Entries {
+    files: BTreeMap<FileFormat, Vec<PathBuf>>,
+    others: Vec<OsString>,
+    folders: Vec<PathBuf>,
+    partitions: bool,
+    datasets: Vec<PathBuf>,
+}
+
+/// Sends what the folders below `root` are, in order of their paths, until nobody wants to know. Blocks.
+pub(super) fn walk(root: &Path, output: &Sender<Walked>) {
+    let mut pending = vec![root.to_owned()];
+    if is_lance(root) {
+        pending.clear();
+        let _ = output.blocking_send(dataset(root.to_owned()));
+    }
+    while let Some(folder) = pending.pop() {
+        let mut found = Vec::new();
+        match entries(&folder) {
+            Ok(entries) => {
+                found.extend(tables(&folder, &entries));
+                found.extend(entries.datasets.into_iter().map(dataset));
+                pending.extend(entries.folders.into_iter().rev());
+            }
+            Err(error) => found.push(Walked::Other { folder, reason: format!("cannot be read: {error}") }),
+        }
+        for one in found {
+            if output.blocking_send(one).is_err() {
+                return;
+            }
+        }
+    }
+}
+
+fn entries(folder: &Path) -> std::io::Result<Entries> {
+    let mut entries = Entries::default();
+    for entry in std::fs::read_dir(folder)? {
+        let entry = entry?;
+        let (name, kind, path) = (entry.file_name(), entry.file_type()?, entry.path());
+        if name.to_string_lossy().starts_with(['.', '_']) || kind.is_symlink() {
+            continue;
+        }
+        if kind.is_dir() {
+            if is_lance(&path) {
+                entries.datasets.push(path);
+            } else if name.to_string_lossy().split_once('=').is_some_and(|(key, _)| !key.is_empty()) {
+                entries.partitions = true;
+            } else {
+                entries.folders.push(path);
+            }
+        } else if kind.is_file() {
+            match format_of(&path) {
+                Some(format) => entries.files.entry(format).or_default().push(path),
+                None => entries.others.push(name),
+            }
+        }
+    }
+    entries.folders.sort();
+    entries.datasets.sort();
+    entries.others.sort();
+    Ok(entries)
+}
+
+/// What the folder itself is.
+fn tables(folder: &Path, entries: &Entries) -> Vec<Walked> {
+    let other = |reason: String| Walked::Other { folder: folder.to_owned(), reason };
+    let has_own_files = !entries.files.is_empty();
+    let mut found = Vec::new();
+    if entries.partitions {
+        if has_own_files || !entries.folders.is_empty() || !entries.datasets.is_empty() {
+            found.push(other("holds partition folders (key=value) beside other files or folders".into()));
+        } else {
+            found.push(partitioned(folder));
+        }
+    } else if entries.files.len() > 1 {
+        let formats = spelled(entries.files.keys().copied());
+        found.push(other(format!("holds files of several formats ({formats})")));
+    } else if let Some((format, paths)) = entries.files.first_key_value() {
+        found.push(plain(folder, *format, paths, entries).unwrap_or_else(other));
+    }
+    if !entries.others.is_empty() {
+        let named: Vec<_> = entries.others.iter().take(NAMED).map(|name| name.to_string_lossy()).collect();
+        let more = if entries.others.len() > NAMED { ", ..." } else { "" };
+        let count = entries.others.len();
+        found.push(other(format!("{count} files are of no format that is read: {}{more}", named.join(", "))));
+    }
+    found
+}
+
+fn dataset(folder: PathBuf) -> Walked {
+    match folder.to_str() {
+        Some(location) => {
+            Walked::Table { location: location.to_owned(), format: FileFormat::Lance, files: Vec::new(), folder }
+        }
+        None => Walked::Other { folder, reason: "its name is not UTF-8".into() },
+    }
+}
+
+fn partitioned(folder: &Path) -> Walked {
+    let other = |reason: String| Walked::Other { folder: folder.to_owned(), reason };
+    let files = match locate_all(folder) {
+        Ok(files) => files,
+        Err(error) => return other(error.to_string()),
+    };
+    let formats: BTreeSet<FileFormat> = files.iter().filter_map(|file| format_of(&file.path)).collect();
+    match (formats.first(), formats.len(), folder.to_str()) {
+        (_, _, None) => other("its name is not UTF-8".into()),
+        (Some(format), 1, Some(location)) => {
+            Walked::Table { folder: folder.to_owned(), location: location.to_owned(), format: *format, files }
+        }
+        (None, ..) => other("holds no file of a format that is read".into()),
+        _ => other(format!("holds files of several formats ({})", spelled(formats))),
+    }
+}
+
+/// A table of the files right in a folder. Where it has other folders too, they are not the table's: it is a glob then.
+fn plain(folder: &Path, format: FileFormat, paths: &[PathBuf], entries: &Entries) -> Result<Walked, String> {
+    let mut files = Vec::with_capacity(paths.len());
+    for path in paths {
+        let file = locate_one(path).map_err(|error| error.to_string())?;
+        if file.size > 0 {
+            files.push(file);
+        }
+    }
+    files.sort_by(|left, right| left.path.cmp(&right.path));
+    if files.is_empty() {
+        return Err("its files are empty".into());
+    }
+    let location = folder.to_str().ok_or("its name is not UTF-8")?;
+    let location = if entries.folders.is_empty() && entries.datasets.is_empty() {
+        location.to_owned()
+    } else {
+        let endings: BTreeSet<String> = files.iter().map(|file| ending(&file.path)).collect();
+        match (endings.first(), endings.len()) {
+            (Some(ending), 1) => format!("{}/*{ending}", glob::Pattern::escape(location)),
+            _ => return Err("its files have several endings, and there are folders beside them".into()),
+        }
+    };
+    Ok(Walked::Table { folder: folder.to_owned(), location, format, files })
+}
+
+/// `.csv.gz` of `a.b.csv.gz`.
+fn ending(path: &Path) -> String {
+    let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    let parts: Vec<&str> = name.split('.').collect();
+    let is_packed = parts.last().is_some_and(|last| matches!(*last, "gz" | "zst" | "zstd" | "bz2" | "xz"));
+    let kept = if is_packed { 2 } else { 1 };
+    parts.iter().skip(1.max(parts.len().saturating_sub(kept))).map(|part| format!(".{part}")).collect()
+}
+
+/// A path as it was before `glob::Pattern::escape`.
+pub(super) fn unescaped(pattern: &str) -> String {
+    let mut text = pattern.to_owned();
+    for special in ["?", "*", "[", "]"] {
+        text = text.replace(&format!("[{special}]"), special);
+    }
+    text
+}

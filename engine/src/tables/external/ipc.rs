@@ -1,0 +1,205 @@
+//! Arrow IPC files, of the file format and of the stream format side by side, their columns by name.
+//!
+//! DataFusion's own reader takes every file of a scan for what the first one is, and columns by position: a folder
+//! whose files differ in either would be read wrong.
+
+use std::collections::BTreeSet;
+use std::fs::File;
+use std::io::{BufReader, Read, Seek};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
+use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
+use arrow::error::ArrowError;
+use arrow::ipc::reader::{FileReader, StreamReader};
+use datafusion::common::{DataFusionError, Result as DfResult, ScalarValue};
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
+use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
+
+use super::{LocatedFile, open};
+use crate::{EngineError, Result};
+
+/// What a file of the file format begins with.
+const FILE_MAGIC: &[u8; 6] = b"ARROW1";
+/// Batches between the reading thread and the query.
+const BATCHES_AHEAD: usize = 2;
+
+type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+
+/// The merged schema of files. Blocks.
+pub(crate) fn infer_ipc(files: &[LocatedFile]) -> Result<SchemaRef> {
+    let mut merged = Schema::empty();
+    for file in files {
+        let (schema, _) = open_ipc(&file.path, None)?;
+        merged = Schema::try_merge([merged, plain_types(&schema)]).map_err(|error| unfit(&file.path, &error))?;
+    }
+    Ok(Arc::new(merged))
+}
+
+/// The schema without encodings, which differ from file to file and say nothing about the values; any column may be null.
+pub(super) fn plain_types(schema: &Schema) -> Schema {
+    let fields: Vec<Field> = schema
+        .fields()
+        .iter()
+        .map(|field| Field::new(field.name(), plain_type(field.data_type()).clone(), true))
+        .collect();
+    Schema::new(fields)
+}
+
+fn plain_type(data_type: &DataType) -> &DataType {
+    match data_type {
+        DataType::Dictionary(_, values) => values,
+        DataType::RunEndEncoded(_, values) => values.data_type(),
+        other => other,
+    }
+}
+
+/// Reads a file's rows as columns of `wanted`, by name; one that the file lacks is null. Ends early when `each` says
+/// so by returning false. Blocks.
+pub(crate) fn read_ipc(path: &Path, wanted: &Schema, mut each: impl FnMut(RecordBatch) -> Result<bool>) -> Result<()> {
+    let (schema, _) = open_ipc(path, None)?;
+    let positions: Vec<Option<usize>> =
+        wanted.fields().iter().map(|field| schema.index_of(field.name()).ok()).collect();
+    let mut read: BTreeSet<usize> = positions.iter().copied().flatten().collect();
+    if read.is_empty() && !schema.fields().is_empty() {
+        // Rows are counted by a column.
+        read.insert(0);
+    }
+    let read: Vec<usize> = read.into_iter().collect();
+    let (_, batches) = open_ipc(path, Some(read.clone()))?;
+    for batch in batches {
+        let batch = batch.map_err(|error| unfit(path, &error))?;
+        let rows = batch.num_rows();
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(positions.len());
+        for (position, field) in positions.iter().zip(wanted.fields()) {
+            let place = position.and_then(|position| read.iter().position(|index| *index == position));
+            columns.push(match place.and_then(|place| batch.columns().get(place)) {
+                None => new_null_array(field.data_type(), rows),
+                Some(column) if column.data_type() == field.data_type() => Arc::clone(column),
+                Some(column) => arrow::compute::cast(column, field.data_type()).map_err(|error| unfit(path, &error))?,
+            });
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        let batch = RecordBatch::try_new_with_options(Arc::new(wanted.clone()), columns, &options)?;
+        if !each(batch)? {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// A file, and the values of its folders.
+#[derive(Debug, Clone)]
+pub(super) struct IpcFile {
+    pub path: PathBuf,
+    pub folders: Vec<ScalarValue>,
+}
+
+/// A scan of `files`, split into at most `partitions` streams. Columns of `schema` after the first `in_files` are the
+/// folders' values.
+pub(super) fn plan(
+    files: Vec<IpcFile>,
+    schema: &SchemaRef,
+    in_files: usize,
+    projection: Option<&Vec<usize>>,
+    limit: Option<usize>,
+    partitions: usize,
+) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let indices: Vec<usize> = projection.cloned().unwrap_or_else(|| (0..schema.fields().len()).collect());
+    let projected = Arc::new(schema.project(&indices)?);
+    let (in_file, _): (Vec<usize>, Vec<usize>) = indices.iter().partition(|index| **index < in_files);
+    let read = Arc::new(schema.project(&in_file)?);
+    let per_stream = files.len().div_ceil(partitions.max(1)).max(1);
+    let streams = files
+        .chunks(per_stream)
+        .map(|files| {
+            Arc::new(IpcStream {
+                files: files.to_vec(),
+                schema: Arc::clone(&projected),
+                read: Arc::clone(&read),
+                indices: indices.clone(),
+                in_files,
+            }) as Arc<dyn PartitionStream>
+        })
+        .collect();
+    Ok(Arc::new(StreamingTableExec::try_new(projected, streams, None, [], false, limit)?))
+}
+
+/// Some of a scan's files.
+#[derive(Debug, Clone)]
+struct IpcStream {
+    files: Vec<IpcFile>,
+    schema: SchemaRef,
+    /// The columns that are taken from the files.
+    read: SchemaRef,
+    /// Which columns of the table are wanted.
+    indices: Vec<usize>,
+    in_files: usize,
+}
+
+impl IpcStream {
+    fn arrange(&self, batch: &RecordBatch, folders: &[ScalarValue]) -> Result<RecordBatch> {
+        let rows = batch.num_rows();
+        let mut from_file = batch.columns().iter();
+        let mut columns: Vec<ArrayRef> = Vec::with_capacity(self.indices.len());
+        for index in &self.indices {
+            let missing = || EngineError::Internal(format!("no source for column {index}"));
+            columns.push(match index.checked_sub(self.in_files) {
+                None => Arc::clone(from_file.next().ok_or_else(missing)?),
+                Some(folder) => folders.get(folder).ok_or_else(missing)?.to_array_of_size(rows)?,
+            });
+        }
+        let options = RecordBatchOptions::new().with_row_count(Some(rows));
+        Ok(RecordBatch::try_new_with_options(Arc::clone(&self.schema), columns, &options)?)
+    }
+}
+
+impl PartitionStream for IpcStream {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _ctx: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let mut reading = RecordBatchReceiverStreamBuilder::new(Arc::clone(&self.schema), BATCHES_AHEAD);
+        let (output, stream) = (reading.tx(), self.clone());
+        reading.spawn_blocking(move || {
+            for file in &stream.files {
+                let mut is_wanted = true;
+                read_ipc(&file.path, &stream.read, |batch| {
+                    is_wanted = output.blocking_send(Ok(stream.arrange(&batch, &file.folders)?)).is_ok();
+                    Ok(is_wanted)
+                })
+                .map_err(DataFusionError::from)?;
+                if !is_wanted {
+                    break;
+                }
+            }
+            Ok(())
+        });
+        reading.build()
+    }
+}
+
+fn open_ipc(path: &Path, projection: Option<Vec<usize>>) -> Result<(SchemaRef, Batches)> {
+    let mut file = open(path)?;
+    if is_file_format(&mut file).map_err(|error| unfit(path, &ArrowError::from(error)))? {
+        let reader = FileReader::try_new(BufReader::new(file), projection).map_err(|error| unfit(path, &error))?;
+        return Ok((reader.schema(), Box::new(reader)));
+    }
+    let reader = StreamReader::try_new(BufReader::new(file), projection).map_err(|error| unfit(path, &error))?;
+    Ok((reader.schema(), Box::new(reader)))
+}
+
+fn is_file_format(file: &mut File) -> std::io::Result<bool> {
+    let mut magic = Vec::with_capacity(FILE_MAGIC.len());
+    file.by_ref().take(FILE_MAGIC.len() as u64).read_to_end(&mut magic)?;
+    file.rewind()?;
+    Ok(magic == FILE_MAGIC)
+}
+
+fn unfit(path: &Path, error: &ArrowError) -> EngineError {
+    EngineError::BadData { location: path.display().to_string(), detail: format!("not Arrow IPC as expected: {error}") }
+}

@@ -1,0 +1,156 @@
+//! External Lance datasets, read by Lance itself: filters, projections and limits are its own.
+//!
+//! A dataset is opened when it is scanned, at its newest version. One whose manifest names files elsewhere is refused: what
+//! may be read was decided by where the dataset is.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{Schema, SchemaRef};
+use async_trait::async_trait;
+use datafusion::catalog::{Session, TableProvider};
+use datafusion::common::{DFSchema, Result as DfResult};
+use datafusion::execution::SendableRecordBatchStream;
+use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType, cast, ident};
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+use lance::Dataset;
+use lance::datafusion::LanceTableProvider;
+use lance::dataset::builder::DatasetBuilder;
+use lance::session::Session as LanceSession;
+use querent_catalog::{ExternalTable, ResolvedTable};
+
+use super::ipc::plain_types;
+use crate::{EngineError, Result};
+
+/// What all external datasets together keep in memory.
+const INDEX_CACHE_BYTES: usize = 32 << 20;
+const METADATA_CACHE_BYTES: usize = 32 << 20;
+
+/// Lance's own defaults are 6 GiB and 1 GiB.
+static SESSION: LazyLock<Arc<LanceSession>> =
+    LazyLock::new(|| Arc::new(LanceSession::new(INDEX_CACHE_BYTES, METADATA_CACHE_BYTES, Arc::default())));
+
+/// The columns of a dataset.
+pub(crate) async fn lance_schema(location: &str) -> Result<SchemaRef> {
+    let dataset = open_dataset(location).await?;
+    Ok(Arc::new(plain_types(&Schema::from(dataset.schema()))))
+}
+
+/// All rows of a dataset.
+pub(crate) async fn read_lance(state: &dyn Session, location: &str) -> Result<SendableRecordBatchStream> {
+    let provider = LanceTableProvider::new(open_dataset(location).await?, false, false);
+    let plan = provider.scan(state, None, &[], None).await?;
+    Ok(execute_stream(plan, state.task_ctx())?)
+}
+
+async fn open_dataset(location: &str) -> Result<Arc<Dataset>> {
+    let bad = |detail: String| EngineError::BadData { location: location.to_owned(), detail };
+    let opened = DatasetBuilder::from_uri(location).with_session(Arc::clone(&SESSION)).load().await;
+    let dataset = opened.map_err(|error| bad(format!("not a Lance dataset: {error}")))?;
+    if !dataset.manifest().base_paths.is_empty() {
+        return Err(bad("its manifest names files outside of its folder, which are not read".into()));
+    }
+    Ok(Arc::new(dataset))
+}
+
+/// An external Lance dataset as resolved by one statement.
+#[derive(Debug)]
+pub(in crate::tables) struct LanceTable {
+    location: String,
+    name: String,
+    schema: SchemaRef,
+}
+
+impl LanceTable {
+    pub(in crate::tables) fn new(resolved: &ResolvedTable, table: &ExternalTable) -> Self {
+        Self {
+            location: table.location.clone(),
+            name: resolved.info.name.to_string(),
+            schema: resolved.info.arrow_schema(),
+        }
+    }
+
+    fn changed(&self, column: &str) -> EngineError {
+        EngineError::BadData {
+            location: self.location.clone(),
+            detail: format!(
+                "column `{column}` of `{}` is no longer what it was; register the dataset again",
+                self.name
+            ),
+        }
+    }
+
+    /// Which of the dataset's columns are the table's.
+    fn positions(&self, dataset: &SchemaRef, projection: Option<&[usize]>) -> Result<Vec<usize>> {
+        let dataset = plain_types(dataset);
+        let all: Vec<usize> = (0..self.schema.fields().len()).collect();
+        let mut positions = Vec::new();
+        for index in projection.unwrap_or(all.as_slice()) {
+            let field = self.schema.field(*index);
+            match dataset.index_of(field.name()) {
+                Ok(position) if dataset.field(position).data_type() == field.data_type() => positions.push(position),
+                _ => return Err(self.changed(field.name())),
+            }
+        }
+        Ok(positions)
+    }
+}
+
+#[async_trait]
+impl TableProvider for LanceTable {
+    fn schema(&self) -> SchemaRef {
+        Arc::clone(&self.schema)
+    }
+
+    fn table_type(&self) -> TableType {
+        TableType::Base
+    }
+
+    fn supports_filters_pushdown(&self, filters: &[&Expr]) -> DfResult<Vec<TableProviderFilterPushDown>> {
+        Ok(vec![TableProviderFilterPushDown::Inexact; filters.len()])
+    }
+
+    async fn scan(
+        &self,
+        state: &dyn Session,
+        projection: Option<&Vec<usize>>,
+        filters: &[Expr],
+        limit: Option<usize>,
+    ) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let dataset = open_dataset(&self.location).await?;
+        let provider = LanceTableProvider::new(dataset, false, false);
+        let mut positions = self.positions(&provider.schema(), projection.map(Vec::as_slice))?;
+        let counts_only = positions.is_empty();
+        if counts_only {
+            // Lance reads at least a column; the first is as good as any.
+            positions.extend(self.positions(&provider.schema(), Some(&[0]))?);
+        }
+        let plan = provider.scan(state, Some(&positions), filters, limit).await?;
+        let kept: Vec<usize> = if counts_only { Vec::new() } else { (0..positions.len()).collect() };
+        let wanted = match projection {
+            Some(indices) => Arc::new(self.schema.project(indices)?),
+            None => Arc::clone(&self.schema),
+        };
+        let is_as_wanted = plan.schema().fields().len() == kept.len()
+            && plan
+                .schema()
+                .fields()
+                .iter()
+                .zip(wanted.fields())
+                .all(|(left, right)| left.name() == right.name() && left.data_type() == right.data_type());
+        if is_as_wanted {
+            return Ok(plan);
+        }
+        let input = DFSchema::try_from(plan.schema())?;
+        let expressions = wanted
+            .fields()
+            .iter()
+            .map(|field| {
+                let value = cast(ident(field.name()), field.data_type().clone());
+                let expr = state.create_physical_expr(value, &input)?;
+                Ok(ProjectionExpr { expr, alias: field.name().clone() })
+            })
+            .collect::<DfResult<Vec<_>>>()?;
+        Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
+    }
+}

@@ -1,0 +1,159 @@
+//! Arrow IPC files and Lance datasets as external tables and as imports.
+
+use std::fs::{self, File};
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray};
+use arrow::datatypes::{Int32Type, Schema};
+use arrow::ipc::CompressionType;
+use arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
+use lance::Dataset;
+use querent_catalog::{IfExists, NoProgress, Principal, TableName};
+use querent_engine::{Engine, ImportRequest};
+
+use crate::sql::{admin, engine, rows};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn arrow_files_of_both_formats_are_one_table_by_column_name() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let place = folder.path().join("events");
+    for (day, first) in [("2024-01-01", 1), ("2024-01-02", 11)] {
+        let day = place.join(format!("day={day}"));
+        fs::create_dir_all(&day).unwrap();
+        file_format(&day.join("a.arrow"), &batch(first, "id", "word"));
+        // Other order, a column fewer, another type: told apart by name.
+        let ids: ArrayRef = Arc::new(Int32Array::from(vec![first as i32 + 5]));
+        stream_format(&day.join("b.feather"), &RecordBatch::try_from_iter([("id", ids)]).unwrap());
+        stream_format(&day.join("c.ipc"), &flipped(&batch(first + 6, "id", "word")));
+    }
+    rows(&session, &format!("CREATE EXTERNAL TABLE events STORED AS ARROW LOCATION '{}'", place.display()))
+        .await
+        .unwrap_err();
+    // Types that differ are refused; with declared ones each file is read as them.
+    let declared = format!(
+        "CREATE EXTERNAL TABLE events (id BIGINT, word VARCHAR, day DATE) STORED AS ARROW PARTITIONED BY (day) \
+         LOCATION '{}'",
+        place.display()
+    );
+    rows(&session, &declared).await.unwrap();
+    let all = "SELECT count(*), count(word), sum(id), min(word), max(word), count(DISTINCT day) FROM events";
+    assert_eq!(rows(&session, all).await.unwrap(), [["22", "20", "242", "w1", "w9", "2"]]);
+    let pruned = "SELECT day, id FROM events WHERE day = DATE '2024-01-02' AND id > 16 ORDER BY id DESC LIMIT 1";
+    assert_eq!(rows(&session, pruned).await.unwrap(), [["2024-01-02", "21"]]);
+    assert_eq!(rows(&session, "SELECT count(*) FROM (SELECT * FROM events LIMIT 3)").await.unwrap(), [["3"]]);
+    assert_eq!(
+        session.sample(&TableName::new("default", "events"), 5).await.unwrap().collect().await.unwrap().1.rows,
+        5
+    );
+    assert_eq!(
+        rows(&session, "INSERT INTO events VALUES (1, 'x', '2024-01-01')").await.unwrap_err().code(),
+        "not_allowed"
+    );
+
+    fs::write(place.join("day=2024-01-01/d.arrow"), b"ARROW1 and then nothing").unwrap();
+    let error = rows(&session, all).await.unwrap_err();
+    assert_eq!(error.code(), "bad_data", "{error}");
+    assert!(error.to_string().contains("d.arrow"), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn compressed_and_dictionary_arrow_files_are_imported() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let file = folder.path().join("t.feather");
+    let words: DictionaryArray<Int32Type> = ["x", "y", "x"].into_iter().collect();
+    let ids: ArrayRef = Arc::new(Int64Array::from(vec![1, 2, 3]));
+    let batch = RecordBatch::try_from_iter([("id", ids), ("word", Arc::new(words) as ArrayRef)]).unwrap();
+    let options = IpcWriteOptions::default().try_with_compression(Some(CompressionType::LZ4_FRAME)).unwrap();
+    let mut writer = FileWriter::try_new_with_options(File::create(&file).unwrap(), &batch.schema(), options).unwrap();
+    writer.write(&batch).unwrap();
+    writer.finish().unwrap();
+    // A view's column may be encoded too.
+    rows(&session, "CREATE VIEW encoded AS SELECT arrow_cast('x', 'Dictionary(Int32, Utf8)') AS word").await.unwrap();
+    assert_eq!(rows(&session, "SELECT word FROM encoded").await.unwrap(), [["x"]]);
+    for (table, external) in [("copied", false), ("referenced", true)] {
+        import(&engine, &file, table, external).await;
+        let sql = format!("SELECT word, sum(id) FROM {table} GROUP BY word ORDER BY word");
+        assert_eq!(rows(&session, &sql).await.unwrap(), [["x", "4"], ["y", "2"]], "{table}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn lance_datasets_are_tables() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let place = folder.path().join("my words.lance");
+    write_lance(&place, vec![batch(1, "id", "word"), batch(6, "id", "word")]).await;
+    let create = format!("CREATE EXTERNAL TABLE words STORED AS LANCE LOCATION '{}'", place.display());
+    rows(&session, &create).await.unwrap();
+    assert_eq!(rows(&session, "SELECT count(*) FROM words").await.unwrap(), [["10"]]);
+    let filtered = "SELECT word, id + 1 FROM words WHERE id > 3 AND word <> 'w5' ORDER BY id LIMIT 2";
+    assert_eq!(rows(&session, filtered).await.unwrap(), [["w4", "5"], ["w6", "7"]]);
+    let plan = rows(&session, &format!("EXPLAIN {filtered}")).await.unwrap().concat().join("\n");
+    assert!(plan.contains("Lance") && plan.contains("id > "), "Lance filters: {plan}");
+    assert_eq!(rows(&session, "SELECT a.word FROM words a JOIN words b ON a.id = b.id + 9").await.unwrap(), [["w10"]],);
+    // The newest version is read.
+    let more = RecordBatchIterator::new([Ok(batch(11, "id", "word"))], batch(1, "id", "word").schema());
+    let mut dataset = Dataset::open(place.to_str().unwrap()).await.unwrap();
+    dataset.append(more, None).await.unwrap();
+    assert_eq!(rows(&session, "SELECT count(*), max(id) FROM words").await.unwrap(), [["15", "15"]]);
+    import(&engine, &place, "copied", false).await;
+    assert_eq!(rows(&session, "SELECT count(word), sum(id) FROM copied").await.unwrap(), [["15", "120"]]);
+
+    let nothing = folder.path().join("nothing.lance");
+    fs::create_dir_all(nothing.join("_versions")).unwrap();
+    let create = format!("CREATE EXTERNAL TABLE bad STORED AS LANCE LOCATION '{}'", nothing.display());
+    assert_eq!(rows(&session, &create).await.unwrap_err().code(), "bad_data");
+    let create = format!("CREATE EXTERNAL TABLE bad STORED AS LANCE LOCATION '{}'", folder.path().join("no").display());
+    assert_eq!(rows(&session, &create).await.unwrap_err().code(), "no_files");
+    fs::remove_dir_all(&place).unwrap();
+    assert_eq!(rows(&session, "SELECT * FROM words").await.unwrap_err().code(), "bad_data");
+}
+
+async fn import(engine: &Engine, source: &Path, table: &str, external: bool) {
+    let request = ImportRequest {
+        source: source.display().to_string(),
+        format: None,
+        options: Default::default(),
+        table: TableName::new("default", table),
+        external,
+        if_exists: Some(IfExists::Error),
+    };
+    engine.import(&Principal::local_admin(), request, Arc::new(NoProgress)).await.unwrap();
+}
+
+/// Five rows, `first` and up.
+fn batch(first: i64, id: &str, word: &str) -> RecordBatch {
+    let ids: ArrayRef = Arc::new(Int64Array::from_iter_values(first..first + 5));
+    let words: ArrayRef = Arc::new(StringArray::from_iter_values((first..first + 5).map(|id| format!("w{id}"))));
+    RecordBatch::try_from_iter([(id, ids), (word, words)]).unwrap()
+}
+
+fn flipped(batch: &RecordBatch) -> RecordBatch {
+    batch.project(&[1, 0]).unwrap()
+}
+
+pub(crate) fn file_format(path: &Path, batch: &RecordBatch) {
+    let mut writer = FileWriter::try_new(File::create(path).unwrap(), &batch.schema()).unwrap();
+    writer.write(&batch.slice(0, 2)).unwrap();
+    writer.write(&batch.slice(2, batch.num_rows() - 2)).unwrap();
+    writer.finish().unwrap();
+}
+
+fn stream_format(path: &Path, batch: &RecordBatch) {
+    let mut writer = StreamWriter::try_new(File::create(path).unwrap(), &batch.schema()).unwrap();
+    writer.write(batch).unwrap();
+    writer.finish().unwrap();
+}
+
+pub(crate) async fn write_lance(folder: &Path, batches: Vec<RecordBatch>) {
+    let schema: Arc<Schema> = batches[0].schema();
+    let batches = RecordBatchIterator::new(batches.into_iter().map(Ok), schema);
+    Dataset::write(batches, folder.to_str().unwrap(), None).await.unwrap();
+}
+
+pub(crate) fn numbers(first: i64) -> RecordBatch {
+    batch(first, "id", "word")
+}
