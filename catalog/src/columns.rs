@@ -1,15 +1,12 @@
 //! Columns by name: every column of a spelling, by an index over all of them, so the cost does not grow with the
-//! catalog. Other spellings of the same words (`cust_id`, `CustId`) are found through the index of column texts.
+//! catalog. Other spellings of the same words (`cust_id`, `CustId`) are looked up by their words.
 
 use serde::Serialize;
 
-use crate::index::text::{query_text, split_words};
-use crate::index::{ObjectKind, SearchFilter};
+use crate::index::names_alike;
 use crate::store::{column_names, name_key, table_infos};
 use crate::{Catalog, Principal, Result, TableName};
 
-/// Column texts that are looked through for other spellings.
-const RANKED_TEXTS: usize = 100;
 /// Spellings that are looked up.
 const MAX_SPELLINGS: usize = 16;
 
@@ -50,15 +47,16 @@ impl Catalog {
         limit: usize,
     ) -> Result<ColumnSearch> {
         let name = name.trim().to_string();
-        let texts = self.index.snapshot(ObjectKind::Column);
-        let alike = texts.bm25(&query_text(&name), RANKED_TEXTS, &SearchFilter::default()).await;
-        let ids: Vec<i64> = alike.iter().map(|scored| scored.object_id).collect();
         let (who, database) = (who.clone(), database.map(str::to_string));
         self.store
             .view(move |view| {
                 let visible = crate::search::visible_databases(view, &who, database.as_deref())?;
-                let names = crate::index::column_names(view.connection, &ids)?;
-                let spellings = spellings_of(name, names.into_iter().flatten());
+                let mut spellings = vec![name];
+                for alike in names_alike(view.connection, &spellings[0], MAX_SPELLINGS)? {
+                    if spellings.iter().all(|known| name_key(known) != name_key(&alike)) {
+                        spellings.push(alike);
+                    }
+                }
                 let mut found = column_names::find(view, visible.as_deref(), &spellings, limit + 1)?;
                 let is_truncated = found.len() > limit;
                 found.truncate(limit);
@@ -78,17 +76,4 @@ impl Catalog {
             })
             .await
     }
-}
-
-/// The name, and those of `names` that have its words in its order.
-fn spellings_of(name: String, names: impl Iterator<Item = String>) -> Vec<String> {
-    let words = |name: &str| split_words(name).concat().to_lowercase();
-    let wanted = words(&name);
-    let mut spellings = vec![name];
-    for candidate in names.filter(|candidate| !wanted.is_empty() && words(candidate) == wanted) {
-        if spellings.len() < MAX_SPELLINGS && spellings.iter().all(|known| name_key(known) != name_key(&candidate)) {
-            spellings.push(candidate);
-        }
-    }
-    spellings
 }

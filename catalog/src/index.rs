@@ -32,7 +32,7 @@ use self::analyze::{Analyzer, CorpusStats};
 use self::embed::Embedder;
 use self::lance::IndexView;
 use self::pending::{Committed, PendingObject};
-pub(crate) use self::pending::{ObjectKind, column_names};
+pub(crate) use self::pending::{ObjectKind, column_names, names_alike};
 use self::tail::{Tail, TailEntry, TailSnapshot};
 use self::vectorizer::Vectorizer;
 use crate::store::{Store, pending_texts};
@@ -56,7 +56,7 @@ pub(crate) struct SearchFilter {
     /// Vectors are scanned, whatever index they have.
     pub(crate) exact: bool,
     /// Objects whose rows in Lance are out of date.
-    superseded: Vec<i64>,
+    pub(crate) superseded: Vec<i64>,
 }
 
 impl SearchFilter {

@@ -38,7 +38,7 @@ pub(super) async fn embed_rows(part: &Part, writer: &mut IndexWriter, stop: &Can
     let mut rows = writer.rows_without_vector(MAX_ROWS).await?;
     if rows.is_empty() {
         part.state.write().lacks_vectors = false;
-        writer.index_vectors().await?;
+        writer.optimize(true).await?;
         install(part, writer, Vec::new(), false).await?;
         return Ok(true);
     }
@@ -48,7 +48,7 @@ pub(super) async fn embed_rows(part: &Part, writer: &mut IndexWriter, stop: &Can
         return Ok(false);
     }
     writer.replace(&rows, &[]).await?;
-    writer.optimize().await?;
+    writer.optimize(false).await?;
     let (done, total) = {
         let mut state = part.state.write();
         state.backfilled += rows.len() as u64;

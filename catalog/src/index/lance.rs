@@ -178,14 +178,15 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// What to record of the dataset once its rows count as written.
-    pub(super) fn recorded_state(&self) -> IndexState {
+    /// What to record of the dataset once its rows count as written, and whether all of them have vectors.
+    pub(super) fn recorded_state(&self, is_embedded: bool) -> IndexState {
         let folder = self.folder.file_name().map(|name| name.to_string_lossy().into_owned());
         IndexState {
             folder: folder.unwrap_or_default(),
             version: self.version(),
             text_version: TEXT_VERSION,
             model: self.model.clone(),
+            is_embedded,
         }
     }
 
@@ -238,8 +239,14 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Brings the full-text index up to the rows, and merges segments and fragments once there are many.
-    pub(super) async fn optimize(&mut self) -> Result<()> {
+    /// Brings the indexes up to the rows, and merges segments and fragments once there are many. `is_embedded` says that
+    /// no row waits for its vector.
+    pub(super) async fn optimize(&mut self, is_embedded: bool) -> Result<()> {
+        self.optimize_texts().await?;
+        if is_embedded { self.index_vectors().await } else { Ok(()) }
+    }
+
+    async fn optimize_texts(&mut self) -> Result<()> {
         if self.rows == 0 {
             return Ok(());
         }
@@ -263,9 +270,9 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Builds the vector index once there are enough rows for an exact scan to be slow. Rows written later join it as
-    /// [`IndexWriter::optimize`] is called, and are scanned until then.
-    pub(super) async fn index_vectors(&mut self) -> Result<()> {
+    /// Builds the vector index once there are enough rows for an exact scan to be slow. Rows written later
+    /// join it as they are optimised, and are scanned until then.
+    async fn index_vectors(&mut self) -> Result<()> {
         if self.rows < MIN_INDEXED_VECTORS || self.model.is_none() {
             return Ok(());
         }

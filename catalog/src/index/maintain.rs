@@ -172,10 +172,11 @@ async fn drain(part: &Part, writer: &mut IndexWriter) -> Result<()> {
             None => removed.push(entry.object_id),
         }
     }
-    writer.replace(&rows, &removed).await?;
-    writer.optimize().await?;
-    let written: Vec<Written> = drained.iter().map(|entry| (entry.object_id, entry.sequence)).collect();
     let lacks_vectors = rows.iter().any(|row| row.vector.is_none());
+    let is_embedded = !lacks_vectors && !part.state.read().lacks_vectors;
+    writer.replace(&rows, &removed).await?;
+    writer.optimize(is_embedded).await?;
+    let written: Vec<Written> = drained.iter().map(|entry| (entry.object_id, entry.sequence)).collect();
     install(part, writer, written, lacks_vectors).await
 }
 
@@ -190,14 +191,15 @@ pub(super) async fn install(
     lacks_vectors: bool,
 ) -> Result<()> {
     let view = writer.view();
-    {
+    let is_embedded = {
         let mut state = part.state.write();
         state.tail.remove(&written);
         state.view = Some(view);
         state.lacks_vectors |= writer.model().is_some() && lacks_vectors;
-    }
+        !state.lacks_vectors
+    };
     debug!(objects = written.len(), version = writer.version(), "schema index written");
-    let recorded = writer.recorded_state();
+    let recorded = writer.recorded_state(is_embedded);
     let kind = part.kind;
     part.store()?
         .write_rows(move |transaction| {
@@ -246,7 +248,8 @@ async fn catch_up(part: &Part, writer: &mut IndexWriter, stop: &CancellationToke
         writer.replace(&rows, &removed).await?;
         part.progress.report(part.task(Work::Text), done, total);
         if is_last || written.len() >= (writer.rows() / 3).max(PAGE) {
-            writer.optimize().await?;
+            let is_embedded = !lacks_vectors && !part.state.read().lacks_vectors;
+            writer.optimize(is_last && is_embedded).await?;
             install(part, writer, std::mem::take(&mut written), lacks_vectors).await?;
         }
         if is_last {

@@ -12,10 +12,11 @@ use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
 use super::embed::EmbeddingModel;
+use super::text::split_words;
 use crate::Result;
 
 /// Texts are told apart by this much of their SHA-256.
-const TEXT_HASH_BYTES: usize = 16;
+pub const TEXT_HASH_BYTES: usize = 16;
 
 /// Creates the tables. Part of the store's migrations.
 pub const PENDING_DDL: &str = "
@@ -46,9 +47,11 @@ CREATE TABLE querent_column_text (
     text_id INTEGER PRIMARY KEY,
     hash BLOB NOT NULL UNIQUE,
     name VARCHAR NOT NULL,
+    words VARCHAR NOT NULL,
     text VARCHAR NOT NULL,
     is_due BIGINT NOT NULL
 );
+CREATE INDEX querent_ix_column_text_words ON querent_column_text (words);
 CREATE INDEX querent_ix_column_text_due ON querent_column_text (text_id) WHERE is_due = 1;
 CREATE TABLE querent_index (
     kind VARCHAR PRIMARY KEY,
@@ -56,9 +59,10 @@ CREATE TABLE querent_index (
     version BIGINT NOT NULL,
     text_version BIGINT NOT NULL,
     model_id VARCHAR,
-    dimension BIGINT
+    dimension BIGINT,
+    is_embedded BIGINT NOT NULL
 );
-INSERT INTO querent_index SELECT 'table', folder, version, text_version, model_id, dimension FROM querent_index_state;
+INSERT INTO querent_index SELECT 'table', folder, version, text_version, model_id, dimension, 0 FROM querent_index_state;
 DROP TABLE querent_index_state;
 ";
 
@@ -152,18 +156,53 @@ pub fn record(transaction: &Connection, object: PendingObject) -> Result<Pending
     Ok(PendingObject { sequence: transaction.last_insert_rowid(), ..object })
 }
 
+/// A column text and the hash that tells it from others.
+pub struct ColumnText<'a> {
+    name: &'a str,
+    text: String,
+    hash: [u8; TEXT_HASH_BYTES],
+}
+
+impl<'a> ColumnText<'a> {
+    /// The text of the columns of a name.
+    pub fn new(name: &'a str, text: String) -> Self {
+        let mut digest = Sha256::new();
+        digest.update(name.as_bytes());
+        digest.update([0]);
+        digest.update(text.as_bytes());
+        let mut hash = [0; TEXT_HASH_BYTES];
+        hash.copy_from_slice(&digest.finalize()[..TEXT_HASH_BYTES]);
+        Self { name, text, hash }
+    }
+
+    /// What tells it from others.
+    pub fn hash(&self) -> [u8; TEXT_HASH_BYTES] {
+        self.hash
+    }
+}
+
 /// Records a column text where it is new, and returns it then. Its id is its sequence number: it never changes.
-pub fn record_column(transaction: &Connection, name: &str, text: String) -> Result<Option<PendingObject>> {
-    let mut digest = Sha256::new();
-    digest.update(name.as_bytes());
-    digest.update([0]);
-    digest.update(text.as_bytes());
-    let hash = &digest.finalize()[..TEXT_HASH_BYTES];
+pub fn record_column(transaction: &Connection, column: ColumnText<'_>) -> Result<Option<PendingObject>> {
     let inserted = transaction
-        .prepare_cached("INSERT OR IGNORE INTO querent_column_text (hash, name, text, is_due) VALUES (?, ?, ?, 1)")?
-        .execute(params![hash, name, text])?;
+        .prepare_cached(
+            "INSERT OR IGNORE INTO querent_column_text (hash, name, words, text, is_due) VALUES (?, ?, ?, ?, 1)",
+        )?
+        .execute(params![column.hash, column.name, words_key(column.name), column.text])?;
     let text_id = transaction.last_insert_rowid();
-    Ok((inserted > 0).then(|| PendingObject::column(text_id, text)))
+    Ok((inserted > 0).then(|| PendingObject::column(text_id, column.text)))
+}
+
+/// Other names of columns in the words of `name`, at most `limit`.
+pub fn names_alike(connection: &Connection, name: &str, limit: usize) -> Result<Vec<String>> {
+    let mut statement = connection
+        .prepare_cached("SELECT DISTINCT name FROM querent_column_text WHERE words = ? AND name <> ? LIMIT ?")?;
+    let names = statement.query_map(params![words_key(name), name, limit as i64], |row| row.get(0))?;
+    Ok(names.collect::<rusqlite::Result<_>>()?)
+}
+
+/// A name's words, run together in lower case: what its spellings have in common.
+fn words_key(name: &str) -> String {
+    split_words(name).concat().to_lowercase()
 }
 
 /// How many objects of a kind are pending.
@@ -252,13 +291,15 @@ pub struct IndexState {
     pub text_version: u32,
     /// The model its vector column was made for; `None` when it has no such column.
     pub model: Option<EmbeddingModel>,
+    /// Whether every row has its vector.
+    pub is_embedded: bool,
 }
 
 /// The recorded state of a kind's dataset, if it was ever built.
 pub fn index_state(connection: &Connection, kind: ObjectKind) -> Result<Option<IndexState>> {
     let state = connection
         .query_row(
-            "SELECT folder, version, text_version, model_id, dimension FROM querent_index WHERE kind = ?",
+            "SELECT folder, version, text_version, model_id, dimension, is_embedded FROM querent_index WHERE kind = ?",
             [kind.as_str()],
             |row| {
                 let model_id: Option<String> = row.get(3)?;
@@ -270,6 +311,7 @@ pub fn index_state(connection: &Connection, kind: ObjectKind) -> Result<Option<I
                     model: model_id
                         .zip(dimension)
                         .map(|(id, dimension)| EmbeddingModel { id, dimension: dimension as usize }),
+                    is_embedded: row.get(5)?,
                 })
             },
         )
@@ -280,8 +322,8 @@ pub fn index_state(connection: &Connection, kind: ObjectKind) -> Result<Option<I
 /// Records the state.
 pub fn set_index_state(transaction: &Connection, kind: ObjectKind, state: &IndexState) -> Result<()> {
     transaction.execute(
-        "INSERT OR REPLACE INTO querent_index (kind, folder, version, text_version, model_id, dimension)
-         VALUES (?, ?, ?, ?, ?, ?)",
+        "INSERT OR REPLACE INTO querent_index (kind, folder, version, text_version, model_id, dimension, is_embedded)
+         VALUES (?, ?, ?, ?, ?, ?, ?)",
         params![
             kind.as_str(),
             state.folder,
@@ -289,6 +331,7 @@ pub fn set_index_state(transaction: &Connection, kind: ObjectKind, state: &Index
             state.text_version,
             state.model.as_ref().map(|model| &model.id),
             state.model.as_ref().map(|model| model.dimension as i64),
+            state.is_embedded,
         ],
     )?;
     Ok(())

@@ -27,18 +27,20 @@ pub(super) async fn open_or_rebuild(part: &Part, stop: &CancellationToken) -> Re
     let recorded = part.store()?.read(move |connection| pending::index_state(connection, kind)).await?;
     if let Some(state) = &recorded {
         match open(part, state).await {
-            Ok(writer) if is_current(part, state) => return Ok(Some(install(part, writer, true).await?)),
+            Ok(writer) if is_current(part, state) => {
+                return Ok(Some(install(part, writer, true, state.is_embedded).await?));
+            }
             Ok(writer) => {
                 info!("the embedding model or the text version changed; the schema index is rebuilt");
-                install(part, writer, false).await?;
+                install(part, writer, false, false).await?;
             }
             Err(error) => set_aside(part, state, &error).await?,
         }
     }
     match rebuild(part, stop).await? {
-        Some(writer) => {
-            let writer = install(part, writer, true).await?;
-            remove_other_folders(part, &writer.recorded_state().folder).await?;
+        Some((writer, is_embedded)) => {
+            let writer = install(part, writer, true, is_embedded).await?;
+            remove_other_folders(part, &writer.recorded_state(is_embedded).folder).await?;
             Ok(Some(writer))
         }
         None => Ok(None),
@@ -65,8 +67,9 @@ fn is_current(part: &Part, state: &IndexState) -> bool {
     state.text_version == TEXT_VERSION && (model.is_none() || model == state.model.as_ref())
 }
 
-async fn install(part: &Part, mut writer: IndexWriter, is_current: bool) -> Result<IndexWriter> {
-    let to_backfill = if part.vectorizer.model().is_some() { writer.count_without_vector().await? } else { 0 };
+async fn install(part: &Part, mut writer: IndexWriter, is_current: bool, is_embedded: bool) -> Result<IndexWriter> {
+    let lacks_vectors = part.vectorizer.model().is_some() && !is_embedded;
+    let to_backfill = if lacks_vectors { writer.count_without_vector().await? } else { 0 };
     let view = writer.view();
     {
         let mut state = part.state.write();
@@ -82,9 +85,10 @@ async fn install(part: &Part, mut writer: IndexWriter, is_current: bool) -> Resu
     Ok(writer)
 }
 
-/// A new dataset with every object of the catalog, without vectors. Changes made meanwhile stay pending and are
+/// A new dataset with every object of the catalog, without vectors unless they are quickly made, and whether all have
+/// theirs. Changes made meanwhile stay pending and are
 /// applied over it.
-async fn rebuild(part: &Part, stop: &CancellationToken) -> Result<Option<IndexWriter>> {
+async fn rebuild(part: &Part, stop: &CancellationToken) -> Result<Option<(IndexWriter, bool)>> {
     let kind = part.kind;
     let (sequence, total) = part.store()?.view(move |view| counts(view, kind)).await?;
     let folder = part.folder.join(format!("{}{}", prefix(kind), Uuid::now_v7().simple()));
@@ -94,6 +98,7 @@ async fn rebuild(part: &Part, stop: &CancellationToken) -> Result<Option<IndexWr
 
     let mut done = 0;
     let mut after = 0;
+    let mut is_embedded = true;
     loop {
         if stop.is_cancelled() {
             return Ok(None);
@@ -104,17 +109,18 @@ async fn rebuild(part: &Part, stop: &CancellationToken) -> Result<Option<IndexWr
         if part.vectorizer.is_fast() {
             backfill::embed(part, &mut rows, stop, None).await;
         }
+        is_embedded &= rows.iter().all(|row| row.vector.is_some());
         done += rows.len() as u64;
         writer.replace(&rows, &[]).await?;
         part.progress.report(part.task(Work::Rebuild), done, total.max(done));
     }
-    writer.optimize().await?;
-    let recorded = writer.recorded_state();
+    writer.optimize(is_embedded).await?;
+    let recorded = writer.recorded_state(is_embedded);
     part.store()?.write_rows(move |transaction| pending::set_index_state(transaction, kind, &recorded)).await?;
     if done > 0 {
         info!(objects = done, "schema index rebuilt; vectors follow in the background");
     }
-    Ok(Some(writer))
+    Ok(Some((writer, is_embedded)))
 }
 
 /// The sequence number that a dataset built now is consistent with, and how many objects it will hold.

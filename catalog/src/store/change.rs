@@ -1,14 +1,17 @@
 //! A change of the catalog: one SQLite transaction that becomes one DuckLake snapshot when something in it is
 //! recorded, in the words DuckDB's conflict check reads (`created_table:"db"."t"`, `inserted_into_table:7`).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::{View, objects};
-use crate::index::pending::{self, Committed, PendingObject};
+use crate::index::pending::{self, ColumnText, Committed, PendingObject, TEXT_HASH_BYTES};
 use crate::{CatalogError, Result, SnapshotId};
+
+/// Column texts that a change remembers to have recorded: 32 MiB.
+const MAX_KNOWN_COLUMNS: usize = 1 << 20;
 
 /// The head of the lake.
 #[derive(Debug, Clone, Copy)]
@@ -29,6 +32,8 @@ pub(crate) struct Change<'a> {
     changes_schema: bool,
     pending: BTreeMap<i64, PendingObject>,
     committed: Committed,
+    /// Column texts that this change has recorded.
+    known_columns: HashSet<[u8; TEXT_HASH_BYTES]>,
 }
 
 impl<'a> Change<'a> {
@@ -44,6 +49,7 @@ impl<'a> Change<'a> {
             changes_schema: false,
             pending: BTreeMap::new(),
             committed: Committed::default(),
+            known_columns: HashSet::new(),
         })
     }
 
@@ -121,13 +127,21 @@ impl<'a> Change<'a> {
 
     /// Records a column's text, which the schema index has to learn where no other column had it yet.
     pub(super) fn index_column(&mut self, name: &str, text: String) -> Result<()> {
-        self.committed.columns.extend(pending::record_column(self.connection, name, text)?);
+        let column = ColumnText::new(name, text);
+        self.committed.columns.extend(pending::record_column(self.connection, column)?);
         Ok(())
     }
 
     /// As [`Change::index_column`], for one of many.
     pub(super) fn index_column_later(&mut self, name: &str, text: String) -> Result<()> {
-        self.committed.has_due_columns |= pending::record_column(self.connection, name, text)?.is_some();
+        let column = ColumnText::new(name, text);
+        if self.known_columns.contains(&column.hash()) {
+            return Ok(());
+        }
+        if self.known_columns.len() < MAX_KNOWN_COLUMNS {
+            self.known_columns.insert(column.hash());
+        }
+        self.committed.has_due_columns |= pending::record_column(self.connection, column)?.is_some();
         Ok(())
     }
 

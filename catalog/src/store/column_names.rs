@@ -7,7 +7,7 @@ use super::View;
 use super::change::newest_snapshot;
 use super::names::name_key;
 use super::relations;
-use crate::index::pending;
+use crate::index::pending::{self, ColumnText};
 use crate::index::text::column_text;
 use crate::{CatalogError, Result, TableKind};
 
@@ -45,7 +45,7 @@ pub(super) fn fill(connection: &Connection) -> Result<()> {
             insert_described(connection, object_id, info.columns.iter().map(|column| &column.name))?;
         }
         for column in &info.columns {
-            pending::record_column(connection, &column.name, column_text(column))?;
+            pending::record_column(connection, ColumnText::new(&column.name, column_text(column)))?;
         }
     }
     Ok(())

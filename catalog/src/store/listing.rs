@@ -14,9 +14,10 @@ use crate::{
 /// The most items of a page.
 pub(super) const MAX_PAGE: usize = 10_000;
 /// Objects of one name's beginning that are read from all databases at once.
-const MAX_EVERYWHERE: usize = 2_000;
-/// Databases read at a time while a listing goes through them.
-const DATABASE_BATCH: usize = 256;
+const MAX_EVERYWHERE: usize = 400;
+/// Databases read at first while a listing goes through them, and at most: each batch is twice the last.
+const FIRST_BATCH: usize = 32;
+const LAST_BATCH: usize = 512;
 
 /// Goes through the databases a caller may see, by key, a batch at a time.
 pub(super) struct DatabaseCursor {
@@ -24,6 +25,7 @@ pub(super) struct DatabaseCursor {
     pattern: Option<KeyPattern>,
     after: Option<String>,
     batch: std::vec::IntoIter<DatabaseInfo>,
+    batch_size: usize,
     is_last_batch: bool,
 }
 
@@ -40,7 +42,14 @@ impl DatabaseCursor {
             DatabaseScope::All => Names::All,
             DatabaseScope::Only(names) => Names::Only(names.iter().cloned().collect()),
         };
-        Self { names, pattern: like.map(KeyPattern::new), after, batch: Vec::new().into_iter(), is_last_batch: false }
+        Self {
+            names,
+            pattern: like.map(KeyPattern::new),
+            after,
+            batch: Vec::new().into_iter(),
+            batch_size: FIRST_BATCH,
+            is_last_batch: false,
+        }
     }
 
     pub(super) fn next(&mut self, view: &View<'_>) -> Result<Option<DatabaseInfo>> {
@@ -53,7 +62,8 @@ impl DatabaseCursor {
                 return Ok(None);
             }
             let batch = self.read_batch(view)?;
-            self.is_last_batch = batch.len() < DATABASE_BATCH;
+            self.is_last_batch = batch.len() < self.batch_size;
+            self.batch_size = (self.batch_size * 2).min(LAST_BATCH);
             self.batch = batch.into_iter();
         }
     }
@@ -76,7 +86,7 @@ impl DatabaseCursor {
              ORDER BY key, schema_id LIMIT ?6",
         )?;
         let after = self.after.as_deref().unwrap_or("");
-        let rows = statement.query_map(params![after, at_least, below, like, only, DATABASE_BATCH as i64], |row| {
+        let rows = statement.query_map(params![after, at_least, below, like, only, self.batch_size as i64], |row| {
             Ok(DatabaseInfo { id: row.get(0)?, name: row.get(1)?, comment: row.get(2)? })
         })?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
