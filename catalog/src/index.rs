@@ -187,6 +187,12 @@ impl SchemaIndex {
         self.shared.analyzer.query(text)
     }
 
+    /// [`SchemaIndex::tokens`] for other threads.
+    pub(crate) fn tokenizer(&self) -> impl Fn(&str) -> Vec<String> + Send + 'static {
+        let shared = Arc::clone(&self.shared);
+        move |text| shared.analyzer.query(text)
+    }
+
     /// The index at this moment: one version of the dataset and the tail that goes with it.
     pub(crate) fn snapshot(&self) -> IndexSnapshot {
         let state = self.shared.state.read();
