@@ -210,6 +210,12 @@ impl SchemaIndex {
         self.tables.analyzer.query(text)
     }
 
+    /// [`SchemaIndex::tokens`] for other threads.
+    pub(crate) fn tokenizer(&self) -> impl Fn(&str) -> Vec<String> + Send + 'static {
+        let tables = Arc::clone(&self.tables);
+        move |text| tables.analyzer.query(text)
+    }
+
     /// The index of one kind at this moment: one version of the dataset and the tail that goes with it.
     pub(crate) fn snapshot(&self, kind: ObjectKind) -> IndexSnapshot {
         let part = match kind {

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::index::SchemaIndex;
 use crate::store::{self, Store};
-use crate::{Catalog, Page, PageRequest, Principal, Result, TableName};
+use crate::{Catalog, CatalogError, Page, PageRequest, Principal, Result, TableName};
 use similar::Corpus;
 
 /// Verified queries, and metrics, that a catalog holds.
@@ -248,9 +248,11 @@ impl Knowledge {
         let (queries, metrics) = store
             .read(|connection| Ok((store::knowledge::all(connection)?, store::knowledge::all(connection)?)))
             .await?;
-        let tokens = |text: &str| index.tokens(text);
-        let corpora =
-            Arc::new(Corpora { queries: Corpus::new(queries, tokens), metrics: Corpus::new(metrics, tokens) });
+        // Ten thousand texts take a while to read.
+        let tokens = index.tokenizer();
+        let make = move || Corpora { queries: Corpus::new(queries, &tokens), metrics: Corpus::new(metrics, &tokens) };
+        let made = tokio::task::spawn_blocking(make).await;
+        let corpora = made.map(Arc::new).map_err(|error| CatalogError::Internal(error.to_string()))?;
         let mut made = self.made.write();
         // What changed while it was read is read again by the next question.
         if made.0 == changes {

@@ -17,6 +17,10 @@ pub const MAX_VALUES: usize = 100;
 pub const MAX_VALUE_BYTES: usize = 64;
 /// Text columns of a table whose values are kept.
 pub const MAX_VALUE_COLUMNS: usize = 64;
+/// Shapes of a column of codes that are kept, where its values are too many.
+pub const MAX_SHAPES: usize = 12;
+/// A longer value has no shape.
+const MAX_SHAPE_CHARS: usize = 32;
 /// Hashes in a sketch.
 pub const SKETCH_HASHES: usize = 64;
 /// Literals that one call looks up.
@@ -40,6 +44,8 @@ pub struct ColumnProfile {
     pub name: String,
     /// All values that were read and how often, if they are few and short; empty otherwise.
     pub values: Vec<(String, u64)>,
+    /// Where they are too many: the [`value_shape`]s that all values have, each with a value, if those are few.
+    pub shapes: Vec<(String, String)>,
     /// Whether every row was read.
     pub is_complete: bool,
     /// The [`SKETCH_HASHES`] smallest [`value_hash`]es of the values that were read, ascending.
@@ -70,6 +76,8 @@ pub struct ValueHit {
     pub column: String,
     /// The value as it is spelled there.
     pub value: String,
+    /// It is only a value like the one looked for: the column holds too many to keep, all of them codes of few shapes.
+    pub is_like: bool,
 }
 
 /// Columns of a table, each with some of its values.
@@ -138,6 +146,26 @@ pub fn value_hash(text: &str) -> u64 {
     hash ^ (hash >> 33)
 }
 
+/// The shape of a code, `A99999` of `N14228`: a letter is `A`, a digit `9`, other signs stay. `None` for what is no code:
+/// it has letters and digits and no space.
+pub fn value_shape(value: &str) -> Option<String> {
+    let is_code = value.chars().any(|c| c.is_ascii_digit())
+        && value.chars().any(char::is_alphabetic)
+        && !value.chars().any(|c| c.is_whitespace() || c.is_control())
+        && value.chars().count() <= MAX_SHAPE_CHARS;
+    let shape = value.chars().map(|c| match c {
+        c if c.is_ascii_digit() => '9',
+        c if c.is_alphabetic() => 'A',
+        c => c,
+    });
+    is_code.then(|| shape.collect())
+}
+
+/// What a shape is looked up by: begins with what no value's key begins with.
+pub(crate) fn shape_key(shape: &str) -> String {
+    format!("\u{1}{shape}")
+}
+
 /// What a value is looked up by.
 pub(crate) fn value_key(value: &str) -> String {
     name_key(value.trim())
@@ -170,6 +198,15 @@ mod tests {
         hashes.sort_unstable();
         hashes.truncate(SKETCH_HASHES);
         hashes
+    }
+
+    #[test]
+    fn codes_have_shapes() {
+        assert_eq!(value_shape("N14228").as_deref(), Some("A99999"));
+        assert_eq!(value_shape("ord-7B").as_deref(), Some("AAA-9A"));
+        for other in ["New York 2", "12345", "checkout-svc", ""] {
+            assert_eq!(value_shape(other), None, "{other}");
+        }
     }
 
     #[test]

@@ -7,6 +7,7 @@ use datafusion::common::tree_node::TreeNodeRecursion;
 use datafusion::logical_expr::LogicalPlan;
 use querent_catalog::{Metric, NewMetric, NewVerifiedQuery, Role, TableName, VerifiedQuery};
 
+use crate::policy::Mode;
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::{is_system, tables_named_in};
 use crate::{EngineError, Limits, Result, Session};
@@ -49,13 +50,12 @@ impl Session {
     }
 
     fn may_teach(&self, what: &str) -> Result<()> {
-        match self.principal().role() {
-            Role::Read => Err(EngineError::NotAllowed {
-                what: what.to_owned(),
-                why: " for role read (it needs role write)".into(),
-            }),
-            Role::Write | Role::Admin => Ok(()),
-        }
+        let why = match (self.mode(), self.principal().role()) {
+            (Mode::ReadOnly, _) => " in read-only mode",
+            (Mode::ReadWrite, Role::Read) => " for role read (it needs role write)",
+            (Mode::ReadWrite, Role::Write | Role::Admin) => return Ok(()),
+        };
+        Err(EngineError::NotAllowed { what: what.to_owned(), why: why.to_owned() })
     }
 
     /// Runs a query for a few rows and returns the tables it reads, those behind views included.

@@ -422,6 +422,24 @@ async fn a_folder_in_use_is_refused_and_says_by_whom() {
     open(folder.path()).await;
 }
 
+/// A folder of an older version gains what it lacks, whatever else was applied before.
+#[tokio::test]
+async fn migrations_that_a_store_lacks_are_applied_in_any_order() {
+    let folder = tempfile::tempdir().unwrap();
+    open(folder.path()).await.close().await.unwrap();
+    let store = sqlite(folder.path());
+    for table in ["relationship", "verified_query", "metric", "column_value", "column_profile", "profile"] {
+        store.execute(&format!("DROP TABLE querent_{table}"), []).unwrap();
+    }
+    store.execute("DELETE FROM querent_migrations WHERE version > 1", []).unwrap();
+    store.execute("INSERT OR IGNORE INTO querent_migrations VALUES (2, 'applied before', '')", []).unwrap();
+    drop(store);
+    let catalog = open(folder.path()).await;
+    let page = querent_catalog::PageRequest::first(10);
+    let listed = catalog.list_relationships(&admin(), None, page).await.unwrap();
+    assert!(listed.items.is_empty());
+}
+
 #[tokio::test]
 async fn newer_and_damaged_stores_are_refused() {
     let newer = tempfile::tempdir().unwrap();

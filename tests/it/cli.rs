@@ -116,7 +116,8 @@ fn relationships_queries_and_metrics_are_taught_from_the_command_line() {
 fn help_has_examples_and_exit_codes() {
     let work = Work::new();
     let help = work.run(&["--help"]).succeeded();
-    for command in ["serve", "sql", "ask", "import", "search", "demo", "config"] {
+    let commands = ["relationships", "verified-queries", "metrics", "serve", "sql", "ask", "import", "search", "demo"];
+    for command in commands.into_iter().chain(["config"]) {
         assert!(help.contains(command), "{help}");
         let arguments: &[&str] =
             if command == "config" { &["config", "check", "--help"] } else { &[command, "--help"] };

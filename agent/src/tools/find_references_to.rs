@@ -54,11 +54,12 @@ impl Tool for FindReferencesTo {
         let mut lines: Vec<String> = Vec::new();
         for hit in &values {
             matches.push(json!({
-                "kind": "value", "database": hit.table.database, "table": hit.table.table, "column": hit.column,
+                "kind": if hit.is_like { "like" } else { "value" }, "database": hit.table.database, "table": hit.table.table, "column": hit.column,
                 "value": hit.value,
             }));
             let column = quoted_path(&[&hit.table.database, &hit.table.table, &hit.column]);
-            lines.push(format!("{column} holds '{}'", hit.value.replace('\'', "''")));
+            let holds = if hit.is_like { "holds values like it, such as" } else { "holds" };
+            lines.push(format!("{column} {holds} '{}'", hit.value.replace('\'', "''")));
         }
         for hit in columns.hits.iter().take(MAX_MATCHES.saturating_sub(values.len())) {
             matches.push(json!({
@@ -74,7 +75,7 @@ impl Tool for FindReferencesTo {
         let truncated = columns.is_truncated || more_values;
         let searched = format!(
             "searched the names of all columns you may read (spelled {}), and the values of {value_columns} text \
-             columns with few values{}",
+             columns with few values or codes{}",
             columns.spellings.join(", "),
             if truncated { " (truncated: there may be more; name a database)" } else { "" }
         );

@@ -10,6 +10,8 @@ use crate::{FoundBy, Principal, Result, TableName};
 const MAX_COLUMNS: usize = 20;
 /// What a literal is worth, shared by the tables that hold it.
 const VALUE_RANKS: f32 = 1.0;
+/// What part of it a code's shape is worth.
+const LIKE_SHARE: f32 = 0.5;
 /// What a verified query with the very same words is worth.
 const QUERY_RANKS: f32 = 2.0;
 /// Less alike, a verified query is about something else.
@@ -57,12 +59,13 @@ pub(super) fn find(
         let share = VALUE_RANKS / (hits.len().max(1) as f32).sqrt();
         for hit in hits {
             let is_counted = boosts.iter().any(|boost| boost.object_id == hit.table_id && boost.why.contains(literal));
-            boosts.push(Boost {
-                object_id: hit.table_id,
-                first_ranks: if is_counted { 0.0 } else { share },
-                found_by: FoundBy::Value,
-                why: format!("value '{}' in {}.{}", hit.value, hit.table.table, hit.column),
-            });
+            let column = format!("{}.{}", hit.table.table, hit.column);
+            let (weight, why) = match hit.is_like {
+                true => (LIKE_SHARE, format!("values like '{literal}' in {column}, such as '{}'", hit.value)),
+                false => (1.0, format!("value '{}' in {column}", hit.value)),
+            };
+            let first_ranks = if is_counted { 0.0 } else { weight * share };
+            boosts.push(Boost { object_id: hit.table_id, first_ranks, found_by: FoundBy::Value, why });
         }
     }
     for taught in taught {

@@ -8,7 +8,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 
 use super::relationships::{internal, json_ids};
 use super::{View, relations};
-use crate::values::{ColumnSamples, MAX_VALUE_COLUMNS, MAX_VALUES, containment as containment_of, value_key};
+use crate::values::{
+    ColumnSamples, MAX_SHAPES, MAX_VALUE_COLUMNS, MAX_VALUES, containment as containment_of, shape_key, value_key,
+    value_shape,
+};
 use crate::{Result, TableName, TableProfile, TableSource, Unprofiled, ValueHit};
 
 /// Part of the store's migrations.
@@ -86,7 +89,7 @@ pub(crate) fn replace(connection: &Connection, profile: &TableProfile) -> Result
                 profile.table_id,
                 column.name,
                 schema_id,
-                i64::from(!column.values.is_empty()),
+                i64::from(!column.values.is_empty() || !column.shapes.is_empty()),
                 column.is_complete,
                 sketch
             ],
@@ -94,15 +97,11 @@ pub(crate) fn replace(connection: &Connection, profile: &TableProfile) -> Result
         // Spellings that differ in case only share a row.
         let mut insert =
             connection.prepare_cached("INSERT OR IGNORE INTO querent_column_value VALUES (?, ?, ?, ?, ?, ?)")?;
-        for (value, rows) in column.values.iter().take(MAX_VALUES) {
-            insert.execute(params![
-                value_key(value),
-                schema_id,
-                profile.table_id,
-                column.name,
-                value,
-                i64::try_from(*rows).unwrap_or(i64::MAX),
-            ])?;
+        let values = column.values.iter().take(MAX_VALUES);
+        let values = values.map(|(value, rows)| (value_key(value), value, i64::try_from(*rows).unwrap_or(i64::MAX)));
+        let shapes = column.shapes.iter().take(MAX_SHAPES).map(|(shape, value)| (shape_key(shape), value, 0));
+        for (key, value, rows) in values.chain(shapes) {
+            insert.execute(params![key, schema_id, profile.table_id, column.name, value, rows])?;
         }
     }
     Ok(())
@@ -124,20 +123,27 @@ pub(crate) fn find(
     )?;
     let mut hits: Vec<ValueHit> = Vec::new();
     let mut has_more = false;
-    for literal in literals {
-        let key = value_key(literal);
-        if key.is_empty() {
-            continue;
-        }
+    let mut read = |key: String, is_like: bool| -> Result<Vec<ValueHit>> {
         let rows = statement.query_map(params![key, databases, limit as i64 + 1], |row| {
             Ok(ValueHit {
                 table_id: row.get(0)?,
                 table: TableName { database: row.get(1)?, table: row.get(2)? },
                 column: row.get(3)?,
                 value: row.get(4)?,
+                is_like,
             })
         })?;
-        let found = rows.collect::<rusqlite::Result<Vec<ValueHit>>>()?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
+    };
+    for literal in literals {
+        let key = value_key(literal);
+        if key.is_empty() {
+            continue;
+        }
+        let mut found = read(key, false)?;
+        if let Some(shape) = value_shape(literal.trim()).filter(|_| found.is_empty()) {
+            found = read(shape_key(&shape), true)?;
+        }
         has_more |= found.len() > limit;
         for hit in found.into_iter().take(limit) {
             if !hits.contains(&hit) {
@@ -151,7 +157,7 @@ pub(crate) fn find(
 /// The most frequent values of tables' columns.
 pub(crate) fn samples(connection: &Connection, ids: &[i64], per_column: usize) -> Result<HashMap<i64, ColumnSamples>> {
     let mut statement = connection.prepare_cached(
-        "SELECT column_name, value FROM querent_column_value WHERE object_id = ?1
+        "SELECT column_name, value FROM querent_column_value WHERE object_id = ?1 AND row_count > 0
          ORDER BY column_name, row_count DESC, value LIMIT ?2",
     )?;
     let mut tables = HashMap::new();

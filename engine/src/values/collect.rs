@@ -1,12 +1,14 @@
 //! What is remembered of rows while they go by: the values of text columns as long as they are few and short, and
 //! the smallest hashes of every column that may join. Bounded whatever the rows hold.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use arrow::array::{AsArray, RecordBatch};
 use arrow::compute::cast;
 use arrow::datatypes::DataType;
-use querent_catalog::values::{MAX_VALUE_BYTES, MAX_VALUE_COLUMNS, MAX_VALUES, SKETCH_HASHES, value_hash};
+use querent_catalog::values::{
+    MAX_SHAPES, MAX_VALUE_BYTES, MAX_VALUE_COLUMNS, MAX_VALUES, SKETCH_HASHES, value_hash, value_shape,
+};
 use querent_catalog::{ColumnInfo, ColumnProfile, TableInfo, TableProfile, looks_like_key};
 
 /// A table's rows, as far as they were read.
@@ -20,6 +22,8 @@ struct Column {
     name: String,
     /// `None` once they are too many or too long, or where the column is no text.
     values: Option<HashMap<String, u64>>,
+    /// By shape, a value. `None` once there is a value without one, or too many shapes.
+    shapes: Option<BTreeMap<String, String>>,
     sketch: BTreeSet<u64>,
 }
 
@@ -33,6 +37,7 @@ impl Collected {
         let columns = wanted.take(MAX_VALUE_COLUMNS).map(|column| Column {
             name: column.name.clone(),
             values: column.data_type.is_string().then(HashMap::new),
+            shapes: column.data_type.is_string().then(BTreeMap::new),
             sketch: BTreeSet::new(),
         });
         Self { columns: columns.collect(), is_complete: true }
@@ -60,9 +65,19 @@ impl Collected {
     pub(super) fn into_profile(self, table_id: i64, state: String) -> TableProfile {
         let is_complete = self.is_complete;
         let columns = self.columns.into_iter().map(|column| {
+            let shapes = match column.values {
+                Some(_) => Vec::new(),
+                None => column.shapes.unwrap_or_default().into_iter().collect(),
+            };
             let mut values: Vec<(String, u64)> = column.values.unwrap_or_default().into_iter().collect();
             values.sort_by(|(left, left_rows), (right, right_rows)| right_rows.cmp(left_rows).then(left.cmp(right)));
-            ColumnProfile { name: column.name, values, is_complete, sketch: column.sketch.into_iter().collect() }
+            ColumnProfile {
+                name: column.name,
+                values,
+                shapes,
+                is_complete,
+                sketch: column.sketch.into_iter().collect(),
+            }
         });
         TableProfile { table_id, state, columns: columns.collect() }
     }
@@ -75,16 +90,27 @@ impl Column {
         if is_small && self.sketch.insert(hash) && self.sketch.len() > SKETCH_HASHES {
             self.sketch.pop_last();
         }
-        let Some(values) = &mut self.values else { return };
         if value.trim().is_empty() {
             return;
         }
+        self.add_shape(value);
+        let Some(values) = &mut self.values else { return };
         if let Some(rows) = values.get_mut(value) {
             *rows += 1;
         } else if value.len() > MAX_VALUE_BYTES || values.len() == MAX_VALUES {
             self.values = None;
         } else {
             values.insert(value.to_owned(), 1);
+        }
+    }
+    fn add_shape(&mut self, value: &str) {
+        let Some(shapes) = &mut self.shapes else { return };
+        match value_shape(value) {
+            Some(shape) if shapes.contains_key(&shape) => {}
+            Some(shape) if shapes.len() < MAX_SHAPES => {
+                shapes.insert(shape, value.to_owned());
+            }
+            Some(_) | None => self.shapes = None,
         }
     }
 }

@@ -22,6 +22,10 @@ const PAGE: usize = 1_000;
 /// Questions with SQL that answers them, which the agent is shown and the search follows
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
+Examples:
+  querent verified-queries import queries.ndjson
+  querent verified-queries list --server http://127.0.0.1:8080
+
 The file holds one JSON object a line, or one array of them:
   {\"question\": \"flights by carrier\", \"sql\": \"SELECT carrier, count(*) FROM flights GROUP BY 1\", \"database\": \"default\"}")]
 pub(super) enum QueriesCommand {
@@ -36,6 +40,10 @@ pub(super) enum QueriesCommand {
 /// Names for numbers: an expression over a table, which the agent is shown and the search follows
 #[derive(Debug, Subcommand)]
 #[command(after_help = "\
+Examples:
+  querent metrics import metrics.json
+  querent metrics drop 3
+
 The file holds one JSON object a line, or one array of them:
   {\"name\": \"revenue\", \"table\": {\"database\": \"shop\", \"table\": \"orders\"}, \"expression\": \"sum(total)\", \"filter\": \"status = 'paid'\"}")]
 pub(super) enum MetricsCommand {

@@ -14,6 +14,8 @@ use crate::AppState;
 use crate::error::ApiError;
 
 const DEFAULT_LIMIT: usize = 20;
+/// Hits that somebody is taken to look at.
+const LOOKED_AT: usize = 10;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -38,7 +40,7 @@ pub(super) async fn search(
         limit: params.limit.unwrap_or(DEFAULT_LIMIT),
     };
     let hits = state.engine.catalog().search(&principal, &request).await?;
-    state.engine.looked_at(hits.iter().map(|hit| hit.table.name.clone()));
+    state.engine.looked_at(hits.iter().take(LOOKED_AT).map(|hit| hit.table.name.clone()));
     let hits: Vec<Value> = hits.iter().map(hit_json).collect();
     Ok(json_response(StatusCode::OK, &json!({ "hits": hits })))
 }
