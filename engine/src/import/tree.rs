@@ -6,6 +6,7 @@
 
 mod walk;
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -13,8 +14,8 @@ use arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
 use futures::{StreamExt, stream};
 use querent_catalog::{
-    Catalog, DEFAULT_DATABASE, ExternalTable, FileFormat, IfExists, PageRequest, Principal, Progress, ResolvedTable,
-    Role, TableFilter, TableKind, TableName, TableSource,
+    Catalog, DEFAULT_DATABASE, ExternalTable, FileFormat, IfExists, NewTable, NoProgress, PageRequest, Principal,
+    Progress, ResolvedTable, Role, TableFilter, TableKind, TableName, TableSource,
 };
 use tokio::sync::mpsc;
 
@@ -145,6 +146,12 @@ impl Tree<'_> {
     }
 
     async fn carry_out(&mut self, todo: Vec<Todo>) -> Result<()> {
+        let (new, mut todo): (Vec<Todo>, Vec<Todo>) =
+            todo.into_iter().partition(|todo| matches!(todo, Todo::Create(_)));
+        if self.request.dry_run || !self.create_together(&new).await {
+            // One at a time tells which of them cannot be.
+            todo.extend(new);
+        }
         for todo in todo {
             let (candidate, existing) = match todo {
                 Todo::Create(candidate) => (candidate, None),
@@ -166,6 +173,31 @@ impl Tree<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Registers new tables in one snapshot. Returns whether that could be done: all of them, or none.
+    async fn create_together(&mut self, new: &[Todo]) -> bool {
+        let tables: Vec<NewTable> = new
+            .iter()
+            .map(|todo| {
+                let (Todo::Create(candidate) | Todo::Replace(candidate, _)) = todo;
+                NewTable {
+                    name: candidate.name.clone(),
+                    schema: Arc::clone(&candidate.schema),
+                    comment: None,
+                    column_comments: BTreeMap::new(),
+                    external: Some(candidate.table.clone()),
+                }
+            })
+            .collect();
+        if self.catalog.register_tables(tables, IfExists::Error, Arc::new(NoProgress)).await.is_err() {
+            return false;
+        }
+        for todo in new {
+            let (Todo::Create(candidate) | Todo::Replace(candidate, _)) = todo;
+            self.tell(&candidate.folder, Some(&candidate.name), TreeStep::Registered);
+        }
+        true
     }
 
     /// Drops the tree's tables whose files are gone.
