@@ -19,8 +19,8 @@ use collect::Collected;
 
 /// Tables that wait; more are left until they are looked at again.
 const MAX_WAITING: usize = 1_000;
-/// Writes that follow one another are taken together.
-const SETTLING_TIME: Duration = Duration::from_millis(100);
+/// Writes that follow one another are taken together, unless somebody waits for them.
+const SETTLING_TIME: Duration = Duration::from_secs(1);
 /// A table that was looked at is not checked again for this long.
 const CHECKS_APART: Duration = Duration::from_secs(60);
 /// Rows read from a table's beginning; a table with no more is read whole.
@@ -35,6 +35,8 @@ const READ_BYTES: u64 = 64 << 20;
 pub(crate) struct ValueQueue {
     waiting: Mutex<Waiting>,
     came: Notify,
+    /// Somebody waits until all is collected.
+    hurry: Notify,
     /// How many wait or are being read.
     left: watch::Sender<usize>,
 }
@@ -48,7 +50,7 @@ struct Waiting {
 
 impl ValueQueue {
     pub(crate) fn new() -> Self {
-        Self { waiting: Mutex::default(), came: Notify::new(), left: watch::Sender::new(0) }
+        Self { waiting: Mutex::default(), came: Notify::new(), hurry: Notify::new(), left: watch::Sender::new(0) }
     }
 
     /// A table's rows are not what they were.
@@ -64,6 +66,10 @@ impl ValueQueue {
     /// Until nothing waits, at most `time`.
     pub(crate) async fn idle(&self, time: Duration) {
         let mut left = self.left.subscribe();
+        if *left.borrow() == 0 {
+            return;
+        }
+        self.hurry.notify_one();
         // Running out of time is an outcome like any other: what waits is collected when it is looked at.
         let _ = tokio::time::timeout(time, left.wait_for(|left| *left == 0)).await;
     }
@@ -106,7 +112,10 @@ pub(crate) async fn follow(engine: Engine, queue: Arc<ValueQueue>, stop: Cancell
         loop {
             let Some(table) = queue.take() else {
                 queue.came.notified().await;
-                tokio::time::sleep(SETTLING_TIME).await;
+                tokio::select! {
+                    () = tokio::time::sleep(SETTLING_TIME) => {}
+                    () = queue.hurry.notified() => {}
+                }
                 continue;
             };
             if let Err(error) = collect(&engine, &table).await {
