@@ -311,7 +311,6 @@ impl<S: ContextProvider> Rebinder<'_, S> {
     }
 
     /// All WITH clauses in force as one. `None` where an inner one hides a name of an outer one.
-    #[expect(clippy::option_option, reason = "there may be none to join, and they may not be joinable")]
     fn with(&self) -> Option<Option<With>> {
         let mut all: Option<With> = None;
         let mut names = BTreeSet::new();
