@@ -163,12 +163,18 @@ impl Catalog {
         self.store.view(move |view| store::listing::tables_with_columns(view, &who, &filter, &page)).await
     }
 
-    /// The files of a managed table at its snapshot, with statistics of the named columns only (column ids).
-    /// `unsupported_lake` when the table holds something at that snapshot that is not read yet: delete files,
-    /// inlined rows or deletes, encrypted or name-mapped files, columns of types Arrow cannot take from Parquet.
+    /// What a managed table holds at its snapshot, with statistics of the named columns only (column ids).
+    /// `unsupported_lake` when something of it is not read yet: encrypted or name-mapped files, rows older than a
+    /// column with a default value, inlined values of nested types, columns of types Arrow cannot take from Parquet.
+    pub async fn contents(&self, table: &ManagedTable, stats_columns: &[i64]) -> Result<TableContents> {
+        let (table, stats_columns) = (table.clone(), stats_columns.to_vec());
+        self.store.read(move |connection| store::files::contents(connection, &table, &stats_columns)).await
+    }
+
+    /// The files of a table that holds nothing else: `unsupported_lake` also where rows are deleted or inlined.
     pub async fn data_files(&self, table: &ManagedTable, stats_columns: &[i64]) -> Result<Vec<DataFile>> {
         let (table, stats_columns) = (table.clone(), stats_columns.to_vec());
-        self.store.read(move |connection| store::files::data_files(connection, &table, &stats_columns)).await
+        self.store.read(move |connection| store::files::whole_files(connection, &table, &stats_columns)).await
     }
 }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use arrow_schema::{DataType, Schema, SchemaRef};
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -201,6 +202,33 @@ pub struct ResolvedTable {
     pub source: TableSource,
 }
 
+/// What a managed table holds at its snapshot.
+#[derive(Debug, Clone, PartialEq)]
+pub struct TableContents {
+    /// Its files, in order.
+    pub files: Vec<DataFile>,
+    /// Rows that DuckDB keeps in the catalog itself, with the table's columns.
+    pub inlined: Option<RecordBatch>,
+}
+
+/// The rows of a data file that are deleted, by their position in it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileDeletes {
+    /// A Parquet file whose column `pos` names some.
+    pub file: Option<PathBuf>,
+    /// How many.
+    pub file_rows: u64,
+    /// Others.
+    pub positions: Vec<u64>,
+}
+
+impl FileDeletes {
+    /// Whether all rows are left.
+    pub fn is_empty(&self) -> bool {
+        self.file.is_none() && self.positions.is_empty()
+    }
+}
+
 /// One Parquet file of a managed table, at the table's snapshot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DataFile {
@@ -216,6 +244,8 @@ pub struct DataFile {
     pub footer_size: Option<u64>,
     /// Statistics of the columns that were asked for, by column id.
     pub column_stats: BTreeMap<i64, ColumnStats>,
+    /// Rows of it that are gone.
+    pub deletes: FileDeletes,
 }
 
 /// Statistics of one column in one file. Values are DuckLake's text form.

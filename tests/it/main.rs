@@ -15,6 +15,7 @@ mod changes;
 mod cli;
 mod clients;
 mod duckdb;
+mod duckdb_changes;
 mod faults;
 mod flight_sql;
 mod formats;

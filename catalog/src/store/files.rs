@@ -1,36 +1,50 @@
-//! The files of a managed table at a snapshot, and the refusal of everything in a lake that is not read yet:
-//! a table is read right or not at all.
+//! What a managed table holds at a snapshot: files, what of them is deleted, rows kept in the catalog. Everything in a
+//! lake that is not read yet is refused: a table is read right or not at all.
 
 use std::collections::{BTreeMap, HashMap};
 
 use arrow_schema::SchemaRef;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::change::quoted;
 use super::columns::{self, ColumnRow, LoadedColumns};
 use super::relations::LakePath;
-use crate::{CatalogError, ColumnStats, DataFile, ManagedTable, Result, SnapshotId};
+use super::{deletes, inlined};
+use crate::{CatalogError, ColumnStats, DataFile, FileDeletes, ManagedTable, Result, SnapshotId, TableContents};
 
 /// What to do about what is not read.
-const FLUSH_HINT: &str =
+pub(super) const FLUSH_HINT: &str =
     "materialize it with DuckDB: CREATE TABLE ... AS SELECT of the table, with DATA_INLINING_ROW_LIMIT 0 on ATTACH";
 const WRITE_HINT: &str = "Querent reads it and does not write it yet: insert with DuckDB";
-const REWRITE_HINT: &str = "copy the table with DuckDB (CREATE TABLE ... AS SELECT, with DATA_INLINING_ROW_LIMIT 0 on ATTACH) and read the copy";
+pub(super) const REWRITE_HINT: &str = "copy the table with DuckDB (CREATE TABLE ... AS SELECT, with DATA_INLINING_ROW_LIMIT 0 on ATTACH) and read the copy";
 
-/// The live files of a table with statistics of some columns, or `unsupported_lake`.
-pub(crate) fn data_files(
+/// What a table holds, with statistics of some columns, or `unsupported_lake`.
+pub(crate) fn contents(connection: &Connection, table: &ManagedTable, stats_columns: &[i64]) -> Result<TableContents> {
+    let refusal = Refusal { connection, table };
+    let loaded = columns::load(connection, table.id, table.snapshot)?;
+    refuse_unreadable(&refusal, &loaded)?;
+    let mut files = read_files(&refusal, &defaulted_columns(&refusal, &loaded.rows)?)?;
+    read_statistics(connection, table, stats_columns, &mut files)?;
+    deletes::read(&refusal, &mut files)?;
+    let inlined = inlined::read(&refusal, &loaded)?;
+    Ok(TableContents { files, inlined })
+}
+
+/// The files of a table that is nothing but whole files, or `unsupported_lake`.
+pub(crate) fn whole_files(
     connection: &Connection,
     table: &ManagedTable,
     stats_columns: &[i64],
 ) -> Result<Vec<DataFile>> {
+    let TableContents { files, inlined } = contents(connection, table, stats_columns)?;
     let refusal = Refusal { connection, table };
-    let loaded = columns::load(connection, table.id, table.snapshot)?;
-    refuse_unreadable(&refusal, &loaded)?;
-    refuse_deletes(&refusal)?;
-    refuse_inlined_rows(&refusal)?;
-    let mut files = read_files(&refusal, &defaulted_columns(&refusal, &loaded.rows)?)?;
-    read_statistics(connection, table, stats_columns, &mut files)?;
-    Ok(files)
+    if inlined.is_some() {
+        return Err(refusal.because("inlined rows", FLUSH_HINT));
+    }
+    match files.iter().find(|file| !file.deletes.is_empty()) {
+        Some(file) if file.deletes.file.is_some() => Err(refusal.because("deleted rows (delete files)", REWRITE_HINT)),
+        Some(_) => Err(refusal.because("deleted rows (inlined deletes)", REWRITE_HINT)),
+        None => Ok(files),
+    }
 }
 
 /// The schema to write more files of a table with, or `unsupported_lake`.
@@ -75,13 +89,13 @@ pub(super) fn inlined_data_tables(connection: &Connection, table_id: i64) -> Res
 }
 
 /// Makes the error for one table.
-struct Refusal<'a> {
-    connection: &'a Connection,
-    table: &'a ManagedTable,
+pub(super) struct Refusal<'a> {
+    pub(super) connection: &'a Connection,
+    pub(super) table: &'a ManagedTable,
 }
 
 impl Refusal<'_> {
-    fn because(&self, what: &str, hint: &str) -> CatalogError {
+    pub(super) fn because(&self, what: &str, hint: &str) -> CatalogError {
         let name = self.connection.query_row(
             "SELECT table_name FROM ducklake_table WHERE table_id = ? ORDER BY begin_snapshot DESC LIMIT 1",
             [self.table.id],
@@ -93,54 +107,6 @@ impl Refusal<'_> {
             hint: hint.to_string(),
         }
     }
-
-    fn any(&self, sql: &str) -> Result<bool> {
-        Ok(self.connection.query_row(sql, [self.table.id, self.table.snapshot], |row| row.get(0))?)
-    }
-}
-
-fn refuse_deletes(refusal: &Refusal<'_>) -> Result<()> {
-    let has_delete_files = refusal.any(
-        "SELECT EXISTS (SELECT 1 FROM ducklake_delete_file
-                        WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2))",
-    )?;
-    if has_delete_files {
-        return Err(refusal.because("deleted rows (delete files)", REWRITE_HINT));
-    }
-    let name = format!("ducklake_inlined_delete_{}", refusal.table.id);
-    let exists: bool = refusal
-        .connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?)")?
-        .query_row([&name], |row| row.get(0))?;
-    let has_inlined_deletes = exists
-        && refusal.any(&format!(
-            "SELECT EXISTS (SELECT 1 FROM {} gone JOIN ducklake_data_file file ON file.data_file_id = gone.file_id
-                            WHERE file.table_id = ?1 AND gone.begin_snapshot <= ?2 AND file.begin_snapshot <= ?2
-                              AND (file.end_snapshot IS NULL OR file.end_snapshot > ?2))",
-            quoted(&name)
-        ))?;
-    if has_inlined_deletes {
-        return Err(refusal.because("deleted rows (inlined deletes)", REWRITE_HINT));
-    }
-    Ok(())
-}
-
-fn refuse_inlined_rows(refusal: &Refusal<'_>) -> Result<()> {
-    for name in inlined_data_tables(refusal.connection, refusal.table.id)? {
-        let has_rows: bool = refusal.connection.query_row(
-            &format!(
-                "SELECT EXISTS (SELECT 1 FROM {}
-                                WHERE begin_snapshot <= ?1 AND (end_snapshot IS NULL OR end_snapshot > ?1))",
-                quoted(&name)
-            ),
-            [refusal.table.snapshot],
-            |row| row.get(0),
-        )?;
-        if has_rows {
-            return Err(refusal.because("inlined rows", FLUSH_HINT));
-        }
-    }
-    Ok(())
 }
 
 /// A column that older files lack and that is not null in their rows.
@@ -191,6 +157,7 @@ fn read_files(refusal: &Refusal<'_>, defaulted: &[DefaultedColumn]) -> Result<Ve
                 file_size_bytes: count(row, 4)?.unwrap_or(0),
                 footer_size: count(row, 5)?,
                 column_stats: BTreeMap::new(),
+                deletes: FileDeletes::default(),
             },
             begin_snapshot: row.get(6)?,
             format: row.get(7)?,
@@ -234,7 +201,7 @@ fn refuse_file(refusal: &Refusal<'_>, row: &FileRow, defaulted: &[DefaultedColum
     Ok(())
 }
 
-fn is_remote(path: &std::path::Path) -> bool {
+pub(super) fn is_remote(path: &std::path::Path) -> bool {
     path.to_str().is_none_or(|path| path.contains("://"))
 }
 
@@ -280,7 +247,7 @@ fn read_statistics(
 }
 
 /// A count that the lake holds as a signed integer.
-fn count(row: &rusqlite::Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
+pub(super) fn count(row: &rusqlite::Row<'_>, index: usize) -> rusqlite::Result<Option<u64>> {
     let stored: Option<i64> = row.get(index)?;
     Ok(stored.and_then(|count| u64::try_from(count).ok()))
 }

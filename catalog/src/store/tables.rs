@@ -6,13 +6,13 @@ use arrow_schema::Schema;
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 
-use super::View;
 use super::change::{Change, quoted};
 use super::columns::{self, COMMENT_KEY, ColumnRow, Layout};
 use super::names::{check_name, folder_name};
 use super::objects::{self, ObjectRow};
 use super::relations::{self, LakePath, Relation};
 use super::stats::{self, TableStats};
+use super::{View, deletes};
 use crate::{
     CatalogError, ColumnStats, Created, IfExists, ManagedTable, NewDataFile, Result, SnapshotId, TableDraft, TableInfo,
     TableKind, TableName,
@@ -62,7 +62,15 @@ fn refuse_changed_rows(connection: &Connection, table_id: i64, since: SnapshotId
                  OR EXISTS (SELECT 1 FROM ducklake_delete_file WHERE table_id = ?1 AND (begin_snapshot > ?2 OR end_snapshot > ?2))",
         )?
         .query_row([table_id, since], |row| row.get(0))?;
-    if changed { Err(CatalogError::Conflict { object: name.to_string() }) } else { Ok(()) }
+    let deleted = match deletes::inlined_table(connection, table_id)? {
+        Some(table) => connection.query_row(
+            &format!("SELECT EXISTS (SELECT 1 FROM {} WHERE begin_snapshot > ?)", quoted(&table)),
+            [since],
+            |row| row.get(0),
+        )?,
+        None => false,
+    };
+    if changed || deleted { Err(CatalogError::Conflict { object: name.to_string() }) } else { Ok(()) }
 }
 
 /// Creates a drafted table with its first files.

@@ -1,28 +1,35 @@
 //! Managed (DuckLake) tables: scans over Parquet files pruned by catalog statistics, and writing new files.
 //!
+//! Rows that DuckDB deleted are left out, and rows that it keeps in the catalog are read with the files'.
+//!
 //! A scan lists the table's files at the snapshot the table was resolved at, when it is planned and not before, with
 //! statistics of the columns the query touches only. Every path read or written lies inside the data folder.
 
 mod columns;
+mod deletes;
 mod leaves;
 mod stats;
 mod write;
 
+use std::collections::HashMap;
 use std::fmt;
 use std::path::{Component, Path};
 use std::sync::Arc;
 
+use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
 use datafusion::common::{DataFusionError, Result as DfResult};
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::table_schema::TableSchema;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
+use datafusion::physical_plan::union::UnionExec;
 use object_store::path::Path as StorePath;
-use querent_catalog::{Catalog, DataFile, ManagedTable, ResolvedTable};
+use querent_catalog::{Catalog, DataFile, FileDeletes, ManagedTable, ResolvedTable, TableContents};
 
 pub(crate) use write::{remove_files, write_files};
 
@@ -32,6 +39,23 @@ use columns::FieldIdAdapterFactory;
 
 /// With more columns than this, a projection's statistics cost more to fetch than the optimizer gains by them.
 const MAX_STATISTICS_COLUMNS: usize = 32;
+
+/// What a managed table holds.
+pub(super) struct Contents {
+    /// Its files.
+    pub scan: FileScan,
+    /// What is gone of some of them.
+    deletes: HashMap<StorePath, FileDeletes>,
+    /// Rows besides the files'.
+    inlined: Option<RecordBatch>,
+}
+
+impl Contents {
+    /// Whether its rows are all rows of its files.
+    pub(super) fn is_whole_files(&self) -> bool {
+        self.deletes.is_empty() && self.inlined.is_none()
+    }
+}
 
 /// A managed table as resolved by one statement.
 pub(super) struct ManagedTableProvider {
@@ -58,28 +82,45 @@ impl ManagedTableProvider {
         }
     }
 
-    /// The table's files with the statistics of the columns that `projection` and `filters` name, none dropped yet.
-    pub(super) async fn file_scan(
+    /// What the table holds, with the statistics of the columns that `projection` and `filters` name, no file dropped yet.
+    pub(super) async fn contents(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
-    ) -> DfResult<FileScan> {
+    ) -> DfResult<Contents> {
         let wanted = self.statistics_columns(projection, filters);
-        let files = self
+        let TableContents { files, inlined } = self
             .catalog
-            .data_files(&self.table, &wanted)
+            .contents(&self.table, &wanted)
             .await
             .map_err(|error| DataFusionError::from(EngineError::Catalog(error)))?;
+        let mut deletes = HashMap::new();
+        for file in files.iter().filter(|file| !file.deletes.is_empty()) {
+            deletes.insert(self.partitioned_file(file)?.object_meta.location, file.deletes.clone());
+        }
         let files = files.iter().map(|file| self.partitioned_file(file)).collect::<DfResult<_>>()?;
         let ids = self.schema.fields().iter().map(|field| field.name().clone()).zip(self.column_ids.iter().copied());
-        Ok(FileScan {
+        let scan = FileScan {
             format: Arc::new(ParquetFormat::default().with_options(state.table_options().parquet.clone())),
             schema: TableSchema::from_file_schema(Arc::clone(&self.schema)),
             files,
             partitions: state.config().target_partitions(),
             adapter: Some(Arc::new(FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect() })),
-        })
+        };
+        Ok(Contents { scan, deletes, inlined })
+    }
+
+    /// The rows that are in the catalog, as the table's columns.
+    fn inlined_plan(&self, inlined: &RecordBatch, projection: Option<&Vec<usize>>) -> DfResult<Arc<dyn ExecutionPlan>> {
+        let columns = inlined
+            .columns()
+            .iter()
+            .zip(self.schema.fields())
+            .map(|(column, field)| Ok(arrow::compute::cast(column, field.data_type())?))
+            .collect::<DfResult<Vec<_>>>()?;
+        let batch = RecordBatch::try_new(Arc::clone(&self.schema), columns)?;
+        Ok(MemorySourceConfig::try_new_exec(&[vec![batch]], Arc::clone(&self.schema), projection.cloned())?)
     }
 
     fn statistics_columns(&self, projection: Option<&Vec<usize>>, filters: &[Expr]) -> Vec<i64> {
@@ -107,8 +148,12 @@ impl ManagedTableProvider {
         }
         let location =
             StorePath::from_absolute_path(&file.path).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let mut scanned = PartitionedFile::new(String::new(), file.file_size_bytes)
-            .with_statistics(Arc::new(stats::file_statistics(file, &self.schema, &self.column_ids)));
+        let mut statistics = stats::file_statistics(file, &self.schema, &self.column_ids);
+        if !file.deletes.is_empty() {
+            statistics = statistics.to_inexact();
+        }
+        let mut scanned =
+            PartitionedFile::new(String::new(), file.file_size_bytes).with_statistics(Arc::new(statistics));
         scanned.object_meta.location = location;
         Ok(scanned)
     }
@@ -141,8 +186,23 @@ impl TableProvider for ManagedTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let scan = self.file_scan(state, projection, filters).await?;
-        scan.pruned_plan(state, projection, filters, limit).await
+        let Contents { mut scan, mut deletes, inlined } = self.contents(state, projection, filters).await?;
+        if !deletes.is_empty() {
+            scan.prune(state, filters);
+            let mut files = Vec::with_capacity(scan.files.len());
+            for file in scan.files {
+                files.push(match deletes.remove(&file.object_meta.location) {
+                    Some(gone) => deletes::without(state, file, gone, self.catalog.data_dir()).await?,
+                    None => file,
+                });
+            }
+            scan.files = files;
+        }
+        let plan = scan.pruned_plan(state, projection, filters, limit).await?;
+        match inlined {
+            Some(rows) => UnionExec::try_new(vec![plan, self.inlined_plan(&rows, projection)?]),
+            None => Ok(plan),
+        }
     }
 }
 

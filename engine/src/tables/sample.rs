@@ -37,7 +37,8 @@ pub(crate) async fn by_position(
     let scan = match &table.source {
         TableSource::Managed(managed) => {
             let provider = ManagedTableProvider::new(catalog, state, table, managed);
-            Some(provider.file_scan(state, Some(&Vec::new()), &[]).await?)
+            let contents = provider.contents(state, Some(&Vec::new()), &[]).await?;
+            contents.is_whole_files().then_some(contents.scan)
         }
         TableSource::External(external) => ExternalTableProvider::new(state, table, external)?.file_scan(state).await?,
         TableSource::View { .. } => None,

@@ -1,0 +1,186 @@
+//! Rows that DuckDB keeps in the catalog itself, a table for each version of a table's columns. SQLite has few types:
+//! what it cannot hold, DuckDB writes as text. A value that does not read back exactly refuses the table.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    ArrayRef, BinaryArray, BooleanArray, FixedSizeBinaryArray, Float32Array, Float64Array, Int64Array, RecordBatch,
+    StringArray, UInt64Array, new_null_array,
+};
+use arrow::compute::{CastOptions, cast_with_options, concat_batches};
+use arrow_schema::{DataType, Field, Schema, SchemaRef};
+use rusqlite::types::Value;
+use rusqlite::{OptionalExtension, params};
+use uuid::Uuid;
+
+use super::change::quoted;
+use super::columns::LoadedColumns;
+use super::files::{FLUSH_HINT, Refusal};
+use crate::{CatalogError, Result, SnapshotId};
+
+/// The rows at the table's snapshot, with the table's columns; `None` where there are none.
+pub(super) fn read(refusal: &Refusal<'_>, loaded: &LoadedColumns) -> Result<Option<RecordBatch>> {
+    let fields: Vec<Field> =
+        loaded.columns.iter().map(|column| Field::new(&column.name, column.data_type.clone(), true)).collect();
+    let schema: SchemaRef = Arc::new(Schema::new(fields));
+    let mut statement = refusal.connection.prepare_cached(
+        "SELECT table_name, schema_version FROM ducklake_inlined_data_tables WHERE table_id = ?
+           AND table_name IN (SELECT name FROM sqlite_master WHERE type = 'table') ORDER BY schema_version",
+    )?;
+    let tables = statement.query_map([refusal.table.id], |row| Ok((row.get::<_, String>(0)?, row.get(1)?)))?;
+    let mut batches = Vec::new();
+    for table in tables {
+        let (name, version) = table?;
+        let live = "begin_snapshot <= ?1 AND (end_snapshot IS NULL OR end_snapshot > ?1)";
+        let is_empty: bool = refusal.connection.query_row(
+            &format!("SELECT NOT EXISTS (SELECT 1 FROM {} WHERE {live})", quoted(&name)),
+            [refusal.table.snapshot],
+            |row| row.get(0),
+        )?;
+        if !is_empty {
+            let columns = columns_of(refusal, version, loaded)?;
+            batches.push(rows(refusal, &name, live, &columns, &schema)?);
+        }
+    }
+    match batches.is_empty() {
+        true => Ok(None),
+        false => {
+            let all = concat_batches(&schema, &batches);
+            Ok(Some(all.map_err(|error| CatalogError::Internal(error.to_string()))?))
+        }
+    }
+}
+
+/// What each of the table's columns was called in a version; `None` where it was not there and is null.
+fn columns_of(refusal: &Refusal<'_>, version: i64, loaded: &LoadedColumns) -> Result<Vec<Option<String>>> {
+    let connection = refusal.connection;
+    let since: Option<SnapshotId> = connection
+        .prepare_cached(
+            "SELECT MIN(begin_snapshot) FROM ducklake_schema_versions WHERE table_id = ? AND schema_version = ?",
+        )?
+        .query_row([refusal.table.id, version], |row| row.get(0))?;
+    let Some(since) = since else {
+        return Err(refusal.because("inlined rows (of columns that are not known any more)", FLUSH_HINT));
+    };
+    let mut names = Vec::with_capacity(loaded.columns.len());
+    for column in &loaded.columns {
+        let name: Option<String> = connection
+            .prepare_cached(
+                "SELECT column_name FROM ducklake_column
+                 WHERE table_id = ?1 AND column_id = ?2 AND begin_snapshot <= ?3
+                   AND (end_snapshot IS NULL OR end_snapshot > ?3)",
+            )?
+            .query_row(params![refusal.table.id, column.id, since], |row| row.get(0))
+            .optional()?;
+        let has_default = loaded.rows.iter().any(|row| row.id == column.id && row.initial_default.is_some());
+        if name.is_none() && has_default {
+            let what = format!("inlined rows that are older than column `{}` with its default value", column.name);
+            return Err(refusal.because(&what, FLUSH_HINT));
+        }
+        names.push(name);
+    }
+    Ok(names)
+}
+
+fn rows(
+    refusal: &Refusal<'_>,
+    name: &str,
+    live: &str,
+    columns: &[Option<String>],
+    schema: &SchemaRef,
+) -> Result<RecordBatch> {
+    let selected: Vec<String> =
+        columns.iter().map(|column| column.as_deref().map_or_else(|| "NULL".to_owned(), quoted)).collect();
+    let sql = format!("SELECT {} FROM {} WHERE {live} ORDER BY row_id", selected.join(", "), quoted(name));
+    let mut statement = refusal.connection.prepare(&sql)?;
+    let mut cells: Vec<Vec<Value>> = vec![Vec::new(); columns.len()];
+    let mut found = statement.query([refusal.table.snapshot])?;
+    while let Some(row) = found.next()? {
+        for (index, column) in cells.iter_mut().enumerate() {
+            column.push(row.get(index)?);
+        }
+    }
+    let mut arrays = Vec::with_capacity(columns.len());
+    for (values, field) in cells.into_iter().zip(schema.fields()) {
+        let array = array(values, field.data_type());
+        let what = || format!("inlined rows (a {} in column `{}`)", field.data_type(), field.name());
+        arrays.push(array.ok_or_else(|| refusal.because(&what(), FLUSH_HINT))?);
+    }
+    RecordBatch::try_new(Arc::clone(schema), arrays).map_err(|error| CatalogError::Internal(error.to_string()))
+}
+
+/// The values as `data_type`; `None` when one of them cannot be read as it.
+fn array(values: Vec<Value>, data_type: &DataType) -> Option<ArrayRef> {
+    if values.iter().all(|value| matches!(value, Value::Null)) {
+        return Some(new_null_array(data_type, values.len()));
+    }
+    Some(match data_type {
+        DataType::Boolean => Arc::new(BooleanArray::from(all(values, |value| match value {
+            Value::Integer(0) => Some(false),
+            Value::Integer(1) => Some(true),
+            _ => None,
+        })?)),
+        DataType::Int8
+        | DataType::Int16
+        | DataType::Int32
+        | DataType::Int64
+        | DataType::UInt8
+        | DataType::UInt16
+        | DataType::UInt32 => {
+            let numbers = Int64Array::from(all(values, |value| match value {
+                Value::Integer(number) => Some(number),
+                _ => None,
+            })?);
+            exact(&(Arc::new(numbers) as ArrayRef), data_type)?
+        }
+        DataType::UInt64 => Arc::new(UInt64Array::from(all(values, |value| match value {
+            Value::Integer(number) => u64::try_from(number).ok(),
+            Value::Text(text) => text.parse().ok(),
+            _ => None,
+        })?)),
+        DataType::Float32 => Arc::new(Float32Array::from(all(values, |value| text(value)?.parse().ok())?)),
+        DataType::Float64 => Arc::new(Float64Array::from(all(values, |value| match value {
+            Value::Real(number) => Some(number),
+            other => text(other)?.parse().ok(),
+        })?)),
+        DataType::Utf8 => Arc::new(StringArray::from(all(values, text)?)),
+        DataType::Binary => {
+            let bytes = all(values, |value| match value {
+                Value::Blob(bytes) => Some(bytes),
+                _ => None,
+            })?;
+            Arc::new(BinaryArray::from_iter(bytes))
+        }
+        DataType::FixedSizeBinary(16) => {
+            let ids = all(values, |value| Some(Uuid::parse_str(&text(value)?).ok()?.into_bytes()))?;
+            Arc::new(FixedSizeBinaryArray::try_from_sparse_iter_with_size(ids.into_iter(), 16).ok()?)
+        }
+        DataType::Date32 | DataType::Timestamp(..) | DataType::Time64(_) | DataType::Decimal128(..) => {
+            exact(&(Arc::new(StringArray::from(all(values, text)?)) as ArrayRef), data_type)?
+        }
+        _ => return None,
+    })
+}
+
+fn text(value: Value) -> Option<String> {
+    match value {
+        Value::Text(text) => Some(text),
+        _ => None,
+    }
+}
+
+/// Each value read, nulls kept; `None` when one cannot be.
+fn all<T>(values: Vec<Value>, read: impl Fn(Value) -> Option<T>) -> Option<Vec<Option<T>>> {
+    values
+        .into_iter()
+        .map(|value| match value {
+            Value::Null => Some(None),
+            value => read(value).map(Some),
+        })
+        .collect()
+}
+
+fn exact(array: &ArrayRef, data_type: &DataType) -> Option<ArrayRef> {
+    let options = CastOptions { safe: false, ..CastOptions::default() };
+    cast_with_options(array, data_type, &options).ok()
+}

@@ -1,0 +1,122 @@
+//! Leaves out the rows of a data file that were deleted: positions in the file, as DuckLake's delete files and inlined
+//! deletes name them, become a selection of the rows to read.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::Int64Type;
+use datafusion::catalog::Session;
+use datafusion::common::stats::Precision;
+use datafusion::datasource::listing::PartitionedFile;
+use datafusion::datasource::physical_plan::parquet::metadata::DFParquetMetadata;
+use datafusion::datasource::physical_plan::parquet::{ParquetAccessPlan, RowGroupAccess};
+use datafusion::execution::object_store::ObjectStoreUrl;
+use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection};
+use querent_catalog::FileDeletes;
+
+use super::is_inside;
+use crate::tables::external::{blocking, open};
+use crate::{EngineError, Result};
+
+/// The column of positions in a delete file.
+const POSITION: &str = "pos";
+
+/// The file without its deleted rows.
+pub(super) async fn without(
+    state: &dyn Session,
+    mut file: PartitionedFile,
+    deletes: FileDeletes,
+    data_dir: &Path,
+) -> Result<PartitionedFile> {
+    let named = file.object_meta.location.to_string();
+    let bad = |detail: String| EngineError::BadData { location: named.clone(), detail };
+    let mut gone: BTreeSet<u64> = deletes.positions.iter().copied().collect();
+    if let Some(path) = deletes.file {
+        if !is_inside(&path, data_dir) {
+            return Err(EngineError::LocationNotAllowed {
+                location: path.display().to_string(),
+                reason: "a delete file must lie inside the data folder".into(),
+            });
+        }
+        let positions = blocking(move || positions_in(path)).await?;
+        if positions.len() as u64 != deletes.file_rows {
+            let (found, expected) = (positions.len(), deletes.file_rows);
+            return Err(bad(format!("its delete file names {found} rows where {expected} are expected")));
+        }
+        gone.extend(positions);
+    }
+    let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
+    let metadata = DFParquetMetadata::new(&store, &file.object_meta)
+        .with_file_metadata_cache(Some(state.runtime_env().cache_manager.get_file_metadata_cache()))
+        .fetch_metadata()
+        .await?;
+    let mut before = 0_u64;
+    let mut access = Vec::with_capacity(metadata.num_row_groups());
+    for group in metadata.row_groups() {
+        let rows = u64::try_from(group.num_rows()).unwrap_or_default();
+        let here: Vec<usize> =
+            gone.range(before..before + rows).filter_map(|position| usize::try_from(position - before).ok()).collect();
+        access.push(group_access(&here, usize::try_from(rows).unwrap_or_default()));
+        before += rows;
+    }
+    if gone.last().is_some_and(|last| *last >= before) {
+        return Err(bad(format!("a row is deleted that the file does not have; it has {before}")));
+    }
+    let left = usize::try_from(before - gone.len() as u64).map_or(Precision::Absent, Precision::Exact);
+    if let Some(known) = &file.statistics {
+        let mut known = known.as_ref().clone().to_inexact();
+        known.num_rows = left;
+        file.statistics = Some(Arc::new(known));
+    }
+    Ok(file.with_extension(ParquetAccessPlan::new(access)))
+}
+
+/// The rows of a row group that are left, where `gone` are not, sorted.
+fn group_access(gone: &[usize], rows: usize) -> RowGroupAccess {
+    if gone.is_empty() {
+        return RowGroupAccess::Scan;
+    }
+    if gone.len() == rows {
+        return RowGroupAccess::Skip;
+    }
+    let ends = gone.iter().copied().chain([rows]);
+    let starts = std::iter::once(0).chain(gone.iter().map(|position| position + 1));
+    let kept = starts.zip(ends).filter(|(start, end)| start < end).map(|(start, end)| start..end);
+    RowGroupAccess::Selection(RowSelection::from_consecutive_ranges(kept, rows))
+}
+
+/// The positions that a delete file names. Blocks.
+fn positions_in(path: PathBuf) -> Result<BTreeSet<u64>> {
+    let bad = |detail: String| EngineError::BadData { location: path.display().to_string(), detail };
+    let reader = ParquetRecordBatchReaderBuilder::try_new(open(&path)?)
+        .and_then(|builder| builder.build())
+        .map_err(|error| bad(error.to_string()))?;
+    let mut positions = BTreeSet::new();
+    for batch in reader {
+        let batch = batch.map_err(|error| bad(error.to_string()))?;
+        let column = batch.column_by_name(POSITION).and_then(|column| column.as_primitive_opt::<Int64Type>());
+        let Some(column) = column.filter(|column| column.null_count() == 0) else {
+            return Err(bad(format!("no column `{POSITION}` of positions")));
+        };
+        for position in column.values() {
+            positions.insert(u64::try_from(*position).map_err(|_| bad(format!("position {position}")))?);
+        }
+    }
+    Ok(positions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_deleted_is_read() {
+        assert!(matches!(group_access(&[], 3), RowGroupAccess::Scan));
+        assert!(matches!(group_access(&[0, 1, 2], 3), RowGroupAccess::Skip));
+        let RowGroupAccess::Selection(selection) = group_access(&[0, 3, 4], 6) else { panic!("some are left") };
+        let kept: Vec<(usize, bool)> = selection.iter().map(|part| (part.row_count, part.skip)).collect();
+        assert_eq!(kept, [(1, true), (2, false), (2, true), (1, false)]);
+    }
+}

@@ -1,0 +1,184 @@
+//! Tables that DuckDB changed: rows it keeps in the catalog, deletes there and in delete files, updates. DuckDB is the
+//! oracle: each query is asked of both.
+
+use std::path::Path;
+
+use querent_engine::{Engine, Session};
+use serde_json::Value;
+
+use crate::duckdb::duckdb;
+use crate::sql::{admin, rows};
+
+/// Rows go into files, deletes too.
+const TO_FILES: &str = "DATA_INLINING_ROW_LIMIT 0";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn inlined_rows_are_read_with_the_files() {
+    let lake = Lake::new().await;
+    let session = &lake.session;
+    rows(session, "CREATE TABLE t AS SELECT value AS a, 'n' || value AS b FROM generate_series(1, 5) AS s(value)")
+        .await
+        .unwrap();
+    lake.change(&["INSERT INTO t VALUES (6, 'six'), (7, NULL)", "INSERT INTO t VALUES (8, 'it''s \"é\"')"]);
+    lake.agree("SELECT count(*), sum(a), min(b), max(b), count(b) FROM t").await;
+    lake.agree("SELECT a, b FROM t WHERE a > 4 ORDER BY a").await;
+    lake.agree("SELECT count(*) FROM t WHERE b IS NULL").await;
+    lake.agree("SELECT b FROM t WHERE b >= 'o' ORDER BY b LIMIT 1").await;
+    // Ours beside theirs, and theirs again.
+    rows(session, "INSERT INTO t VALUES (9, 'nine')").await.unwrap();
+    lake.change(&["INSERT INTO t VALUES (10, 'ten')", "DELETE FROM t WHERE a IN (6, 9, 2)"]);
+    lake.agree("SELECT a, b FROM t ORDER BY a").await;
+    lake.change(&["UPDATE t SET b = 'changed' WHERE a IN (1, 7, 10)"]);
+    lake.agree("SELECT a, b FROM t ORDER BY a").await;
+    lake.agree("SELECT max(a), min(a), count(*) FROM t").await;
+    let sampled = session.sample(&querent_catalog::TableName::new("default", "t"), 100).await.unwrap();
+    assert_eq!(sampled.collect().await.unwrap().1.rows, 7);
+    // Older rows under newer columns.
+    lake.change(&["ALTER TABLE t ADD COLUMN c INTEGER", "INSERT INTO t VALUES (11, 'eleven', 3)"]);
+    lake.agree("SELECT a, b, c FROM t ORDER BY a").await;
+    lake.change(&["ALTER TABLE t RENAME COLUMN b TO word", "INSERT INTO t VALUES (12, 'twelve', 4)"]);
+    lake.agree("SELECT a, word, c FROM t ORDER BY a").await;
+    lake.change(&["CALL ducklake_flush_inlined_data('lake')"]);
+    lake.agree("SELECT a, word, c FROM t ORDER BY a").await;
+    // What is overwritten is gone for both.
+    assert_eq!(rows(session, "INSERT OVERWRITE t SELECT a, word, c FROM t WHERE a > 9").await.unwrap(), [["3"]]);
+    lake.agree("SELECT a, word, c FROM t ORDER BY a").await;
+    lake.change(&["INSERT INTO t VALUES (13, 'x', 1)"]);
+    assert_eq!(rows(session, "INSERT OVERWRITE t SELECT a, word, c FROM t WHERE a = 13").await.unwrap(), [["1"]]);
+    lake.agree("SELECT a, word, c FROM t ORDER BY a").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn inlined_values_of_every_type_are_read_exactly() {
+    let lake = Lake::new().await;
+    lake.change(&[
+        "CREATE TABLE v (k INTEGER, i1 TINYINT, i2 SMALLINT, i8 BIGINT, u1 UTINYINT, u4 UINTEGER, u8 UBIGINT, f4 FLOAT, \
+         f8 DOUBLE, bo BOOLEAN, d DATE, ts TIMESTAMP, tz TIMESTAMPTZ, tms TIMESTAMP_MS, tns TIMESTAMP_NS, ti TIME, \
+         de DECIMAL(10,2), hd DECIMAL(30,3), bl BLOB, s VARCHAR)",
+        "INSERT INTO v VALUES (1, -128, 32767, -9223372036854775808, 255, 4294967295, 18446744073709551615, 1.1, 0.1, \
+         true, '2024-02-29', '2024-01-02 03:04:05.123456', '2024-01-02 03:04:05+02', '2024-01-02 03:04:05.123', \
+         '2024-01-02 03:04:05.123456789', '01:02:03.5', 1.25, 123456789012345678901234567.125, '\\x00\\xFFa'::BLOB, '')",
+        "INSERT INTO v (k, f4, f8, bo, d, de, s) VALUES (2, 1e-30, 1e300, false, '1969-12-31', -0.05, 'a\nb')",
+        "INSERT INTO v (k, f4, f8) VALUES (3, 'nan', '-inf')",
+        "INSERT INTO v (k) VALUES (4)",
+    ]);
+    lake.agree("SELECT k, i1, i2, i8, u1, u4, u8::VARCHAR, bo, s FROM v ORDER BY k").await;
+    lake.agree("SELECT k, CAST(d AS VARCHAR), epoch(ts), de::VARCHAR, hd::VARCHAR FROM v WHERE k < 3 ORDER BY k").await;
+    // Where the two print values in other ways, comparisons are what both can say.
+    for condition in [
+        "f4 = 1.1::FLOAT AND f8 = 0.1::DOUBLE",
+        "f4 = 1e-30::FLOAT AND f8 = 1e300::DOUBLE",
+        "ts = TIMESTAMP '2024-01-02 03:04:05.123456'",
+        "tz = TIMESTAMPTZ '2024-01-02 01:04:05+00:00'",
+        "CAST(tms AS TIMESTAMP) = TIMESTAMP '2024-01-02 03:04:05.123'",
+        "ti = TIME '01:02:03.5'",
+        "octet_length(bl) = 3",
+        "isnan(f4)",
+        "f8 < -1e308",
+    ] {
+        lake.agree(&format!("SELECT k FROM v WHERE {condition} ORDER BY k")).await;
+    }
+    let nanoseconds = "SELECT k FROM v WHERE tns = arrow_cast('2024-01-02 03:04:05.123456789', 'Timestamp(ns)')";
+    assert_eq!(rows(&lake.session, nanoseconds).await.unwrap(), [["1"]]);
+
+    // What does not read back exactly refuses the table.
+    lake.change(&["CREATE TABLE n (l INTEGER[])", "INSERT INTO n VALUES ([1, 2])", "CREATE TABLE bc (d DATE)"]);
+    lake.change(&["INSERT INTO bc VALUES ('0044-03-15 (BC)')"]);
+    for (table, what) in [("n", "in column `l`"), ("bc", "in column `d`")] {
+        let error = rows(&lake.session, &format!("SELECT * FROM {table}")).await.unwrap_err();
+        assert_eq!(error.code(), "unsupported_lake");
+        assert!(error.to_string().contains(what), "{error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn deleted_rows_are_left_out() {
+    let lake = Lake::new().await;
+    let session = &lake.session;
+    // Two files of several row groups each.
+    for first in [0, 300_000] {
+        let last = first + 299_999;
+        let made = format!("SELECT value AS a, value % 10 AS m FROM generate_series({first}, {last}) AS s(value)");
+        let statement = if first == 0 { format!("CREATE TABLE t AS {made}") } else { format!("INSERT INTO t {made}") };
+        rows(session, &statement).await.unwrap();
+    }
+    let queries = [
+        "SELECT count(*), sum(a), min(a), max(a) FROM t",
+        "SELECT m, count(*) FROM t GROUP BY m ORDER BY m",
+        "SELECT a FROM t WHERE a BETWEEN 299990 AND 300010 ORDER BY a",
+        "SELECT count(*) FROM t WHERE a > 599990 OR a < 5",
+        "SELECT count(*) FROM (SELECT a FROM t LIMIT 1000) AS x",
+    ];
+    let steps: [(&str, &[&str]); 4] = [
+        ("", &["DELETE FROM t WHERE a IN (0, 122880, 299999, 300000, 599999)"]),
+        (TO_FILES, &["DELETE FROM t WHERE m = 3"]),
+        (TO_FILES, &["DELETE FROM t WHERE a >= 300000 AND a < 450000", "DELETE FROM t WHERE a < 200"]),
+        ("", &["UPDATE t SET a = -a WHERE a = 250", "DELETE FROM t WHERE m = 7 AND a > 599000"]),
+    ];
+    for (options, statements) in steps {
+        lake.change_with(options, statements);
+        for query in queries {
+            lake.agree(query).await;
+        }
+    }
+    let listed = "SELECT count(*) FROM t a JOIN t b ON a.a = b.a";
+    lake.agree(listed).await;
+    // A whole file's rows, and all there are.
+    lake.change_with(TO_FILES, &["DELETE FROM t WHERE a >= 300000"]);
+    lake.agree(queries[0]).await;
+    lake.change_with(TO_FILES, &["DELETE FROM t"]);
+    lake.agree("SELECT count(*) FROM t").await;
+    rows(session, "INSERT INTO t VALUES (1, 1)").await.unwrap();
+    lake.agree("SELECT a, m FROM t").await;
+}
+
+/// An engine's folder, which DuckDB attaches too.
+struct Lake {
+    folder: tempfile::TempDir,
+    session: Session,
+    _engine: Engine,
+}
+
+impl Lake {
+    async fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let engine = Engine::open(folder.path()).await.unwrap();
+        Self { session: admin(&engine), _engine: engine, folder }
+    }
+
+    /// Statements for DuckDB, with its own inlining.
+    fn change(&self, statements: &[&str]) {
+        self.change_with("", statements);
+    }
+
+    fn change_with(&self, options: &str, statements: &[&str]) {
+        asked(self.folder.path(), options, statements);
+    }
+
+    /// Asks both and compares.
+    async fn agree(&self, sql: &str) {
+        let theirs = asked(self.folder.path(), "", &[sql]).pop().unwrap();
+        let theirs: Vec<Vec<String>> =
+            theirs.as_array().unwrap().iter().map(|row| row.as_array().unwrap().iter().map(text).collect()).collect();
+        let ours = rows(&self.session, sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert_eq!(ours, theirs, "{sql}");
+    }
+}
+
+/// What DuckDB says, in the database `default`.
+fn asked(folder: &Path, options: &str, statements: &[&str]) -> Vec<Value> {
+    let statements = [&["USE lake.\"default\""], statements].concat();
+    duckdb(folder, options, &statements).split_off(1)
+}
+
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => "NULL".into(),
+        Value::String(text) if text.is_empty() => "(empty)".into(),
+        Value::String(text) => text.clone(),
+        Value::Number(number) if number.as_f64().is_some_and(|float| number.is_f64() && float.fract() == 0.0) => {
+            format!("{:.1}", number.as_f64().unwrap())
+        }
+        other => other.to_string(),
+    }
+}
