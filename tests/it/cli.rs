@@ -84,9 +84,9 @@ fn json_lines(text: &str) -> Vec<Value> {
 fn relationships_queries_and_metrics_are_taught_from_the_command_line() {
     let work = Work::new();
     work.run(&["import", "--data", "lake", "flights.csv", "Air Lines.csv"]).succeeded();
-    let added = work.run(&["relationships", "add", "--data", "lake", "flights.carrier", "Air Lines.carrier"]);
+    let added = work.run(&["relationships", "add", "--data", "lake", "flights.carrier", "air_lines.carrier"]);
     assert!(added.succeeded().contains("\"origin\":\"declared\""));
-    let unknown = work.run(&["relationships", "add", "--data", "lake", "flights.carier", "Air Lines.carrier"]);
+    let unknown = work.run(&["relationships", "add", "--data", "lake", "flights.carier", "air_lines.carrier"]);
     assert!(unknown.failed(1).contains("column_not_found"));
 
     let queries = [

@@ -19,11 +19,11 @@ async fn found_by_name_and_text_when_the_creation_returns() {
 
     let hits = search(&catalog, "flight_delays").await;
     assert_eq!(names(&hits), ["default.flight_delays"]);
-    assert_eq!(hits[0].found_by, [FoundBy::Name, FoundBy::Bm25]);
+    assert_eq!(hits[0].found_by, [FoundBy::Name, FoundBy::Bm25, FoundBy::Column]);
 
     let hits = search(&catalog, "which airports do carriers depart from").await;
     assert_eq!(names(&hits), ["default.flight_delays"], "columns are searched, by word stems");
-    assert_eq!(hits[0].found_by, [FoundBy::Bm25]);
+    assert_eq!(hits[0].found_by, [FoundBy::Bm25, FoundBy::Column]);
 
     assert_eq!(names(&search(&catalog, "flight_").await), ["default.flight_delays"], "a name's beginning");
     assert!(search(&catalog, "  ").await.is_empty());
@@ -180,7 +180,7 @@ async fn a_damaged_index_is_set_aside_and_rebuilt() {
         assert!(hits.iter().all(|hit| hit.found_by == [FoundBy::Bm25, FoundBy::Dense]), "{damage:?}: {hits:?}");
         let kept = std::fs::read_dir(home.index()).unwrap();
         let kept = kept.filter(|entry| entry.as_ref().unwrap().file_name().to_string_lossy().ends_with(".damaged"));
-        assert_eq!(kept.count(), 1, "{damage:?}: the damaged one is kept aside");
+        assert_eq!(kept.count(), 2, "{damage:?}: the damaged ones, of tables and of columns, are kept aside");
         catalog.close().await.unwrap();
     }
 }
@@ -234,7 +234,8 @@ async fn an_index_with_vectors_serves_without_an_embedder() {
     let catalog = home.open(Some(Arc::clone(&bag) as Arc<dyn Embedder>)).await;
     catalog.index_idle().await.unwrap();
     assert_eq!(bag.texts.load(Ordering::Relaxed), 300, "only what came meanwhile is embedded");
-    assert_eq!(search(&catalog, "part").await[0].found_by, [FoundBy::Name, FoundBy::Bm25, FoundBy::Dense]);
+    let found_by = &search(&catalog, "part").await[0].found_by;
+    assert_eq!(found_by[..3], [FoundBy::Name, FoundBy::Bm25, FoundBy::Dense]);
     catalog.close().await.unwrap();
 }
 
@@ -247,14 +248,15 @@ async fn a_failing_embedder_leaves_names_and_text() {
     create(&catalog, "default", "part", &["weight", "supplier"]).await;
     let hits = search(&catalog, "supplier").await;
     assert_eq!(names(&hits), ["default.part"]);
-    assert_eq!(hits[0].found_by, [FoundBy::Bm25]);
+    assert_eq!(hits[0].found_by, [FoundBy::Bm25, FoundBy::Column]);
     let error = catalog.index_idle().await.unwrap_err();
     assert_eq!(error.code(), "embedder_error");
     catalog.close().await.unwrap();
 
     let catalog = home.open(Some(Bag::new(64))).await;
     catalog.index_idle().await.unwrap();
-    assert_eq!(search(&catalog, "supplier").await[0].found_by, [FoundBy::Bm25, FoundBy::Dense], "made up for later");
+    let found_by = &search(&catalog, "supplier").await[0].found_by;
+    assert_eq!(found_by[..], [FoundBy::Bm25, FoundBy::Dense, FoundBy::Column], "made up for later");
     catalog.close().await.unwrap();
 }
 

@@ -56,9 +56,12 @@ fn columns_of(refusal: &Refusal<'_>, version: i64, loaded: &LoadedColumns) -> Re
     let connection = refusal.connection;
     let since: Option<SnapshotId> = connection
         .prepare_cached(
-            "SELECT MIN(begin_snapshot) FROM ducklake_schema_versions WHERE table_id = ? AND schema_version = ?",
+            // The version is the lake's when the rows' table was made; the columns are the table's newest by then.
+            "SELECT begin_snapshot FROM ducklake_schema_versions WHERE table_id = ? AND schema_version <= ?
+             ORDER BY schema_version DESC LIMIT 1",
         )?
-        .query_row([refusal.table.id, version], |row| row.get(0))?;
+        .query_row([refusal.table.id, version], |row| row.get(0))
+        .optional()?;
     let Some(since) = since else {
         return Err(refusal.because("inlined rows (of columns that are not known any more)", FLUSH_HINT));
     };
