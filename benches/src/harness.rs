@@ -72,11 +72,11 @@ pub(crate) async fn measure_in_process<T: DeserializeOwned>(name: &str, folder: 
         .arg(name)
         .arg(folder)
         .stdin(Stdio::null())
-        .stderr(Stdio::inherit())
         .output()
         .await?;
     if !output.status.success() {
-        return Err(format!("measurement `{name}` failed: {}", output.status).into());
+        let said = String::from_utf8_lossy(&output.stderr);
+        return Err(format!("measurement `{name}` failed: {}: {}", output.status, said.trim()).into());
     }
     Ok(serde_json::from_slice(&output.stdout)?)
 }

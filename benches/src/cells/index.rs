@@ -11,8 +11,10 @@ use std::time::{Duration, Instant};
 
 use datafusion::arrow::datatypes::Schema;
 use querent_catalog::index::embed::{EmbedProvider, EmbedSettings, from_settings};
+use querent_catalog::index::text::table_text;
 use querent_catalog::{
-    Catalog, CatalogOptions, FoundBy, IfExists, NoProgress, Principal, SearchRequest, SearchStages, TableName,
+    Catalog, CatalogOptions, Created, IfExists, NoProgress, Principal, SearchRequest, SearchStages, TableInfo,
+    TableName,
 };
 use serde::{Deserialize, Serialize};
 
@@ -187,14 +189,16 @@ async fn create_one_at_a_time(catalog: &Catalog, times: &mut BTreeMap<String, Ve
         let name = format!("zeppelin_mooring_{number}");
         let request = SearchRequest { query: name.clone(), database: None, limit: 1 };
         let started = Instant::now();
-        create(catalog, &name, number).await?;
+        let table = create(catalog, &name, number).await?;
         let hits = catalog.search(&Principal::local_admin(), &request).await?;
         times.entry(ACKNOWLEDGED.into()).or_default().push(milliseconds(started));
         if hits.first().is_none_or(|hit| hit.table.name.table != name) {
             return Err(format!("{name} was not found by name").into());
         }
         let started = Instant::now();
-        while !is_found_by_vector(catalog, &name).await? {
+        // Nothing is as near to the table as its own text.
+        let text = table_text(&table);
+        while !catalog.nearest_tables(&text, 3, false).await?.contains(&table.id) {
             if started.elapsed() > Duration::from_secs(30) {
                 return Err(format!("{name} was not found by its vector").into());
             }
@@ -205,18 +209,14 @@ async fn create_one_at_a_time(catalog: &Catalog, times: &mut BTreeMap<String, Ve
     Ok(())
 }
 
-async fn is_found_by_vector(catalog: &Catalog, name: &str) -> Result<bool, Failure> {
-    let request = SearchRequest { query: name.to_string(), database: None, limit: 1 };
-    let hits = catalog.search(&Principal::local_admin(), &request).await?;
-    Ok(hits.iter().any(|hit| hit.table.name.table == name && hit.found_by.contains(&FoundBy::Dense)))
-}
-
-async fn create(catalog: &Catalog, name: &str, number: u64) -> Result<(), Failure> {
+async fn create(catalog: &Catalog, name: &str, number: u64) -> Result<TableInfo, Failure> {
     let like = Generator::new(SEED + 1).table(number);
     let schema: &Schema = &like.schema;
     let draft = catalog.draft_table(&TableName::new("default", name), schema, None).await?;
-    catalog.create_table(draft, Vec::new(), IfExists::Error).await?;
-    Ok(())
+    match catalog.create_table(draft, Vec::new(), IfExists::Error).await? {
+        Created::New(table) => Ok(table),
+        Created::Existing => Err(format!("{name} is there already").into()),
+    }
 }
 
 async fn search_while_creating(

@@ -14,7 +14,10 @@ use crate::{CatalogError, Result, TableKind};
 /// Columns of a name that are looked at: who may see few of a name's many columns does not make the rest be read.
 const MAX_LOOKED_AT: usize = 50_000;
 
+/// The index of objects covers what [`super::listing`] reads of a name that many databases have.
 pub(super) const COLUMN_NAMES_DDL: &str = "
+DROP INDEX querent_ix_object_key;
+CREATE INDEX querent_ix_object_key ON querent_object (key, database_key, object_id, kind);
 CREATE INDEX querent_ix_column_name ON ducklake_column (column_name COLLATE NOCASE, table_id);
 CREATE TABLE querent_described_column (key VARCHAR NOT NULL, object_id BIGINT NOT NULL, name VARCHAR NOT NULL, PRIMARY KEY (key, object_id)) WITHOUT ROWID;
 ";

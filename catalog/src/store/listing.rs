@@ -1,6 +1,6 @@
 //! Listings: pages by key, filters pushed down, nothing enumerated that is not asked for.
 
-use rusqlite::params;
+use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
 use super::names::{KeyPattern, key_range_end, name_key};
@@ -14,7 +14,7 @@ use crate::{
 /// The most items of a page.
 pub(super) const MAX_PAGE: usize = 10_000;
 /// Objects of one name's beginning that are read from all databases at once.
-const MAX_EVERYWHERE: usize = 400;
+const MAX_EVERYWHERE: usize = 4_000;
 /// Databases read at first while a listing goes through them, and at most: each batch is twice the last.
 const FIRST_BATCH: usize = 32;
 const LAST_BATCH: usize = 512;
@@ -149,14 +149,10 @@ fn table_rows(
     };
     let query = RowQuery::new(filter);
     let mut items: Vec<(String, ObjectRow)> = Vec::new();
-    if let (None, Some(few)) = (&filter.database, query.read_everywhere(view, who, filter)?) {
-        let is_after = |database: &str, object: &ObjectRow| {
-            position.as_ref().is_none_or(|at| {
-                (name_key(database), name_key(&object.name), object.id) > (at.database.clone(), at.key.clone(), at.id)
-            })
-        };
-        items.extend(few.into_iter().filter(|(database, object)| is_after(database, object)).take(limit + 1));
-        return page_of(items, limit);
+    if filter.database.is_none()
+        && let Some(few) = query.read_everywhere(view, who, filter, position.as_ref(), limit + 1)?
+    {
+        return page_of(few, limit);
     }
     let mut database_after = None;
     // One more than asked for tells whether there is a next page.
@@ -245,38 +241,60 @@ impl RowQuery {
         Self { at_least, below, like: pattern.map(|pattern| pattern.like), kinds }
     }
 
-    /// The objects of all databases whose names begin so, by database and key, where they are few: going through ten
-    /// thousand databases for them would cost more. `None` where they are many, or where the names' beginning is open.
+    /// The objects of all databases whose names begin so, by database and key, after a position: read from one range
+    /// of a covering index, since going through ten thousand databases for them would cost more. `None` where they are
+    /// very many (then the first databases have enough of them), or where the names' beginning is open.
     fn read_everywhere(
         &self,
         view: &View<'_>,
         who: &Principal,
         filter: &TableFilter,
+        after: Option<&TablePosition>,
+        limit: usize,
     ) -> Result<Option<Vec<(String, ObjectRow)>>> {
         if self.at_least.is_empty() {
             return Ok(None);
         }
         let mut statement = view.connection.prepare_cached(
-            "SELECT o.object_id, o.name, o.kind, d.name FROM querent_object o INDEXED BY querent_ix_object_key
-             JOIN querent_database d USING (schema_id)
-             WHERE o.key >= ?1 AND o.key < ?2 AND (?3 IS NULL OR o.key LIKE ?3 ESCAPE '\\')
-               AND (?4 IS NULL OR o.database_key LIKE ?4 ESCAPE '\\')
+            "SELECT database_key, key, object_id, kind FROM querent_object INDEXED BY querent_ix_object_key
+             WHERE key >= ?1 AND key < ?2 AND (?3 IS NULL OR key LIKE ?3 ESCAPE '\\')
+               AND (?4 IS NULL OR database_key LIKE ?4 ESCAPE '\\')
              LIMIT ?5",
         )?;
         let database_like = filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);
-        let rows = statement
-            .query_map(params![self.at_least, self.below, self.like, database_like, MAX_EVERYWHERE as i64], |row| {
-                Ok((row.get::<_, String>(3)?, objects::read_object(row)?))
-            })?;
-        let mut found: Vec<(String, ObjectRow)> = rows.collect::<rusqlite::Result<_>>()?;
-        if found.len() == MAX_EVERYWHERE {
+        let mut rows =
+            statement.query(params![self.at_least, self.below, self.like, database_like, MAX_EVERYWHERE as i64])?;
+        let mut found: Vec<(String, String, i64)> = Vec::new();
+        let mut count = 0;
+        while let Some(row) = rows.next()? {
+            count += 1;
+            let database: String = row.get(0)?;
+            let key: String = row.get(1)?;
+            let id: i64 = row.get(2)?;
+            let is_after = after.is_none_or(|at| {
+                (database.as_str(), key.as_str(), id) > (at.database.as_str(), at.key.as_str(), at.id)
+            });
+            let kind: &str = row.get_ref(3)?.as_str().unwrap_or_default();
+            let is_of_kind = self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|one| one.as_str() == kind));
+            if is_after && is_of_kind && who.may_see(&database) {
+                found.push((database, key, id));
+            }
+        }
+        if count == MAX_EVERYWHERE {
             return Ok(None);
         }
-        found.retain(|(database, object)| {
-            who.may_see(database) && self.kinds.as_ref().is_none_or(|kinds| kinds.contains(&object.kind))
-        });
-        found.sort_by_cached_key(|(database, object)| (name_key(database), name_key(&object.name), object.id));
-        Ok(Some(found))
+        found.sort_unstable();
+        found.truncate(limit);
+        let mut read = view.connection.prepare_cached(
+            "SELECT o.object_id, o.name, o.kind, d.name FROM querent_object o JOIN querent_database d USING (schema_id)
+             WHERE o.object_id = ?",
+        )?;
+        let mut objects = Vec::with_capacity(found.len());
+        for (_, _, id) in found {
+            let row = read.query_row([id], |row| Ok((row.get::<_, String>(3)?, objects::read_object(row)?)));
+            objects.extend(row.optional()?);
+        }
+        Ok(Some(objects))
     }
 
     /// Reads the objects of a database that match, by key, after a position: a walk along one index, or along
