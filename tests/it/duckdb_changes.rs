@@ -63,7 +63,7 @@ async fn inlined_values_of_every_type_are_read_exactly() {
         "INSERT INTO v (k) VALUES (4)",
     ]);
     lake.agree("SELECT k, i1, i2, i8, u1, u4, u8::VARCHAR, bo, s FROM v ORDER BY k").await;
-    lake.agree("SELECT k, CAST(d AS VARCHAR), epoch(ts), de::VARCHAR, hd::VARCHAR FROM v WHERE k < 3 ORDER BY k").await;
+    lake.agree("SELECT k, CAST(d AS VARCHAR), de::VARCHAR, hd::VARCHAR FROM v WHERE k < 3 ORDER BY k").await;
     // Where the two print values in other ways, comparisons are what both can say.
     for condition in [
         "f4 = 1.1::FLOAT AND f8 = 0.1::DOUBLE",
