@@ -17,6 +17,7 @@ use querent_catalog::{
     TableName,
 };
 use serde::{Deserialize, Serialize};
+use tokio::task::JoinSet;
 
 use super::recall::questions;
 use crate::Failure;
@@ -224,23 +225,21 @@ async fn search_while_creating(
     asked: &[String],
     times: &mut BTreeMap<String, Vec<f64>>,
 ) -> Result<(), Failure> {
-    let creating = {
-        let catalog = Arc::clone(catalog);
-        tokio::spawn(async move {
-            for number in 0..CREATES_IN_A_ROW {
-                create(&catalog, &format!("airship_{number}"), CREATES + number).await?;
-            }
-            Ok::<(), Failure>(())
-        })
-    };
+    let mut creating = JoinSet::new();
+    let creator = Arc::clone(catalog);
+    creating.spawn(async move {
+        for number in 0..CREATES_IN_A_ROW {
+            create(&creator, &format!("airship_{number}"), CREATES + number).await?;
+        }
+        Ok::<(), Failure>(())
+    });
     for question in asked.iter().cycle() {
-        if creating.is_finished() {
-            break;
+        if let Some(created) = creating.try_join_next() {
+            return created?;
         }
         let took = search(catalog, question, SearchStages::default()).await?;
         times.entry(DURING_CREATES.into()).or_default().push(took);
     }
-    creating.await??;
     Ok(())
 }
 
