@@ -20,7 +20,7 @@ demo: ## ask a question of real data, from nothing: import, serve, ask, check
 	@./scripts/demo.sh
 
 test: ## all tests, from nothing
-	@$(setup) system embed clients
+	@$(setup) system embed static clients
 	cargo test --workspace --no-fail-fast
 
 test-llm: ## the agent cases against the live small model
@@ -31,8 +31,8 @@ record: ## record the small model's streams again, after a change of the prompt
 	@$(setup) system embed clients llm
 	QUERENT_TEST_LLM=record cargo test --workspace --test it -- models::cases --nocapture --test-threads=1
 
-bench: ## benchmarks in a release build; CELL=engine|agent|recall for one
-	@$(setup) system embed bench questions
+bench: ## benchmarks in a release build; CELL=engine|agent|catalog|index|recall for one
+	@$(setup) system embed static bench questions
 	cargo run --release -p querent-benches -- $(if $(CELL),run $(CELL),all)
 
 lint: ## formatting, lints and docs

@@ -22,6 +22,7 @@ mod formats;
 mod http;
 mod index;
 mod lake;
+mod many_tables;
 mod models;
 mod policy;
 mod server_config;
