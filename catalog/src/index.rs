@@ -112,6 +112,8 @@ struct State {
     /// How many rows lacked a vector when the dataset was opened or rebuilt, and how many of them got one.
     to_backfill: u64,
     backfilled: u64,
+    /// What the tail has no room for is on its way to Lance.
+    is_catching_up: bool,
     /// A search could not read the dataset, and it has not been checked since.
     is_damaged: bool,
     /// When the dataset was last found whole.
@@ -368,7 +370,8 @@ impl Part {
         let state = self.state.read();
         let is_embedded =
             self.vectorizer.model().is_none() || (state.tail.counts().unembedded == 0 && !state.lacks_vectors);
-        state.is_current && !state.is_damaged && !state.tail.is_overflowing && is_embedded
+        let is_whole = !state.tail.is_overflowing && !state.is_catching_up;
+        state.is_current && !state.is_damaged && is_whole && is_embedded
     }
 
     fn report_damage(&self, error: &CatalogError) {

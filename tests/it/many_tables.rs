@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arrow::datatypes::{DataType, Field, Schema};
 use querent_catalog::index::embed::{EmbedProvider, EmbedSettings, Embedder, from_settings};
 use querent_catalog::{
-    Catalog, CatalogOptions, DatabaseScope, FoundBy, IfExists, NewTable, NoProgress, PageRequest, Principal, Progress,
-    Role, SearchRequest, TableFilter, TableName,
+    Catalog, CatalogOptions, FoundBy, IfExists, NewTable, NoProgress, PageRequest, Principal, Progress, Role,
+    SearchRequest, TableFilter, TableName,
 };
 use querent_tests::models_dir;
 
@@ -70,8 +70,7 @@ async fn a_prefix_is_listed_in_order_across_databases() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path(), None).await;
     catalog.register_tables((0..500).map(table), IfExists::Error, Arc::new(NoProgress)).await.unwrap();
-    let only = DatabaseScope::Only(Arc::new(["yard_1", "yard_3"].map(str::to_string).into()));
-    let limited = Principal::new("limited", Role::Read, only);
+    let limited = Principal::new("limited", Role::Read).with_databases(["yard_1", "yard_3"]);
     for who in [Principal::local_admin(), limited] {
         let filter = TableFilter { name_like: Some("shipment\\_1%".into()), ..TableFilter::default() };
         let mut paged = Vec::new();

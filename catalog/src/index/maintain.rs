@@ -211,9 +211,22 @@ pub(super) async fn install(
     Ok(())
 }
 
-/// Moves what the tail has no room for straight to Lance, oldest first. Searches see it each time the index has grown
-/// by half, so that merging stays in proportion; what was not installed when the process ends is written again.
+/// Moves what the tail has no room for straight to Lance; what could not be moved is still said to be there.
 async fn catch_up(part: &Part, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<()> {
+    part.state.write().is_catching_up = true;
+    let outcome = move_pages(part, writer, stop).await;
+    {
+        let mut state = part.state.write();
+        state.is_catching_up = false;
+        state.tail.is_overflowing |= !matches!(outcome, Ok(true));
+    }
+    part.note_change();
+    outcome.map(|_| ())
+}
+
+/// Oldest first. Searches see it each time the index has grown by half, so that merging stays in proportion; what was
+/// not installed when the process ends is written again. Returns whether all was moved.
+async fn move_pages(part: &Part, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<bool> {
     let kind = part.kind;
     let mut total = part.store()?.read(move |connection| pending::count(connection, kind)).await?;
     let (mut after, mut done) = (0, 0);
@@ -253,10 +266,8 @@ async fn catch_up(part: &Part, writer: &mut IndexWriter, stop: &CancellationToke
             install(part, writer, std::mem::take(&mut written), lacks_vectors).await?;
         }
         if is_last {
-            return Ok(());
+            return Ok(true);
         }
-        // More may follow this page.
-        part.state.write().tail.is_overflowing = true;
     }
-    Ok(())
+    Ok(false)
 }
