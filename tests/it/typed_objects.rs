@@ -3,7 +3,6 @@
 
 mod agent;
 mod knowledge;
-mod recall;
 mod relationships;
 mod values;
 
