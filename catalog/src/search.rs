@@ -98,17 +98,12 @@ pub(crate) async fn search(
         futures::join!(tables, columns)
     };
     let (bm25, (dense, column_texts)) = futures::join!(by_text, by_meaning);
-    let mut boosts = boosts;
-    if !column_texts.is_empty() {
-        let visible = visible.clone();
-        boosts.extend(store.view(move |view| columns::find(view, visible.as_deref(), &column_texts)).await?);
-    }
-
-    let rankings = Rankings { exact: named.exact, named: named.partial, bm25, dense, boosts };
-    let fused = fuse::fuse(&rankings, limit + SPARE_HITS);
     let principal = who.clone();
     let found = store
         .view(move |view| {
+            let mut rankings = Rankings { exact: named.exact, named: named.partial, bm25, dense, boosts };
+            rankings.boosts.extend(columns::find(view, visible.as_deref(), &column_texts)?);
+            let fused = fuse::fuse(&rankings, limit + SPARE_HITS);
             let ids: Vec<i64> = fused.iter().map(|hit| hit.object_id).collect();
             let infos = table_infos(view, &principal, &ids)?;
             let found: Vec<expand::Found> =

@@ -27,7 +27,8 @@ const MAX_EMBEDDED_COLUMNS: usize = 1_000_000;
 
 /// Embeds one slice of the rows that lack a vector. Returns whether any were written.
 pub(super) async fn embed_rows(part: &Part, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<bool> {
-    if !part.state.read().lacks_vectors || part.vectorizer.failure().is_some() {
+    let can_embed = part.vectorizer.model().is_some() && part.vectorizer.failure().is_none();
+    if !part.state.read().lacks_vectors || !can_embed {
         return Ok(false);
     }
     if part.kind == ObjectKind::Column && writer.rows() > MAX_EMBEDDED_COLUMNS {

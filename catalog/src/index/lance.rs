@@ -114,7 +114,7 @@ pub(super) struct IndexWriter {
     model: Option<EmbeddingModel>,
     max_object_id: i64,
     rows: usize,
-    /// Rows when the vector index was trained; 0 when it was not by this process.
+    /// Rows when the vector index was trained, or when the dataset was opened with one.
     trained_rows: usize,
     retired_views: Vec<Weak<IndexView>>,
 }
@@ -126,15 +126,12 @@ impl IndexWriter {
         let params = WriteParams { mode: WriteMode::Create, session: Some(session), ..Default::default() };
         let empty = RecordBatchIterator::new(std::iter::empty(), schema);
         let dataset = guarded(Dataset::write(empty, &*uri(folder)?, Some(params))).await?;
-        Ok(Self {
-            folder: folder.into(),
-            dataset,
-            model,
-            max_object_id: 0,
-            rows: 0,
-            trained_rows: 0,
-            retired_views: Vec::new(),
-        })
+        Ok(Self::new(folder, dataset, model))
+    }
+
+    fn new(folder: &Path, dataset: Dataset, model: Option<EmbeddingModel>) -> Self {
+        let folder = folder.into();
+        Self { folder, dataset, model, max_object_id: 0, rows: 0, trained_rows: 0, retired_views: Vec::new() }
     }
 
     /// Opens a dataset and reads enough of it to know that it is whole.
@@ -148,16 +145,9 @@ impl IndexWriter {
         if !Schema::from(dataset.schema()).fields().eq(row_schema(model.as_ref()).fields()) {
             return Err(CatalogError::Index("the dataset has other columns than expected".into()));
         }
-        let mut writer = Self {
-            folder: folder.into(),
-            dataset,
-            model,
-            max_object_id: 0,
-            rows: 0,
-            trained_rows: 0,
-            retired_views: Vec::new(),
-        };
+        let mut writer = Self::new(folder, dataset, model);
         guarded(writer.read_rows(check)).await?;
+        writer.trained_rows = writer.rows;
         if writer.rows > 0 {
             writer.view().corpus_stats(&["table".to_string()]).await?;
         }

@@ -66,18 +66,21 @@ fn register_one(change: &mut Change<'_>, table: &NewTable, if_exists: IfExists) 
     if let Some(comment) = &table.comment {
         tables::insert_comment(change, object_id, comment)?;
     }
+    let mut column_comments = vec![None; column_ids.len()];
     for (column, comment) in &table.column_comments {
         let key = name_key(column);
         let position = table.schema.fields().iter().position(|field| name_key(field.name()) == key);
-        let column_id = position.and_then(|position| column_ids.get(position)).ok_or_else(|| {
-            CatalogError::ColumnNotFound { table: name.clone(), column: column.clone(), nearest: None }
+        let position = position.ok_or_else(|| CatalogError::ColumnNotFound {
+            table: name.clone(),
+            column: column.clone(),
+            nearest: None,
         })?;
-        comments::insert_for_column(change, object_id, *column_id, comment)?;
+        comments::insert_for_column(change, object_id, column_ids[position], comment)?;
+        column_comments[position] = Some(comment);
     }
-    for (position, field) in table.schema.fields().iter().enumerate() {
-        let comment = table.column_comments.get(field.name());
+    for ((field, id), comment) in table.schema.fields().iter().zip(column_ids).zip(column_comments) {
         let column = ColumnInfo {
-            id: column_ids.get(position).copied().unwrap_or_default(),
+            id,
             name: field.name().clone(),
             data_type: field.data_type().clone(),
             nullable: field.is_nullable(),

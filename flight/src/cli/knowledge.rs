@@ -14,7 +14,7 @@ use super::client::Client;
 use super::embedded::Embedded;
 use super::error::CliError;
 use super::output;
-use super::place::{Place, PlaceArgs};
+use super::place::{DropArgs, ListArgs, Place, PlaceArgs};
 use super::progress::Bars;
 
 const PAGE: usize = 1_000;
@@ -60,21 +60,6 @@ pub(super) struct ImportArgs {
     /// A file of JSON objects, one a line or in one array
     #[arg(value_name = "FILE")]
     file: PathBuf,
-    #[command(flatten)]
-    place: PlaceArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct ListArgs {
-    #[command(flatten)]
-    place: PlaceArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct DropArgs {
-    /// As `list` prints it
-    #[arg(value_name = "ID")]
-    id: i64,
     #[command(flatten)]
     place: PlaceArgs,
 }

@@ -50,6 +50,23 @@ pub(super) enum Place {
     Embedded(Box<Config>),
 }
 
+/// Flags of a `list` of what was taught.
+#[derive(Debug, Args)]
+pub(super) struct ListArgs {
+    #[command(flatten)]
+    pub(super) place: PlaceArgs,
+}
+
+/// Flags of a `drop` of what was taught.
+#[derive(Debug, Args)]
+pub(super) struct DropArgs {
+    /// As `list` prints it
+    #[arg(value_name = "ID")]
+    pub(super) id: i64,
+    #[command(flatten)]
+    pub(super) place: PlaceArgs,
+}
+
 impl PlaceArgs {
     /// `--data` names a folder, `--server` or QUERENT_SERVER a server; without any it is the settings' data folder.
     pub(super) fn place(self) -> Result<Place, CliError> {

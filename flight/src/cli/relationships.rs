@@ -11,7 +11,7 @@ use super::client::Client;
 use super::embedded::Embedded;
 use super::error::CliError;
 use super::output;
-use super::place::{Place, PlaceArgs};
+use super::place::{DropArgs, ListArgs, Place, PlaceArgs};
 use super::progress::Bars;
 
 /// Relationships printed by one `list`.
@@ -42,21 +42,6 @@ pub(super) struct AddArgs {
     /// The column referred to
     #[arg(value_name = "TO")]
     to: String,
-    #[command(flatten)]
-    place: PlaceArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct ListArgs {
-    #[command(flatten)]
-    place: PlaceArgs,
-}
-
-#[derive(Debug, clap::Args)]
-pub(super) struct DropArgs {
-    /// As `list` prints it
-    #[arg(value_name = "ID")]
-    id: i64,
     #[command(flatten)]
     place: PlaceArgs,
 }

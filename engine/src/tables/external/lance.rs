@@ -8,10 +8,9 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DFSchema, Result as DfResult};
+use datafusion::common::Result as DfResult;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType, cast, ident};
-use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use lance::Dataset;
 use lance::datafusion::LanceTableProvider;
@@ -20,6 +19,7 @@ use lance::session::Session as LanceSession;
 use querent_catalog::{ExternalTable, ResolvedTable};
 
 use super::ipc::plain_types;
+use super::scan::projected;
 use crate::{EngineError, Result};
 
 /// What all external datasets together keep in memory.
@@ -141,16 +141,6 @@ impl TableProvider for LanceTable {
         if is_as_wanted {
             return Ok(plan);
         }
-        let input = DFSchema::try_from(plan.schema())?;
-        let expressions = wanted
-            .fields()
-            .iter()
-            .map(|field| {
-                let value = cast(ident(field.name()), field.data_type().clone());
-                let expr = state.create_physical_expr(value, &input)?;
-                Ok(ProjectionExpr { expr, alias: field.name().clone() })
-            })
-            .collect::<DfResult<Vec<_>>>()?;
-        Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
+        projected(state, plan, &wanted, |field| Ok(cast(ident(field.name()), field.data_type().clone())))
     }
 }

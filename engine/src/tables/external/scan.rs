@@ -183,30 +183,39 @@ impl ExternalTableProvider {
         projection: Option<&Vec<usize>>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let markers = null_markers(&self.table.options);
-        let raw = DFSchema::try_from(plan.schema())?;
         let wanted = match projection {
             Some(indices) => Arc::new(self.schema.project(indices)?),
             None => Arc::clone(&self.schema),
         };
-        let expressions = wanted
-            .fields()
-            .iter()
-            .map(|field| {
-                let column = ident(field.name());
-                let typed = if self.partitioning.names(field.name()) {
-                    column
-                } else {
-                    let is_null =
-                        column.clone().in_list(markers.iter().map(|marker| lit(marker.as_str())).collect(), false);
-                    let value = cast(column, field.data_type().clone());
-                    when(is_null, lit(ScalarValue::try_from(field.data_type())?)).otherwise(value)?
-                };
-                let expr = state.create_physical_expr(typed, &raw)?;
-                Ok(ProjectionExpr { expr, alias: field.name().clone() })
-            })
-            .collect::<DfResult<Vec<_>>>()?;
-        Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
+        projected(state, plan, &wanted, |field| {
+            let column = ident(field.name());
+            if self.partitioning.names(field.name()) {
+                return Ok(column);
+            }
+            let is_null = column.clone().in_list(markers.iter().map(|marker| lit(marker.as_str())).collect(), false);
+            let value = cast(column, field.data_type().clone());
+            when(is_null, lit(ScalarValue::try_from(field.data_type())?)).otherwise(value)
+        })
     }
+}
+
+/// The columns of `wanted`, each made by `value` of what the plan returns.
+pub(super) fn projected(
+    state: &dyn Session,
+    plan: Arc<dyn ExecutionPlan>,
+    wanted: &SchemaRef,
+    value: impl Fn(&Field) -> DfResult<Expr>,
+) -> DfResult<Arc<dyn ExecutionPlan>> {
+    let input = DFSchema::try_from(plan.schema())?;
+    let expressions = wanted
+        .fields()
+        .iter()
+        .map(|field| {
+            let expr = state.create_physical_expr(value(field)?, &input)?;
+            Ok(ProjectionExpr { expr, alias: field.name().clone() })
+        })
+        .collect::<DfResult<Vec<_>>>()?;
+    Ok(Arc::new(ProjectionExec::try_new(expressions, plan)?))
 }
 
 #[async_trait]
