@@ -5,6 +5,7 @@ mod catalog;
 mod engine;
 mod index;
 mod recall;
+mod vectors;
 
 use std::path::Path;
 
@@ -12,7 +13,7 @@ use crate::harness::Figure;
 use crate::{Failure, chart};
 
 /// All cells, in the order `all` runs them.
-pub(crate) const NAMES: &[&str] = &["engine", "agent", "catalog", "index", "recall"];
+pub(crate) const NAMES: &[&str] = &["engine", "agent", "catalog", "index", "recall", "vectors"];
 
 /// Measures a cell.
 pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
@@ -22,6 +23,7 @@ pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
         "catalog" => catalog::run().await,
         "index" => index::run().await,
         "recall" => recall::run().await,
+        "vectors" => vectors::run().await,
         other => Err(format!("unknown cell `{other}`; cells are {}", NAMES.join(", ")).into()),
     }
 }
@@ -35,6 +37,7 @@ pub(crate) async fn measure(name: &str, folder: &Path) -> Result<serde_json::Val
         "catalog" => catalog::measure(folder).await,
         "index" => index::measure(folder).await,
         "recall" => recall::measure(folder).await,
+        "vectors" => vectors::measure(folder).await,
         other => Err(format!("unknown measurement `{other}`").into()),
     }
 }

@@ -67,7 +67,10 @@ impl Figure {
 /// Runs `measure NAME FOLDER` of this binary in a new process and reads the JSON it prints.
 pub(crate) async fn measure_in_process<T: DeserializeOwned>(name: &str, folder: &Path) -> Result<T, Failure> {
     let program = std::env::current_exe()?;
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let output = tokio::process::Command::new(program)
+        // As `querent` itself sets it.
+        .env("LANCE_CPU_THREADS", cores.to_string())
         .arg("measure")
         .arg(name)
         .arg(folder)

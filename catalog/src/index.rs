@@ -16,6 +16,7 @@ pub(crate) mod pending;
 mod rebuild;
 mod tail;
 mod vectorizer;
+mod view;
 
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -30,11 +31,11 @@ use tracing::warn;
 
 use self::analyze::{Analyzer, CorpusStats};
 use self::embed::Embedder;
-use self::lance::IndexView;
 use self::pending::{Committed, PendingObject};
 pub(crate) use self::pending::{ObjectKind, column_names, names_alike};
 use self::tail::{Tail, TailEntry, TailSnapshot};
 use self::vectorizer::Vectorizer;
+use self::view::IndexView;
 use crate::store::{Store, pending_texts};
 use crate::{CatalogError, Progress, Result};
 
@@ -247,10 +248,8 @@ impl IndexSnapshot {
         let mut found = Vec::new();
         let mut stats = CorpusStats::default();
         if let Some(view) = &self.view {
-            found = self.or_damaged(view.bm25(question, limit, &filter).await);
-            if self.tail.has_texts() {
-                stats = self.or_damaged(view.corpus_stats(&tokens).await);
-            }
+            stats = self.or_damaged(view.corpus_stats(&tokens).await);
+            found = self.or_damaged(view.bm25(&tokens, stats.clone(), limit, &filter).await);
         }
         if self.tail.has_texts() {
             let tail = Arc::clone(&self.tail);

@@ -356,14 +356,17 @@ impl Catalog {
         search::search(&self.store, &self.index, &self.knowledge, who, request, stages).boxed().await
     }
 
-    /// The tables nearest in meaning to a question, by id, nearest first: by the vector index, or exactly. For measuring
-    /// the one by the other; [`Catalog::search`] is what finds tables. Empty without an embedder.
-    pub async fn nearest_tables(&self, question: &str, limit: usize, exact: bool) -> Result<Vec<i64>> {
-        let Some(vector) = self.index.embed_question(question).await else { return Ok(Vec::new()) };
-        let snapshot = self.index.snapshot(index::ObjectKind::Table);
+    /// A question's vector, of unit length; `None` without a working embedder.
+    pub async fn embed_question(&self, question: &str) -> Option<Vec<f32>> {
+        self.index.embed_question(question).await
+    }
+
+    /// The tables nearest to a unit vector, by id, nearest first: by the vector index, or exactly. For measuring the one
+    /// by the other; [`Catalog::search`] is what finds tables. Empty without an embedder.
+    pub async fn nearest_tables(&self, vector: &[f32], limit: usize, exact: bool) -> Vec<i64> {
         let filter = index::SearchFilter { exact, ..Default::default() };
-        let nearest = snapshot.nearest(&vector, limit, &filter).await;
-        Ok(nearest.into_iter().map(|scored| scored.object_id).collect())
+        let nearest = self.index.snapshot(index::ObjectKind::Table).nearest(vector, limit, &filter).await;
+        nearest.into_iter().map(|scored| scored.object_id).collect()
     }
 
     /// Waits until every committed object can be found by meaning; without an embedder, by full text. For tests and

@@ -51,11 +51,14 @@ pub(crate) async fn search(
     let words = index.tokens(question);
     let name_words = words_of(question);
     let taught = boosts::taught(&*knowledge.corpus(store, index).await?, &words, who, request.database.as_deref());
-    let principal = who.clone();
-    let database = request.database.clone();
-    let (visible, named, boosts) = store
-        .view(move |view| {
-            let visible = visible_databases(view, &principal, database.as_deref())?;
+    let visible = visible(store, who, request.database.as_deref()).await?;
+    if visible.as_ref().is_some_and(Vec::is_empty) {
+        return Ok(Vec::new());
+    }
+
+    let by_name = {
+        let (principal, database, visible) = (who.clone(), request.database.clone(), visible.clone());
+        store.view(move |view| {
             let named = match stages.names {
                 true => names::find(view, &principal, database.as_deref(), &candidates)?,
                 false => names::Named::default(),
@@ -64,13 +67,9 @@ pub(crate) async fn search(
                 true => boosts::find(view, visible.as_deref(), &literals, taught)?,
                 false => Vec::new(),
             };
-            Ok((visible, named, boosts))
+            Ok((named, boosts))
         })
-        .await?;
-    if visible.as_ref().is_some_and(Vec::is_empty) {
-        return Ok(Vec::new());
-    }
-
+    };
     let filter = SearchFilter::databases(visible.clone());
     let snapshot = index.snapshot(ObjectKind::Table);
     let text = query_text(question);
@@ -97,21 +96,29 @@ pub(crate) async fn search(
         };
         futures::join!(tables, columns)
     };
-    let (bm25, (dense, column_texts)) = futures::join!(by_text, by_meaning);
+    let (by_name, bm25, (dense, column_texts)) = futures::join!(by_name, by_text, by_meaning);
+    let (named, boosts) = by_name?;
     let principal = who.clone();
     let found = store
         .view(move |view| {
             let mut rankings = Rankings { exact: named.exact, named: named.partial, bm25, dense, boosts };
             rankings.boosts.extend(columns::find(view, visible.as_deref(), &column_texts)?);
             let fused = fuse::fuse(&rankings, limit + SPARE_HITS);
-            let ids: Vec<i64> = fused.iter().map(|hit| hit.object_id).collect();
-            let infos = table_infos(view, &principal, &ids)?;
-            let found: Vec<expand::Found> =
-                fused.into_iter().zip(infos).filter_map(|(hit, info)| Some((hit, info?))).collect();
-            if !stages.expansion {
-                return Ok(found);
+            // Expansion may lift any of them; without it the spare ones are read where others are gone.
+            let mut at_once = if stages.expansion { fused.len() } else { limit };
+            let mut fused = fused.into_iter();
+            let mut found: Vec<expand::Found> = Vec::new();
+            while at_once > 0 && fused.len() > 0 {
+                let hits: Vec<fuse::Fused> = fused.by_ref().take(at_once).collect();
+                let ids: Vec<i64> = hits.iter().map(|hit| hit.object_id).collect();
+                let infos = table_infos(view, &principal, &ids)?;
+                found.extend(hits.into_iter().zip(infos).filter_map(|(hit, info)| Some((hit, info?))));
+                at_once = limit.saturating_sub(found.len());
             }
-            expand::expand(view, &principal, visible.as_deref(), &name_words, found)
+            match stages.expansion {
+                true => expand::expand(view, &principal, visible.as_deref(), &name_words, found),
+                false => Ok(found),
+            }
         })
         .await?;
     let hits = found.into_iter().map(|(hit, info)| {
@@ -125,6 +132,14 @@ pub(crate) async fn search(
         (SearchHit { table, score: hit.score, found_by: hit.found_by, why: hit.why }, info)
     });
     Ok(hits.take(limit).collect())
+}
+
+async fn visible(store: &Store, who: &Principal, only: Option<&str>) -> Result<Option<Vec<i64>>> {
+    if only.is_none() && *who.scope() == DatabaseScope::All {
+        return Ok(None);
+    }
+    let (principal, only) = (who.clone(), only.map(str::to_string));
+    store.view(move |view| visible_databases(view, &principal, only.as_deref())).await
 }
 
 /// The databases to search, by id; `None` means all there are.

@@ -35,6 +35,7 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::Semaphore;
 
@@ -60,6 +61,8 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const READERS: usize = 8;
 /// Prepared statements kept by each connection.
 const STATEMENT_CACHE: usize = 128;
+/// Pages that one reader keeps.
+const READER_CACHE_KIB: i64 = 8 << 10;
 
 /// Told what a commit means for the schema index. Called on a blocking thread, must be quick.
 pub(crate) type CommitListener = Box<dyn Fn(Committed) + Send + Sync>;
@@ -271,7 +274,7 @@ fn connect(file: &Path) -> Result<Connection> {
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
-        connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+        configure(&connection)?;
         Ok(connection)
     };
     open().map_err(|error| named(file, error))
@@ -281,8 +284,17 @@ fn connect_reader(file: &Path) -> Result<Connection> {
     let connection = Connection::open(file)?;
     connection.busy_timeout(BUSY_TIMEOUT)?;
     connection.pragma_update(None, "query_only", true)?;
-    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+    connection.pragma_update(None, "cache_size", -READER_CACHE_KIB)?;
+    configure(&connection)?;
     Ok(connection)
+}
+
+fn configure(connection: &Connection) -> Result<()> {
+    connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
+    // Plans that may depend on bound values, as any with a bound LIMIT, are made anew for each execution otherwise,
+    // which costs more than running them.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
+    Ok(())
 }
 
 /// SQLite's words for a damaged or a locked file, as ours.

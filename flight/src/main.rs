@@ -6,9 +6,27 @@ use std::process::ExitCode;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+fn main() -> ExitCode {
+    set_compute_threads();
+    run()
+}
+
 #[expect(clippy::disallowed_methods, reason = "the program's own runtime")]
 #[tokio::main]
-async fn main() -> ExitCode {
+async fn run() -> ExitCode {
     querent_flight::install_crypto_provider();
     querent_flight::cli::run(std::env::args_os()).await
+}
+
+/// Lance keeps two cores free of its searches and index builds, which leaves a small machine one thread for both: a
+/// search would wait for a build. Here it takes all cores, unless it is told otherwise.
+fn set_compute_threads() {
+    const COMPUTE_THREADS: &str = "LANCE_CPU_THREADS";
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    if std::env::var_os(COMPUTE_THREADS).is_none() {
+        #[expect(unsafe_code, reason = "the environment is changed before there is a second thread to read it")]
+        unsafe {
+            std::env::set_var(COMPUTE_THREADS, cores.to_string());
+        }
+    }
 }

@@ -79,15 +79,19 @@ impl CorpusStats {
         }
     }
 
-    /// Adds one document.
-    pub(super) fn add_document(&mut self, document: &Document, tokens: &[String]) {
+    /// Adds one document. Returns whether it has any of the tokens.
+    pub(super) fn add_document(&mut self, document: &Document, tokens: &[String]) -> bool {
         self.total_tokens += u64::from(document.length);
         self.documents += 1;
+        let mut has_any = false;
         for token in tokens.iter().filter(|token| document.frequencies.contains_key(*token)) {
             *self.documents_with_token.entry(token.clone()).or_default() += 1;
+            has_any = true;
         }
+        has_any
     }
 
+    /// BM25 over this corpus.
     pub(super) fn into_scorer(self) -> Bm25 {
         Bm25(MemBM25Scorer::new(self.total_tokens, self.documents, self.documents_with_token))
     }
@@ -97,6 +101,11 @@ impl CorpusStats {
 pub(super) struct Bm25(MemBM25Scorer);
 
 impl Bm25 {
+    /// The same for an index.
+    pub(super) fn scorer(&self) -> &MemBM25Scorer {
+        &self.0
+    }
+
     /// The score, 0 when no token matches.
     pub(super) fn score(&self, document: &Document, tokens: &[String]) -> f32 {
         tokens

@@ -1,58 +1,55 @@
-//! The Lance dataset behind the schema index: one row an object, a full-text index on `text`, vectors searched
-//! exactly. [`IndexWriter`] is the only writer; searches run on an immutable [`IndexView`] of one version.
+//! The Lance dataset behind the schema index: one row an object, a full-text index on `text`, and for many rows a
+//! vector index. [`IndexWriter`] is the only writer; searches run on an immutable [`IndexView`] of one version.
 //!
 //! Invariant: a file that a live view may read is never removed, and every row of a view is covered by its
 //! full-text index, so nothing is ever searched twice or missed.
 
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, FixedSizeBinaryBuilder, FixedSizeListBuilder, Float32Array, Float32Builder, Int64Array,
-    RecordBatch, RecordBatchIterator, StringArray, UInt32Array,
+    ArrayRef, AsArray, FixedSizeBinaryBuilder, FixedSizeListBuilder, Float32Builder, Int64Array, RecordBatch,
+    RecordBatchIterator, StringArray, UInt32Array,
 };
-use arrow::datatypes::{Float32Type, Int64Type};
+use arrow::datatypes::Int64Type;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use futures::{FutureExt, TryStreamExt};
 use lance::Dataset;
 use lance::dataset::builder::DatasetBuilder;
 use lance::dataset::optimize::{CompactionOptions, compact_files};
 use lance::dataset::{WriteMode, WriteParams};
+use lance::index::DatasetIndexExt;
 use lance::index::vector::VectorIndexParams;
-use lance::index::{DatasetIndexExt, DatasetIndexInternalExt};
 use lance::session::Session;
 use lance_index::IndexType;
-use lance_index::metrics::NoOpMetricsCollector;
 use lance_index::optimize::OptimizeOptions;
-use lance_index::scalar::FullTextSearchQuery;
-use lance_index::scalar::inverted::InvertedIndex;
-use lance_index::scalar::inverted::query::{FtsQuery, MatchQuery};
 use lance_index::vector::ivf::IvfBuildParams;
 use lance_index::vector::sq::builder::SQBuildParams;
 use lance_linalg::distance::DistanceType;
 use sha2::{Digest, Sha256};
 
-use super::analyze::{CorpusStats, text_index_params};
+use super::analyze::text_index_params;
 use super::embed::EmbeddingModel;
 use super::pending::{IndexState, ObjectKind, PendingObject};
 use super::text::TEXT_VERSION;
-use super::{Scored, SearchFilter};
+use super::view::{FragmentRows, IndexView};
 use crate::{CatalogError, Result};
 
 /// Lance's own defaults are 6 GiB and 1 GiB.
 const INDEX_CACHE_BYTES: usize = 64 << 20;
 const METADATA_CACHE_BYTES: usize = 32 << 20;
 
-const TEXT_INDEX: &str = "text_bm25";
-const VECTOR_INDEX: &str = "vector_ivf";
-/// Fewer vectors are scanned: that is exact, and as quick.
-const MIN_INDEXED_VECTORS: usize = 50_000;
+pub(super) const TEXT_INDEX: &str = "text_bm25";
+pub(super) const VECTOR_INDEX: &str = "vector_ivf";
+/// So many vectors are kept in memory and scanned, which is exact; more get an index.
+const MAX_SCANNED_VECTORS: usize = 25_000;
 /// The vector index is trained anew when the rows have grown so many times.
 const RETRAIN_GROWTH: usize = 4;
-/// Partitions of the vector index that a search reads at least, and at most where a filter leaves it too few hits.
-const MIN_PROBES: usize = 24;
-/// Full-text segments, and fragments, beyond which they are merged into one.
-const MAX_SEGMENTS: usize = 8;
+/// How many times larger a segment of an index may be than all newer rows and still be merged with them.
+const SEGMENT_GROWTH: usize = 3;
+/// Fragments beyond which small ones are merged.
+const MAX_FRAGMENTS: usize = 8;
 /// Predicates name at most this many objects each.
 const OBJECTS_A_PREDICATE: usize = 1024;
 const TEXT_HASH_BYTES: usize = 16;
@@ -88,16 +85,6 @@ impl IndexRow {
     }
 }
 
-/// One version of the dataset, for reading.
-pub(super) struct IndexView {
-    dataset: Arc<Dataset>,
-    /// The model of the vector column.
-    pub(super) model: Option<EmbeddingModel>,
-    /// No object with a larger id was ever in the dataset.
-    pub(super) max_object_id: i64,
-    rows: usize,
-}
-
 /// How much of a dataset is read to know that it is whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
@@ -116,6 +103,8 @@ pub(super) struct IndexWriter {
     rows: usize,
     /// Rows when the vector index was trained, or when the dataset was opened with one.
     trained_rows: usize,
+    /// Those of the newest view, which the next one has in common with it but for a few.
+    fragments: Vec<Arc<FragmentRows>>,
     retired_views: Vec<Weak<IndexView>>,
 }
 
@@ -131,7 +120,16 @@ impl IndexWriter {
 
     fn new(folder: &Path, dataset: Dataset, model: Option<EmbeddingModel>) -> Self {
         let folder = folder.into();
-        Self { folder, dataset, model, max_object_id: 0, rows: 0, trained_rows: 0, retired_views: Vec::new() }
+        Self {
+            folder,
+            dataset,
+            model,
+            max_object_id: 0,
+            rows: 0,
+            trained_rows: 0,
+            fragments: Vec::new(),
+            retired_views: Vec::new(),
+        }
     }
 
     /// Opens a dataset and reads enough of it to know that it is whole.
@@ -146,25 +144,18 @@ impl IndexWriter {
             return Err(CatalogError::Index("the dataset has other columns than expected".into()));
         }
         let mut writer = Self::new(folder, dataset, model);
-        guarded(writer.read_rows(check)).await?;
-        writer.trained_rows = writer.rows;
-        if writer.rows > 0 {
-            writer.view().corpus_stats(&["table".to_string()]).await?;
+        if check == Check::Everything {
+            guarded(writer.read_everything()).await?;
         }
+        writer.rows = guarded(writer.dataset.count_rows(None)).await?;
+        writer.trained_rows = writer.rows;
+        writer.view().await?;
         Ok(writer)
     }
 
-    async fn read_rows(&mut self, check: Check) -> lance::Result<()> {
-        let mut scan = self.dataset.scan();
-        if check == Check::Ids {
-            scan.project(&["object_id"])?;
-        }
-        let mut batches = scan.try_into_stream().await?;
-        while let Some(batch) = batches.try_next().await? {
-            self.rows += batch.num_rows();
-            let ids = batch.column(0).as_primitive::<Int64Type>();
-            self.max_object_id = self.max_object_id.max(arrow::compute::max(ids).unwrap_or(0));
-        }
+    async fn read_everything(&self) -> lance::Result<()> {
+        let mut batches = self.dataset.scan().try_into_stream().await?;
+        while batches.try_next().await?.is_some() {}
         Ok(())
     }
 
@@ -195,16 +186,17 @@ impl IndexWriter {
         self.dataset.version().version
     }
 
-    /// The current version, for searches.
-    pub(super) fn view(&mut self) -> Arc<IndexView> {
-        let view = Arc::new(IndexView {
-            dataset: Arc::new(self.dataset.clone()),
-            model: self.model.clone(),
-            max_object_id: self.max_object_id,
-            rows: self.rows,
-        });
+    /// The current version, opened for searches.
+    pub(super) async fn view(&mut self) -> Result<Arc<IndexView>> {
+        let dimension = self.model.as_ref().map(|model| model.dimension);
+        let scanned = dimension.filter(|_| self.rows <= MAX_SCANNED_VECTORS);
+        self.fragments = guarded(FragmentRows::load_all(&self.dataset, &self.fragments, scanned)).await?;
+        let newest = self.fragments.iter().map(|fragment| fragment.max_object_id()).max().unwrap_or(0);
+        self.max_object_id = self.max_object_id.max(newest);
+        let view = IndexView::open(self.dataset.clone(), self.model.clone(), self.fragments.clone()).await?;
+        let view = Arc::new(view);
         self.retired_views.push(Arc::downgrade(&view));
-        view
+        Ok(view)
     }
 
     /// Replaces the rows of the given objects: `removed` lose theirs, `rows` get a new one. Not yet full-text indexed.
@@ -240,30 +232,56 @@ impl IndexWriter {
         if self.rows == 0 {
             return Ok(());
         }
-        let segments = guarded(self.dataset.load_indices_by_name(TEXT_INDEX)).await?.len();
-        if segments == 0 {
+        if guarded(self.dataset.load_indices_by_name(TEXT_INDEX)).await?.is_empty() {
             let name = Some(TEXT_INDEX.to_string());
             let params = text_index_params();
             guarded(self.dataset.create_index(&["text"], IndexType::Inverted, name, &params, true)).await?;
             return Ok(());
         }
-        let is_fragmented = self.dataset.count_fragments() > MAX_SEGMENTS;
-        let options = if segments >= MAX_SEGMENTS || is_fragmented {
-            OptimizeOptions::merge(segments)
-        } else {
-            OptimizeOptions::append()
-        };
-        guarded(self.dataset.optimize_indices(&options)).await?;
-        if is_fragmented {
+        for index in [TEXT_INDEX, VECTOR_INDEX] {
+            self.bring_up(index).await?;
+        }
+        if self.dataset.count_fragments() > MAX_FRAGMENTS {
             guarded(compact_files(&mut self.dataset, CompactionOptions::default(), None)).await?;
         }
         Ok(())
     }
 
-    /// Builds the vector index once there are enough rows for an exact scan to be slow. Rows written later
-    /// join it as they are optimised, and are scanned until then.
+    /// Takes the rows that an index lacks into a new segment, together with the newest segments as long as each is at
+    /// most [`SEGMENT_GROWTH`] times all that is newer. So segments are few, and a row is merged again only as often as
+    /// the index has grown by a part.
+    async fn bring_up(&mut self, index: &str) -> Result<()> {
+        let segments = guarded(self.dataset.load_indices_by_name(index)).await?;
+        let fragments: HashMap<u32, usize> = self
+            .dataset
+            .get_fragments()
+            .iter()
+            .map(|fragment| (fragment.id() as u32, fragment.metadata().physical_rows.unwrap_or(0)))
+            .collect();
+        let sizes: Vec<usize> = segments
+            .iter()
+            .map(|segment| segment.fragment_bitmap.iter().flatten().filter_map(|id| fragments.get(&id)).sum())
+            .collect();
+        let mut newer = fragments.values().sum::<usize>().saturating_sub(sizes.iter().sum());
+        if segments.is_empty() || newer == 0 {
+            return Ok(());
+        }
+        let mut merged = 0;
+        for size in sizes.iter().rev() {
+            if *size > SEGMENT_GROWTH * newer {
+                break;
+            }
+            newer += size;
+            merged += 1;
+        }
+        let options = OptimizeOptions::merge(merged).index_names(vec![index.to_string()]);
+        guarded(self.dataset.optimize_indices(&options)).await
+    }
+
+    /// Builds the vector index once there are enough rows for an exact scan to be slow. Rows written later join it as
+    /// they are optimised.
     async fn index_vectors(&mut self) -> Result<()> {
-        if self.rows < MIN_INDEXED_VECTORS || self.model.is_none() {
+        if self.rows <= MAX_SCANNED_VECTORS || self.model.is_none() {
             return Ok(());
         }
         let indexed = guarded(self.dataset.load_indices_by_name(VECTOR_INDEX)).await?;
@@ -272,7 +290,7 @@ impl IndexWriter {
         }
         let mut ivf = IvfBuildParams::new(self.rows.isqrt());
         ivf.sample_rate = 64;
-        let params = VectorIndexParams::with_ivf_sq_params(DistanceType::Dot, ivf, SQBuildParams::default());
+        let params = VectorIndexParams::with_ivf_sq_params(DistanceType::L2, ivf, SQBuildParams::default());
         let name = Some(VECTOR_INDEX.to_string());
         guarded(self.dataset.create_index(&["vector"], IndexType::Vector, name, &params, true)).await?;
         self.trained_rows = self.rows;
@@ -315,85 +333,6 @@ impl IndexWriter {
             return Ok(0);
         }
         guarded(self.dataset.count_rows(Some("vector IS NULL".to_string()))).await
-    }
-}
-
-impl IndexView {
-    /// The best `limit` rows by BM25, best first.
-    pub(super) async fn bm25(&self, question: &str, limit: usize, filter: &SearchFilter) -> Result<Vec<Scored>> {
-        if self.rows == 0 {
-            return Ok(Vec::new());
-        }
-        let query = MatchQuery::new(question.to_string()).with_column(Some("text".to_string()));
-        let query = FullTextSearchQuery::new_query(FtsQuery::Match(query)).limit(Some(limit as i64));
-        let batch = guarded(async {
-            let mut scan = self.dataset.scan();
-            scan.full_text_search(query)?.project(&["object_id", "_score"])?.disable_scoring_autoprojection();
-            self.apply(&mut scan, filter)?;
-            scan.try_into_batch().await
-        })
-        .await?;
-        scored(&batch, |score| score)
-    }
-
-    /// The `limit` rows nearest to a unit vector, nearest first; scores are cosines.
-    pub(super) async fn nearest(&self, vector: &[f32], limit: usize, filter: &SearchFilter) -> Result<Vec<Scored>> {
-        if self.rows == 0 || self.model.is_none() {
-            return Ok(Vec::new());
-        }
-        let vector = Float32Array::from(vector.to_vec());
-        let batch = guarded(async {
-            let mut scan = self.dataset.scan();
-            scan.nearest("vector", &vector, limit)?
-                .distance_metric(DistanceType::Dot)
-                .use_index(!filter.exact)
-                .minimum_nprobes(MIN_PROBES)
-                .refine(1)
-                .project(&["object_id", "_distance"])?
-                .disable_scoring_autoprojection();
-            self.apply(&mut scan, filter)?;
-            scan.try_into_batch().await
-        })
-        .await?;
-        scored(&batch, |distance| 1.0 - distance)
-    }
-
-    /// Filters before the top-k is taken, never after.
-    fn apply(&self, scan: &mut lance::dataset::scanner::Scanner, filter: &SearchFilter) -> lance::Result<()> {
-        let mut conditions = Vec::new();
-        if let Some(databases) = &filter.databases {
-            conditions.push(format!("database_id IN ({})", join_ids(databases)));
-        }
-        let hidden: Vec<i64> =
-            filter.superseded.iter().copied().filter(|object_id| *object_id <= self.max_object_id).collect();
-        if !hidden.is_empty() {
-            conditions.push(format!("object_id NOT IN ({})", join_ids(&hidden)));
-        }
-        scan.prefilter(true);
-        if !conditions.is_empty() {
-            scan.filter(&conditions.join(" AND "))?;
-        }
-        Ok(())
-    }
-
-    /// The corpus statistics of a question's tokens.
-    pub(super) async fn corpus_stats(&self, tokens: &[String]) -> Result<CorpusStats> {
-        let mut stats = CorpusStats::default();
-        if self.rows == 0 {
-            return Ok(stats);
-        }
-        guarded(async {
-            for segment in self.dataset.load_indices_by_name(TEXT_INDEX).await? {
-                let index = self.dataset.open_scalar_index("text", &segment.uuid, &NoOpMetricsCollector).await?;
-                if let Some(index) = index.as_any().downcast_ref::<InvertedIndex>() {
-                    let (total_tokens, documents, counts) = index.bm25_stats_for_terms(tokens, None).await?;
-                    stats.add_segment(total_tokens, documents, tokens, &counts);
-                }
-            }
-            Ok(())
-        })
-        .await?;
-        Ok(stats)
     }
 }
 
@@ -471,16 +410,6 @@ fn from_batch(batch: &RecordBatch) -> Result<Vec<IndexRow>> {
     Ok(rows.collect())
 }
 
-fn scored(batch: &RecordBatch, to_score: impl Fn(f32) -> f32) -> Result<Vec<Scored>> {
-    if batch.num_columns() != 2 {
-        return Err(CatalogError::Index("a search returned other columns than asked for".into()));
-    }
-    let ids = batch.column(0).as_primitive::<Int64Type>();
-    let values = batch.column(1).as_primitive::<Float32Type>();
-    let rows = (0..batch.num_rows()).filter(|row| values.is_valid(*row));
-    Ok(rows.map(|row| Scored { object_id: ids.value(row), score: to_score(values.value(row)) }).collect())
-}
-
 fn join_ids(ids: &[i64]) -> String {
     ids.iter().map(i64::to_string).collect::<Vec<_>>().join(",")
 }
@@ -493,13 +422,13 @@ fn uri(folder: &Path) -> Result<String> {
 }
 
 /// Runs a Lance operation; a panic in a decoder, which damaged files can cause, becomes an error.
-async fn guarded<T>(operation: impl Future<Output = lance::Result<T>>) -> Result<T> {
+pub(super) async fn guarded<T>(operation: impl Future<Output = lance::Result<T>>) -> Result<T> {
     match std::panic::AssertUnwindSafe(operation).catch_unwind().await {
         Ok(outcome) => outcome.map_err(index_error),
         Err(_) => Err(CatalogError::Index("reading the dataset panicked; its files are damaged".into())),
     }
 }
 
-fn index_error(error: impl std::fmt::Display) -> CatalogError {
+pub(super) fn index_error(error: impl std::fmt::Display) -> CatalogError {
     CatalogError::Index(error.to_string())
 }

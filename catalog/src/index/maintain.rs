@@ -190,7 +190,7 @@ pub(super) async fn install(
     written: Vec<Written>,
     lacks_vectors: bool,
 ) -> Result<()> {
-    let view = writer.view();
+    let view = writer.view().await?;
     let is_embedded = {
         let mut state = part.state.write();
         state.tail.remove(&written);

@@ -70,7 +70,7 @@ fn is_current(part: &Part, state: &IndexState) -> bool {
 async fn install(part: &Part, mut writer: IndexWriter, is_current: bool, is_embedded: bool) -> Result<IndexWriter> {
     let lacks_vectors = part.vectorizer.model().is_some() && !is_embedded;
     let to_backfill = if lacks_vectors { writer.count_without_vector().await? } else { 0 };
-    let view = writer.view();
+    let view = writer.view().await?;
     {
         let mut state = part.state.write();
         state.view = Some(view);

@@ -202,15 +202,18 @@ impl TailSnapshot {
 
     /// Every matching entry's BM25 score; `stats` are those of Lance's rows.
     pub(super) fn bm25(&self, tokens: &[String], mut stats: CorpusStats, filter: &SearchFilter) -> Vec<Scored> {
-        for (_, document) in self.committed_documents() {
-            stats.add_document(document, tokens);
+        let mut matching = Vec::new();
+        for (entry, document) in self.committed_documents() {
+            if stats.add_document(document, tokens) && filter.admits(entry.database_id) {
+                matching.push((entry.object_id, document));
+            }
         }
         let scorer: Bm25 = stats.into_scorer();
-        self.committed_documents()
-            .filter(|(entry, _)| filter.admits(entry.database_id))
-            .map(|(entry, document)| Scored { object_id: entry.object_id, score: scorer.score(document, tokens) })
-            .filter(|scored| scored.score > 0.0)
-            .collect()
+        let scored = matching.into_iter().map(|(object_id, document)| {
+            let score = scorer.score(document, tokens);
+            Scored { object_id, score }
+        });
+        scored.filter(|scored| scored.score > 0.0).collect()
     }
 
     /// Every embedded entry's cosine with a unit vector.

@@ -93,14 +93,14 @@ pub(super) fn find(
             (Some(asked), Some(named)) if name_key(asked) != name_key(named) => continue,
             (asked, named) => asked.or(named),
         };
-        for table in by_name(view, who, within, &candidate.name, candidate.how, room)? {
-            if named.exact.contains(&table.id) || named.partial.contains(&table.id) {
+        for (id, _) in by_name(view, who, within, &candidate.name, candidate.how, room)? {
+            if named.exact.contains(&id) || named.partial.contains(&id) {
                 continue;
             }
             if candidate.is_whole {
-                named.exact.push(table.id);
+                named.exact.push(id);
             } else {
-                named.partial.push(table.id);
+                named.partial.push(id);
             }
         }
     }

@@ -8,7 +8,7 @@ use super::objects::{self, ObjectRow};
 use super::{View, databases, relations};
 use crate::{
     CatalogError, DatabaseInfo, DatabaseScope, Page, PageRequest, PageToken, Principal, Result, TableFilter, TableInfo,
-    TableKind, TableSummary,
+    TableKind, TableName, TableSummary,
 };
 
 /// The most items of a page.
@@ -371,7 +371,8 @@ pub(crate) enum NameMatch {
     Prefix,
 }
 
-/// The tables of a name or prefix in every database (or one) that `who` may see, shortest name first; at most `limit`.
+/// The ids and names of the tables of a name or prefix in every database (or one) that `who` may see, shortest name
+/// first; at most `limit`.
 pub(crate) fn by_name(
     view: &View<'_>,
     who: &Principal,
@@ -379,7 +380,7 @@ pub(crate) fn by_name(
     name: &str,
     how: NameMatch,
     limit: usize,
-) -> Result<Vec<TableSummary>> {
+) -> Result<Vec<(i64, TableName)>> {
     let key = name_key(name);
     if key.is_empty() {
         return Ok(Vec::new());
@@ -395,18 +396,13 @@ pub(crate) fn by_name(
         }
     };
     let mut statement = view.connection.prepare_cached(
-        "SELECT o.object_id, o.name, o.kind, d.name FROM querent_object o JOIN querent_database d USING (schema_id)
+        "SELECT o.object_id, o.name, d.name FROM querent_object o JOIN querent_database d USING (schema_id)
          WHERE o.key >= ?1 AND o.key < ?2 AND (?3 IS NULL OR o.database_key = ?3)
            AND (?4 IS NULL OR o.database_key IN (SELECT value FROM json_each(?4)))
          ORDER BY o.key, o.object_id LIMIT ?5",
     )?;
     let rows = statement.query_map(params![key, below, database.map(name_key), only, limit as i64], |row| {
-        Ok((objects::read_object(row)?, row.get::<_, String>(3)?))
+        Ok((row.get(0)?, TableName { database: row.get(2)?, table: row.get(1)? }))
     })?;
-    let mut summaries = Vec::new();
-    for row in rows {
-        let (object, database) = row?;
-        summaries.push(relations::summary(view.connection, object, &database, view.snapshot)?);
-    }
-    Ok(summaries)
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
 }

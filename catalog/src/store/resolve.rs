@@ -63,7 +63,7 @@ fn nearest_table(view: &View<'_>, who: &Principal, name: &TableName) -> Result<O
     // The right name in the wrong database.
     let elsewhere =
         super::listing::by_name(view, who, None, &name.table, super::NameMatch::Exact, 1)?.into_iter().next();
-    Ok(elsewhere.map(|table| table.name.to_string()))
+    Ok(elsewhere.map(|(_, table)| table.to_string()))
 }
 
 fn nearest_database(view: &View<'_>, who: &Principal, name: &str) -> Result<Option<String>> {

@@ -1,0 +1,209 @@
+//! The nearest of 100,000 vectors of 384 dimensions, one query at a time: the catalog's vector index against FAISS's
+//! HNSW and flat indexes in memory, on the same vectors and queries.
+//!
+//! The vectors are those of generated tables, by an embedder that adds up one random vector for each word: no model is
+//! measured here. `QUERENT_BENCH_TABLES` takes another number of tables.
+
+use std::collections::{BTreeMap, HashMap};
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use querent_catalog::index::embed::{Embedder, EmbeddingModel};
+use querent_catalog::{Catalog, CatalogOptions, IfExists, NoProgress, Result as CatalogResult};
+use serde::{Deserialize, Serialize};
+use tokio::process::Command;
+
+use crate::Failure;
+use crate::generator::{Generator, Random};
+use crate::harness::{Figure, Peer, cache_folder, measure_in_process, percentile};
+
+const TABLES: u64 = 100_000;
+const DIMENSION: usize = 384;
+const SEED: u64 = 42;
+/// Tables of another seed, whose names and columns are looked for.
+const QUERIES: u64 = 500;
+const NEIGHBOURS: usize = 10;
+const RECALL_BAR: f64 = 0.98;
+/// At most so many times FAISS HNSW's median.
+const FAISS_BAR: f64 = 10.0;
+/// The vectors and the queries, as little-endian floats, for FAISS.
+const VECTORS_FILE: &str = "vectors.f32";
+const QUERIES_FILE: &str = "queries.f32";
+
+#[derive(Serialize, Deserialize)]
+struct Measured {
+    /// Milliseconds, by index.
+    times: BTreeMap<String, Vec<f64>>,
+    /// Of [`INDEX`] against the exact answers.
+    recall: f64,
+}
+
+/// What `faiss_search.py` prints.
+#[derive(Deserialize)]
+struct Faiss {
+    hnsw_ms: Vec<f64>,
+    hnsw_recall: f64,
+    flat_ms: Vec<f64>,
+}
+
+const INDEX: &str = "by the vector index";
+const EXACT: &str = "by an exact scan";
+
+pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
+    let tables = match std::env::var("QUERENT_BENCH_TABLES") {
+        Ok(text) => text.trim().parse()?,
+        Err(_) => TABLES,
+    };
+    let folder = tempfile::tempdir()?;
+    build(folder.path(), tables).await?;
+    let measured: Measured = measure_in_process("vectors", folder.path()).await?;
+    let faiss = faiss(folder.path()).await?;
+    let at = |times: &[f64], percent: f64| percentile(times, percent);
+    let ours = |what: &str| measured.times.get(what).map(Vec::as_slice).unwrap_or_default();
+    let name = |what: &str, percent: &str| format!("nearest {NEIGHBOURS} of {tables} vectors {what}, {percent}");
+    let hnsw = Peer { name: format!("FAISS HNSW, recall {:.3}", faiss.hnsw_recall), value: at(&faiss.hnsw_ms, 50.0) };
+    let flat = Peer { name: "FAISS flat".to_string(), value: at(&faiss.flat_ms, 50.0) };
+    Ok(vec![
+        Figure::against(name(INDEX, "p50"), at(ours(INDEX), 50.0), "ms", hnsw, Some(FAISS_BAR)),
+        Figure::alone(name(INDEX, "p95"), at(ours(INDEX), 95.0), "ms", None),
+        Figure::at_least(format!("its recall@{NEIGHBOURS}"), measured.recall, "", Some(RECALL_BAR)),
+        Figure::against(name(EXACT, "p50"), at(ours(EXACT), 50.0), "ms", flat, None),
+    ])
+}
+
+/// Registers and indexes the tables; leaves their vectors in the folder.
+async fn build(folder: &Path, tables: u64) -> Result<(), Failure> {
+    let embedder = Arc::new(WordSums::default());
+    let catalog = open(folder, Arc::clone(&embedder)).await?;
+    let generator = Arc::new(Generator::new(SEED));
+    catalog.register_tables(generator.tables(0, tables), IfExists::Error, Arc::new(NoProgress)).await?;
+    catalog.index_idle().await?;
+    catalog.close().await?;
+    let vectors = std::mem::take(&mut *embedder.of_tables.lock().map_err(|_| "the embedder panicked")?);
+    write(&folder.join(VECTORS_FILE), &vectors).await
+}
+
+async fn open(lake: &Path, embedder: Arc<WordSums>) -> Result<Arc<Catalog>, Failure> {
+    let options =
+        CatalogOptions { data_dir: lake.join("lake"), embedder: Some(embedder), progress: Arc::new(NoProgress) };
+    Ok(Catalog::open(options).await?)
+}
+
+pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure> {
+    let catalog = open(folder, Arc::default()).await?;
+    catalog.index_idle().await?;
+    let generator = Arc::new(Generator::new(SEED + 1));
+    let mut queries = Vec::new();
+    for table in generator.tables(0, QUERIES) {
+        let columns = table.schema.fields().iter().take(5).map(|field| field.name().as_str());
+        let text = std::iter::once(table.name.table.as_str()).chain(columns).collect::<Vec<_>>().join(" ");
+        queries.push(catalog.embed_question(&text).await.ok_or("the embedder failed")?);
+    }
+    write(&folder.join(QUERIES_FILE), &queries).await?;
+    let mut times: BTreeMap<String, Vec<f64>> = BTreeMap::new();
+    let (mut hits, mut of) = (0, 0);
+    // The first round fills the caches that a server has warm.
+    for round in 0..2 {
+        for query in &queries {
+            let mut timed = async |what: &str, exact: bool| {
+                let started = Instant::now();
+                let found = catalog.nearest_tables(query, NEIGHBOURS, exact).await;
+                if round == 1 {
+                    times.entry(what.into()).or_default().push(started.elapsed().as_secs_f64() * 1e3);
+                }
+                found
+            };
+            let found = timed(INDEX, false).await;
+            let exact = timed(EXACT, true).await;
+            hits += exact.iter().filter(|id| found.contains(id)).count();
+            of += exact.len();
+        }
+    }
+    catalog.close().await?;
+    Ok(serde_json::to_value(Measured { times, recall: hits as f64 / of as f64 })?)
+}
+
+async fn faiss(folder: &Path) -> Result<Faiss, Failure> {
+    let python = cache_folder()?.join("bench-venv/bin/python");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("faiss_search.py");
+    let output = Command::new(&python)
+        .arg(script)
+        .arg(folder.join(VECTORS_FILE))
+        .arg(folder.join(QUERIES_FILE))
+        .args([DIMENSION.to_string(), NEIGHBOURS.to_string(), RECALL_BAR.to_string()])
+        .output()
+        .await
+        .map_err(|error| format!("{}: {error}", python.display()))?;
+    if !output.status.success() {
+        return Err(format!("FAISS failed: {}", String::from_utf8_lossy(&output.stderr)).into());
+    }
+    Ok(serde_json::from_slice(&output.stdout)?)
+}
+
+async fn write(file: &Path, vectors: &[Vec<f32>]) -> Result<(), Failure> {
+    let bytes: Vec<u8> = vectors.iter().flatten().flat_map(|value| value.to_le_bytes()).collect();
+    Ok(tokio::fs::write(file, bytes).await?)
+}
+
+/// Embeds a text as the sum of one random vector a word, so that texts with words in common are near each other.
+struct WordSums {
+    model: EmbeddingModel,
+    words: Mutex<HashMap<String, Arc<[f32]>>>,
+    of_tables: Mutex<Vec<Vec<f32>>>,
+}
+
+impl Default for WordSums {
+    fn default() -> Self {
+        let model = EmbeddingModel { id: "word-sums".to_string(), dimension: DIMENSION };
+        Self { model, words: Mutex::default(), of_tables: Mutex::default() }
+    }
+}
+
+impl WordSums {
+    #[expect(clippy::expect_used, reason = "a panic while the lock is held ends the measurement anyway")]
+    fn word(&self, word: &str) -> Arc<[f32]> {
+        let mut words = self.words.lock().expect("no panic with the lock held");
+        let vector = words.entry(word.to_string()).or_insert_with(|| {
+            let mut random = Random::new(BuildHasherDefault::<DefaultHasher>::default().hash_one(word), 0);
+            (0..DIMENSION).map(|_| random.below(2_001) as f32 / 1_000.0 - 1.0).collect()
+        });
+        Arc::clone(vector)
+    }
+
+    fn vector(&self, text: &str) -> Vec<f32> {
+        let mut sum = vec![0.0; DIMENSION];
+        let words = text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty());
+        for word in words {
+            for (value, of_word) in sum.iter_mut().zip(self.word(&word.to_lowercase()).iter()) {
+                *value += of_word;
+            }
+        }
+        let length = sum.iter().map(|value| value * value).sum::<f32>().sqrt().max(f32::MIN_POSITIVE);
+        sum.iter_mut().for_each(|value| *value /= length);
+        sum
+    }
+}
+
+impl Embedder for WordSums {
+    fn model(&self) -> &EmbeddingModel {
+        &self.model
+    }
+
+    fn workers(&self) -> usize {
+        std::thread::available_parallelism().map_or(1, usize::from)
+    }
+
+    fn is_fast(&self) -> bool {
+        true
+    }
+
+    #[expect(clippy::expect_used, reason = "a panic while the lock is held ends the measurement anyway")]
+    fn embed(&self, texts: &[String]) -> CatalogResult<Vec<Vec<f32>>> {
+        let vectors: Vec<Vec<f32>> = texts.iter().map(|text| self.vector(text)).collect();
+        let of_tables = texts.iter().zip(&vectors).filter(|(text, _)| text.starts_with("table "));
+        self.of_tables.lock().expect("no panic with the lock held").extend(of_tables.map(|(_, vector)| vector.clone()));
+        Ok(vectors)
+    }
+}

@@ -1,0 +1,412 @@
+//! One version of the Lance dataset, opened for searches. What every search needs is read when the version is
+//! opened, off the way of any search: row addresses by object, the full-text index's vocabulary, and the vectors where
+//! they are few. Searches then call the indexes themselves: making and running a query plan for the same answer takes
+//! many times as long.
+//!
+//! Invariant: rows that are deleted, out of date or not the caller's are left out before a top-k is taken.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, Float32Array, RecordBatch};
+use arrow::datatypes::{Float32Type, Int64Type, UInt64Type};
+use async_trait::async_trait;
+use futures::TryStreamExt;
+use lance::Dataset;
+use lance::dataset::ProjectionRequest;
+use lance::dataset::fragment::FileFragment;
+use lance::dataset::scanner::{RowAddrMask, RowAddrTreeMap};
+use lance::index::{DatasetIndexExt, DatasetIndexInternalExt};
+use lance_core::{ROW_ADDR, ROW_ID};
+use lance_index::metrics::NoOpMetricsCollector;
+use lance_index::prefilter::PreFilter;
+use lance_index::scalar::ScalarIndex;
+use lance_index::scalar::inverted::InvertedIndex;
+use lance_index::scalar::inverted::document_tokenizer::DocType;
+use lance_index::scalar::inverted::query::{FtsSearchParams, Operator, Tokens};
+use lance_index::vector::{ApproxMode, DEFAULT_QUERY_PARALLELISM, DIST_COL, Query, VectorIndex};
+use lance_linalg::distance::{DistanceType, dot_f32};
+
+use super::analyze::CorpusStats;
+use super::embed::EmbeddingModel;
+use super::lance::{TEXT_INDEX, VECTOR_INDEX, guarded};
+use super::{Scored, SearchFilter};
+use crate::{CatalogError, Result};
+
+/// The part of the vector index's partitions that a search reads, in percent, and the fewest.
+const PROBED_PERCENT: usize = 10;
+const MIN_PROBES: usize = 48;
+/// Of the best rows by the vector index, which compares quantised vectors, so many are compared exactly.
+const REFINED: usize = 48;
+
+/// One version of the dataset, for reading.
+pub(super) struct IndexView {
+    dataset: Arc<Dataset>,
+    /// The model of the vector column.
+    pub(super) model: Option<EmbeddingModel>,
+    /// By number.
+    fragments: Vec<Arc<FragmentRows>>,
+    texts: Vec<Arc<dyn ScalarIndex>>,
+    /// Rows that an index may return and that are deleted.
+    deleted_of_texts: RowAddrTreeMap,
+    vectors: Vec<Arc<dyn VectorIndex>>,
+    deleted_of_vectors: RowAddrTreeMap,
+}
+
+/// The rows of one fragment by their offset. A fragment never changes but for rows that get deleted, so this serves
+/// all versions that have it.
+pub(super) struct FragmentRows {
+    number: u32,
+    /// 0 where the row was deleted when this was read.
+    object_ids: Vec<i64>,
+    database_ids: Vec<i64>,
+    /// Offsets, ascending by object.
+    by_object: Vec<u32>,
+    /// Of those rows that have a vector, when vectors are scanned.
+    vectors: Option<Vectors>,
+}
+
+struct Vectors {
+    dimension: usize,
+    offsets: Vec<u32>,
+    values: Vec<f32>,
+}
+
+impl FragmentRows {
+    /// The fragments of a dataset; those that are `known` are not read again. With a dimension, so are the vectors.
+    pub(super) async fn load_all(
+        dataset: &Dataset,
+        known: &[Arc<Self>],
+        dimension: Option<usize>,
+    ) -> lance::Result<Vec<Arc<Self>>> {
+        let mut all = Vec::new();
+        for fragment in dataset.get_fragments() {
+            let number = fragment.id() as u32;
+            let same = known.iter().find(|known| known.number == number);
+            all.push(match same.filter(|same| same.vectors.is_some() == dimension.is_some()) {
+                Some(same) => Arc::clone(same),
+                None => Arc::new(Self::load(&fragment, dimension).await?),
+            });
+        }
+        all.sort_by_key(|fragment| fragment.number);
+        Ok(all)
+    }
+
+    async fn load(fragment: &FileFragment, dimension: Option<usize>) -> lance::Result<Self> {
+        let size = fragment.physical_rows().await?;
+        let vectors = dimension.map(|dimension| Vectors { dimension, offsets: Vec::new(), values: Vec::new() });
+        let mut rows = Self {
+            number: fragment.id() as u32,
+            object_ids: vec![0; size],
+            database_ids: vec![0; size],
+            by_object: Vec::new(),
+            vectors,
+        };
+        let mut scan = fragment.scan();
+        match dimension {
+            Some(_) => scan.project(&["object_id", "database_id", "vector"])?,
+            None => scan.project(&["object_id", "database_id"])?,
+        };
+        let mut batches = scan.with_row_address().try_into_stream().await?;
+        while let Some(batch) = batches.try_next().await? {
+            rows.add(&batch);
+        }
+        rows.by_object = (0..size as u32).filter(|offset| rows.object_ids[*offset as usize] != 0).collect();
+        rows.by_object.sort_unstable_by_key(|offset| rows.object_ids[*offset as usize]);
+        Ok(rows)
+    }
+
+    fn add(&mut self, batch: &RecordBatch) {
+        let addresses = batch[ROW_ADDR].as_primitive::<UInt64Type>().values();
+        let object_ids = batch["object_id"].as_primitive::<Int64Type>();
+        let database_ids = batch["database_id"].as_primitive::<Int64Type>();
+        for (row, address) in addresses.iter().enumerate() {
+            let offset = *address as u32 as usize;
+            self.object_ids[offset] = object_ids.value(row);
+            self.database_ids[offset] = database_ids.value(row);
+        }
+        if let Some(vectors) = &mut self.vectors {
+            let lists = batch["vector"].as_fixed_size_list();
+            for (row, address) in addresses.iter().enumerate().filter(|(row, _)| lists.is_valid(*row)) {
+                vectors.offsets.push(*address as u32);
+                vectors.values.extend_from_slice(lists.value(row).as_primitive::<Float32Type>().values());
+            }
+        }
+    }
+
+    /// The largest id of an object here; 0 for none.
+    pub(super) fn max_object_id(&self) -> i64 {
+        self.by_object.last().map_or(0, |offset| self.object_ids[*offset as usize])
+    }
+
+    fn address(&self, offset: u32) -> u64 {
+        u64::from(self.number) << 32 | u64::from(offset)
+    }
+
+    /// The row of an object, deleted or not; the newest of several is in a later fragment.
+    fn find(&self, object_id: i64) -> Option<u64> {
+        if object_id > self.max_object_id() {
+            return None;
+        }
+        let found = self.by_object.binary_search_by_key(&object_id, |offset| self.object_ids[*offset as usize]).ok()?;
+        Some(self.address(self.by_object[found]))
+    }
+}
+
+impl IndexView {
+    /// Opens the indexes of a version; `fragments` are all it has.
+    pub(super) async fn open(
+        dataset: Dataset,
+        model: Option<EmbeddingModel>,
+        fragments: Vec<Arc<FragmentRows>>,
+    ) -> Result<Self> {
+        guarded(async {
+            let mut deleted = RowAddrTreeMap::new();
+            for fragment in dataset.get_fragments() {
+                if let Some(offsets) = fragment.get_deletion_vector().await? {
+                    deleted.insert_bitmap(fragment.id() as u32, offsets.iter().collect());
+                }
+            }
+            let is_there = |number: u32| fragments.binary_search_by_key(&number, |fragment| fragment.number).is_ok();
+            let (mut texts, mut deleted_of_texts) = (Vec::new(), deleted.clone());
+            for segment in dataset.load_indices_by_name(TEXT_INDEX).await? {
+                texts.push(dataset.open_scalar_index("text", &segment.uuid, &NoOpMetricsCollector).await?);
+                let gone = segment.fragment_bitmap.into_iter().flatten().filter(|number| !is_there(*number));
+                gone.for_each(|number| deleted_of_texts.insert_fragment(number));
+            }
+            let (mut vectors, mut deleted_of_vectors) = (Vec::new(), deleted);
+            for segment in dataset.load_indices_by_name(VECTOR_INDEX).await? {
+                vectors.push(dataset.open_vector_index("vector", &segment.uuid, &NoOpMetricsCollector).await?);
+                let gone = segment.fragment_bitmap.into_iter().flatten().filter(|number| !is_there(*number));
+                gone.for_each(|number| deleted_of_vectors.insert_fragment(number));
+            }
+            let dataset = Arc::new(dataset);
+            Ok(Self { dataset, model, fragments, texts, deleted_of_texts, vectors, deleted_of_vectors })
+        })
+        .await
+    }
+
+    /// The best `limit` rows by BM25, best first; `stats` are those of the whole corpus.
+    pub(super) async fn bm25(
+        &self,
+        tokens: &[String],
+        stats: CorpusStats,
+        limit: usize,
+        filter: &SearchFilter,
+    ) -> Result<Vec<Scored>> {
+        let tokens = Arc::new(Tokens::new(tokens.to_vec(), DocType::Text));
+        let scorer = stats.into_scorer();
+        let params = Arc::new(FtsSearchParams::new().with_limit(Some(limit)));
+        let admitted: Arc<dyn PreFilter> = Arc::new(self.admitted(filter, &self.deleted_of_texts));
+        let mut found = Vec::new();
+        for index in &self.texts {
+            let Some(index) = index.as_any().downcast_ref::<InvertedIndex>() else { continue };
+            let search = index.bm25_search(
+                Arc::clone(&tokens),
+                Arc::clone(&params),
+                Operator::Or,
+                Arc::clone(&admitted),
+                Arc::new(NoOpMetricsCollector),
+                Some(scorer.scorer()),
+            );
+            let (addresses, scores) = guarded(search).await?;
+            found.extend(addresses.into_iter().zip(scores).filter_map(|(address, score)| self.scored(address, score)));
+        }
+        Ok(found)
+    }
+
+    /// The `limit` rows nearest to a unit vector, nearest first; scores are cosines.
+    pub(super) async fn nearest(
+        self: &Arc<Self>,
+        vector: &[f32],
+        limit: usize,
+        filter: &SearchFilter,
+    ) -> Result<Vec<Scored>> {
+        if self.model.as_ref().is_none_or(|model| model.dimension != vector.len()) {
+            return Ok(Vec::new());
+        }
+        if self.fragments.iter().all(|fragment| fragment.vectors.is_some()) {
+            let (view, vector, filter) = (Arc::clone(self), vector.to_vec(), filter.clone());
+            let scan = tokio::task::spawn_blocking(move || view.scan_memory(&vector, limit, &filter));
+            return scan.await.map_err(|_| CatalogError::Internal("the scan of vectors panicked".into()));
+        }
+        if self.vectors.is_empty() || filter.exact {
+            return guarded(self.scan_dataset(vector, limit, filter)).await;
+        }
+        let mut found: Vec<(u64, f32)> = Vec::new();
+        for index in &self.vectors {
+            found.extend(guarded(self.probe(index, vector, limit.max(REFINED), filter)).await?);
+        }
+        found.sort_by(|a, b| a.1.total_cmp(&b.1));
+        let rest = found.split_off(REFINED.min(found.len()));
+        let refined = guarded(self.compare(&found, vector)).await?;
+        // The squared distance of unit vectors is two minus twice their cosine.
+        let rest = rest.into_iter().filter_map(|(address, distance)| self.scored(address, 1.0 - distance / 2.0));
+        Ok(refined.into_iter().chain(rest).collect())
+    }
+
+    async fn compare(&self, rows: &[(u64, f32)], vector: &[f32]) -> lance::Result<Vec<Scored>> {
+        let addresses: Vec<u64> = rows.iter().map(|(address, _)| *address).collect();
+        let projection = ProjectionRequest::from_columns(["vector"], self.dataset.schema());
+        let batch = self.dataset.take_builder(&addresses, projection)?.execute().await?;
+        let vectors = batch["vector"].as_fixed_size_list();
+        let values = vectors.values().as_primitive::<Float32Type>().values();
+        let rows = addresses.into_iter().zip(values.chunks_exact(vector.len()));
+        Ok(rows.filter_map(|(address, row)| self.scored(address, dot_f32(row, vector))).collect())
+    }
+
+    fn scan_memory(&self, vector: &[f32], limit: usize, filter: &SearchFilter) -> Vec<Scored> {
+        let mask = self.mask(filter, &self.deleted_of_vectors);
+        let is_open = mask.is_select_all();
+        let mut found: Vec<Scored> = Vec::new();
+        for fragment in &self.fragments {
+            let Some(vectors) = &fragment.vectors else { continue };
+            let rows = vectors.offsets.iter().zip(vectors.values.chunks_exact(vectors.dimension));
+            found.extend(rows.filter(|(offset, _)| is_open || mask.selected(fragment.address(**offset))).map(
+                |(offset, row)| Scored {
+                    object_id: fragment.object_ids[*offset as usize],
+                    score: dot_f32(row, vector),
+                },
+            ));
+        }
+        if found.len() > limit && limit > 0 {
+            found.select_nth_unstable_by(limit - 1, |a, b| b.score.total_cmp(&a.score));
+            found.truncate(limit);
+        }
+        found
+    }
+
+    /// Exact, by reading all vectors: where there is no index for them yet, and to measure one by.
+    async fn scan_dataset(&self, vector: &[f32], limit: usize, filter: &SearchFilter) -> lance::Result<Vec<Scored>> {
+        let mut scan = self.dataset.scan();
+        scan.nearest("vector", &Float32Array::from(vector.to_vec()), limit)?
+            .distance_metric(DistanceType::Dot)
+            .use_index(false)
+            .with_row_id_prefilter(self.mask(filter, &self.deleted_of_vectors))
+            .prefilter(true)
+            .project::<&str>(&[])?
+            .with_row_id();
+        let found = neighbours(&scan.try_into_batch().await?);
+        Ok(found.into_iter().filter_map(|(address, distance)| self.scored(address, 1.0 - distance)).collect())
+    }
+
+    async fn probe(
+        &self,
+        index: &Arc<dyn VectorIndex>,
+        vector: &[f32],
+        limit: usize,
+        filter: &SearchFilter,
+    ) -> lance::Result<Vec<(u64, f32)>> {
+        let key: ArrayRef = Arc::new(Float32Array::from(vector.to_vec()));
+        // What a filter leaves may lie anywhere.
+        let probes = match filter.databases {
+            Some(_) => index.total_partitions(),
+            None => (index.total_partitions() * PROBED_PERCENT / 100).max(MIN_PROBES).min(index.total_partitions()),
+        };
+        let query = Query {
+            column: "vector".to_string(),
+            key,
+            k: limit,
+            lower_bound: None,
+            upper_bound: None,
+            minimum_nprobes: probes,
+            maximum_nprobes: Some(probes),
+            search_effort: 0.5,
+            ef: None,
+            refine_factor: None,
+            metric_type: Some(DistanceType::L2),
+            use_index: true,
+            query_parallelism: DEFAULT_QUERY_PARALLELISM,
+            dist_q_c: 0.0,
+            approx_mode: ApproxMode::Normal,
+        };
+        let (partitions, distances) = index.find_partitions(&query)?;
+        let probes = probes.min(partitions.len());
+        let admitted = Arc::new(self.admitted(filter, &self.deleted_of_vectors));
+        let batches = Arc::clone(index)
+            .search_partitions(
+                query,
+                Arc::new(partitions),
+                Arc::new(distances),
+                0,
+                probes,
+                admitted,
+                None,
+                Arc::new(NoOpMetricsCollector),
+            )
+            .await?;
+        let batches: Vec<RecordBatch> = batches.try_collect().await?;
+        Ok(batches.iter().flat_map(neighbours).collect())
+    }
+
+    fn scored(&self, address: u64, score: f32) -> Option<Scored> {
+        let fragment = (address >> 32) as u32;
+        let found = self.fragments.binary_search_by_key(&fragment, |fragment| fragment.number).ok()?;
+        let object_id = *self.fragments[found].object_ids.get(address as u32 as usize)?;
+        (object_id != 0).then_some(Scored { object_id, score })
+    }
+
+    fn admitted(&self, filter: &SearchFilter, deleted: &RowAddrTreeMap) -> Admitted {
+        Admitted(Arc::new(self.mask(filter, deleted)))
+    }
+
+    /// The rows that a search may return.
+    fn mask(&self, filter: &SearchFilter, deleted: &RowAddrTreeMap) -> RowAddrMask {
+        let mut hidden = deleted.clone();
+        for object_id in &filter.superseded {
+            for address in self.fragments.iter().filter_map(|fragment| fragment.find(*object_id)) {
+                hidden.insert(address);
+            }
+        }
+        let Some(databases) = &filter.databases else { return RowAddrMask::from_block(hidden) };
+        let mut allowed = RowAddrTreeMap::new();
+        for fragment in &self.fragments {
+            for (offset, database) in fragment.database_ids.iter().enumerate() {
+                if databases.contains(database) {
+                    allowed.insert(fragment.address(offset as u32));
+                }
+            }
+        }
+        RowAddrMask::from_allowed(allowed).also_block(hidden)
+    }
+
+    /// The corpus statistics of a question's tokens.
+    pub(super) async fn corpus_stats(&self, tokens: &[String]) -> Result<CorpusStats> {
+        let mut stats = CorpusStats::default();
+        for index in &self.texts {
+            if let Some(index) = index.as_any().downcast_ref::<InvertedIndex>() {
+                let (total_tokens, documents, counts) = guarded(index.bm25_stats_for_terms(tokens, None)).await?;
+                stats.add_segment(total_tokens, documents, tokens, &counts);
+            }
+        }
+        Ok(stats)
+    }
+}
+
+/// Row addresses and distances, as Lance returns them.
+fn neighbours(batch: &RecordBatch) -> Vec<(u64, f32)> {
+    let distances = batch[DIST_COL].as_primitive::<Float32Type>().values();
+    let addresses = batch[ROW_ID].as_primitive::<UInt64Type>().values();
+    addresses.iter().copied().zip(distances.iter().copied()).collect()
+}
+
+/// The rows that a search may return, as Lance's indexes ask for them.
+struct Admitted(Arc<RowAddrMask>);
+
+#[async_trait]
+impl PreFilter for Admitted {
+    async fn wait_for_ready(&self) -> lance::Result<()> {
+        Ok(())
+    }
+
+    fn is_empty(&self) -> bool {
+        self.0.is_select_all()
+    }
+
+    fn mask(&self) -> Arc<RowAddrMask> {
+        Arc::clone(&self.0)
+    }
+
+    fn filter_row_ids<'a>(&self, row_ids: Box<dyn Iterator<Item = &'a u64> + 'a>) -> Vec<u64> {
+        self.0.selected_indices(row_ids)
+    }
+}
