@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use querent_catalog::CatalogError;
 
+use crate::stores::StoreError;
+
 pub(crate) use mapping::nearest;
 
 /// What can go wrong with a query.
@@ -104,6 +106,9 @@ pub enum EngineError {
         /// Why.
         reason: String,
     },
+    /// From an object store or a web server.
+    #[error("{0}")]
+    Store(StoreError),
     /// Failed while running.
     #[error("{message}")]
     Execution {
@@ -133,6 +138,13 @@ impl EngineError {
             EngineError::BadData { .. } => "bad_data",
             EngineError::NoFiles { .. } => "no_files",
             EngineError::LocationNotAllowed { .. } => "location_not_allowed",
+            EngineError::Store(StoreError::MissingCredentials { .. }) => "missing_credentials",
+            EngineError::Store(StoreError::AccessDenied { .. }) => "store_access_denied",
+            EngineError::Store(StoreError::NoSuchBucket { .. }) => "no_such_bucket",
+            EngineError::Store(StoreError::Unavailable { .. }) => "store_unavailable",
+            EngineError::Store(StoreError::Unusable { .. }) => "store_error",
+            EngineError::Store(StoreError::Gone { .. }) => "no_files",
+            EngineError::Store(StoreError::Refused { .. }) => "location_not_allowed",
             EngineError::Execution { .. } => "query_execution_error",
             EngineError::Internal(_) => "internal",
         }
@@ -157,6 +169,7 @@ impl EngineError {
             EngineError::NotAllowed { .. } => {
                 "only queries (SELECT, WITH, VALUES, EXPLAIN, SHOW, DESCRIBE) are always allowed"
             }
+            EngineError::Store(error) => return error.hint(),
             EngineError::Catalog(_)
             | EngineError::Parse { .. }
             | EngineError::ColumnNotFound { .. }

@@ -27,7 +27,7 @@ use tokio::sync::mpsc;
 
 use crate::policy::allowed_location;
 use crate::sql::apply::commit;
-use crate::tables::external::{self, LocatedFile, Partitioning, blocking};
+use crate::tables::external::{self, Found, LocatedFile, Partitioning, blocking};
 use crate::tables::managed;
 use crate::{Engine, EngineError, ImportOutcome, ImportRequest, Result};
 use columns::{Columns, repeated};
@@ -79,14 +79,14 @@ pub(crate) async fn import(
     imported
 }
 
-/// The source as an absolute path.
+/// The source as an absolute path or a URL.
 async fn allowed_source(engine: &Engine, who: &Principal, request: &ImportRequest) -> Result<String> {
     let data_dir = engine.catalog().data_dir();
     let uploaded = managed::is_inside(Path::new(&request.source), &data_dir.join(UPLOADS));
     if uploaded && !request.external {
         return Ok(request.source.clone());
     }
-    allowed_location(&request.source, who, engine.external_roots(), data_dir).await
+    allowed_location(&request.source, who, engine).await
 }
 
 async fn register(
@@ -102,8 +102,7 @@ async fn register(
         });
     }
     let (table, schema) = external::infer(state, &request.source, request.format, &request.options, None, &[]).await?;
-    let (location, format) = (table.location.clone(), table.format);
-    let files = blocking(move || external::locate(&location, format)).await?.len();
+    let files = external::locate(state, &table.location, table.format).await?.len();
     let if_exists = request.if_exists.unwrap_or(IfExists::Error);
     let created = catalog.create_external_table(&request.table, table, &schema, if_exists).await?;
     Ok(ImportOutcome { rows: None, files, created: matches!(created, Created::New(_)) })
@@ -116,7 +115,7 @@ async fn create(
     progress: Arc<dyn Progress>,
 ) -> Result<ImportOutcome> {
     let catalog = Arc::clone(engine.catalog());
-    let source = Source::find(request).await?;
+    let source = Source::find(state, request).await?;
     let prepared = source.prepare(state, request, &progress).await?;
     let columns = Columns::as_they_are(&prepared.fields, &source.partitioning);
     let draft = catalog.draft_table(&request.table, &columns.table, None).await?;
@@ -148,7 +147,7 @@ async fn append(
             });
         }
     };
-    let source = Source::find(request).await?;
+    let source = Source::find(state, request).await?;
     let prepared = source.prepare(state, request, &progress).await?;
     let schema = found.info.arrow_schema();
     let columns = Columns::into_table(&prepared.fields, &source.partitioning, &schema, &source.location)?;
@@ -173,17 +172,8 @@ struct Source {
 }
 
 impl Source {
-    async fn find(request: &ImportRequest) -> Result<Self> {
-        let location = external::absolute(&request.source)?;
-        let (place, named) = (location.clone(), request.format);
-        let (format, files) = blocking(move || {
-            let format = match named {
-                Some(format) => format,
-                None => external::infer_format(&place)?,
-            };
-            Ok((format, external::locate(&place, format)?))
-        })
-        .await?;
+    async fn find(state: &dyn Session, request: &ImportRequest) -> Result<Self> {
+        let Found { location, format, files } = external::find(state, &request.source, request.format).await?;
         let partitioning = Partitioning::of(&location, &files, &[], None)?;
         Ok(Self { location, format, files, partitioning })
     }
@@ -284,7 +274,7 @@ impl Prepared {
             })),
             Reader::Arrow => Ok(produced(table, move |output| {
                 for (file, partition) in files.iter().zip(&partitions) {
-                    external::read_ipc(&file.path, &self.fields, |batch| {
+                    external::read_ipc(file, &self.fields, |batch| {
                         let folders = repeated(partition, batch.num_rows())?;
                         output.send(columns.arrange(batch.columns(), batch.num_rows(), &folders)?)?;
                         Ok(true)

@@ -13,6 +13,7 @@ pub mod policy;
 mod runtime;
 mod session;
 mod sql;
+mod stores;
 mod stream;
 mod tables;
 mod threads;
@@ -39,6 +40,7 @@ pub use error::{EngineError, Result};
 pub use instant::rfc3339;
 pub use limits::Limits;
 pub use session::Session;
+pub use stores::{StoreError, UrlRoot};
 pub use stream::{QueryStats, QueryStream};
 
 use policy::Mode;
@@ -63,6 +65,8 @@ pub struct EngineOptions {
     pub target_partitions: Option<usize>,
     /// Local folders under which a `write` role may create external tables; an administrator may anywhere.
     pub external_roots: Vec<PathBuf>,
+    /// URLs of object stores and web servers below which external tables may lie, whoever makes them; none: nowhere.
+    pub external_urls: Vec<UrlRoot>,
     /// For the schema index; `None` leaves search to names and BM25.
     pub embedder: Option<Arc<dyn Embedder>>,
     /// Told how long work goes on.
@@ -71,7 +75,7 @@ pub struct EngineOptions {
 
 impl EngineOptions {
     /// A data folder with the defaults: 60 % of the machine's memory, 100 GiB of spill files, every core, no folders
-    /// for external tables of role `write`, no embedder.
+    /// for external tables of role `write`, no object stores, no embedder.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
         Self {
             data_dir: data_dir.into(),
@@ -79,6 +83,7 @@ impl EngineOptions {
             spill_bytes: DEFAULT_SPILL_BYTES,
             target_partitions: None,
             external_roots: Vec::new(),
+            external_urls: Vec::new(),
             embedder: None,
             progress: Arc::new(NoProgress),
         }
@@ -114,6 +119,7 @@ struct Shared {
     catalog: Arc<Catalog>,
     runtime: Runtime,
     external_roots: Vec<PathBuf>,
+    external_urls: Vec<UrlRoot>,
     /// Commits that must end one way or the other, whoever still waits for them.
     finishing: TaskTracker,
     values: Arc<ValueQueue>,
@@ -141,6 +147,7 @@ impl Engine {
             catalog,
             runtime,
             external_roots: options.external_roots,
+            external_urls: options.external_urls,
             finishing: TaskTracker::new(),
             values: Arc::new(ValueQueue::new()),
             background: TaskTracker::new(),
@@ -234,6 +241,10 @@ impl Engine {
         &self.shared.external_roots
     }
 
+    pub(crate) fn external_urls(&self) -> &[UrlRoot] {
+        &self.shared.external_urls
+    }
+
     /// Runs `work` to its end even when nobody waits for it any more; [`Engine::close`] does.
     pub(crate) fn finish<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
         self.shared.finishing.spawn(work)
@@ -243,7 +254,7 @@ impl Engine {
 /// Files to import as a table.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ImportRequest {
-    /// A local file, folder or glob; made absolute.
+    /// A file, folder or glob: a local path, which is made absolute, or a URL of an object store or web server.
     pub source: String,
     /// `None`: from the file name's ending.
     pub format: Option<FileFormat>,
@@ -260,7 +271,7 @@ pub struct ImportRequest {
 /// A tree of folders to register as external tables.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TreeRequest {
-    /// A local folder; made absolute.
+    /// A folder: a local path, which is made absolute, or a URL of an object store.
     pub source: String,
     /// The database of all tables. `None`: the first folder below the source names it, and `default` where a table is
     /// right there.

@@ -1,26 +1,23 @@
 //! What all queries of an engine share: memory, spill space, caches, files, functions.
 //!
-//! Built once at open. No URL but a local file's can be read through it, whatever a statement says.
+//! Built once at open. No URL can be read through it but a local file's and those that the settings open ([`Stores`]),
+//! whatever a statement says.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::cache::cache_manager::CacheManagerConfig;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
 use datafusion::execution::memory_pool::GreedyMemoryPool;
-use datafusion::execution::object_store::ObjectStoreRegistry;
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::prelude::SessionConfig;
-use object_store::ObjectStore;
-use object_store::local::LocalFileSystem;
 use querent_catalog::{CATALOG_NAME, CatalogError, DEFAULT_DATABASE};
-use url::Url;
 use uuid::Uuid;
 
 use crate::limits::QueryPool;
+use crate::stores::Stores;
 use crate::threads::QueryThreads;
 use crate::{EngineError, EngineOptions, Limits, Result, functions};
 
@@ -59,7 +56,7 @@ impl Runtime {
                 metadata_cache_limit: METADATA_CACHE_BYTES,
                 ..CacheManagerConfig::default()
             })
-            .with_object_store_registry(Arc::new(LocalFilesOnly::new()))
+            .with_object_store_registry(Arc::new(Stores::new(options.external_urls.clone())))
             .build_arc()?;
         let template = SessionStateBuilder::new()
             .with_config(session_config(options.target_partitions))
@@ -145,33 +142,4 @@ async fn emptied_spill_dir(data_dir: &Path) -> Result<PathBuf> {
     }
     tokio::fs::create_dir_all(&spill_dir).await.map_err(failed)?;
     Ok(spill_dir)
-}
-
-/// An object store registry that knows local files and takes nothing else.
-#[derive(Debug)]
-struct LocalFilesOnly {
-    files: Arc<dyn ObjectStore>,
-}
-
-impl LocalFilesOnly {
-    fn new() -> Self {
-        Self { files: Arc::new(LocalFileSystem::new()) }
-    }
-}
-
-impl ObjectStoreRegistry for LocalFilesOnly {
-    fn register_store(&self, url: &Url, _store: Arc<dyn ObjectStore>) -> Option<Arc<dyn ObjectStore>> {
-        tracing::warn!(scheme = url.scheme(), "ignored an object store: only local files are read");
-        None
-    }
-
-    fn get_store(&self, url: &Url) -> DataFusionResult<Arc<dyn ObjectStore>> {
-        if url.scheme() == "file" {
-            return Ok(Arc::clone(&self.files));
-        }
-        Err(DataFusionError::from(EngineError::LocationNotAllowed {
-            location: format!("{}://", url.scheme()),
-            reason: "only local files can be read".into(),
-        }))
-    }
 }

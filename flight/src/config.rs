@@ -13,6 +13,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use querent_catalog::Role;
+use querent_engine::UrlRoot;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -174,6 +175,8 @@ pub struct QuerySettings {
     pub max_concurrent: usize,
     /// Local folders under which role `write` may create external tables; administrators may anywhere.
     pub external_roots: Vec<PathBuf>,
+    /// URLs of object stores and web servers below which external tables may lie; none: local files only.
+    pub external_urls: Vec<UrlRoot>,
 }
 
 /// The listener and HTTP.
@@ -261,6 +264,7 @@ impl Default for QuerySettings {
             threads: None,
             max_concurrent: 64,
             external_roots: Vec::new(),
+            external_urls: Vec::new(),
         }
     }
 }

@@ -76,7 +76,7 @@ impl ApiError {
     pub fn http_status(&self) -> StatusCode {
         match self.code {
             "unauthenticated" => StatusCode::UNAUTHORIZED,
-            "forbidden" | "not_allowed" | "location_not_allowed" => StatusCode::FORBIDDEN,
+            "forbidden" | "not_allowed" | "location_not_allowed" | "store_access_denied" => StatusCode::FORBIDDEN,
             "not_found" | "run_not_found" | "object_not_found" | "database_not_found" => StatusCode::NOT_FOUND,
             "method_not_allowed" => StatusCode::METHOD_NOT_ALLOWED,
             "not_acceptable" => StatusCode::NOT_ACCEPTABLE,
@@ -86,8 +86,10 @@ impl ApiError {
             "too_many_requests" | "too_many_runs" | "wall_clock_exceeded" | "memory_exceeded" => {
                 StatusCode::TOO_MANY_REQUESTS
             }
-            "shutting_down" | "model_unreachable" | "catalog_busy" => StatusCode::SERVICE_UNAVAILABLE,
-            "model_not_found" | "model_failed" => StatusCode::BAD_GATEWAY,
+            "shutting_down" | "model_unreachable" | "catalog_busy" | "store_unavailable" => {
+                StatusCode::SERVICE_UNAVAILABLE
+            }
+            "model_not_found" | "model_failed" | "store_error" => StatusCode::BAD_GATEWAY,
             code if is_callers_fault(code) => StatusCode::BAD_REQUEST,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         }
@@ -98,16 +100,18 @@ impl ApiError {
         use tonic::Code;
         match self.code {
             "unauthenticated" => Code::Unauthenticated,
-            "forbidden" | "not_allowed" | "location_not_allowed" => Code::PermissionDenied,
+            "forbidden" | "not_allowed" | "location_not_allowed" | "store_access_denied" => Code::PermissionDenied,
             "not_found" | "run_not_found" | "object_not_found" | "database_not_found" | "table_not_found"
-            | "ticket_expired" => Code::NotFound,
+            | "ticket_expired" | "no_such_bucket" => Code::NotFound,
             "already_exists" => Code::AlreadyExists,
             "conflict" => Code::Aborted,
-            "database_not_empty" | "unsupported_lake" | "ticket_used" => Code::FailedPrecondition,
+            "database_not_empty" | "unsupported_lake" | "ticket_used" | "missing_credentials" => {
+                Code::FailedPrecondition
+            }
             "unsupported" | "method_not_allowed" => Code::Unimplemented,
             "wall_clock_exceeded" => Code::DeadlineExceeded,
             "too_many_requests" | "too_many_runs" | "memory_exceeded" | "body_too_large" => Code::ResourceExhausted,
-            "shutting_down" | "model_unreachable" | "catalog_busy" => Code::Unavailable,
+            "shutting_down" | "model_unreachable" | "catalog_busy" | "store_unavailable" => Code::Unavailable,
             code if is_callers_fault(code) => Code::InvalidArgument,
             _ => Code::Internal,
         }
@@ -179,6 +183,8 @@ fn is_callers_fault(code: &str) -> bool {
             | "unsupported_type"
             | "unsupported_lake"
             | "no_files"
+            | "no_such_bucket"
+            | "missing_credentials"
     )
 }
 

@@ -24,6 +24,7 @@ mod index;
 mod lake;
 mod many_tables;
 mod models;
+mod object_stores;
 mod policy;
 mod server_config;
 mod sql;

@@ -3,8 +3,10 @@
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test's set-up fails by panicking")]
 
+mod object_store;
 mod process;
 mod server;
 
+pub use object_store::{ACCESS_KEY, Asked, ObjectServer, SECRET_KEY};
 pub use process::{Python, ServerProcess, models_dir, querent_binary};
 pub use server::{Reply, SseFrame, TestServer, TestSettings, collect_sse};

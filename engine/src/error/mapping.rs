@@ -10,6 +10,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use querent_catalog::CatalogError;
 
 use super::EngineError;
+use crate::stores::carried;
 
 /// At most this many columns are listed when none is near.
 const LISTED_COLUMNS: usize = 12;
@@ -33,9 +34,9 @@ impl From<DataFusionError> for EngineError {
             DataFusionError::NotImplemented(message) => from_not_implemented(&message),
             DataFusionError::ResourcesExhausted(message) => Self::MemoryExceeded { detail: memory_detail(&message) },
             DataFusionError::ArrowError(error, _) => Self::from(*error),
-            DataFusionError::ParquetError(error) => Self::Execution { message: tidy(&error.to_string()) },
-            DataFusionError::ObjectStore(error) => Self::Execution { message: tidy(&error.to_string()) },
-            DataFusionError::IoError(error) => Self::Execution { message: tidy(&error.to_string()) },
+            DataFusionError::ParquetError(error) => carried_or_text(error.as_ref()),
+            DataFusionError::ObjectStore(error) => carried_or_text(error.as_ref()),
+            DataFusionError::IoError(error) => carried_or_text(&error),
             DataFusionError::Execution(message) => Self::Execution { message: tidy(&message) },
             DataFusionError::ExecutionJoin(error) => Self::Internal(tidy(&error.to_string())),
             DataFusionError::Configuration(message) | DataFusionError::Substrait(message) => {
@@ -58,7 +59,7 @@ impl From<ArrowError> for EngineError {
             | ArrowError::ArithmeticOverflow(message)
             | ArrowError::CsvError(message)
             | ArrowError::JsonError(message) => Self::Execution { message: tidy(&message) },
-            other => Self::Execution { message: tidy(&other.to_string()) },
+            other => carried_or_text(&other),
         }
     }
 }
@@ -84,7 +85,7 @@ fn from_boxed(error: Box<dyn std::error::Error + Send + Sync>) -> EngineError {
     };
     match error.downcast::<ArrowError>() {
         Ok(inner) => EngineError::from(*inner),
-        Err(other) => EngineError::Execution { message: tidy(&other.to_string()) },
+        Err(other) => carried_or_text(other.as_ref()),
     }
 }
 
@@ -96,11 +97,16 @@ fn from_shared(error: &DataFusionError) -> EngineError {
         DataFusionError::ResourcesExhausted(message) => EngineError::MemoryExceeded { detail: memory_detail(message) },
         DataFusionError::ArrowError(inner, _) => match inner.as_ref() {
             ArrowError::ExternalError(inner) => copy_boxed(inner.as_ref()),
-            other => EngineError::Execution { message: tidy(&other.to_string()) },
+            other => carried_or_text(other),
         },
         DataFusionError::External(inner) => copy_boxed(inner.as_ref()),
-        other => EngineError::Execution { message: tidy(&other.to_string()) },
+        other => carried_or_text(other),
     }
+}
+
+/// What a store said, where one did; otherwise the error's own words.
+fn carried_or_text(error: &(dyn std::error::Error + 'static)) -> EngineError {
+    carried(error).unwrap_or_else(|| EngineError::Execution { message: tidy(&error.to_string()) })
 }
 
 fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> EngineError {
@@ -115,7 +121,10 @@ fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Engine
         Some(EngineError::NoFiles { location, format }) => {
             EngineError::NoFiles { location: location.clone(), format: format.clone() }
         }
-        _ => EngineError::Execution { message: tidy(&error.to_string()) },
+        Some(EngineError::LocationNotAllowed { location, reason }) => {
+            EngineError::LocationNotAllowed { location: location.clone(), reason: reason.clone() }
+        }
+        _ => carried_or_text(error),
     }
 }
 

@@ -30,7 +30,7 @@ pub(super) async fn infer(
         let csv = CsvFiles::open(&files, &options)?;
         let mut inference = csv.inference();
         for file in &files {
-            let source = counter.count(open(&file.path)?);
+            let source = counter.count(open(file)?);
             let mut reader = TextReader::open(&file.path, &csv.dialect, &csv.names, source)?;
             while let Some((_, batch)) = reader.next_batch()? {
                 inference.update(&batch);
@@ -52,7 +52,7 @@ impl TypedCsv {
         counter: &ByteCounter,
         output: &Output,
     ) -> Result<()> {
-        let source = counter.count(open(&file.path)?);
+        let source = counter.count(open(file)?);
         let mut reader = TextReader::open(&file.path, &self.files.dialect, &self.files.names, source)?;
         while let Some((before, batch)) = reader.next_batch()? {
             let typed = self.typed(file, before, &batch, &columns.read)?;

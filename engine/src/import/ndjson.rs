@@ -139,7 +139,7 @@ struct Lines {
 
 impl Lines {
     fn open(file: &LocatedFile, compression: FileCompressionType, counter: &ByteCounter) -> Result<Self> {
-        let source = compression.convert_read(counter.count(open(&file.path)?))?;
+        let source = compression.convert_read(counter.count(open(file)?))?;
         Ok(Self { file: file.clone(), source: Box::new(BufReader::with_capacity(1 << 20, source)), row: 0 })
     }
 

@@ -14,7 +14,7 @@ use futures::StreamExt;
 use super::columns::Columns;
 use super::{ByteCounter, Source};
 use crate::Result;
-use crate::tables::external::{object_meta, parquet_scan};
+use crate::tables::external::{object_meta, parquet_scan, store_of};
 
 /// The rows of all files, as `columns` arranges them.
 pub(super) async fn read(
@@ -34,7 +34,7 @@ pub(super) async fn read(
         .collect::<Result<Vec<_>>>()?;
     let table = Arc::clone(&columns.table);
     let file_columns = fields.fields().len();
-    let mut scan = parquet_scan(state, files, fields, &source.partitioning).await?;
+    let mut scan = parquet_scan(state, store_of(source.files.first()), files, fields, &source.partitioning).await?;
     scan.partitions = 1;
     let plan = scan.plan(state, None, None).await?;
     if let Some(rows) = plan.partition_statistics(None).ok().and_then(|known| known.num_rows.get_value().copied()) {

@@ -4,6 +4,7 @@
 //! The tree is walked while tables are registered, a bounded number of folders ahead; of each folder a few files are
 //! looked at. What cannot be a table is reported with the reason and stops nothing.
 
+mod objects;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -18,11 +19,14 @@ use querent_catalog::{
     Progress, ResolvedTable, Role, TableFilter, TableKind, TableName, TableSource,
 };
 use tokio::sync::mpsc;
+use tokio::task::JoinSet;
 
 use crate::policy::allowed_location;
 use crate::sql::is_system;
-use crate::tables::external::{self, Effort, Found, TREE_OPTION, blocking};
+use crate::stores::StoreUrl;
+use crate::tables::external::{self, Effort, Found, LocatedFile, TREE_OPTION};
 use crate::{Engine, EngineError, Result, TreeEvent, TreeRequest, TreeStep, TreeSummary};
+use objects::walk_objects;
 use walk::{Walked, walk};
 
 /// Folders found and not yet registered.
@@ -46,17 +50,29 @@ pub(crate) async fn import_tree(
             why: format!(" for role {} (needs write)", who.role().as_str()),
         });
     }
-    let data_dir = engine.catalog().data_dir();
-    let source = allowed_location(&request.source, who, engine.external_roots(), data_dir).await?;
-    let root = PathBuf::from(&source);
-    if !tokio::fs::metadata(&root).await.is_ok_and(|metadata| metadata.is_dir()) {
-        return Err(EngineError::NoFiles { location: source, format: "folder with".into() });
-    }
+    let source = allowed_location(&request.source, who, engine).await?;
+    let state = &engine.planning_state();
+    let nothing = || EngineError::NoFiles { location: source.clone(), format: "folder with".into() };
+    let (root, objects) = match StoreUrl::parse(&source)? {
+        Some(url) => {
+            let objects = external::list_objects(state, &url).await?;
+            if objects.is_empty() {
+                return Err(nothing());
+            }
+            (PathBuf::from(source.trim_end_matches('/')), Some(objects))
+        }
+        None => {
+            if !tokio::fs::metadata(&source).await.is_ok_and(|metadata| metadata.is_dir()) {
+                return Err(nothing());
+            }
+            (PathBuf::from(&source), None)
+        }
+    };
     let mark = root.display().to_string();
     let mut tree =
         Tree { catalog: engine.catalog(), who, request: &request, root, mark, report, summary: TreeSummary::default() };
-    tree.register(&engine.planning_state(), &progress).await?;
-    tree.drop_vanished().await?;
+    tree.register(state, objects, &progress).await?;
+    tree.drop_vanished(state).await?;
     Ok(tree.summary)
 }
 
@@ -86,10 +102,20 @@ enum Todo {
 }
 
 impl Tree<'_> {
-    async fn register(&mut self, state: &dyn Session, progress: &Arc<dyn Progress>) -> Result<()> {
+    /// `objects` are those of a tree in an object store.
+    async fn register(
+        &mut self,
+        state: &dyn Session,
+        objects: Option<Vec<LocatedFile>>,
+        progress: &Arc<dyn Progress>,
+    ) -> Result<()> {
         let (output, input) = mpsc::channel(AHEAD);
         let root = self.root.clone();
-        let walking = tokio::task::spawn_blocking(move || walk(&root, &output));
+        let mut walking = JoinSet::new();
+        match objects {
+            Some(objects) => walking.spawn(async move { walk_objects(&root, objects, &output).await }),
+            None => walking.spawn_blocking(move || walk(&root, &output)),
+        };
         let walked = stream::unfold(input, |mut input| async move { input.recv().await.map(|next| (next, input)) });
         let (root, database, mark) = (self.root.clone(), self.request.database.clone(), self.mark.clone());
         let mut looked_at = walked
@@ -104,17 +130,20 @@ impl Tree<'_> {
             let mut todo = Vec::new();
             for looked_at in chunk {
                 match looked_at {
-                    Ok(candidate) => todo.extend(self.decide(candidate).await?),
+                    Ok(candidate) => todo.extend(self.decide(state, candidate).await?),
                     Err((folder, reason)) => self.tell(&folder, None, TreeStep::Skipped { reason }),
                 }
             }
             self.carry_out(todo).await?;
         }
-        walking.await.map_err(|error| EngineError::Internal(format!("file thread: {error}")))
+        match walking.join_next().await {
+            Some(Err(error)) => Err(EngineError::Internal(format!("file thread: {error}"))),
+            Some(Ok(())) | None => Ok(()),
+        }
     }
 
     /// What a candidate is to the catalog as it is.
-    async fn decide(&mut self, candidate: Candidate) -> Result<Option<Todo>> {
+    async fn decide(&mut self, state: &dyn Session, candidate: Candidate) -> Result<Option<Todo>> {
         let skip = |reason: String| TreeStep::Skipped { reason };
         let database = &candidate.name.database;
         if is_system(database) || !self.who.may_see(database) {
@@ -137,7 +166,7 @@ impl Tree<'_> {
             return Ok(None);
         }
         let before = own_folder(&own);
-        if before != candidate.folder && still_there(own).await {
+        if before != candidate.folder && still_there(state, &own).await {
             let reason = format!("its name `{}` is already that of {}", candidate.name, before.display());
             self.tell(&candidate.folder, Some(&candidate.name), skip(reason));
             return Ok(None);
@@ -201,7 +230,7 @@ impl Tree<'_> {
     }
 
     /// Drops the tree's tables whose files are gone.
-    async fn drop_vanished(&mut self) -> Result<()> {
+    async fn drop_vanished(&mut self, state: &dyn Session) -> Result<()> {
         let filter = TableFilter {
             database: self.request.database.clone(),
             kinds: vec![TableKind::External],
@@ -214,7 +243,7 @@ impl Tree<'_> {
             for resolved in self.catalog.resolve(self.who, &names).await?.into_iter().flatten() {
                 let TableSource::External(own) = resolved.source else { continue };
                 let folder = own_folder(&own);
-                if own.options.get(TREE_OPTION) != Some(&self.mark) || still_there(own).await {
+                if own.options.get(TREE_OPTION) != Some(&self.mark) || still_there(state, &own).await {
                     continue;
                 }
                 if !self.request.dry_run {
@@ -297,8 +326,12 @@ fn own_folder(table: &ExternalTable) -> PathBuf {
     }
 }
 
-async fn still_there(table: ExternalTable) -> bool {
-    blocking(move || external::locate(&table.location, table.format)).await.is_ok()
+/// A place that cannot be looked at may still hold everything.
+async fn still_there(state: &dyn Session, table: &ExternalTable) -> bool {
+    match external::locate(state, &table.location, table.format).await {
+        Ok(_) => true,
+        Err(error) => !external::is_absence(&error),
+    }
 }
 
 /// `ROOT/a` is table `a`; `ROOT/a/b/c` is table `b_c` of database `a`. With a database named, all are its tables, and

@@ -1,4 +1,5 @@
-//! Where external tables may point: local files, for role `write` only below the folders that the operator named.
+//! Where external tables may point: local files, for role `write` only below the folders that the operator named; and
+//! URLs, whoever asks, only below those that the operator named.
 //!
 //! Links are followed before anything is compared, so that a link inside an allowed folder opens nothing outside it.
 
@@ -6,16 +7,43 @@ use std::path::{Component, Path, PathBuf};
 
 use querent_catalog::{Principal, Role};
 
+use crate::stores::{StoreUrl, UrlRoot, is_public};
 use crate::tables::external::base_folder;
-use crate::{EngineError, Result};
+use crate::{Engine, EngineError, Result};
 
-/// The absolute local path (a file, a folder or a glob) that `location` names, if `who` may read it.
-pub(crate) async fn allowed_location(
-    location: &str,
-    who: &Principal,
-    external_roots: &[PathBuf],
-    data_dir: &Path,
-) -> Result<String> {
+/// The URL, or the absolute local path, of the file, folder or glob that `location` names, if `who` may read it.
+pub(crate) async fn allowed_location(location: &str, who: &Principal, engine: &Engine) -> Result<String> {
+    match StoreUrl::parse(location)? {
+        Some(url) => allowed_url(&url, who, engine.external_urls()),
+        None => allowed_path(location, who, engine.external_roots(), engine.catalog().data_dir()).await,
+    }
+}
+
+fn allowed_url(url: &StoreUrl, who: &Principal, roots: &[UrlRoot]) -> Result<String> {
+    let refused =
+        |reason: &str| Err(EngineError::LocationNotAllowed { location: url.to_string(), reason: reason.to_owned() });
+    if who.role() < Role::Write {
+        return refused("role read creates no tables");
+    }
+    if roots.is_empty() {
+        return refused("only local files can be read, until query.external_urls names the URLs that may be");
+    }
+    let covering: Vec<&UrlRoot> = roots.iter().filter(|root| root.covers(url)).collect();
+    let named = covering.iter().any(|root| root.names_its_store());
+    if covering.is_empty() {
+        return refused("it is not below a URL that query.external_urls names");
+    }
+    if !named && who.role() != Role::Admin {
+        return refused("role write reads only the buckets and hosts that query.external_urls names");
+    }
+    if !named && url.address().is_some_and(|address| !is_public(address)) {
+        return refused("its host is not of the public Internet; name the host in query.external_urls to read from it");
+    }
+    Ok(url.to_string())
+}
+
+/// The absolute local path of a location.
+async fn allowed_path(location: &str, who: &Principal, external_roots: &[PathBuf], data_dir: &Path) -> Result<String> {
     let refused = |reason: String| EngineError::LocationNotAllowed { location: location.to_owned(), reason };
     let path = local_path(location).map_err(&refused)?;
     let path = std::path::absolute(&path).map_err(|error| refused(error.to_string()))?;
@@ -61,7 +89,7 @@ async fn glob_reaches(path: &Path, data_dir: &Path) -> bool {
 
 /// The path of a `file://` URL or of a plain path.
 fn local_path(location: &str) -> std::result::Result<PathBuf, String> {
-    const ONLY_LOCAL: &str = "only local files can be read; write a path or a file:// URL";
+    const ONLY_LOCAL: &str = "a file:// URL names no other machine; write a path";
     if location.trim().is_empty() {
         return Err("it is empty".into());
     }

@@ -165,9 +165,7 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
         }
     };
     let engine = session.engine();
-    let location =
-        allowed_location(&request.location, session.principal(), engine.external_roots(), engine.catalog().data_dir())
-            .await?;
+    let location = allowed_location(&request.location, session.principal(), engine).await?;
     if let Some(existing) = existing(session, &request.name).await? {
         match request.if_exists {
             IfExists::Replace => {}

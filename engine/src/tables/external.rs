@@ -1,4 +1,5 @@
-//! External tables: Parquet, CSV, NDJSON and Arrow IPC at a file, a folder, a glob or Hive partitions, and Lance datasets.
+//! External tables: Parquet, CSV, NDJSON and Arrow IPC at a file, a folder, a glob or Hive partitions, on disk or in an
+//! object store, and Lance datasets on disk.
 //!
 //! Files are found when a scan is planned and not before. Parquet goes the way of DataFusion's own `ListingTable`,
 //! footers and statistics from the runtime's caches; CSV and NDJSON are read without splitting what only looks like
@@ -9,7 +10,9 @@ mod inference;
 mod ipc;
 mod lance;
 mod location;
+mod objects;
 mod partitions;
+mod reading;
 mod scan;
 mod text;
 
@@ -22,7 +25,6 @@ use datafusion::catalog::Session;
 use datafusion::datasource::file_format::FileFormat as _;
 use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
-use datafusion::execution::object_store::ObjectStoreUrl;
 use querent_catalog::{ExternalTable, FileFormat};
 
 pub(crate) use dialect::{Dialect, compression, compression_name, unknown_option, unreadable};
@@ -31,14 +33,16 @@ pub(crate) use ipc::{infer_ipc, read_ipc};
 pub(super) use lance::LanceTable;
 pub(crate) use lance::{lance_schema, read_lance};
 pub(crate) use location::{
-    LocatedFile, base_folder, compression_of, format_name, format_of, infer_format, is_lance, locate, locate_all,
-    locate_one,
+    LocatedFile, base_folder, compression_of, format_name, format_of, is_lance, locate_all, locate_one,
 };
+pub(crate) use objects::{is_absence, list_objects};
 pub(crate) use partitions::Partitioning;
+pub(crate) use reading::{OpenFile, open, open_local};
 pub(super) use scan::ExternalTableProvider;
-pub(crate) use scan::{object_meta, parquet_scan};
+pub(crate) use scan::{object_meta, parquet_scan, store_of};
 pub(crate) use text::{TextReader, bad_row, column_names};
 
+use crate::stores::{StoreUrl, carried};
 use crate::{EngineError, Result};
 
 /// Text that is looked at to infer the types of an external table, over all its files. An import looks at all of it.
@@ -74,22 +78,43 @@ pub(crate) async fn infer(
     declared: Option<&Schema>,
     partition_columns: &[String],
 ) -> Result<(ExternalTable, SchemaRef)> {
+    let found = find(state, location, format).await?;
+    infer_found(state, found, options, declared, partition_columns, Effort::Thorough).await
+}
+
+/// The files of a location, and their format where it is not given. Errors: `no_files`, `bad_data`, those of stores.
+pub(crate) async fn find(state: &dyn Session, location: &str, format: Option<FileFormat>) -> Result<Found> {
     let location = absolute(location)?;
-    let place = location.clone();
-    let (format, files) = blocking(move || {
-        let format = match format {
+    let format = match (format, StoreUrl::parse(&location)?) {
+        (Some(format), _) => format,
+        (None, Some(url)) => match location::format_of(Path::new(url.key())) {
             Some(format) => format,
-            None => infer_format(&place)?,
-        };
-        Ok((format, locate(&place, format)?))
-    })
-    .await?;
-    infer_found(state, Found { location, format, files }, options, declared, partition_columns, Effort::Thorough).await
+            None => {
+                let formats: Vec<FileFormat> = objects::object_formats(state, &url).await?.into_iter().collect();
+                location::only_format(&location, &formats)?
+            }
+        },
+        (None, None) => {
+            let place = location.clone();
+            blocking(move || location::infer_format(&place)).await?
+        }
+    };
+    let files = locate(state, &location, format).await?;
+    Ok(Found { location, format, files })
+}
+
+/// The non-empty files of a location in order of their paths. Errors: `no_files`, `location_not_allowed`, those of stores.
+pub(crate) async fn locate(state: &dyn Session, location: &str, format: FileFormat) -> Result<Vec<LocatedFile>> {
+    if let Some(url) = StoreUrl::parse(location)? {
+        return objects::locate_objects(state, &url, format).await;
+    }
+    let path = absolute(location)?;
+    blocking(move || location::locate(&path, format)).await
 }
 
 /// The files of a location.
 pub(crate) struct Found {
-    /// A file, a folder, a glob or a dataset, absolute.
+    /// A file, a folder, a glob or a dataset: an absolute path or a URL.
     pub location: String,
     /// The files' format.
     pub format: FileFormat,
@@ -186,15 +211,12 @@ async fn infer_alike(state: &dyn Session, files: &[LocatedFile]) -> Result<Schem
     infer_parquet(state, files).await
 }
 
-/// The location as an absolute path; URLs are not locations.
-pub(crate) fn absolute(location: &str) -> Result<String> {
-    let plain = location.strip_prefix("file://").unwrap_or(location);
-    if plain.contains("://") {
-        return Err(EngineError::LocationNotAllowed {
-            location: location.to_string(),
-            reason: "only local paths can be read".to_string(),
-        });
+/// The location as an absolute path, or as a URL in its one spelling.
+fn absolute(location: &str) -> Result<String> {
+    if let Some(url) = StoreUrl::parse(location)? {
+        return Ok(url.to_string());
     }
+    let plain = location.strip_prefix("file://").unwrap_or(location);
     let path = std::path::absolute(plain).map_err(|error| EngineError::LocationNotAllowed {
         location: location.to_string(),
         reason: error.to_string(),
@@ -214,9 +236,9 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T>
 pub(crate) async fn infer_parquet(state: &dyn Session, files: &[LocatedFile]) -> Result<SchemaRef> {
     let format =
         ParquetFormat::default().with_options(state.table_options().parquet.clone()).with_force_view_types(false);
-    let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
+    let store = state.runtime_env().object_store(store_of(files.first()))?;
     let metas = files.iter().take(INFERENCE_FOOTERS).map(object_meta).collect::<Result<Vec<_>>>()?;
-    format.infer_schema(state, &store, &metas).await.map_err(|error| bad_files(files, &EngineError::from(error)))
+    format.infer_schema(state, &store, &metas).await.map_err(|error| bad_files(files, EngineError::from(error)))
 }
 
 async fn infer_csv(
@@ -259,13 +281,13 @@ impl CsvFiles {
     /// Detects the dialect on the first file and refuses files whose columns are others. Blocks.
     pub(crate) fn open(files: &[LocatedFile], options: &BTreeMap<String, String>) -> Result<Self> {
         let Some(first) = files.first() else { return Err(EngineError::Internal("no files to open".into())) };
-        let dialect = Dialect::detect(options, &first.path)?;
-        let names = column_names(&first.path, &dialect, open(&first.path)?)?;
+        let dialect = Dialect::detect(options, first)?;
+        let names = column_names(&first.path, &dialect, open(first)?)?;
         for file in files {
             if !options.contains_key("compression") && compression_of(&file.path) != dialect.compression {
                 return Err(bad_row(&file.path, None, None, "files of one table share one compression".to_string()));
             }
-            let theirs = column_names(&file.path, &dialect, open(&file.path)?)?;
+            let theirs = column_names(&file.path, &dialect, open(file)?)?;
             let differs = theirs.iter().zip(&names).position(|(their, our)| their != our);
             if theirs.len() != names.len() || (dialect.has_header && differs.is_some()) {
                 let detail = format!(
@@ -289,7 +311,7 @@ impl CsvFiles {
         use std::io::Read;
 
         let whole = file.size <= budget;
-        let source = open(&file.path)?.take(budget);
+        let source = open(file)?.take(budget);
         let mut reader = TextReader::open(&file.path, &self.dialect, &self.names, source)?;
         loop {
             match reader.next_batch() {
@@ -301,11 +323,6 @@ impl CsvFiles {
             }
         }
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "callers run on a blocking thread")]
-pub(crate) fn open(path: &Path) -> Result<std::fs::File> {
-    std::fs::File::open(path).map_err(|error| unreadable(path, &error))
 }
 
 async fn infer_ndjson(
@@ -320,12 +337,10 @@ async fn infer_ndjson(
     let compressed = ndjson_compression(files, options)?;
     let format =
         JsonFormat::default().with_schema_infer_max_rec(effort.records()).with_file_compression_type(compressed);
-    let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
+    let store = state.runtime_env().object_store(store_of(files.first()))?;
     let metas = files.iter().map(object_meta).collect::<Result<Vec<_>>>()?;
-    let schema = format
-        .infer_schema(state, &store, &metas)
-        .await
-        .map_err(|error| bad_files(files, &EngineError::from(error)))?;
+    let schema =
+        format.infer_schema(state, &store, &metas).await.map_err(|error| bad_files(files, EngineError::from(error)))?;
     let kept = BTreeMap::from([("compression".to_string(), compression_name(&compressed).to_string())]);
     Ok((schema, kept))
 }
@@ -365,7 +380,10 @@ fn declare(
 }
 
 /// An error while looking at files, told with the first file's name when it does not name one itself.
-fn bad_files(files: &[LocatedFile], error: &EngineError) -> EngineError {
+fn bad_files(files: &[LocatedFile], error: EngineError) -> EngineError {
+    if carried(&error).is_some() || matches!(error, EngineError::LocationNotAllowed { .. }) {
+        return error;
+    }
     let location = files.first().map(|file| file.path.display().to_string()).unwrap_or_default();
     EngineError::BadData { location, detail: error.to_string() }
 }

@@ -27,6 +27,8 @@ use datafusion::physical_plan::empty::EmptyExec;
 pub(crate) struct FileScan {
     /// How to read one file.
     pub format: Arc<dyn FileFormat>,
+    /// Where the files are.
+    pub store: ObjectStoreUrl,
     /// Columns in the files, then partition columns.
     pub schema: TableSchema,
     /// The files.
@@ -123,7 +125,7 @@ impl FileScan {
             .collect::<DfResult<Vec<_>>>()?;
         let statistics = merge(groups.iter().map(|group| group.file_statistics(None)), &table_schema)?;
         let source = self.format.file_source(self.schema);
-        let config = FileScanConfigBuilder::new(ObjectStoreUrl::local_filesystem(), source)
+        let config = FileScanConfigBuilder::new(self.store, source)
             .with_file_groups(groups)
             .with_statistics(statistics)
             .with_projection_indices(projection.cloned())?

@@ -25,6 +25,7 @@ use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::memory::MemorySourceConfig;
 use datafusion::datasource::table_schema::TableSchema;
+use datafusion::execution::object_store::ObjectStoreUrl;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::union::UnionExec;
@@ -103,6 +104,7 @@ impl ManagedTableProvider {
         let ids = self.schema.fields().iter().map(|field| field.name().clone()).zip(self.column_ids.iter().copied());
         let scan = FileScan {
             format: Arc::new(ParquetFormat::default().with_options(state.table_options().parquet.clone())),
+            store: ObjectStoreUrl::local_filesystem(),
             schema: TableSchema::from_file_schema(Arc::clone(&self.schema)),
             files,
             partitions: state.config().target_partitions(),

@@ -40,7 +40,9 @@ pub(crate) async fn by_position(
             let contents = provider.contents(state, Some(&Vec::new()), &[]).await?;
             contents.is_whole_files().then_some(contents.scan)
         }
-        TableSource::External(external) => ExternalTableProvider::new(state, table, external)?.file_scan(state).await?,
+        TableSource::External(external) => {
+            ExternalTableProvider::new(state, table, external)?.file_scan(state, &[]).await?
+        }
         TableSource::View { .. } => None,
     };
     let Some(mut scan) = scan else { return Ok(None) };
@@ -59,7 +61,7 @@ pub(crate) async fn by_position(
             if inside.is_empty() {
                 continue;
             }
-            match with_rows(state, file, rows, &inside).await? {
+            match with_rows(state, &scan.store, file, rows, &inside).await? {
                 Some(file) => chosen.push(file),
                 None => return Ok(None),
             }
@@ -79,11 +81,12 @@ fn row_count(file: &PartitionedFile) -> Option<usize> {
 /// The file restricted to rows at `positions`, sorted; `None` when its footer counts other rows than were expected.
 async fn with_rows(
     state: &dyn Session,
+    store: &ObjectStoreUrl,
     mut file: PartitionedFile,
     rows: usize,
     positions: &[usize],
 ) -> Result<Option<PartitionedFile>> {
-    let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
+    let store = state.runtime_env().object_store(store)?;
     let metadata = DFParquetMetadata::new(&store, &file.object_meta)
         .with_file_metadata_cache(Some(state.runtime_env().cache_manager.get_file_metadata_cache()))
         .fetch_metadata()

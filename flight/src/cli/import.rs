@@ -43,6 +43,7 @@ Examples:
   querent import --table events --append 'logs/2024-*.ndjson'
   querent import --external --data ./querent-data /srv/lake/trips/
   querent import --recursive --dry-run /srv/lake
+  QUERENT_QUERY_EXTERNAL_URLS=s3://bucket/lake/ querent import --recursive s3://bucket/lake/
   querent import --server http://127.0.0.1:8080 --token s3cret --replace prices.parquet")]
 pub(super) struct Args {
     /// Files, folders or quoted globs
@@ -153,7 +154,7 @@ pub(super) async fn run(args: Args) -> Result<(), CliError> {
 async fn recursive(args: Args) -> Result<(), CliError> {
     let (database, dry_run) = (args.database, args.dry_run);
     let requests = args.sources.into_iter().map(|source| {
-        let source = std::path::absolute(source)?.display().to_string();
+        let source = whole(&source)?;
         Ok(TreeRequest { source, database: database.clone(), dry_run })
     });
     let requests = requests.collect::<Result<Vec<_>, CliError>>()?;
@@ -191,7 +192,7 @@ async fn embedded(
 }
 
 async fn import_here(embedded: &Embedded, plan: Plan, options: &Options, bars: &Arc<Bars>) -> Result<Report, CliError> {
-    let source = std::path::absolute(&plan.source)?.display().to_string();
+    let source = whole(&plan.source)?;
     let request = ImportRequest {
         source,
         format: options.format.map(FileFormat::from),
@@ -207,6 +208,18 @@ async fn import_here(embedded: &Embedded, plan: Plan, options: &Options, bars: &
     let progress: Arc<dyn Progress> = Arc::<Bars>::clone(bars);
     let outcome = embedded.engine.import(&Principal::local_admin(), request, progress).await?;
     Ok(Report { table: plan.table, rows: outcome.rows, files: outcome.files })
+}
+
+/// A URL as it is, a path from the root on.
+fn whole(source: &str) -> Result<String, CliError> {
+    match is_url(source) {
+        true => Ok(source.to_owned()),
+        false => Ok(std::path::absolute(source)?.display().to_string()),
+    }
+}
+
+fn is_url(source: &str) -> bool {
+    source.contains("://")
 }
 
 /// Sends a source's files, the second and later ones as additions to the first.
@@ -347,6 +360,12 @@ fn is_pattern(text: &str) -> bool {
 
 /// The files that a source stands for, sorted: itself, those of a folder at any depth, or what a glob matches.
 fn files_of(source: &str, format: Option<Format>) -> Result<Vec<PathBuf>, CliError> {
+    if is_url(source) {
+        return Err(CliError::Usage(format!(
+            "{source} is a URL, which is imported without a server only; on a server run CREATE EXTERNAL TABLE with \
+             `querent sql`"
+        )));
+    }
     let path = Path::new(source);
     if path.join("_versions").is_dir() {
         return Err(CliError::Usage(format!("{source} is a Lance dataset, which is imported without a server only")));

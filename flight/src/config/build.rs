@@ -31,6 +31,7 @@ impl Settings {
             spill_bytes: self.query.spill.0,
             target_partitions: self.query.threads,
             external_roots: self.query.external_roots.clone(),
+            external_urls: self.query.external_urls.clone(),
             embedder,
             progress,
         })

@@ -116,6 +116,12 @@ pub const KEYS: &[Key] = &[
         "folders under which role write may create external tables",
     ),
     key(
+        "query.external_urls",
+        &["QUERENT_QUERY_EXTERNAL_URLS"],
+        Kind::List,
+        "URLs (s3://bucket/prefix/, https://host/) under which external tables may lie; none: local files only",
+    ),
+    key(
         "http.cors_allowed_origins",
         &["QUERENT_CORS_ALLOWED_ORIGINS"],
         Kind::List,

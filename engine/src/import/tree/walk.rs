@@ -26,11 +26,12 @@ pub(super) enum Walked {
 
 /// The entries of one folder.
 #[derive(Default)]
-struct Entries {
-    files: BTreeMap<FileFormat, Vec<PathBuf>>,
-    others: Vec<OsString>,
-    folders: Vec<PathBuf>,
-    partitions: bool,
+pub(super) struct Entries {
+    pub(super) files: BTreeMap<FileFormat, Vec<LocatedFile>>,
+    pub(super) others: Vec<OsString>,
+    pub(super) folders: Vec<PathBuf>,
+    /// Whether there are partition folders, which are not among `folders`.
+    pub(super) partitions: bool,
     datasets: Vec<PathBuf>,
 }
 
@@ -45,11 +46,11 @@ pub(super) fn walk(root: &Path, output: &Sender<Walked>) {
         let mut found = Vec::new();
         match entries(&folder) {
             Ok(entries) => {
-                found.extend(tables(&folder, &entries));
+                found.extend(tables(&folder, &entries, || locate_all(&folder)));
                 found.extend(entries.datasets.into_iter().map(dataset));
                 pending.extend(entries.folders.into_iter().rev());
             }
-            Err(error) => found.push(Walked::Other { folder, reason: format!("cannot be read: {error}") }),
+            Err(reason) => found.push(Walked::Other { folder, reason: format!("cannot be read: {reason}") }),
         }
         for one in found {
             if output.blocking_send(one).is_err() {
@@ -59,11 +60,12 @@ pub(super) fn walk(root: &Path, output: &Sender<Walked>) {
     }
 }
 
-fn entries(folder: &Path) -> std::io::Result<Entries> {
+fn entries(folder: &Path) -> Result<Entries, String> {
+    let told = |error: std::io::Error| error.to_string();
     let mut entries = Entries::default();
-    for entry in std::fs::read_dir(folder)? {
-        let entry = entry?;
-        let (name, kind, path) = (entry.file_name(), entry.file_type()?, entry.path());
+    for entry in std::fs::read_dir(folder).map_err(told)? {
+        let entry = entry.map_err(told)?;
+        let (name, kind, path) = (entry.file_name(), entry.file_type().map_err(told)?, entry.path());
         if name.to_string_lossy().starts_with(['.', '_']) || kind.is_symlink() {
             continue;
         }
@@ -77,7 +79,10 @@ fn entries(folder: &Path) -> std::io::Result<Entries> {
             }
         } else if kind.is_file() {
             match format_of(&path) {
-                Some(format) => entries.files.entry(format).or_default().push(path),
+                Some(format) => {
+                    let file = locate_one(&path).map_err(|error| error.to_string())?;
+                    entries.files.entry(format).or_default().push(file);
+                }
                 None => entries.others.push(name),
             }
         }
@@ -88,8 +93,12 @@ fn entries(folder: &Path) -> std::io::Result<Entries> {
     Ok(entries)
 }
 
-/// What the folder itself is.
-fn tables(folder: &Path, entries: &Entries) -> Vec<Walked> {
+/// What the folder itself is. `below` finds all files in it and its folders.
+pub(super) fn tables(
+    folder: &Path,
+    entries: &Entries,
+    below: impl FnOnce() -> crate::Result<Vec<LocatedFile>>,
+) -> Vec<Walked> {
     let other = |reason: String| Walked::Other { folder: folder.to_owned(), reason };
     let has_own_files = !entries.files.is_empty();
     let mut found = Vec::new();
@@ -97,13 +106,13 @@ fn tables(folder: &Path, entries: &Entries) -> Vec<Walked> {
         if has_own_files || !entries.folders.is_empty() || !entries.datasets.is_empty() {
             found.push(other("holds partition folders (key=value) beside other files or folders".into()));
         } else {
-            found.push(partitioned(folder));
+            found.push(partitioned(folder, below()));
         }
     } else if entries.files.len() > 1 {
         let formats = spelled(entries.files.keys().copied());
         found.push(other(format!("holds files of several formats ({formats})")));
-    } else if let Some((format, paths)) = entries.files.first_key_value() {
-        found.push(plain(folder, *format, paths, entries).unwrap_or_else(other));
+    } else if let Some((format, files)) = entries.files.first_key_value() {
+        found.push(plain(folder, *format, files, entries).unwrap_or_else(other));
     }
     if !entries.others.is_empty() {
         let named: Vec<_> = entries.others.iter().take(NAMED).map(|name| name.to_string_lossy()).collect();
@@ -123,9 +132,9 @@ fn dataset(folder: PathBuf) -> Walked {
     }
 }
 
-fn partitioned(folder: &Path) -> Walked {
+fn partitioned(folder: &Path, below: crate::Result<Vec<LocatedFile>>) -> Walked {
     let other = |reason: String| Walked::Other { folder: folder.to_owned(), reason };
-    let files = match locate_all(folder) {
+    let files = match below {
         Ok(files) => files,
         Err(error) => return other(error.to_string()),
     };
@@ -141,14 +150,8 @@ fn partitioned(folder: &Path) -> Walked {
 }
 
 /// A table of the files right in a folder. Where it has other folders too, they are not the table's: it is a glob then.
-fn plain(folder: &Path, format: FileFormat, paths: &[PathBuf], entries: &Entries) -> Result<Walked, String> {
-    let mut files = Vec::with_capacity(paths.len());
-    for path in paths {
-        let file = locate_one(path).map_err(|error| error.to_string())?;
-        if file.size > 0 {
-            files.push(file);
-        }
-    }
+fn plain(folder: &Path, format: FileFormat, all: &[LocatedFile], entries: &Entries) -> Result<Walked, String> {
+    let mut files: Vec<LocatedFile> = all.iter().filter(|file| file.size > 0).cloned().collect();
     files.sort_by(|left, right| left.path.cmp(&right.path));
     if files.is_empty() {
         return Err("its files are empty".into());

@@ -7,8 +7,9 @@ use std::path::Path;
 use arrow_csv::reader::Format;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 
-use super::TREE_OPTION;
-use super::location::compression_of;
+use super::location::{LocatedFile, compression_of};
+use super::{TREE_OPTION, open};
+use crate::stores::carried;
 use crate::{EngineError, Result};
 
 /// What may stand for null, unless the option `null_value` says otherwise.
@@ -37,14 +38,14 @@ pub(crate) struct Dialect {
 
 impl Dialect {
     /// From options by lowercase name and, where they are silent, from the first file itself. Blocks.
-    pub(crate) fn detect(options: &BTreeMap<String, String>, first: &Path) -> Result<Self> {
+    pub(crate) fn detect(options: &BTreeMap<String, String>, first: &LocatedFile) -> Result<Self> {
         let mut dialect = Self {
             has_header: true,
             delimiter: b',',
             quote: b'"',
             escape: None,
             null_value: options.get("null_value").cloned(),
-            compression: compression_of(first),
+            compression: compression_of(&first.path),
         };
         for (name, value) in options {
             match name.as_str() {
@@ -116,14 +117,13 @@ impl Dialect {
     }
 
     /// Most of the candidates in the first line that holds any, outside of quotes.
-    fn find_delimiter(&self, path: &Path) -> Result<u8> {
+    fn find_delimiter(&self, file: &LocatedFile) -> Result<u8> {
+        let path = file.path.as_path();
         if path.to_string_lossy().to_lowercase().contains(".tsv") {
             return Ok(b'\t');
         }
-        #[expect(clippy::disallowed_methods, reason = "detection runs on a blocking thread")]
-        let file = std::fs::File::open(path).map_err(|error| unreadable(path, &error))?;
         let mut line = Vec::new();
-        let text = self.open(path, file)?;
+        let text = self.open(path, open(file)?)?;
         text.take(1 << 16).read_until(b'\n', &mut line).map_err(|error| unreadable(path, &error))?;
         let mut quoted = false;
         let mut counts = [0usize; DELIMITERS.len()];
@@ -144,7 +144,11 @@ impl Dialect {
     }
 }
 
+/// What a store said where the file is in one, `bad_data` otherwise.
 pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> EngineError {
+    if let Some(said) = carried(error) {
+        return said;
+    }
     EngineError::BadData { location: path.display().to_string(), detail: error.to_string() }
 }
 

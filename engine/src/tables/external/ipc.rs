@@ -4,9 +4,8 @@
 //! whose files differ in either would be read wrong.
 
 use std::collections::BTreeSet;
-use std::fs::File;
 use std::io::{BufReader, Read, Seek};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
@@ -19,7 +18,8 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 
-use super::{LocatedFile, open};
+use super::{LocatedFile, OpenFile, open};
+use crate::stores::carried;
 use crate::{EngineError, Result};
 
 /// What a file of the file format begins with.
@@ -33,7 +33,7 @@ type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 pub(crate) fn infer_ipc(files: &[LocatedFile]) -> Result<SchemaRef> {
     let mut merged = Schema::empty();
     for file in files {
-        let (schema, _) = open_ipc(&file.path, None)?;
+        let (schema, _) = open_ipc(file, None)?;
         merged = Schema::try_merge([merged, plain_types(&schema)]).map_err(|error| unfit(&file.path, &error))?;
     }
     Ok(Arc::new(merged))
@@ -59,8 +59,13 @@ fn plain_type(data_type: &DataType) -> &DataType {
 
 /// Reads a file's rows as columns of `wanted`, by name; one that the file lacks is null. Ends early when `each` says
 /// so by returning false. Blocks.
-pub(crate) fn read_ipc(path: &Path, wanted: &Schema, mut each: impl FnMut(RecordBatch) -> Result<bool>) -> Result<()> {
-    let (schema, _) = open_ipc(path, None)?;
+pub(crate) fn read_ipc(
+    file: &LocatedFile,
+    wanted: &Schema,
+    mut each: impl FnMut(RecordBatch) -> Result<bool>,
+) -> Result<()> {
+    let path = file.path.as_path();
+    let (schema, _) = open_ipc(file, None)?;
     let positions: Vec<Option<usize>> =
         wanted.fields().iter().map(|field| schema.index_of(field.name()).ok()).collect();
     let mut read: BTreeSet<usize> = positions.iter().copied().flatten().collect();
@@ -69,7 +74,7 @@ pub(crate) fn read_ipc(path: &Path, wanted: &Schema, mut each: impl FnMut(Record
         read.insert(0);
     }
     let read: Vec<usize> = read.into_iter().collect();
-    let (_, batches) = open_ipc(path, Some(read.clone()))?;
+    let (_, batches) = open_ipc(file, Some(read.clone()))?;
     for batch in batches {
         let batch = batch.map_err(|error| unfit(path, &error))?;
         let rows = batch.num_rows();
@@ -94,7 +99,7 @@ pub(crate) fn read_ipc(path: &Path, wanted: &Schema, mut each: impl FnMut(Record
 /// A file, and the values of its folders.
 #[derive(Debug, Clone)]
 pub(super) struct IpcFile {
-    pub path: PathBuf,
+    pub file: LocatedFile,
     pub folders: Vec<ScalarValue>,
 }
 
@@ -168,7 +173,7 @@ impl PartitionStream for IpcStream {
         reading.spawn_blocking(move || {
             for file in &stream.files {
                 let mut is_wanted = true;
-                read_ipc(&file.path, &stream.read, |batch| {
+                read_ipc(&file.file, &stream.read, |batch| {
                     is_wanted = output.blocking_send(Ok(stream.arrange(&batch, &file.folders)?)).is_ok();
                     Ok(is_wanted)
                 })
@@ -183,8 +188,9 @@ impl PartitionStream for IpcStream {
     }
 }
 
-fn open_ipc(path: &Path, projection: Option<Vec<usize>>) -> Result<(SchemaRef, Batches)> {
-    let mut file = open(path)?;
+fn open_ipc(located: &LocatedFile, projection: Option<Vec<usize>>) -> Result<(SchemaRef, Batches)> {
+    let path = located.path.as_path();
+    let mut file = open(located)?;
     if is_file_format(&mut file).map_err(|error| unfit(path, &ArrowError::from(error)))? {
         let reader = FileReader::try_new(BufReader::new(file), projection).map_err(|error| unfit(path, &error))?;
         return Ok((reader.schema(), Box::new(reader)));
@@ -193,7 +199,7 @@ fn open_ipc(path: &Path, projection: Option<Vec<usize>>) -> Result<(SchemaRef, B
     Ok((reader.schema(), Box::new(reader)))
 }
 
-fn is_file_format(file: &mut File) -> std::io::Result<bool> {
+fn is_file_format(file: &mut OpenFile) -> std::io::Result<bool> {
     let mut magic = Vec::with_capacity(FILE_MAGIC.len());
     file.by_ref().take(FILE_MAGIC.len() as u64).read_to_end(&mut magic)?;
     file.rewind()?;
@@ -201,5 +207,8 @@ fn is_file_format(file: &mut File) -> std::io::Result<bool> {
 }
 
 fn unfit(path: &Path, error: &ArrowError) -> EngineError {
+    if let Some(said) = carried(error) {
+        return said;
+    }
     EngineError::BadData { location: path.display().to_string(), detail: format!("not Arrow IPC as expected: {error}") }
 }

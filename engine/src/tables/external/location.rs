@@ -5,17 +5,21 @@
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
+use std::sync::Arc;
 use std::time::SystemTime;
 
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
+use datafusion::execution::object_store::ObjectStoreUrl;
+use object_store::{ObjectMeta, ObjectStore};
 use querent_catalog::FileFormat;
 
+use super::unreadable;
 use crate::{EngineError, Result};
 
 /// A file of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct LocatedFile {
-    /// Absolute path.
+    /// Absolute path, or URL: what messages and endings go by.
     pub path: PathBuf,
     /// Bytes.
     pub size: u64,
@@ -23,7 +27,24 @@ pub(crate) struct LocatedFile {
     pub modified: SystemTime,
     /// The `key=value` folders between the location and the file, in order; `None` is Hive's null.
     pub partition: Vec<(String, Option<String>)>,
+    /// Where its bytes are, unless they are at the path.
+    pub object: Option<StoredObject>,
 }
+
+/// A file in an object store or on a web server.
+#[derive(Debug, Clone)]
+pub(crate) struct StoredObject {
+    /// What it is read from.
+    pub store: Arc<dyn ObjectStore>,
+    /// The store as DataFusion asks for it.
+    pub url: ObjectStoreUrl,
+    /// The object as the store names it.
+    pub meta: ObjectMeta,
+}
+
+/// How patterns match.
+pub(super) const GLOB: glob::MatchOptions =
+    glob::MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 /// Where a Lance dataset keeps its manifests.
 const LANCE_VERSIONS: &str = "_versions";
@@ -110,7 +131,12 @@ pub(crate) fn infer_format(location: &str) -> Result<FileFormat> {
             formats.push(format);
         }
     }
-    match formats.as_slice() {
+    only_format(location, &formats)
+}
+
+/// The one format of a location's files.
+pub(super) fn only_format(location: &str, formats: &[FileFormat]) -> Result<FileFormat> {
+    match formats {
         [only] => Ok(*only),
         [] => Err(EngineError::NoFiles {
             location: location.to_string(),
@@ -162,11 +188,9 @@ fn is_glob(text: &str) -> bool {
 
 fn expand(location: &str, format: FileFormat, found: &mut Vec<LocatedFile>) -> Result<()> {
     let bad = |detail: String| EngineError::BadData { location: location.to_string(), detail };
-    let options =
-        glob::MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
     let base = base_folder(location);
     let Ok(canonical_base) = canonical(&base) else { return Ok(()) };
-    let matches = glob::glob_with(location, options).map_err(|error| bad(format!("not a glob: {error}")))?;
+    let matches = glob::glob_with(location, GLOB).map_err(|error| bad(format!("not a glob: {error}")))?;
     let mut visited = BTreeSet::new();
     for entry in matches {
         let path = entry.map_err(|error| bad(error.to_string()))?;
@@ -216,9 +240,19 @@ fn walk(
 }
 
 fn located(path: &Path, base: &Path, metadata: &std::fs::Metadata) -> LocatedFile {
-    let below = path.strip_prefix(base).unwrap_or(Path::new(""));
+    LocatedFile {
+        path: path.to_path_buf(),
+        size: metadata.len(),
+        modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
+        partition: partition_of(path.strip_prefix(base).unwrap_or(Path::new(""))),
+        object: None,
+    }
+}
+
+/// The `key=value` folders of a path below a location.
+pub(super) fn partition_of(below: &Path) -> Vec<(String, Option<String>)> {
     let folders = below.parent().unwrap_or(Path::new("")).components();
-    let partition = folders
+    folders
         .filter_map(|part| match part {
             Component::Normal(name) => {
                 let (key, value) = name.to_str()?.split_once('=')?;
@@ -227,13 +261,7 @@ fn located(path: &Path, base: &Path, metadata: &std::fs::Metadata) -> LocatedFil
             }
             _ => None,
         })
-        .collect();
-    LocatedFile {
-        path: path.to_path_buf(),
-        size: metadata.len(),
-        modified: metadata.modified().unwrap_or(SystemTime::UNIX_EPOCH),
-        partition,
-    }
+        .collect()
 }
 
 /// Hive escapes what a folder's name may not hold as `%3A`.
@@ -262,10 +290,6 @@ fn percent_decoded(text: &str) -> String {
 
 fn canonical(path: &Path) -> Result<PathBuf> {
     std::fs::canonicalize(path).map_err(|error| unreadable(path, &error))
-}
-
-fn unreadable(path: &Path, error: &std::io::Error) -> EngineError {
-    EngineError::BadData { location: path.display().to_string(), detail: error.to_string() }
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ use object_store::path::Path as StorePath;
 use querent_catalog::{ExternalTable, FileFormat, ResolvedTable};
 
 use super::ipc::{self, IpcFile};
-use super::{Dialect, LocatedFile, Partitioning, absolute, blocking, locate, ndjson_compression};
+use super::{Dialect, LocatedFile, Partitioning, blocking, locate, ndjson_compression};
 use crate::tables::files::{FileScan, scan_schema};
 use crate::{EngineError, Result};
 
@@ -63,9 +63,8 @@ impl ExternalTableProvider {
         })
     }
 
-    async fn locate(&self) -> Result<Vec<LocatedFile>> {
-        let (location, format) = (absolute(&self.table.location)?, self.table.format);
-        blocking(move || locate(&location, format)).await
+    async fn locate(&self, state: &dyn Session) -> Result<Vec<LocatedFile>> {
+        locate(state, &self.table.location, self.table.format).await
     }
 
     fn partitioned_files(&self, located: &[LocatedFile]) -> Result<Vec<PartitionedFile>> {
@@ -82,13 +81,41 @@ impl ExternalTableProvider {
     }
 
     /// The table's files as a scan; `None` unless it is Parquet, whose rows can be counted without reading them.
-    pub(in crate::tables) async fn file_scan(&self, state: &dyn Session) -> DfResult<Option<FileScan>> {
+    pub(in crate::tables) async fn file_scan(
+        &self,
+        state: &dyn Session,
+        filters: &[Expr],
+    ) -> DfResult<Option<FileScan>> {
         if self.table.format != FileFormat::Parquet {
             return Ok(None);
         }
-        let located = self.locate().await?;
+        let located = self.locate(state).await?;
         let files = self.partitioned_files(&located)?;
-        parquet_scan(state, files, Arc::clone(&self.file_schema), &self.partitioning).await.map(Some)
+        let store = store_of(located.first());
+        let kept = self.in_partitions(state, files, filters);
+        parquet_scan(state, store, kept, Arc::clone(&self.file_schema), &self.partitioning).await.map(Some)
+    }
+
+    /// The files that the folders' values leave: of the others not even a footer is read.
+    fn in_partitions(
+        &self,
+        state: &dyn Session,
+        files: Vec<PartitionedFile>,
+        filters: &[Expr],
+    ) -> Vec<PartitionedFile> {
+        if self.partitioning.fields.is_empty() {
+            return files;
+        }
+        let mut scan = FileScan {
+            format: Arc::new(ParquetFormat::default()),
+            store: ObjectStoreUrl::local_filesystem(),
+            schema: TableSchema::new(Arc::clone(&self.file_schema), self.partitioning.fields.clone()),
+            files,
+            partitions: 1,
+            adapter: None,
+        };
+        scan.prune(state, filters);
+        scan.files
     }
 
     /// Arrow IPC, from the files that the folders' values leave.
@@ -99,12 +126,13 @@ impl ExternalTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let located = self.locate().await?;
+        let located = self.locate(state).await?;
         let files = self.partitioned_files(&located)?;
         let paths: BTreeMap<StorePath, &LocatedFile> =
             files.iter().map(|file| file.object_meta.location.clone()).zip(&located).collect();
         let mut scan = FileScan {
             format: Arc::new(ArrowFormat),
+            store: store_of(located.first()),
             schema: TableSchema::new(Arc::clone(&self.file_schema), self.partitioning.fields.clone()),
             files,
             partitions: state.config().target_partitions(),
@@ -112,8 +140,8 @@ impl ExternalTableProvider {
         };
         scan.prune(state, filters);
         let left = scan.files.iter().filter_map(|file| {
-            let path = paths.get(&file.object_meta.location)?.path.clone();
-            Some(IpcFile { path, folders: file.partition_values.clone() })
+            let located = *paths.get(&file.object_meta.location)?;
+            Some(IpcFile { file: located.clone(), folders: file.partition_values.clone() })
         });
         let in_files = self.file_schema.fields().len();
         ipc::plan(left.collect(), &self.schema, in_files, projection, limit, scan.partitions)
@@ -126,7 +154,7 @@ impl ExternalTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let located = self.locate().await?;
+        let located = self.locate(state).await?;
         let files = self.partitioned_files(&located)?;
         let partitions = self.partitioning.fields.clone();
         let (format, raw_schema): (Arc<dyn datafusion::datasource::file_format::FileFormat>, _) =
@@ -144,6 +172,7 @@ impl ExternalTableProvider {
         let is_raw = raw_schema == self.file_schema;
         let mut scan = FileScan {
             format,
+            store: store_of(located.first()),
             schema: TableSchema::new(raw_schema, partitions),
             files,
             partitions: state.config().target_partitions(),
@@ -158,7 +187,9 @@ impl ExternalTableProvider {
     /// How the files are read, and their schema: with null markers, columns are read as text first.
     async fn csv_format(&self, located: &[LocatedFile]) -> Result<(CsvFormat, SchemaRef)> {
         let options = self.table.options.clone();
-        let first = located.first().map(|file| file.path.clone()).unwrap_or_default();
+        let Some(first) = located.first().cloned() else {
+            return Err(EngineError::Internal("no files to read".into()));
+        };
         let dialect = blocking(move || Dialect::detect(&options, &first)).await?;
         let format = CsvFormat::default()
             .with_has_header(dialect.has_header)
@@ -242,7 +273,7 @@ impl TableProvider for ExternalTableProvider {
         if self.table.format == FileFormat::Arrow {
             return self.scan_ipc(state, projection, filters, limit).await;
         }
-        let Some(scan) = self.file_scan(state).await? else {
+        let Some(scan) = self.file_scan(state, filters).await? else {
             return self.scan_text(state, projection, filters, limit).await;
         };
         scan.pruned_plan(state, projection, filters, limit).await
@@ -252,6 +283,7 @@ impl TableProvider for ExternalTableProvider {
 /// A scan of Parquet files whose statistics come from their footers, by way of the runtime's caches.
 pub(crate) async fn parquet_scan(
     state: &dyn Session,
+    store: ObjectStoreUrl,
     files: Vec<PartitionedFile>,
     file_schema: SchemaRef,
     partitioning: &Partitioning,
@@ -260,7 +292,7 @@ pub(crate) async fn parquet_scan(
     let concurrency = state.config_options().execution.meta_fetch_concurrency.max(1);
     let files = if state.config_options().execution.collect_statistics {
         futures::stream::iter(files)
-            .map(|file| with_footer_statistics(state, &format, &file_schema, file))
+            .map(|file| with_footer_statistics(state, &store, &format, &file_schema, file))
             .buffered(concurrency)
             .try_collect()
             .await?
@@ -270,6 +302,7 @@ pub(crate) async fn parquet_scan(
     let schema = TableSchema::new(file_schema, partitioning.fields.clone());
     Ok(FileScan {
         format: Arc::new(format),
+        store,
         schema,
         files,
         partitions: state.config().target_partitions(),
@@ -279,6 +312,7 @@ pub(crate) async fn parquet_scan(
 
 async fn with_footer_statistics(
     state: &dyn Session,
+    store: &ObjectStoreUrl,
     format: &ParquetFormat,
     file_schema: &SchemaRef,
     file: PartitionedFile,
@@ -290,7 +324,7 @@ async fn with_footer_statistics(
     {
         return Ok(file.with_statistics(cached.statistics).with_ordering(cached.ordering));
     }
-    let store = state.runtime_env().object_store(ObjectStoreUrl::local_filesystem())?;
+    let store = state.runtime_env().object_store(store)?;
     let read = format.infer_stats_and_ordering(state, &store, Arc::clone(file_schema), &file.object_meta).await?;
     let statistics = Arc::new(read.statistics);
     if let Some(cache) = cache {
@@ -300,8 +334,17 @@ async fn with_footer_statistics(
     Ok(file.with_statistics(statistics).with_ordering(read.ordering))
 }
 
-/// A file as the object store of the local file system names it.
+/// The store that a location's files are in.
+pub(crate) fn store_of(file: Option<&LocatedFile>) -> ObjectStoreUrl {
+    let object = file.and_then(|file| file.object.as_ref());
+    object.map_or_else(ObjectStoreUrl::local_filesystem, |object| object.url.clone())
+}
+
+/// A file as its store names it.
 pub(crate) fn object_meta(file: &LocatedFile) -> Result<ObjectMeta> {
+    if let Some(object) = &file.object {
+        return Ok(object.meta.clone());
+    }
     let location = StorePath::from_absolute_path(&file.path).map_err(|error| EngineError::LocationNotAllowed {
         location: file.path.display().to_string(),
         reason: error.to_string(),

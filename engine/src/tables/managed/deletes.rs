@@ -17,7 +17,7 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection
 use querent_catalog::FileDeletes;
 
 use super::is_inside;
-use crate::tables::external::{blocking, open};
+use crate::tables::external::{blocking, open_local};
 use crate::{EngineError, Result};
 
 /// The column of positions in a delete file.
@@ -90,7 +90,7 @@ fn group_access(gone: &[usize], rows: usize) -> RowGroupAccess {
 /// The positions that a delete file names. Blocks.
 fn positions_in(path: PathBuf) -> Result<BTreeSet<u64>> {
     let bad = |detail: String| EngineError::BadData { location: path.display().to_string(), detail };
-    let reader = ParquetRecordBatchReaderBuilder::try_new(open(&path)?)
+    let reader = ParquetRecordBatchReaderBuilder::try_new(open_local(&path)?)
         .and_then(|builder| builder.build())
         .map_err(|error| bad(error.to_string()))?;
     let mut positions = BTreeSet::new();

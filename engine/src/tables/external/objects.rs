@@ -1,0 +1,152 @@
+//! Finds the objects of a location as [`super::location`] finds files: one object, a prefix with everything below it, or a
+//! pattern. Nothing is read.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::SystemTime;
+
+use datafusion::catalog::Session;
+use futures::TryStreamExt as _;
+use object_store::{Error as StoreFailure, ObjectMeta, ObjectStore, ObjectStoreExt as _};
+use querent_catalog::FileFormat;
+
+use super::location::{GLOB, LocatedFile, StoredObject, format_name, format_of, partition_of};
+use crate::stores::{StoreError, StoreUrl};
+use crate::{EngineError, Result};
+
+/// A location that lists more is not one table, nor one tree.
+const MOST_OBJECTS: usize = 500_000;
+
+/// The non-empty objects of a location in order of their keys. Errors: `no_files`, `unsupported`, those of stores.
+pub(super) async fn locate_objects(
+    state: &dyn Session,
+    url: &StoreUrl,
+    format: FileFormat,
+) -> Result<Vec<LocatedFile>> {
+    if format == FileFormat::Lance {
+        return Err(EngineError::Unsupported {
+            what: format!("a Lance dataset at {url}"),
+            hint: "Lance datasets are read from local folders; copy it to one, or use Parquet".into(),
+        });
+    }
+    let store = Store::of(state, url)?;
+    let mut found = Vec::new();
+    if url.is_web() || !(url.is_glob() || url.is_folder()) {
+        found.extend(store.object(url).await?);
+    }
+    if found.is_empty() && !url.is_web() {
+        found = store.below(url).await?;
+        match url.is_glob() {
+            true => found.retain(pattern(url, format)?),
+            false => found.retain(|file| format_of(&file.path) == Some(format)),
+        }
+    }
+    found.retain(|file| file.size > 0);
+    if found.is_empty() {
+        return Err(EngineError::NoFiles { location: url.to_string(), format: format_name(format).to_owned() });
+    }
+    Ok(found)
+}
+
+/// All objects below a prefix in order of their keys, of whatever format, those with hidden names aside.
+pub(crate) async fn list_objects(state: &dyn Session, url: &StoreUrl) -> Result<Vec<LocatedFile>> {
+    if url.is_web() {
+        return Err(no_listing(url));
+    }
+    Store::of(state, url)?.below(url).await
+}
+
+/// The formats of the objects of a location, by their endings.
+pub(super) async fn object_formats(state: &dyn Session, url: &StoreUrl) -> Result<BTreeSet<FileFormat>> {
+    let files = list_objects(state, url).await?;
+    Ok(files.iter().filter(|file| file.size > 0).filter_map(|file| format_of(&file.path)).collect())
+}
+
+struct Store<'a> {
+    url: &'a StoreUrl,
+    store: Arc<dyn ObjectStore>,
+}
+
+impl<'a> Store<'a> {
+    fn of(state: &dyn Session, url: &'a StoreUrl) -> Result<Self> {
+        Ok(Self { url, store: state.runtime_env().object_store(url.object_store_url()?)? })
+    }
+
+    /// The one object of that very name, if there is one.
+    async fn object(&self, url: &StoreUrl) -> Result<Option<LocatedFile>> {
+        if url.is_web() && url.is_folder() {
+            return Err(no_listing(url));
+        }
+        match self.store.head(&url.path_of(url.key())?).await {
+            Ok(meta) => Ok(Some(self.located(meta, "", url.key())?)),
+            Err(StoreFailure::NotFound { .. }) => Ok(None),
+            Err(error) => Err(told(error)),
+        }
+    }
+
+    async fn below(&self, url: &StoreUrl) -> Result<Vec<LocatedFile>> {
+        let base = url.base();
+        let space = format!("{}/", url.space());
+        let mut listed = self.store.list(Some(&url.path_of(base)?));
+        let mut found = Vec::new();
+        while let Some(meta) = listed.try_next().await.map_err(told)? {
+            let path = String::from(meta.location.clone());
+            let key = path.strip_prefix(&space).unwrap_or(&path);
+            let below = key.strip_prefix(base).unwrap_or(key).trim_start_matches('/');
+            if below.is_empty() || below.split('/').any(|part| part.starts_with(['.', '_'])) {
+                continue;
+            }
+            if found.len() == MOST_OBJECTS {
+                return Err(EngineError::BadData {
+                    location: url.to_string(),
+                    detail: format!("more than {MOST_OBJECTS} objects are below it; name a narrower prefix"),
+                });
+            }
+            found.push(self.located(meta, below, key)?);
+        }
+        found.sort_by(|left, right| left.path.cmp(&right.path));
+        Ok(found)
+    }
+
+    /// `below` is the part of the key that the location leaves open.
+    fn located(&self, meta: ObjectMeta, below: &str, key: &str) -> Result<LocatedFile> {
+        Ok(LocatedFile {
+            path: PathBuf::from(format!("{}/{key}", self.url.store())),
+            size: meta.size,
+            modified: SystemTime::from(meta.last_modified),
+            partition: partition_of(Path::new(below)),
+            object: Some(StoredObject { store: Arc::clone(&self.store), url: self.url.object_store_url()?, meta }),
+        })
+    }
+}
+
+/// What a pattern matches: an object itself, whatever its name ends with, or a folder above it.
+fn pattern(url: &StoreUrl, format: FileFormat) -> Result<impl Fn(&LocatedFile) -> bool> {
+    let pattern = glob::Pattern::new(url.key())
+        .map_err(|error| EngineError::BadData { location: url.to_string(), detail: format!("not a glob: {error}") })?;
+    let store = PathBuf::from(url.store());
+    Ok(move |file: &LocatedFile| {
+        let key = file.path.strip_prefix(&store).unwrap_or(&file.path);
+        let is_of_format = format_of(key) == Some(format);
+        key.ancestors()
+            .enumerate()
+            .any(|(above, part)| (above == 0 || is_of_format) && pattern.matches_path_with(part, GLOB))
+    })
+}
+
+fn no_listing(url: &StoreUrl) -> EngineError {
+    EngineError::Unsupported {
+        what: format!("a folder of a web server ({url})"),
+        hint: "web servers have no listings to rely on; name one file".into(),
+    }
+}
+
+fn told(error: StoreFailure) -> EngineError {
+    EngineError::from(datafusion::error::DataFusionError::ObjectStore(Box::new(error)))
+}
+
+/// Whether an error only says that there is nothing.
+pub(crate) fn is_absence(error: &EngineError) -> bool {
+    matches!(error, EngineError::NoFiles { .. } | EngineError::Store(StoreError::NoSuchBucket { .. }))
+}

@@ -1,0 +1,113 @@
+//! A file's bytes for readers on blocking threads, wherever it lies.
+
+use std::fs::File;
+use std::io::{Error, Read, Result as IoResult, Seek, SeekFrom};
+use std::path::Path;
+
+use bytes::Bytes;
+use object_store::ObjectStoreExt as _;
+use tokio::runtime::Handle;
+
+use super::location::{LocatedFile, StoredObject};
+use super::unreadable;
+use crate::Result;
+
+/// What is fetched of an object at a time: few requests, and bounded memory for any number of readers.
+const BLOCK_BYTES: u64 = 4 << 20;
+
+/// Opens a local file. Blocks.
+#[expect(clippy::disallowed_methods, reason = "callers run on a blocking thread")]
+pub(crate) fn open_local(path: &Path) -> Result<File> {
+    File::open(path).map_err(|error| unreadable(path, &error))
+}
+
+/// Opens a file. Blocks, as reading does.
+pub(crate) fn open(file: &LocatedFile) -> Result<OpenFile> {
+    match &file.object {
+        None => open_local(&file.path).map(OpenFile::Local),
+        Some(object) => Ok(OpenFile::Stored(ObjectReader {
+            object: object.clone(),
+            runtime: Handle::current(),
+            at: 0,
+            block: Bytes::new(),
+            block_starts: 0,
+        })),
+    }
+}
+
+/// A file that is read.
+pub(crate) enum OpenFile {
+    Local(File),
+    Stored(ObjectReader),
+}
+
+impl Read for OpenFile {
+    fn read(&mut self, buffer: &mut [u8]) -> IoResult<usize> {
+        match self {
+            OpenFile::Local(file) => file.read(buffer),
+            OpenFile::Stored(object) => object.read(buffer),
+        }
+    }
+}
+
+impl Seek for OpenFile {
+    fn seek(&mut self, to: SeekFrom) -> IoResult<u64> {
+        match self {
+            OpenFile::Local(file) => file.seek(to),
+            OpenFile::Stored(object) => object.seek(to),
+        }
+    }
+}
+
+/// An object, read block by block.
+pub(crate) struct ObjectReader {
+    object: StoredObject,
+    runtime: Handle,
+    at: u64,
+    block: Bytes,
+    block_starts: u64,
+}
+
+impl ObjectReader {
+    /// What the block holds from the place that is read next.
+    fn ahead(&self) -> &[u8] {
+        let skipped = self.at.checked_sub(self.block_starts).and_then(|skipped| usize::try_from(skipped).ok());
+        skipped.and_then(|skipped| self.block.get(skipped..)).unwrap_or_default()
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "readers run on blocking threads")]
+    fn fetch(&mut self) -> IoResult<()> {
+        let until = self.at.saturating_add(BLOCK_BYTES).min(self.object.meta.size);
+        let fetched = self.object.store.get_range(&self.object.meta.location, self.at..until);
+        self.block = self.runtime.block_on(fetched).map_err(Error::other)?;
+        self.block_starts = self.at;
+        Ok(())
+    }
+}
+
+impl Read for ObjectReader {
+    fn read(&mut self, buffer: &mut [u8]) -> IoResult<usize> {
+        if buffer.is_empty() || self.at >= self.object.meta.size {
+            return Ok(0);
+        }
+        if self.ahead().is_empty() {
+            self.fetch()?;
+        }
+        let mut ahead = self.ahead();
+        let read = ahead.read(buffer)?;
+        self.at += read as u64;
+        Ok(read)
+    }
+}
+
+impl Seek for ObjectReader {
+    fn seek(&mut self, to: SeekFrom) -> IoResult<u64> {
+        let to = match to {
+            SeekFrom::Start(at) => Some(at),
+            SeekFrom::End(by) => self.object.meta.size.checked_add_signed(by),
+            SeekFrom::Current(by) => self.at.checked_add_signed(by),
+        };
+        self.at = to.ok_or_else(|| Error::from(std::io::ErrorKind::InvalidInput))?;
+        Ok(self.at)
+    }
+}

@@ -1,0 +1,401 @@
+//! External tables in object stores and on web servers: read as local ones are, opened by the settings alone, with
+//! credentials that are found nowhere afterwards.
+
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use arrow::array::RecordBatch;
+use parquet::arrow::ArrowWriter;
+use querent_catalog::{IfExists, NoProgress, Principal, Role, TableName};
+use querent_engine::{Engine, EngineOptions, ImportRequest, Limits, UrlRoot};
+use querent_flight::config::{Config, Sources};
+use querent_tests::{ACCESS_KEY, ObjectServer, SECRET_KEY, ServerProcess, querent_binary};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::formats::{file_format, numbers};
+use crate::sql::{admin, rows};
+
+const ROOTS: (&str, &str) = ("QUERENT_QUERY_EXTERNAL_URLS", "s3://lake/,s3://other/,gs://lake/,az://lake/");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn tables_in_a_bucket_are_read_as_local_ones_are() {
+    let store = ObjectServer::start().await;
+    for (year, first) in [(2022, 1), (2023, 11), (2024, 21)] {
+        for part in 0..3 {
+            store.put(&format!("lake/trips/year={year}/{part}.parquet"), parquet(&numbers(first + part)));
+        }
+    }
+    store.put("lake/trips/_SUCCESS", "x");
+    store.put("lake/cities.csv", "id,city\n1,Rome\n2,NA\n");
+    store.put("lake/log/day=2024-05-01/a.ndjson", "{\"id\":1,\"note\":\"x\"}\n");
+    store.put("lake/log/day=2024-05-02/a.ndjson", "{\"id\":2}\n");
+    store.put("lake/words/a.arrow", arrow_file(&numbers(1)));
+    store.put("lake/more/x-1.csv", "n\n1\n");
+    store.put("lake/more/x-2.csv", "n\n2\n");
+    store.put("lake/more/y.csv", "other\n3\n");
+    let server = started(&store, &[]);
+    for (table, format, location) in [
+        ("trips", "PARQUET", "s3://lake/trips/"),
+        ("cities", "CSV", "s3://lake/cities.csv"),
+        ("log", "JSON", "s3://lake/log"),
+        ("words", "ARROW", "s3://lake/words/"),
+        ("more", "CSV", "s3://lake/more/x-*.csv"),
+    ] {
+        let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS {format} LOCATION '{location}'");
+        assert_eq!(ask(&server, &sql).await["error"], Value::Null, "{sql}");
+    }
+    for (sql, expected) in [
+        ("SELECT count(*), sum(id), min(year), max(year) FROM trips", json!([[45, 630, 2022, 2024]])),
+        ("SELECT word FROM trips WHERE year = 2023 AND id = 14 LIMIT 1", json!([["w14"]])),
+        ("SELECT id, city FROM cities ORDER BY id", json!([[1, "Rome"], [2, "NA"]])),
+        (
+            "SELECT id, note, CAST(day AS VARCHAR) FROM log ORDER BY id",
+            json!([[1, "x", "2024-05-01"], [2, null, "2024-05-02"]]),
+        ),
+        ("SELECT count(*), max(word) FROM words", json!([[5, "w5"]])),
+        ("SELECT sum(n) FROM more", json!([[3]])),
+    ] {
+        assert_eq!(ask(&server, sql).await["rows"], expected, "{sql}");
+    }
+
+    // Of what the folders rule out not a byte is read, not even a footer.
+    quiet(&store).await;
+    assert_eq!(ask(&server, "SELECT sum(id + 0) FROM trips WHERE year = 2024").await["rows"], json!([[360]]));
+    let asked = store.asked();
+    let read: Vec<_> = asked.iter().filter(|asked| !asked.is_listing).collect();
+    assert!(read.iter().all(|asked| asked.path.contains("year=2024")), "{read:?}");
+    // Footers are known from before; ten objects take three pages of the listing.
+    assert!(read.len() <= 2 * 3 && asked.len() - read.len() == 3, "{asked:?}");
+    assert_eq!(ask(&server, "SELECT count(*) FROM trips WHERE year = 1999").await["rows"], json!([[0]]));
+    assert!(store.asked().iter().all(|asked| asked.is_listing));
+
+    // New objects are found by the next statement, vanished ones missed by it.
+    store.put("lake/trips/year=2025/0.parquet", parquet(&numbers(31)));
+    assert_eq!(ask(&server, "SELECT count(*), max(year) FROM trips").await["rows"], json!([[50, 2025]]));
+    store.remove("lake/trips/");
+    assert_eq!(ask(&server, "SELECT count(*) FROM trips").await["error"]["code"], "no_files");
+
+    let plan = ask(&server, "EXPLAIN SELECT * FROM more").await.to_string();
+    assert!(plan.contains("lake") && !plan.contains(SECRET_KEY) && !plan.contains(ACCESS_KEY), "{plan}");
+    let location = ask(&server, "SELECT * FROM system.tables WHERE name = 'more'").await.to_string();
+    assert!(!location.contains(SECRET_KEY) && !location.contains(ACCESS_KEY), "{location}");
+    server.signal("TERM");
+    assert_nowhere(server.data.path(), &[SECRET_KEY, ACCESS_KEY]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn objects_of_one_name_in_two_buckets_are_two() {
+    let store = ObjectServer::start().await;
+    // Of one size and one time: whatever is kept by path alone would be taken for the other's.
+    store.put("lake/t.parquet", parquet(&numbers(1)));
+    store.put("other/t.parquet", parquet(&numbers(5)));
+    let server = started(&store, &[]);
+    for bucket in ["lake", "other"] {
+        ask(&server, &format!("CREATE EXTERNAL TABLE {bucket} STORED AS PARQUET LOCATION 's3://{bucket}/t.parquet'"))
+            .await;
+    }
+    let both = "SELECT (SELECT sum(id) FROM lake), (SELECT sum(id) FROM other), (SELECT max(word) FROM other)";
+    assert_eq!(ask(&server, both).await["rows"], json!([[15, 35, "w9"]]));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn google_and_azure_are_read_by_their_own_variables() {
+    let store = ObjectServer::start().await;
+    for name in ["a", "b"] {
+        store.put(&format!("lake/t/kind={name}/x.csv"), "n\n1\n");
+    }
+    let account = json!({
+        "gcs_base_url": store.url, "disable_oauth": true, "client_email": "", "private_key": "", "private_key_id": "",
+    });
+    let account = account.to_string();
+    let server = started(
+        &store,
+        &[
+            ("GOOGLE_SERVICE_ACCOUNT_KEY", account.as_str()),
+            ("GOOGLE_ALLOW_HTTP", "true"),
+            ("AZURE_STORAGE_USE_EMULATOR", "true"),
+            ("AZURITE_BLOB_STORAGE_URL", store.url.as_str()),
+        ],
+    );
+    for scheme in ["gs", "az"] {
+        let created =
+            ask(&server, &format!("CREATE EXTERNAL TABLE {scheme} STORED AS CSV LOCATION '{scheme}://lake/t/'")).await;
+        assert_eq!(created["error"], Value::Null, "{created}");
+        let sql = format!("SELECT count(*), min(kind), max(kind) FROM {scheme}");
+        assert_eq!(ask(&server, &sql).await["rows"], json!([[2, "a", "b"]]), "{scheme}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_store_refuses_is_told_without_its_secrets() {
+    let store = ObjectServer::start().await;
+    store.put("lake/a.csv", "n\n1\n");
+    let create = |bucket: &str| format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 's3://{bucket}/a.csv'");
+    let cases: [(&[(&str, &str)], &str, &str, &str); 4] = [
+        (&[("AWS_ACCESS_KEY_ID", "AKIAWRONG")], "lake", "store_access_denied", "credentials"),
+        (&[], "other", "no_such_bucket", "region"),
+        (&[("AWS_ENDPOINT", "http://127.0.0.1:9")], "lake", "store_unavailable", "endpoint"),
+        (&[("AWS_ALLOW_HTTP", "false")], "lake", "store_error", ""),
+    ];
+    for (settings, bucket, code, hint) in cases {
+        let server = started(&store, settings);
+        let begun = Instant::now();
+        let refused = ask(&server, &create(bucket)).await;
+        assert_eq!(refused["error"]["code"], code, "{refused}");
+        assert!(refused["error"]["hint"].as_str().unwrap_or_default().contains(hint), "{refused}");
+        let text = refused.to_string();
+        assert!(["AKIA", SECRET_KEY].iter().all(|secret| !text.contains(secret)), "{text}");
+        assert!(begun.elapsed() < Duration::from_secs(10), "{code} took {:?}", begun.elapsed());
+    }
+
+    let data = TempDir::new().unwrap();
+    let done = querent(data.path(), &["sql", &create("lake")]).output().unwrap();
+    let told = String::from_utf8(done.stderr).unwrap();
+    assert!(!done.status.success() && told.contains("AWS_ACCESS_KEY_ID"), "{told}");
+    let hits = store.asked().iter().filter(|asked| asked.path.contains("meta-data")).count();
+    assert_eq!(hits, 0, "the metadata service is not asked");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_never_answers_ends_the_statement_in_time() {
+    let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let endpoint = format!("http://{}", silent.local_addr().unwrap());
+    let store = ObjectServer::start().await;
+    let server = started(&store, &[("AWS_ENDPOINT", endpoint.as_str())]);
+    let begun = Instant::now();
+    let refused = ask(&server, "CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 's3://lake/a/'").await;
+    assert_eq!(refused["error"]["code"], "store_unavailable", "{refused}");
+    assert!(begun.elapsed() < Duration::from_secs(35), "took {:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_of_a_web_server_are_tables_and_imports() {
+    let store = ObjectServer::start().await;
+    store.put("web/a b.csv", "id,city\n1,Rome\n2,Oslo\n");
+    store.put("web/t.parquet", parquet(&numbers(1)));
+    store.put("web/t.arrow", arrow_file(&numbers(1)));
+    store.put("web/day=2024-05-06/t.ndjson", "{\"id\":7}\n");
+    let (_folder, engine) = engine(&[&format!("{}/", store.url)]).await;
+    let session = admin(&engine);
+    for (table, format, path) in [
+        ("cities", "CSV", "web/a%20b.csv"),
+        ("numbers", "PARQUET", "web/t.parquet"),
+        ("moved", "PARQUET", "redirect/here/web/t.parquet"),
+        ("words", "ARROW", "web/t.arrow"),
+        ("log", "JSON", "web/day=2024-05-06/t.ndjson"),
+    ] {
+        let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS {format} LOCATION '{}/{path}'", store.url);
+        rows(&session, &sql).await.unwrap();
+    }
+    for (sql, expected) in [
+        ("SELECT city FROM cities WHERE id = 2", "Oslo"),
+        ("SELECT sum(id) FROM numbers", "15"),
+        ("SELECT max(word) FROM moved", "w5"),
+        ("SELECT sum(id) FROM words", "15"),
+        ("SELECT id FROM log", "7"),
+    ] {
+        assert_eq!(rows(&session, sql).await.unwrap(), [[expected]], "{sql}");
+    }
+    for (path, table, expected) in [("web/a%20b.csv", "own_cities", 2), ("web/t.parquet", "own_numbers", 5)] {
+        let request = ImportRequest {
+            source: format!("{}/{path}", store.url),
+            format: None,
+            options: Default::default(),
+            table: TableName::new("default", table),
+            external: false,
+            if_exists: Some(IfExists::Error),
+        };
+        let done = engine.import(&Principal::local_admin(), request, std::sync::Arc::new(NoProgress)).await.unwrap();
+        assert_eq!(done.rows, Some(expected), "{path}");
+    }
+    let create = |path: &str| format!("CREATE EXTERNAL TABLE bad STORED AS CSV LOCATION '{}/{path}'", store.url);
+    for (path, code) in
+        [("web/none.csv", "no_files"), ("web/", "unsupported"), ("redirect/away/web/t.csv", "location_not_allowed")]
+    {
+        let error = rows(&session, &create(path)).await.unwrap_err();
+        assert_eq!(error.code(), code, "{path}: {error}");
+    }
+    let lance = format!("CREATE EXTERNAL TABLE bad STORED AS LANCE LOCATION '{}/web/t.lance'", store.url);
+    assert_eq!(rows(&session, &lance).await.unwrap_err().code(), "unsupported");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_what_the_settings_name_is_asked_for() {
+    let store = ObjectServer::start().await;
+    store.put("web/a.csv", "n\n1\n");
+    let local = store.url.replace("127.0.0.1", "localhost");
+    let inside = format!("{}/web/", store.url);
+    let create = |location: &str| format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION '{location}'");
+    let (at_all, any, some) = (engine(&[]).await, engine(&["http://", "s3://"]).await, engine(&[&inside]).await);
+    let refused: [(&Engine, Role, String); 13] = [
+        (&at_all.1, Role::Admin, format!("{inside}a.csv")),
+        (&at_all.1, Role::Admin, "s3://lake/a.csv".into()),
+        // Any host, and so none of this network.
+        (&any.1, Role::Admin, format!("{inside}a.csv")),
+        (&any.1, Role::Admin, format!("{local}/web/a.csv")),
+        (&any.1, Role::Admin, "http://169.254.169.254/latest/meta-data/a.csv".into()),
+        (&any.1, Role::Admin, "http://2130706433/a.csv".into()),
+        (&any.1, Role::Admin, "http://[::1]/a.csv".into()),
+        (&any.1, Role::Admin, "https://example.org/a.csv".into()),
+        (&any.1, Role::Write, "s3://lake/a.csv".into()),
+        (&some.1, Role::Admin, format!("{}/a.csv", store.url)),
+        (&some.1, Role::Admin, format!("{inside}../a.csv")),
+        (&some.1, Role::Write, format!("{local}/web/a.csv")),
+        (
+            &some.1,
+            Role::Admin,
+            format!("http://user:hush@{}/web/a.csv?sig=hush", store.url.trim_start_matches("http://")),
+        ),
+    ];
+    for (engine, role, location) in refused {
+        let session = engine.session(Principal::new("somebody", role), Limits::default());
+        let error = rows(&session, &create(&location)).await.unwrap_err();
+        assert_eq!(error.code(), "location_not_allowed", "{location}: {error}");
+        assert!(!error.to_string().contains("hush"), "{error}");
+    }
+    assert_eq!(store.asked(), [], "nothing was asked of anybody");
+    let writer = some.1.session(Principal::new("writer", Role::Write), Limits::default());
+    rows(&writer, &create(&format!("{inside}a.csv"))).await.unwrap();
+    assert_eq!(rows(&writer, "SELECT n FROM t").await.unwrap(), [["1"]]);
+
+    // A table from before the settings changed is not read any more.
+    let folder = some.0;
+    some.1.close().await.unwrap();
+    drop((writer, some.1));
+    let mut options = EngineOptions::new(folder.path().join("data"));
+    options.external_urls = vec![format!("{}/elsewhere/", store.url).parse().unwrap()];
+    let engine = Engine::open_with(options).await.unwrap();
+    store.asked();
+    assert_eq!(rows(&admin(&engine), "SELECT n FROM t").await.unwrap_err().code(), "location_not_allowed");
+    assert_eq!(store.asked(), []);
+}
+
+#[test]
+fn the_setting_takes_urls_and_nothing_else() {
+    let load = |value: &str| Config::load(&Sources::default().with_flag("query.external_urls", value));
+    let roots = load("s3://lake/raw/, https://data.example.org/,gs://").unwrap().settings.query.external_urls;
+    let spelled: Vec<String> = roots.iter().map(UrlRoot::to_string).collect();
+    assert_eq!(spelled, ["s3://lake/raw", "https://data.example.org/", "gs://"]);
+    for wrong in ["/srv/lake", "s3://lake/*", "https://user:hush@example.org/", "ftp://example.org/"] {
+        let error = load(wrong).err().unwrap().to_string();
+        assert!(error.contains("external_urls") && !error.contains("hush"), "{wrong}: {error}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_tree_in_a_bucket_is_registered_and_refreshed() {
+    let store = ObjectServer::start().await;
+    store.put("lake/raw/trips/a.csv", "id\n1\n");
+    store.put("lake/raw/sales/orders/a.ndjson", "{\"id\":1}\n");
+    store.put("lake/raw/sales/orders/notes.txt", "x");
+    store.put("lake/raw/events/year=2023/a.parquet", parquet(&numbers(1)));
+    store.put("lake/raw/events/year=2024/a.parquet", parquet(&numbers(6)));
+    store.put("lake/raw/mixed/a.csv", "id\n7\n");
+    store.put("lake/raw/mixed/below/b.csv", "other\nz\n");
+    store.put("lake/raw/two/a.csv", "id\n7\n");
+    store.put("lake/raw/two/a.ndjson", "{\"id\":1}\n");
+    store.put("lake/else/a.csv", "id\n7\n");
+    let data = TempDir::new().unwrap();
+    let import = || run(&store, data.path(), &["import", "--recursive", "--json", "s3://lake/raw/"]);
+    let first = import();
+    for said in ["trips", "orders", "events", "mixed", "below", "notes.txt", "several formats (csv, ndjson)"] {
+        assert!(first.contains(said), "no {said} in {first}");
+    }
+    let sql = |text: &str| run(&store, data.path(), &["sql", "--json", text]);
+    for (text, expected) in [
+        ("SELECT count(*) AS n FROM events WHERE year = 2024", "{\"n\":5}\n"),
+        ("SELECT id FROM sales.orders", "{\"id\":1}\n"),
+        ("SELECT id FROM mixed", "{\"id\":7}\n"),
+        ("SELECT other FROM mixed.below", "{\"other\":\"z\"}\n"),
+        ("SELECT count(*) AS n FROM system.tables", "{\"n\":5}\n"),
+    ] {
+        assert_eq!(sql(text), expected, "{text}");
+    }
+    store.remove("lake/raw/trips/");
+    store.put("lake/raw/new/a.csv", "id\n1\n");
+    let second = import();
+    assert!(second.contains("dropped") && second.contains("registered"), "{second}");
+    assert_eq!(sql("SELECT name FROM system.tables WHERE name IN ('trips', 'new')"), "{\"name\":\"new\"}\n");
+    assert_nowhere(data.path(), &[SECRET_KEY, ACCESS_KEY]);
+}
+
+/// A server that may read the tests' buckets from the store.
+fn started(store: &ObjectServer, settings: &[(&str, &str)]) -> ServerProcess {
+    let mut all = store.s3_settings();
+    all.push(ROOTS);
+    all.extend(settings);
+    tokio::task::block_in_place(|| ServerProcess::start(&all))
+}
+
+/// Waits until nobody asks any more: the columns' values are collected in the background.
+async fn quiet(store: &ObjectServer) {
+    let begun = Instant::now();
+    loop {
+        store.asked();
+        tokio::time::sleep(Duration::from_millis(2500)).await;
+        if store.asked().is_empty() {
+            return;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(60), "the store is asked again and again");
+    }
+}
+
+async fn ask(server: &ServerProcess, sql: &str) -> Value {
+    let request = reqwest::Client::new().post(format!("{}/v1/query", server.url)).header("accept", "application/json");
+    let reply = request.header("content-type", "application/sql").body(sql.to_owned()).send().await.unwrap();
+    reply.json().await.unwrap()
+}
+
+/// `querent` on a data folder of its own.
+fn querent(data: &Path, arguments: &[&str]) -> Command {
+    let mut command = Command::new(querent_binary());
+    command.args(arguments).arg("--data").arg(data);
+    command.env("QUERENT_EMBED_PROVIDER", "none").env(ROOTS.0, ROOTS.1);
+    command
+}
+
+fn run(store: &ObjectServer, data: &Path, arguments: &[&str]) -> String {
+    let output = tokio::task::block_in_place(|| querent(data, arguments).envs(store.s3_settings()).output().unwrap());
+    let told = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{arguments:?}: {told}");
+    String::from_utf8(output.stdout).unwrap()
+}
+
+async fn engine(roots: &[&str]) -> (TempDir, Engine) {
+    let folder = tempfile::tempdir().unwrap();
+    let mut options = EngineOptions::new(folder.path().join("data"));
+    options.external_urls = roots.iter().map(|root| root.parse().unwrap()).collect();
+    (folder, Engine::open_with(options).await.unwrap())
+}
+
+/// That no file of a folder holds any of the texts.
+fn assert_nowhere(folder: &Path, texts: &[&str]) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            assert_nowhere(&path, texts);
+            continue;
+        }
+        // Files come and go while a server ends.
+        let bytes = std::fs::read(&path).unwrap_or_default();
+        for text in texts {
+            let found = bytes.windows(text.len()).any(|window| window == text.as_bytes());
+            assert!(!found, "{} holds {text}", path.display());
+        }
+    }
+}
+
+fn parquet(batch: &RecordBatch) -> Vec<u8> {
+    let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
+    writer.write(batch).unwrap();
+    writer.into_inner().unwrap()
+}
+
+fn arrow_file(batch: &RecordBatch) -> Vec<u8> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.arrow");
+    file_format(&path, batch);
+    std::fs::read(path).unwrap()
+}
