@@ -49,11 +49,7 @@ impl Stores {
 
     fn remote(&self, url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
         let name = url.store();
-        let mut open = self.open.lock();
-        if let Some(at) = open.iter().position(|(known, _)| *known == name) {
-            let used = open.remove(at);
-            let store = Arc::clone(&used.1);
-            open.push(used);
+        if let Some(store) = self.kept(&name) {
             return Ok(store);
         }
         let roots: Vec<UrlRoot> = self.roots.iter().filter(|root| root.is_of(url)).cloned().collect();
@@ -62,11 +58,23 @@ impl Stores {
         }
         let named = roots.iter().any(UrlRoot::names_its_store);
         let store: Arc<dyn ObjectStore> = Arc::new(Guarded::new(open::open(url, named)?, url, roots));
+        // Opening takes files and certificates, so nobody waits for it here; of two at once the later one is kept.
+        let mut open = self.open.lock();
+        open.retain(|(known, _)| *known != name);
         if open.len() >= KEPT_OPEN {
             open.remove(0);
         }
         open.push((name, Arc::clone(&store)));
         Ok(store)
+    }
+
+    fn kept(&self, name: &str) -> Option<Arc<dyn ObjectStore>> {
+        let mut open = self.open.lock();
+        let at = open.iter().position(|(known, _)| known == name)?;
+        let used = open.remove(at);
+        let store = Arc::clone(&used.1);
+        open.push(used);
+        Some(store)
     }
 }
 

@@ -8,6 +8,10 @@ use object_store::client::{HttpError, HttpErrorKind};
 use super::web::Refusal;
 use crate::EngineError;
 
+/// Why a request to an endpoint of the environment was not even made.
+const NO_PLAIN_HTTP: &str = "its endpoint is plain HTTP, which takes AWS_ALLOW_HTTP=true (GOOGLE_ALLOW_HTTP, \
+                             AZURE_ALLOW_HTTP) in the server's environment";
+
 /// A store that does not give what was asked of it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum StoreError {
@@ -129,6 +133,9 @@ pub(super) fn told(error: &object_store::Error, store: &str, location: &str) -> 
             return StoreError::AccessDenied { store, detail };
         }
         _ => {}
+    }
+    if find::<reqwest::Error>(error).is_some_and(reqwest::Error::is_builder) {
+        return StoreError::Unusable { store, detail: NO_PLAIN_HTTP.into() };
     }
     match (status, find::<HttpError>(error).map(HttpError::kind)) {
         (Some(401 | 403), _) => StoreError::AccessDenied { store, detail },

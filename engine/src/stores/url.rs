@@ -217,7 +217,8 @@ pub(crate) fn redacted(location: &str) -> String {
 }
 
 fn is_name(text: &str) -> bool {
-    !text.is_empty() && text.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_'))
+    text.starts_with(|first: char| first.is_ascii_alphanumeric())
+        && text.chars().all(|letter| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_'))
 }
 
 fn is_pattern(text: &str) -> bool {
@@ -260,6 +261,7 @@ mod tests {
             "s3://bucket//a",
             "s3://buc ket/a",
             "s3:///a",
+            "s3://../a",
         ] {
             let error = StoreUrl::parse(refused).unwrap_err();
             assert_eq!(error.code(), "location_not_allowed", "{refused}");

@@ -12,8 +12,12 @@ use super::location::{LocatedFile, StoredObject};
 use super::unreadable;
 use crate::Result;
 
-/// What is fetched of an object at a time: few requests, and bounded memory for any number of readers.
+/// What is fetched of an object first: a header, as often as not.
+const FIRST_BYTES: u64 = 64 << 10;
+/// What is fetched at a time of one that is read on: few requests, and bounded memory for any number of readers.
 const BLOCK_BYTES: u64 = 4 << 20;
+/// How many times as much the next block is.
+const GROWTH: u64 = 4;
 
 /// Opens a local file. Blocks.
 #[expect(clippy::disallowed_methods, reason = "callers run on a blocking thread")]
@@ -25,20 +29,21 @@ pub(crate) fn open_local(path: &Path) -> Result<File> {
 pub(crate) fn open(file: &LocatedFile) -> Result<OpenFile> {
     match &file.object {
         None => open_local(&file.path).map(OpenFile::Local),
-        Some(object) => Ok(OpenFile::Stored(ObjectReader {
+        Some(object) => Ok(OpenFile::Stored(Box::new(ObjectReader {
             object: object.clone(),
             runtime: Handle::current(),
             at: 0,
             block: Bytes::new(),
             block_starts: 0,
-        })),
+            next_bytes: FIRST_BYTES,
+        }))),
     }
 }
 
 /// A file that is read.
 pub(crate) enum OpenFile {
     Local(File),
-    Stored(ObjectReader),
+    Stored(Box<ObjectReader>),
 }
 
 impl Read for OpenFile {
@@ -66,6 +71,7 @@ pub(crate) struct ObjectReader {
     at: u64,
     block: Bytes,
     block_starts: u64,
+    next_bytes: u64,
 }
 
 impl ObjectReader {
@@ -77,10 +83,11 @@ impl ObjectReader {
 
     #[expect(clippy::disallowed_methods, reason = "readers run on blocking threads")]
     fn fetch(&mut self) -> IoResult<()> {
-        let until = self.at.saturating_add(BLOCK_BYTES).min(self.object.meta.size);
+        let until = self.at.saturating_add(self.next_bytes).min(self.object.meta.size);
         let fetched = self.object.store.get_range(&self.object.meta.location, self.at..until);
         self.block = self.runtime.block_on(fetched).map_err(Error::other)?;
         self.block_starts = self.at;
+        self.next_bytes = (self.next_bytes * GROWTH).min(BLOCK_BYTES);
         Ok(())
     }
 }
