@@ -153,6 +153,7 @@ fn every_key_can_be_set_from_its_variables() {
                 "embed.provider" => "none",
                 "log.format" => "json",
                 "log.filter" => "debug",
+                "query.external_urls" => "s3://bucket/",
                 _ => "7",
             };
             let config = Config::load(&environment(Sources::default(), &[(variable, value)]))
