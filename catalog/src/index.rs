@@ -18,6 +18,7 @@ mod tail;
 mod vectorizer;
 mod view;
 
+use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
@@ -358,6 +359,18 @@ impl Part {
         let part = Arc::clone(self);
         off_runtime(move || part.insert_pending(objects)).await;
         Ok(())
+    }
+
+    /// Vectors that the dataset holds of the very texts, by object: nothing is embedded twice.
+    async fn known_vectors(&self, texts: &[(i64, &str)]) -> HashMap<i64, Arc<[f32]>> {
+        let view = self.state.read().view.clone();
+        match view.filter(|view| view.model.is_some() && view.model.as_ref() == self.vectorizer.model()) {
+            Some(view) => view.vectors_of(texts).await.unwrap_or_else(|error| {
+                self.report_damage(&error);
+                HashMap::new()
+            }),
+            None => HashMap::new(),
+        }
     }
 
     fn note_change(&self) {

@@ -301,6 +301,27 @@ async fn many_creates_leave_few_files() {
     catalog.close().await.unwrap();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_comes_back_is_not_embedded_again() {
+    let home = Home::new();
+    let catalog = home.open(Some(Bag::new(16))).await;
+    create(&catalog, "default", "orders", &["amount"]).await;
+    catalog.index_idle().await.unwrap();
+    catalog.close().await.unwrap();
+
+    let bag = Bag::new(16);
+    let catalog = home.open(Some(Arc::clone(&bag) as Arc<dyn Embedder>)).await;
+    catalog.index_idle().await.unwrap();
+    let orders = TableName::new("default", "orders");
+    catalog.set_comment(&orders, None, Some("what was bought")).await.unwrap();
+    catalog.index_idle().await.unwrap();
+    assert_eq!(bag.texts.load(Ordering::Relaxed), 1, "the new text");
+    catalog.set_comment(&orders, None, None).await.unwrap();
+    catalog.index_idle().await.unwrap();
+    assert_eq!(bag.texts.load(Ordering::Relaxed), 1, "the old text has the vector that the dataset holds");
+    catalog.close().await.unwrap();
+}
+
 async fn create(catalog: &Catalog, database: &str, table: &str, columns: &[&str]) {
     let fields: Vec<Field> = columns.iter().map(|column| Field::new(*column, DataType::Utf8, true)).collect();
     let name = TableName::new(database, table);

@@ -60,6 +60,16 @@ pub(super) async fn embed_rows(part: &Part, writer: &mut IndexWriter, stop: &Can
     Ok(true)
 }
 
+/// Gives rows that are written anew the vectors that the dataset holds of the same texts.
+pub(super) async fn keep_vectors(part: &Part, rows: &mut [IndexRow]) {
+    let lacking = rows.iter().filter(|row| row.vector.is_none());
+    let texts: Vec<(i64, &str)> = lacking.map(|row| (row.object_id, row.text.as_str())).collect();
+    let mut known = part.known_vectors(&texts).await;
+    for row in rows.iter_mut().filter(|row| row.vector.is_none()) {
+        row.vector = known.remove(&row.object_id);
+    }
+}
+
 /// Gives the rows their vectors, on all workers of the embedder, until stopped, failed or out of time.
 pub(super) async fn embed(part: &Part, rows: &mut [IndexRow], stop: &CancellationToken, deadline: Option<Instant>) {
     let batch = if part.vectorizer.is_fast() { FAST_BATCH } else { BATCH };

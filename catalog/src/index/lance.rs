@@ -361,8 +361,7 @@ fn vector_type(dimension: usize) -> DataType {
 fn to_batch(rows: &[IndexRow], model: Option<&EmbeddingModel>) -> Result<RecordBatch> {
     let mut hashes = FixedSizeBinaryBuilder::new(TEXT_HASH_BYTES as i32);
     for row in rows {
-        let digest = Sha256::digest(row.text.as_bytes());
-        hashes.append_value(&digest[..TEXT_HASH_BYTES]).map_err(index_error)?;
+        hashes.append_value(text_hash(&row.text)).map_err(index_error)?;
     }
     let mut columns: Vec<ArrayRef> = vec![
         Arc::new(Int64Array::from_iter_values(rows.iter().map(|row| row.object_id))),
@@ -408,6 +407,12 @@ fn from_batch(batch: &RecordBatch) -> Result<Vec<IndexRow>> {
         vector: None,
     });
     Ok(rows.collect())
+}
+
+/// Tells whether a text is the one that a vector was made of.
+pub(super) fn text_hash(text: &str) -> [u8; TEXT_HASH_BYTES] {
+    let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+    std::array::from_fn(|position| digest[position])
 }
 
 fn join_ids(ids: &[i64]) -> String {

@@ -13,7 +13,7 @@ use tracing::{debug, warn};
 
 use super::lance::{IndexRow, IndexWriter};
 use super::pending;
-use super::tail::{self, TailEntry};
+use super::tail::{self, TailEntry, Unembedded};
 use super::{Part, Work, backfill, rebuild};
 use crate::Result;
 use crate::store::pending_texts;
@@ -47,6 +47,12 @@ pub(super) async fn embed(part: Arc<Part>, stop: CancellationToken) {
             }
             continue;
         }
+        let texts: Vec<(i64, &str)> = batch.iter().map(|waiting| (waiting.object_id, waiting.text.as_str())).collect();
+        let known = part.known_vectors(&texts).await;
+        if !known.is_empty() {
+            set_vectors(&part, &batch, |waiting| known.get(&waiting.object_id).cloned());
+            continue;
+        }
         let texts = batch.iter().map(|waiting| waiting.text.clone()).collect();
         let vectors = tokio::select! {
             vectors = part.vectorizer.embed(texts) => vectors,
@@ -54,12 +60,19 @@ pub(super) async fn embed(part: Arc<Part>, stop: CancellationToken) {
             () = stop.cancelled() => return,
         };
         if let Some(vectors) = vectors {
-            let mut state = part.state.write();
-            for (waiting, vector) in batch.iter().zip(vectors) {
-                state.tail.set_vector(waiting.object_id, waiting.sequence, vector);
-            }
+            let mut vectors = vectors.into_iter();
+            set_vectors(&part, &batch, |_| vectors.next().map(Arc::from));
         }
         part.note_change();
+    }
+}
+
+fn set_vectors(part: &Part, batch: &[Unembedded], mut vector_of: impl FnMut(&Unembedded) -> Option<Arc<[f32]>>) {
+    let mut state = part.state.write();
+    for waiting in batch {
+        if let Some(vector) = vector_of(waiting) {
+            state.tail.set_vector(waiting.object_id, waiting.sequence, vector);
+        }
     }
 }
 
@@ -252,6 +265,7 @@ async fn move_pages(part: &Part, writer: &mut IndexWriter, stop: &CancellationTo
                 row.vector = state.tail.vector(row.object_id, row.sequence);
             }
         }
+        backfill::keep_vectors(part, &mut rows).await;
         if part.vectorizer.is_fast() {
             backfill::embed(part, &mut rows, stop, None).await;
         }

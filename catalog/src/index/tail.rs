@@ -143,12 +143,12 @@ impl Tail {
     }
 
     /// Sets a vector, unless the object changed meanwhile.
-    pub(super) fn set_vector(&mut self, object_id: i64, sequence: i64, vector: Vec<f32>) {
+    pub(super) fn set_vector(&mut self, object_id: i64, sequence: i64, vector: Arc<[f32]>) {
         let Some(entry) = self.entries.get_mut(&object_id).filter(|entry| entry.sequence == sequence) else {
             return;
         };
         if let Some(content) = Arc::make_mut(entry).content.as_mut() {
-            content.vector = Some(vector.into());
+            content.vector = Some(vector);
         }
     }
 

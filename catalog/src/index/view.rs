@@ -5,6 +5,7 @@
 //!
 //! Invariant: rows that are deleted, out of date or not the caller's are left out before a top-k is taken.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, Float32Array, RecordBatch};
@@ -28,7 +29,7 @@ use lance_linalg::distance::{DistanceType, dot_f32};
 
 use super::analyze::CorpusStats;
 use super::embed::EmbeddingModel;
-use super::lance::{TEXT_INDEX, VECTOR_INDEX, guarded};
+use super::lance::{TEXT_INDEX, VECTOR_INDEX, guarded, text_hash};
 use super::{Scored, SearchFilter};
 use crate::{CatalogError, Result};
 
@@ -367,6 +368,41 @@ impl IndexView {
             }
         }
         RowAddrMask::from_allowed(allowed).also_block(hidden)
+    }
+
+    /// The vectors of objects whose text is the one that the dataset holds, by object.
+    pub(super) async fn vectors_of(&self, texts: &[(i64, &str)]) -> Result<HashMap<i64, Arc<[f32]>>> {
+        let mask = self.mask(&SearchFilter::default(), &self.deleted_of_vectors);
+        let mut hashes = HashMap::new();
+        let mut addresses = Vec::new();
+        for (object_id, text) in texts {
+            let mut rows = self.fragments.iter().filter_map(|fragment| fragment.find(*object_id));
+            if let Some(address) = rows.rfind(|address| mask.selected(*address)) {
+                addresses.push(address);
+                hashes.insert(*object_id, text_hash(text));
+            }
+        }
+        if addresses.is_empty() || self.model.is_none() {
+            return Ok(HashMap::new());
+        }
+        let batch = guarded(async {
+            let projection =
+                ProjectionRequest::from_columns(["object_id", "text_hash", "vector"], self.dataset.schema());
+            self.dataset.take_builder(&addresses, projection)?.execute().await
+        })
+        .await?;
+        let object_ids = batch["object_id"].as_primitive::<Int64Type>();
+        let stored = batch["text_hash"].as_fixed_size_binary();
+        let vectors = batch["vector"].as_fixed_size_list();
+        let is_same = |row: &usize| {
+            let hash = hashes.get(&object_ids.value(*row));
+            vectors.is_valid(*row) && hash.is_some_and(|hash| hash == stored.value(*row))
+        };
+        let same = (0..batch.num_rows()).filter(is_same).map(|row| {
+            let vector = vectors.value(row);
+            (object_ids.value(row), Arc::from(&vector.as_primitive::<Float32Type>().values()[..]))
+        });
+        Ok(same.collect())
     }
 
     /// The corpus statistics of a question's tokens.
