@@ -13,8 +13,9 @@ use crate::{
 
 /// The most items of a page.
 pub(super) const MAX_PAGE: usize = 10_000;
-/// Objects of one name's beginning that are read from all databases at once.
+/// Objects of one name's beginning that are looked at in all databases at once, and names.
 const MAX_EVERYWHERE: usize = 4_000;
+const MAX_KEYS_EVERYWHERE: usize = 256;
 /// Databases read at first while a listing goes through them, and at most: each batch is twice the last.
 const FIRST_BATCH: usize = 32;
 const LAST_BATCH: usize = 512;
@@ -241,9 +242,9 @@ impl RowQuery {
         Self { at_least, below, like: pattern.map(|pattern| pattern.like), kinds }
     }
 
-    /// The objects of all databases whose names begin so, by database and key, after a position: read from one range
-    /// of a covering index, since going through ten thousand databases for them would cost more. `None` where they are
-    /// very many (then the first databases have enough of them), or where the names' beginning is open.
+    /// The objects of all databases whose names begin so, by database and key, after a position: the first few of each
+    /// key, along a covering index, since going through ten thousand databases for them would cost more. `None` where
+    /// the keys are many (then the first databases have enough of them), or where the names' beginning is open.
     fn read_everywhere(
         &self,
         view: &View<'_>,
@@ -255,33 +256,48 @@ impl RowQuery {
         if self.at_least.is_empty() {
             return Ok(None);
         }
-        let mut statement = view.connection.prepare_cached(
-            "SELECT database_key, key, object_id, kind FROM querent_object INDEXED BY querent_ix_object_key
-             WHERE key >= ?1 AND key < ?2 AND (?3 IS NULL OR key LIKE ?3 ESCAPE '\\')
+        let mut next_key = view.connection.prepare_cached(
+            "SELECT key FROM querent_object INDEXED BY querent_ix_object_key WHERE key >= ?1 AND key < ?2
+             ORDER BY key LIMIT 1",
+        )?;
+        let mut of_key = view.connection.prepare_cached(
+            "SELECT database_key, object_id, kind FROM querent_object INDEXED BY querent_ix_object_key
+             WHERE key = ?1 AND database_key >= ?2 AND (?3 IS NULL OR key LIKE ?3 ESCAPE '\\')
                AND (?4 IS NULL OR database_key LIKE ?4 ESCAPE '\\')
-             LIMIT ?5",
+             ORDER BY database_key, object_id",
         )?;
         let database_like = filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);
-        let mut rows =
-            statement.query(params![self.at_least, self.below, self.like, database_like, MAX_EVERYWHERE as i64])?;
+        let first_database = after.map_or("", |at| at.database.as_str());
         let mut found: Vec<(String, String, i64)> = Vec::new();
-        let mut count = 0;
-        while let Some(row) = rows.next()? {
-            count += 1;
-            let database: String = row.get(0)?;
-            let key: String = row.get(1)?;
-            let id: i64 = row.get(2)?;
-            let is_after = after.is_none_or(|at| {
-                (database.as_str(), key.as_str(), id) > (at.database.as_str(), at.key.as_str(), at.id)
-            });
-            let kind: &str = row.get_ref(3)?.as_str().unwrap_or_default();
-            let is_of_kind = self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|one| one.as_str() == kind));
-            if is_after && is_of_kind && who.may_see(&database) {
-                found.push((database, key, id));
+        let mut from = self.at_least.clone();
+        let (mut keys, mut looked_at) = (0, 0);
+        while let Some(key) = next_key.query_row([&from, &self.below], |row| row.get::<_, String>(0)).optional()? {
+            keys += 1;
+            if keys > MAX_KEYS_EVERYWHERE {
+                return Ok(None);
             }
-        }
-        if count == MAX_EVERYWHERE {
-            return Ok(None);
+            let mut rows = of_key.query(params![key, first_database, self.like, database_like])?;
+            let mut of_this = 0;
+            while of_this < limit
+                && let Some(row) = rows.next()?
+            {
+                looked_at += 1;
+                if looked_at > MAX_EVERYWHERE {
+                    return Ok(None);
+                }
+                let database: String = row.get(0)?;
+                let id: i64 = row.get(1)?;
+                let is_after = after.is_none_or(|at| {
+                    (database.as_str(), key.as_str(), id) > (at.database.as_str(), at.key.as_str(), at.id)
+                });
+                let kind: &str = row.get_ref(2)?.as_str().unwrap_or_default();
+                let is_of_kind = self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|one| one.as_str() == kind));
+                if is_after && is_of_kind && who.may_see(&database) {
+                    found.push((database, key.clone(), id));
+                    of_this += 1;
+                }
+            }
+            from = format!("{key}\0");
         }
         found.sort_unstable();
         found.truncate(limit);
