@@ -4,14 +4,11 @@
 //! creates tables one at a time in a new data folder and prints percentiles in milliseconds.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow_schema::{DataType, Field, Schema};
 use querent_catalog::index::embed::{EmbedSettings, from_settings};
-use querent_catalog::{
-    Catalog, CatalogError, CatalogOptions, FoundBy, IfExists, NoProgress, Principal, SearchRequest, TableName,
-};
+use querent_catalog::{Catalog, CatalogError, CatalogOptions, FoundBy, IfExists, Principal, SearchRequest, TableName};
 
 const COLUMNS: [&str; 20] = [
     "id",
@@ -51,7 +48,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     };
     let tables = arguments.next().map_or(Ok(200), |count| count.parse::<usize>())?;
 
-    let options = CatalogOptions { data_dir, embedder: from_settings(&settings)?, progress: Arc::new(NoProgress) };
+    let options = CatalogOptions { embedder: from_settings(&settings)?, ..CatalogOptions::new(data_dir) };
     let catalog = Catalog::open(options).await?;
     // The first embedding loads the model.
     create(&catalog, "warm_up").await?;

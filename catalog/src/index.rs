@@ -14,6 +14,7 @@ mod lance;
 mod maintain;
 pub(crate) mod pending;
 mod rebuild;
+mod rerank;
 mod tail;
 mod vectorizer;
 mod view;
@@ -34,6 +35,7 @@ use self::analyze::{Analyzer, CorpusStats};
 use self::embed::Embedder;
 use self::pending::{Committed, PendingObject};
 pub(crate) use self::pending::{ObjectKind, column_names, names_alike};
+pub(crate) use self::rerank::Reranker;
 use self::tail::{Tail, TailEntry, TailSnapshot};
 use self::vectorizer::Vectorizer;
 use self::view::IndexView;
@@ -76,6 +78,7 @@ impl SearchFilter {
 pub(crate) struct SchemaIndex {
     tables: Arc<Part>,
     columns: Arc<Part>,
+    reranker: Option<Reranker>,
     changes: Arc<watch::Sender<u64>>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -128,6 +131,7 @@ impl SchemaIndex {
         store: &Arc<Store>,
         folder: PathBuf,
         embedder: Option<Arc<dyn Embedder>>,
+        reranker: Option<Arc<dyn Embedder>>,
         progress: Arc<dyn Progress>,
     ) -> Result<Self> {
         let session = lance::new_session();
@@ -167,7 +171,8 @@ impl SchemaIndex {
             }
         }
         tasks.close();
-        Ok(Self { tables, columns, changes, tasks, stop: stop.clone(), _stop_on_drop: stop.drop_guard() })
+        let reranker = reranker.map(Reranker::new);
+        Ok(Self { tables, columns, reranker, changes, tasks, stop: stop.clone(), _stop_on_drop: stop.drop_guard() })
     }
 
     /// Waits until every committed object can be found by meaning, or as well as the embedder allows: without one,
@@ -202,6 +207,11 @@ impl SchemaIndex {
     /// The question's vector; `None` where there is no working embedder.
     pub(crate) async fn embed_question(&self, question: &str) -> Option<Vec<f32>> {
         self.tables.vectorizer.embed(vec![question.to_string()]).await?.pop()
+    }
+
+    /// Ranks anew what the vectors found.
+    pub(crate) fn reranker(&self) -> Option<&Reranker> {
+        self.reranker.as_ref()
     }
 
     /// Whether full-text search disregards the word.

@@ -48,8 +48,17 @@ pub struct CatalogOptions {
     pub data_dir: PathBuf,
     /// Turns texts into vectors. `None` leaves search to names and BM25.
     pub embedder: Option<Arc<dyn Embedder>>,
+    /// Ranks the best hundred tables of a search anew, where `embedder` is fast and less good. `None`: nothing does.
+    pub reranker: Option<Arc<dyn Embedder>>,
     /// Told how long work goes on (index rebuilds).
     pub progress: Arc<dyn Progress>,
+}
+
+impl CatalogOptions {
+    /// A data folder without embedder, reranker and progress.
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        Self { data_dir: data_dir.into(), embedder: None, reranker: None, progress: Arc::new(NoProgress) }
+    }
 }
 
 /// Told about long work. Called from worker threads, must not block.
@@ -80,7 +89,8 @@ impl Catalog {
     pub async fn open(options: CatalogOptions) -> Result<Arc<Self>> {
         let store = Arc::new(Store::open(&options.data_dir).await?);
         let folder = store.data_dir().join(INDEX_FOLDER);
-        let index = SchemaIndex::open(&store, folder, options.embedder, options.progress).boxed().await?;
+        let index =
+            SchemaIndex::open(&store, folder, options.embedder, options.reranker, options.progress).boxed().await?;
         Ok(Arc::new(Self { index, knowledge: Knowledge::default(), store }))
     }
 

@@ -11,6 +11,7 @@ pub(crate) mod cutoff;
 mod expand;
 mod fuse;
 mod names;
+mod rerank;
 mod values;
 
 use crate::index::text::query_text;
@@ -98,6 +99,10 @@ pub(crate) async fn search(
     };
     let (by_name, bm25, (dense, column_texts)) = futures::join!(by_name, by_text, by_meaning);
     let (named, boosts) = by_name?;
+    let dense = match index.reranker() {
+        Some(reranker) if stages.dense => rerank::rerank(store, reranker, who, question, &bm25, dense).await?,
+        _ => dense,
+    };
     let principal = who.clone();
     let found = store
         .view(move |view| {

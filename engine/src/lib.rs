@@ -69,13 +69,15 @@ pub struct EngineOptions {
     pub external_urls: Vec<UrlRoot>,
     /// For the schema index; `None` leaves search to names and BM25.
     pub embedder: Option<Arc<dyn Embedder>>,
+    /// Ranks the best hundred tables of a search anew, where `embedder` is fast and less good. `None`: nothing does.
+    pub reranker: Option<Arc<dyn Embedder>>,
     /// Told how long work goes on.
     pub progress: Arc<dyn Progress>,
 }
 
 impl EngineOptions {
     /// A data folder with the defaults: 60 % of the machine's memory, 100 GiB of spill files, every core, no folders
-    /// for external tables of role `write`, no object stores, no embedder.
+    /// for external tables of role `write`, no object stores, no embedder, no reranker.
     pub fn new(data_dir: impl Into<PathBuf>) -> Self {
         Self {
             data_dir: data_dir.into(),
@@ -85,6 +87,7 @@ impl EngineOptions {
             external_roots: Vec::new(),
             external_urls: Vec::new(),
             embedder: None,
+            reranker: None,
             progress: Arc::new(NoProgress),
         }
     }
@@ -138,6 +141,7 @@ impl Engine {
         let catalog = Catalog::open(CatalogOptions {
             data_dir: options.data_dir.clone(),
             embedder: options.embedder.clone(),
+            reranker: options.reranker.clone(),
             progress: Arc::clone(&options.progress),
         })
         .await?;

@@ -141,6 +141,10 @@ pub struct EmbedSettings {
     pub model: Option<String>,
     /// Folder with `model.onnx` and the tokenizer's files; unset: the provider's own download.
     pub model_path: Option<PathBuf>,
+    /// An ONNX model that ranks the best hundred tables of a search anew; unset: none does.
+    pub rerank_model: Option<String>,
+    /// Folder with its `model.onnx` and tokenizer's files; unset: downloaded on first use.
+    pub rerank_model_path: Option<PathBuf>,
     /// The ONNX Runtime library; unset: the system's.
     pub runtime: Option<PathBuf>,
 }
@@ -250,7 +254,14 @@ impl Default for AgentSettings {
 
 impl Default for EmbedSettings {
     fn default() -> Self {
-        Self { provider: EmbedProvider::Fastembed, model: None, model_path: None, runtime: None }
+        Self {
+            provider: EmbedProvider::Fastembed,
+            model: None,
+            model_path: None,
+            rerank_model: None,
+            rerank_model_path: None,
+            runtime: None,
+        }
     }
 }
 

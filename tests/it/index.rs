@@ -8,7 +8,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use querent_catalog::index::embed::{EmbedSettings, Embedder, EmbeddingModel, from_settings};
 use querent_catalog::{
     Catalog, CatalogError, CatalogOptions, Created, FoundBy, IfExists, NoProgress, Principal, Progress, Role,
-    SearchHit, SearchRequest, TableKind, TableName,
+    SearchHit, SearchRequest, SearchStages, TableKind, TableName,
 };
 
 #[tokio::test(flavor = "multi_thread")]
@@ -215,6 +215,48 @@ async fn another_embedder_re_embeds() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_embedder_that_fails_half_way_takes_nothing_away() {
+    let home = Home::new();
+    let catalog = home.open(Some(Bag::new(32))).await;
+    for index in 0..20 {
+        create(&catalog, "default", &format!("part_{index}"), &["weight", "supplier"]).await;
+    }
+    catalog.index_idle().await.unwrap();
+    catalog.close().await.unwrap();
+
+    let bag = Bag::new(64);
+    bag.breaks_after.store(10, Ordering::Relaxed);
+    let catalog = home.open(Some(Arc::clone(&bag) as Arc<dyn Embedder>)).await;
+    assert_eq!(catalog.index_idle().await.unwrap_err().code(), "embedder_error");
+    assert_eq!(sorted_names(&search(&catalog, "supplier").await).len(), 10, "full text goes on");
+    catalog.close().await.unwrap();
+
+    let catalog = home.open(Some(Bag::new(64))).await;
+    catalog.index_idle().await.unwrap();
+    let hits = search(&catalog, "supplier").await;
+    assert!(hits.iter().all(|hit| hit.found_by == [FoundBy::Bm25, FoundBy::Dense]), "{hits:?}");
+    catalog.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn odd_names_are_found() {
+    let home = Home::new();
+    let catalog = home.open(Some(Bag::new(64))).await;
+    let long = "x".repeat(255);
+    let odd = ["order \"items\"", "dotted.name", "two words", "größe'maß", "顧客", "🦀", long.as_str()];
+    for name in odd {
+        create(&catalog, "default", name, &["a \"b\" c", "d.e", "ä"]).await;
+    }
+    for _ in 0..2 {
+        for name in odd {
+            assert_eq!(search(&catalog, name).await[0].table.name.table, name);
+        }
+        catalog.index_idle().await.unwrap();
+    }
+    catalog.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn an_index_with_vectors_serves_without_an_embedder() {
     let home = Home::new();
     let catalog = home.open(Some(Bag::new(64))).await;
@@ -257,6 +299,31 @@ async fn a_failing_embedder_leaves_names_and_text() {
     catalog.index_idle().await.unwrap();
     let found_by = &search(&catalog, "supplier").await[0].found_by;
     assert_eq!(found_by[..], [FoundBy::Bm25, FoundBy::Dense, FoundBy::Column], "made up for later");
+    catalog.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reranker_orders_what_a_cheaper_model_found() {
+    let home = Home::new();
+    let reranker = Arc::new(Taste::default());
+    let open = async |reranker: Option<Arc<dyn Embedder>>| {
+        let embedder: Option<Arc<dyn Embedder>> = Some(Bag::new(64));
+        Catalog::open(CatalogOptions { embedder, reranker, ..CatalogOptions::new(home.0.path()) }).await.unwrap()
+    };
+    let catalog = open(None).await;
+    for name in ["crate", "drum", "flask"] {
+        create(&catalog, "default", name, &["weight", "supplier"]).await;
+    }
+    catalog.index_idle().await.unwrap();
+    let as_found = by_meaning(&catalog, "supplier").await;
+    assert_ne!(as_found[0], "default.flask");
+    catalog.close().await.unwrap();
+
+    let catalog = open(Some(Arc::clone(&reranker) as Arc<dyn Embedder>)).await;
+    catalog.index_idle().await.unwrap();
+    assert_eq!(by_meaning(&catalog, "supplier").await[0], "default.flask");
+    reranker.is_broken.store(true, Ordering::Relaxed);
+    assert_eq!(by_meaning(&catalog, "supplier").await, as_found);
     catalog.close().await.unwrap();
 }
 
@@ -335,6 +402,14 @@ async fn search(catalog: &Catalog, query: &str) -> Vec<SearchHit> {
     catalog.search(&Principal::local_admin(), &request).await.unwrap()
 }
 
+/// Names of what is found by vectors alone.
+async fn by_meaning(catalog: &Catalog, query: &str) -> Vec<String> {
+    let request = SearchRequest { query: query.into(), database: None, limit: 10 };
+    let stages = SearchStages { names: false, bm25: false, dense: true, columns: false, expansion: false };
+    let hits = catalog.search_by(&Principal::local_admin(), &request, stages).await.unwrap();
+    hits.into_iter().map(|(hit, _)| hit.table.name.to_string()).collect()
+}
+
 fn names(hits: &[SearchHit]) -> Vec<String> {
     hits.iter().map(|hit| hit.table.name.to_string()).collect()
 }
@@ -371,7 +446,7 @@ impl Home {
     async fn open_once_released(&self) -> Arc<Catalog> {
         loop {
             let data_dir = self.0.path().to_path_buf();
-            let options = CatalogOptions { data_dir, embedder: None, progress: Arc::new(NoProgress) };
+            let options = CatalogOptions::new(data_dir);
             match Catalog::open(options).await {
                 Err(CatalogError::InUse { .. }) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
                 outcome => return outcome.unwrap(),
@@ -380,7 +455,7 @@ impl Home {
     }
 
     async fn open_with(&self, embedder: Option<Arc<dyn Embedder>>, progress: Arc<dyn Progress>) -> Arc<Catalog> {
-        let options = CatalogOptions { data_dir: self.0.path().to_path_buf(), embedder, progress };
+        let options = CatalogOptions { embedder, progress, ..CatalogOptions::new(self.0.path()) };
         Catalog::open(options).await.unwrap()
     }
 }
@@ -401,13 +476,19 @@ impl Progress for Told {
 struct Bag {
     model: EmbeddingModel,
     texts: AtomicUsize,
+    breaks_after: AtomicUsize,
     is_broken: AtomicBool,
 }
 
 impl Bag {
     fn new(dimension: usize) -> Arc<Self> {
         let model = EmbeddingModel { id: "bag of words".into(), dimension };
-        Arc::new(Self { model, texts: AtomicUsize::new(0), is_broken: AtomicBool::new(false) })
+        Arc::new(Self {
+            model,
+            texts: AtomicUsize::new(0),
+            breaks_after: AtomicUsize::new(usize::MAX),
+            is_broken: AtomicBool::new(false),
+        })
     }
 
     fn vector(&self, text: &str) -> Vec<f32> {
@@ -427,16 +508,44 @@ impl Embedder for Bag {
     }
 
     fn embed(&self, texts: &[String]) -> querent_catalog::Result<Vec<Vec<f32>>> {
-        if self.is_broken.load(Ordering::Relaxed) {
-            return Err(CatalogError::Embedder {
-                model: self.model.id.clone(),
-                detail: "out of order".into(),
-                hint: "mend it".into(),
-            });
+        let has_had_enough = self.texts.load(Ordering::Relaxed) >= self.breaks_after.load(Ordering::Relaxed);
+        if has_had_enough || self.is_broken.load(Ordering::Relaxed) {
+            return Err(out_of_order(&self.model));
         }
         self.texts.fetch_add(texts.iter().filter(|text| text.starts_with("table ")).count(), Ordering::Relaxed);
         Ok(texts.iter().map(|text| self.vector(text)).collect())
     }
+}
+
+/// Finds every question near to texts with a flask in them.
+struct Taste {
+    model: EmbeddingModel,
+    is_broken: AtomicBool,
+}
+
+impl Default for Taste {
+    fn default() -> Self {
+        let model = EmbeddingModel { id: "taste".into(), dimension: 2 };
+        Self { model, is_broken: AtomicBool::new(false) }
+    }
+}
+
+impl Embedder for Taste {
+    fn model(&self) -> &EmbeddingModel {
+        &self.model
+    }
+
+    fn embed(&self, texts: &[String]) -> querent_catalog::Result<Vec<Vec<f32>>> {
+        if self.is_broken.load(Ordering::Relaxed) {
+            return Err(out_of_order(&self.model));
+        }
+        let is_near = |text: &String| !text.starts_with("table ") || text.contains("flask");
+        Ok(texts.iter().map(|text| if is_near(text) { vec![1.0, 0.0] } else { vec![0.0, 1.0] }).collect())
+    }
+}
+
+fn out_of_order(model: &EmbeddingModel) -> CatalogError {
+    CatalogError::Embedder { model: model.id.clone(), detail: "out of order".into(), hint: "mend it".into() }
 }
 
 /// The real model, as the server would load it.

@@ -8,8 +8,8 @@ use arrow::array::{ArrayRef, Int64Array, RecordBatch, StringArray};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use parquet::arrow::ArrowWriter;
 use querent_catalog::{
-    Catalog, CatalogError, CatalogOptions, ColumnStats, Created, IfExists, ManagedTable, NewDataFile, NoProgress,
-    Principal, ResolvedTable, TableDraft, TableInfo, TableName, TableSource,
+    Catalog, CatalogError, CatalogOptions, ColumnStats, Created, IfExists, ManagedTable, NewDataFile, Principal,
+    ResolvedTable, TableDraft, TableInfo, TableName, TableSource,
 };
 use uuid::Uuid;
 
@@ -18,7 +18,7 @@ pub(crate) async fn open(folder: &Path) -> Arc<Catalog> {
 }
 
 pub(crate) async fn try_open(folder: &Path) -> Result<Arc<Catalog>, CatalogError> {
-    let options = CatalogOptions { data_dir: folder.to_path_buf(), embedder: None, progress: Arc::new(NoProgress) };
+    let options = CatalogOptions::new(folder);
     Catalog::open(options).await
 }
 

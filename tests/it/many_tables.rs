@@ -154,7 +154,7 @@ fn table(number: usize) -> NewTable {
 }
 
 async fn open(folder: &Path, embedder: Option<Arc<dyn Embedder>>) -> Arc<Catalog> {
-    let options = CatalogOptions { data_dir: folder.to_path_buf(), embedder, progress: Arc::new(NoProgress) };
+    let options = CatalogOptions { embedder, ..CatalogOptions::new(folder) };
     Catalog::open(options).await.unwrap()
 }
 

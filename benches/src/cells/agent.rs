@@ -11,13 +11,13 @@ use querent_agent::models::{
     ChatRequest, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall, ToolStyle,
 };
 use querent_agent::{Agent, AgentConfig, AskRequest, RunEvent};
-use querent_catalog::index::embed::{EmbedSettings, from_settings};
-use querent_catalog::{NoProgress, Principal};
+use querent_catalog::Principal;
 use querent_engine::{Engine, EngineOptions, Limits};
 use serde::{Deserialize, Serialize};
 
+use super::embedders::Models;
 use crate::Failure;
-use crate::harness::{Figure, cache_folder, measure_in_process, median};
+use crate::harness::{Figure, measure_in_process, median};
 
 const TABLES: usize = 1_000;
 const PROCESSES: usize = 3;
@@ -108,15 +108,11 @@ fn milliseconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }
 
-/// An engine with the embedding model that `make bench` installs.
+/// An engine with the models that `make bench` installs.
 pub(super) async fn open(lake: &Path) -> Result<Engine, Failure> {
-    let embedder = from_settings(&EmbedSettings {
-        model_path: Some(cache_folder()?.join("models/all-minilm-l6-v2")),
-        ort_dylib_path: Some(cache_folder()?.join("models/ort/libonnxruntime.so")),
-        ..EmbedSettings::default()
-    })?;
-    let options = EngineOptions { embedder, progress: Arc::new(NoProgress), ..EngineOptions::new(lake) };
-    Ok(Engine::open_with(options).await?)
+    let models = Models::or(Models::MiniLm)?;
+    let (embedder, reranker) = (models.embedder()?, models.reranker()?);
+    Ok(Engine::open_with(EngineOptions { embedder, reranker, ..EngineOptions::new(lake) }).await?)
 }
 
 /// 1,000 tables of ten columns over a few domains; one row each in those that the query reads.

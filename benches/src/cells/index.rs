@@ -2,7 +2,7 @@
 //! objects, and searched with Spider dev's questions.
 //!
 //! The vectors are a static model's, as is meant for catalogs of this size; `QUERENT_BENCH_EMBEDDER=minilm` takes the
-//! default model, which needs the better part of an hour on two cores. `QUERENT_BENCH_TABLES` takes another size.
+//! default model, which needs half an hour on two cores. `QUERENT_BENCH_TABLES` takes another size.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,7 +10,6 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::datatypes::Schema;
-use querent_catalog::index::embed::{EmbedProvider, EmbedSettings, from_settings};
 use querent_catalog::index::text::table_text;
 use querent_catalog::{
     Catalog, CatalogOptions, Created, IfExists, NoProgress, Principal, SearchRequest, SearchStages, TableInfo,
@@ -19,10 +18,11 @@ use querent_catalog::{
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
+use super::embedders::Models;
 use super::recall::questions;
 use crate::Failure;
 use crate::generator::Generator;
-use crate::harness::{Figure, cache_folder, measure_in_process, percentile};
+use crate::harness::{Figure, measure_in_process, percentile};
 
 const TABLES: u64 = 100_000;
 const SEED: u64 = 42;
@@ -107,7 +107,7 @@ async fn build(lake: &Path, tables: u64) -> Result<Vec<Figure>, Failure> {
     let indexed = started.elapsed().as_secs_f64() - registered;
     bar.finish_and_clear();
     catalog.close().await?;
-    let limit = if is_minilm() { 45.0 } else { 8.0 };
+    let limit = if Models::or(Models::Static)? == Models::MiniLm { 45.0 } else { 8.0 };
     Ok(vec![
         Figure::alone(format!("registering {tables} tables"), registered, "s", None),
         Figure::alone(
@@ -119,28 +119,10 @@ async fn build(lake: &Path, tables: u64) -> Result<Vec<Figure>, Failure> {
     ])
 }
 
-fn is_minilm() -> bool {
-    std::env::var("QUERENT_BENCH_EMBEDDER").is_ok_and(|name| name == "minilm")
-}
-
 async fn open(lake: &Path) -> Result<Arc<Catalog>, Failure> {
-    let models = cache_folder()?.join("models");
-    let settings = match is_minilm() {
-        true => EmbedSettings {
-            model_path: Some(models.join("all-minilm-l6-v2")),
-            ort_dylib_path: Some(models.join("ort/libonnxruntime.so")),
-            ..EmbedSettings::default()
-        },
-        false => EmbedSettings {
-            provider: EmbedProvider::Model2vec,
-            model: "wordllama-256".to_string(),
-            model_path: Some(models.join("wordllama-256")),
-            ..EmbedSettings::default()
-        },
-    };
-    let options =
-        CatalogOptions { data_dir: lake.into(), embedder: from_settings(&settings)?, progress: Arc::new(NoProgress) };
-    Ok(Catalog::open(options).await?)
+    let models = Models::or(Models::Static)?;
+    let (embedder, reranker) = (models.embedder()?, models.reranker()?);
+    Ok(Catalog::open(CatalogOptions { embedder, reranker, ..CatalogOptions::new(lake) }).await?)
 }
 
 pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {

@@ -52,7 +52,7 @@ const SEGMENT_GROWTH: usize = 3;
 const MAX_FRAGMENTS: usize = 8;
 /// Predicates name at most this many objects each.
 const OBJECTS_A_PREDICATE: usize = 1024;
-const TEXT_HASH_BYTES: usize = 16;
+pub(super) const TEXT_HASH_BYTES: usize = 16;
 
 /// The session all datasets of one catalog share.
 pub(super) fn new_session() -> Arc<Session> {

@@ -25,6 +25,16 @@ impl Settings {
             ort_dylib_path: self.embed.runtime.clone(),
             ..embed::EmbedSettings::default()
         })?;
+        let reranker = match &self.embed.rerank_model {
+            Some(model) => embed::from_settings(&embed::EmbedSettings {
+                provider: embed::EmbedProvider::Fastembed,
+                model: model.clone(),
+                model_path: self.embed.rerank_model_path.clone(),
+                ort_dylib_path: self.embed.runtime.clone(),
+                ..embed::EmbedSettings::default()
+            })?,
+            None => None,
+        };
         Ok(EngineOptions {
             data_dir: self.data.clone(),
             memory_bytes: self.query.pool_memory.map(|bytes| bytes.to_usize()),
@@ -33,6 +43,7 @@ impl Settings {
             external_roots: self.query.external_roots.clone(),
             external_urls: self.query.external_urls.clone(),
             embedder,
+            reranker,
             progress,
         })
     }

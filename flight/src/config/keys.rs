@@ -92,6 +92,18 @@ pub const KEYS: &[Key] = &[
         Kind::Text,
         "folder with model.onnx and tokenizer files; none: downloaded",
     ),
+    key(
+        "embed.rerank_model",
+        &["QUERENT_EMBED_RERANK_MODEL"],
+        Kind::Text,
+        "a better model, to rank the best hundred tables of a search anew",
+    ),
+    key(
+        "embed.rerank_model_path",
+        &["QUERENT_EMBED_RERANK_MODEL_PATH"],
+        Kind::Text,
+        "folder with its model.onnx and tokenizer files; none: downloaded",
+    ),
     key("embed.runtime", &["ORT_DYLIB_PATH"], Kind::Text, "the ONNX Runtime library"),
     key("query.timeout", &["QUERENT_QUERY_TIMEOUT"], Kind::Text, "wall clock of one query, at most"),
     key("query.memory", &["QUERENT_QUERY_MEMORY"], Kind::Text, "memory of one query, at most"),
