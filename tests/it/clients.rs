@@ -1,8 +1,7 @@
 //! The client libraries that people use, as processes of their own against a server in this one.
 
-use std::path::Path;
 
-use querent_tests::{Python, TestServer, TestSettings};
+use querent_tests::{Python, TestServer, TestSettings, package_folder};
 
 #[tokio::test]
 async fn adbc_without_tokens() {
@@ -24,7 +23,7 @@ async fn pyarrow_flight() {
 
 /// Runs one of `tests/clients/`, which exits with 0 when it is content with the server.
 async fn content(script: &str, arguments: &[String]) {
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("clients").join(script);
+    let script = package_folder().join("clients").join(script);
     let mut python = Python::command([script]);
     python.args(arguments);
     let output = tokio::task::spawn_blocking(move || python.output().expect("python starts")).await.unwrap();

@@ -2,7 +2,7 @@
 //!
 //! `UPDATE_SLT=1` completes the files with what the engine answers instead of comparing.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, SchemaRef};
@@ -147,7 +147,7 @@ async fn errors_say_what_is_wrong_and_what_is_near() {
 }
 
 fn slt_folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("slt")
+    querent_tests::package_folder().join("slt")
 }
 
 struct SessionUnderTest(Session);

@@ -163,7 +163,7 @@ fn documents_link_to_files_that_exist() {
 }
 
 fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
+    querent_tests::package_folder().parent().unwrap().to_owned()
 }
 
 fn read(path: &Path) -> String {

@@ -7,6 +7,12 @@ use std::sync::OnceLock;
 
 use tempfile::TempDir;
 
+/// The folder of the tests' package, as cargo tells it at run time: in a target folder that checkouts share, another one
+/// may have built this.
+pub fn package_folder() -> PathBuf {
+    std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
+}
+
 /// Where models are; `make test` puts them there.
 pub fn models_dir() -> PathBuf {
     installed("QUERENT_MODELS_DIR", "models")
@@ -52,7 +58,7 @@ pub fn querent_binary() -> &'static Path {
                 cargo.env_remove(name);
             }
         }
-        cargo.current_dir(Path::new(env!("CARGO_MANIFEST_DIR")).parent().expect("a workspace"));
+        cargo.current_dir(package_folder().parent().expect("a workspace"));
         succeeded("cargo build", &cargo.output().expect("cargo starts"));
         folder.join("querent")
     })

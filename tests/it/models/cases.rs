@@ -5,7 +5,6 @@
 //! refused, a repair where the first SQL fails, `run_finished` last); an answer is asserted only where the model was
 //! seen to get it right.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -163,7 +162,7 @@ async fn ask(case: &str, question: &str) -> Finished {
 }
 
 async fn model(case: &str) -> Arc<dyn ModelProvider> {
-    let recording = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(format!("recordings/{case}.jsonl"));
+    let recording = querent_tests::package_folder().join(format!("recordings/{case}.jsonl"));
     let live = || {
         let model = local_model();
         Arc::new(OllamaModel::new(&model.host, model.name, ToolStyleSetting::Auto).unwrap())

@@ -27,7 +27,7 @@ fn start() -> LocalModel {
     let python = models.join("venv/bin/python");
     let file = models.join(MODEL_FILE);
     assert!(python.exists() && file.exists(), "no local model in {}; run `make test-llm`", models.display());
-    let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../scripts/local_model.py");
+    let script = querent_tests::package_folder().join("../scripts/local_model.py");
     let mut process = Command::new(python)
         .arg(script)
         .args(["--port", "0", "--until-stdin-closes", "--model"])
