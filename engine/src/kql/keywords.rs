@@ -34,6 +34,10 @@ const DECLARED_ONLY: &[&str] = &[
 /// Words that are names in brackets only.
 const RESERVED: &[&str] = &[
     "3Dchart",
+    "FALSE",
+    "False",
+    "TRUE",
+    "True",
     "__contextual_datatable",
     "__executeAndCache",
     "and",
@@ -62,6 +66,7 @@ const RESERVED: &[&str] = &[
     "endswith_cs",
     "expandoutput",
     "external_data",
+    "false",
     "first",
     "flags",
     "float",
@@ -132,6 +137,7 @@ const RESERVED: &[&str] = &[
     "timepivot",
     "timespan",
     "treemap",
+    "true",
     "typeof",
     "uint",
     "uint16",

@@ -2,7 +2,7 @@
 //! [`TokenKind::End`]. Linear in the text.
 //!
 //! KQL is lexed by context in three places only: `long(...)` and its like take everything up to `)` as it is written,
-//! hyphenated keywords are one token, and so are `!has` and `in~`. All else that looks like a keyword is a word, and
+//! on one line; hyphenated keywords are one token, and so are `!has` and `in~`. All else that looks like a keyword is a word, and
 //! the parser decides.
 
 mod brackets;
@@ -39,7 +39,7 @@ pub(super) enum TokenKind {
     Timespan,
     /// Quotes and escapes included.
     String,
-    /// `long(...)`, `datetime(...)`, ...: a type's name and anything up to the next `)`.
+    /// `long(...)`, `datetime(...)`, ...: a type's name and anything up to the next `)` of the line.
     Typed,
     OpenParen,
     CloseParen,
@@ -73,8 +73,7 @@ pub(super) enum TokenKind {
 }
 
 pub(super) fn lex(text: &str) -> (Vec<Token>, Vec<SyntaxError>) {
-    let last_close_paren = text.rfind(')');
-    let mut lexer = Lexer { text, at: 0, last_close_paren, tokens: Vec::new(), errors: Vec::new() };
+    let mut lexer = Lexer { text, at: 0, tokens: Vec::new(), errors: Vec::new() };
     while lexer.token() {}
     lexer.push(TokenKind::End, text.len());
     (lexer.tokens, lexer.errors)
@@ -83,8 +82,6 @@ pub(super) fn lex(text: &str) -> (Vec<Token>, Vec<SyntaxError>) {
 struct Lexer<'a> {
     text: &'a str,
     at: usize,
-    /// So that a literal without `)` is not searched for one again and again.
-    last_close_paren: Option<usize>,
     tokens: Vec<Token>,
     errors: Vec<SyntaxError>,
 }
@@ -176,15 +173,16 @@ impl Lexer<'_> {
 
     fn typed_literal(&mut self, name_length: usize) {
         let content = self.at + name_length + 1;
-        if self.last_close_paren.is_some_and(|last| last >= content) {
-            let length = self.text.get(content..).and_then(|rest| rest.find(')')).unwrap_or_default();
+        let rest = self.text.get(content..).unwrap_or_default();
+        let length = rest.find([')', '\n', '\r']).unwrap_or(rest.len());
+        if rest[length..].starts_with(')') {
             self.push(TokenKind::Typed, content + length + 1);
             return;
         }
         let span = Span::new(self.at, content);
         let message = format!("the literal `{}` does not end; expected `)`", span.of(self.text));
         self.error(SyntaxErrorCode::Unterminated, message, span, None);
-        self.push(TokenKind::Typed, self.text.len());
+        self.push(TokenKind::Typed, content + length);
     }
 
     /// Skips a run of what is no token as one error.
@@ -257,7 +255,6 @@ fn opens_typed_literal(word: &str) -> bool {
             | "real"
             | "time"
             | "timespan"
-            | "typeof"
     )
 }
 
@@ -382,17 +379,18 @@ mod tests {
 
     #[test]
     fn what_does_not_end_is_said_once() {
-        let (_, errors) = lex("datetime(datetime(datetime(");
-        assert_eq!(errors.len(), 1);
+        let (tokens, errors) = lex("datetime(datetime(datetime(\n)");
+        assert_eq!((tokens.len(), errors.len()), (3, 1));
         assert_eq!(kinds("'abc\n| take 1")[1..], [TokenKind::Pipe, TokenKind::Word, TokenKind::Long]);
     }
 
     #[test]
     fn digits_may_start_a_word() {
         use TokenKind::{DotDot, Long, Real, Timespan, Word};
-        assert_eq!(kinds("1 1.5 1e3 1d 1.5h 100ms 1tick 3Dchart 1abc 0x1F"), [
-            Long, Real, Real, Timespan, Timespan, Timespan, Timespan, Word, Word, Long
-        ]);
+        assert_eq!(
+            kinds("1 1.5 1e3 1d 1.5h 100ms 1tick 3Dchart 1abc 0x1F"),
+            [Long, Real, Real, Timespan, Timespan, Timespan, Timespan, Word, Word, Long]
+        );
         assert_eq!(kinds("1..5"), [Long, DotDot, Long]);
     }
 }

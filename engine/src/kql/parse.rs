@@ -5,8 +5,8 @@
 //! times: decisions are made on the next few tokens, and nothing is parsed twice.
 
 mod columns;
-mod expressions;
 mod expand;
+mod expressions;
 mod graph;
 mod literals;
 mod names;
@@ -191,18 +191,26 @@ impl<'a> Parser<'a> {
     }
 
     fn expected_with_hint(&mut self, what: &str, hint: Option<String>) -> Reported {
+        if self.is_silent() {
+            self.failed_at = Some(self.at);
+            return Reported;
+        }
         let token = self.token();
         let message = format!("expected {what}, found {}", self.found());
         self.report(SyntaxErrorCode::Unexpected, message, token.span, hint)
     }
 
     fn report(&mut self, code: SyntaxErrorCode, message: String, span: Span, hint: Option<String>) -> Reported {
-        let said = self.aborted || self.failed_at == Some(self.at);
-        if !said && self.errors.len() < 2 * MAX_ERRORS {
+        if !self.is_silent() {
             self.errors.push(SyntaxError { code, message, span, hint });
         }
         self.failed_at = Some(self.at);
         Reported
+    }
+
+    /// Whether one more error would say nothing new, or nothing that anybody reads.
+    fn is_silent(&self) -> bool {
+        self.aborted || self.failed_at == Some(self.at) || self.errors.len() >= 2 * MAX_ERRORS
     }
 
     /// What the next token is, for a message.

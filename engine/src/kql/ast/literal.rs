@@ -1,6 +1,7 @@
 //! What is written out: numbers, strings, JSON.
 
 use super::super::span::Span;
+use super::PluginSchema;
 
 /// A literal. Where it stands is said by the expression that it is.
 #[derive(Debug, Clone, PartialEq)]
@@ -24,8 +25,10 @@ pub enum Literal {
     },
     /// `dynamic(...)`.
     Dynamic(Box<Json>),
-    /// `typeof(...)`.
+    /// `typeof(long)`.
     Type(ScalarType),
+    /// `typeof(*, a:long)`: what a plugin returns.
+    RowType(PluginSchema),
 }
 
 /// KQL's scalar types.

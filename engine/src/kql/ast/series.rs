@@ -31,11 +31,11 @@ pub enum SeriesRange {
     /// `from a to b step c`; `b` is not included.
     FromToStep {
         /// The start; the first value's, where it is not said.
-        from: Option<NamedExpr>,
+        from: Option<Expr>,
         /// The end; the last value's, where it is not said.
-        to: Option<NamedExpr>,
+        to: Option<Expr>,
         /// The step.
-        step: NamedExpr,
+        step: Expr,
     },
     /// The old `in range(a, b, c)`, whose end is included.
     InRange(Vec<NamedExpr>),

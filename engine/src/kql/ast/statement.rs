@@ -60,6 +60,8 @@ pub enum StatementKind {
     },
     /// `restrict access to (...)`.
     RestrictAccess(Vec<Expr>),
+    /// `.show tables`, ...: a management command, which is no query and stands alone. It is not parsed.
+    Command,
     /// Could not be parsed; an error says why.
     Invalid,
 }

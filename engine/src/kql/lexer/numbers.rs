@@ -50,7 +50,9 @@ pub(in crate::kql) fn timespan_ticks(literal: &str) -> Option<i64> {
     let whole = whole.parse::<i128>().ok()?.checked_mul(unit)?;
     let part = match fraction {
         "" => 0,
-        digits => digits.parse::<i128>().ok()?.checked_mul(unit)? / 10_i128.checked_pow(u32::try_from(digits.len()).ok()?)?,
+        digits => {
+            digits.parse::<i128>().ok()?.checked_mul(unit)? / 10_i128.checked_pow(u32::try_from(digits.len()).ok()?)?
+        }
     };
     let nanoseconds = whole.checked_add(part)?;
     i64::try_from(nanoseconds.checked_add(TICK / 2)? / TICK).ok()

@@ -280,11 +280,9 @@ impl Parser<'_> {
     pub(super) fn primary(&mut self) -> Result<Expr> {
         let start = self.token().span;
         let kind = match self.token().kind {
-            TokenKind::Long
-            | TokenKind::Real
-            | TokenKind::Timespan
-            | TokenKind::String
-            | TokenKind::Typed => ExprKind::Literal(self.literal()?),
+            TokenKind::Long | TokenKind::Real | TokenKind::Timespan | TokenKind::String | TokenKind::Typed => {
+                ExprKind::Literal(self.literal()?)
+            }
             TokenKind::OpenParen => self.parenthesized()?.kind,
             TokenKind::OpenBracket if self.at_bracketed_name(0) => {
                 let name = self.bracketed_name();
@@ -307,7 +305,9 @@ impl Parser<'_> {
     fn word_expression(&mut self) -> Result<ExprKind> {
         match self.word() {
             "true" | "True" | "TRUE" | "false" | "False" | "FALSE" => return Ok(ExprKind::Literal(self.literal()?)),
-            "dynamic" if self.peek(1).kind == TokenKind::OpenParen => return Ok(ExprKind::Literal(self.literal()?)),
+            "dynamic" | "typeof" if self.peek(1).kind == TokenKind::OpenParen => {
+                return Ok(ExprKind::Literal(self.literal()?));
+            }
             "datatable" => return self.datatable(),
             "externaldata" | "external_data" => return self.externaldata(),
             "entity_group" if self.peek(1).kind == TokenKind::OpenBracket => return self.entity_group(),

@@ -27,6 +27,7 @@ impl Parser<'_> {
                 "true" | "True" | "TRUE" => Literal::Bool(true),
                 "false" | "False" | "FALSE" => Literal::Bool(false),
                 "dynamic" => return self.dynamic(),
+                "typeof" => return self.type_or_row_type(),
                 _ => return Err(self.expected("a literal")),
             },
             _ => return Err(self.expected("a literal")),
@@ -119,32 +120,29 @@ impl Parser<'_> {
 
     /// `typeof(long)`.
     pub(super) fn type_literal(&mut self) -> Result<ScalarType> {
-        if !self.token().span.of(self.text).starts_with("typeof(") {
-            return Err(self.expected("`typeof(...)`"));
+        self.expect_word("typeof")?;
+        self.expect(TokenKind::OpenParen, "`(`")?;
+        let scalar_type = self.scalar_type()?;
+        self.expect(TokenKind::CloseParen, "`)`")?;
+        Ok(scalar_type)
+    }
+
+    /// `typeof(long)`, `typeof(*, a:long)`.
+    fn type_or_row_type(&mut self) -> Result<Literal> {
+        if self.peek(2).kind == TokenKind::Star || self.peek(3).kind == TokenKind::Colon {
+            self.advance();
+            return Ok(Literal::RowType(self.plugin_schema()?));
         }
-        match self.typed_literal()? {
-            Literal::Type(scalar_type) => Ok(scalar_type),
-            _ => Err(self.expected("`typeof(...)`")),
-        }
+        Ok(Literal::Type(self.type_literal()?))
     }
 
     fn typed_literal(&mut self) -> Result<Literal> {
-        let span = self.token().span;
-        let text = span.of(self.text);
+        let text = self.token().span.of(self.text);
         let (name, content) = text.split_once('(').unwrap_or((text, ""));
+        let Some(scalar_type) = ScalarType::from_name(name) else { return Err(self.expected("a literal")) };
         let content = content.strip_suffix(')').unwrap_or(content).trim();
-        let literal = if name == "typeof" {
-            let Some(scalar_type) = ScalarType::from_name(content) else {
-                let shown: String = content.chars().take(30).collect();
-                return Err(self.unknown_type(format!("unknown type `{shown}`"), span));
-            };
-            Literal::Type(scalar_type)
-        } else {
-            let Some(scalar_type) = ScalarType::from_name(name) else { return Err(self.expected("a literal")) };
-            Literal::Typed { scalar_type, text: content.to_owned() }
-        };
         self.advance();
-        Ok(literal)
+        Ok(Literal::Typed { scalar_type, text: content.to_owned() })
     }
 
     fn unknown_type(&mut self, message: String, span: Span) -> super::Reported {
@@ -243,7 +241,7 @@ impl Parser<'_> {
         if !self.at_kind(TokenKind::String) {
             return Err(self.expected("a property's name in quotes"));
         }
-        let name = self.string()?;
+        let name = decode(self.advance().span.of(self.text));
         self.expect(TokenKind::Colon, "`:`")?;
         let value = self.json()?;
         Ok(JsonProperty { name, value, span: self.since(start) })

@@ -164,9 +164,7 @@ impl Parser<'_> {
             "find" | "print" | "search" | "union" | "macro-expand" => true,
             // These are ordinary names, too.
             "evaluate" => !self.word_at(1).is_empty(),
-            "range" => {
-                self.word_at(2) == "from" || (self.at_bracketed_name(1) && self.word_at(4) == "from")
-            }
+            "range" => self.word_at(2) == "from" || (self.at_bracketed_name(1) && self.word_at(4) == "from"),
             "invoke" => !self.word_at(1).is_empty() && self.peek(2).kind == TokenKind::OpenParen,
             _ => false,
         }
@@ -201,9 +199,7 @@ impl Parser<'_> {
             "evaluate" => self.after_parameters(Self::evaluate),
             "extend" => self.named_list(OperatorKind::Extend),
             "facet" => self.bare(Self::facet),
-            "filter" | "where" => {
-                self.with_parameters(|parser| Ok(OperatorKind::Where(parser.named_expression()?)))
-            }
+            "filter" | "where" => self.with_parameters(|parser| Ok(OperatorKind::Where(parser.named_expression()?))),
             "find" => self.after_parameters(Self::find),
             "fork" => self.bare(Self::fork),
             "getschema" => self.after_parameters(|_| Ok(OperatorKind::GetSchema)),

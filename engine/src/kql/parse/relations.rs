@@ -53,7 +53,8 @@ impl Parser<'_> {
         Ok(OperatorKind::Evaluate { plugin, schema })
     }
 
-    fn plugin_schema(&mut self) -> Result<PluginSchema> {
+    /// `(a:long)`, `(*)`, `(*, a:long)`.
+    pub(super) fn plugin_schema(&mut self) -> Result<PluginSchema> {
         self.expect(TokenKind::OpenParen, "`(`")?;
         let keeps_input = self.eat(TokenKind::Star);
         if keeps_input && !self.eat(TokenKind::Comma) {
@@ -143,5 +144,4 @@ impl Parser<'_> {
         self.expect(TokenKind::CloseParen, "`,` or `)`")?;
         Ok(tables)
     }
-
 }

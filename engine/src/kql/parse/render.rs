@@ -4,6 +4,26 @@ use super::super::ast::{Expr, ExprKind, OperatorKind, Property, Render};
 use super::super::lexer::TokenKind;
 use super::{Parser, Result};
 
+/// Charts, as far as their names are keywords; any other name is a chart, too.
+const CHARTS: &[&str] = &[
+    "3Dchart",
+    "anomalychart",
+    "areachart",
+    "barchart",
+    "card",
+    "columnchart",
+    "ladderchart",
+    "linechart",
+    "piechart",
+    "pivotchart",
+    "scatterchart",
+    "stackedareachart",
+    "timechart",
+    "timeline",
+    "timepivot",
+    "treemap",
+];
+
 /// Properties in `with (...)`.
 const PROPERTIES: &[&str] = &[
     "accumulate",
@@ -27,7 +47,7 @@ const PROPERTIES: &[&str] = &[
 
 impl Parser<'_> {
     pub(super) fn render(&mut self) -> Result<OperatorKind> {
-        let chart = self.any_word("a kind of chart")?;
+        let chart = if CHARTS.contains(&self.word()) { self.plain_name() } else { self.name("a kind of chart")? };
         let mut properties = Vec::new();
         if self.at_word("with") && self.peek(1).kind == TokenKind::OpenParen {
             self.advance();

@@ -29,10 +29,10 @@ impl Parser<'_> {
             self.expect_word("range")?;
             return Ok(SeriesRange::InRange(self.arguments()?));
         }
-        let from = if self.eat_word("from") { Some(self.named_expression()?) } else { None };
-        let to = if self.eat_word("to") { Some(self.named_expression()?) } else { None };
+        let from = if self.eat_word("from") { Some(self.expression()?) } else { None };
+        let to = if self.eat_word("to") { Some(self.expression()?) } else { None };
         self.expect_word("step")?;
-        let step = self.named_expression()?;
+        let step = self.expression()?;
         Ok(SeriesRange::FromToStep { from, to, step })
     }
 

@@ -11,11 +11,22 @@ use super::{Parser, Reported, Result};
 
 impl Parser<'_> {
     pub(super) fn query(&mut self) -> Query {
+        if self.at_kind(TokenKind::Dot) && !self.word_at(1).is_empty() {
+            return self.command();
+        }
         let statements = self.statements(TokenKind::End);
         if !self.at_kind(TokenKind::End) {
             self.expected("`;` or the end of the query");
         }
         Query { statements, span: Span::new(0, self.text.len()) }
+    }
+
+    /// A management command. Its language is another one: what the lexer found strange in it is none of ours.
+    fn command(&mut self) -> Query {
+        self.errors.clear();
+        self.at = self.tokens.len().saturating_sub(1);
+        let span = Span::new(0, self.text.len());
+        Query { statements: vec![Statement { kind: StatementKind::Command, span }], span }
     }
 
     /// Statements up to the token that closes what they stand in, each after the `;` of the one before it.
@@ -60,13 +71,7 @@ impl Parser<'_> {
             ("declare", "pattern") => self.pattern(),
             ("alias", "database") => self.alias_database(),
             ("restrict", "access") => self.restrict_access(),
-            _ if self.at_kind(TokenKind::Dot) => {
-                let hint = "commands such as `.show tables` are not queries".to_owned();
-                Err(self.expected_with_hint("a query", Some(hint)))
-            }
-            _ if self.at_kind(TokenKind::Semicolon) || self.at_kind(TokenKind::Pipe) => {
-                Err(self.expected("a query"))
-            }
+            _ if self.at_kind(TokenKind::Semicolon) || self.at_kind(TokenKind::Pipe) => Err(self.expected("a query")),
             _ => Ok(StatementKind::Expression(self.pipeline_expression())),
         }
     }
