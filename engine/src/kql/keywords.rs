@@ -225,6 +225,12 @@ pub(super) fn name_use(word: &str) -> NameUse {
     }
 }
 
+/// Whether a word that may not be a name is likely meant as one all the same, rather than to join two expressions.
+pub(super) fn could_be_meant_as_name(word: &str) -> bool {
+    const JOINING: &[&str] = &["and", "as", "asc", "between", "by", "contains", "desc", "has", "in", "of", "or", "to"];
+    !JOINING.contains(&word)
+}
+
 pub(super) fn is_parameter(word: &str) -> bool {
     PARAMETERS.binary_search(&word).is_ok()
 }

@@ -315,8 +315,8 @@ impl Parser<'_> {
             "totable" => return self.subquery(SubqueryFunction::ToTable),
             "materialize" => return self.subquery(SubqueryFunction::Materialize),
             word if keywords::name_use(word) != NameUse::Anywhere => {
-                let hint = format!("where `{word}` is meant as a name, write ['{word}']");
-                return Err(self.expected_with_hint("an expression", Some(hint)));
+                let hint = self.bracket_hint();
+                return Err(self.expected_with_hint("an expression", hint));
             }
             "not" if self.peek(1).kind != TokenKind::OpenParen && self.starts_operand(1) => {
                 let hint = "`not` is a function: write `not(...)`".to_owned();
@@ -422,6 +422,10 @@ fn chained(operator: LogicalOperator, left: Expr, right: Expr) -> ExprKind {
         left => vec![left, right],
     };
     ExprKind::Logical { operator, operands }
+}
+
+pub(super) fn is_word_operator(word: &str) -> bool {
+    word_operator(word).is_some()
 }
 
 fn word_operator(word: &str) -> Option<Infix> {

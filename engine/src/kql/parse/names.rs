@@ -38,10 +38,16 @@ impl Parser<'_> {
             NameUse::Bracketed => widest == NameUse::Bracketed,
         };
         if !allowed {
-            let hint = format!("where `{word}` is meant as a name, write ['{word}']");
-            return Err(self.expected_with_hint(what, Some(hint)));
+            let hint = self.bracket_hint();
+            return Err(self.expected_with_hint(what, hint));
         }
         Ok(self.plain_name())
+    }
+
+    /// How the next word, a keyword, is made a name.
+    pub(super) fn bracket_hint(&self) -> Option<String> {
+        let word = self.word();
+        keywords::could_be_meant_as_name(word).then(|| format!("where `{word}` is meant as a name, write ['{word}']"))
     }
 
     /// The next token, a word, as a name.

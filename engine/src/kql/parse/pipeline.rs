@@ -4,6 +4,7 @@ use super::super::ast::{Expr, ExprKind, NamedExpr, Operator, OperatorKind, Opera
 use super::super::error::SyntaxErrorCode;
 use super::super::lexer::TokenKind;
 use super::super::span::Span;
+use super::expressions::is_word_operator;
 use super::{Parser, Reported, Result};
 
 /// What can follow `|`, for hints.
@@ -63,11 +64,13 @@ const OPERATORS: &[&str] = &[
 
 /// How like an operator's name a word must be to be taken for it.
 const LIKE_ENOUGH: f64 = 0.8;
+/// Longer words are no operators, however like.
+const LONGEST_WORD: usize = 40;
 
 /// An operator's kind and its parameters.
 type Parts = (OperatorKind, Vec<OperatorParameter>);
 
-impl Parser<'_> {
+impl<'a> Parser<'a> {
     /// An expression, scalar or tabular, with the operators after it. Errors leave it `Invalid` in part.
     pub(super) fn pipeline_expression(&mut self) -> Expr {
         let start = self.token().span;
@@ -140,22 +143,31 @@ impl Parser<'_> {
     }
 
     fn expected_pipe(&mut self) {
-        let token = self.token();
-        let before = self.last_end();
-        let between = Span::new(before.end as usize, token.span.start as usize).of(self.text);
-        let hint = if matches!(
-            token.kind,
-            TokenKind::Equal | TokenKind::NotEqual | TokenKind::Less | TokenKind::Greater | TokenKind::EqualTilde
-        ) {
-            Some("comparisons do not chain; combine them with `and`".to_owned())
-        } else if token.kind == TokenKind::Word && OPERATORS.contains(&self.word()) {
-            Some(format!("write `| {}` for another operator", self.word()))
-        } else if between.contains('\n') {
-            Some("separate statements with `;`".to_owned())
-        } else {
-            None
-        };
+        let hint = self.hint_after_expression();
         self.expected_with_hint("`|`, `;` or the end of the query", hint);
+    }
+
+    /// What might be meant by a token that ends a query where it should not.
+    fn hint_after_expression(&self) -> Option<String> {
+        let token = self.token();
+        let between = Span::new(self.last_end().end as usize, token.span.start as usize).of(self.text);
+        let hint = match token.kind {
+            TokenKind::Equal | TokenKind::NotEqual | TokenKind::Less | TokenKind::Greater | TokenKind::EqualTilde => {
+                "comparisons do not chain; combine them with `and`".to_owned()
+            }
+            TokenKind::Assign => "`==` compares; `=` names what follows it".to_owned(),
+            TokenKind::OpenBrace => "parameters of a function have types: `(a:long) { ... }`".to_owned(),
+            TokenKind::Word if OPERATORS.contains(&self.word()) => {
+                format!("write `| {}` for another operator", self.word())
+            }
+            TokenKind::Word if self.at_word("is") => "use `isnull(...)` or `isnotnull(...)`".to_owned(),
+            TokenKind::Word if is_word_operator(&self.word().to_lowercase()) => {
+                format!("keywords are written in lower case: `{}`", self.word().to_lowercase())
+            }
+            _ if between.contains('\n') => "separate statements with `;`".to_owned(),
+            _ => return None,
+        };
+        Some(hint)
     }
 
     /// Whether an operator stands here that needs no source.
@@ -184,12 +196,15 @@ impl Parser<'_> {
 
     fn operator_parts(&mut self) -> Result<Parts> {
         let word = self.word();
+        if let Some(word) = self.unknown_hyphenated() {
+            return Err(self.unknown_operator(word));
+        }
         if word.is_empty() {
             let hint = (self.at_kind(TokenKind::Pipe)).then(|| "`||` is written `or`".to_owned());
             return Err(self.expected_with_hint("an operator", hint));
         }
         // The keyword is taken first: every function below starts with what follows it.
-        let keyword = self.advance().span;
+        self.advance();
         match word {
             "as" => self.after_parameters(|parser| Ok(OperatorKind::As(parser.name("a name")?))),
             "assert-schema" => self.bare(|parser| Ok(OperatorKind::AssertSchema(parser.row_schema()?))),
@@ -251,15 +266,31 @@ impl Parser<'_> {
             "top-hitters" => self.with_parameters(Self::top_hitters),
             "top-nested" => self.bare(Self::top_nested),
             "union" => self.after_parameters(Self::union),
-            _ => Err(self.unknown_operator(word, keyword)),
+            _ => {
+                self.at = self.at.saturating_sub(1);
+                Err(self.unknown_operator(word))
+            }
         }
     }
 
-    fn unknown_operator(&mut self, word: &str, span: Span) -> Reported {
-        self.at = self.at.saturating_sub(1);
+    /// `project-out`: the beginning of a hyphenated operator with another end.
+    fn unknown_hyphenated(&self) -> Option<&'a str> {
+        let [word, hyphen, end] = [self.peek(0).span, self.peek(1).span, self.peek(2).span];
+        let is_hyphenated = self.peek(1).kind == TokenKind::Minus
+            && !self.word_at(2).is_empty()
+            && word.touches(hyphen)
+            && hyphen.touches(end)
+            && OPERATORS.iter().any(|operator| operator.split_once('-').is_some_and(|(first, _)| first == self.word()));
+        is_hyphenated.then(|| word.to(end).of(self.text))
+    }
+
+    fn unknown_operator(&mut self, word: &str) -> Reported {
         let near = nearest_operator(word);
         let hint = near.map(|near| format!("did you mean `{near}`?"));
-        let message = format!("expected an operator, found {}", self.found());
+        let shown: String = word.chars().take(LONGEST_WORD).collect();
+        let message = format!("expected an operator, found `{shown}`");
+        let start = self.token().span.start as usize;
+        let span = Span::new(start, start + word.len());
         self.report(SyntaxErrorCode::UnknownOperator, message, span, hint)
     }
 
@@ -293,7 +324,6 @@ impl Parser<'_> {
 }
 
 fn nearest_operator(word: &str) -> Option<&'static str> {
-    const LONGEST_WORD: usize = 40;
     if word.len() > LONGEST_WORD {
         return None;
     }

@@ -73,7 +73,7 @@ impl Parser<'_> {
                 Ok(Some(ParsePart::Text { text, span: self.since(token.span) }))
             }
             TokenKind::Word | TokenKind::OpenBracket => {
-                let name = self.name("a column, a text or `*`")?;
+                let name = self.declared_name("a column, a text or `*`")?;
                 let scalar_type = if self.eat(TokenKind::Colon) { Some(self.scalar_type()?) } else { None };
                 Ok(Some(ParsePart::Column { name, scalar_type }))
             }

@@ -222,6 +222,12 @@ fn hints_say_what_to_write() {
         ("T | where a && b", "use `and`"),
         ("T | where a || b", "`||` is written `or`"),
         ("T where a", "write `| where` for another operator"),
+        ("T | project-out a", "did you mean `project`?"),
+        ("T | where a AND b", "keywords are written in lower case: `and`"),
+        ("T | join U on a = b", "`==` compares; `=` names what follows it"),
+        ("T | where a is not null", "use `isnull(...)` or `isnotnull(...)`"),
+        ("let f = (a) { a }", "parameters of a function have types: `(a:long) { ... }`"),
+        ("T | where time > 1", "where `time` is meant as a name, write ['time']"),
         ("T | take 1\nU | take 2", "separate statements with `;`"),
         ("print dynamic({'a': b})", "a text wants quotes; a computed value wants `bag_pack` or `pack_array`"),
     ] {
