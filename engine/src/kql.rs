@@ -27,6 +27,13 @@ pub struct Parsed {
     pub errors: Vec<SyntaxError>,
 }
 
+impl Parsed {
+    /// The whole tree, or what is wrong with the text.
+    pub fn into_result(self) -> Result<ast::Query, Vec<SyntaxError>> {
+        if self.errors.is_empty() { Ok(self.query) } else { Err(self.errors) }
+    }
+}
+
 /// Parses a query.
 ///
 /// ```

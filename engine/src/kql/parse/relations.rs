@@ -35,6 +35,9 @@ impl Parser<'_> {
         if let Some((pattern, span)) = self.wildcard() {
             return Ok(Expr { kind: ExprKind::Wildcard { base: None, pattern }, span });
         }
+        if !matches!(self.token().kind, TokenKind::Word | TokenKind::OpenBracket | TokenKind::OpenParen) {
+            return Err(self.expected("a table"));
+        }
         let mut table = self.primary()?;
         while self.eat(TokenKind::Dot) {
             self.grow(0)?;
