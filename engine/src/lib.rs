@@ -8,6 +8,7 @@ mod functions;
 mod import;
 mod instant;
 mod knowledge;
+pub mod kql;
 mod limits;
 pub mod policy;
 mod runtime;
