@@ -11,12 +11,14 @@ mod keywords;
 mod lexer;
 mod parse;
 mod span;
+mod types;
 
 #[cfg(test)]
 mod corpus;
 
 pub use error::{Position, SyntaxError, SyntaxErrorCode};
 pub use span::Span;
+pub use types::KqlType;
 
 /// What a text was parsed to.
 #[derive(Debug, Clone, PartialEq)]
