@@ -5,17 +5,24 @@
 //! its own stack nor the tree's depth grows with the text: past a fixed depth it is an error. How long a text may be
 //! is the caller's to say.
 
+mod aggregates;
 pub mod ast;
+mod bind;
 mod error;
+mod functions;
+mod json_text;
 mod keywords;
 mod lexer;
 mod parse;
+mod plan;
 mod span;
 mod types;
 
 #[cfg(test)]
 mod corpus;
 
+pub(crate) use bind::{Answers, Need, Stop, TableKey, bind};
+pub use bind::{BindError, BindErrorCode};
 pub use error::{Position, SyntaxError, SyntaxErrorCode};
 pub use span::Span;
 pub use types::KqlType;

@@ -80,12 +80,7 @@ pub struct Position {
 impl SyntaxError {
     /// Where in `text`, the text that was parsed.
     pub fn position(&self, text: &str) -> Position {
-        let before = before(text, self.span);
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        Position {
-            line: 1 + before.bytes().filter(|byte| *byte == b'\n').count(),
-            column: 1 + before.get(line_start..).unwrap_or_default().chars().count(),
-        }
+        position(text, self.span)
     }
 
     /// The error with its line of `text` and a caret below the place:
@@ -96,30 +91,44 @@ impl SyntaxError {
     ///               ^
     /// ```
     pub fn render(&self, text: &str) -> String {
-        let Position { line, column } = self.position(text);
-        let (excerpt, caret) = self.excerpt(text);
-        let mut rendered = format!("line {line}, column {column}: {}", self.message);
-        rendered.push_str(&format!("\n  {excerpt}\n  {caret}"));
-        if let Some(hint) = &self.hint {
-            rendered.push_str(&format!("\n  hint: {hint}"));
-        }
-        rendered
+        render_at(text, self.span, &self.message, self.hint.as_deref())
     }
+}
 
-    /// The line around the place, and the carets that go below it.
-    fn excerpt(&self, text: &str) -> (String, String) {
-        let before = before(text, self.span);
-        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
-        let left: Vec<char> = before.get(line_start..).unwrap_or_default().chars().rev().take(SHOWN_CHARS).collect();
-        let rest = text.get(before.len()..).unwrap_or_default();
-        let right = rest.chars().take_while(|char| *char != '\n').take(SHOWN_CHARS);
-        // A tab is as wide as the reader's screen says; a blank is one column for text and caret alike.
-        let excerpt: String =
-            left.iter().rev().copied().chain(right).map(|char| if char.is_control() { ' ' } else { char }).collect();
-        let marked = self.span.of(text).chars().take_while(|char| *char != '\n').take(SHOWN_CHARS).count();
-        let caret = format!("{}{}", " ".repeat(left.len()), "^".repeat(marked.max(1)));
-        (excerpt.trim_end().to_owned(), caret)
+fn position(text: &str, span: Span) -> Position {
+    let before = before(text, span);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    Position {
+        line: 1 + before.bytes().filter(|byte| *byte == b'\n').count(),
+        column: 1 + before.get(line_start..).unwrap_or_default().chars().count(),
     }
+}
+
+/// A message about a place, with the place's line and a caret below it.
+pub(super) fn render_at(text: &str, span: Span, message: &str, hint: Option<&str>) -> String {
+    let Position { line, column } = position(text, span);
+    let (excerpt, caret) = excerpt(text, span);
+    let mut rendered = format!("line {line}, column {column}: {message}");
+    rendered.push_str(&format!("\n  {excerpt}\n  {caret}"));
+    if let Some(hint) = hint {
+        rendered.push_str(&format!("\n  hint: {hint}"));
+    }
+    rendered
+}
+
+/// The line around the place, and the carets that go below it.
+fn excerpt(text: &str, span: Span) -> (String, String) {
+    let before = before(text, span);
+    let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+    let left: Vec<char> = before.get(line_start..).unwrap_or_default().chars().rev().take(SHOWN_CHARS).collect();
+    let rest = text.get(before.len()..).unwrap_or_default();
+    let right = rest.chars().take_while(|char| *char != '\n').take(SHOWN_CHARS);
+    // A tab is as wide as the reader's screen says; a blank is one column for text and caret alike.
+    let excerpt: String =
+        left.iter().rev().copied().chain(right).map(|char| if char.is_control() { ' ' } else { char }).collect();
+    let marked = span.of(text).chars().take_while(|char| *char != '\n').take(SHOWN_CHARS).count();
+    let caret = format!("{}{}", " ".repeat(left.len()), "^".repeat(marked.max(1)));
+    (excerpt.trim_end().to_owned(), caret)
 }
 
 fn before(text: &str, span: Span) -> &str {
