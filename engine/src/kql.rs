@@ -7,10 +7,13 @@
 
 pub mod ast;
 mod error;
+pub(crate) mod functions;
 mod keywords;
 mod lexer;
 mod parse;
 mod span;
+pub(crate) mod types;
+pub(crate) mod values;
 
 #[cfg(test)]
 mod corpus;
