@@ -15,17 +15,29 @@ mod keywords;
 mod lexer;
 mod parse;
 mod plan;
+mod planner;
 mod span;
 mod types;
+mod values;
 
 #[cfg(test)]
 mod corpus;
 
-pub(crate) use bind::{Answers, Need, Stop, TableKey, bind};
+pub(crate) use aggregates::is_ours as is_our_aggregate;
 pub use bind::{BindError, BindErrorCode};
+pub use plan::Rendering;
+pub use planner::KqlColumn;
+pub(crate) use planner::{KqlPlanner, PlannedKql};
 pub use error::{Position, SyntaxError, SyntaxErrorCode};
 pub use span::Span;
 pub use types::KqlType;
+
+use datafusion::logical_expr::ScalarUDF;
+
+/// Whether a plan may call this function: it was made here, from a query's text, and reads nothing.
+pub(crate) fn is_our_function(function: &ScalarUDF) -> bool {
+    functions::is_ours(function) || json_text::is_ours(function) || plan::is_ours(function)
+}
 
 /// What a text was parsed to.
 #[derive(Debug, Clone, PartialEq)]

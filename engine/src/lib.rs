@@ -39,7 +39,7 @@ use tokio_util::task::TaskTracker;
 pub use error::{EngineError, Result};
 pub use instant::rfc3339;
 pub use limits::Limits;
-pub use session::Session;
+pub use session::{KqlAnswer, Session};
 pub use stream::{QueryStats, QueryStream};
 
 use policy::Mode;

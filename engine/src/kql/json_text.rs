@@ -20,6 +20,11 @@ pub(super) fn json_text() -> Arc<ScalarUDF> {
     Arc::clone(&JSON_TEXT)
 }
 
+/// Whether this is that function.
+pub(super) fn is_ours(function: &ScalarUDF) -> bool {
+    (function.inner().as_ref() as &dyn std::any::Any).is::<JsonText>()
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct JsonText {
     signature: Signature,

@@ -16,9 +16,16 @@ mod sources;
 mod summarize;
 mod union;
 
+use datafusion::logical_expr::ScalarUDF;
+
 use super::ast::{Operator, OperatorKind, Property};
 use super::bind::{Binder, Environment, Result, invalid, not_supported};
 pub(super) use relation::{Column, Relation, field_column, field_of};
+
+/// Whether a function is one of the operators' own.
+pub(super) fn is_ours(function: &ScalarUDF) -> bool {
+    expand::is_ours(function) || parse::is_ours(function)
+}
 
 /// How a result wants to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,6 +16,7 @@ use super::super::bind::{
 use super::super::types::KqlType;
 use super::relation::Groups;
 use super::{Relation, field_column};
+pub(super) use elements::is_ours;
 use elements::{Elements, elements};
 
 impl<'a> Binder<'a> {

@@ -14,6 +14,7 @@ use super::super::bind::{Binder, Environment, Result, Scope, Typed, invalid, nul
 use super::super::span::Span;
 use super::super::types::KqlType;
 use super::{Relation, field_column};
+pub(super) use captures::is_ours;
 use captures::{Captures, captures, group_name};
 
 /// How strictly a text is taken apart.

@@ -26,6 +26,11 @@ pub(super) fn elements(elements: Elements) -> Arc<ScalarUDF> {
     Arc::new(ScalarUDF::new_from_impl(ElementsOf { elements, signature }))
 }
 
+/// Whether this is that function.
+pub(in crate::kql) fn is_ours(function: &ScalarUDF) -> bool {
+    (function.inner().as_ref() as &dyn std::any::Any).is::<ElementsOf>()
+}
+
 #[derive(Debug, PartialEq, Eq, Hash)]
 struct ElementsOf {
     elements: Elements,

@@ -33,6 +33,11 @@ pub(super) fn captures(captures: Captures) -> std::result::Result<Arc<ScalarUDF>
     Ok(Arc::new(ScalarUDF::new_from_impl(CapturesOf { captures, regex, signature })))
 }
 
+/// Whether this is that function.
+pub(in crate::kql) fn is_ours(function: &ScalarUDF) -> bool {
+    (function.inner().as_ref() as &dyn std::any::Any).is::<CapturesOf>()
+}
+
 #[derive(Debug)]
 struct CapturesOf {
     captures: Captures,
