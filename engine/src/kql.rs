@@ -22,6 +22,8 @@ mod values;
 
 #[cfg(test)]
 mod corpus;
+#[cfg(test)]
+mod replay;
 
 pub(crate) use aggregates::is_ours as is_our_aggregate;
 pub use bind::{BindError, BindErrorCode};

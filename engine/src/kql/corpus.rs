@@ -110,7 +110,7 @@ fn describe(case: &Case) -> String {
     }
 }
 
-fn folder() -> Option<PathBuf> {
+pub(super) fn folder() -> Option<PathBuf> {
     let folder = match std::env::var_os("QUERENT_KQL_CASES") {
         Some(folder) => PathBuf::from(folder),
         None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/kql_cases"),
@@ -136,7 +136,7 @@ fn cases(folder: &Path, file: &str) -> Vec<Case> {
 }
 
 #[expect(clippy::disallowed_methods, reason = "a test may wait for the disk")]
-fn rows(file: &Path) -> Vec<Value> {
+pub(super) fn rows(file: &Path) -> Vec<Value> {
     let text = std::fs::read_to_string(file).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
