@@ -27,10 +27,10 @@ mod replay;
 
 pub(crate) use aggregates::is_ours as is_our_aggregate;
 pub use bind::{BindError, BindErrorCode};
+pub use error::{Position, SyntaxError, SyntaxErrorCode};
 pub use plan::Rendering;
 pub use planner::KqlColumn;
 pub(crate) use planner::{KqlPlanner, PlannedKql};
-pub use error::{Position, SyntaxError, SyntaxErrorCode};
 pub use span::Span;
 pub use types::KqlType;
 

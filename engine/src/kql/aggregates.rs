@@ -51,7 +51,10 @@ pub(super) fn is_aggregate(name: &str) -> bool {
 /// Whether a plan may call this aggregate.
 pub(crate) fn is_ours(function: &AggregateUDF) -> bool {
     let inner = function.inner();
-    collect::is(inner.as_ref()) || fill::is(inner.as_ref()) || extreme::is(inner.as_ref()) || quantile::is(inner.as_ref())
+    collect::is(inner.as_ref())
+        || fill::is(inner.as_ref())
+        || extreme::is(inner.as_ref())
+        || quantile::is(inner.as_ref())
 }
 
 /// Where an aggregate is bound.
@@ -163,9 +166,7 @@ impl<'a> Binder<'a> {
                 let kql_type = value.kql_type;
                 let average = self.collected(avg_udaf(), vec![cast(value.expr, DataType::Float64)], filter, place);
                 match kql_type {
-                    KqlType::TimeSpan | KqlType::DateTime => {
-                        Ok(Typed::new(cast(average, DataType::Int64), kql_type))
-                    }
+                    KqlType::TimeSpan | KqlType::DateTime => Ok(Typed::new(cast(average, DataType::Int64), kql_type)),
                     KqlType::Decimal => self.convert(Typed::new(average, KqlType::Real), KqlType::Decimal, span),
                     _ => Ok(Typed::new(coalesce(vec![average, lit(f64::NAN)]), KqlType::Real)),
                 }
@@ -215,9 +216,7 @@ impl<'a> Binder<'a> {
                 self.collection(Collection::ListWithNulls, value, arguments.next(), filter, place)
             }
             "make_set" | "makeset" => self.collection(Collection::Set, value, arguments.next(), filter, place),
-            "make_bag" | "make_dictionary" => {
-                self.collection(Collection::Bag, value, arguments.next(), filter, place)
-            }
+            "make_bag" | "make_dictionary" => self.collection(Collection::Bag, value, arguments.next(), filter, place),
             "take_any" | "any" => {
                 let picked = self.picked(extreme::any(), vec![value], filter, place);
                 match picked.into_iter().next() {
@@ -303,11 +302,8 @@ impl<'a> Binder<'a> {
     ) -> Result<Vec<Aggregated>> {
         let mut outputs = Vec::new();
         self.picked_columns(arguments, inside, &mut outputs)?;
-        let prefix = if name == "any" && !matches!(arguments, [only] if only.expr.kind == ExprKind::Star) {
-            "any_"
-        } else {
-            ""
-        };
+        let prefix =
+            if name == "any" && !matches!(arguments, [only] if only.expr.kind == ExprKind::Star) { "any_" } else { "" };
         let names: Vec<String> = outputs.iter().map(|(name, _)| format!("{prefix}{name}")).collect();
         let values = outputs.into_iter().map(|(_, value)| value).collect();
         let picked = self.picked(extreme::any(), values, None, place);
@@ -327,8 +323,12 @@ impl<'a> Binder<'a> {
                     !outputs.iter().any(|(name, _)| *name == column.name)
                         && !inside.keys.iter().any(|key| *key == column.name)
                 };
-                let others: Vec<(String, Typed)> =
-                    inside.columns.iter().filter(is_other).map(|column| (column.name.clone(), column.typed())).collect();
+                let others: Vec<(String, Typed)> = inside
+                    .columns
+                    .iter()
+                    .filter(is_other)
+                    .map(|column| (column.name.clone(), column.typed()))
+                    .collect();
                 outputs.extend(others);
                 continue;
             }
@@ -367,11 +367,8 @@ impl<'a> Binder<'a> {
         let Some(value) = arguments.next() else {
             return invalid(place.span, format!("`{name}` needs an argument"));
         };
-        let value = if value.kql_type == KqlType::Dynamic {
-            self.convert(value, KqlType::Real, place.span)?
-        } else {
-            value
-        };
+        let value =
+            if value.kql_type == KqlType::Dynamic { self.convert(value, KqlType::Real, place.span)? } else { value };
         let kql_type = value.kql_type;
         let mut ranks: Vec<(String, f64)> = Vec::new();
         for rank in arguments {
@@ -416,8 +413,7 @@ impl<'a> Binder<'a> {
         filter: Option<PlanExpr>,
         place: &Place<'_>,
     ) -> PlanExpr {
-        let call =
-            AggregateFunction::new_udf(function, arguments, false, filter.map(Box::new), Vec::new(), None);
+        let call = AggregateFunction::new_udf(function, arguments, false, filter.map(Box::new), Vec::new(), None);
         self.gathered(PlanExpr::AggregateFunction(call), place)
     }
 

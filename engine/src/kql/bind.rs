@@ -22,13 +22,13 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, TableSource};
 
 pub use error::{BindError, BindErrorCode};
 pub(super) use names::{argument_name, unique_name};
-pub(super) use statements::given_name;
 pub(super) use scope::{Binding, Environment, Scope, Windows};
-pub(super) use value::{constant_of, null_of, quoted};
+pub(super) use statements::given_name;
+pub(super) use value::{constant_of, null_of};
 
 use super::ast;
 use super::functions::FunctionContext;
-use super::plan::{Rendering, Relation};
+use super::plan::{Relation, Rendering};
 use super::span::Span;
 use super::types::KqlType;
 

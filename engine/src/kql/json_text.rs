@@ -6,9 +6,7 @@ use arrow::array::{Array, ArrayRef, StringArray, StructArray};
 use arrow::datatypes::{DataType, Field};
 use arrow::json::writer::{LineDelimited, WriterBuilder};
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{
-    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility,
-};
+use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 static JSON_TEXT: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
     let signature = Signature::any(1, Volatility::Immutable);
@@ -61,9 +59,8 @@ fn texts(values: ArrayRef) -> Result<StringArray> {
     writer.write(&rows.into())?;
     writer.finish()?;
     let written = String::from_utf8(writer.into_inner()).map_err(|error| DataFusionError::External(error.into()))?;
-    let line_value = |line: &str| {
-        line.strip_prefix(BEFORE).and_then(|rest| rest.strip_suffix('}')).unwrap_or("null").to_owned()
-    };
+    let line_value =
+        |line: &str| line.strip_prefix(BEFORE).and_then(|rest| rest.strip_suffix('}')).unwrap_or("null").to_owned();
     let lines = written.lines().zip(0..values.len());
     Ok(lines.map(|(line, row)| values.is_valid(row).then(|| line_value(line))).collect())
 }

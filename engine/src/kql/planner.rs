@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use arrow::array::RecordBatch;
+use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, TimeUnit};
 use chrono::Utc;
 use datafusion::execution::SessionState;
@@ -17,6 +17,7 @@ use querent_catalog::{PageRequest, TableFilter, TableName};
 use super::bind::{self, Answers, BoundQuery, Need, Stop, TableKey};
 use super::plan::{Relation, Rendering, field_column};
 use super::types::KqlType;
+use super::values;
 use crate::limits::Interrupt;
 use crate::sql::{Names, Scope};
 use crate::{EngineError, Result, Session};
@@ -36,6 +37,18 @@ pub struct KqlColumn {
     pub name: String,
     /// Its type.
     pub kql_type: KqlType,
+}
+
+impl KqlColumn {
+    /// A row's value as Kusto prints it; null is the empty text.
+    pub fn text(&self, array: &dyn Array, row: usize) -> String {
+        values::format(self.kql_type, array, row)
+    }
+
+    /// A row's value as a cell of Kusto's JSON answers.
+    pub fn json(&self, array: &dyn Array, row: usize) -> serde_json::Value {
+        values::json_cell(self.kql_type, array, row)
+    }
 }
 
 /// A planned query: its rows are of KQL's physical types, or of Arrow's.

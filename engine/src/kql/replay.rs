@@ -103,12 +103,13 @@ async fn replayed(file: &str, case: &Value, session: &Session) -> Result<(), Str
     let is_loose = case["approximate"].as_bool().unwrap_or(false);
     let is_ordered = case["ordered"].as_bool().unwrap_or(false) && !has_ties(case);
     let types: Vec<KqlType> = answer.columns.iter().map(|(_, kql_type)| *kql_type).collect();
-    let same = |ours: &Vec<Option<String>>, theirs: &Vec<Option<String>>| {
-        ours.len() == theirs.len()
-            && ours.iter().zip(theirs).zip(&types).all(|((ours, theirs), kql_type)| {
-                is_same_cell(ours.as_deref(), theirs.as_deref(), *kql_type, is_loose)
-            })
-    };
+    let same =
+        |ours: &Vec<Option<String>>, theirs: &Vec<Option<String>>| {
+            ours.len() == theirs.len()
+                && ours.iter().zip(theirs).zip(&types).all(|((ours, theirs), kql_type)| {
+                    is_same_cell(ours.as_deref(), theirs.as_deref(), *kql_type, is_loose)
+                })
+        };
     let mut left: Vec<&Vec<Option<String>>> = expected.iter().collect();
     for ours in &answer.rows {
         let found = if is_ordered {
@@ -285,7 +286,8 @@ fn is_same_cell(ours: Option<&str>, theirs: Option<&str>, kql_type: KqlType, is_
         }
         KqlType::Bool => ours.eq_ignore_ascii_case(theirs),
         KqlType::String | KqlType::Guid => {
-            let json = |text: &str| serde_json::from_str::<Value>(text).ok().filter(|it| it.is_array() || it.is_object());
+            let json =
+                |text: &str| serde_json::from_str::<Value>(text).ok().filter(|it| it.is_array() || it.is_object());
             json(ours).zip(json(theirs)).is_some_and(|(ours, theirs)| is_same_json(&ours, &theirs, is_loose))
         }
     }
@@ -315,9 +317,9 @@ fn is_same_json(ours: &Value, theirs: &Value, is_loose: bool) -> bool {
         }
         (Value::Object(ours), Value::Object(theirs)) => {
             ours.len() == theirs.len()
-                && ours.iter().all(|(name, value)| {
-                    theirs.get(name).is_some_and(|other| is_same_json(value, other, is_loose))
-                })
+                && ours
+                    .iter()
+                    .all(|(name, value)| theirs.get(name).is_some_and(|other| is_same_json(value, other, is_loose)))
         }
         (Value::String(ours), Value::String(theirs)) => ours == theirs,
         _ => ours == theirs,
@@ -331,11 +333,8 @@ fn checks(case: &Value, answer: &Answer) -> Result<(), String> {
         (Some(text), KqlType::Dynamic) => text.clone(),
         (Some(text), _) => text.clone(),
     };
-    let lines: Vec<String> = answer
-        .rows
-        .iter()
-        .map(|row| row.iter().zip(&answer.columns).map(cell).collect::<Vec<_>>().join(","))
-        .collect();
+    let lines: Vec<String> =
+        answer.rows.iter().map(|row| row.iter().zip(&answer.columns).map(cell).collect::<Vec<_>>().join(",")).collect();
     let last = lines.last().cloned().unwrap_or_default();
     let read = match case["reader"].as_str().unwrap_or_default() {
         "LastLineOfResult" => last,

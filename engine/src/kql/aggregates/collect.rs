@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use std::mem::size_of;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray};
+use arrow::array::{ArrayRef, AsArray};
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -166,8 +166,7 @@ impl Accumulator for Collected {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let values: Vec<ScalarValue> =
-            self.values.drain(..).map(|text| ScalarValue::Utf8(Some(text))).collect();
+        let values: Vec<ScalarValue> = self.values.drain(..).map(|text| ScalarValue::Utf8(Some(text))).collect();
         Ok(vec![ScalarValue::List(ScalarValue::new_list_nullable(&values, &DataType::Utf8))])
     }
 

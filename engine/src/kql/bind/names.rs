@@ -4,9 +4,34 @@ use super::super::ast::{Call, Expr, ExprKind, Literal};
 
 /// Functions whose result is called as their first argument is.
 const NAMED_BY_FIRST_ARGUMENT: &[&str] = &[
-    "bin", "bin_at", "floor", "ceiling", "round", "tobool", "toboolean", "todatetime", "todecimal", "todouble",
-    "todynamic", "toguid", "toint", "tolong", "toreal", "tostring", "totimespan", "parse_json", "parsejson", "startofday",
-    "startofweek", "startofmonth", "startofyear", "endofday", "endofweek", "endofmonth", "endofyear", "toobject",
+    "bin",
+    "bin_at",
+    "floor",
+    "ceiling",
+    "round",
+    "tobool",
+    "toboolean",
+    "todatetime",
+    "todecimal",
+    "todouble",
+    "todynamic",
+    "toguid",
+    "toint",
+    "tolong",
+    "toreal",
+    "tostring",
+    "totimespan",
+    "parse_json",
+    "parsejson",
+    "startofday",
+    "startofweek",
+    "startofmonth",
+    "startofyear",
+    "endofday",
+    "endofweek",
+    "endofmonth",
+    "endofyear",
+    "toobject",
 ];
 
 /// What an expression's column is called, where the expression says.

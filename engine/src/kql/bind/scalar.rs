@@ -49,10 +49,8 @@ impl<'a> Binder<'a> {
                 self.apply_operator(Operator::Binary(*operator), vec![left, right], expr.span)
             }
             ExprKind::Logical { operator, operands } => {
-                let operands = operands
-                    .iter()
-                    .map(|operand| self.condition(operand, scope))
-                    .collect::<Result<Vec<_>>>()?;
+                let operands =
+                    operands.iter().map(|operand| self.condition(operand, scope)).collect::<Result<Vec<_>>>()?;
                 Ok(Typed::new(joined(*operator, operands), KqlType::Bool))
             }
             ExprKind::List { operator, value, list, operator_span } => {
@@ -378,7 +376,11 @@ impl<'a> Binder<'a> {
         let rows = self.rows(plan, MAX_IN_VALUES + 1)?;
         let count: usize = rows.iter().map(|batch| batch.num_rows()).sum();
         if count > MAX_IN_VALUES {
-            return fail(BindErrorCode::TooLarge, table.span, format!("more than {MAX_IN_VALUES} values to compare with"));
+            return fail(
+                BindErrorCode::TooLarge,
+                table.span,
+                format!("more than {MAX_IN_VALUES} values to compare with"),
+            );
         }
         let mut values = Vec::with_capacity(count);
         for batch in rows {

@@ -165,9 +165,7 @@ impl<'a> Binder<'a> {
                 Ok(relation)
             }
             Binding::Bound(relation) => self.renamed(&relation),
-            Binding::Scalar(..) => {
-                fail(BindErrorCode::TypeMismatch, span, format!("`{name}` is a value, not a table"))
-            }
+            Binding::Scalar(..) => fail(BindErrorCode::TypeMismatch, span, format!("`{name}` is a value, not a table")),
             Binding::Function(function, outer) if function.parameters.is_empty() => {
                 let (inside, result) = self.statements(&function.body, outer)?;
                 match result {

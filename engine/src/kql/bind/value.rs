@@ -14,7 +14,7 @@ use super::super::ast::{Json, JsonKind, Literal, ScalarType};
 use super::super::functions;
 use super::super::span::Span;
 use super::super::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
-use super::{Binder, BindErrorCode, Result, Typed, fail, invalid};
+use super::{BindErrorCode, Binder, Result, Typed, fail, invalid};
 
 /// The null of a type; of strings, the empty one.
 pub(crate) fn null_of(kql_type: KqlType) -> ScalarValue {

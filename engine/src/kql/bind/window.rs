@@ -6,9 +6,7 @@ use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
 use datafusion::functions_window::row_number::row_number_udwf;
 use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition, WindowFunctionParams};
-use datafusion::logical_expr::{
-    Expr as PlanExpr, WindowFrame, WindowFrameBound, WindowFrameUnits, cast, lit, when,
-};
+use datafusion::logical_expr::{Expr as PlanExpr, WindowFrame, WindowFrameBound, WindowFrameUnits, cast, lit, when};
 use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
@@ -142,8 +140,7 @@ impl<'a> Binder<'a> {
             WindowFrame::new(None),
             windows,
         );
-        let number =
-            self.window(shift(row_number_udwf()), Vec::new(), group.clone(), WindowFrame::new(None), windows);
+        let number = self.window(shift(row_number_udwf()), Vec::new(), group.clone(), WindowFrame::new(None), windows);
         let number = cast(number, arrow::datatypes::DataType::Int64);
         let is_new = number.clone().eq(lit(1_i64)).or(datafusion::logical_expr::binary_expr(
             term.expr,

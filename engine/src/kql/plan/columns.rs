@@ -8,9 +8,7 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, cast, lit};
 use super::super::ast::{
     ColumnDeclaration, Expr, ExprKind, Name, NamePattern, NamedExpr, Names, ReorderColumn, ReorderDirection,
 };
-use super::super::bind::{
-    Binder, Environment, Result, Scope, Typed, Windows, argument_name, invalid, unique_name,
-};
+use super::super::bind::{Binder, Environment, Result, Scope, Typed, Windows, argument_name, invalid, unique_name};
 use super::super::span::Span;
 use super::super::types::KqlType;
 use super::{Column, Relation};

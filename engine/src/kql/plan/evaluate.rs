@@ -120,7 +120,8 @@ impl<'a> Binder<'a> {
         for batch in self.rows(plan, MAX_COLUMNS + 1)? {
             for row in 0..batch.num_rows() {
                 let value = ScalarValue::try_from_array(batch.column(0), row)?;
-                let text = self.convert(Typed::new(lit(value.clone()), column.kql_type), KqlType::String, pivot.span)?;
+                let text =
+                    self.convert(Typed::new(lit(value.clone()), column.kql_type), KqlType::String, pivot.span)?;
                 let name = match constant_of(&text.expr)? {
                     Some(ScalarValue::Utf8(Some(name))) => name,
                     _ => String::new(),
@@ -157,7 +158,8 @@ impl<'a> Binder<'a> {
         let mut outputs = Vec::with_capacity(values.len());
         for (name, _) in &values {
             let is_value = as_text.expr.clone().eq(lit(name.clone()));
-            let typed = self.filtered_aggregate(&input, aggregate, is_value, &collected, call.function.span, environment)?;
+            let typed =
+                self.filtered_aggregate(&input, aggregate, is_value, &collected, call.function.span, environment)?;
             outputs.push((name.clone(), typed));
         }
         let keys = keys.iter().map(|key| (key.name.clone(), key.typed())).collect();
@@ -178,11 +180,8 @@ impl<'a> Binder<'a> {
         let own = RefCell::new(Vec::new());
         let typed = match aggregate {
             Some(call) => {
-                let scope = Scope {
-                    aggregates: Some(&own),
-                    order: &input.order,
-                    ..Scope::of(environment, &input.columns)
-                };
+                let scope =
+                    Scope { aggregates: Some(&own), order: &input.order, ..Scope::of(environment, &input.columns) };
                 let mut outputs = self.aggregate(call, span, &scope, &own)?;
                 if outputs.is_empty() {
                     return invalid(span, "expected an aggregate of one value");

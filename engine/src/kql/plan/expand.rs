@@ -38,9 +38,10 @@ impl<'a> Binder<'a> {
         operator: &'a Operator,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let as_arrays = ["bagexpansion", "kind"].iter().filter_map(|name| operator.parameter(name)).any(|parameter| {
-            matches!(&parameter.value, ParameterValue::Name(name) if name.text == "array")
-        });
+        let as_arrays = ["bagexpansion", "kind"]
+            .iter()
+            .filter_map(|name| operator.parameter(name))
+            .any(|parameter| matches!(&parameter.value, ParameterValue::Name(name) if name.text == "array"));
         let limit = match limit {
             Some(limit) => {
                 let typed = self.scalar(limit, &Scope::constant(environment))?;
@@ -134,10 +135,8 @@ impl<'a> Binder<'a> {
         let outer = input.groups.clone();
         let outer_columns = input.columns.clone();
         let field = self.field("row");
-        let number = PlanExpr::from(WindowFunction::new(
-            WindowFunctionDefinition::WindowUDF(row_number_udwf()),
-            Vec::new(),
-        ));
+        let number =
+            PlanExpr::from(WindowFunction::new(WindowFunctionDefinition::WindowUDF(row_number_udwf()), Vec::new()));
         let numbered = self.windowed(input, vec![number.alias(field.clone())])?;
         let mut keys = outer.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default();
         keys.push(field_column(&field));

@@ -13,14 +13,10 @@ impl Binder<'_> {
         if !relation.order.is_empty() {
             builder = builder.sort(relation.order.clone())?;
         }
-        let exprs: Vec<_> =
-            relation.columns.iter().map(|column| column.expr().alias(column.name.clone())).collect();
+        let exprs: Vec<_> = relation.columns.iter().map(|column| column.expr().alias(column.name.clone())).collect();
         let plan = builder.project(exprs)?.build()?;
-        let columns = relation
-            .columns
-            .iter()
-            .map(|column| Column { field: column.name.clone(), ..column.clone() })
-            .collect();
+        let columns =
+            relation.columns.iter().map(|column| Column { field: column.name.clone(), ..column.clone() }).collect();
         Ok(Relation { columns, order: Vec::new(), ..relation }.over(plan))
     }
 }

@@ -174,8 +174,7 @@ impl<'a> Binder<'a> {
             _ => return invalid(condition.span, "expected a column or `$left.a == $right.b`"),
         };
         let Some(common) = common_key_type(left.kql_type, right.kql_type) else {
-            let message =
-                format!("a {} cannot be equal to a {}", left.kql_type.name(), right.kql_type.name());
+            let message = format!("a {} cannot be equal to a {}", left.kql_type.name(), right.kql_type.name());
             return fail(BindErrorCode::TypeMismatch, condition.span, message);
         };
         let left = self.convert(left, common, condition.span)?;

@@ -7,9 +7,7 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr, W
 use datafusion::scalar::ScalarValue;
 
 use super::super::ast::{NamedExpr, NullsOrder, SortDirection, SortKey};
-use super::super::bind::{
-    BindErrorCode, Binder, Environment, Result, Scope, constant_of, fail, invalid,
-};
+use super::super::bind::{BindErrorCode, Binder, Environment, Result, Scope, constant_of, fail, invalid};
 use super::super::types::KqlType;
 use super::{Relation, field_column, field_of};
 

@@ -3,8 +3,8 @@
 use super::super::ast::{Partition, PartitionBody};
 use super::super::bind::{Binder, Environment, Result, Scope, not_supported};
 use super::super::span::Span;
-use super::relation::Groups;
 use super::Relation;
+use super::relation::Groups;
 
 impl<'a> Binder<'a> {
     pub(super) fn partition(

@@ -71,9 +71,7 @@ fn converted(column: PlanExpr, stored: &DataType) -> (PlanExpr, KqlType) {
         DataType::Time32(TimeUnit::Second) => {
             (long(cast(column, DataType::Int32)) * lit(TICKS_PER_SECOND), KqlType::TimeSpan)
         }
-        DataType::Time32(_) => {
-            (long(cast(column, DataType::Int32)) * lit(TICKS_PER_MILLISECOND), KqlType::TimeSpan)
-        }
+        DataType::Time32(_) => (long(cast(column, DataType::Int32)) * lit(TICKS_PER_MILLISECOND), KqlType::TimeSpan),
         DataType::Time64(unit) => (scaled(long(column), *unit), KqlType::TimeSpan),
         DataType::Interval(_) => {
             let span = cast(column, DataType::Duration(TimeUnit::Nanosecond));

@@ -51,11 +51,8 @@ impl<'a> Binder<'a> {
         let collected = RefCell::new(Vec::new());
         let mut values: Vec<(String, Typed, Option<Typed>)> = Vec::with_capacity(series.aggregates.len());
         for aggregate in &series.aggregates {
-            let scope = Scope {
-                aggregates: Some(&collected),
-                order: &input.order,
-                ..Scope::of(environment, &input.columns)
-            };
+            let scope =
+                Scope { aggregates: Some(&collected), order: &input.order, ..Scope::of(environment, &input.columns) };
             let given = given_name(&aggregate.expr.names).map(str::to_owned);
             let Aggregated { name, typed } = match aggregates::aggregate_call(&aggregate.expr.expr) {
                 Some(call) => {
@@ -237,15 +234,13 @@ impl<'a> Binder<'a> {
         let kql_type = if on.kql_type == KqlType::Int { KqlType::Long } else { on.kql_type };
         let value = cast(on.expr.clone(), kql_type.arrow_type());
         let aggregates = vec![min(value.clone()).alias("low"), max(value).alias("high")];
-        let plan = LogicalPlanBuilder::from(input.plan.clone())
-            .aggregate(Vec::<PlanExpr>::new(), aggregates)?
-            .build()?;
+        let plan =
+            LogicalPlanBuilder::from(input.plan.clone()).aggregate(Vec::<PlanExpr>::new(), aggregates)?.build()?;
         let rows = self.rows(plan, 1)?;
         match rows.iter().find(|batch| batch.num_rows() > 0) {
-            Some(batch) => Ok((
-                ScalarValue::try_from_array(batch.column(0), 0)?,
-                ScalarValue::try_from_array(batch.column(1), 0)?,
-            )),
+            Some(batch) => {
+                Ok((ScalarValue::try_from_array(batch.column(0), 0)?, ScalarValue::try_from_array(batch.column(1), 0)?))
+            }
             None => {
                 let null = super::super::bind::null_of(kql_type);
                 Ok((null.clone(), null))
@@ -264,9 +259,7 @@ impl<'a> Binder<'a> {
     fn json_of(&mut self, typed: Typed, span: Span) -> Result<String> {
         let array = self.apply("pack_array", vec![typed], span)?;
         match constant_of(&array.expr)? {
-            Some(ScalarValue::Utf8(Some(text))) => {
-                Ok(text.trim_start_matches('[').trim_end_matches(']').to_owned())
-            }
+            Some(ScalarValue::Utf8(Some(text))) => Ok(text.trim_start_matches('[').trim_end_matches(']').to_owned()),
             _ => invalid(span, "the default must be a constant"),
         }
     }

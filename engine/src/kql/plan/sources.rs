@@ -21,11 +21,8 @@ const MAX_RANGE_ROWS: i64 = 1_000_000_000;
 
 impl<'a> Binder<'a> {
     pub(crate) fn data_table(&mut self, table: &'a DataTable, environment: &Environment<'a>) -> Result<Relation> {
-        let columns: Vec<(String, KqlType)> = table
-            .columns
-            .iter()
-            .map(|column| (column.name.text.clone(), KqlType::from(column.scalar_type)))
-            .collect();
+        let columns: Vec<(String, KqlType)> =
+            table.columns.iter().map(|column| (column.name.text.clone(), KqlType::from(column.scalar_type))).collect();
         if columns.is_empty() {
             return invalid(Default::default(), "a datatable needs columns");
         }
@@ -58,10 +55,8 @@ impl<'a> Binder<'a> {
 
     /// Rows of literals.
     pub(super) fn values(&mut self, columns: Vec<(String, KqlType)>, rows: Vec<Vec<PlanExpr>>) -> Result<Relation> {
-        let columns: Vec<Column> = columns
-            .into_iter()
-            .map(|(name, kql_type)| Column { field: self.field(&name), name, kql_type })
-            .collect();
+        let columns: Vec<Column> =
+            columns.into_iter().map(|(name, kql_type)| Column { field: self.field(&name), name, kql_type }).collect();
         let fields = columns.iter().map(|column| Field::new(&column.field, column.kql_type.arrow_type(), true));
         let schema = Arc::new(DFSchema::try_from(Schema::new(fields.collect::<Vec<_>>()))?);
         let plan = if rows.is_empty() || columns.is_empty() {
@@ -123,7 +118,13 @@ impl<'a> Binder<'a> {
             (from, to, step) if from.is_numeric() && to.is_numeric() && step.is_numeric() => {
                 if [from, to, step].contains(&KqlType::Real) { KqlType::Real } else { KqlType::Long }
             }
-            _ => return fail(BindErrorCode::TypeMismatch, from.span, "`range` needs bounds and a step that fit together"),
+            _ => {
+                return fail(
+                    BindErrorCode::TypeMismatch,
+                    from.span,
+                    "`range` needs bounds and a step that fit together",
+                );
+            }
         };
         let step_type = if kql_type == KqlType::DateTime { KqlType::TimeSpan } else { kql_type };
         let from_value = self.bound_of_range(from_typed, kql_type, from)?;

@@ -65,8 +65,8 @@ impl<'a> Binder<'a> {
                 keys,
                 ..Scope::of(environment, &input.columns)
             };
-            let called = aggregates::aggregate_call(&named.expr)
-                .filter(|call| environment.find(&call.function.text).is_none());
+            let called =
+                aggregates::aggregate_call(&named.expr).filter(|call| environment.find(&call.function.text).is_none());
             let Some(call) = called else {
                 let before = collected.borrow().len();
                 let value = self.scalar(&named.expr, &scope)?;
@@ -87,7 +87,10 @@ impl<'a> Binder<'a> {
     fn named_aggregates(&self, assigned: Vec<Assigned>, taken: &[String]) -> Result<Vec<(String, Typed)>> {
         for one in &assigned {
             if one.given.as_ref().is_some_and(|name| taken.contains(name)) {
-                return invalid(one.span, format!("the column `{}` is there twice", one.given.clone().unwrap_or_default()));
+                return invalid(
+                    one.span,
+                    format!("the column `{}` is there twice", one.given.clone().unwrap_or_default()),
+                );
             }
         }
         self.named(assigned, taken)

@@ -4,9 +4,7 @@
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
 
 use super::super::ast::{Expr, ExprKind, Literal, OperatorParameter, ParameterValue};
-use super::super::bind::{
-    BindErrorCode, Binder, Environment, Need, Result, Stop, TableKey, Typed, invalid, null_of,
-};
+use super::super::bind::{BindErrorCode, Binder, Environment, Need, Result, Stop, TableKey, Typed, invalid, null_of};
 use super::super::types::KqlType;
 use super::columns::matches_wildcard;
 use super::{Column, Relation};
@@ -187,9 +185,9 @@ fn wanted_columns(inputs: &[Relation], is_inner: bool) -> Vec<(String, KqlType)>
     }
     if is_inner {
         wanted.retain(|(name, kql_type)| {
-            inputs.iter().all(|input| {
-                input.columns.iter().any(|column| column.name == *name && column.kql_type == *kql_type)
-            })
+            inputs
+                .iter()
+                .all(|input| input.columns.iter().any(|column| column.name == *name && column.kql_type == *kql_type))
         });
     }
     wanted

@@ -97,8 +97,7 @@ impl ScalarUDFImpl for CapturesOf {
         let columns: Vec<ArrayRef> =
             builders.iter_mut().map(|builder| Arc::new(builder.finish()) as ArrayRef).collect();
         let rows = texts.len();
-        let made =
-            StructArray::try_new_with_length(self.fields(), columns, Some(NullBuffer::from(is_match)), rows)?;
+        let made = StructArray::try_new_with_length(self.fields(), columns, Some(NullBuffer::from(is_match)), rows)?;
         Ok(ColumnarValue::Array(Arc::new(made)))
     }
 }
