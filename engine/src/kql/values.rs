@@ -23,7 +23,7 @@ pub(crate) use calendar::{
 };
 pub(crate) use dates::{format_datetime, parse_datetime};
 pub(crate) use decimals::{decimal_from_real, decimal_one, decimal_to_real, format_decimal, parse_decimal};
-pub(crate) use json::{element, from_value, is_null, kind, member, normalize, parse, text_of, to_text};
+pub(crate) use json::{element, from_value, kind, member, normalize, parse, text_of, to_text};
 pub(crate) use reals::format_real;
 pub(crate) use spans::{format_timespan, parse_timespan};
 

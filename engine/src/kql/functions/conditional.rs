@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::kernels::zip::zip;
-use arrow::compute::prep_null_mask_filter;
 use datafusion::error::Result;
 
 use super::super::types::KqlType;
@@ -28,7 +27,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
 
 /// Conditions alternate with values; the last value has none.
 fn choice_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
-    if types.len() % 2 == 0 {
+    if types.len().is_multiple_of(2) {
         return Err("each condition needs a value, and one more value when none holds".to_owned());
     }
     let conditions = types.iter().step_by(2).take(types.len() / 2);
@@ -50,11 +49,18 @@ fn choose(arguments: &Arguments) -> Result<ArrayRef> {
     let last = arguments.len() - 1;
     let mut result = arguments.whole(last, arguments.returns)?;
     for condition in (0..last).step_by(2).rev() {
-        let holds = arguments.whole(condition, KqlType::Bool)?;
-        let holds = prep_null_mask_filter(holds.as_boolean());
+        let condition_holds = arguments.whole(condition, KqlType::Bool)?;
+        let holds = nulls_as_false(condition_holds.as_boolean());
         result = zip(&holds, &arguments.whole(condition + 1, arguments.returns)?, &result)?;
     }
     Ok(result)
+}
+
+fn nulls_as_false(condition: &BooleanArray) -> BooleanArray {
+    match condition.nulls() {
+        Some(valid) => BooleanArray::new(condition.values() & valid.inner(), None),
+        None => condition.clone(),
+    }
 }
 
 /// The first that is not null, or not empty where it is a text.

@@ -133,16 +133,8 @@ fn base64_from_guid(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// Of the text, or of a number's or a time's eight bytes.
+/// Of the value's text, a time's too.
 fn digest<D: Digest>(arguments: &Arguments) -> Result<ArrayRef> {
-    let is_whole = matches!(arguments.kql_type(0), KqlType::Long | KqlType::DateTime | KqlType::TimeSpan);
-    if is_whole {
-        let numbers = arguments.longs(0)?;
-        return arguments.make_texts(|row, text| {
-            push_hexadecimal(&D::digest(numbers.get(row).unwrap_or(0).to_le_bytes()), text);
-            Ok(())
-        });
-    }
     let texts = arguments.texts(0)?;
     arguments.make_texts(|row, text| {
         push_hexadecimal(&D::digest(texts.get(row)), text);

@@ -1,7 +1,8 @@
 //! What a function takes and returns. Parameters are written as a text, a letter each:
 //!
 //! `x` anything · `s` text, or anything that has one · `n` a number · `i` a whole number · `b` a truth value ·
-//! `t` a datetime · `d` a timespan · `j` dynamic; the rest after `?` may be left out, the last before `*` repeats.
+//! `t` a datetime · `d` a timespan · `j` dynamic; what follows `?` may be left out, what `*` follows may
+//! be repeated.
 //! A dynamic value is converted to whatever is asked for.
 
 use arrow::array::ArrayRef;

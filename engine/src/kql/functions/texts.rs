@@ -144,7 +144,7 @@ fn slice(text: &str, start: usize, length: usize) -> &str {
     &rest[..byte_of(rest, length)]
 }
 
-/// The position of the n-th occurrence that lies within `length` characters from `start` on; -1 where there is none.
+/// The position of the n-th occurrence that begins within `length` characters from `start` on; -1 where there is none.
 fn indexof(arguments: &Arguments) -> Result<ArrayRef> {
     let (texts, wanted) = (arguments.texts(0)?, arguments.texts(1)?);
     let option = |index: usize| if arguments.len() > index { arguments.longs(index).map(Some) } else { Ok(None) };
@@ -158,9 +158,9 @@ fn indexof(arguments: &Arguments) -> Result<ArrayRef> {
         if start > text.chars().count() {
             return Some(-1);
         }
-        let window = slice(text, start, length);
-        let found = occurrence_of(window, wanted, occurrence as usize);
-        Some(found.map_or(-1, |at| (start + window[..at].chars().count()) as i64))
+        let rest = slice(text, start, usize::MAX);
+        let found = occurrence_of(rest, wanted, occurrence as usize).map(|at| rest[..at].chars().count());
+        Some(found.filter(|at| *at < length).map_or(-1, |at| (start + at) as i64))
     })
 }
 

@@ -46,7 +46,7 @@ pub(crate) fn to_text(value: &Value) -> String {
 }
 
 /// Whether a dynamic text is JSON's null, which only nested ones are.
-pub(crate) fn is_null(json: &str) -> bool {
+fn is_null(json: &str) -> bool {
     json == "null"
 }
 
