@@ -209,7 +209,9 @@ fn expected_rows(file: &str, case: &Value, answer: &Answer) -> Option<Vec<Vec<Op
                 let cells: Vec<&str> = row.as_str()?.split("; ").collect();
                 let mut cells: Vec<Option<String>> =
                     cells.iter().map(|cell| (*cell != "(null)").then(|| (*cell).to_owned())).collect();
-                if let (Some(Some(last)), true) = (cells.last_mut(), answer.columns.len() == cells.len()) {
+                if cells.len() == answer.columns.len()
+                    && let Some(Some(last)) = cells.last_mut()
+                {
                     *last = last.trim_end_matches(';').to_owned();
                 }
                 Some(cells)
