@@ -62,7 +62,13 @@ impl<'a> Binder<'a> {
         let plan = if rows.is_empty() || columns.is_empty() {
             LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema })
         } else {
-            LogicalPlanBuilder::values_with_schema(rows, &schema)?.build()?
+            // DataFusion names the fields of literal rows itself.
+            let renamed = columns
+                .iter()
+                .enumerate()
+                .map(|(index, column)| field_column(&format!("column{}", index + 1)).alias(column.field.clone()));
+            let renamed: Vec<PlanExpr> = renamed.collect();
+            LogicalPlanBuilder::values_with_schema(rows, &schema)?.project(renamed)?.build()?
         };
         Ok(Relation::new(plan, columns))
     }
