@@ -228,7 +228,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn summable(&mut self, value: Typed, span: Span) -> Result<Typed> {
+    pub(super) fn summable(&mut self, value: Typed, span: Span) -> Result<Typed> {
         match value.kql_type {
             KqlType::Long | KqlType::Real | KqlType::Decimal | KqlType::TimeSpan | KqlType::DateTime => Ok(value),
             KqlType::Int | KqlType::Bool => self.convert(value, KqlType::Long, span),

@@ -102,7 +102,7 @@ impl<'a> Binder<'a> {
             }
             OperatorKind::Sample(count) => self.sample(input, count, environment),
             OperatorKind::SampleDistinct { count, of } => self.sample_distinct(input, count, of, environment),
-            OperatorKind::Search(search) => self.search_rows(input, search, environment),
+            OperatorKind::Search(search) => self.search_rows(input, search, operator, environment),
             OperatorKind::Serialize(columns) => self.serialize(input, columns, environment),
             OperatorKind::Sort(keys) => self.sort(input, keys, environment),
             OperatorKind::Summarize { aggregates, by, bin: _ } => {

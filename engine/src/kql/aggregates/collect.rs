@@ -115,6 +115,14 @@ impl Collected {
         }
     }
 
+    /// An array stands for its elements.
+    fn add_elements(&mut self, json: &str) {
+        match serde_json::from_str(json) {
+            Ok(serde_json::Value::Array(items)) => items.iter().for_each(|item| self.add(&item.to_string())),
+            _ => self.add(json),
+        }
+    }
+
     fn push(&mut self, json: &str) {
         if self.values.len() < self.limit {
             self.bytes += json.len() + size_of::<String>();
@@ -145,6 +153,7 @@ impl Accumulator for Collected {
             match (self.collection, text) {
                 (Collection::Bag, Some(bag)) => self.add(bag),
                 (Collection::Bag, None) => {}
+                (Collection::List, Some(text)) if text.starts_with("[[") => self.add_elements(element(text)),
                 (_, text) => self.add(element(text.unwrap_or("[null]"))),
             }
         }

@@ -169,7 +169,10 @@ impl<'a> Binder<'a> {
             Binding::Function(function, outer) if function.parameters.is_empty() => {
                 let (inside, result) = self.statements(&function.body, outer)?;
                 match result {
-                    Some(body) => self.table(body, &inside),
+                    Some(body) => {
+                        let relation = self.table(body, &inside)?;
+                        Ok(Relation { name: Some(name.to_owned()), is_variable: false, ..relation })
+                    }
                     None => invalid(span, "this function returns nothing"),
                 }
             }

@@ -191,11 +191,12 @@ fn pattern_of(parts: &[ParsePart], mode: Mode, flags: &str) -> Result<String> {
             ParsePart::Column { scalar_type, .. } => {
                 let kql_type = scalar_type.map_or(KqlType::String, KqlType::from);
                 let value = match kql_type {
-                    KqlType::Long | KqlType::Int if mode == Mode::Simple => r"\s*[+-]?\d+\s*",
-                    KqlType::Real | KqlType::Decimal if mode == Mode::Simple => {
+                    KqlType::Long | KqlType::Int if mode != Mode::Relaxed => r"\s*[+-]?\d+\s*",
+                    KqlType::Real | KqlType::Decimal if mode != Mode::Relaxed => {
                         r"\s*[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?\s*"
                     }
-                    _ if is_last => ".*",
+                    // Between regular expressions a column takes as much as it can.
+                    _ if is_last || mode == Mode::Regex => ".*",
                     _ => ".*?",
                 };
                 pattern.push_str(&format!("(?<{}>{value})", group_name(group)));

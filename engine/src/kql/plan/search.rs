@@ -3,7 +3,8 @@
 use datafusion::logical_expr::{Expr as PlanExpr, lit};
 
 use super::super::ast::{
-    BinaryOperator, Expr, ExprKind, Literal, LogicalOperator, NamePattern, Operator, Search, TextMatch, TextMatchKind,
+    BinaryOperator, Expr, ExprKind, Literal, LogicalOperator, NamePattern, Operator, ParameterValue, Search, TextMatch,
+    TextMatchKind,
 };
 use super::super::bind::{Binder, Environment, Result, Scope, Typed, invalid, not_supported};
 use super::super::functions::Operator as FunctionOperator;
@@ -24,20 +25,24 @@ impl<'a> Binder<'a> {
             return not_supported(operator.span, "`search` over all tables");
         }
         let united = self.union_of(&search.sources, &[], environment)?;
-        self.search_rows(united, search, environment)
+        self.search_rows(united, search, operator, environment)
     }
 
     pub(super) fn search_rows(
         &mut self,
         input: Relation,
         search: &'a Search,
+        operator: &'a Operator,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
+        let case_sensitive = operator
+            .parameter("kind")
+            .is_some_and(|kind| matches!(&kind.value, ParameterValue::Name(name) if name.text == "case_sensitive"));
         let name = match &input.name {
             Some(name) if !input.is_variable => name.clone(),
             _ => "search_arg0".to_owned(),
         };
-        let predicate = self.search_predicate(&search.predicate, &input, environment)?;
+        let predicate = self.search_predicate(&search.predicate, &input, case_sensitive, environment)?;
         let found = self.filtered(input, predicate)?;
         let mut outputs = vec![("$table".to_owned(), Typed::new(lit(name), KqlType::String))];
         outputs.extend(found.columns.iter().map(|column| (column.name.clone(), column.typed())));
@@ -48,23 +53,18 @@ impl<'a> Binder<'a> {
         &mut self,
         predicate: &'a Expr,
         input: &Relation,
+        case_sensitive: bool,
         environment: &Environment<'a>,
     ) -> Result<PlanExpr> {
         match &predicate.kind {
             ExprKind::Star => Ok(lit(true)),
             ExprKind::Literal(Literal::String(term)) => {
-                let strings: Vec<Column> = input
-                    .columns
-                    .iter()
-                    .filter(|column| matches!(column.kql_type, KqlType::String | KqlType::Dynamic))
-                    .cloned()
-                    .collect();
-                self.term_in(&strings, term, predicate.span)
+                self.term_in(&input.columns, term, case_sensitive, predicate.span)
             }
             ExprKind::Logical { operator, operands } => {
                 let mut all = Vec::with_capacity(operands.len());
                 for operand in operands {
-                    all.push(self.search_predicate(operand, input, environment)?);
+                    all.push(self.search_predicate(operand, input, case_sensitive, environment)?);
                 }
                 let combined = match operator {
                     LogicalOperator::And => all.into_iter().reduce(PlanExpr::and),
@@ -74,9 +74,12 @@ impl<'a> Binder<'a> {
             }
             ExprKind::Call(call) if call.function.text == "not" && call.arguments.len() == 1 => {
                 match call.arguments.first() {
-                    Some(argument) => {
-                        Ok(PlanExpr::Not(Box::new(self.search_predicate(&argument.expr, input, environment)?)))
-                    }
+                    Some(argument) => Ok(PlanExpr::Not(Box::new(self.search_predicate(
+                        &argument.expr,
+                        input,
+                        case_sensitive,
+                        environment,
+                    )?))),
                     None => invalid(predicate.span, "`not` takes one condition"),
                 }
             }
@@ -92,14 +95,14 @@ impl<'a> Binder<'a> {
                     }
                     _ => input.columns.clone(),
                 };
-                self.term_in(&columns, term, predicate.span)
+                self.term_in(&columns, term, case_sensitive, predicate.span)
             }
             _ => self.predicate(predicate, &Scope::of(environment, &input.columns)),
         }
     }
 
     /// Whether a term, which may have `*` at its ends, is in any of the columns.
-    fn term_in(&mut self, columns: &[Column], term: &str, span: Span) -> Result<PlanExpr> {
+    fn term_in(&mut self, columns: &[Column], term: &str, case_sensitive: bool, span: Span) -> Result<PlanExpr> {
         let kind = match (term.strip_prefix('*').is_some(), term.strip_suffix('*').is_some()) {
             (false, false) => TextMatchKind::Has,
             (false, true) => TextMatchKind::HasPrefix,
@@ -110,7 +113,7 @@ impl<'a> Binder<'a> {
         if bare.is_empty() {
             return Ok(lit(true));
         }
-        let operator = BinaryOperator::Text(TextMatch { kind, negated: false, case_sensitive: false });
+        let operator = BinaryOperator::Text(TextMatch { kind, negated: false, case_sensitive });
         let mut any: Option<PlanExpr> = None;
         for column in columns {
             let text = self.convert(column.typed(), KqlType::String, span)?;

@@ -121,9 +121,11 @@ impl<'a> Binder<'a> {
         let kql_type = match (from_typed.kql_type, to_typed.kql_type, step_typed.kql_type) {
             (KqlType::DateTime, KqlType::DateTime, KqlType::TimeSpan) => KqlType::DateTime,
             (KqlType::TimeSpan, KqlType::TimeSpan, KqlType::TimeSpan) => KqlType::TimeSpan,
-            (from, to, step) if from.is_numeric() && to.is_numeric() && step.is_numeric() => {
-                if [from, to, step].contains(&KqlType::Real) { KqlType::Real } else { KqlType::Long }
-            }
+            (from, to, step) if from.is_numeric() && to.is_numeric() && step.is_numeric() => match [from, to, step] {
+                [KqlType::Int, KqlType::Int, KqlType::Int] => KqlType::Int,
+                types if types.contains(&KqlType::Real) => KqlType::Real,
+                _ => KqlType::Long,
+            },
             _ => {
                 return fail(
                     BindErrorCode::TypeMismatch,
@@ -132,6 +134,9 @@ impl<'a> Binder<'a> {
                 );
             }
         };
+        // An int's bounds are counted as long ones are.
+        let (kql_type, result_type) =
+            if kql_type == KqlType::Int { (KqlType::Long, KqlType::Int) } else { (kql_type, kql_type) };
         let step_type = if kql_type == KqlType::DateTime { KqlType::TimeSpan } else { kql_type };
         let from_value = self.bound_of_range(from_typed, kql_type, from)?;
         let to_value = self.bound_of_range(to_typed, kql_type, to)?;
@@ -174,6 +179,7 @@ impl<'a> Binder<'a> {
         let (series, index) = self.series(count)?;
         let index = if kql_type == KqlType::Real { cast(index, DataType::Float64) } else { index };
         let value = Typed::new(start + index * step_expr, kql_type);
+        let value = Typed::new(cast(value.expr, result_type.arrow_type()), result_type);
         let relation = Relation { is_serialized: true, ..Relation::new(series, Vec::new()) };
         self.projected(relation, vec![(column.text.clone(), value)])
     }

@@ -144,7 +144,7 @@ impl<'a> Binder<'a> {
             Some(by) => {
                 let weight = self.scalar(&by.expr.expr, &scope)?;
                 let name = argument_name(&by.expr.expr).unwrap_or_default();
-                (self.convert(weight, KqlType::Real, by.span)?, format!("approximate_sum_{name}"))
+                (self.summable(weight, by.span)?, format!("approximate_sum_{name}"))
             }
             None => (Typed::new(lit(1_i64), KqlType::Long), format!("approximate_count_{name}")),
         };
