@@ -321,7 +321,7 @@ impl<'a> Binder<'a> {
             if named.expr.kind == ExprKind::Star {
                 let is_other = |column: &&Column| {
                     !outputs.iter().any(|(name, _)| *name == column.name)
-                        && !inside.keys.iter().any(|key| *key == column.name)
+                        && !inside.keys.contains(&column.name)
                 };
                 let others: Vec<(String, Typed)> = inside
                     .columns

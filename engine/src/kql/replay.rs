@@ -34,6 +34,7 @@ struct Answer {
     rows: Vec<Vec<Option<String>>>,
 }
 
+#[expect(clippy::disallowed_methods, reason = "a test drives a runtime of its own")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn cases_give_what_kusto_gave() {
     let Some(folder) = folder() else { return };

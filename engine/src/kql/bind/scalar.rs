@@ -63,7 +63,7 @@ impl<'a> Binder<'a> {
                 let high = self.scalar(high, scope)?;
                 self.apply_operator(Operator::Between { negated: *negated }, vec![value, low, high], expr.span)
             }
-            ExprKind::Subquery { function: SubqueryFunction::ToScalar, body } => self.to_scalar(body, scope),
+            ExprKind::Subquery { function: SubqueryFunction::ToScalar, body } => self.first_value(body, scope),
             ExprKind::Subquery { .. } | ExprKind::Pipeline(_) | ExprKind::DataTable(_) => {
                 let hint = "take its first value with toscalar(...)";
                 let error = BindError::new(BindErrorCode::TypeMismatch, expr.span, "expected a value, found a table");
@@ -324,7 +324,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn to_scalar(&mut self, body: &'a Expr, scope: &Scope<'_, 'a>) -> Result<Typed> {
+    fn first_value(&mut self, body: &'a Expr, scope: &Scope<'_, 'a>) -> Result<Typed> {
         if !self.is_tabular(body, scope.environment) {
             return self.scalar(body, &Scope::constant(scope.environment));
         }
@@ -447,13 +447,13 @@ impl<'a> Binder<'a> {
             KqlType::DateTime => "todatetime",
             KqlType::TimeSpan => "totimespan",
             KqlType::Guid => "toguid",
-            KqlType::Dynamic => return self.to_dynamic(typed, span),
+            KqlType::Dynamic => return self.as_element(typed, span),
         };
         self.apply(converter, vec![typed], span)
     }
 
     /// The value as an element of a dynamic, a text as a text.
-    fn to_dynamic(&mut self, typed: Typed, span: Span) -> Result<Typed> {
+    fn as_element(&mut self, typed: Typed, span: Span) -> Result<Typed> {
         let array = self.apply("pack_array", vec![typed], span)?;
         self.element_of(array, 0, span)
     }
