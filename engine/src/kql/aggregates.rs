@@ -320,8 +320,7 @@ impl<'a> Binder<'a> {
         for named in exprs {
             if named.expr.kind == ExprKind::Star {
                 let is_other = |column: &&Column| {
-                    !outputs.iter().any(|(name, _)| *name == column.name)
-                        && !inside.keys.contains(&column.name)
+                    !outputs.iter().any(|(name, _)| *name == column.name) && !inside.keys.contains(&column.name)
                 };
                 let others: Vec<(String, Typed)> = inside
                     .columns
