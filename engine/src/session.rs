@@ -9,9 +9,11 @@ use datafusion::logical_expr::{FetchType, Limit, LogicalPlan, lit};
 use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::memory::MemoryStream;
 use datafusion::scalar::ScalarValue;
+use parking_lot::Mutex;
 use querent_catalog::{Principal, TableName};
 use tokio::time::Instant;
 
+use crate::kql::{KqlColumn, KqlPlanner, PlannedKql, Rendering};
 use crate::limits::Interrupt;
 use crate::policy::{self, AuthorizedPlan, Mode};
 use crate::sql::change::{Change, count_schema};
@@ -104,6 +106,53 @@ impl Session {
         let (session, text) = (self.clone(), text.to_owned());
         let work = async move { session.plan_statement(&text, Vec::new()).await };
         self.before(self.deadline(), self.engine.runtime().threads.run(work)).await
+    }
+
+    /// Plans, authorises and runs one KQL query. Times are of microseconds. The wall clock starts here.
+    /// Errors: the codes that begin with `kql_`, and those of [`Session::sql`].
+    pub async fn kql(&self, text: &str) -> Result<QueryStream> {
+        let text = text.to_owned();
+        let work = move |session: Session, interrupt: Interrupt| async move {
+            let state = session.engine.planning_state();
+            let planner = KqlPlanner { session: &session, state: &state, interrupt: &interrupt };
+            let plan = planner.plan(&text).await?.in_arrow_types()?;
+            let plan = planner.analysed(plan)?;
+            session.start(session.authorize(plan)?, &interrupt).await
+        };
+        self.started(work).await
+    }
+
+    /// The same with its rows as KQL has them inside, its columns' types, and how it wants to be shown.
+    pub async fn kql_answer(&self, text: &str) -> Result<KqlAnswer> {
+        let text = text.to_owned();
+        let described = Arc::new(Mutex::new((Vec::new(), None)));
+        let describing = Arc::clone(&described);
+        let work = move |session: Session, interrupt: Interrupt| async move {
+            let state = session.engine.planning_state();
+            let planner = KqlPlanner { session: &session, state: &state, interrupt: &interrupt };
+            let PlannedKql { plan, columns, rendering } = planner.plan(&text).await?;
+            *describing.lock() = (columns, rendering);
+            let plan = planner.analysed(plan)?;
+            session.start(session.authorize(plan)?, &interrupt).await
+        };
+        let rows = self.started(work).await?;
+        let (columns, rendering) = std::mem::take(&mut *described.lock());
+        Ok(KqlAnswer { columns, rendering, rows })
+    }
+
+    /// Plans one KQL query, analysed, not authorised. What it must know to be planned is read.
+    pub async fn plan_kql(&self, text: &str) -> Result<LogicalPlan> {
+        let (session, text) = (self.clone(), text.to_owned());
+        let deadline = self.deadline();
+        let interrupt = Interrupt::at(deadline, self.limits.wall_clock);
+        let _waiting = interrupt.unless_kept();
+        let work = async move {
+            let state = session.engine.planning_state();
+            let planner = KqlPlanner { session: &session, state: &state, interrupt: &interrupt };
+            let plan = planner.plan(&text).await?.in_arrow_types()?;
+            planner.analysed(plan)
+        };
+        self.before(deadline, self.engine.runtime().threads.run(work)).await
     }
 
     /// Authorises for this session's principal and mode.
@@ -230,6 +279,16 @@ impl Session {
             Err(_) => Err(EngineError::WallClockExceeded { limit: self.limits.wall_clock }),
         }
     }
+}
+
+/// The answer to a KQL query in KQL's own types.
+pub struct KqlAnswer {
+    /// In order.
+    pub columns: Vec<KqlColumn>,
+    /// What `render` said.
+    pub rendering: Option<Rendering>,
+    /// Batches of [`KqlType`](crate::kql::KqlType)'s physical types.
+    pub rows: QueryStream,
 }
 
 /// A query that was started, or the answer of a statement that is done.

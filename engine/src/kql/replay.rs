@@ -1,0 +1,379 @@
+//! The cases of a folder, run: each query's columns and rows against what Kusto gave, by the rules of the folder's
+//! README. What is expected to fail is listed by id in a file of its own, which may only shrink: a listed case that
+//! passes fails the test. `QUERENT_KQL_CASES_SHOW` prints why cases whose id holds it fail.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use querent_catalog::Principal;
+use serde_json::Value;
+
+use super::corpus::{folder, rows};
+use super::types::KqlType;
+use super::values;
+use crate::{Engine, Limits, Session};
+
+const EXPECTED_FAILURES: &str = include_str!("expected_failures.txt");
+const FILES: &[&str] = &["emulator_fuzz", "emulator_docs", "kusto_loco_endtoend", "kusto_loco_basic"];
+const RELATIVE_ERROR: f64 = 1e-9;
+const LOOSE_RELATIVE_ERROR: f64 = 1e-6;
+const APPROXIMATE_RELATIVE_ERROR: f64 = 0.05;
+
+/// How exactly cells are compared.
+#[derive(Clone, Copy)]
+struct Leniency {
+    tolerance: f64,
+    /// Sets have no order, and nor have lists of rows without one.
+    elements_ordered: bool,
+}
+
+/// One answer of ours.
+struct Answer {
+    columns: Vec<(String, KqlType)>,
+    /// As Kusto prints them; null is `None`.
+    rows: Vec<Vec<Option<String>>>,
+}
+
+#[expect(clippy::disallowed_methods, reason = "a test drives a runtime of its own")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn cases_give_what_kusto_gave() {
+    let Some(folder) = folder() else { return };
+    let data = tempfile::tempdir().unwrap();
+    let engine = Engine::open(data.path()).await.unwrap();
+    let limits = Limits { wall_clock: Duration::from_secs(20), ..Limits::default() };
+    let session = engine.session(Principal::local_admin(), limits);
+    let listed: BTreeSet<&str> = EXPECTED_FAILURES.lines().filter(|line| !line.is_empty()).collect();
+    let shown = std::env::var("QUERENT_KQL_CASES_SHOW").ok();
+    let mut failed: Vec<String> = Vec::new();
+    let mut unneeded: Vec<String> = Vec::new();
+    let mut all_failures: Vec<String> = Vec::new();
+    for file in FILES {
+        let (mut passed, mut count) = (0, 0);
+        for case in rows(&folder.join(format!("{file}.jsonl"))).iter().filter(|case| is_run(file, case)) {
+            let id = case["id"].as_str().unwrap();
+            count += 1;
+            match replayed(file, case, &session).await {
+                Ok(()) => {
+                    passed += 1;
+                    if listed.contains(id) {
+                        unneeded.push(id.to_owned());
+                    }
+                }
+                Err(why) => {
+                    all_failures.push(id.to_owned());
+                    if shown.as_deref().is_some_and(|part| id.contains(part)) {
+                        println!("{id}\n{}\n{why}\n", case["kql"].as_str().unwrap());
+                    }
+                    if !listed.contains(id) {
+                        failed.push(id.to_owned());
+                    }
+                }
+            }
+        }
+        println!("{file}: {passed} of {count}");
+    }
+    for id in &all_failures {
+        println!("failing: {id}");
+    }
+    assert!(failed.is_empty(), "{} fail and are not listed: {failed:#?}", failed.len());
+    assert!(unneeded.is_empty(), "listed, but right by now: {unneeded:#?}");
+}
+
+fn is_run(file: &str, case: &Value) -> bool {
+    let is = |name: &str| case[name].as_bool().unwrap_or(false);
+    let is_upstream = is("skipped_upstream") || is("nondeterministic");
+    match file {
+        "emulator_docs" => !is_upstream && !is("plugin") && !is("geo") && !is("graph"),
+        _ => !is_upstream,
+    }
+}
+
+async fn replayed(file: &str, case: &Value, session: &Session) -> Result<(), String> {
+    let answer = answer(session, case["kql"].as_str().unwrap()).await;
+    if file == "emulator_fuzz" && !case["error"].is_null() {
+        return match answer {
+            Ok(_) => Err("should fail".to_owned()),
+            Err(_) => Ok(()),
+        };
+    }
+    let answer = answer?;
+    if file == "kusto_loco_basic" {
+        return checks(case, &answer);
+    }
+    compare_columns(file, case, &answer)?;
+    let Some(expected) = expected_rows(file, case, &answer) else { return Ok(()) };
+    if expected.len() != answer.rows.len() {
+        return Err(format!("{} rows, expected {}", answer.rows.len(), expected.len()));
+    }
+    if is_cut(case) {
+        return Ok(());
+    }
+    let text = case["kql"].as_str().unwrap_or_default();
+    let tolerance = match () {
+        () if case["approximate"].as_bool().unwrap_or(false) => APPROXIMATE_RELATIVE_ERROR,
+        () if ["stdev", "percentile", "variance"].iter().any(|name| text.contains(name)) => LOOSE_RELATIVE_ERROR,
+        () => RELATIVE_ERROR,
+    };
+    let elements_ordered = !["make_set", "make_bag", "make_list"].iter().any(|name| text.contains(name));
+    let leniency = Leniency { tolerance, elements_ordered };
+    let is_ordered = case["ordered"].as_bool().unwrap_or(false);
+    let types: Vec<KqlType> = answer.columns.iter().map(|(_, kql_type)| *kql_type).collect();
+    let same =
+        |ours: &Vec<Option<String>>, theirs: &Vec<Option<String>>| {
+            ours.len() == theirs.len()
+                && ours.iter().zip(theirs).zip(&types).all(|((ours, theirs), kql_type)| {
+                    is_same_cell(ours.as_deref(), theirs.as_deref(), *kql_type, leniency)
+                })
+        };
+    let mut left: Vec<&Vec<Option<String>>> = expected.iter().collect();
+    for ours in &answer.rows {
+        let found = if is_ordered {
+            left.first().filter(|theirs| same(ours, theirs)).map(|_| 0)
+        } else {
+            left.iter().position(|theirs| same(ours, theirs))
+        };
+        match found {
+            Some(at) => drop(left.remove(at)),
+            None => return Err(format!("ours {ours:?}, expected {:?}", left.first())),
+        }
+    }
+    Ok(())
+}
+
+async fn answer(session: &Session, text: &str) -> Result<Answer, String> {
+    let answer = session.kql_answer(text).await.map_err(|error| format!("{}: {error}", error.code()))?;
+    let columns: Vec<_> = answer.columns.iter().map(|column| (column.name.clone(), column.kql_type)).collect();
+    let (batches, _) = answer.rows.collect().await.map_err(|error| error.to_string())?;
+    let mut all = Vec::new();
+    for batch in &batches {
+        for row in 0..batch.num_rows() {
+            let cells = batch.columns().iter().zip(&columns).map(|(array, (_, kql_type))| {
+                (*kql_type == KqlType::String || array.is_valid(row)).then(|| match kql_type {
+                    // As JSON, to tell a text from a number.
+                    KqlType::Dynamic => values::json_cell(*kql_type, array.as_ref(), row).to_string(),
+                    _ => values::format(*kql_type, array.as_ref(), row),
+                })
+            });
+            all.push(cells.collect());
+        }
+    }
+    Ok(Answer { columns, rows: all })
+}
+
+fn compare_columns(file: &str, case: &Value, answer: &Answer) -> Result<(), String> {
+    let expected = case["columns"].as_array().map(Vec::as_slice).unwrap_or_default();
+    let named = |kql_type: KqlType| match file {
+        "emulator_fuzz" => class(kql_type).to_owned(),
+        "emulator_docs" => dotnet(kql_type).to_owned(),
+        _ => kql_type.name().to_owned(),
+    };
+    let ours: Vec<String> = answer.columns.iter().map(|(name, it)| format!("{name}:{}", named(*it))).collect();
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let theirs: Vec<String> =
+        expected.iter().map(|column| format!("{}:{}", text(&column["name"]), text(&column["type"]))).collect();
+    if ours == theirs { Ok(()) } else { Err(format!("columns {ours:?}, expected {theirs:?}")) }
+}
+
+fn class(kql_type: KqlType) -> &'static str {
+    match kql_type {
+        KqlType::Bool => "Bool",
+        KqlType::Int | KqlType::Long => "Int",
+        KqlType::Real | KqlType::Decimal => "Real",
+        KqlType::String => "String",
+        KqlType::DateTime => "DateTime",
+        KqlType::TimeSpan => "TimeSpan",
+        KqlType::Guid => "Guid",
+        KqlType::Dynamic => "Dynamic",
+    }
+}
+
+fn dotnet(kql_type: KqlType) -> &'static str {
+    match kql_type {
+        KqlType::Decimal => "SqlDecimal",
+        other => other.dotnet_name().trim_start_matches("System."),
+    }
+}
+
+/// Without a sort behind it, a limit leaves open which rows are there; with one, which of equal ones.
+fn is_cut(case: &Value) -> bool {
+    let text = case["kql"].as_str().unwrap_or_default();
+    ["| take ", "| limit ", "|take ", "| sample"].iter().any(|operator| text.contains(operator))
+}
+
+/// The rows that are expected, if they are all there.
+fn expected_rows(file: &str, case: &Value, answer: &Answer) -> Option<Vec<Vec<Option<String>>>> {
+    match file {
+        "emulator_docs" => {
+            let row = |row: &Value| row.as_array().map(|cells| cells.iter().map(cell_of_json).collect());
+            case["rows"].as_array()?.iter().map(row).collect()
+        }
+        "emulator_fuzz" => {
+            if !case["complete"].as_bool()? {
+                return None;
+            }
+            case["rows_text"].as_array()?.iter().map(|row| Some(tuple(row.as_str()?))).collect()
+        }
+        _ => {
+            let split = |row: &Value| {
+                let cells: Vec<&str> = row.as_str()?.split("; ").collect();
+                let mut cells: Vec<Option<String>> =
+                    cells.iter().map(|cell| (*cell != "(null)").then(|| (*cell).to_owned())).collect();
+                if cells.len() == answer.columns.len()
+                    && let Some(Some(last)) = cells.last_mut()
+                {
+                    *last = last.trim_end_matches(';').to_owned();
+                }
+                Some(cells)
+            };
+            case["rows_text"].as_array()?.iter().map(split).collect()
+        }
+    }
+}
+
+fn cell_of_json(cell: &Value) -> Option<String> {
+    match cell {
+        Value::Null => None,
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(value) => Some(values::format_bool(*value).to_owned()),
+        other => Some(other.to_string()),
+    }
+}
+
+/// `(1, 'a', null, {"b": [1, 2]})`: the cells between commas that stand in no bracket and no quote.
+fn tuple(text: &str) -> Vec<Option<String>> {
+    let inner = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or(text);
+    let chars: Vec<char> = inner.chars().collect();
+    let mut cells: Vec<String> = vec![String::new()];
+    let (mut depth, mut quote) = (0_i32, None);
+    for (at, char) in chars.iter().enumerate() {
+        let next = chars.get(at + 1).copied();
+        match (quote, *char) {
+            (Some('\''), '\'') if next.is_none() || (next == Some(',') && chars.get(at + 2) == Some(&' ')) => {
+                quote = None;
+            }
+            (Some('"'), '"') if chars.get(at.wrapping_sub(1)) != Some(&'\\') => quote = None,
+            (Some(_), _) => {}
+            (None, '\'') if depth == 0 => quote = Some('\''),
+            (None, '"') => quote = Some('"'),
+            (None, '[' | '{') => depth += 1,
+            (None, ']' | '}') => depth -= 1,
+            (None, ',') if depth == 0 && next == Some(' ') => {
+                cells.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(cell) = cells.last_mut() {
+            cell.push(*char);
+        }
+    }
+    let cell = |cell: &String| {
+        let cell = cell.trim_start_matches(' ');
+        let quoted = cell.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
+        match quoted {
+            Some(text) => Some(text.to_owned()),
+            None => (cell != "null").then(|| cell.to_owned()),
+        }
+    };
+    cells.iter().map(cell).collect()
+}
+
+fn is_same_cell(ours: Option<&str>, theirs: Option<&str>, kql_type: KqlType, leniency: Leniency) -> bool {
+    let (Some(ours), Some(theirs)) = (ours, theirs) else {
+        return ours.unwrap_or_default().is_empty() && theirs.unwrap_or_default().is_empty();
+    };
+    if ours == theirs {
+        return true;
+    }
+    match kql_type {
+        KqlType::Real | KqlType::Decimal | KqlType::Long | KqlType::Int => {
+            is_near(ours.parse().unwrap_or(f64::NAN), theirs.parse().unwrap_or(f64::INFINITY), leniency.tolerance)
+        }
+        KqlType::DateTime => values::parse_datetime(ours) == values::parse_datetime(theirs),
+        KqlType::TimeSpan => values::parse_timespan(ours) == values::parse_timespan(theirs),
+        KqlType::Dynamic => {
+            let parsed = |text: &str| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned()));
+            is_same_json(&parsed(ours), &parsed(theirs), leniency)
+        }
+        KqlType::Bool => ours.eq_ignore_ascii_case(theirs),
+        KqlType::String | KqlType::Guid => {
+            let json =
+                |text: &str| serde_json::from_str::<Value>(text).ok().filter(|it| it.is_array() || it.is_object());
+            json(ours).zip(json(theirs)).is_some_and(|(ours, theirs)| is_same_json(&ours, &theirs, leniency))
+        }
+    }
+}
+
+fn is_near(ours: f64, theirs: f64, tolerance: f64) -> bool {
+    ours == theirs
+        || (ours.is_nan() && theirs.is_nan())
+        || (ours - theirs).abs() <= tolerance * ours.abs().max(theirs.abs())
+}
+
+fn is_same_json(ours: &Value, theirs: &Value, leniency: Leniency) -> bool {
+    match (ours, theirs) {
+        (Value::Number(ours), Value::Number(theirs)) => {
+            is_near(ours.as_f64().unwrap_or(f64::NAN), theirs.as_f64().unwrap_or(f64::INFINITY), leniency.tolerance)
+        }
+        (Value::Array(ours), Value::Array(theirs)) if leniency.elements_ordered => {
+            ours.len() == theirs.len()
+                && ours.iter().zip(theirs).all(|(ours, theirs)| is_same_json(ours, theirs, leniency))
+        }
+        (Value::Array(ours), Value::Array(theirs)) => {
+            let mut left: Vec<&Value> = theirs.iter().collect();
+            ours.len() == theirs.len()
+                && ours.iter().all(|item| match left.iter().position(|it| is_same_json(item, it, leniency)) {
+                    Some(at) => {
+                        left.remove(at);
+                        true
+                    }
+                    None => false,
+                })
+        }
+        (Value::Object(ours), Value::Object(theirs)) => {
+            ours.len() == theirs.len()
+                && ours
+                    .iter()
+                    .all(|(name, value)| theirs.get(name).is_some_and(|other| is_same_json(value, other, leniency)))
+        }
+        (Value::String(ours), Value::String(theirs)) => ours == theirs,
+        _ => ours == theirs,
+    }
+}
+
+fn checks(case: &Value, answer: &Answer) -> Result<(), String> {
+    let cell = |(cell, (_, kql_type)): (&Option<String>, &(String, KqlType))| match (cell, kql_type) {
+        (None, _) => "<null>".to_owned(),
+        (Some(text), KqlType::DateTime) => text.replace('T', " "),
+        (Some(text), KqlType::Dynamic) => text.clone(),
+        (Some(text), _) => text.clone(),
+    };
+    let lines: Vec<String> =
+        answer.rows.iter().map(|row| row.iter().zip(&answer.columns).map(cell).collect::<Vec<_>>().join(",")).collect();
+    let last = lines.last().cloned().unwrap_or_default();
+    let read = match case["reader"].as_str().unwrap_or_default() {
+        "LastLineOfResult" => last,
+        "SquashedLastLineOfResult" => last.replace([' ', '\n', '\r'], ""),
+        "ResultAsString" => lines.join(","),
+        _ => lines.join("\n"),
+    };
+    for check in case["checks"].as_array().map(Vec::as_slice).unwrap_or_default() {
+        let wanted = check[1].as_str().unwrap_or_default();
+        let holds = match check[0].as_str() {
+            Some("Be") => {
+                read == wanted
+                    || is_same_cell(
+                        Some(&read),
+                        Some(wanted),
+                        KqlType::Dynamic,
+                        Leniency { tolerance: RELATIVE_ERROR, elements_ordered: true },
+                    )
+            }
+            _ => read.contains(wanted),
+        };
+        if !holds {
+            return Err(format!("read {read:?}, expected {check}"));
+        }
+    }
+    Ok(())
+}
