@@ -67,10 +67,9 @@ impl Figure {
 /// Runs `measure NAME FOLDER` of this binary in a new process and reads the JSON it prints.
 pub(crate) async fn measure_in_process<T: DeserializeOwned>(name: &str, folder: &Path) -> Result<T, Failure> {
     let program = std::env::current_exe()?;
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let output = tokio::process::Command::new(program)
         // As `querent` itself sets it.
-        .env("LANCE_CPU_THREADS", cores.to_string())
+        .env("LANCE_CPU_THREADS", cores().to_string())
         .arg("measure")
         .arg(name)
         .arg(folder)
@@ -139,8 +138,12 @@ pub(crate) async fn publish(cell: &str, figures: &[Figure]) -> Result<(), Failur
     Ok(())
 }
 
+fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
 async fn machine() -> String {
-    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let cores = cores();
     let processor =
         first_value("/proc/cpuinfo", "model name").await.unwrap_or_else(|| std::env::consts::ARCH.to_owned());
     let memory = first_value("/proc/meminfo", "MemTotal").await.unwrap_or_else(|| "unknown memory".to_owned());

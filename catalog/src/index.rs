@@ -361,9 +361,10 @@ impl Part {
         Ok(())
     }
 
-    /// Vectors that the dataset holds of the very texts, by object: nothing is embedded twice.
+    /// Vectors that the dataset holds of the very texts, by object: nothing is embedded twice that costs more than to
+    /// read it.
     async fn known_vectors(&self, texts: &[(i64, &str)]) -> HashMap<i64, Arc<[f32]>> {
-        let view = self.state.read().view.clone();
+        let view = self.state.read().view.clone().filter(|_| !self.vectorizer.is_fast());
         match view.filter(|view| view.model.is_some() && view.model.as_ref() == self.vectorizer.model()) {
             Some(view) => view.vectors_of(texts).await.unwrap_or_else(|error| {
                 self.report_damage(&error);

@@ -60,16 +60,16 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     build(folder.path(), tables).await?;
     let measured: Measured = measure_in_process("vectors", folder.path()).await?;
     let faiss = faiss(folder.path()).await?;
-    let at = |times: &[f64], percent: f64| percentile(times, percent);
     let ours = |what: &str| measured.times.get(what).map(Vec::as_slice).unwrap_or_default();
     let name = |what: &str, percent: &str| format!("nearest {NEIGHBOURS} of {tables} vectors {what}, {percent}");
-    let hnsw = Peer { name: format!("FAISS HNSW, recall {:.3}", faiss.hnsw_recall), value: at(&faiss.hnsw_ms, 50.0) };
-    let flat = Peer { name: "FAISS flat".to_string(), value: at(&faiss.flat_ms, 50.0) };
+    let hnsw =
+        Peer { name: format!("FAISS HNSW, recall {:.3}", faiss.hnsw_recall), value: percentile(&faiss.hnsw_ms, 50.0) };
+    let flat = Peer { name: "FAISS flat".to_string(), value: percentile(&faiss.flat_ms, 50.0) };
     Ok(vec![
-        Figure::against(name(INDEX, "p50"), at(ours(INDEX), 50.0), "ms", hnsw, Some(FAISS_BAR)),
-        Figure::alone(name(INDEX, "p95"), at(ours(INDEX), 95.0), "ms", None),
+        Figure::against(name(INDEX, "p50"), percentile(ours(INDEX), 50.0), "ms", hnsw, Some(FAISS_BAR)),
+        Figure::alone(name(INDEX, "p95"), percentile(ours(INDEX), 95.0), "ms", None),
         Figure::at_least(format!("its recall@{NEIGHBOURS}"), measured.recall, "", Some(RECALL_BAR)),
-        Figure::against(name(EXACT, "p50"), at(ours(EXACT), 50.0), "ms", flat, None),
+        Figure::against(name(EXACT, "p50"), percentile(ours(EXACT), 50.0), "ms", flat, None),
     ])
 }
 
@@ -189,10 +189,6 @@ impl WordSums {
 impl Embedder for WordSums {
     fn model(&self) -> &EmbeddingModel {
         &self.model
-    }
-
-    fn workers(&self) -> usize {
-        std::thread::available_parallelism().map_or(1, usize::from)
     }
 
     fn is_fast(&self) -> bool {

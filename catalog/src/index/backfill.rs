@@ -60,8 +60,12 @@ pub(super) async fn embed_rows(part: &Part, writer: &mut IndexWriter, stop: &Can
     Ok(true)
 }
 
-/// Gives rows that are written anew the vectors that the dataset holds of the same texts.
-pub(super) async fn keep_vectors(part: &Part, rows: &mut [IndexRow]) {
+/// Gives rows the vectors that can be had at once: those that the dataset holds of the same texts, and all where the
+/// embedder is fast.
+pub(super) async fn embed_at_once(part: &Part, rows: &mut [IndexRow], stop: &CancellationToken) {
+    if part.vectorizer.is_fast() {
+        return embed(part, rows, stop, None).await;
+    }
     let lacking = rows.iter().filter(|row| row.vector.is_none());
     let texts: Vec<(i64, &str)> = lacking.map(|row| (row.object_id, row.text.as_str())).collect();
     let mut known = part.known_vectors(&texts).await;
@@ -71,7 +75,7 @@ pub(super) async fn keep_vectors(part: &Part, rows: &mut [IndexRow]) {
 }
 
 /// Gives the rows their vectors, on all workers of the embedder, until stopped, failed or out of time.
-pub(super) async fn embed(part: &Part, rows: &mut [IndexRow], stop: &CancellationToken, deadline: Option<Instant>) {
+async fn embed(part: &Part, rows: &mut [IndexRow], stop: &CancellationToken, deadline: Option<Instant>) {
     let batch = if part.vectorizer.is_fast() { FAST_BATCH } else { BATCH };
     rows.sort_by_key(|row| (row.vector.is_some(), row.text.len()));
     let missing = rows.partition_point(|row| row.vector.is_none());

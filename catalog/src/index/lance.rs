@@ -434,6 +434,6 @@ pub(super) async fn guarded<T>(operation: impl Future<Output = lance::Result<T>>
     }
 }
 
-pub(super) fn index_error(error: impl std::fmt::Display) -> CatalogError {
+fn index_error(error: impl std::fmt::Display) -> CatalogError {
     CatalogError::Index(error.to_string())
 }

@@ -265,10 +265,7 @@ async fn move_pages(part: &Part, writer: &mut IndexWriter, stop: &CancellationTo
                 row.vector = state.tail.vector(row.object_id, row.sequence);
             }
         }
-        backfill::keep_vectors(part, &mut rows).await;
-        if part.vectorizer.is_fast() {
-            backfill::embed(part, &mut rows, stop, None).await;
-        }
+        backfill::embed_at_once(part, &mut rows, stop).await;
         lacks_vectors |= rows.iter().any(|row| row.vector.is_none());
         done += (rows.len() + removed.len()) as u64;
         total = total.max(done);

@@ -106,10 +106,7 @@ async fn rebuild(part: &Part, stop: &CancellationToken) -> Result<Option<(IndexW
         let mut rows = part.store()?.view(move |view| rows_after(view, kind, after, sequence)).await?;
         let Some(last) = rows.last() else { break };
         after = last.object_id;
-        backfill::keep_vectors(part, &mut rows).await;
-        if part.vectorizer.is_fast() {
-            backfill::embed(part, &mut rows, stop, None).await;
-        }
+        backfill::embed_at_once(part, &mut rows, stop).await;
         is_embedded &= rows.iter().all(|row| row.vector.is_some());
         done += rows.len() as u64;
         writer.replace(&rows, &[]).await?;

@@ -47,10 +47,9 @@ pub(super) struct IndexView {
     /// By number.
     fragments: Vec<Arc<FragmentRows>>,
     texts: Vec<Arc<dyn ScalarIndex>>,
-    /// Rows that an index may return and that are deleted.
-    deleted_of_texts: RowAddrTreeMap,
     vectors: Vec<Arc<dyn VectorIndex>>,
-    deleted_of_vectors: RowAddrTreeMap,
+    /// Rows that an index may return and that are deleted, one by one or with their fragment.
+    deleted: RowAddrTreeMap,
 }
 
 /// The rows of one fragment by their offset. A fragment never changes but for rows that get deleted, so this serves
@@ -167,21 +166,19 @@ impl IndexView {
                     deleted.insert_bitmap(fragment.id() as u32, offsets.iter().collect());
                 }
             }
-            let is_there = |number: u32| fragments.binary_search_by_key(&number, |fragment| fragment.number).is_ok();
-            let (mut texts, mut deleted_of_texts) = (Vec::new(), deleted.clone());
-            for segment in dataset.load_indices_by_name(TEXT_INDEX).await? {
+            let of_texts = dataset.load_indices_by_name(TEXT_INDEX).await?;
+            let of_vectors = dataset.load_indices_by_name(VECTOR_INDEX).await?;
+            let covered = of_texts.iter().chain(&of_vectors).filter_map(|segment| segment.fragment_bitmap.as_ref());
+            let is_there = |number: &u32| fragments.binary_search_by_key(number, |fragment| fragment.number).is_ok();
+            covered.flatten().filter(|number| !is_there(number)).for_each(|number| deleted.insert_fragment(number));
+            let (mut texts, mut vectors) = (Vec::new(), Vec::new());
+            for segment in &of_texts {
                 texts.push(dataset.open_scalar_index("text", &segment.uuid, &NoOpMetricsCollector).await?);
-                let gone = segment.fragment_bitmap.into_iter().flatten().filter(|number| !is_there(*number));
-                gone.for_each(|number| deleted_of_texts.insert_fragment(number));
             }
-            let (mut vectors, mut deleted_of_vectors) = (Vec::new(), deleted);
-            for segment in dataset.load_indices_by_name(VECTOR_INDEX).await? {
+            for segment in &of_vectors {
                 vectors.push(dataset.open_vector_index("vector", &segment.uuid, &NoOpMetricsCollector).await?);
-                let gone = segment.fragment_bitmap.into_iter().flatten().filter(|number| !is_there(*number));
-                gone.for_each(|number| deleted_of_vectors.insert_fragment(number));
             }
-            let dataset = Arc::new(dataset);
-            Ok(Self { dataset, model, fragments, texts, deleted_of_texts, vectors, deleted_of_vectors })
+            Ok(Self { dataset: Arc::new(dataset), model, fragments, texts, vectors, deleted })
         })
         .await
     }
@@ -197,7 +194,7 @@ impl IndexView {
         let tokens = Arc::new(Tokens::new(tokens.to_vec(), DocType::Text));
         let scorer = stats.into_scorer();
         let params = Arc::new(FtsSearchParams::new().with_limit(Some(limit)));
-        let admitted: Arc<dyn PreFilter> = Arc::new(self.admitted(filter, &self.deleted_of_texts));
+        let admitted: Arc<dyn PreFilter> = Arc::new(Admitted(Arc::new(self.mask(filter))));
         let mut found = Vec::new();
         for index in &self.texts {
             let Some(index) = index.as_any().downcast_ref::<InvertedIndex>() else { continue };
@@ -233,9 +230,12 @@ impl IndexView {
         if self.vectors.is_empty() || filter.exact {
             return guarded(self.scan_dataset(vector, limit, filter)).await;
         }
+        let admitted: Arc<dyn PreFilter> = Arc::new(Admitted(Arc::new(self.mask(filter))));
+        // What a filter leaves may lie anywhere.
+        let percent = if filter.databases.is_some() { 100 } else { PROBED_PERCENT };
         let mut found: Vec<(u64, f32)> = Vec::new();
         for index in &self.vectors {
-            found.extend(guarded(self.probe(index, vector, limit.max(REFINED), filter)).await?);
+            found.extend(guarded(probe(index, vector, limit.max(REFINED), percent, &admitted)).await?);
         }
         found.sort_by(|a, b| a.1.total_cmp(&b.1));
         let rest = found.split_off(REFINED.min(found.len()));
@@ -256,7 +256,7 @@ impl IndexView {
     }
 
     fn scan_memory(&self, vector: &[f32], limit: usize, filter: &SearchFilter) -> Vec<Scored> {
-        let mask = self.mask(filter, &self.deleted_of_vectors);
+        let mask = self.mask(filter);
         let is_open = mask.is_select_all();
         let mut found: Vec<Scored> = Vec::new();
         for fragment in &self.fragments {
@@ -282,61 +282,12 @@ impl IndexView {
         scan.nearest("vector", &Float32Array::from(vector.to_vec()), limit)?
             .distance_metric(DistanceType::Dot)
             .use_index(false)
-            .with_row_id_prefilter(self.mask(filter, &self.deleted_of_vectors))
+            .with_row_id_prefilter(self.mask(filter))
             .prefilter(true)
             .project::<&str>(&[])?
             .with_row_id();
         let found = neighbours(&scan.try_into_batch().await?);
         Ok(found.into_iter().filter_map(|(address, distance)| self.scored(address, 1.0 - distance)).collect())
-    }
-
-    async fn probe(
-        &self,
-        index: &Arc<dyn VectorIndex>,
-        vector: &[f32],
-        limit: usize,
-        filter: &SearchFilter,
-    ) -> lance::Result<Vec<(u64, f32)>> {
-        let key: ArrayRef = Arc::new(Float32Array::from(vector.to_vec()));
-        // What a filter leaves may lie anywhere.
-        let probes = match filter.databases {
-            Some(_) => index.total_partitions(),
-            None => (index.total_partitions() * PROBED_PERCENT / 100).max(MIN_PROBES).min(index.total_partitions()),
-        };
-        let query = Query {
-            column: "vector".to_string(),
-            key,
-            k: limit,
-            lower_bound: None,
-            upper_bound: None,
-            minimum_nprobes: probes,
-            maximum_nprobes: Some(probes),
-            search_effort: 0.5,
-            ef: None,
-            refine_factor: None,
-            metric_type: Some(DistanceType::L2),
-            use_index: true,
-            query_parallelism: DEFAULT_QUERY_PARALLELISM,
-            dist_q_c: 0.0,
-            approx_mode: ApproxMode::Normal,
-        };
-        let (partitions, distances) = index.find_partitions(&query)?;
-        let probes = probes.min(partitions.len());
-        let admitted = Arc::new(self.admitted(filter, &self.deleted_of_vectors));
-        let batches = Arc::clone(index)
-            .search_partitions(
-                query,
-                Arc::new(partitions),
-                Arc::new(distances),
-                0,
-                probes,
-                admitted,
-                None,
-                Arc::new(NoOpMetricsCollector),
-            )
-            .await?;
-        let batches: Vec<RecordBatch> = batches.try_collect().await?;
-        Ok(batches.iter().flat_map(neighbours).collect())
     }
 
     fn scored(&self, address: u64, score: f32) -> Option<Scored> {
@@ -346,13 +297,9 @@ impl IndexView {
         (object_id != 0).then_some(Scored { object_id, score })
     }
 
-    fn admitted(&self, filter: &SearchFilter, deleted: &RowAddrTreeMap) -> Admitted {
-        Admitted(Arc::new(self.mask(filter, deleted)))
-    }
-
     /// The rows that a search may return.
-    fn mask(&self, filter: &SearchFilter, deleted: &RowAddrTreeMap) -> RowAddrMask {
-        let mut hidden = deleted.clone();
+    fn mask(&self, filter: &SearchFilter) -> RowAddrMask {
+        let mut hidden = self.deleted.clone();
         for object_id in &filter.superseded {
             for address in self.fragments.iter().filter_map(|fragment| fragment.find(*object_id)) {
                 hidden.insert(address);
@@ -372,19 +319,16 @@ impl IndexView {
 
     /// The vectors of objects whose text is the one that the dataset holds, by object.
     pub(super) async fn vectors_of(&self, texts: &[(i64, &str)]) -> Result<HashMap<i64, Arc<[f32]>>> {
-        let mask = self.mask(&SearchFilter::default(), &self.deleted_of_vectors);
-        let mut hashes = HashMap::new();
-        let mut addresses = Vec::new();
-        for (object_id, text) in texts {
-            let mut rows = self.fragments.iter().filter_map(|fragment| fragment.find(*object_id));
-            if let Some(address) = rows.rfind(|address| mask.selected(*address)) {
-                addresses.push(address);
-                hashes.insert(*object_id, text_hash(text));
-            }
-        }
-        if addresses.is_empty() || self.model.is_none() {
+        let rows_of = |object_id: i64| self.fragments.iter().filter_map(move |fragment| fragment.find(object_id));
+        let found: Vec<(i64, &str, u64)> =
+            texts.iter().flat_map(|(id, text)| rows_of(*id).map(|address| (*id, *text, address))).collect();
+        if found.is_empty() {
             return Ok(HashMap::new());
         }
+        let mask = self.mask(&SearchFilter::default());
+        let addresses: Vec<u64> =
+            found.iter().map(|(_, _, address)| *address).filter(|address| mask.selected(*address)).collect();
+        let hashes: HashMap<i64, _> = found.iter().map(|(id, text, _)| (*id, text_hash(text))).collect();
         let batch = guarded(async {
             let projection =
                 ProjectionRequest::from_columns(["object_id", "text_hash", "vector"], self.dataset.schema());
@@ -416,6 +360,51 @@ impl IndexView {
         }
         Ok(stats)
     }
+}
+
+/// The nearest rows of a vector index by address and squared distance, from the nearest `percent` of its partitions.
+async fn probe(
+    index: &Arc<dyn VectorIndex>,
+    vector: &[f32],
+    limit: usize,
+    percent: usize,
+    admitted: &Arc<dyn PreFilter>,
+) -> lance::Result<Vec<(u64, f32)>> {
+    let probes = (index.total_partitions() * percent / 100).max(MIN_PROBES).min(index.total_partitions());
+    let key: ArrayRef = Arc::new(Float32Array::from(vector.to_vec()));
+    let query = Query {
+        column: "vector".to_string(),
+        key,
+        k: limit,
+        lower_bound: None,
+        upper_bound: None,
+        minimum_nprobes: probes,
+        maximum_nprobes: Some(probes),
+        search_effort: 0.5,
+        ef: None,
+        refine_factor: None,
+        metric_type: Some(DistanceType::L2),
+        use_index: true,
+        query_parallelism: DEFAULT_QUERY_PARALLELISM,
+        dist_q_c: 0.0,
+        approx_mode: ApproxMode::Normal,
+    };
+    let (partitions, distances) = index.find_partitions(&query)?;
+    let found = partitions.len();
+    let batches = Arc::clone(index)
+        .search_partitions(
+            query,
+            Arc::new(partitions),
+            Arc::new(distances),
+            0,
+            found,
+            Arc::clone(admitted),
+            None,
+            Arc::new(NoOpMetricsCollector),
+        )
+        .await?;
+    let batches: Vec<RecordBatch> = batches.try_collect().await?;
+    Ok(batches.iter().flat_map(neighbours).collect())
 }
 
 /// Row addresses and distances, as Lance returns them.

@@ -102,6 +102,12 @@ struct TablePosition {
     id: i64,
 }
 
+impl TablePosition {
+    fn is_before(&self, database: &str, key: &str, id: i64) -> bool {
+        (self.database.as_str(), self.key.as_str(), self.id) < (database, key, id)
+    }
+}
+
 /// A page of the tables that `who` may see, by lowercase database and name.
 pub(crate) fn tables(
     view: &View<'_>,
@@ -277,24 +283,18 @@ impl RowQuery {
                 return Ok(None);
             }
             let mut rows = of_key.query(params![key, first_database, self.like, database_like])?;
-            let mut of_this = 0;
-            while of_this < limit
+            let enough = found.len() + limit;
+            while found.len() < enough
                 && let Some(row) = rows.next()?
             {
                 looked_at += 1;
                 if looked_at > MAX_EVERYWHERE {
                     return Ok(None);
                 }
-                let database: String = row.get(0)?;
-                let id: i64 = row.get(1)?;
-                let is_after = after.is_none_or(|at| {
-                    (database.as_str(), key.as_str(), id) > (at.database.as_str(), at.key.as_str(), at.id)
-                });
-                let kind: &str = row.get_ref(2)?.as_str().unwrap_or_default();
-                let is_of_kind = self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|one| one.as_str() == kind));
-                if is_after && is_of_kind && who.may_see(&database) {
+                let (database, id): (String, i64) = (row.get(0)?, row.get(1)?);
+                let is_after = after.is_none_or(|at| at.is_before(&database, &key, id));
+                if is_after && self.is_of_kind(row.get_ref(2)?.as_str().unwrap_or_default()) && who.may_see(&database) {
                     found.push((database, key.clone(), id));
-                    of_this += 1;
                 }
             }
             from = format!("{key}\0");
@@ -311,6 +311,10 @@ impl RowQuery {
             objects.extend(row.optional()?);
         }
         Ok(Some(objects))
+    }
+
+    fn is_of_kind(&self, stored: &str) -> bool {
+        self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind.as_str() == stored))
     }
 
     /// Reads the objects of a database that match, by key, after a position: a walk along one index, or along

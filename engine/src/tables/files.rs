@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use datafusion::catalog::Session;
 use datafusion::common::pruning::PruningStatistics;
 use datafusion::common::stats::{NdvFallback, Precision};
-use datafusion::common::{Column, DFSchema, Result as DfResult, ScalarValue, Statistics};
+use datafusion::common::{Column, DFSchema, Result as DfResult, ScalarValue, Statistics, project_schema};
 use datafusion::datasource::file_format::FileFormat;
 use datafusion::datasource::listing::PartitionedFile;
 use datafusion::datasource::physical_plan::{FileGroup, FileScanConfigBuilder};
@@ -40,6 +40,17 @@ pub(crate) struct FileScan {
 }
 
 impl FileScan {
+    /// Files whose columns match the schema's by name, in as many streams as the session has partitions.
+    pub fn new(
+        state: &dyn Session,
+        format: Arc<dyn FileFormat>,
+        store: ObjectStoreUrl,
+        schema: TableSchema,
+        files: Vec<PartitionedFile>,
+    ) -> Self {
+        Self { format, store, schema, files, partitions: state.config().target_partitions(), adapter: None }
+    }
+
     /// Drops the files that no row of can pass `filters`.
     pub fn prune(&mut self, state: &dyn Session, filters: &[Expr]) {
         let Some(filter) = conjunction(filters.iter().cloned()) else { return };
@@ -109,11 +120,7 @@ impl FileScan {
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let table_schema = Arc::clone(self.schema.table_schema());
         if self.files.is_empty() {
-            let projected = match projection {
-                Some(indices) => Arc::new(table_schema.project(indices)?),
-                None => table_schema,
-            };
-            return Ok(Arc::new(EmptyExec::new(projected)));
+            return Ok(Arc::new(EmptyExec::new(project_schema(&table_schema, projection)?)));
         }
         let groups = FileGroup::new(self.files).split_files(self.partitions.max(1));
         let groups = groups

@@ -102,14 +102,10 @@ impl ManagedTableProvider {
         }
         let files = files.iter().map(|file| self.partitioned_file(file)).collect::<DfResult<_>>()?;
         let ids = self.schema.fields().iter().map(|field| field.name().clone()).zip(self.column_ids.iter().copied());
-        let scan = FileScan {
-            format: Arc::new(ParquetFormat::default().with_options(state.table_options().parquet.clone())),
-            store: ObjectStoreUrl::local_filesystem(),
-            schema: TableSchema::from_file_schema(Arc::clone(&self.schema)),
-            files,
-            partitions: state.config().target_partitions(),
-            adapter: Some(Arc::new(FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect() })),
-        };
+        let format = Arc::new(ParquetFormat::default().with_options(state.table_options().parquet.clone()));
+        let schema = TableSchema::from_file_schema(Arc::clone(&self.schema));
+        let mut scan = FileScan::new(state, format, ObjectStoreUrl::local_filesystem(), schema, files);
+        scan.adapter = Some(Arc::new(FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect() }));
         Ok(Contents { scan, deletes, inlined })
     }
 

@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock};
 use arrow::datatypes::{Schema, SchemaRef};
 use async_trait::async_trait;
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::Result as DfResult;
+use datafusion::common::{Result as DfResult, project_schema};
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::{Expr, TableProviderFilterPushDown, TableType, cast, ident};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
@@ -120,18 +120,13 @@ impl TableProvider for LanceTable {
         let dataset = open_dataset(&self.location).await?;
         let provider = LanceTableProvider::new(dataset, false, false);
         let mut positions = self.positions(&provider.schema(), projection.map(Vec::as_slice))?;
-        let counts_only = positions.is_empty();
-        if counts_only {
+        if positions.is_empty() {
             // Lance reads at least a column; the first is as good as any.
             positions.extend(self.positions(&provider.schema(), Some(&[0]))?);
         }
         let plan = provider.scan(state, Some(&positions), filters, limit).await?;
-        let kept: Vec<usize> = if counts_only { Vec::new() } else { (0..positions.len()).collect() };
-        let wanted = match projection {
-            Some(indices) => Arc::new(self.schema.project(indices)?),
-            None => Arc::clone(&self.schema),
-        };
-        let is_as_wanted = plan.schema().fields().len() == kept.len()
+        let wanted = project_schema(&self.schema, projection)?;
+        let is_as_wanted = plan.schema().fields().len() == wanted.fields().len()
             && plan
                 .schema()
                 .fields()

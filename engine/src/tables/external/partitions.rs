@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, Field, FieldRef, Schema};
+use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use chrono::NaiveDate;
 use datafusion::common::ScalarValue;
+use datafusion::datasource::table_schema::TableSchema;
 
 use super::LocatedFile;
 use crate::{EngineError, Result};
@@ -17,6 +18,11 @@ pub(crate) struct Partitioning {
 }
 
 impl Partitioning {
+    /// The columns in the files, then those of the folders.
+    pub(super) fn table_schema(&self, file_schema: SchemaRef) -> TableSchema {
+        TableSchema::new(file_schema, self.fields.clone())
+    }
+
     /// Those that every file's folders name; with `named` exactly those, in that order. Types are declared, or the
     /// narrowest of bigint, date and text.
     pub(crate) fn of(

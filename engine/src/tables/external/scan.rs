@@ -7,14 +7,13 @@ use arrow::datatypes::{DataType, Field, FieldRef, Schema, SchemaRef};
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use datafusion::catalog::{Session, TableProvider};
-use datafusion::common::{DFSchema, Result as DfResult, ScalarValue, Statistics, TableReference};
+use datafusion::common::{DFSchema, Result as DfResult, ScalarValue, Statistics, TableReference, project_schema};
 use datafusion::datasource::file_format::FileFormat as _;
 use datafusion::datasource::file_format::arrow::ArrowFormat;
 use datafusion::datasource::file_format::csv::CsvFormat;
 use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use datafusion::datasource::listing::PartitionedFile;
-use datafusion::datasource::table_schema::TableSchema;
 use datafusion::execution::cache::TableScopedPath;
 use datafusion::execution::cache::cache_manager::CachedFileMetadata;
 use datafusion::execution::object_store::ObjectStoreUrl;
@@ -106,14 +105,9 @@ impl ExternalTableProvider {
         if self.partitioning.fields.is_empty() {
             return files;
         }
-        let mut scan = FileScan {
-            format: Arc::new(ParquetFormat::default()),
-            store: ObjectStoreUrl::local_filesystem(),
-            schema: TableSchema::new(Arc::clone(&self.file_schema), self.partitioning.fields.clone()),
-            files,
-            partitions: 1,
-            adapter: None,
-        };
+        let schema = self.partitioning.table_schema(Arc::clone(&self.file_schema));
+        let store = ObjectStoreUrl::local_filesystem();
+        let mut scan = FileScan::new(state, Arc::new(ParquetFormat::default()), store, schema, files);
         scan.prune(state, filters);
         scan.files
     }
@@ -130,14 +124,8 @@ impl ExternalTableProvider {
         let files = self.partitioned_files(&located)?;
         let paths: BTreeMap<StorePath, &LocatedFile> =
             files.iter().map(|file| file.object_meta.location.clone()).zip(&located).collect();
-        let mut scan = FileScan {
-            format: Arc::new(ArrowFormat),
-            store: store_of(located.first()),
-            schema: TableSchema::new(Arc::clone(&self.file_schema), self.partitioning.fields.clone()),
-            files,
-            partitions: state.config().target_partitions(),
-            adapter: None,
-        };
+        let schema = self.partitioning.table_schema(Arc::clone(&self.file_schema));
+        let mut scan = FileScan::new(state, Arc::new(ArrowFormat), store_of(located.first()), schema, files);
         scan.prune(state, filters);
         let left = scan.files.iter().filter_map(|file| {
             let located = *paths.get(&file.object_meta.location)?;
@@ -156,7 +144,6 @@ impl ExternalTableProvider {
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let located = self.locate(state).await?;
         let files = self.partitioned_files(&located)?;
-        let partitions = self.partitioning.fields.clone();
         let (format, raw_schema): (Arc<dyn datafusion::datasource::file_format::FileFormat>, _) =
             match self.table.format {
                 FileFormat::Csv => {
@@ -170,14 +157,8 @@ impl ExternalTableProvider {
                 }
             };
         let is_raw = raw_schema == self.file_schema;
-        let mut scan = FileScan {
-            format,
-            store: store_of(located.first()),
-            schema: TableSchema::new(raw_schema, partitions),
-            files,
-            partitions: state.config().target_partitions(),
-            adapter: None,
-        };
+        let schema = self.partitioning.table_schema(raw_schema);
+        let mut scan = FileScan::new(state, format, store_of(located.first()), schema, files);
         // Partition columns are the only ones with statistics, and the same in both schemas.
         scan.prune(state, filters);
         let plan = scan.plan(state, projection, limit).await?;
@@ -214,10 +195,7 @@ impl ExternalTableProvider {
         projection: Option<&Vec<usize>>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let markers = null_markers(&self.table.options);
-        let wanted = match projection {
-            Some(indices) => Arc::new(self.schema.project(indices)?),
-            None => Arc::clone(&self.schema),
-        };
+        let wanted = project_schema(&self.schema, projection)?;
         projected(state, plan, &wanted, |field| {
             let column = ident(field.name());
             if self.partitioning.names(field.name()) {
@@ -299,15 +277,8 @@ pub(crate) async fn parquet_scan(
     } else {
         files
     };
-    let schema = TableSchema::new(file_schema, partitioning.fields.clone());
-    Ok(FileScan {
-        format: Arc::new(format),
-        store,
-        schema,
-        files,
-        partitions: state.config().target_partitions(),
-        adapter: None,
-    })
+    let schema = partitioning.table_schema(file_schema);
+    Ok(FileScan::new(state, Arc::new(format), store, schema, files))
 }
 
 async fn with_footer_statistics(
