@@ -125,11 +125,6 @@ pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
     (function.inner().as_ref() as &dyn std::any::Any).is::<KqlFunction>()
 }
 
-/// Whether there is a function of that name.
-pub(crate) fn exists(name: &str) -> bool {
-    find(name).is_some()
-}
-
 fn bound(
     name: &str,
     arguments: &[KqlType],

@@ -17,7 +17,7 @@ use querent_catalog::{PageRequest, TableFilter, TableName};
 use super::bind::{self, Answers, BoundQuery, Need, Stop, TableKey};
 use super::plan::{Relation, Rendering, field_column};
 use super::types::KqlType;
-use super::values;
+use super::values::{self, TICKS_PER_MICROSECOND, UNIX_EPOCH_TICKS};
 use crate::limits::Interrupt;
 use crate::sql::{Names, Scope};
 use crate::{EngineError, Result, Session};
@@ -26,9 +26,6 @@ use crate::{EngineError, Result, Session};
 const MAX_QUESTIONS: usize = 1_000;
 /// The most tables that a wildcard stands for.
 const MAX_LISTED_TABLES: usize = 1_000;
-/// Ticks between the beginning of year 1 and of 1970.
-const EPOCH_TICKS: i64 = 621_355_968_000_000_000;
-const TICKS_PER_MICROSECOND: i64 = 10;
 
 /// A column of a KQL result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -71,7 +68,7 @@ impl KqlPlanner<'_> {
         let parsed = super::parse(text);
         let query = parsed.into_result().map_err(|errors| syntax_error(text, &errors))?;
         let now = Utc::now();
-        let now_ticks = EPOCH_TICKS + now.timestamp_micros() * TICKS_PER_MICROSECOND;
+        let now_ticks = UNIX_EPOCH_TICKS + now.timestamp_micros() * TICKS_PER_MICROSECOND;
         let mut answers = Answers { now_ticks, ..Answers::default() };
         for _ in 0..MAX_QUESTIONS {
             // Nothing of binding lives across the wait for an answer.
@@ -169,7 +166,7 @@ impl PlannedKql {
 fn arrow_value(value: PlanExpr, kql_type: KqlType) -> PlanExpr {
     match kql_type {
         KqlType::DateTime => {
-            let microseconds = (value - lit(EPOCH_TICKS)) / lit(TICKS_PER_MICROSECOND);
+            let microseconds = (value - lit(UNIX_EPOCH_TICKS)) / lit(TICKS_PER_MICROSECOND);
             cast(microseconds, DataType::Timestamp(TimeUnit::Microsecond, Some(Arc::from("UTC"))))
         }
         KqlType::TimeSpan => cast(value / lit(TICKS_PER_MICROSECOND), DataType::Duration(TimeUnit::Microsecond)),

@@ -18,8 +18,7 @@ use super::types::KqlType;
 
 pub(crate) use calendar::{
     MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE,
-    TICKS_PER_SECOND, UNIX_EPOCH_TICKS, date_of, date_ticks, from_unix_microseconds, from_unix_nanoseconds,
-    to_unix_microseconds, to_unix_nanoseconds,
+    TICKS_PER_SECOND, UNIX_EPOCH_TICKS, date_of, date_ticks,
 };
 pub(crate) use dates::{format_datetime, parse_datetime};
 pub(crate) use decimals::{decimal_from_real, decimal_one, decimal_to_real, format_decimal, parse_decimal};

@@ -7,10 +7,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Float64Array, Int32Array, Int64Array, StringArray,
-    StringBuilder,
+    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Float64Array, Int64Array, StringArray, StringBuilder,
 };
-use arrow::datatypes::{Decimal128Type, Float64Type, Int32Type, Int64Type};
+use arrow::datatypes::{Decimal128Type, Float64Type, Int64Type};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::ColumnarValue;
 use regex::{Regex, RegexBuilder};
@@ -129,11 +128,6 @@ impl<'a> Arguments<'a> {
     pub(super) fn timespans(&self, index: usize) -> Result<Reader<Int64Array>> {
         let (array, constant) = self.converted(index, KqlType::TimeSpan)?;
         Ok(Reader { array: array.as_primitive::<Int64Type>().clone(), constant })
-    }
-
-    pub(super) fn ints(&self, index: usize) -> Result<Reader<Int32Array>> {
-        let (array, constant) = self.converted(index, KqlType::Int)?;
-        Ok(Reader { array: array.as_primitive::<Int32Type>().clone(), constant })
     }
 
     pub(super) fn reals(&self, index: usize) -> Result<Reader<Float64Array>> {
@@ -272,13 +266,6 @@ impl Reader<StringArray> {
 
 impl Reader<Int64Array> {
     pub(super) fn get(&self, row: usize) -> Option<i64> {
-        let row = self.at(row);
-        (!self.array.is_null(row)).then(|| self.array.value(row))
-    }
-}
-
-impl Reader<Int32Array> {
-    pub(super) fn get(&self, row: usize) -> Option<i32> {
         let row = self.at(row);
         (!self.array.is_null(row)).then(|| self.array.value(row))
     }

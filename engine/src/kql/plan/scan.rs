@@ -14,14 +14,12 @@ use super::super::bind::{Binder, Result};
 use super::super::json_text;
 use super::super::span::Span;
 use super::super::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
+use super::super::values::{
+    TICKS_PER_DAY, TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH_TICKS,
+};
 use super::{Column, Relation};
 
-/// Ticks between the beginning of year 1 and of 1970.
-const EPOCH_TICKS: i64 = 621_355_968_000_000_000;
-const TICKS_PER_MICROSECOND: i64 = 10;
 const NANOSECONDS_PER_TICK: i64 = 100;
-const TICKS_PER_MILLISECOND: i64 = 10_000;
-const TICKS_PER_SECOND: i64 = 10_000_000;
 
 impl Binder<'_> {
     /// Reads a table.
@@ -44,7 +42,7 @@ impl Binder<'_> {
 
 /// A stored column in the KQL type that holds its values.
 fn converted(column: PlanExpr, stored: &DataType) -> (PlanExpr, KqlType) {
-    let ticks = |scaled: PlanExpr| scaled + lit(EPOCH_TICKS);
+    let ticks = |scaled: PlanExpr| scaled + lit(UNIX_EPOCH_TICKS);
     let long = |expr: PlanExpr| cast(expr, DataType::Int64);
     match stored {
         DataType::Boolean => (column, KqlType::Bool),
@@ -63,7 +61,7 @@ fn converted(column: PlanExpr, stored: &DataType) -> (PlanExpr, KqlType) {
         DataType::Utf8 => (coalesce(vec![column, lit("")]), KqlType::String),
         DataType::Date32 => {
             let days = long(cast(column, DataType::Int32));
-            (ticks(days * lit(86_400 * TICKS_PER_SECOND)), KqlType::DateTime)
+            (ticks(days * lit(TICKS_PER_DAY)), KqlType::DateTime)
         }
         DataType::Date64 => (ticks(long(column) * lit(TICKS_PER_MILLISECOND)), KqlType::DateTime),
         DataType::Timestamp(unit, _) => (ticks(scaled(long(column), *unit)), KqlType::DateTime),

@@ -27,24 +27,3 @@ pub(crate) fn date_ticks(date: NaiveDate) -> Option<i64> {
     let ticks = i64::from(date.num_days_from_ce() - 1) * TICKS_PER_DAY;
     (0..=MAX_DATETIME_TICKS).contains(&ticks).then_some(ticks)
 }
-
-/// Ticks as nanoseconds since 1970; `None` outside 1677 to 2262.
-pub(crate) fn to_unix_nanoseconds(ticks: i64) -> Option<i64> {
-    (ticks - UNIX_EPOCH_TICKS).checked_mul(100)
-}
-
-/// Ticks as microseconds since 1970, the last digit cut off.
-pub(crate) fn to_unix_microseconds(ticks: i64) -> i64 {
-    (ticks - UNIX_EPOCH_TICKS).div_euclid(TICKS_PER_MICROSECOND)
-}
-
-/// The ticks of nanoseconds since 1970, the last two digits cut off.
-pub(crate) fn from_unix_nanoseconds(nanoseconds: i64) -> i64 {
-    nanoseconds.div_euclid(100) + UNIX_EPOCH_TICKS
-}
-
-/// The ticks of microseconds since 1970; `None` outside years 1 to 9999.
-pub(crate) fn from_unix_microseconds(microseconds: i64) -> Option<i64> {
-    let ticks = microseconds.checked_mul(TICKS_PER_MICROSECOND)?.checked_add(UNIX_EPOCH_TICKS)?;
-    (0..=MAX_DATETIME_TICKS).contains(&ticks).then_some(ticks)
-}
