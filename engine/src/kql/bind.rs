@@ -78,13 +78,19 @@ pub(crate) struct TableKey {
 /// What was answered so far.
 #[derive(Default)]
 pub(crate) struct Answers {
-    /// `None`: there is no such table.
-    pub(crate) tables: HashMap<TableKey, Option<Arc<dyn TableSource>>>,
+    pub(crate) tables: HashMap<TableKey, Stored>,
     pub(crate) listings: HashMap<TableKey, Vec<String>>,
     /// In the order in which binding asks.
     pub(crate) rows: Vec<Vec<RecordBatch>>,
     /// The query's `now()`, in ticks.
     pub(crate) now_ticks: i64,
+}
+
+/// What a table's name stands for.
+pub(crate) enum Stored {
+    Table(Arc<dyn TableSource>),
+    /// Nothing that the caller may see: what to say of that.
+    Missing(String),
 }
 
 /// Why binding stopped.

@@ -24,7 +24,7 @@ pub(super) use relation::{Column, Relation, field_column, field_of};
 
 /// Whether a function is one of the operators' own.
 pub(super) fn is_ours(function: &ScalarUDF) -> bool {
-    expand::is_ours(function) || parse::is_ours(function)
+    expand::is_ours(function) || parse::is_ours(function) || scan::is_ours(function)
 }
 
 /// How a result wants to be shown.

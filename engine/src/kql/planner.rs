@@ -14,11 +14,11 @@ use datafusion::sql::planner::ContextProvider;
 use futures::StreamExt;
 use querent_catalog::{PageRequest, TableFilter, TableName};
 
-use super::bind::{self, Answers, BoundQuery, Need, Stop, TableKey};
+use super::bind::{self, Answers, BoundQuery, Need, Stop, Stored, TableKey};
 use super::plan::{Relation, Rendering, field_column};
 use super::types::KqlType;
 use super::values::{self, TICKS_PER_MICROSECOND, UNIX_EPOCH_TICKS};
-use crate::limits::Interrupt;
+use crate::limits::{Interrupt, PlanningMemory};
 use crate::sql::{Names, Scope};
 use crate::{EngineError, Result, Session};
 
@@ -26,6 +26,9 @@ use crate::{EngineError, Result, Session};
 const MAX_QUESTIONS: usize = 1_000;
 /// The most tables that a wildcard stands for.
 const MAX_LISTED_TABLES: usize = 1_000;
+
+/// A value that is read becomes an expression of the plan, of its optimised copy, and of what runs.
+const BYTES_PER_LITERAL: usize = 3 * size_of::<PlanExpr>();
 
 /// A column of a KQL result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -57,12 +60,23 @@ pub(crate) struct PlannedKql {
 
 /// Plans queries of one session.
 pub(crate) struct KqlPlanner<'s> {
-    pub(crate) session: &'s Session,
-    pub(crate) state: &'s SessionState,
-    pub(crate) interrupt: &'s Interrupt,
+    session: &'s Session,
+    state: &'s SessionState,
+    interrupt: &'s Interrupt,
+    memory: PlanningMemory,
 }
 
-impl KqlPlanner<'_> {
+impl<'s> KqlPlanner<'s> {
+    pub(crate) fn new(session: &'s Session, state: &'s SessionState, interrupt: &'s Interrupt) -> Self {
+        let pool = session.engine().runtime().query_memory(session.limits());
+        Self { session, state, interrupt, memory: PlanningMemory::of(pool) }
+    }
+
+    /// What the plan keeps of the rows that were read for it, to be held until it has run.
+    pub(crate) fn into_memory(self) -> PlanningMemory {
+        self.memory
+    }
+
     /// The plan with KQL's physical types, not analysed.
     pub(crate) async fn plan(&self, text: &str) -> Result<PlannedKql> {
         let parsed = super::parse(text);
@@ -71,6 +85,7 @@ impl KqlPlanner<'_> {
         let now_ticks = UNIX_EPOCH_TICKS + now.timestamp_micros() * TICKS_PER_MICROSECOND;
         let mut answers = Answers { now_ticks, ..Answers::default() };
         for _ in 0..MAX_QUESTIONS {
+            self.interrupt.check()?;
             // Nothing of binding lives across the wait for an answer.
             let need = match bind::bind(&query, &answers) {
                 Ok(BoundQuery { relation, rendering }) => return Ok(planned(relation, rendering)),
@@ -92,8 +107,8 @@ impl KqlPlanner<'_> {
     async fn answer(&self, need: Need, answers: &mut Answers) -> Result<()> {
         match need {
             Need::Table(key) => {
-                let source = self.source(&key).await?;
-                answers.tables.insert(key, source);
+                let stored = self.stored(&key).await?;
+                answers.tables.insert(key, stored);
             }
             Need::Tables(key) => {
                 let names = self.names(&key).await?;
@@ -104,15 +119,18 @@ impl KqlPlanner<'_> {
         Ok(())
     }
 
-    async fn source(&self, key: &TableKey) -> Result<Option<Arc<dyn datafusion::logical_expr::TableSource>>> {
+    async fn stored(&self, key: &TableKey) -> Result<Stored> {
         let catalog = self.session.engine().catalog();
         let database = key.database.as_deref().unwrap_or(self.session.database());
         let name = TableName::new(database, &key.table);
         let names = Names::resolve_all(catalog, self.state, self.session.principal(), vec![name.clone()]).await?;
         let scope = Scope { names: &names, state: self.state, database };
         match scope.get_table_source(TableReference::partial(database, key.table.as_str())) {
-            Ok(source) => Ok(Some(source)),
-            Err(error) if Names::missing_in(&error).is_some_and(|missing| *missing == name) => Ok(None),
+            Ok(source) => Ok(Stored::Table(source)),
+            Err(error) if Names::missing_in(&error).is_some_and(|missing| *missing == name) => {
+                let missing = catalog.not_found(self.session.principal(), &name).await;
+                Ok(Stored::Missing(missing.to_string()))
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -134,10 +152,12 @@ impl KqlPlanner<'_> {
     async fn rows(&self, plan: LogicalPlan, limit: usize) -> Result<Vec<RecordBatch>> {
         let plan = LogicalPlanBuilder::from(plan).limit(0, Some(limit))?.build()?;
         let plan = self.session.authorize(self.analysed(plan)?)?;
-        let mut stream = self.session.run(plan.plan(), self.interrupt).await?;
+        let mut stream = self.session.run_in(plan.plan(), self.memory.pool(), self.interrupt).await?;
         let mut batches = Vec::new();
         while let Some(batch) = stream.next().await {
-            batches.push(batch?);
+            let batch = batch?;
+            self.memory.keep(batch.get_array_memory_size() + batch.num_rows() * BYTES_PER_LITERAL)?;
+            batches.push(batch);
         }
         Ok(batches)
     }

@@ -8,8 +8,8 @@ use super::super::plan::Relation;
 use super::super::span::Span;
 use super::super::types::KqlType;
 use super::{
-    BindError, BindErrorCode, Binder, Binding, Environment, Need, Result, Scope, Stop, TableKey, constant_of, fail,
-    invalid, not_supported,
+    BindError, BindErrorCode, Binder, Binding, Environment, Need, Result, Scope, Stop, Stored, TableKey, constant_of,
+    fail, invalid, not_supported,
 };
 use datafusion::scalar::ScalarValue;
 
@@ -252,14 +252,8 @@ impl<'a> Binder<'a> {
     pub(crate) fn stored_table(&mut self, database: Option<String>, name: &str, span: Span) -> Result<Relation> {
         let key = TableKey { database, table: name.to_owned() };
         match self.answers.tables.get(&key) {
-            Some(Some(source)) => self.scan(name, std::sync::Arc::clone(source), span),
-            Some(None) => {
-                let message = match &key.database {
-                    Some(database) => format!("unknown table `{name}` in database `{database}`"),
-                    None => format!("unknown table `{name}`"),
-                };
-                fail(BindErrorCode::UnknownTable, span, message)
-            }
+            Some(Stored::Table(source)) => self.scan(name, std::sync::Arc::clone(source)),
+            Some(Stored::Missing(message)) => fail(BindErrorCode::UnknownTable, span, message.clone()),
             None => Err(Stop::Needs(Need::Table(key))),
         }
     }

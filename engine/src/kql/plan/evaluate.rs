@@ -4,14 +4,14 @@
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
-use arrow::array::AsArray;
+use arrow::array::{AsArray, RecordBatch};
 use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 use datafusion::scalar::ScalarValue;
 
 use super::super::aggregates;
 use super::super::ast::{Call, Expr, ExprKind, NamedExpr, PluginSchema};
 use super::super::bind::{
-    Binder, Environment, Result, Scope, Typed, argument_name, constant_of, invalid, not_supported,
+    BindErrorCode, Binder, Environment, Result, Scope, Typed, argument_name, constant_of, fail, invalid, not_supported,
 };
 use super::super::functions::Operator;
 use super::super::span::Span;
@@ -77,7 +77,12 @@ impl<'a> Binder<'a> {
         };
         let plan = input.distinct_values(&column)?;
         let mut properties: BTreeMap<String, Option<KqlType>> = BTreeMap::new();
-        for batch in self.rows(plan, MAX_VALUES)? {
+        let bags = self.rows(plan, MAX_VALUES + 1)?;
+        if bags.iter().map(RecordBatch::num_rows).sum::<usize>() > MAX_VALUES {
+            let message = format!("the column has more than {MAX_VALUES} different bags; filter or group them first");
+            return fail(BindErrorCode::TooLarge, bag.span, message);
+        }
+        for batch in bags {
             for text in batch.column(0).as_string_opt::<i32>().into_iter().flatten().flatten() {
                 let Ok(serde_json::Value::Object(bag)) = serde_json::from_str(text) else { continue };
                 for (name, value) in bag {

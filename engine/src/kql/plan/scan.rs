@@ -1,29 +1,35 @@
 //! A table of the catalog as KQL sees it: each Arrow type becomes the KQL type that holds its values, where that is
-//! another one by casts and arithmetic of DataFusion's own. What is of the right type already stays as it is, so that
+//! another one by a cast, or by a function of ours. What is of the right type already stays as it is, so that
 //! filters reach the files.
+
+mod ticks;
 
 use std::sync::Arc;
 
-use arrow::datatypes::{DataType, TimeUnit};
+use arrow::datatypes::DataType;
 use datafusion::common::Column as PlanColumn;
 use datafusion::functions::encoding::encode;
-use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, TableSource, cast, lit};
-use datafusion::prelude::coalesce;
+use datafusion::logical_expr::{
+    Expr as PlanExpr, LogicalPlanBuilder, Operator, ScalarUDF, TableSource, binary_expr, cast, lit,
+};
+use datafusion::prelude::{coalesce, substring};
 
 use super::super::bind::{Binder, Result};
 use super::super::json_text;
-use super::super::span::Span;
 use super::super::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
-use super::super::values::{
-    TICKS_PER_DAY, TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH_TICKS,
-};
 use super::{Column, Relation};
 
-const NANOSECONDS_PER_TICK: i64 = 100;
+/// The bytes of a UUID; nothing else is stored in as many.
+const GUID_BYTES: i32 = 16;
+
+/// Whether a function is one of this one's own.
+pub(super) fn is_ours(function: &ScalarUDF) -> bool {
+    ticks::is_ours(function)
+}
 
 impl Binder<'_> {
     /// Reads a table.
-    pub(crate) fn scan(&mut self, name: &str, source: Arc<dyn TableSource>, _span: Span) -> Result<Relation> {
+    pub(crate) fn scan(&mut self, name: &str, source: Arc<dyn TableSource>) -> Result<Relation> {
         let scanned = LogicalPlanBuilder::scan(name, source, None)?;
         let schema = Arc::clone(scanned.schema());
         let mut exprs = Vec::with_capacity(schema.fields().len());
@@ -42,8 +48,6 @@ impl Binder<'_> {
 
 /// A stored column in the KQL type that holds its values.
 fn converted(column: PlanExpr, stored: &DataType) -> (PlanExpr, KqlType) {
-    let ticks = |scaled: PlanExpr| scaled + lit(UNIX_EPOCH_TICKS);
-    let long = |expr: PlanExpr| cast(expr, DataType::Int64);
     match stored {
         DataType::Boolean => (column, KqlType::Bool),
         DataType::Int32 => (column, KqlType::Int),
@@ -51,30 +55,25 @@ fn converted(column: PlanExpr, stored: &DataType) -> (PlanExpr, KqlType) {
             (cast(column, DataType::Int32), KqlType::Int)
         }
         DataType::Int64 => (column, KqlType::Long),
-        DataType::UInt32 => (long(column), KqlType::Long),
+        DataType::UInt32 => (cast(column, DataType::Int64), KqlType::Long),
         // Past what a long holds it would fail; a decimal holds it all.
-        DataType::UInt64 | DataType::Decimal32(..) | DataType::Decimal64(..) | DataType::Decimal128(..) => {
+        DataType::UInt64
+        | DataType::Decimal32(..)
+        | DataType::Decimal64(..)
+        | DataType::Decimal128(..)
+        | DataType::Decimal256(..) => {
             (cast(column, DataType::Decimal128(DECIMAL_PRECISION, DECIMAL_SCALE)), KqlType::Decimal)
         }
         DataType::Float64 => (column, KqlType::Real),
         DataType::Float16 | DataType::Float32 => (cast(column, DataType::Float64), KqlType::Real),
         DataType::Utf8 => (coalesce(vec![column, lit("")]), KqlType::String),
-        DataType::Date32 => {
-            let days = long(cast(column, DataType::Int32));
-            (ticks(days * lit(TICKS_PER_DAY)), KqlType::DateTime)
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => {
+            (ticks::ticks().call(vec![column]), KqlType::DateTime)
         }
-        DataType::Date64 => (ticks(long(column) * lit(TICKS_PER_MILLISECOND)), KqlType::DateTime),
-        DataType::Timestamp(unit, _) => (ticks(scaled(long(column), *unit)), KqlType::DateTime),
-        DataType::Duration(unit) => (scaled(long(column), *unit), KqlType::TimeSpan),
-        DataType::Time32(TimeUnit::Second) => {
-            (long(cast(column, DataType::Int32)) * lit(TICKS_PER_SECOND), KqlType::TimeSpan)
+        DataType::Duration(_) | DataType::Time32(_) | DataType::Time64(_) | DataType::Interval(_) => {
+            (ticks::ticks().call(vec![column]), KqlType::TimeSpan)
         }
-        DataType::Time32(_) => (long(cast(column, DataType::Int32)) * lit(TICKS_PER_MILLISECOND), KqlType::TimeSpan),
-        DataType::Time64(unit) => (scaled(long(column), *unit), KqlType::TimeSpan),
-        DataType::Interval(_) => {
-            let span = cast(column, DataType::Duration(TimeUnit::Nanosecond));
-            (scaled(long(span), TimeUnit::Nanosecond), KqlType::TimeSpan)
-        }
+        DataType::FixedSizeBinary(GUID_BYTES) => (guid_text(column), KqlType::Guid),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             let text = encode().call(vec![cast(column, DataType::Binary), lit("base64")]);
             (coalesce(vec![text, lit("")]), KqlType::String)
@@ -86,16 +85,16 @@ fn converted(column: PlanExpr, stored: &DataType) -> (PlanExpr, KqlType) {
         | DataType::LargeListView(_)
         | DataType::Struct(_)
         | DataType::Map(..) => (json_text::json_text().call(vec![column]), KqlType::Dynamic),
+        DataType::Dictionary(_, values) => converted(cast(column, values.as_ref().clone()), values),
         _ => (coalesce(vec![cast(column, DataType::Utf8), lit("")]), KqlType::String),
     }
 }
 
-/// A number of some unit of time in ticks.
-fn scaled(number: PlanExpr, unit: TimeUnit) -> PlanExpr {
-    match unit {
-        TimeUnit::Second => number * lit(TICKS_PER_SECOND),
-        TimeUnit::Millisecond => number * lit(TICKS_PER_MILLISECOND),
-        TimeUnit::Microsecond => number * lit(TICKS_PER_MICROSECOND),
-        TimeUnit::Nanosecond => number / lit(NANOSECONDS_PER_TICK),
-    }
+/// The 16 bytes of a UUID as its 36 characters.
+fn guid_text(column: PlanExpr) -> PlanExpr {
+    let digits = encode().call(vec![cast(column, DataType::Binary), lit("hex")]);
+    let part = |from: i64, count: i64| substring(digits.clone(), lit(from), lit(count));
+    let parts =
+        [part(1, 8), lit("-"), part(9, 4), lit("-"), part(13, 4), lit("-"), part(17, 4), lit("-"), part(21, 12)];
+    parts.into_iter().reduce(|left, right| binary_expr(left, Operator::StringConcat, right)).unwrap_or_else(|| lit(""))
 }
