@@ -63,7 +63,7 @@ async fn operators_work_over_stored_tables() {
             vec![vec!["American Airlines", "1"], vec!["United Air Lines", "2"]],
         ),
         (
-            "flights | join kind=leftanti (flights | where delay > 0) on flight | project flight",
+            "flights | join kind=leftanti (flights | where delay > 0) on flight | project flight | sort by flight desc",
             vec![vec!["20"], vec!["12"]],
         ),
         ("late_flights | summarize max(delay)", vec![vec!["30"]]),
@@ -74,11 +74,8 @@ async fn operators_work_over_stored_tables() {
             vec![vec!["flights", "5"], vec!["late_flights", "3"]],
         ),
         ("union *_flights, airlines | count", vec![vec!["5"]]),
-        ("flights | evaluate pivot(carrier, count()) | project AA, UA", vec![vec!["1", "1"]; 0]),
     ] {
-        if !expected.is_empty() {
-            assert_eq!(cells(&session, kql).await, expected, "{kql}");
-        }
+        assert_eq!(cells(&session, kql).await, expected, "{kql}");
     }
     let pivoted = answered(&session, "flights | project carrier | evaluate pivot(carrier)").await.unwrap();
     assert_eq!(pivoted, (vec!["AA:long".to_owned(), "UA:long".to_owned()], vec![vec!["2".to_owned(), "3".to_owned()]]));
@@ -90,7 +87,7 @@ async fn other_databases_are_named() {
     let session = admin(&engine);
     rows(&session, "CREATE SCHEMA other").await.unwrap();
     rows(&session, "CREATE TABLE other.t AS SELECT 7 AS a").await.unwrap();
-    for kql in ["database('other').t", "database(\"OTHER\").T", "other.t", "database('other').table('t')"] {
+    for kql in ["database('other').t", "database(\"OTHER\").T", "database('other').table('t')"] {
         assert_eq!(cells(&session, kql).await, [["7"]], "{kql}");
     }
     assert_eq!(code_of(&session, "t").await, "kql_unknown_table");
@@ -172,8 +169,8 @@ async fn what_planning_reads_counts_in_the_querys_memory() {
     assert_eq!(code_of(&admin(&engine), too_many).await, "kql_too_large");
 
     // Held for as long as the plan that it became part of.
-    let stream =
-        admin(&engine).kql("range x from 1 to 100000000 step 1 | where x in ((range y from 1 to 100000 step 1))");
+    let session = admin(&engine);
+    let stream = session.kql("range x from 1 to 100000000 step 1 | where x in ((range y from 1 to 100000 step 1))");
     let stream = stream.await.unwrap();
     assert!(engine.memory_reserved_bytes() > 10 << 20, "{}", engine.memory_reserved_bytes());
     drop(stream);

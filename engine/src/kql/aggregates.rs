@@ -11,16 +11,19 @@ use std::sync::Arc;
 
 use arrow::datatypes::DataType;
 use datafusion::functions::core::get_field;
+use datafusion::functions::math::isnan;
 use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::functions_aggregate::bit_and_or_xor::{bit_and_udaf, bit_or_udaf, bit_xor_udaf};
+use datafusion::functions_aggregate::bool_and_or::bool_or_udaf;
 use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_aggregate::covariance::{covar_pop_udaf, covar_samp_udaf};
 use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
 use datafusion::functions_aggregate::stddev::{stddev_pop_udaf, stddev_udaf};
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::functions_aggregate::variance::{var_pop_udaf, var_samp_udaf};
 use datafusion::functions_nested::extract::array_element;
 use datafusion::logical_expr::expr::AggregateFunction;
-use datafusion::logical_expr::{AggregateUDF, Expr as PlanExpr, SortExpr, cast, lit};
+use datafusion::logical_expr::{AggregateUDF, Expr as PlanExpr, SortExpr, cast, lit, when};
 use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
@@ -108,12 +111,19 @@ impl<'a> Binder<'a> {
                 (values, condition)
             }
         };
+        let named_by = match values.as_slice() {
+            [left, right] if matches!(name, "covariance" | "covariancep") => {
+                argument_name(&left.expr).zip(argument_name(&right.expr)).map(|(left, right)| format!("{left}_{right}"))
+            }
+            [value, ..] => argument_name(&value.expr),
+            [] => condition.and_then(|condition| argument_name(&condition.expr)),
+        };
+        let named_by = named_by.unwrap_or_default();
         let filter = match (is_conditional, condition) {
             (true, Some(condition)) => Some(self.condition(&condition.expr, &inside)?),
             (true, None) => return invalid(span, format!("`{full_name}` needs a condition")),
             (false, _) => None,
         };
-        let named_by = values.first().and_then(|value| argument_name(&value.expr)).unwrap_or_default();
         let mut typed = Vec::with_capacity(values.len());
         for value in &values {
             typed.push(self.scalar(&value.expr, &inside)?);
@@ -176,7 +186,13 @@ impl<'a> Binder<'a> {
                     return fail(BindErrorCode::TypeMismatch, span, format!("`{name}` does not take dynamic values"));
                 }
                 let function = if name == "min" { min_udaf() } else { max_udaf() };
-                let extreme = self.collected(function, vec![value.expr], filter, place);
+                let extreme = self.collected(function, vec![value.expr.clone()], filter.clone(), place);
+                if kql_type == KqlType::Real {
+                    // What is no number is both the least and the greatest.
+                    let has_nan = self.collected(bool_or_udaf(), vec![isnan().call(vec![value.expr])], filter, place);
+                    let extreme = when(has_nan, lit(f64::NAN)).otherwise(extreme)?;
+                    return Ok(Typed::new(extreme, kql_type));
+                }
                 Ok(Typed::new(never_null(extreme, kql_type), kql_type))
             }
             "dcount" | "count_distinct" => {
@@ -199,6 +215,15 @@ impl<'a> Binder<'a> {
                     _ => var_pop_udaf(),
                 };
                 let spread = self.collected(function, vec![value.expr], filter, place);
+                Ok(Typed::new(coalesce(vec![spread, lit(0.0_f64)]), KqlType::Real))
+            }
+            "covariance" | "covariancep" => {
+                let Some(other) = arguments.next() else {
+                    return invalid(span, format!("`{name}` needs two arguments"));
+                };
+                let both = [self.convert(value, KqlType::Real, span)?, self.convert(other, KqlType::Real, span)?];
+                let function = if name == "covariance" { covar_samp_udaf() } else { covar_pop_udaf() };
+                let spread = self.collected(function, both.map(|value| value.expr).to_vec(), filter, place);
                 Ok(Typed::new(coalesce(vec![spread, lit(0.0_f64)]), KqlType::Real))
             }
             "binary_all_and" | "binary_all_or" | "binary_all_xor" => {

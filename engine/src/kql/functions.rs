@@ -20,15 +20,18 @@ mod logic;
 mod mathematics;
 mod membership;
 mod networks;
+mod networks6;
 mod operators;
 mod paths;
 mod patterns;
+mod punycode;
 mod rounding;
 mod series;
 mod signature;
 mod terms;
 mod texts;
 mod udf;
+mod units;
 
 #[cfg(test)]
 mod tests;
@@ -41,6 +44,7 @@ use super::types::KqlType;
 use signature::Entry;
 use udf::{Kernel, KqlFunction};
 
+pub(crate) use bags::WITHOUT_EMPTY;
 pub(crate) use operators::Operator;
 
 /// The names of all functions that Kusto has.
@@ -62,12 +66,15 @@ const FAMILIES: &[&[Entry]] = &[
     logic::FUNCTIONS,
     mathematics::FUNCTIONS,
     networks::FUNCTIONS,
+    networks6::FUNCTIONS,
     paths::FUNCTIONS,
     patterns::FUNCTIONS,
+    punycode::FUNCTIONS,
     rounding::FUNCTIONS,
     series::FUNCTIONS,
     terms::FUNCTIONS,
     texts::FUNCTIONS,
+    units::FUNCTIONS,
 ];
 
 /// What a query's functions share.

@@ -15,6 +15,7 @@ use futures::StreamExt;
 use querent_catalog::{PageRequest, TableFilter, TableName};
 
 use super::bind::{self, Answers, BoundQuery, Need, Stop, Stored, TableKey};
+use super::error::render_at;
 use super::plan::{Relation, Rendering, field_column};
 use super::types::KqlType;
 use super::values::{self, TICKS_PER_MICROSECOND, UNIX_EPOCH_TICKS};
@@ -92,7 +93,7 @@ impl<'s> KqlPlanner<'s> {
                 Err(Stop::Error(error)) => {
                     return Err(EngineError::Kql {
                         code: error.code.as_str(),
-                        message: error.render(text),
+                        message: render_at(text, error.span, &error.message, None),
                         hint: error.hint,
                     });
                 }
@@ -201,8 +202,11 @@ fn planned(relation: Relation, rendering: Option<Rendering>) -> PlannedKql {
 }
 
 fn syntax_error(text: &str, errors: &[super::SyntaxError]) -> EngineError {
-    let rendered: Vec<String> = errors.iter().map(|error| error.render(text)).collect();
     let first = errors.first();
+    // The first one's hint is beside the message.
+    let first_rendered = first.map(|error| render_at(text, error.span, &error.message, None));
+    let others = errors.iter().skip(1).map(|error| error.render(text));
+    let rendered: Vec<String> = first_rendered.into_iter().chain(others).collect();
     EngineError::Kql {
         code: first.map_or("kql_unexpected", |error| error.code.as_str()),
         message: rendered.join("\n"),

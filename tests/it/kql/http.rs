@@ -56,12 +56,12 @@ async fn errors_say_where_and_what_instead() {
             "kql_unknown_table",
             "line 1, column 1: unknown table `otel_log` in database `default`; did you mean `otel_logs`?\n  otel_log | count\n  ^^^^^^^^",
         ),
-        ("otel_logs | project servce_name", "kql_unknown_column", "hint: did you mean `service_name`?"),
-        ("print tolowr('a')", "kql_unknown_function", "hint: did you mean `tolower`?"),
+        ("otel_logs | project servce_name", "kql_unknown_column", "line 1, column 21: unknown column `servce_name`"),
+        ("print tolowr('a')", "kql_unknown_function", "line 1, column 7: unknown function `tolowr`"),
         (
             "print geo_polygon_area(dynamic({}))",
             "kql_not_supported",
-            "line 1, column 7: `geo_polygon_area` is known to Kusto, but not supported here",
+            "line 1, column 7: the function `geo_polygon_area` is known to Kusto, but not supported here",
         ),
         ("print 1 + 'a'", "kql_type_mismatch", "line 1, column 7"),
         ("print a = 'x", "kql_unterminated", "line 1, column 11"),
@@ -74,6 +74,8 @@ async fn errors_say_where_and_what_instead() {
         assert!(message.contains(told), "{kql}: {message}");
         assert!(message.contains('^'), "{kql}: {message}");
     }
+    let near = sent(&server, "print tolowr('a')", &[]).await.json();
+    assert_eq!(near["error"]["hint"], "did you mean `tolower`?", "{near}");
     let empty = sent(&server, " \n", &[]).await;
     assert_eq!((empty.status, &empty.json()["error"]["code"]), (400, &json!("empty_query")));
 }

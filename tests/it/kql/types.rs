@@ -160,7 +160,7 @@ async fn every_stored_type_has_its_kql_type() {
         };
         assert_eq!(cells(&session, &count).await, [["1"]], "{name}");
         if kql_type != "dynamic" {
-            let equal = format!("let first = toscalar({table} | take 1); {table} | where {name} == first | count");
+            let equal = format!("let known = toscalar({table} | take 1); {table} | where {name} == known | count");
             assert_eq!(cells(&session, &equal).await, [["1"]], "{name}");
         }
         let managed = format!("CREATE TABLE m_{name} AS SELECT * FROM {table}");

@@ -5,9 +5,9 @@ use std::cmp::Ordering;
 use std::mem::size_of;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, make_comparator};
+use arrow::array::{Array, ArrayRef, AsArray, make_comparator};
 use arrow::compute::SortOptions;
-use arrow::datatypes::{DataType, Field, FieldRef, Fields};
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Float64Type};
 use datafusion::common::scalar::ScalarStructBuilder;
 use datafusion::error::Result;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
@@ -101,15 +101,25 @@ impl Best {
             let rows: Vec<usize> = rows.collect();
             return Ok(rows.iter().copied().find(|row| !keys.is_null(*row)).or(rows.first().copied()));
         }
+        // What is no number is both the least and the greatest.
+        let rows: Vec<usize> = rows.collect();
+        if let Some(reals) = keys.as_primitive_opt::<Float64Type>()
+            && let Some(row) = rows.iter().copied().find(|row| reals.is_valid(*row) && reals.value(*row).is_nan())
+        {
+            return Ok(Some(row));
+        }
         let options = SortOptions { descending: self.which == Which::Greatest, nulls_first: false };
         let compare = make_comparator(keys, keys, options)?;
-        Ok(rows.reduce(|best, row| if compare(row, best) == Ordering::Less { row } else { best }))
+        Ok(rows.into_iter().reduce(|best, row| if compare(row, best) == Ordering::Less { row } else { best }))
     }
 
     fn is_better(&self, key: &ScalarValue) -> bool {
         let Some(best) = self.row.as_ref().and_then(|row| row.first()) else { return true };
         if best.is_null() || key.is_null() {
             return best.is_null() && !key.is_null();
+        }
+        if self.which != Which::Any && (is_nan(best) || is_nan(key)) {
+            return !is_nan(best);
         }
         match self.which {
             Which::Greatest => key.partial_cmp(best) == Some(Ordering::Greater),
@@ -126,6 +136,10 @@ impl Best {
         }
         Ok(())
     }
+}
+
+fn is_nan(value: &ScalarValue) -> bool {
+    matches!(value, ScalarValue::Float64(Some(real)) if real.is_nan())
 }
 
 impl Accumulator for Best {

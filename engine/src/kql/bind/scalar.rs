@@ -21,6 +21,9 @@ use crate::error::nearest;
 /// The most values that the table of an `in` may have.
 const MAX_IN_VALUES: usize = 1_000_000;
 
+/// What may stand between the parts of a time's format.
+const FORMAT_DELIMITERS: &str = " /-:,._[]";
+
 impl<'a> Binder<'a> {
     /// Binds an expression that must be a value.
     pub(crate) fn scalar(&mut self, expr: &'a Expr, scope: &Scope<'_, 'a>) -> Result<Typed> {
@@ -43,6 +46,9 @@ impl<'a> Binder<'a> {
             ExprKind::Binary { operator, left, right, operator_span } => {
                 if *operator == BinaryOperator::SearchTerm {
                     return not_supported(*operator_span, "`:` outside `search`");
+                }
+                if left.kind == ExprKind::Star {
+                    return self.any_column(*operator, right, expr.span, scope);
                 }
                 let left = self.scalar(left, scope)?;
                 let right = self.scalar(right, scope)?;
@@ -100,7 +106,7 @@ impl<'a> Binder<'a> {
                 })?;
                 Ok(joined(*operator, operands))
             }
-            ExprKind::Binary { operator, left, right, .. } => {
+            ExprKind::Binary { operator, left, right, .. } if left.kind != ExprKind::Star => {
                 let left = self.scalar(left, scope)?;
                 let right = self.scalar(right, scope)?;
                 if let Some(native) = native_comparison(*operator, &left, &right) {
@@ -129,6 +135,26 @@ impl<'a> Binder<'a> {
             }
             _ => self.condition(expr, scope),
         }
+    }
+
+    /// `* has "x"`: whether it holds of one of the columns that have such values.
+    fn any_column(
+        &mut self,
+        operator: BinaryOperator,
+        right: &'a Expr,
+        span: Span,
+        scope: &Scope<'_, 'a>,
+    ) -> Result<Typed> {
+        let wanted = self.scalar(right, scope)?;
+        let mut each = Vec::with_capacity(scope.columns.len());
+        for column in scope.columns {
+            if column.kql_type == wanted.kql_type || column.kql_type == KqlType::Dynamic {
+                let operands = vec![column.typed(), wanted.clone()];
+                each.push(self.apply_operator(Operator::Binary(operator), operands, span)?.expr);
+            }
+        }
+        let any = if each.is_empty() { lit(false) } else { joined(LogicalOperator::Or, each) };
+        Ok(Typed::new(any, KqlType::Bool))
     }
 
     fn name(&mut self, name: &'a Name, scope: &Scope<'_, 'a>) -> Result<Typed> {
@@ -253,7 +279,40 @@ impl<'a> Binder<'a> {
             let condition = self.as_condition(condition.clone(), span)?;
             return Ok(Typed::new(PlanExpr::Not(Box::new(condition)), KqlType::Bool));
         }
+        match (name, arguments.as_slice()) {
+            ("assert", [condition, message]) => return self.asserted(condition, message, span),
+            ("format_datetime" | "format_timespan", [_, format]) => self.check_format(name, format, span)?,
+            // Weeks are the one part that Kusto counts as a real number.
+            ("datetime_diff", [part, ..]) => {
+                let part = constant_of(&part.expr)?;
+                let weeks = self.apply_at(name, arguments, call.function.span, span)?;
+                let is_week = matches!(&part, Some(ScalarValue::Utf8(Some(part))) if part.eq_ignore_ascii_case("week"));
+                return if is_week { self.convert(weeks, KqlType::Real, span) } else { Ok(weeks) };
+            }
+            _ => {}
+        }
         self.apply_at(name, arguments, call.function.span, span)
+    }
+
+    /// A condition that must hold for the query to run.
+    fn asserted(&mut self, condition: &Typed, message: &Typed, span: Span) -> Result<Typed> {
+        match (constant_of(&condition.expr)?, constant_of(&message.expr)?) {
+            (Some(ScalarValue::Boolean(Some(true))), _) => Ok(Typed::new(lit(true), KqlType::Bool)),
+            (Some(ScalarValue::Boolean(_)), Some(ScalarValue::Utf8(Some(message)))) => {
+                invalid(span, format!("assert: {message}"))
+            }
+            _ => invalid(span, "`assert` takes a constant condition and a constant text"),
+        }
+    }
+
+    /// Whether a constant format has only parts and delimiters that Kusto has.
+    fn check_format(&mut self, function: &str, format: &Typed, span: Span) -> Result<()> {
+        let parts = if function == "format_datetime" { "dfFhHmMsty" } else { "dfFhHms" };
+        let Some(ScalarValue::Utf8(Some(format))) = constant_of(&format.expr)? else { return Ok(()) };
+        match format.chars().find(|char| !parts.contains(*char) && !FORMAT_DELIMITERS.contains(*char)) {
+            Some(other) => invalid(span, format!("`{other}` is no part of a format")),
+            None => Ok(()),
+        }
     }
 
     /// The arguments of a call of a built-in function.
@@ -285,7 +344,7 @@ impl<'a> Binder<'a> {
         let all: Vec<Typed> = scope.columns.iter().map(Column::typed).collect();
         let names: Vec<String> = scope.columns.iter().map(|column| column.name.clone()).collect();
         let bag = self.packed(&names, all, span)?;
-        if ignores_empty { self.apply("bag_remove_empty", vec![bag], span) } else { Ok(bag) }
+        if ignores_empty { self.apply(functions::WITHOUT_EMPTY, vec![bag], span) } else { Ok(bag) }
     }
 
     fn pack_columns(&mut self, call: &'a Call, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
@@ -302,6 +361,9 @@ impl<'a> Binder<'a> {
 
     /// A bag of values under names.
     pub(crate) fn packed(&mut self, names: &[String], values: Vec<Typed>, span: Span) -> Result<Typed> {
+        if names.is_empty() {
+            return Ok(Typed::new(lit("{}"), KqlType::Dynamic));
+        }
         let pairs = names
             .iter()
             .zip(values)

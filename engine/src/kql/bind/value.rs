@@ -125,6 +125,9 @@ impl Binder<'_> {
     }
 
     fn json_literal(&mut self, literal: &Literal, span: Span) -> Result<String> {
+        if matches!(literal, Literal::Real(real) if !real.is_finite()) {
+            return invalid(span, "this number does not fit a real");
+        }
         let typed = self.literal(literal, span)?;
         let bound = match functions::bind("pack_array", &[typed.kql_type], self.functions()) {
             Ok(bound) => bound,

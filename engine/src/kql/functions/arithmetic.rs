@@ -26,10 +26,11 @@ pub(super) fn result_type(operator: BinaryOperator, left: KqlType, right: KqlTyp
         (Add, DateTime, TimeSpan | Dynamic) | (Add, TimeSpan, DateTime) | (Subtract, DateTime, TimeSpan) => {
             Some(DateTime)
         }
-        (Subtract, DateTime, DateTime) | (Add | Subtract | Modulo, TimeSpan, TimeSpan) => Some(TimeSpan),
+        (Subtract, DateTime, DateTime)
+        | (Modulo, DateTime, TimeSpan)
+        | (Add | Subtract | Modulo, TimeSpan, TimeSpan) => Some(TimeSpan),
         (Divide, TimeSpan, TimeSpan) => Some(Real),
         (Multiply | Divide, TimeSpan, number) | (Multiply, number, TimeSpan) if is_number(number) => Some(TimeSpan),
-        (_, Dynamic, Dynamic) => Some(Real),
         (_, Dynamic, number) | (_, number, Dynamic) if number.is_numeric() => Some(Real),
         (_, left, right) if left.is_numeric() && right.is_numeric() => match common_type(&[left, right])? {
             KqlType::Int => Some(Long),

@@ -12,7 +12,11 @@ use super::signature::{Entry, Returns, entry};
 
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
+/// What `pack_all` with an argument does to its bag; no name that a query can call.
+pub(crate) const WITHOUT_EMPTY: &str = "pack_all(true)";
+
 pub(super) const FUNCTIONS: &[Entry] = &[
+    entry(WITHOUT_EMPTY, "j", Returns::Is(KqlType::Dynamic), without_empty),
     entry("bag_keys", "j", DYNAMIC, bag_keys),
     entry("bag_merge", "jj*", DYNAMIC, bag_merge),
     entry("bag_remove_keys", "jj", DYNAMIC, bag_remove_keys),
@@ -109,5 +113,18 @@ fn bag_zip(arguments: &Arguments) -> Result<ArrayRef> {
             }
         }
         Ok(Value::Object(bag))
+    })
+}
+
+/// Nulls and empty texts are left out.
+fn without_empty(arguments: &Arguments) -> Result<ArrayRef> {
+    let bags = arguments.dynamics(0)?;
+    let is_empty = |value: &Value| value.is_null() || value.as_str().is_some_and(str::is_empty);
+    arguments.make_dynamics(|row| match bags.get(row).into_owned() {
+        Value::Object(mut bag) => {
+            bag.retain(|_, value| !is_empty(value));
+            Ok(Value::Object(bag))
+        }
+        other => Ok(other),
     })
 }

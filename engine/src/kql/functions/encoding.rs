@@ -31,6 +31,8 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 );
 
 pub(super) const FUNCTIONS: &[Entry] = &[
+    entry("hash", "x?i", Returns::By(hashed), hash),
+    entry("hash_xxhash64", "x?i", Returns::By(hashed), hash),
     entry("url_encode", "s", TEXT, url_encode),
     entry("url_encode_component", "s", TEXT, url_encode_component),
     entry("url_decode", "s", TEXT, url_decode),
@@ -151,4 +153,79 @@ fn new_guid(arguments: &Arguments) -> Result<ArrayRef> {
         text.push_str(&Uuid::new_v4().hyphenated().to_string());
         Ok(true)
     })
+}
+
+/// Only of what the bytes are known of that Kusto hashes.
+fn hashed(types: &[KqlType]) -> std::result::Result<KqlType, String> {
+    match types.first() {
+        Some(KqlType::String | KqlType::Long | KqlType::DateTime | KqlType::TimeSpan) => Ok(KqlType::Long),
+        Some(other) => Err(format!("hash() does not take a {} here; convert it with tostring(...)", other.name())),
+        None => Err("hash() takes a value".to_owned()),
+    }
+}
+
+/// XXH64 of a text's bytes or a number's, or where it lies among so many buckets.
+fn hash(arguments: &Arguments) -> Result<ArrayRef> {
+    let buckets = if arguments.len() > 1 { Some(arguments.longs(1)?) } else { None };
+    let is_text = arguments.kql_type(0) == KqlType::String;
+    let (texts, numbers) = (arguments.texts(0)?, arguments.longs(0)?);
+    arguments.make_longs(|row| {
+        let hash = match is_text {
+            true => xxh64(texts.get(row).as_bytes()),
+            false => xxh64(&numbers.get(row)?.to_le_bytes()),
+        };
+        match &buckets {
+            Some(buckets) => {
+                let buckets = u64::try_from(buckets.get(row)?).ok().filter(|buckets| *buckets > 0)?;
+                i64::try_from(hash % buckets).ok()
+            }
+            None => Some(hash.cast_signed()),
+        }
+    })
+}
+
+/// XXH64 with seed 0, as <https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md> has it.
+fn xxh64(bytes: &[u8]) -> u64 {
+    const PRIMES: [u64; 5] = [
+        11_400_714_785_074_694_791,
+        14_029_467_366_897_019_727,
+        1_609_587_929_392_839_161,
+        9_650_029_242_287_828_579,
+        2_870_177_450_012_600_261,
+    ];
+    const LANES: usize = 4;
+    let [p1, p2, p3, p4, p5] = PRIMES;
+    let round = |sum: u64, input: u64| sum.wrapping_add(input.wrapping_mul(p2)).rotate_left(31).wrapping_mul(p1);
+    let word = |bytes: &[u8]| bytes.iter().rev().fold(0_u64, |word, byte| word << 8 | u64::from(*byte));
+    let stripes = bytes.chunks_exact(8 * LANES);
+    let rest = stripes.remainder();
+    let mut hash = if bytes.len() < 8 * LANES {
+        p5
+    } else {
+        let mut sums = [p1.wrapping_add(p2), p2, 0, 0_u64.wrapping_sub(p1)];
+        for stripe in stripes {
+            for (sum, lane) in sums.iter_mut().zip(stripe.chunks_exact(8)) {
+                *sum = round(*sum, word(lane));
+            }
+        }
+        let turned = sums.iter().zip([1, 7, 12, 18]).map(|(sum, bits)| sum.rotate_left(bits));
+        let merged = turned.fold(0_u64, u64::wrapping_add);
+        sums.iter().fold(merged, |hash, sum| (hash ^ round(0, *sum)).wrapping_mul(p1).wrapping_add(p4))
+    };
+    hash = hash.wrapping_add(bytes.len() as u64);
+    let words = rest.chunks_exact(8);
+    let mut tail = words.remainder();
+    for eight in words {
+        hash = (hash ^ round(0, word(eight))).rotate_left(27).wrapping_mul(p1).wrapping_add(p4);
+    }
+    if let Some((four, last)) = tail.split_at_checked(4) {
+        hash = (hash ^ word(four).wrapping_mul(p1)).rotate_left(23).wrapping_mul(p2).wrapping_add(p3);
+        tail = last;
+    }
+    for byte in tail {
+        hash = (hash ^ u64::from(*byte).wrapping_mul(p5)).rotate_left(11).wrapping_mul(p1);
+    }
+    hash = (hash ^ hash >> 33).wrapping_mul(p2);
+    hash = (hash ^ hash >> 29).wrapping_mul(p3);
+    hash ^ hash >> 32
 }

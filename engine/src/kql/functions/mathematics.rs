@@ -49,6 +49,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("bitset_count_ones", "i", LONG, count_ones),
     entry("gamma", "n", REAL, |arguments| reals(arguments, gamma)),
     entry("loggamma", "n", REAL, |arguments| reals(arguments, log_gamma)),
+    entry("beta_pdf", "nnn", REAL, beta_pdf),
     entry("erf", "n", REAL, |arguments| reals(arguments, erf)),
     entry("erfc", "n", REAL, |arguments| reals(arguments, |real| 1.0 - erf(real))),
 ];
@@ -78,9 +79,22 @@ fn longs(arguments: &Arguments, compute: impl Fn(i64, i64) -> Option<i64>) -> Re
     arguments.make_longs(|row| compute(left.get(row)?, right.get(row)?))
 }
 
+/// The density of the beta distribution; NaN where there is none.
+fn beta_pdf(arguments: &Arguments) -> Result<ArrayRef> {
+    let (numbers, alphas, betas) = (arguments.reals(0)?, arguments.reals(1)?, arguments.reals(2)?);
+    arguments.make_reals(|row| {
+        let (number, alpha, beta) = (numbers.get(row)?, alphas.get(row)?, betas.get(row)?);
+        if !(0.0..=1.0).contains(&number) || alpha <= 0.0 || beta <= 0.0 {
+            return Some(f64::NAN);
+        }
+        let scale = log_gamma(alpha + beta) - log_gamma(alpha) - log_gamma(beta);
+        Some((scale + (alpha - 1.0) * number.ln() + (beta - 1.0) * (1.0 - number).ln()).exp())
+    })
+}
+
 fn questions(arguments: &Arguments, ask: impl Fn(f64) -> bool) -> Result<ArrayRef> {
     let numbers = arguments.reals(0)?;
-    arguments.make_bools(|row| Some(numbers.get(row).is_some_and(&ask)))
+    arguments.make_bools(|row| numbers.get(row).map(&ask))
 }
 
 fn sign(real: f64) -> f64 {

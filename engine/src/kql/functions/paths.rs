@@ -17,6 +17,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("parse_urlquery", "s", DYNAMIC, |arguments| parsed(arguments, parse_urlquery)),
     entry("parseurlquery", "s", DYNAMIC, |arguments| parsed(arguments, parse_urlquery)),
     entry("parse_path", "s", DYNAMIC, |arguments| parsed(arguments, parse_path)),
+    entry("parse_command_line", "ss", DYNAMIC, parse_command_line),
     entry("parse_csv", "s", DYNAMIC, |arguments| parsed(arguments, parse_csv)),
     entry("parse_version", "s", Returns::Is(KqlType::Decimal), parse_version),
 ];
@@ -74,6 +75,9 @@ fn parse_path(path: &str) -> Value {
         None => ("", directories),
     };
     let (file, stream) = file.split_once(':').unwrap_or((file, ""));
+    // Only a drive counts as a root.
+    let has_drive = root.contains(':');
+    let (root, directory) = if has_drive { (root, directory) } else { ("", &rest[..root.len() + directory.len()]) };
     let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
     let name = directory.rsplit(separator).next().unwrap_or("");
     let directory_path = format!("{root}{directory}");
@@ -97,6 +101,48 @@ fn root_of(path: &str) -> (&str, &str) {
         _ => 0,
     };
     path.split_at(root)
+}
+
+/// The arguments of a command line of Windows; the only parser that there is.
+fn parse_command_line(arguments: &Arguments) -> Result<ArrayRef> {
+    let (lines, parsers) = (arguments.texts(0)?, arguments.texts(1)?);
+    arguments.make_dynamics(|row| match parsers.get(row).eq_ignore_ascii_case("windows") {
+        true => Ok(windows_arguments(lines.get(row)).into()),
+        false => Ok(Value::Null),
+    })
+}
+
+/// Blanks stand between arguments, but for those in quotes; of backslashes before a quote each two are one, and one that
+/// is left over makes the quote a part of the argument.
+fn windows_arguments(line: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let mut current: Option<String> = None;
+    let (mut quoted, mut backslashes) = (false, 0_usize);
+    for char in line.chars() {
+        if char == '\\' {
+            backslashes += 1;
+            continue;
+        }
+        let kept = if char == '"' { backslashes / 2 } else { backslashes };
+        if backslashes > 0 {
+            current.get_or_insert_default().extend(std::iter::repeat_n('\\', kept));
+        }
+        let is_escaped = char == '"' && backslashes % 2 == 1;
+        backslashes = 0;
+        match char {
+            '"' if !is_escaped => {
+                quoted = !quoted;
+                current.get_or_insert_default();
+            }
+            ' ' | '\t' if !quoted => all.extend(current.take()),
+            other => current.get_or_insert_default().push(other),
+        }
+    }
+    if backslashes > 0 {
+        current.get_or_insert_default().extend(std::iter::repeat_n('\\', backslashes));
+    }
+    all.extend(current);
+    all
 }
 
 /// The first line's fields.

@@ -12,6 +12,9 @@ use super::signature::{Entry, Returns, entry};
 const REAL: Returns = Returns::Is(KqlType::Real);
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
+/// The most multiplications of one filter.
+const MAX_STEPS: usize = 100_000_000;
+
 pub(super) const FUNCTIONS: &[Entry] = &[
     entry("series_add", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left + right))),
     entry("series_subtract", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left - right))),
@@ -47,6 +50,8 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("series_fill_const", "jx?x", DYNAMIC, fill_const),
     entry("series_fill_forward", "j?x", DYNAMIC, |arguments| fill_from(arguments, false)),
     entry("series_fill_backward", "j?x", DYNAMIC, |arguments| fill_from(arguments, true)),
+    entry("series_iir", "jjj", DYNAMIC, iir),
+    entry("series_fill_linear", "j?xbn", DYNAMIC, fill_linear),
     entry("series_stats_dynamic", "j?b", DYNAMIC, stats),
 ];
 
@@ -151,6 +156,71 @@ fn fill_from(arguments: &Arguments, backward: bool) -> Result<ArrayRef> {
             elements.reverse();
         }
         Ok(elements.into())
+    })
+}
+
+/// A recursive filter: each value from the values so far, weighted by the first coefficients, less the results so far,
+/// weighted by the second.
+fn iir(arguments: &Arguments) -> Result<ArrayRef> {
+    let (series, forward, backward) = (arguments.dynamics(0)?, arguments.dynamics(1)?, arguments.dynamics(2)?);
+    let numbers = |values: Option<Vec<Value>>| -> Option<Vec<f64>> { values?.iter().map(Value::as_f64).collect() };
+    arguments.make_dynamics(|row| {
+        let parts = numbers(series.elements(row))
+            .zip(numbers(forward.elements(row)))
+            .zip(numbers(backward.elements(row)).filter(|weights| weights.first().is_some_and(|first| *first != 0.0)));
+        let Some(((inputs, forward), backward)) = parts else { return Ok(Value::Null) };
+        if inputs.len().saturating_mul(forward.len() + backward.len()) > MAX_STEPS {
+            return Err(arguments.error("the series and its filter are too long"));
+        }
+        let mut outputs: Vec<f64> = Vec::with_capacity(inputs.len());
+        for index in 0..inputs.len() {
+            let weighted = |weights: &[f64], values: &[f64], skipped: usize| -> f64 {
+                let back = weights.iter().enumerate().skip(skipped).take_while(|(back, _)| *back <= index);
+                back.filter_map(|(back, weight)| Some(weight * values.get(index - back)?)).sum()
+            };
+            let sum = weighted(&forward, &inputs, 0) - weighted(&backward, &outputs, 1);
+            outputs.push(sum / backward.first().copied().unwrap_or(1.0));
+        }
+        Ok(outputs.into_iter().map(number).collect::<Vec<_>>().into())
+    })
+}
+
+/// What is missing lies on a line between its neighbours; at the edges it is as the nearest value, if that is asked for.
+fn fill_linear(arguments: &Arguments) -> Result<ArrayRef> {
+    let series = arguments.dynamics(0)?;
+    let missing = if arguments.len() > 1 { Some(arguments.dynamics(1)?) } else { None };
+    let edges = if arguments.len() > 2 { Some(arguments.bools(2)?) } else { None };
+    let constant = if arguments.len() > 3 { Some(arguments.reals(3)?) } else { None };
+    arguments.make_dynamics(|row| {
+        let Some(elements) = series.elements(row) else { return Ok(Value::Null) };
+        let missing = missing.as_ref().map_or(Value::Null, |missing| missing.get(row).into_owned());
+        let fills_edges = edges.as_ref().and_then(|edges| edges.get(row)).unwrap_or(true);
+        let constant = constant.as_ref().and_then(|constant| constant.get(row)).unwrap_or(0.0);
+        let is_known = |element: &Value| !same(element, &missing) && element.is_number();
+        let are_whole = elements.iter().filter(|element| is_known(element)).all(Value::is_i64);
+        let known: Vec<(usize, f64)> = elements
+            .iter()
+            .enumerate()
+            .filter(|(_, element)| is_known(element))
+            .filter_map(|(index, element)| Some((index, element.as_f64()?)))
+            .collect();
+        let filled = |(index, element): (usize, &Value)| {
+            if is_known(element) {
+                return element.clone();
+            }
+            let after = known.partition_point(|(known, _)| *known < index);
+            let neighbours = (after.checked_sub(1).and_then(|before| known.get(before)), known.get(after));
+            let value = match neighbours {
+                (Some((from, low)), Some((to, high))) => {
+                    low + (high - low) * (index - from) as f64 / (to - from) as f64
+                }
+                (Some((_, edge)), None) | (None, Some((_, edge))) if fills_edges => *edge,
+                (None, None) => return number(constant),
+                _ => return element.clone(),
+            };
+            if are_whole { json!(value.trunc() as i64) } else { number(value) }
+        };
+        Ok(elements.iter().enumerate().map(filled).collect::<Vec<_>>().into())
     })
 }
 

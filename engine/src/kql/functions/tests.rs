@@ -230,7 +230,7 @@ fn text_functions_count_characters() {
         (call("strlen", &[text("👨‍👩‍👧")]), "5"),
         (call("string_size", &[text("café")]), "5"),
         (call("substring", &[text("abcdef"), long(-2)]), "ef"),
-        (call("substring", &[text("hello"), long(1), long(-1)]), "ello"),
+        (call("substring", &[text("hello"), long(1), long(-1)]), ""),
         (call("substring", &[text("a😀b"), long(1), long(1)]), "😀"),
         (call("indexof", &[text("abcdefg"), text("cde"), long(1), long(2)]), "2"),
         (call("indexof", &[text("abcdefg"), text("cde"), long(3), long(4)]), "-1"),

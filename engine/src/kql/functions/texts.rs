@@ -114,7 +114,7 @@ fn substring(arguments: &Arguments) -> Result<ArrayRef> {
     arguments.make_texts(|row, text| {
         let Some(start) = starts.get(row) else { return Ok(()) };
         let length = match &lengths {
-            Some(lengths) => lengths.get(row).and_then(|length| usize::try_from(length).ok()).unwrap_or(usize::MAX),
+            Some(lengths) => lengths.get(row).map_or(usize::MAX, |length| usize::try_from(length).unwrap_or(0)),
             None => usize::MAX,
         };
         let whole = texts.get(row);
@@ -212,22 +212,62 @@ fn replace(arguments: &Arguments, whole: &str, from: &str, to: &str, text: &mut 
     Ok(())
 }
 
-/// One after the other.
+/// One after the other; what was replaced once stays as it is then. Without a text for it what is found only stays.
 fn replace_strings(arguments: &Arguments) -> Result<ArrayRef> {
     let (texts, from, to) = (arguments.texts(0)?, arguments.dynamics(1)?, arguments.dynamics(2)?);
     arguments.make_texts(|row, text| {
         let to = to.get(row);
-        text.push_str(texts.get(row));
+        let mut pieces = vec![Piece::Open(texts.get(row).to_owned())];
         for (index, wanted) in from.elements(row).unwrap_or_default().iter().enumerate() {
+            let wanted = values::to_text(wanted);
             let replacement = match to.as_ref() {
-                Value::Array(replacements) => replacements.get(index).map(values::to_text).unwrap_or_default(),
-                single => values::to_text(single),
+                Value::Array(replacements) => replacements.get(index).and_then(Value::as_str),
+                single => single.as_str(),
             };
-            let whole = std::mem::take(text);
-            replace(arguments, &whole, &values::to_text(wanted), &replacement, text)?;
+            let replacement = replacement.unwrap_or(&wanted);
+            if wanted.is_empty() {
+                continue;
+            }
+            let mut next = Vec::with_capacity(pieces.len());
+            for piece in pieces {
+                let open = match piece {
+                    Piece::Open(open) => open,
+                    done => {
+                        next.push(done);
+                        continue;
+                    }
+                };
+                for (number, part) in open.split(wanted.as_str()).enumerate() {
+                    if number > 0 {
+                        next.push(Piece::Replaced(replacement.to_owned()));
+                    }
+                    next.push(Piece::Open(part.to_owned()));
+                }
+            }
+            pieces = next;
+            arguments.bounded(pieces.iter().map(Piece::bytes).sum())?;
         }
+        pieces.iter().for_each(|piece| text.push_str(piece.text()));
         Ok(())
     })
+}
+
+/// A part of a text in which something is replaced.
+enum Piece {
+    Open(String),
+    Replaced(String),
+}
+
+impl Piece {
+    fn text(&self) -> &str {
+        match self {
+            Piece::Open(text) | Piece::Replaced(text) => text,
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.text().len()
+    }
 }
 
 fn tolower(arguments: &Arguments) -> Result<ArrayRef> {

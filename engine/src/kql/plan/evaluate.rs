@@ -98,7 +98,7 @@ impl<'a> Binder<'a> {
         let mut outputs: Vec<(String, Typed)> = input
             .columns
             .iter()
-            .filter(|other| other.field != column.field)
+            .filter(|other| other.field != column.field || (prefix.is_empty() && properties.contains_key(&other.name)))
             .map(|other| (other.name.clone(), other.typed()))
             .collect();
         for (name, kql_type) in properties {
@@ -106,6 +106,13 @@ impl<'a> Binder<'a> {
             let member = self.apply_operator(Operator::DynamicMember, vec![column.typed(), key], bag.span)?;
             let value = self.convert(member, kql_type.unwrap_or(KqlType::Dynamic), bag.span)?;
             let name = format!("{prefix}{name}");
+            // A property that is called as the bag itself takes its place.
+            if name == column.name
+                && let Some(place) = outputs.iter_mut().find(|(known, _)| *known == name)
+            {
+                place.1 = value;
+                continue;
+            }
             if outputs.iter().any(|(known, _)| *known == name) {
                 return invalid(bag.span, format!("the column `{name}` is there already"));
             }

@@ -58,6 +58,14 @@ impl<'a> Binder<'a> {
                 ParsePart::Skip(_) | ParsePart::Text { .. } => None,
             })
             .collect();
+        if mode == Mode::Regex
+            && let Some([_, ParsePart::Column { name, .. }]) = parse
+                .pattern
+                .windows(2)
+                .find(|pair| matches!(pair, [ParsePart::Column { .. }, ParsePart::Column { .. }]))
+        {
+            return invalid(name.span, "between two columns of `kind=regex` a text must stand");
+        }
         let pattern = pattern_of(&parse.pattern, mode, &flags)?;
         let function = match captures(Captures { pattern, groups: columns.len() }) {
             Ok(function) => function,
@@ -195,6 +203,7 @@ fn pattern_of(parts: &[ParsePart], mode: Mode, flags: &str) -> Result<String> {
                     KqlType::Real | KqlType::Decimal if mode != Mode::Relaxed => {
                         r"\s*[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?\s*"
                     }
+                    KqlType::Long | KqlType::Int => r"(?:\s*[+-]?\d+\s*|.*?)",
                     // Between regular expressions a column takes as much as it can.
                     _ if is_last || mode == Mode::Regex => ".*",
                     _ => ".*?",

@@ -127,11 +127,14 @@ impl<'a> Binder<'a> {
             let array = coalesce(vec![field_column(&field), lit(empty)]);
             results.push((name, Typed::new(array, KqlType::Dynamic)));
         }
+        let has_bins = axis.bins > 0;
         let axis_text = self.axis_text(axis, span)?;
         let on = (unique_name(&on_name, |name| results.iter().any(|(it, _)| it == name)), axis_text);
         results.push(on);
         let keys = key_columns.iter().map(|column| (column.name.clone(), column.typed())).collect();
-        self.grouped(binned, keys, arrays, results)
+        let series = self.grouped(binned, keys, arrays, results)?;
+        // Of an axis without bins there is no series.
+        if has_bins { Ok(series) } else { self.filtered(series, lit(false)) }
     }
 
     /// Where on the axis a value stands, the first bin being 0.

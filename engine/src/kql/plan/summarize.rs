@@ -2,7 +2,8 @@
 
 use std::cell::RefCell;
 
-use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, lit};
+use datafusion::common::{Column as PlanColumn, JoinType, NullEquality};
+use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr, lit};
 
 use super::super::aggregates::{self, Aggregated};
 use super::super::ast::{NamedExpr, Names, SortDirection, SortKey, TopLevel};
@@ -12,6 +13,7 @@ use super::super::bind::{
 use super::super::span::Span;
 use super::super::types::KqlType;
 use super::columns::Assigned;
+use super::relation::Groups;
 use super::{Column, Relation, field_of};
 
 impl<'a> Binder<'a> {
@@ -158,8 +160,8 @@ impl<'a> Binder<'a> {
         Ok(Relation { order, is_serialized: true, ..grouped }.over(plan))
     }
 
-    /// `top-nested 3 of a by count(), top-nested 2 of b by sum(c)`: each level groups what the level before it left, and
-    /// keeps the first of each group.
+    /// `top-nested 3 of a by count(), top-nested 2 of b by sum(c)`: each level groups the rows of what the level before it
+    /// kept, and keeps the first of each of its groups.
     pub(super) fn top_nested(
         &mut self,
         input: Relation,
@@ -167,35 +169,70 @@ impl<'a> Binder<'a> {
         span: Span,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let [level] = levels else {
-            return not_supported(span, "`top-nested` of several levels");
-        };
-        if level.others.is_some() {
-            return not_supported(level.span, "`with others`");
+        let mut input = input;
+        let mut keys: Vec<(String, Typed)> = Vec::with_capacity(levels.len());
+        let mut kept: Option<Relation> = None;
+        let mut order: Vec<SortExpr> = Vec::new();
+        for level in levels {
+            if level.others.is_some() {
+                return not_supported(level.span, "`with others`");
+            }
+            let (extended, assigned) = self.assigned(input, std::slice::from_ref(&level.of), environment)?;
+            input = extended;
+            let taken: Vec<String> = keys.iter().map(|(name, _)| name.clone()).collect();
+            keys.extend(self.named(assigned, &taken)?.into_iter().take(1));
+            let key_name = keys.last().map(|(name, _)| name.clone()).unwrap_or_default();
+            let collected = RefCell::new(Vec::new());
+            let aggregates = std::slice::from_ref(&level.by.expr);
+            let assigned = self.aggregated(&input, aggregates, &[], &collected, environment)?;
+            let outputs: Vec<(String, Typed)> = assigned
+                .into_iter()
+                .take(1)
+                .map(|one| (one.given.unwrap_or_else(|| format!("aggregated_{key_name}")), one.value))
+                .collect();
+            let grouped = self.grouped(input.clone(), keys.clone(), collected.into_inner(), outputs)?;
+            let below = match kept {
+                Some(above) => self.below(above, &grouped, keys.len() - 1)?,
+                None => grouped,
+            };
+            let [.., key, aggregate] = below.columns.as_slice() else {
+                return invalid(level.span, "expected an aggregate");
+            };
+            let ascending = level.by.direction == Some(SortDirection::Ascending);
+            let here = [aggregate.expr().sort(ascending, ascending), key.expr().sort(false, false)];
+            let above: Vec<PlanExpr> = below.columns.iter().step_by(2).take(keys.len() - 1).map(Column::expr).collect();
+            kept = Some(match &level.count {
+                Some(count) => {
+                    let rows = self.row_count(count, environment)?;
+                    let groups = Some(Groups { keys: above, carried: Vec::new() });
+                    let first = self.first_of_groups(Relation { groups, order: here.to_vec(), ..below }, rows)?;
+                    Relation { groups: None, order: Vec::new(), ..first }
+                }
+                None => below,
+            });
+            order.extend(here);
         }
-        let (input, assigned) = self.assigned(input, std::slice::from_ref(&level.of), environment)?;
-        let keys = self.named(assigned, &[])?;
-        let key_name = keys.first().map(|(name, _)| name.clone()).unwrap_or_default();
-        let collected = RefCell::new(Vec::new());
-        let aggregates = std::slice::from_ref(&level.by.expr);
-        let assigned = self.aggregated(&input, aggregates, &[], &collected, environment)?;
-        let outputs: Vec<(String, Typed)> = assigned
-            .into_iter()
-            .take(1)
-            .map(|one| (one.given.unwrap_or_else(|| format!("aggregated_{key_name}")), one.value))
-            .collect();
-        let grouped = self.grouped(input, keys, collected.into_inner(), outputs)?;
-        let Some(aggregate) = grouped.columns.get(1).cloned() else {
-            return invalid(level.span, "expected an aggregate");
-        };
-        let ascending = level.by.direction == Some(SortDirection::Ascending);
-        let order = vec![aggregate.expr().sort(ascending, ascending)];
-        let mut builder = LogicalPlanBuilder::from(grouped.plan.clone()).sort(order.clone())?;
-        if let Some(count) = &level.count {
-            builder = builder.limit(0, Some(self.row_count(count, environment)?))?;
-        }
-        let plan = builder.build()?;
-        Ok(Relation { order, ..grouped }.over(plan))
+        let Some(kept) = kept else { return invalid(span, "`top-nested` needs a level") };
+        let plan = LogicalPlanBuilder::from(kept.plan.clone()).sort(order.clone())?.build()?;
+        Ok(Relation { order, ..kept }.over(plan))
+    }
+
+    /// The groups of a level whose first keys the level above kept, with that level's columns before their own.
+    fn below(&mut self, above: Relation, grouped: &Relation, keys: usize) -> Result<Relation> {
+        let fields =
+            |columns: Vec<&Column>| columns.iter().map(|column| PlanColumn::new_unqualified(&column.field)).collect();
+        let left: Vec<PlanColumn> = fields(above.columns.iter().step_by(2).collect());
+        let right: Vec<PlanColumn> = fields(grouped.columns.iter().take(keys).collect());
+        let plan = LogicalPlanBuilder::from(above.plan.clone()).join_detailed(
+            grouped.plan.clone(),
+            JoinType::Inner,
+            (left, right),
+            None,
+            NullEquality::NullEqualsNull,
+        )?;
+        let own = grouped.columns.iter().skip(keys);
+        let outputs = above.columns.iter().chain(own).map(|column| (column.name.clone(), column.typed())).collect();
+        self.projected(Relation::new(plan.build()?, Vec::new()), outputs)
     }
 }
 

@@ -4,7 +4,9 @@
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
 
 use super::super::ast::{Expr, ExprKind, Literal, OperatorParameter, ParameterValue};
-use super::super::bind::{BindErrorCode, Binder, Environment, Need, Result, Stop, TableKey, Typed, invalid, null_of};
+use super::super::bind::{
+    BindErrorCode, Binder, Environment, Need, Result, Stop, TableKey, Typed, fail, invalid, null_of, unique_name,
+};
 use super::super::types::KqlType;
 use super::columns::matches_wildcard;
 use super::{Column, Relation};
@@ -54,7 +56,13 @@ impl<'a> Binder<'a> {
                     Some(base) => Some(self.database_of(base, environment)?),
                     None => None,
                 };
-                self.add_matching(inputs, database, pattern, table, environment)
+                let before = inputs.len();
+                self.add_matching(inputs, database, pattern, table, environment)?;
+                if inputs.len() == before && !is_fuzzy {
+                    let message = format!("no table's name fits `{pattern}`");
+                    return fail(BindErrorCode::UnknownTable, table.span, message);
+                }
+                Ok(())
             }
             ExprKind::Star => self.add_matching(inputs, None, "*", table, environment),
             _ => match self.table(table, environment) {
@@ -76,7 +84,6 @@ impl<'a> Binder<'a> {
         table: &'a Expr,
         environment: &Environment<'a>,
     ) -> Result<()> {
-        let before = inputs.len();
         if database.is_none() {
             for (name, binding) in environment.tables() {
                 if matches_wildcard(pattern, name) {
@@ -91,13 +98,6 @@ impl<'a> Binder<'a> {
         };
         for name in names.iter().filter(|name| matches_wildcard(pattern, name)) {
             inputs.push(self.stored_table(database.clone(), name, table.span)?);
-        }
-        if inputs.len() == before {
-            return super::super::bind::fail(
-                BindErrorCode::UnknownTable,
-                table.span,
-                format!("no table's name fits `{pattern}`"),
-            );
         }
         Ok(())
     }
@@ -124,7 +124,14 @@ impl<'a> Binder<'a> {
         let mut names: Vec<String> = Vec::with_capacity(wanted.len());
         for (name, kql_type) in &wanted {
             let several = wanted.iter().filter(|(other, _)| other == name).count() > 1;
-            names.push(if several { format!("{name}_{}", kql_type.name()) } else { name.clone() });
+            names.push(if several {
+                let typed = format!("{name}_{}", kql_type.name());
+                unique_name(&typed, |taken| {
+                    names.iter().chain(wanted.iter().map(|(name, _)| name)).any(|it| it == taken)
+                })
+            } else {
+                name.clone()
+            });
         }
         let source_column = source.map(|name| (name, self.field("source")));
         let columns: Vec<Column> = names
