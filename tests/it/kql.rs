@@ -66,6 +66,15 @@ async fn operators_work_over_stored_tables() {
             "flights | join kind=leftanti (flights | where delay > 0) on flight | project flight | sort by flight desc",
             vec![vec!["20"], vec!["12"]],
         ),
+        ("search 'united' | project ['$table'], name", vec![vec!["airlines", "United Air Lines"]]),
+        (
+            "search in (flights, late_flights) flight == 21 | summarize count() by ['$table'] | sort by ['$table'] asc",
+            vec![vec!["flights", "1"], vec!["late_flights", "1"]],
+        ),
+        (
+            "flights | top-nested 1 of carrier by count(), top-nested 1 of flight by max(delay)",
+            vec![vec!["UA", "3", "11", "30"]],
+        ),
         ("late_flights | summarize max(delay)", vec![vec!["30"]]),
         ("Flights | where flight in ((late_flights | project flight)) | count", vec![vec!["3"]]),
         ("print toscalar(flights | summarize max(delay)) + 1", vec![vec!["31"]]),

@@ -6,6 +6,7 @@
 
 mod error;
 mod names;
+mod pack;
 mod scalar;
 mod scope;
 mod statements;

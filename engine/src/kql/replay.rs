@@ -1,6 +1,7 @@
 //! The cases of a folder, run: each query's columns and rows against what Kusto gave, by the rules of the folder's
-//! README. What is expected to fail is listed by id in a file of its own, which may only shrink: a listed case that
-//! passes fails the test. `QUERENT_KQL_CASES_SHOW` prints why cases whose id holds it fail.
+//! README. What is expected to fail is listed by id in a file of its own, below its reason, and may only shrink: a listed
+//! case that passes fails the test, and so does a share of passing cases below the bar. `QUERENT_KQL_CASES_SHOW` prints
+//! why cases whose id holds it fail.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -14,7 +15,11 @@ use super::values;
 use crate::{Engine, Limits, Session};
 
 const EXPECTED_FAILURES: &str = include_str!("expected_failures.txt");
-const FILES: &[&str] = &["emulator_fuzz", "emulator_docs", "kusto_loco_endtoend", "kusto_loco_basic"];
+/// Before a case that an order which no query asks for lets pass or fail.
+const BY_CHANCE: &str = "? ";
+/// Each with the least share of it that must pass whatever is listed.
+const FILES: &[(&str, f64)] =
+    &[("emulator_fuzz", 0.97), ("emulator_docs", 0.90), ("kusto_loco_endtoend", 0.85), ("kusto_loco_basic", 0.82)];
 const RELATIVE_ERROR: f64 = 1e-9;
 const LOOSE_RELATIVE_ERROR: f64 = 1e-6;
 const APPROXIMATE_RELATIVE_ERROR: f64 = 0.05;
@@ -59,12 +64,15 @@ async fn cases_give_what_kusto_gave() {
     let engine = Engine::open(data.path()).await.unwrap();
     let limits = Limits { wall_clock: Duration::from_secs(120), ..Limits::default() };
     let session = engine.session(Principal::local_admin(), limits);
-    let listed: BTreeSet<&str> = EXPECTED_FAILURES.lines().filter(|line| !line.is_empty()).collect();
+    let entries = || EXPECTED_FAILURES.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
+    let listed: BTreeSet<&str> = entries().map(|line| line.trim_start_matches(BY_CHANCE)).collect();
+    let by_chance: BTreeSet<&str> = entries().filter_map(|line| line.strip_prefix(BY_CHANCE)).collect();
     let shown = std::env::var("QUERENT_KQL_CASES_SHOW").ok();
     let mut failed: Vec<String> = Vec::new();
     let mut unneeded: Vec<String> = Vec::new();
     let mut all_failures: Vec<String> = Vec::new();
-    for file in FILES {
+    let mut below_bar = Vec::new();
+    for (file, least) in FILES {
         let (mut passed, mut count) = (0, 0);
         for case in rows(&folder.join(format!("{file}.jsonl"))).iter().filter(|case| is_run(file, case)) {
             let id = case["id"].as_str().unwrap();
@@ -72,7 +80,7 @@ async fn cases_give_what_kusto_gave() {
             match replayed(file, case, &session).await {
                 Ok(()) => {
                     passed += 1;
-                    if listed.contains(id) {
+                    if listed.contains(id) && !by_chance.contains(id) {
                         unneeded.push(id.to_owned());
                     }
                 }
@@ -88,10 +96,14 @@ async fn cases_give_what_kusto_gave() {
             }
         }
         println!("{file}: {passed} of {count}");
+        if f64::from(passed) < least * f64::from(count) {
+            below_bar.push(*file);
+        }
     }
     for id in &all_failures {
         println!("failing: {id}");
     }
+    assert!(below_bar.is_empty(), "fewer pass than must: {below_bar:?}");
     assert!(failed.is_empty(), "{} fail and are not listed: {failed:#?}", failed.len());
     assert!(unneeded.is_empty(), "listed, but right by now: {unneeded:#?}");
 }

@@ -91,7 +91,8 @@ impl<'a> Binder<'a> {
                 ExprKind::Member { .. } => self.is_tabular(base, environment),
                 _ => false,
             },
-            ExprKind::Call(call) if call.target.is_none() => match environment.find(&call.function.text) {
+            ExprKind::Call(call) if call.target.is_some() => call.function.text == "table",
+            ExprKind::Call(call) => match environment.find(&call.function.text) {
                 Some(Binding::Function(function, outer)) => self.returns_table(&function.body, outer, function),
                 _ => matches!(call.function.text.as_str(), "table" | "external_table" | "materialized_view"),
             },

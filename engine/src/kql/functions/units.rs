@@ -56,7 +56,7 @@ const ENERGIES: &[(&str, f64)] = &[
     ("FootPound", 1.355_817_948),
     ("GigabritishThermalUnit", 1_055.055_852_62e9),
     ("GigawattHour", 3.6e12),
-    ("HorsepowerHour", 2_684_519.537_696_172_8),
+    ("HorsepowerHour", 2_684_519.537_696_173),
     ("Joule", 1.0),
     ("KilobritishThermalUnit", 1_055.055_852_62e3),
     ("Kilocalorie", 4_184.0),

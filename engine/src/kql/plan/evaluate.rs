@@ -202,7 +202,9 @@ impl<'a> Binder<'a> {
             }
             None => {
                 let field = self.field("count");
-                own.borrow_mut().push(datafusion::functions_aggregate::count::count_all().alias(field.clone()));
+                // Not `count_all`, which is an alias already and would keep the filter away.
+                let count = datafusion::functions_aggregate::expr_fn::count(lit(1_i64));
+                own.borrow_mut().push(count.alias(field.clone()));
                 Typed::new(super::field_column(&field), KqlType::Long)
             }
         };

@@ -6,26 +6,60 @@ use super::super::ast::{
     BinaryOperator, Expr, ExprKind, Literal, LogicalOperator, NamePattern, Operator, ParameterValue, Search, TextMatch,
     TextMatchKind,
 };
-use super::super::bind::{Binder, Environment, Result, Scope, Typed, invalid, not_supported};
+use super::super::bind::{BindErrorCode, Binder, Environment, Result, Scope, Typed, fail, invalid};
 use super::super::functions::Operator as FunctionOperator;
 use super::super::span::Span;
 use super::super::types::KqlType;
 use super::columns::matches;
 use super::{Column, Relation};
 
+/// The result's first column.
+const TABLE_COLUMN: &str = "$table";
+
+fn is_case_sensitive(operator: &Operator) -> bool {
+    operator
+        .parameter("kind")
+        .is_some_and(|kind| matches!(&kind.value, ParameterValue::Name(name) if name.text == "case_sensitive"))
+}
+
 impl<'a> Binder<'a> {
-    /// `search in (T, U) "term"`.
+    /// `search in (T, U) "term"`, and `search "term"` over all tables there are. Each row says of which table it is.
     pub(super) fn search_tables(
         &mut self,
         search: &'a Search,
         operator: &'a Operator,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
+        let mut sources = Vec::with_capacity(search.sources.len());
         if search.sources.is_empty() {
-            return not_supported(operator.span, "`search` over all tables");
+            self.add_matching(&mut sources, None, "*", operator.span, environment)?;
         }
-        let united = self.union_of(&search.sources, &[], environment)?;
-        self.search_rows(united, search, operator, environment)
+        for source in &search.sources {
+            self.add_tables(&mut sources, source, false, environment)?;
+        }
+        if sources.is_empty() {
+            return fail(BindErrorCode::UnknownTable, operator.span, "there is no table to search");
+        }
+        let mut named = Vec::with_capacity(sources.len());
+        for source in sources {
+            named.push(self.with_table_name(source)?);
+        }
+        let united = self.united(named, &[])?;
+        let own = united.columns.iter().filter(|column| column.name != TABLE_COLUMN).cloned().collect();
+        let searched = Relation { columns: own, ..united.clone() };
+        let predicate =
+            self.search_predicate(&search.predicate, &searched, is_case_sensitive(operator), environment)?;
+        self.filtered(united, predicate)
+    }
+
+    fn with_table_name(&mut self, input: Relation) -> Result<Relation> {
+        let name = match &input.name {
+            Some(name) if !input.is_variable => name.clone(),
+            _ => "search_arg0".to_owned(),
+        };
+        let mut outputs = vec![(TABLE_COLUMN.to_owned(), Typed::new(lit(name), KqlType::String))];
+        outputs.extend(input.columns.iter().map(|column| (column.name.clone(), column.typed())));
+        self.projected(input, outputs)
     }
 
     pub(super) fn search_rows(
@@ -35,18 +69,9 @@ impl<'a> Binder<'a> {
         operator: &'a Operator,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let case_sensitive = operator
-            .parameter("kind")
-            .is_some_and(|kind| matches!(&kind.value, ParameterValue::Name(name) if name.text == "case_sensitive"));
-        let name = match &input.name {
-            Some(name) if !input.is_variable => name.clone(),
-            _ => "search_arg0".to_owned(),
-        };
-        let predicate = self.search_predicate(&search.predicate, &input, case_sensitive, environment)?;
+        let predicate = self.search_predicate(&search.predicate, &input, is_case_sensitive(operator), environment)?;
         let found = self.filtered(input, predicate)?;
-        let mut outputs = vec![("$table".to_owned(), Typed::new(lit(name), KqlType::String))];
-        outputs.extend(found.columns.iter().map(|column| (column.name.clone(), column.typed())));
-        self.projected(found, outputs)
+        self.with_table_name(found)
     }
 
     fn search_predicate(

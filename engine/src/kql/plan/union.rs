@@ -7,6 +7,7 @@ use super::super::ast::{Expr, ExprKind, Literal, OperatorParameter, ParameterVal
 use super::super::bind::{
     BindErrorCode, Binder, Environment, Need, Result, Stop, TableKey, Typed, fail, invalid, null_of, unique_name,
 };
+use super::super::span::Span;
 use super::super::types::KqlType;
 use super::columns::matches_wildcard;
 use super::{Column, Relation};
@@ -43,7 +44,8 @@ impl<'a> Binder<'a> {
         self.united(inputs, parameters)
     }
 
-    fn add_tables(
+    /// Adds what an operand of `union` or `search` stands for.
+    pub(super) fn add_tables(
         &mut self,
         inputs: &mut Vec<Relation>,
         table: &'a Expr,
@@ -57,14 +59,14 @@ impl<'a> Binder<'a> {
                     None => None,
                 };
                 let before = inputs.len();
-                self.add_matching(inputs, database, pattern, table, environment)?;
+                self.add_matching(inputs, database, pattern, table.span, environment)?;
                 if inputs.len() == before && !is_fuzzy {
                     let message = format!("no table's name fits `{pattern}`");
                     return fail(BindErrorCode::UnknownTable, table.span, message);
                 }
                 Ok(())
             }
-            ExprKind::Star => self.add_matching(inputs, None, "*", table, environment),
+            ExprKind::Star => self.add_matching(inputs, None, "*", table.span, environment),
             _ => match self.table(table, environment) {
                 Err(Stop::Error(error)) if is_fuzzy && error.code == BindErrorCode::UnknownTable => Ok(()),
                 Err(stop) => Err(stop),
@@ -76,18 +78,19 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn add_matching(
+    /// Adds the tables whose names fit a pattern.
+    pub(super) fn add_matching(
         &mut self,
         inputs: &mut Vec<Relation>,
         database: Option<String>,
         pattern: &str,
-        table: &'a Expr,
+        span: Span,
         environment: &Environment<'a>,
     ) -> Result<()> {
         if database.is_none() {
             for (name, binding) in environment.tables() {
                 if matches_wildcard(pattern, name) {
-                    inputs.push(self.variable_table(name, binding, table.span)?);
+                    inputs.push(self.variable_table(name, binding, span)?);
                 }
             }
         }
@@ -97,12 +100,12 @@ impl<'a> Binder<'a> {
             None => return Err(Stop::Needs(Need::Tables(key))),
         };
         for name in names.iter().filter(|name| matches_wildcard(pattern, name)) {
-            inputs.push(self.stored_table(database.clone(), name, table.span)?);
+            inputs.push(self.stored_table(database.clone(), name, span)?);
         }
         Ok(())
     }
 
-    fn united(&mut self, inputs: Vec<Relation>, parameters: &'a [OperatorParameter]) -> Result<Relation> {
+    pub(super) fn united(&mut self, inputs: Vec<Relation>, parameters: &'a [OperatorParameter]) -> Result<Relation> {
         let is_inner = parameters.iter().any(|parameter| {
             parameter.name.text == "kind"
                 && matches!(&parameter.value, ParameterValue::Name(name) if name.text == "inner")
