@@ -167,7 +167,7 @@ async fn what_nobody_waits_for_stops() {
 async fn what_planning_reads_counts_in_the_querys_memory() {
     let (_folder, engine) = engine().await;
     let small = engine.session(Principal::local_admin(), Limits { memory_bytes: 24 << 20, ..Limits::default() });
-    let many = "range x from 1 to 900000 step 1";
+    let many = "range x from 1 to 100000 step 1";
     let listed = format!("print 1 in (({many}))");
     assert_eq!(code_of(&small, &listed).await, "memory_exceeded");
     let bags = format!("{many} | project bag = bag_pack('a', x) | evaluate bag_unpack(bag) | count");

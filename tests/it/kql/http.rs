@@ -86,7 +86,7 @@ async fn limits_asked_for_in_headers_hold() {
     let slow = "range a from 1 to 1000000 step 1 | extend k = 1 | join kind=inner (range b from 1 to 1000000 step 1 | extend k = 1) on k | where a + b < 0 | count";
     let reply = read(&server, slow, &[("x-querent-max-wall-clock-ms", "200")]).await;
     assert_eq!((reply.status, &reply.json()["error"]["code"]), (429, &json!("wall_clock_exceeded")), "{}", reply.text);
-    let large = "print 1 in ((range x from 1 to 900000 step 1))";
+    let large = "print 1 in ((range x from 1 to 100000 step 1))";
     let reply = read(&server, large, &[("x-querent-max-memory-bytes", "1")]).await;
     assert_eq!((reply.status, &reply.json()["error"]["code"]), (429, &json!("memory_exceeded")), "{}", reply.text);
     assert_eq!(reply.header("x-kyma-budget-limit"), "1048576 memory");
