@@ -23,6 +23,16 @@ pub enum EngineError {
         /// What, where (`line L, column C`).
         message: String,
     },
+    /// A KQL query that does not parse, or means nothing.
+    #[error("{message}")]
+    Kql {
+        /// Of the first error.
+        code: &'static str,
+        /// Each error with its place and the line there.
+        message: String,
+        /// What to do, where it is known.
+        hint: Option<String>,
+    },
     /// More than one statement.
     #[error("one statement at a time; found {found}")]
     MultipleStatements {
@@ -126,6 +136,7 @@ impl EngineError {
         match self {
             EngineError::Catalog(error) => error.code(),
             EngineError::Parse { .. } => "sql_parse_error",
+            EngineError::Kql { code, .. } => code,
             EngineError::MultipleStatements { .. } => "multiple_statements",
             EngineError::EmptyQuery => "empty_query",
             EngineError::ColumnNotFound { .. } => "column_not_found",
@@ -159,6 +170,7 @@ impl EngineError {
             EngineError::Catalog(CatalogError::DatabaseNotFound { nearest: None, .. }) => {
                 "list the databases there are with SHOW DATABASES"
             }
+            EngineError::Kql { hint, .. } => return hint.clone(),
             EngineError::MultipleStatements { .. } => "send each statement by itself",
             EngineError::EmptyQuery => "send one SQL statement",
             EngineError::FunctionNotFound { .. } => "only built-in functions can be called",

@@ -8,6 +8,7 @@ mod functions;
 mod import;
 mod instant;
 mod knowledge;
+pub mod kql;
 mod limits;
 pub mod policy;
 mod runtime;
@@ -39,7 +40,7 @@ use tokio_util::task::TaskTracker;
 pub use error::{EngineError, Result};
 pub use instant::rfc3339;
 pub use limits::Limits;
-pub use session::Session;
+pub use session::{KqlAnswer, Session};
 pub use stores::{StoreError, UrlRoot};
 pub use stream::{QueryStats, QueryStream};
 

@@ -6,7 +6,7 @@ mod pool;
 use std::time::Duration;
 
 pub(crate) use interrupt::Interrupt;
-pub(crate) use pool::QueryPool;
+pub(crate) use pool::{PlanningMemory, QueryPool};
 
 /// A query's limits.
 #[derive(Debug, Clone, PartialEq, Eq)]

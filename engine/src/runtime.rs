@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use datafusion::execution::cache::cache_manager::CacheManagerConfig;
 use datafusion::execution::disk_manager::{DiskManagerBuilder, DiskManagerMode};
-use datafusion::execution::memory_pool::GreedyMemoryPool;
+use datafusion::execution::memory_pool::{GreedyMemoryPool, MemoryPool};
 use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::prelude::SessionConfig;
@@ -74,10 +74,14 @@ impl Runtime {
         state
     }
 
-    /// What one query executes in: the shared environment with a memory pool of its own.
-    pub(crate) fn task(&self, state: &SessionState, limits: &Limits) -> Arc<TaskContext> {
-        let pool = QueryPool::new(limits.memory_bytes, Arc::clone(&self.env.memory_pool));
-        let env = RuntimeEnv { memory_pool: Arc::new(pool), ..self.env.as_ref().clone() };
+    /// What one query may reserve, inside what the engine has.
+    pub(crate) fn query_memory(&self, limits: &Limits) -> Arc<dyn MemoryPool> {
+        Arc::new(QueryPool::new(limits.memory_bytes, Arc::clone(&self.env.memory_pool)))
+    }
+
+    /// What one query executes in: the shared environment with the query's own memory.
+    pub(crate) fn task(&self, state: &SessionState, memory: &Arc<dyn MemoryPool>) -> Arc<TaskContext> {
+        let env = RuntimeEnv { memory_pool: Arc::clone(memory), ..self.env.as_ref().clone() };
         // Functions are looked up in a task only to deserialise plans, which nothing here does.
         Arc::new(TaskContext::new(
             Some(Uuid::now_v7().to_string()),

@@ -4,15 +4,20 @@ use std::sync::Arc;
 
 use arrow::array::{RecordBatch, UInt64Array};
 use arrow::datatypes::SchemaRef;
+use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{FetchType, Limit, LogicalPlan, lit};
 use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::memory::MemoryStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::scalar::ScalarValue;
+use futures::StreamExt;
+use parking_lot::Mutex;
 use querent_catalog::{Principal, TableName};
 use tokio::time::Instant;
 
-use crate::limits::Interrupt;
+use crate::kql::{KqlColumn, KqlPlanner, PlannedKql, Rendering};
+use crate::limits::{Interrupt, PlanningMemory};
 use crate::policy::{self, AuthorizedPlan, Mode};
 use crate::sql::change::{Change, count_schema};
 use crate::sql::statement::{Planner, bind};
@@ -106,6 +111,53 @@ impl Session {
         self.before(self.deadline(), self.engine.runtime().threads.run(work)).await
     }
 
+    /// Plans, authorises and runs one KQL query. Times are of microseconds. The wall clock starts here.
+    /// Errors: the codes that begin with `kql_`, and those of [`Session::sql`].
+    pub async fn kql(&self, text: &str) -> Result<QueryStream> {
+        let text = text.to_owned();
+        let work = move |session: Session, interrupt: Interrupt| async move {
+            let state = session.engine.planning_state();
+            let planner = KqlPlanner::new(&session, &state, &interrupt);
+            let plan = planner.plan(&text).await?.in_arrow_types()?;
+            let plan = session.authorize(planner.analysed(plan)?)?;
+            session.start_in(plan, planner.into_memory(), &interrupt).await
+        };
+        self.started(work).await
+    }
+
+    /// The same with its rows as KQL has them inside, its columns' types, and how it wants to be shown.
+    pub async fn kql_answer(&self, text: &str) -> Result<KqlAnswer> {
+        let text = text.to_owned();
+        let described = Arc::new(Mutex::new((Vec::new(), None)));
+        let describing = Arc::clone(&described);
+        let work = move |session: Session, interrupt: Interrupt| async move {
+            let state = session.engine.planning_state();
+            let planner = KqlPlanner::new(&session, &state, &interrupt);
+            let PlannedKql { plan, columns, rendering } = planner.plan(&text).await?;
+            *describing.lock() = (columns, rendering);
+            let plan = session.authorize(planner.analysed(plan)?)?;
+            session.start_in(plan, planner.into_memory(), &interrupt).await
+        };
+        let rows = self.started(work).await?;
+        let (columns, rendering) = std::mem::take(&mut *described.lock());
+        Ok(KqlAnswer { columns, rendering, rows })
+    }
+
+    /// Plans one KQL query, analysed, not authorised. What it must know to be planned is read.
+    pub async fn plan_kql(&self, text: &str) -> Result<LogicalPlan> {
+        let (session, text) = (self.clone(), text.to_owned());
+        let deadline = self.deadline();
+        let interrupt = Interrupt::at(deadline, self.limits.wall_clock);
+        let _waiting = interrupt.unless_kept();
+        let work = async move {
+            let state = session.engine.planning_state();
+            let planner = KqlPlanner::new(&session, &state, &interrupt);
+            let plan = planner.plan(&text).await?.in_arrow_types()?;
+            planner.analysed(plan)
+        };
+        self.before(deadline, self.engine.runtime().threads.run(work)).await
+    }
+
     /// Authorises for this session's principal and mode.
     pub fn authorize(&self, plan: LogicalPlan) -> Result<AuthorizedPlan> {
         policy::authorize(plan, &self.principal, self.mode)
@@ -160,7 +212,8 @@ impl Session {
         if let Some(resolved) = resolved
             && let Some(physical) = sample::by_position(catalog, &state, &resolved, n).await?
         {
-            let rows = execute_stream(physical, self.engine.runtime().task(&state, &self.limits))?;
+            let runtime = self.engine.runtime();
+            let rows = execute_stream(physical, runtime.task(&state, &runtime.query_memory(&self.limits)))?;
             return Ok(Started { schema, rows, is_all: true });
         }
         let time = MAX_SAMPLE_TIME.min(self.limits.wall_clock / 2);
@@ -192,8 +245,30 @@ impl Session {
         Ok(Started { schema, rows, is_all: true })
     }
 
+    /// Starts an authorised query whose planning reserved some of its memory already.
+    async fn start_in(&self, plan: AuthorizedPlan, memory: PlanningMemory, interrupt: &Interrupt) -> Result<Started> {
+        let schema = self.schema_of(&plan);
+        let rows = self.run_in(&self.bounded(plan.into_plan()), memory.pool(), interrupt).await?;
+        let row_schema = rows.schema();
+        // The plan holds what planning read for as long as it runs.
+        let rows = rows.inspect(move |_| {
+            let _held = &memory;
+        });
+        Ok(Started { schema, rows: Box::pin(RecordBatchStreamAdapter::new(row_schema, rows)), is_all: true })
+    }
+
     /// Runs an authorised query, or the query inside an authorised change.
     pub(crate) async fn run(&self, plan: &LogicalPlan, interrupt: &Interrupt) -> Result<SendableRecordBatchStream> {
+        self.run_in(plan, &self.engine.runtime().query_memory(&self.limits), interrupt).await
+    }
+
+    /// The same within the memory of a query that it is a part of.
+    pub(crate) async fn run_in(
+        &self,
+        plan: &LogicalPlan,
+        memory: &Arc<dyn MemoryPool>,
+        interrupt: &Interrupt,
+    ) -> Result<SendableRecordBatchStream> {
         let state: SessionState = self.engine.planning_state();
         let physical = match plan {
             // Explains itself step by step, so it is optimised from the beginning.
@@ -203,7 +278,7 @@ impl Session {
                 state.query_planner().create_physical_plan(&optimized, &state).await?
             }
         };
-        let task = self.engine.runtime().task(&state, &self.limits);
+        let task = self.engine.runtime().task(&state, memory);
         Ok(execute_stream(interrupt.applied_to(physical)?, task)?)
     }
 
@@ -230,6 +305,16 @@ impl Session {
             Err(_) => Err(EngineError::WallClockExceeded { limit: self.limits.wall_clock }),
         }
     }
+}
+
+/// The answer to a KQL query in KQL's own types.
+pub struct KqlAnswer {
+    /// In order.
+    pub columns: Vec<KqlColumn>,
+    /// What `render` said.
+    pub rendering: Option<Rendering>,
+    /// Batches of [`KqlType`](crate::kql::KqlType)'s physical types.
+    pub rows: QueryStream,
 }
 
 /// A query that was started, or the answer of a statement that is done.

@@ -12,4 +12,4 @@ mod series;
 mod show;
 pub(crate) mod statement;
 
-pub(crate) use names::{is_system, tables_named_in};
+pub(crate) use names::{Names, Scope, is_system, tables_named_in};

@@ -12,6 +12,7 @@ mod error;
 mod events;
 mod import;
 mod knowledge;
+mod kql;
 mod local_model;
 mod output;
 mod place;
@@ -50,6 +51,7 @@ struct Cli {
 enum Command {
     Serve(serve::Args),
     Sql(sql::Args),
+    Kql(kql::Args),
     Ask(ask::Args),
     Import(import::Args),
     Search(search::Args),
@@ -81,6 +83,7 @@ where
     let done = match cli.command {
         Command::Serve(args) => serve::run(args).await,
         Command::Sql(args) => sql::run(args).await,
+        Command::Kql(args) => kql::run(args).await,
         Command::Ask(args) => ask::run(args).await,
         Command::Import(args) => import::run(args).await,
         Command::Search(args) => search::run(args).await,

@@ -1,6 +1,5 @@
 //! The client libraries that people use, as processes of their own against a server in this one.
 
-
 use querent_tests::{Python, TestServer, TestSettings, package_folder};
 
 #[tokio::test]

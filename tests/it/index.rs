@@ -1,15 +1,19 @@
 //! The schema index from outside: what is found, when, by whom, and what survives.
 
+mod embedders;
+
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use arrow::datatypes::{DataType, Field, Schema};
-use querent_catalog::index::embed::{EmbedSettings, Embedder, EmbeddingModel, from_settings};
+use embedders::{Bag, Taste, minilm};
+use querent_catalog::index::embed::{EmbedSettings, Embedder, from_settings};
 use querent_catalog::{
     Catalog, CatalogError, CatalogOptions, Created, FoundBy, IfExists, NoProgress, Principal, Progress, Role,
     SearchHit, SearchRequest, SearchStages, TableKind, TableName,
 };
+use querent_tests::models_dir;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn found_by_name_and_text_when_the_creation_returns() {
@@ -470,100 +474,6 @@ impl Progress for Told {
         assert!(done <= total);
         self.reports.fetch_add(1, Ordering::Relaxed);
     }
-}
-
-/// A quick embedder: texts with words in common are near each other.
-struct Bag {
-    model: EmbeddingModel,
-    texts: AtomicUsize,
-    breaks_after: AtomicUsize,
-    is_broken: AtomicBool,
-}
-
-impl Bag {
-    fn new(dimension: usize) -> Arc<Self> {
-        let model = EmbeddingModel { id: "bag of words".into(), dimension };
-        Arc::new(Self {
-            model,
-            texts: AtomicUsize::new(0),
-            breaks_after: AtomicUsize::new(usize::MAX),
-            is_broken: AtomicBool::new(false),
-        })
-    }
-
-    fn vector(&self, text: &str) -> Vec<f32> {
-        let mut vector = vec![0.01; self.model.dimension];
-        for word in text.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()) {
-            let slot = word.to_lowercase().bytes().fold(7_usize, |hash, byte| hash * 31 % 65_521 + usize::from(byte));
-            vector[slot % self.model.dimension] += 1.0;
-        }
-        let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
-        vector.iter().map(|value| value / length).collect()
-    }
-}
-
-impl Embedder for Bag {
-    fn model(&self) -> &EmbeddingModel {
-        &self.model
-    }
-
-    fn embed(&self, texts: &[String]) -> querent_catalog::Result<Vec<Vec<f32>>> {
-        let has_had_enough = self.texts.load(Ordering::Relaxed) >= self.breaks_after.load(Ordering::Relaxed);
-        if has_had_enough || self.is_broken.load(Ordering::Relaxed) {
-            return Err(out_of_order(&self.model));
-        }
-        self.texts.fetch_add(texts.iter().filter(|text| text.starts_with("table ")).count(), Ordering::Relaxed);
-        Ok(texts.iter().map(|text| self.vector(text)).collect())
-    }
-}
-
-/// Finds every question near to texts with a flask in them.
-struct Taste {
-    model: EmbeddingModel,
-    is_broken: AtomicBool,
-}
-
-impl Default for Taste {
-    fn default() -> Self {
-        let model = EmbeddingModel { id: "taste".into(), dimension: 2 };
-        Self { model, is_broken: AtomicBool::new(false) }
-    }
-}
-
-impl Embedder for Taste {
-    fn model(&self) -> &EmbeddingModel {
-        &self.model
-    }
-
-    fn embed(&self, texts: &[String]) -> querent_catalog::Result<Vec<Vec<f32>>> {
-        if self.is_broken.load(Ordering::Relaxed) {
-            return Err(out_of_order(&self.model));
-        }
-        let is_near = |text: &String| !text.starts_with("table ") || text.contains("flask");
-        Ok(texts.iter().map(|text| if is_near(text) { vec![1.0, 0.0] } else { vec![0.0, 1.0] }).collect())
-    }
-}
-
-fn out_of_order(model: &EmbeddingModel) -> CatalogError {
-    CatalogError::Embedder { model: model.id.clone(), detail: "out of order".into(), hint: "mend it".into() }
-}
-
-/// The real model, as the server would load it.
-fn minilm() -> Arc<dyn Embedder> {
-    let settings = EmbedSettings {
-        model_path: Some(models_dir().join("all-minilm-l6-v2")),
-        ort_dylib_path: Some(models_dir().join("ort/libonnxruntime.so")),
-        ..EmbedSettings::default()
-    };
-    from_settings(&settings).expect("the model is installed; run `make test`").unwrap()
-}
-
-fn models_dir() -> PathBuf {
-    let dir = std::env::var_os("QUERENT_MODELS_DIR")
-        .map(PathBuf::from)
-        .unwrap_or_else(|| PathBuf::from(std::env::var_os("HOME").expect("HOME is set")).join(".cache/querent/models"));
-    assert!(dir.is_dir(), "{} is missing; run `make test`, which installs it", dir.display());
-    dir
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -21,6 +21,7 @@ mod flight_sql;
 mod formats;
 mod http;
 mod index;
+mod kql;
 mod lake;
 mod many_tables;
 mod models;

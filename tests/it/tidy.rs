@@ -29,6 +29,7 @@ const SINGLE: &[&str] = &[
 /// Direct dependencies that stand twice in Cargo.lock, each with the reason.
 const DOUBLE: &[(&str, &str)] = &[
     ("base64", "old versions under tokenizers and ureq"),
+    ("md-5", "0.11 under DataFusion, which has it for its own functions"),
     ("object_store", "DataFusion 54 is on 0.13, lance 14 on 0.14"),
     ("rand", "0.8 under old dependencies of tantivy and phf"),
     ("sha2", "0.11 under lance's object stores"),

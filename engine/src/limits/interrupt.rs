@@ -72,7 +72,8 @@ impl Interrupt {
         JoinFilter::new(expression, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
     }
 
-    fn check(&self) -> Result<()> {
+    /// Errors: `wall_clock_exceeded`, also when nobody waits any more.
+    pub(crate) fn check(&self) -> Result<()> {
         if self.abandoned.load(Ordering::Relaxed) || Instant::now() >= self.deadline {
             return Err(EngineError::WallClockExceeded { limit: self.wall_clock }.into());
         }

@@ -29,6 +29,31 @@ impl QueryPool {
     }
 }
 
+/// What a query's planning keeps of rows that it read, out of the query's own memory until this is dropped.
+#[derive(Debug)]
+pub(crate) struct PlanningMemory {
+    pool: Arc<dyn MemoryPool>,
+    kept: MemoryReservation,
+}
+
+impl PlanningMemory {
+    /// Of the query that `pool` is the memory of.
+    pub(crate) fn of(pool: Arc<dyn MemoryPool>) -> Self {
+        let kept = MemoryConsumer::new("rows read for planning").register(&pool);
+        Self { pool, kept }
+    }
+
+    /// All of the query's memory.
+    pub(crate) fn pool(&self) -> &Arc<dyn MemoryPool> {
+        &self.pool
+    }
+
+    /// Reserves what is kept besides. Errors: `memory_exceeded`.
+    pub(crate) fn keep(&self, bytes: usize) -> Result<()> {
+        self.kept.try_grow(bytes)
+    }
+}
+
 impl fmt::Display for QueryPool {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "query({})", self.query)

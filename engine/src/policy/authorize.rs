@@ -19,7 +19,7 @@ use super::{AuthorizedPlan, Mode};
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::change::Change;
 use crate::sql::is_system;
-use crate::{EngineError, Result};
+use crate::{EngineError, Result, kql};
 
 /// How deep operators nest, subqueries and views included.
 const MAX_PLAN_DEPTH: usize = 1_000;
@@ -330,7 +330,8 @@ impl<'p> Below<'_, '_, 'p> {
             Expr::Cast(cast) => self.push([cast.expr.as_ref()]),
             Expr::TryCast(cast) => self.push([cast.expr.as_ref()]),
             Expr::ScalarFunction(call) => {
-                allowed(ALLOWED.scalar.contains(call.name()), call.name())?;
+                let is_allowed = ALLOWED.scalar.contains(call.name()) || kql::is_our_function(&call.func);
+                allowed(is_allowed, call.name())?;
                 self.push(&call.args);
             }
             Expr::HigherOrderFunction(call) => {
@@ -376,7 +377,8 @@ impl<'p> Below<'_, '_, 'p> {
     }
 
     fn aggregate(&mut self, call: &'p AggregateFunction) -> Result<()> {
-        allowed(ALLOWED.aggregate.contains(call.func.name()), call.func.name())?;
+        let is_allowed = ALLOWED.aggregate.contains(call.func.name()) || kql::is_our_aggregate(&call.func);
+        allowed(is_allowed, call.func.name())?;
         let AggregateFunctionParams { args, distinct: _, filter, order_by, null_treatment: _ } = &call.params;
         self.push(args);
         self.push(filter.as_deref());

@@ -109,8 +109,19 @@ impl Names {
         nesting: Nesting,
         database: &str,
     ) -> Result<Self> {
+        let wanted = nesting.with_room(|| references(statement, database))?;
+        Self::resolve_all(catalog, state, who, wanted).await
+    }
+
+    /// Resolves tables by their full names.
+    pub(crate) async fn resolve_all(
+        catalog: &Arc<Catalog>,
+        state: &SessionState,
+        who: &Principal,
+        wanted: Vec<TableName>,
+    ) -> Result<Self> {
         let mut entries = HashMap::new();
-        let mut wanted = nesting.with_room(|| references(statement, database))?;
+        let mut wanted = wanted;
         for _ in 0..=MAX_VIEW_DEPTH {
             if wanted.is_empty() {
                 return Ok(Self { entries });

@@ -60,6 +60,24 @@ impl Client {
         Ok(Rows { schema: told, batches })
     }
 
+    /// Runs one KQL query by HTTP, in `database` where one is named. The answer is an Arrow stream, read whole.
+    pub(super) async fn kql(&self, query: String, database: Option<&str>) -> Result<Rows, CliError> {
+        let mut request = self
+            .request(Method::POST, "/v1/query")?
+            .header("content-type", "application/x-kql")
+            .header("accept", "application/vnd.apache.arrow.stream");
+        if let Some(database) = database {
+            request = request.header("x-database", database);
+        }
+        let response = self.send(request.body(query)).await?;
+        let body = response.bytes().await.map_err(|error| self.http_error(error))?;
+        let broken = |error: arrow_schema::ArrowError| CliError::failed(format!("the result broke off: {error}"));
+        let reader = arrow_ipc::reader::StreamReader::try_new(std::io::Cursor::new(body), None).map_err(broken)?;
+        let schema = reader.schema();
+        let batches = futures::stream::iter(reader.map(move |batch| batch.map_err(broken))).boxed();
+        Ok(Rows { schema, batches })
+    }
+
     /// A request with the token.
     pub(super) fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, CliError> {
         let url = self.address.url.join(path).map_err(|error| CliError::failed(format!("{path}: {error}")))?;

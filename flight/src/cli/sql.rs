@@ -66,13 +66,14 @@ pub(super) async fn run(args: Args) -> Result<(), CliError> {
     }
 }
 
-struct Format {
-    json: bool,
-    max_rows: Option<usize>,
+/// How rows are printed.
+pub(super) struct Format {
+    pub(super) json: bool,
+    pub(super) max_rows: Option<usize>,
 }
 
 impl Format {
-    async fn print(&self, rows: Rows) -> Result<(), CliError> {
+    pub(super) async fn print(&self, rows: Rows) -> Result<(), CliError> {
         match self.json {
             true => output::print_ndjson(rows).await,
             false => output::print_table(rows, self.max_rows).await,
@@ -80,7 +81,8 @@ impl Format {
     }
 }
 
-async fn statement(argument: Option<String>, file: Option<PathBuf>) -> Result<String, CliError> {
+/// The text of an argument, a file or standard input.
+pub(super) async fn statement(argument: Option<String>, file: Option<PathBuf>) -> Result<String, CliError> {
     if let Some(statement) = argument {
         return Ok(statement);
     }

@@ -1,4 +1,4 @@
-//! `POST /v1/query`: one SQL statement in, rows out as they come, as NDJSON, JSON or an Arrow stream.
+//! `POST /v1/query`: one SQL statement or KQL query in, rows out as they come, as NDJSON, JSON or an Arrow stream.
 //!
 //! The first batch is awaited before the status is sent, so that a query that fails early has an error status. A
 //! failure after that ends NDJSON with an `{"error":{...}}` line and aborts JSON and Arrow, so that no cut result looks
@@ -21,7 +21,7 @@ use super::around::RequestId;
 use crate::AppState;
 use crate::admission::Door;
 use crate::error::{ApiError, Budget};
-use asked::{Asked, ResultFormat};
+use asked::{Asked, QueryLanguage, ResultFormat};
 use body::ResultBody;
 
 pub(super) async fn query(
@@ -48,9 +48,10 @@ pub(super) async fn query(
             Some(database) => session.with_database(database).await?,
             None => session,
         };
-        let mut rows = match asked.params {
-            params if params.is_empty() => session.sql(&asked.sql).await?,
-            params => session.sql_with_params(&asked.sql, params).await?,
+        let mut rows = match (asked.language, asked.params) {
+            (QueryLanguage::Kql, _) => session.kql(&asked.text).await?,
+            (QueryLanguage::Sql, params) if params.is_empty() => session.sql(&asked.text).await?,
+            (QueryLanguage::Sql, params) => session.sql_with_params(&asked.text, params).await?,
         };
         rows = rows.holding(place);
         let first = rows.next().await.transpose()?;

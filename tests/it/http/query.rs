@@ -121,7 +121,7 @@ async fn bad_queries_are_told_apart() {
         (post().header("content-type", json_type).body("{"), 400, "bad_request_body"),
         (post().json(&json!({ "sql": "SELECT 1", "maxrows": 1 })), 400, "bad_request_body"),
         (post().json(&json!({ "sql": "SELECT $1", "params": [[1]] })), 400, "bad_parameter"),
-        (post().header("content-type", "application/x-kql").body("T"), 415, "unsupported_media_type"),
+        (post().header("content-type", "application/x-cypher").body("T"), 415, "unsupported_media_type"),
         (post().header("accept", "text/html").body("SELECT 1"), 406, "not_acceptable"),
         (post().header("x-database", "nowhere").body("SELECT 1"), 404, "database_not_found"),
         (post().header("x-kyma-max-wall-clock-ms", "soon").body("SELECT 1"), 400, "bad_header"),

@@ -19,10 +19,18 @@ const LEAST_MEMORY: usize = 1 << 20;
 /// A query request, read and checked.
 #[derive(Debug)]
 pub(super) struct Asked {
-    pub(super) sql: String,
+    pub(super) language: QueryLanguage,
+    pub(super) text: String,
     pub(super) params: Vec<ScalarValue>,
     pub(super) database: Option<String>,
     pub(super) limits: Limits,
+}
+
+/// What the query's text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum QueryLanguage {
+    Sql,
+    Kql,
 }
 
 /// How the result is written.
@@ -48,12 +56,12 @@ struct JsonBody {
 
 impl Asked {
     pub(super) async fn read(headers: &HeaderMap, body: Body, settings: &Settings) -> Result<Self, ApiError> {
-        let language = Language::of(headers)?;
+        let body_kind = BodyKind::of(headers)?;
         let bytes = read_body(body, settings.http.max_query_bytes.0).await?;
-        let body = match language {
-            Language::Json => serde_json::from_slice(&bytes)
+        let body = match body_kind {
+            BodyKind::Json => serde_json::from_slice(&bytes)
                 .map_err(|error| ApiError::new("bad_request_body", format!("the body is not a query: {error}")))?,
-            Language::Sql => {
+            BodyKind::Text(_) => {
                 let sql = String::from_utf8(bytes.into())
                     .map_err(|_| ApiError::new("bad_encoding", "the query's text is not UTF-8"))?;
                 JsonBody { sql, params: Vec::new(), database: None, max_rows: None }
@@ -74,28 +82,36 @@ impl Asked {
             limits.memory_bytes = usize::try_from(bytes).unwrap_or(usize::MAX).max(LEAST_MEMORY);
         }
         let params = body.params.iter().enumerate().map(param).collect::<Result<_, _>>()?;
-        Ok(Self { sql: body.sql, params, database, limits })
+        let language = match body_kind {
+            BodyKind::Text(language) => language,
+            BodyKind::Json => QueryLanguage::Sql,
+        };
+        Ok(Self { language, text: body.sql, params, database, limits })
     }
 }
 
 /// What the body is.
-enum Language {
-    Sql,
+#[derive(Clone, Copy)]
+enum BodyKind {
+    Text(QueryLanguage),
     Json,
 }
 
-impl Language {
+impl BodyKind {
     fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
         let content_type = header_text(headers, &["content-type"])?.unwrap_or_default();
         let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match media_type.as_str() {
             // The last is what curl says of `--data` unless told otherwise.
-            "" | "application/sql" | "text/plain" | "text/sql" | "application/x-www-form-urlencoded" => Ok(Self::Sql),
+            "" | "application/sql" | "text/plain" | "text/sql" | "application/x-www-form-urlencoded" => {
+                Ok(Self::Text(QueryLanguage::Sql))
+            }
+            "application/x-kql" | "text/x-kql" => Ok(Self::Text(QueryLanguage::Kql)),
             "application/json" => Ok(Self::Json),
             other => {
                 let message = format!("queries of type {other} are not supported");
                 Err(ApiError::new("unsupported_media_type", message)
-                    .with_hint("send the query's text as application/sql, or {\"sql\": ...} as application/json"))
+                    .with_hint("send the query's text as application/sql or application/x-kql, or {\"sql\": ...} as application/json"))
             }
         }
     }

@@ -1,0 +1,70 @@
+//! KQL, the language of Kusto: text to a syntax tree with a place on every node.
+//!
+//! Parsing never fails: it returns a tree and the errors. Where there is an error the tree has an `Invalid` node and
+//! goes on after the next `|` or `;`, so that one text can show several errors. It is linear in the text, and neither
+//! its own stack nor the tree's depth grows with the text: past a fixed depth it is an error. How long a text may be
+//! is the caller's to say.
+
+mod aggregates;
+pub mod ast;
+mod bind;
+mod error;
+mod functions;
+mod json_text;
+mod keywords;
+mod lexer;
+mod parse;
+mod plan;
+mod planner;
+mod span;
+mod types;
+mod values;
+
+#[cfg(test)]
+mod corpus;
+#[cfg(test)]
+mod replay;
+
+pub(crate) use aggregates::is_ours as is_our_aggregate;
+pub use bind::{BindError, BindErrorCode};
+pub use error::{Position, SyntaxError, SyntaxErrorCode};
+pub use plan::Rendering;
+pub use planner::KqlColumn;
+pub(crate) use planner::{KqlPlanner, PlannedKql};
+pub use span::Span;
+pub use types::KqlType;
+
+use datafusion::logical_expr::ScalarUDF;
+
+/// Whether a plan may call this function: it was made here, from a query's text, and reads nothing.
+pub(crate) fn is_our_function(function: &ScalarUDF) -> bool {
+    functions::is_ours(function) || json_text::is_ours(function) || plan::is_ours(function)
+}
+
+/// What a text was parsed to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
+    /// The tree; whole where there are no errors.
+    pub query: ast::Query,
+    /// In the order of the text. Only the first of many.
+    pub errors: Vec<SyntaxError>,
+}
+
+impl Parsed {
+    /// The whole tree, or what is wrong with the text.
+    pub fn into_result(self) -> Result<ast::Query, Vec<SyntaxError>> {
+        if self.errors.is_empty() { Ok(self.query) } else { Err(self.errors) }
+    }
+}
+
+/// Parses a query.
+///
+/// ```
+/// # use querent_engine::kql;
+/// let parsed = kql::parse("T | where a == | take 5");
+/// assert_eq!(parsed.errors[0].message, "expected an expression, found `|`");
+/// assert_eq!(kql::parse("T | take 5").errors, []);
+/// ```
+pub fn parse(text: &str) -> Parsed {
+    parse::parse(text)
+}

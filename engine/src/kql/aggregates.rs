@@ -1,0 +1,480 @@
+//! Aggregates: which there are, what they are called, and what they are in DataFusion. Where Kusto's rules for nulls and
+//! empty groups differ from SQL's, the difference is in the expression over the aggregate.
+
+mod collect;
+mod extreme;
+mod fill;
+mod quantile;
+
+use std::cell::RefCell;
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::functions::core::get_field;
+use datafusion::functions::math::isnan;
+use datafusion::functions_aggregate::average::avg_udaf;
+use datafusion::functions_aggregate::bit_and_or_xor::{bit_and_udaf, bit_or_udaf, bit_xor_udaf};
+use datafusion::functions_aggregate::bool_and_or::bool_or_udaf;
+use datafusion::functions_aggregate::count::count_udaf;
+use datafusion::functions_aggregate::covariance::{covar_pop_udaf, covar_samp_udaf};
+use datafusion::functions_aggregate::min_max::{max_udaf, min_udaf};
+use datafusion::functions_aggregate::stddev::{stddev_pop_udaf, stddev_udaf};
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::functions_aggregate::variance::{var_pop_udaf, var_samp_udaf};
+use datafusion::functions_nested::extract::array_element;
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{AggregateUDF, Expr as PlanExpr, SortExpr, cast, lit, when};
+use datafusion::prelude::coalesce;
+use datafusion::scalar::ScalarValue;
+
+use super::ast::{Call, Expr, ExprKind, NamedExpr};
+use super::bind::{
+    BindErrorCode, Binder, Result, Scope, Typed, argument_name, constant_of, fail, given_name, invalid, not_supported,
+    null_of,
+};
+use super::plan::{Column, field_column};
+use super::span::Span;
+use super::types::KqlType;
+use collect::Collection;
+pub(super) use fill::{Filled, filled};
+
+const KNOWN: &str = include_str!("bind/known_aggregates.txt");
+
+/// What an aggregate returns, and what it is called when the query does not say.
+pub(super) struct Aggregated {
+    pub(super) name: String,
+    pub(super) typed: Typed,
+}
+
+/// Whether there is an aggregate of that name, here or in Kusto.
+pub(super) fn is_aggregate(name: &str) -> bool {
+    KNOWN.lines().any(|known| known == name)
+}
+
+/// Whether a plan may call this aggregate.
+pub(crate) fn is_ours(function: &AggregateUDF) -> bool {
+    let inner = function.inner();
+    collect::is(inner.as_ref())
+        || fill::is(inner.as_ref())
+        || extreme::is(inner.as_ref())
+        || quantile::is(inner.as_ref())
+}
+
+/// Where an aggregate is bound.
+struct Place<'s> {
+    collected: &'s RefCell<Vec<PlanExpr>>,
+    order: &'s [SortExpr],
+    span: Span,
+}
+
+impl<'a> Binder<'a> {
+    /// Binds a call of an aggregate; most return one value, `arg_max` and `percentiles` several.
+    pub(super) fn aggregate(
+        &mut self,
+        call: &'a Call,
+        span: Span,
+        scope: &Scope<'_, 'a>,
+        collected: &RefCell<Vec<PlanExpr>>,
+    ) -> Result<Vec<Aggregated>> {
+        let inside = scope.inside_aggregate();
+        let order = scope.order;
+        let place = Place { collected, order, span };
+        let full_name = call.function.text.as_str();
+        let (name, is_conditional) = match full_name {
+            "make_list_if" | "make_set_if" | "make_bag_if" | "take_anyif" | "anyif" => {
+                (full_name.trim_end_matches("_if").trim_end_matches("if"), true)
+            }
+            _ => match full_name.strip_suffix("if") {
+                Some(name) => (name, true),
+                None => (full_name, false),
+            },
+        };
+        let arguments: Vec<&'a NamedExpr> = call.arguments.iter().collect();
+        if matches!(name, "arg_max" | "arg_min" | "argmax" | "argmin") {
+            return self.arg_extreme(name, &arguments, &inside, &place);
+        }
+        if matches!(name, "take_any" | "any") && !is_conditional {
+            return self.take_any(full_name, &arguments, &inside, &place);
+        }
+        // The condition is the last argument, but for collections, whose limit follows it.
+        let is_collection = matches!(name, "make_list" | "make_set" | "make_bag");
+        let (values, condition) = match (is_conditional, is_collection) {
+            (false, _) => (arguments, None),
+            (true, true) => {
+                let mut values = arguments;
+                let condition = if values.len() > 1 { Some(values.remove(1)) } else { None };
+                (values, condition)
+            }
+            (true, false) => {
+                let mut values = arguments;
+                let condition = values.pop();
+                (values, condition)
+            }
+        };
+        let named_by = match values.as_slice() {
+            [left, right] if matches!(name, "covariance" | "covariancep") => {
+                argument_name(&left.expr).zip(argument_name(&right.expr)).map(|(left, right)| format!("{left}_{right}"))
+            }
+            [value, ..] => argument_name(&value.expr),
+            [] => condition.and_then(|condition| argument_name(&condition.expr)),
+        };
+        let named_by = named_by.unwrap_or_default();
+        let filter = match (is_conditional, condition) {
+            (true, Some(condition)) => Some(self.condition(&condition.expr, &inside)?),
+            (true, None) => return invalid(span, format!("`{full_name}` needs a condition")),
+            (false, _) => None,
+        };
+        let mut typed = Vec::with_capacity(values.len());
+        for value in &values {
+            typed.push(self.scalar(&value.expr, &inside)?);
+        }
+        if matches!(name, "percentile" | "percentiles" | "percentiles_array") {
+            return self.percentiles(name, &named_by, typed, &place);
+        }
+        let output = self.simple(name, typed, filter, &place)?;
+        let prefix = match full_name {
+            "make_list" | "make_list_if" | "makelist" | "make_list_with_nulls" => "list",
+            "make_set" | "make_set_if" | "makeset" => "set",
+            "make_bag" | "make_bag_if" | "make_dictionary" => "bag",
+            "take_anyif" | "anyif" => {
+                let name = if named_by.is_empty() { "any_".to_owned() } else { named_by };
+                return Ok(vec![Aggregated { name, typed: output }]);
+            }
+            other => other,
+        };
+        Ok(vec![Aggregated { name: format!("{prefix}_{named_by}"), typed: output }])
+    }
+
+    /// Aggregates of one value.
+    fn simple(
+        &mut self,
+        name: &str,
+        arguments: Vec<Typed>,
+        filter: Option<PlanExpr>,
+        place: &Place<'_>,
+    ) -> Result<Typed> {
+        let span = place.span;
+        if name == "count" {
+            let counted = self.collected(count_udaf(), vec![lit(1_i64)], filter, place);
+            return Ok(Typed::new(counted, KqlType::Long));
+        }
+        let mut arguments = arguments.into_iter();
+        let Some(value) = arguments.next() else {
+            return invalid(span, format!("`{name}` needs an argument"));
+        };
+        let kql_type = value.kql_type;
+        match name {
+            "sum" => {
+                let value = self.summable(value, span)?;
+                let kql_type = value.kql_type;
+                let sum = self.collected(sum_udaf(), vec![value.expr], filter, place);
+                let zero = ScalarValue::new_zero(&kql_type.arrow_type())?;
+                Ok(Typed::new(coalesce(vec![cast(sum, kql_type.arrow_type()), lit(zero)]), kql_type))
+            }
+            "avg" => {
+                let value = self.summable(value, span)?;
+                let kql_type = value.kql_type;
+                let average = self.collected(avg_udaf(), vec![cast(value.expr, DataType::Float64)], filter, place);
+                match kql_type {
+                    KqlType::TimeSpan | KqlType::DateTime => Ok(Typed::new(cast(average, DataType::Int64), kql_type)),
+                    KqlType::Decimal => self.convert(Typed::new(average, KqlType::Real), KqlType::Decimal, span),
+                    _ => Ok(Typed::new(coalesce(vec![average, lit(f64::NAN)]), KqlType::Real)),
+                }
+            }
+            "min" | "max" => {
+                if kql_type == KqlType::Dynamic {
+                    return fail(BindErrorCode::TypeMismatch, span, format!("`{name}` does not take dynamic values"));
+                }
+                let function = if name == "min" { min_udaf() } else { max_udaf() };
+                let extreme = self.collected(function, vec![value.expr.clone()], filter.clone(), place);
+                if kql_type == KqlType::Real {
+                    // What is no number is both the least and the greatest.
+                    let has_nan = self.collected(bool_or_udaf(), vec![isnan().call(vec![value.expr])], filter, place);
+                    let extreme = when(has_nan, lit(f64::NAN)).otherwise(extreme)?;
+                    return Ok(Typed::new(extreme, kql_type));
+                }
+                Ok(Typed::new(never_null(extreme, kql_type), kql_type))
+            }
+            "dcount" | "count_distinct" => {
+                let count = PlanExpr::AggregateFunction(AggregateFunction::new_udf(
+                    count_udaf(),
+                    vec![value.expr],
+                    true,
+                    filter.map(Box::new),
+                    Vec::new(),
+                    None,
+                ));
+                Ok(Typed::new(self.gathered(count, place), KqlType::Long))
+            }
+            "stdev" | "stdevp" | "variance" | "variancep" => {
+                let value = self.convert(value, KqlType::Real, span)?;
+                let function = match name {
+                    "stdev" => stddev_udaf(),
+                    "stdevp" => stddev_pop_udaf(),
+                    "variance" => var_samp_udaf(),
+                    _ => var_pop_udaf(),
+                };
+                let spread = self.collected(function, vec![value.expr], filter, place);
+                Ok(Typed::new(coalesce(vec![spread, lit(0.0_f64)]), KqlType::Real))
+            }
+            "covariance" | "covariancep" => {
+                let Some(other) = arguments.next() else {
+                    return invalid(span, format!("`{name}` needs two arguments"));
+                };
+                let both = [self.convert(value, KqlType::Real, span)?, self.convert(other, KqlType::Real, span)?];
+                let function = if name == "covariance" { covar_samp_udaf() } else { covar_pop_udaf() };
+                let spread = self.collected(function, both.map(|value| value.expr).to_vec(), filter, place);
+                Ok(Typed::new(coalesce(vec![spread, lit(0.0_f64)]), KqlType::Real))
+            }
+            "binary_all_and" | "binary_all_or" | "binary_all_xor" => {
+                let value = self.convert(value, KqlType::Long, span)?;
+                let function = match name {
+                    "binary_all_and" => bit_and_udaf(),
+                    "binary_all_or" => bit_or_udaf(),
+                    _ => bit_xor_udaf(),
+                };
+                let bits = self.collected(function, vec![value.expr], filter, place);
+                Ok(Typed::new(bits, KqlType::Long))
+            }
+            "make_list" | "makelist" => self.collection(Collection::List, value, arguments.next(), filter, place),
+            "make_list_with_nulls" => {
+                self.collection(Collection::ListWithNulls, value, arguments.next(), filter, place)
+            }
+            "make_set" | "makeset" => self.collection(Collection::Set, value, arguments.next(), filter, place),
+            "make_bag" | "make_dictionary" => self.collection(Collection::Bag, value, arguments.next(), filter, place),
+            "take_any" | "any" => {
+                let picked = self.picked(extreme::any(), vec![value], filter, place);
+                match picked.into_iter().next() {
+                    Some(first) => Ok(first),
+                    None => invalid(span, "`take_any` needs an argument"),
+                }
+            }
+            _ => not_supported(span, format_args!("the aggregate `{name}`")),
+        }
+    }
+
+    pub(super) fn summable(&mut self, value: Typed, span: Span) -> Result<Typed> {
+        match value.kql_type {
+            KqlType::Long | KqlType::Real | KqlType::Decimal | KqlType::TimeSpan | KqlType::DateTime => Ok(value),
+            KqlType::Int | KqlType::Bool => self.convert(value, KqlType::Long, span),
+            KqlType::Dynamic => self.convert(value, KqlType::Real, span),
+            other @ (KqlType::String | KqlType::Guid) => {
+                fail(BindErrorCode::TypeMismatch, span, format!("a {} cannot be added up", other.name()))
+            }
+        }
+    }
+
+    fn collection(
+        &mut self,
+        kind: Collection,
+        value: Typed,
+        limit: Option<Typed>,
+        filter: Option<PlanExpr>,
+        place: &Place<'_>,
+    ) -> Result<Typed> {
+        let limit = match limit {
+            Some(limit) => {
+                let limit = self.convert(limit, KqlType::Long, place.span)?;
+                match constant_of(&limit.expr)? {
+                    Some(ScalarValue::Int64(Some(limit))) => usize::try_from(limit).ok(),
+                    _ => return invalid(place.span, "the limit must be a constant"),
+                }
+            }
+            None => None,
+        };
+        let is_bag = kind == Collection::Bag;
+        if is_bag && value.kql_type != KqlType::Dynamic {
+            return fail(BindErrorCode::TypeMismatch, place.span, "`make_bag` takes dynamic bags");
+        }
+        // As an array of one: how each type is written as JSON is one place's business.
+        let element = if is_bag { value } else { self.apply("pack_array", vec![value], place.span)? };
+        let function = collect::collect(kind, limit);
+        let order = place.order.to_vec();
+        let call = AggregateFunction::new_udf(function, vec![element.expr], false, filter.map(Box::new), order, None);
+        let gathered = self.gathered(PlanExpr::AggregateFunction(call), place);
+        let empty = if is_bag { "{}" } else { "[]" };
+        Ok(Typed::new(coalesce(vec![gathered, lit(empty)]), KqlType::Dynamic))
+    }
+
+    fn arg_extreme(
+        &mut self,
+        name: &str,
+        arguments: &[&'a NamedExpr],
+        inside: &Scope<'_, 'a>,
+        place: &Place<'_>,
+    ) -> Result<Vec<Aggregated>> {
+        let Some((key, rest)) = arguments.split_first() else {
+            return invalid(place.span, format!("`{name}` needs an argument"));
+        };
+        let key_value = self.scalar(&key.expr, inside)?;
+        let prefix = if name.ends_with("max") { "max" } else { "min" };
+        let key_name = argument_name(&key.expr).unwrap_or_else(|| format!("{prefix}_"));
+        let mut outputs = vec![(given_name(&key.names).map_or(key_name, str::to_owned), key_value)];
+        self.picked_columns(rest, inside, &mut outputs)?;
+        let names: Vec<String> = outputs.iter().map(|(name, _)| name.clone()).collect();
+        let values = outputs.into_iter().map(|(_, value)| value).collect();
+        let function = extreme::extreme(prefix == "max");
+        let picked = self.picked(function, values, None, place);
+        Ok(names.into_iter().zip(picked).map(|(name, typed)| Aggregated { name, typed }).collect())
+    }
+
+    fn take_any(
+        &mut self,
+        name: &str,
+        arguments: &[&'a NamedExpr],
+        inside: &Scope<'_, 'a>,
+        place: &Place<'_>,
+    ) -> Result<Vec<Aggregated>> {
+        let mut outputs = Vec::new();
+        self.picked_columns(arguments, inside, &mut outputs)?;
+        let prefix =
+            if name == "any" && !matches!(arguments, [only] if only.expr.kind == ExprKind::Star) { "any_" } else { "" };
+        let names: Vec<String> = outputs.iter().map(|(name, _)| format!("{prefix}{name}")).collect();
+        let values = outputs.into_iter().map(|(_, value)| value).collect();
+        let picked = self.picked(extreme::any(), values, None, place);
+        Ok(names.into_iter().zip(picked).map(|(name, typed)| Aggregated { name, typed }).collect())
+    }
+
+    /// The columns that are picked from one row; `*` is all that are not there yet and no key of the groups.
+    fn picked_columns(
+        &mut self,
+        exprs: &[&'a NamedExpr],
+        inside: &Scope<'_, 'a>,
+        outputs: &mut Vec<(String, Typed)>,
+    ) -> Result<()> {
+        for named in exprs {
+            if named.expr.kind == ExprKind::Star {
+                let is_other = |column: &&Column| {
+                    !outputs.iter().any(|(name, _)| *name == column.name) && !inside.keys.contains(&column.name)
+                };
+                let others: Vec<(String, Typed)> = inside
+                    .columns
+                    .iter()
+                    .filter(is_other)
+                    .map(|column| (column.name.clone(), column.typed()))
+                    .collect();
+                outputs.extend(others);
+                continue;
+            }
+            let value = self.scalar(&named.expr, inside)?;
+            let name = given_name(&named.names).map(str::to_owned).or_else(|| argument_name(&named.expr));
+            outputs.push((name.unwrap_or_else(|| format!("arg{}", outputs.len())), value));
+        }
+        Ok(())
+    }
+
+    /// Values of one row that a function picks.
+    fn picked(
+        &mut self,
+        function: Arc<AggregateUDF>,
+        values: Vec<Typed>,
+        filter: Option<PlanExpr>,
+        place: &Place<'_>,
+    ) -> Vec<Typed> {
+        let exprs = values.iter().map(|value| value.expr.clone()).collect();
+        let picked = self.collected(function, exprs, filter, place);
+        let field = |(index, value): (usize, &Typed)| {
+            let part = get_field().call(vec![picked.clone(), lit(extreme::part_name(index))]);
+            Typed::new(never_null(part, value.kql_type), value.kql_type)
+        };
+        values.iter().enumerate().map(field).collect()
+    }
+
+    fn percentiles(
+        &mut self,
+        name: &str,
+        named_by: &str,
+        arguments: Vec<Typed>,
+        place: &Place<'_>,
+    ) -> Result<Vec<Aggregated>> {
+        let mut arguments = arguments.into_iter();
+        let Some(value) = arguments.next() else {
+            return invalid(place.span, format!("`{name}` needs an argument"));
+        };
+        let value =
+            if value.kql_type == KqlType::Dynamic { self.convert(value, KqlType::Real, place.span)? } else { value };
+        let kql_type = value.kql_type;
+        let mut ranks: Vec<(String, f64)> = Vec::new();
+        for rank in arguments {
+            let is_list = rank.kql_type == KqlType::Dynamic;
+            let texts: Vec<String> = match constant_of(&rank.expr)? {
+                Some(ScalarValue::Utf8(Some(json))) if is_list => match serde_json::from_str(&json) {
+                    Ok(serde_json::Value::Array(ranks)) => ranks.iter().map(ToString::to_string).collect(),
+                    _ => return invalid(place.span, "expected an array of percentiles"),
+                },
+                Some(value) if !value.is_null() => vec![value.to_string()],
+                _ => return invalid(place.span, "a percentile must be a constant"),
+            };
+            for text in texts {
+                match text.parse::<f64>() {
+                    Ok(rank) if (0.0..=100.0).contains(&rank) => ranks.push((text, rank)),
+                    _ => return invalid(place.span, "a percentile is between 0 and 100"),
+                }
+            }
+        }
+        let function = quantile::quantile(ranks.iter().map(|(_, rank)| *rank).collect());
+        let picked = self.collected(function, vec![value.expr], None, place);
+        let element = |index: usize| {
+            let part = array_element(picked.clone(), lit(i64::try_from(index + 1).unwrap_or(i64::MAX)));
+            Typed::new(never_null(part, kql_type), kql_type)
+        };
+        if name == "percentiles_array" {
+            let all: Vec<Typed> = (0..ranks.len()).map(element).collect();
+            let array = self.apply("pack_array", all, place.span)?;
+            return Ok(vec![Aggregated { name: format!("percentiles_array_{named_by}"), typed: array }]);
+        }
+        let outputs = ranks.iter().enumerate().map(|(index, (text, _))| Aggregated {
+            name: format!("percentile_{named_by}_{}", text.replace('.', "_")),
+            typed: element(index),
+        });
+        Ok(outputs.collect())
+    }
+
+    fn collected(
+        &mut self,
+        function: Arc<AggregateUDF>,
+        arguments: Vec<PlanExpr>,
+        filter: Option<PlanExpr>,
+        place: &Place<'_>,
+    ) -> PlanExpr {
+        let call = AggregateFunction::new_udf(function, arguments, false, filter.map(Box::new), Vec::new(), None);
+        self.gathered(PlanExpr::AggregateFunction(call), place)
+    }
+
+    /// Leaves an aggregate to the operator around it, and returns its column there.
+    fn gathered(&mut self, aggregate: PlanExpr, place: &Place<'_>) -> PlanExpr {
+        let field = self.field("aggregate");
+        place.collected.borrow_mut().push(aggregate.alias(field.clone()));
+        field_column(&field)
+    }
+
+    /// What keeps a group's carried fields through an aggregation.
+    pub(super) fn carried_aggregates(&mut self, input: &super::plan::Relation) -> Vec<PlanExpr> {
+        let Some(groups) = &input.groups else { return Vec::new() };
+        let keep = |field: &String| {
+            let picked = AggregateFunction::new_udf(
+                datafusion::functions_aggregate::first_last::first_value_udaf(),
+                vec![field_column(field)],
+                false,
+                None,
+                Vec::new(),
+                None,
+            );
+            PlanExpr::AggregateFunction(picked).alias(field.clone())
+        };
+        groups.carried.iter().map(keep).collect()
+    }
+}
+
+/// A string that is absent is the empty one.
+fn never_null(expr: PlanExpr, kql_type: KqlType) -> PlanExpr {
+    if kql_type == KqlType::String { coalesce(vec![expr, lit(null_of(kql_type))]) } else { expr }
+}
+
+/// Whether a call is one of an aggregate, and which.
+pub(super) fn aggregate_call(expr: &Expr) -> Option<&Call> {
+    match &expr.kind {
+        ExprKind::Call(call) if call.target.is_none() && is_aggregate(&call.function.text) => Some(call),
+        _ => None,
+    }
+}

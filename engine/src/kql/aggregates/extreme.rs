@@ -1,0 +1,188 @@
+//! `arg_max`, `arg_min` and `take_any`: values of one row, as a struct. The row is the first of those whose first value is
+//! the greatest or least; a null is only taken where there is nothing else.
+
+use std::cmp::Ordering;
+use std::mem::size_of;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, make_comparator};
+use arrow::compute::SortOptions;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Float64Type};
+use datafusion::common::scalar::ScalarStructBuilder;
+use datafusion::error::Result;
+use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
+use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
+use datafusion::scalar::ScalarValue;
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+enum Which {
+    Greatest,
+    Least,
+    Any,
+}
+
+/// The row with the greatest (or least) first value.
+pub(super) fn extreme(greatest: bool) -> Arc<AggregateUDF> {
+    function(if greatest { Which::Greatest } else { Which::Least })
+}
+
+/// Any row; one whose first value is not null, where there is one.
+pub(super) fn any() -> Arc<AggregateUDF> {
+    function(Which::Any)
+}
+
+/// The struct's field of the argument at `index`.
+pub(super) fn part_name(index: usize) -> String {
+    format!("c{index}")
+}
+
+pub(super) fn is(function: &dyn AggregateUDFImpl) -> bool {
+    (function as &dyn std::any::Any).is::<Extreme>()
+}
+
+fn function(which: Which) -> Arc<AggregateUDF> {
+    let signature = Signature::variadic_any(Volatility::Immutable);
+    Arc::new(AggregateUDF::new_from_impl(Extreme { which, signature }))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct Extreme {
+    which: Which,
+    signature: Signature,
+}
+
+fn parts(types: impl Iterator<Item = DataType>) -> Fields {
+    types.enumerate().map(|(index, data_type)| Field::new(part_name(index), data_type, true)).collect()
+}
+
+impl AggregateUDFImpl for Extreme {
+    fn name(&self) -> &str {
+        match self.which {
+            Which::Greatest => "kql_arg_max",
+            Which::Least => "kql_arg_min",
+            Which::Any => "kql_take_any",
+        }
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, arguments: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Struct(parts(arguments.iter().cloned())))
+    }
+
+    fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
+        let fields = parts(arguments.expr_fields.iter().map(|field| field.data_type().clone()));
+        Ok(Box::new(Best { which: self.which, fields, row: None }))
+    }
+
+    fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
+        let mut fields = vec![Arc::new(Field::new(format!("{}[found]", arguments.name), DataType::Boolean, true))];
+        for (index, input) in arguments.input_fields.iter().enumerate() {
+            let name = format!("{}[{index}]", arguments.name);
+            fields.push(Arc::new(Field::new(name, input.data_type().clone(), true)));
+        }
+        Ok(fields)
+    }
+}
+
+#[derive(Debug)]
+struct Best {
+    which: Which,
+    fields: Fields,
+    row: Option<Vec<ScalarValue>>,
+}
+
+impl Best {
+    /// The first of a batch's best rows.
+    fn best_of(&self, keys: &ArrayRef, rows: impl Iterator<Item = usize>) -> Result<Option<usize>> {
+        if self.which == Which::Any {
+            let rows: Vec<usize> = rows.collect();
+            return Ok(rows.iter().copied().find(|row| !keys.is_null(*row)).or(rows.first().copied()));
+        }
+        // What is no number is both the least and the greatest.
+        let rows: Vec<usize> = rows.collect();
+        if let Some(reals) = keys.as_primitive_opt::<Float64Type>()
+            && let Some(row) = rows.iter().copied().find(|row| reals.is_valid(*row) && reals.value(*row).is_nan())
+        {
+            return Ok(Some(row));
+        }
+        let options = SortOptions { descending: self.which == Which::Greatest, nulls_first: false };
+        let compare = make_comparator(keys, keys, options)?;
+        Ok(rows.into_iter().reduce(|best, row| if compare(row, best) == Ordering::Less { row } else { best }))
+    }
+
+    fn is_better(&self, key: &ScalarValue) -> bool {
+        let Some(best) = self.row.as_ref().and_then(|row| row.first()) else { return true };
+        if best.is_null() || key.is_null() {
+            return best.is_null() && !key.is_null();
+        }
+        if self.which != Which::Any && (is_nan(best) || is_nan(key)) {
+            return !is_nan(best);
+        }
+        match self.which {
+            Which::Greatest => key.partial_cmp(best) == Some(Ordering::Greater),
+            Which::Least => key.partial_cmp(best) == Some(Ordering::Less),
+            Which::Any => false,
+        }
+    }
+
+    fn offer(&mut self, values: &[ArrayRef], row: usize) -> Result<()> {
+        let Some(keys) = values.first() else { return Ok(()) };
+        if self.is_better(&ScalarValue::try_from_array(keys, row)?) {
+            let picked = values.iter().map(|values| ScalarValue::try_from_array(values, row));
+            self.row = Some(picked.collect::<Result<_>>()?);
+        }
+        Ok(())
+    }
+}
+
+fn is_nan(value: &ScalarValue) -> bool {
+    matches!(value, ScalarValue::Float64(Some(real)) if real.is_nan())
+}
+
+impl Accumulator for Best {
+    fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
+        let Some(keys) = values.first() else { return Ok(()) };
+        match self.best_of(keys, 0..keys.len())? {
+            Some(row) => self.offer(values, row),
+            None => Ok(()),
+        }
+    }
+
+    fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
+        let Some((found, values)) = states.split_first() else { return Ok(()) };
+        for row in (0..found.len()).filter(|row| found.is_valid(*row)) {
+            self.offer(values, row)?;
+        }
+        Ok(())
+    }
+
+    fn state(&mut self) -> Result<Vec<ScalarValue>> {
+        match self.row.take() {
+            Some(row) => Ok(std::iter::once(ScalarValue::Boolean(Some(true))).chain(row).collect()),
+            None => {
+                let nulls = self.fields.iter().map(|field| ScalarValue::try_from(field.data_type()));
+                let nulls = nulls.collect::<Result<Vec<_>>>()?;
+                Ok(std::iter::once(ScalarValue::Boolean(None)).chain(nulls).collect())
+            }
+        }
+    }
+
+    fn evaluate(&mut self) -> Result<ScalarValue> {
+        let mut builder = ScalarStructBuilder::new();
+        for (index, field) in self.fields.iter().enumerate() {
+            let value = match self.row.as_ref().and_then(|row| row.get(index)) {
+                Some(value) => value.clone(),
+                None => ScalarValue::try_from(field.data_type())?,
+            };
+            builder = builder.with_scalar(Arc::clone(field), value);
+        }
+        builder.build()
+    }
+
+    fn size(&self) -> usize {
+        size_of::<Self>() + self.row.iter().flatten().map(ScalarValue::size).sum::<usize>()
+    }
+}

@@ -1,0 +1,54 @@
+//! Columns packed into bags.
+
+use datafusion::logical_expr::lit;
+use datafusion::scalar::ScalarValue;
+
+use super::super::ast::{Call, ExprKind};
+use super::super::functions;
+use super::super::plan::Column;
+use super::super::span::Span;
+use super::super::types::KqlType;
+use super::{Binder, Result, Scope, Typed, constant_of, invalid};
+
+impl<'a> Binder<'a> {
+    /// `pack_all()`: a bag of all columns, without what is empty where that is asked for.
+    pub(super) fn pack_all(&mut self, call: &'a Call, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+        let ignores_empty = match call.arguments.first() {
+            Some(argument) if argument.expr.kind != ExprKind::Star => {
+                let argument = self.scalar(&argument.expr, scope)?;
+                constant_of(&argument.expr)? == Some(ScalarValue::Boolean(Some(true)))
+            }
+            _ => false,
+        };
+        let all: Vec<Typed> = scope.columns.iter().map(Column::typed).collect();
+        let names: Vec<String> = scope.columns.iter().map(|column| column.name.clone()).collect();
+        let bag = self.packed(&names, all, span)?;
+        if ignores_empty { self.apply(functions::WITHOUT_EMPTY, vec![bag], span) } else { Ok(bag) }
+    }
+
+    /// `bag_pack_columns(a, b)`.
+    pub(super) fn pack_columns(&mut self, call: &'a Call, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+        let mut names = Vec::with_capacity(call.arguments.len());
+        for argument in &call.arguments {
+            match &argument.expr.kind {
+                ExprKind::Name(name) => names.push(name.text.clone()),
+                _ => return invalid(argument.span, "expected the name of a column"),
+            }
+        }
+        let values = self.arguments(call, scope)?;
+        self.packed(&names, values, span)
+    }
+
+    /// A bag of values under names.
+    pub(crate) fn packed(&mut self, names: &[String], values: Vec<Typed>, span: Span) -> Result<Typed> {
+        if names.is_empty() {
+            return Ok(Typed::new(lit("{}"), KqlType::Dynamic));
+        }
+        let pairs = names
+            .iter()
+            .zip(values)
+            .flat_map(|(name, value)| [Typed::new(lit(name.clone()), KqlType::String), value])
+            .collect();
+        self.apply("bag_pack", pairs, span)
+    }
+}

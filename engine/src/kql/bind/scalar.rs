@@ -1,0 +1,565 @@
+//! Expressions: each becomes a typed expression over the fields of the row, or an error with its place.
+
+use datafusion::logical_expr::expr::InList;
+use datafusion::logical_expr::{Expr as PlanExpr, lit};
+use datafusion::prelude::coalesce;
+use datafusion::scalar::ScalarValue;
+
+use super::super::aggregates;
+use super::super::ast::{
+    BinaryOperator, Call, Expr, ExprKind, ListOperator, LogicalOperator, Name, SubqueryFunction, UnaryOperator,
+};
+use super::super::functions::{self, BoundFunction, FunctionError, Operator};
+use super::super::plan::Column;
+use super::super::span::Span;
+use super::super::types::KqlType;
+use super::{
+    BindError, BindErrorCode, Binder, Binding, Result, Scope, Typed, constant_of, fail, invalid, not_supported, null_of,
+};
+use crate::error::nearest;
+
+/// The most values that the table of an `in` may have.
+const MAX_IN_VALUES: usize = 1_000_000;
+
+/// What may stand between the parts of a time's format.
+const FORMAT_DELIMITERS: &str = " /-:,._[]";
+
+impl<'a> Binder<'a> {
+    /// Binds an expression that must be a value.
+    pub(crate) fn scalar(&mut self, expr: &'a Expr, scope: &Scope<'_, 'a>) -> Result<Typed> {
+        self.spend(1, expr.span)?;
+        self.nested(expr.span, |binder| binder.scalar_unchecked(expr, scope))
+    }
+
+    fn scalar_unchecked(&mut self, expr: &'a Expr, scope: &Scope<'_, 'a>) -> Result<Typed> {
+        match &expr.kind {
+            ExprKind::Literal(literal) => self.literal(literal, expr.span),
+            ExprKind::Name(name) => self.name(name, scope),
+            ExprKind::Member { base, name } => self.member(base, name, expr.span, scope),
+            ExprKind::Element { base, index } => self.element(base, index, expr.span, scope),
+            ExprKind::Call(call) => self.call(call, expr.span, scope),
+            ExprKind::Unary { operator: UnaryOperator::Plus, operand } => self.scalar(operand, scope),
+            ExprKind::Unary { operator: UnaryOperator::Minus, operand } => {
+                let operand = self.scalar(operand, scope)?;
+                self.apply_operator(Operator::Negate, vec![operand], expr.span)
+            }
+            ExprKind::Binary { operator, left, right, operator_span } => {
+                if *operator == BinaryOperator::SearchTerm {
+                    return not_supported(*operator_span, "`:` outside `search`");
+                }
+                if left.kind == ExprKind::Star {
+                    return self.any_column(*operator, right, expr.span, scope);
+                }
+                let left = self.scalar(left, scope)?;
+                let right = self.scalar(right, scope)?;
+                self.apply_operator(Operator::Binary(*operator), vec![left, right], expr.span)
+            }
+            ExprKind::Logical { operator, operands } => {
+                let operands =
+                    operands.iter().map(|operand| self.condition(operand, scope)).collect::<Result<Vec<_>>>()?;
+                Ok(Typed::new(joined(*operator, operands), KqlType::Bool))
+            }
+            ExprKind::List { operator, value, list, operator_span } => {
+                let value = self.scalar(value, scope)?;
+                self.list(*operator, value, list, *operator_span, scope)
+            }
+            ExprKind::Between { negated, value, low, high } => {
+                let value = self.scalar(value, scope)?;
+                let low = self.scalar(low, scope)?;
+                let high = self.scalar(high, scope)?;
+                self.apply_operator(Operator::Between { negated: *negated }, vec![value, low, high], expr.span)
+            }
+            ExprKind::Subquery { function: SubqueryFunction::ToScalar, body } => self.first_value(body, scope),
+            ExprKind::Subquery { .. } | ExprKind::Pipeline(_) | ExprKind::DataTable(_) => {
+                let hint = "take its first value with toscalar(...)";
+                let error = BindError::new(BindErrorCode::TypeMismatch, expr.span, "expected a value, found a table");
+                Err(error.with_hint(hint).into())
+            }
+            ExprKind::Star | ExprKind::Wildcard { .. } => invalid(expr.span, "`*` cannot stand here"),
+            ExprKind::ExternalData(_) | ExprKind::EntityGroup(_) => not_supported(expr.span, "this"),
+            ExprKind::Invalid => invalid(expr.span, "this could not be read"),
+        }
+    }
+
+    /// Binds an expression that must be true or false.
+    pub(crate) fn condition(&mut self, expr: &'a Expr, scope: &Scope<'_, 'a>) -> Result<PlanExpr> {
+        let typed = self.scalar(expr, scope)?;
+        self.as_condition(typed, expr.span)
+    }
+
+    fn as_condition(&mut self, typed: Typed, span: Span) -> Result<PlanExpr> {
+        match typed.kql_type {
+            KqlType::Bool => Ok(typed.expr),
+            KqlType::Dynamic | KqlType::Int | KqlType::Long => Ok(self.convert(typed, KqlType::Bool, span)?.expr),
+            other => fail(BindErrorCode::TypeMismatch, span, format!("expected a condition, found a {}", other.name())),
+        }
+    }
+
+    /// Binds the condition of a `where`, in which null is as good as false. There, comparisons of like with like are
+    /// DataFusion's own, which its optimizer can push into scans.
+    pub(crate) fn predicate(&mut self, expr: &'a Expr, scope: &Scope<'_, 'a>) -> Result<PlanExpr> {
+        match &expr.kind {
+            ExprKind::Logical { operator, operands } => {
+                self.spend(1, expr.span)?;
+                let operands = self.nested(expr.span, |binder| {
+                    operands.iter().map(|operand| binder.predicate(operand, scope)).collect::<Result<Vec<_>>>()
+                })?;
+                Ok(joined(*operator, operands))
+            }
+            ExprKind::Binary { operator, left, right, .. } if left.kind != ExprKind::Star => {
+                let left = self.scalar(left, scope)?;
+                let right = self.scalar(right, scope)?;
+                if let Some(native) = native_comparison(*operator, &left, &right) {
+                    return Ok(native);
+                }
+                let typed = self.apply_operator(Operator::Binary(*operator), vec![left, right], expr.span)?;
+                self.as_condition(typed, expr.span)
+            }
+            ExprKind::Between { negated: false, value, low, high } => {
+                let value = self.scalar(value, scope)?;
+                let low = self.scalar(low, scope)?;
+                let mut high = self.scalar(high, scope)?;
+                if value.kql_type == KqlType::DateTime && high.kql_type == KqlType::TimeSpan {
+                    let plus = Operator::Binary(BinaryOperator::Add);
+                    high = self.apply_operator(plus, vec![low.clone(), high], expr.span)?;
+                }
+                let lower = native_comparison(BinaryOperator::GreaterOrEqual, &value, &low);
+                let upper = native_comparison(BinaryOperator::LessOrEqual, &value, &high);
+                match lower.zip(upper) {
+                    Some((lower, upper)) => Ok(lower.and(upper)),
+                    None => {
+                        let between = Operator::Between { negated: false };
+                        Ok(self.apply_operator(between, vec![value, low, high], expr.span)?.expr)
+                    }
+                }
+            }
+            _ => self.condition(expr, scope),
+        }
+    }
+
+    /// `* has "x"`: whether it holds of one of the columns that have such values.
+    fn any_column(
+        &mut self,
+        operator: BinaryOperator,
+        right: &'a Expr,
+        span: Span,
+        scope: &Scope<'_, 'a>,
+    ) -> Result<Typed> {
+        let wanted = self.scalar(right, scope)?;
+        let mut each = Vec::with_capacity(scope.columns.len());
+        for column in scope.columns {
+            if column.kql_type == wanted.kql_type || column.kql_type == KqlType::Dynamic {
+                let operands = vec![column.typed(), wanted.clone()];
+                each.push(self.apply_operator(Operator::Binary(operator), operands, span)?.expr);
+            }
+        }
+        let any = if each.is_empty() { lit(false) } else { joined(LogicalOperator::Or, each) };
+        Ok(Typed::new(any, KqlType::Bool))
+    }
+
+    fn name(&mut self, name: &'a Name, scope: &Scope<'_, 'a>) -> Result<Typed> {
+        if let Some(column) = scope.column(&name.text) {
+            return Ok(column.typed());
+        }
+        match scope.environment.find(&name.text) {
+            Some(Binding::Scalar(typed, nodes)) => {
+                let typed = typed.clone();
+                self.spend(*nodes, name.span)?;
+                Ok(typed)
+            }
+            Some(Binding::Table(..) | Binding::Bound(_)) => {
+                let message = format!("expected a value, found the table `{}`", name.text);
+                Err(BindError::new(BindErrorCode::TypeMismatch, name.span, message)
+                    .with_hint("take its first value with toscalar(...)")
+                    .into())
+            }
+            Some(Binding::Function(..)) => {
+                invalid(name.span, format!("`{}` is a function; call it with parentheses", name.text))
+            }
+            None => Err(self.unknown_column(name, scope.columns).into()),
+        }
+    }
+
+    /// The error for a name that is no column here.
+    pub(crate) fn unknown_column(&self, name: &Name, columns: &[Column]) -> BindError {
+        let message = format!("unknown column `{}`", name.text);
+        let error = BindError::new(BindErrorCode::UnknownColumn, name.span, message);
+        match nearest(&name.text, columns.iter().map(|column| column.name.as_str())) {
+            Some(near) => error.with_hint(format!("did you mean `{near}`?")),
+            None => error,
+        }
+    }
+
+    fn member(&mut self, base: &'a Expr, name: &'a Name, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+        if let ExprKind::Name(side) = &base.kind {
+            let columns = match side.text.as_str() {
+                "$left" if scope.right.is_some() => Some(scope.columns),
+                "$right" => scope.right,
+                _ => None,
+            };
+            if let Some(columns) = columns {
+                return match columns.iter().find(|column| column.name == name.text) {
+                    Some(column) => Ok(column.typed()),
+                    None => Err(self.unknown_column(name, columns).into()),
+                };
+            }
+        }
+        let base = self.scalar(base, scope)?;
+        let key = Typed::new(lit(name.text.clone()), KqlType::String);
+        self.dynamic_access(Operator::DynamicMember, base, key, span)
+    }
+
+    fn element(&mut self, base: &'a Expr, index: &'a Expr, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+        let base = self.scalar(base, scope)?;
+        let index = self.scalar(index, scope)?;
+        match index.kql_type {
+            KqlType::String => self.dynamic_access(Operator::DynamicMember, base, index, span),
+            KqlType::Long => self.dynamic_access(Operator::DynamicElement, base, index, span),
+            KqlType::Int | KqlType::Dynamic => {
+                let index = self.convert(index, KqlType::Long, span)?;
+                self.dynamic_access(Operator::DynamicElement, base, index, span)
+            }
+            other => fail(
+                BindErrorCode::TypeMismatch,
+                span,
+                format!("an index is a string or a whole number, not a {}", other.name()),
+            ),
+        }
+    }
+
+    fn dynamic_access(&mut self, operator: Operator, base: Typed, key: Typed, span: Span) -> Result<Typed> {
+        if base.kql_type != KqlType::Dynamic {
+            let message = format!("only dynamic values have members, this is a {}", base.kql_type.name());
+            return Err(BindError::new(BindErrorCode::TypeMismatch, span, message)
+                .with_hint("parse a text with parse_json(...)")
+                .into());
+        }
+        self.apply_operator(operator, vec![base, key], span)
+    }
+
+    fn call(&mut self, call: &'a Call, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+        if call.target.is_some() {
+            return not_supported(span, "calling a function of another database");
+        }
+        let name = call.function.text.as_str();
+        if let Some(Binding::Function(function, environment)) = scope.environment.find(name) {
+            let (function, environment) = (*function, environment.clone());
+            return self.user_scalar(call, function, &environment, scope);
+        }
+        if aggregates::is_aggregate(name) && !(is_also_scalar(name) && scope.aggregates.is_none()) {
+            let Some(collected) = scope.aggregates else {
+                let message = format!("`{name}` is an aggregate; it can only stand in summarize and its like");
+                return invalid(span, message);
+            };
+            let outputs = self.aggregate(call, span, scope, collected)?;
+            return match outputs.into_iter().next() {
+                Some(first) => Ok(first.typed),
+                None => invalid(span, format!("`{name}` needs an argument")),
+            };
+        }
+        if let Some(typed) = self.window_function(call, span, scope)? {
+            return Ok(typed);
+        }
+        match name {
+            "now" | "ago" => return self.moment(call, span, scope),
+            "pack_all" => return self.pack_all(call, span, scope),
+            "bag_pack_columns" => return self.pack_columns(call, span, scope),
+            "column_ifexists" | "columnifexists" => return self.column_if_exists(call, span, scope),
+            "pack" | "bag_pack" | "pack_dictionary"
+                if call.arguments.iter().any(|argument| argument.expr.kind == ExprKind::Star) =>
+            {
+                return self.pack_all(call, span, scope);
+            }
+            _ => {}
+        }
+        let arguments = self.arguments(call, scope)?;
+        if name == "not"
+            && let [condition] = arguments.as_slice()
+        {
+            let condition = self.as_condition(condition.clone(), span)?;
+            return Ok(Typed::new(PlanExpr::Not(Box::new(condition)), KqlType::Bool));
+        }
+        match (name, arguments.as_slice()) {
+            ("assert", [condition, message]) => return self.asserted(condition, message, span),
+            ("format_datetime" | "format_timespan", [_, format]) => self.check_format(name, format, span)?,
+            // Weeks are the one part that Kusto counts as a real number.
+            ("datetime_diff", [part, ..]) => {
+                let part = constant_of(&part.expr)?;
+                let weeks = self.apply_at(name, arguments, call.function.span, span)?;
+                let is_week = matches!(&part, Some(ScalarValue::Utf8(Some(part))) if part.eq_ignore_ascii_case("week"));
+                return if is_week { self.convert(weeks, KqlType::Real, span) } else { Ok(weeks) };
+            }
+            _ => {}
+        }
+        self.apply_at(name, arguments, call.function.span, span)
+    }
+
+    /// A condition that must hold for the query to run.
+    fn asserted(&mut self, condition: &Typed, message: &Typed, span: Span) -> Result<Typed> {
+        match (constant_of(&condition.expr)?, constant_of(&message.expr)?) {
+            (Some(ScalarValue::Boolean(Some(true))), _) => Ok(Typed::new(lit(true), KqlType::Bool)),
+            (Some(ScalarValue::Boolean(_)), Some(ScalarValue::Utf8(Some(message)))) => {
+                invalid(span, format!("assert: {message}"))
+            }
+            _ => invalid(span, "`assert` takes a constant condition and a constant text"),
+        }
+    }
+
+    /// Whether a constant format has only parts and delimiters that Kusto has.
+    fn check_format(&mut self, function: &str, format: &Typed, span: Span) -> Result<()> {
+        let parts = if function == "format_datetime" { "dfFhHmMsty" } else { "dfFhHms" };
+        let Some(ScalarValue::Utf8(Some(format))) = constant_of(&format.expr)? else { return Ok(()) };
+        match format.chars().find(|char| !parts.contains(*char) && !FORMAT_DELIMITERS.contains(*char)) {
+            Some(other) => invalid(span, format!("`{other}` is no part of a format")),
+            None => Ok(()),
+        }
+    }
+
+    /// The arguments of a call of a built-in function.
+    pub(crate) fn arguments(&mut self, call: &'a Call, scope: &Scope<'_, 'a>) -> Result<Vec<Typed>> {
+        call.arguments.iter().map(|argument| self.scalar(&argument.expr, scope)).collect()
+    }
+
+    fn moment(&mut self, call: &'a Call, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+        let now = Typed::new(lit(self.answers.now_ticks), KqlType::DateTime);
+        let mut arguments = self.arguments(call, scope)?;
+        let operator = if call.function.text == "now" { BinaryOperator::Add } else { BinaryOperator::Subtract };
+        match (arguments.pop(), arguments.pop()) {
+            (None, _) if operator == BinaryOperator::Add => Ok(now),
+            (Some(offset), None) if offset.kql_type == KqlType::TimeSpan => {
+                self.apply_operator(Operator::Binary(operator), vec![now, offset], span)
+            }
+            _ => fail(BindErrorCode::TypeMismatch, span, format!("`{}` takes a timespan", call.function.text)),
+        }
+    }
+
+    fn column_if_exists(&mut self, call: &'a Call, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+        let [name, default] = call.arguments.as_slice() else {
+            return invalid(span, "`column_ifexists` takes a column's name and a default");
+        };
+        let name = self.scalar(&name.expr, scope)?;
+        let Some(ScalarValue::Utf8(Some(name))) = constant_of(&name.expr)? else {
+            return invalid(span, "the column's name must be a constant string");
+        };
+        match scope.column(&name) {
+            Some(column) => Ok(column.typed()),
+            None => self.scalar(&default.expr, scope),
+        }
+    }
+
+    fn first_value(&mut self, body: &'a Expr, scope: &Scope<'_, 'a>) -> Result<Typed> {
+        if !self.is_tabular(body, scope.environment) {
+            return self.scalar(body, &Scope::constant(scope.environment));
+        }
+        let relation = self.table(body, scope.environment)?;
+        let Some(column) = relation.columns.first().cloned() else {
+            return invalid(body.span, "a table without columns has no first value");
+        };
+        let plan = relation.only(&column)?;
+        let rows = self.rows(plan, 1)?;
+        let first = rows.iter().find(|batch| batch.num_rows() > 0);
+        let value = match first.and_then(|batch| batch.columns().first()) {
+            Some(values) => ScalarValue::try_from_array(values, 0)?,
+            None => null_of(column.kql_type),
+        };
+        Ok(Typed::new(lit(value), column.kql_type))
+    }
+
+    fn list(
+        &mut self,
+        operator: ListOperator,
+        value: Typed,
+        list: &'a [Expr],
+        span: Span,
+        scope: &Scope<'_, 'a>,
+    ) -> Result<Typed> {
+        let items = match list {
+            [table] if self.is_tabular(table, scope.environment) && !is_column(table, scope) => {
+                self.first_column(table, scope)?
+            }
+            _ => list.iter().map(|item| self.scalar(item, scope)).collect::<Result<Vec<_>>>()?,
+        };
+        if let ListOperator::In { negated, ignore_case: false } = operator
+            && let Some(native) = native_in(&value, &items, negated)
+        {
+            return Ok(native);
+        }
+        let mut arguments = vec![value];
+        arguments.extend(items);
+        self.apply_operator(Operator::List(operator), arguments, span)
+    }
+
+    /// The values of a table's first column, read now.
+    fn first_column(&mut self, table: &'a Expr, scope: &Scope<'_, 'a>) -> Result<Vec<Typed>> {
+        let relation = self.table(table, scope.environment)?;
+        let Some(column) = relation.columns.first().cloned() else {
+            return invalid(table.span, "a table without columns has no values");
+        };
+        let plan = relation.distinct_values(&column)?;
+        let rows = self.rows(plan, MAX_IN_VALUES + 1)?;
+        let count: usize = rows.iter().map(|batch| batch.num_rows()).sum();
+        if count > MAX_IN_VALUES {
+            return fail(
+                BindErrorCode::TooLarge,
+                table.span,
+                format!("more than {MAX_IN_VALUES} values to compare with"),
+            );
+        }
+        let mut values = Vec::with_capacity(count);
+        for batch in rows {
+            for row in 0..batch.num_rows() {
+                let value = ScalarValue::try_from_array(batch.column(0), row)?;
+                values.push(Typed::new(lit(value), column.kql_type));
+            }
+        }
+        Ok(values)
+    }
+
+    /// Applies an operator, which is a function under a name of its own.
+    pub(crate) fn apply_operator(&mut self, operator: Operator, operands: Vec<Typed>, span: Span) -> Result<Typed> {
+        let types: Vec<KqlType> = operands.iter().map(|operand| operand.kql_type).collect();
+        match functions::operator(operator, &types) {
+            Ok(bound) => Ok(called(bound, operands)),
+            Err(FunctionError::WrongArguments { message }) => fail(BindErrorCode::TypeMismatch, span, message),
+            Err(FunctionError::Unknown { .. } | FunctionError::KnownToKusto) => {
+                not_supported(span, format_args!("the operator `{}`", operator.name()))
+            }
+        }
+    }
+
+    /// An element of a dynamic array.
+    pub(crate) fn element_of(&mut self, array: Typed, index: usize, span: Span) -> Result<Typed> {
+        let index = Typed::new(lit(i64::try_from(index).unwrap_or(i64::MAX)), KqlType::Long);
+        self.apply_operator(Operator::DynamicElement, vec![array, index], span)
+    }
+
+    /// Applies a built-in function.
+    pub(crate) fn apply(&mut self, name: &str, arguments: Vec<Typed>, span: Span) -> Result<Typed> {
+        self.apply_at(name, arguments, span, span)
+    }
+
+    fn apply_at(&mut self, name: &str, arguments: Vec<Typed>, name_span: Span, span: Span) -> Result<Typed> {
+        let types: Vec<KqlType> = arguments.iter().map(|argument| argument.kql_type).collect();
+        match functions::bind(name, &types, self.functions()) {
+            Ok(bound) => Ok(called(bound, arguments)),
+            Err(FunctionError::WrongArguments { message }) => fail(BindErrorCode::TypeMismatch, span, message),
+            Err(FunctionError::KnownToKusto) => not_supported(name_span, format_args!("the function `{name}`")),
+            Err(FunctionError::Unknown { nearest }) => {
+                let error =
+                    BindError::new(BindErrorCode::UnknownFunction, name_span, format!("unknown function `{name}`"));
+                match nearest {
+                    Some(near) => Err(error.with_hint(format!("did you mean `{near}`?")).into()),
+                    None => Err(error.into()),
+                }
+            }
+        }
+    }
+
+    /// The value as another type, by the function that converts to it.
+    pub(crate) fn convert(&mut self, typed: Typed, to: KqlType, span: Span) -> Result<Typed> {
+        if typed.kql_type == to {
+            return Ok(typed);
+        }
+        let converter = match to {
+            KqlType::Bool => "tobool",
+            KqlType::Int => "toint",
+            KqlType::Long => "tolong",
+            KqlType::Real => "toreal",
+            KqlType::Decimal => "todecimal",
+            KqlType::String => "tostring",
+            KqlType::DateTime => "todatetime",
+            KqlType::TimeSpan => "totimespan",
+            KqlType::Guid => "toguid",
+            KqlType::Dynamic => return self.as_element(typed, span),
+        };
+        self.apply(converter, vec![typed], span)
+    }
+
+    /// The value as an element of a dynamic, a text as a text.
+    fn as_element(&mut self, typed: Typed, span: Span) -> Result<Typed> {
+        let array = self.apply("pack_array", vec![typed], span)?;
+        self.element_of(array, 0, span)
+    }
+}
+
+fn called(bound: BoundFunction, arguments: Vec<Typed>) -> Typed {
+    let arguments = arguments.into_iter().map(|argument| argument.expr).collect();
+    Typed::new(bound.function.call(arguments), bound.returns)
+}
+
+fn is_column(expr: &Expr, scope: &Scope<'_, '_>) -> bool {
+    match &expr.kind {
+        ExprKind::Name(name) => scope.column(&name.text).is_some(),
+        _ => false,
+    }
+}
+
+/// Names that are an aggregate where aggregates may stand, and a function elsewhere.
+fn is_also_scalar(name: &str) -> bool {
+    matches!(name, "make_bag" | "any" | "percentile")
+}
+
+fn joined(operator: LogicalOperator, operands: Vec<PlanExpr>) -> PlanExpr {
+    let combined = match operator {
+        LogicalOperator::And => operands.into_iter().reduce(PlanExpr::and),
+        LogicalOperator::Or => operands.into_iter().reduce(PlanExpr::or),
+    };
+    combined.unwrap_or_else(|| lit(true))
+}
+
+/// A comparison as DataFusion's own, where both sides are of one type that both order alike.
+fn native_comparison(operator: BinaryOperator, left: &Typed, right: &Typed) -> Option<PlanExpr> {
+    let (left, right) = alike(left, right)?;
+    Some(match operator {
+        BinaryOperator::Equal => left.eq(right),
+        BinaryOperator::Less => left.lt(right),
+        BinaryOperator::LessOrEqual => left.lt_eq(right),
+        BinaryOperator::Greater => left.gt(right),
+        BinaryOperator::GreaterOrEqual => left.gt_eq(right),
+        _ => return None,
+    })
+}
+
+/// Both sides in one type, where that needs no conversion but of a literal.
+fn alike(left: &Typed, right: &Typed) -> Option<(PlanExpr, PlanExpr)> {
+    let is_plain = |kql_type: KqlType| {
+        matches!(
+            kql_type,
+            KqlType::Int | KqlType::Long | KqlType::String | KqlType::DateTime | KqlType::TimeSpan | KqlType::Guid
+        )
+    };
+    if left.kql_type == right.kql_type && is_plain(left.kql_type) {
+        return Some((left.expr.clone(), right.expr.clone()));
+    }
+    match (left.kql_type, right.kql_type) {
+        (KqlType::Int, KqlType::Long) => Some((left.expr.clone(), as_int(&right.expr)?)),
+        (KqlType::Long, KqlType::Int) => Some((as_int(&left.expr)?, right.expr.clone())),
+        _ => None,
+    }
+}
+
+fn as_int(expr: &PlanExpr) -> Option<PlanExpr> {
+    match expr {
+        PlanExpr::Literal(ScalarValue::Int64(Some(value)), _) => Some(lit(i32::try_from(*value).ok()?)),
+        _ => None,
+    }
+}
+
+/// `in` with literals of the value's own type.
+fn native_in(value: &Typed, items: &[Typed], negated: bool) -> Option<Typed> {
+    let is_hashable = matches!(
+        value.kql_type,
+        KqlType::Int | KqlType::Long | KqlType::String | KqlType::DateTime | KqlType::TimeSpan | KqlType::Guid
+    );
+    let all_literals = items.iter().all(|item| {
+        item.kql_type == value.kql_type && matches!(&item.expr, PlanExpr::Literal(literal, _) if !literal.is_null())
+    });
+    if !is_hashable || !all_literals || items.is_empty() {
+        return None;
+    }
+    let list = items.iter().map(|item| item.expr.clone()).collect();
+    let found = PlanExpr::InList(InList::new(Box::new(value.expr.clone()), list, negated));
+    // A null is in no list.
+    let found = if value.kql_type == KqlType::String { found } else { coalesce(vec![found, lit(negated)]) };
+    Some(Typed::new(found, KqlType::Bool))
+}

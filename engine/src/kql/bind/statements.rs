@@ -1,0 +1,295 @@
+//! Statements, and what a table may be written as: a name, a pipeline, a function that returns one.
+
+use super::super::ast::{
+    Call, Expr, ExprKind, Names, OperatorKind, ParameterKind, Pipeline, Query, Statement, StatementKind,
+    SubqueryFunction,
+};
+use super::super::plan::Relation;
+use super::super::span::Span;
+use super::super::types::KqlType;
+use super::{
+    BindError, BindErrorCode, Binder, Binding, Environment, Need, Result, Scope, Stop, Stored, TableKey, constant_of,
+    fail, invalid, not_supported,
+};
+use datafusion::scalar::ScalarValue;
+
+impl<'a> Binder<'a> {
+    /// The result of a query's last statement.
+    pub(crate) fn query(&mut self, query: &'a Query) -> Result<Relation> {
+        let (environment, result) = self.statements(&query.statements, Environment::default())?;
+        match result {
+            Some(result) if self.is_tabular(result, &environment) => self.table(result, &environment),
+            Some(result) => self.printed(result, &environment),
+            None => invalid(query.span, "the query has no result; end it with a table"),
+        }
+    }
+
+    /// The variables that statements add, and the expression that they return.
+    pub(crate) fn statements(
+        &mut self,
+        statements: &'a [Statement],
+        environment: Environment<'a>,
+    ) -> Result<(Environment<'a>, Option<&'a Expr>)> {
+        let mut environment = environment;
+        let mut result = None;
+        for statement in statements {
+            match &statement.kind {
+                StatementKind::Expression(expr) => {
+                    if result.is_some() {
+                        return not_supported(statement.span, "more than one result");
+                    }
+                    result = Some(expr);
+                }
+                StatementKind::Let { name, value } => {
+                    let binding = self.variable(value, &environment)?;
+                    environment = environment.with(&name.text, binding);
+                }
+                StatementKind::LetFunction { name, function } => {
+                    environment = environment.with(&name.text, Binding::Function(function, environment.clone()));
+                }
+                StatementKind::QueryParameters(parameters) => {
+                    for parameter in parameters {
+                        let ParameterKind::Scalar { scalar_type, default: Some(default) } = &parameter.kind else {
+                            return invalid(parameter.span, format!("`{}` has no value", parameter.name.text));
+                        };
+                        let value = self.scalar(default, &Scope::constant(&environment))?;
+                        let value = self.convert(value, KqlType::from(*scalar_type), parameter.span)?;
+                        environment = environment.with(&parameter.name.text, Binding::Scalar(value, 1));
+                    }
+                }
+                // Options are hints to Kusto's own engine.
+                StatementKind::Set { .. } => {}
+                StatementKind::Pattern(_) => return not_supported(statement.span, "`declare pattern`"),
+                StatementKind::AliasDatabase { .. } => return not_supported(statement.span, "`alias database`"),
+                StatementKind::RestrictAccess(_) => return not_supported(statement.span, "`restrict access`"),
+                StatementKind::Command => return not_supported(statement.span, "this management command"),
+                StatementKind::Invalid => return invalid(statement.span, "this could not be read"),
+            }
+        }
+        Ok((environment, result))
+    }
+
+    fn variable(&mut self, value: &'a Expr, environment: &Environment<'a>) -> Result<Binding<'a>> {
+        if self.is_tabular(value, environment) {
+            return Ok(Binding::Table(value, environment.clone()));
+        }
+        let before = self.spent();
+        let typed = self.scalar(value, &Scope::constant(environment))?;
+        Ok(Binding::Scalar(typed, self.spent() - before))
+    }
+
+    /// Whether an expression is a table rather than a value.
+    pub(crate) fn is_tabular(&self, expr: &Expr, environment: &Environment<'a>) -> bool {
+        match &expr.kind {
+            ExprKind::Pipeline(_) | ExprKind::DataTable(_) | ExprKind::ExternalData(_) | ExprKind::Wildcard { .. } => {
+                true
+            }
+            ExprKind::Subquery { function, .. } => *function != SubqueryFunction::ToScalar,
+            ExprKind::Name(name) => !matches!(environment.find(&name.text), Some(Binding::Scalar(..))),
+            ExprKind::Member { base, .. } => match &base.kind {
+                ExprKind::Call(call) => matches!(call.function.text.as_str(), "database" | "cluster"),
+                ExprKind::Member { .. } => self.is_tabular(base, environment),
+                _ => false,
+            },
+            ExprKind::Call(call) if call.target.is_some() => call.function.text == "table",
+            ExprKind::Call(call) => match environment.find(&call.function.text) {
+                Some(Binding::Function(function, outer)) => self.returns_table(&function.body, outer, function),
+                _ => matches!(call.function.text.as_str(), "table" | "external_table" | "materialized_view"),
+            },
+            _ => false,
+        }
+    }
+
+    /// Whether a function's body ends with a table.
+    fn returns_table(
+        &self,
+        body: &[Statement],
+        environment: &Environment<'a>,
+        function: &super::super::ast::Function,
+    ) -> bool {
+        let Some(StatementKind::Expression(result)) = body.last().map(|statement| &statement.kind) else {
+            return false;
+        };
+        if let ExprKind::Name(name) = &result.kind {
+            for statement in body {
+                if let StatementKind::Let { name: variable, value } = &statement.kind
+                    && variable.text == name.text
+                {
+                    return self.is_tabular(value, environment);
+                }
+            }
+            for parameter in &function.parameters {
+                if parameter.name.text == name.text {
+                    return matches!(parameter.kind, ParameterKind::Tabular(_));
+                }
+            }
+        }
+        self.is_tabular(result, environment)
+    }
+
+    /// Binds an expression that must be a table.
+    pub(crate) fn table(&mut self, expr: &'a Expr, environment: &Environment<'a>) -> Result<Relation> {
+        self.spend(1, expr.span)?;
+        self.nested(expr.span, |binder| binder.table_unchecked(expr, environment))
+    }
+
+    fn table_unchecked(&mut self, expr: &'a Expr, environment: &Environment<'a>) -> Result<Relation> {
+        match &expr.kind {
+            ExprKind::Name(name) => match environment.find(&name.text).cloned() {
+                Some(binding) => self.variable_table(&name.text, binding, name.span),
+                None => self.stored_table(None, &name.text, name.span),
+            },
+            ExprKind::Pipeline(pipeline) => self.pipeline(pipeline, environment),
+            ExprKind::DataTable(table) => self.data_table(table, environment),
+            ExprKind::Subquery { function: SubqueryFunction::Materialize | SubqueryFunction::ToTable, body } => {
+                self.table(body, environment)
+            }
+            ExprKind::Member { base, name } => {
+                let database = self.database_of(base, environment)?;
+                self.stored_table(Some(database), &name.text, expr.span)
+            }
+            ExprKind::Call(call) => self.table_of_call(call, expr.span, environment),
+            ExprKind::Wildcard { .. } => self.union_of(std::slice::from_ref(expr), &[], environment),
+            ExprKind::ExternalData(_) => not_supported(expr.span, "`externaldata`"),
+            ExprKind::Invalid => invalid(expr.span, "this could not be read"),
+            _ => fail(BindErrorCode::TypeMismatch, expr.span, "expected a table, found a value"),
+        }
+    }
+
+    /// The table that a variable names.
+    pub(crate) fn variable_table(&mut self, name: &str, binding: Binding<'a>, span: Span) -> Result<Relation> {
+        match binding {
+            Binding::Table(value, outer) => {
+                let mut relation = self.table(value, &outer)?;
+                relation.name = Some(name.to_owned());
+                relation.is_variable = true;
+                Ok(relation)
+            }
+            Binding::Bound(relation) => self.renamed(&relation),
+            Binding::Scalar(..) => fail(BindErrorCode::TypeMismatch, span, format!("`{name}` is a value, not a table")),
+            Binding::Function(function, outer) if function.parameters.is_empty() => {
+                let (inside, result) = self.statements(&function.body, outer)?;
+                match result {
+                    Some(body) => {
+                        let relation = self.table(body, &inside)?;
+                        Ok(Relation { name: Some(name.to_owned()), is_variable: false, ..relation })
+                    }
+                    None => invalid(span, "this function returns nothing"),
+                }
+            }
+            Binding::Function(..) => invalid(span, "call the function with its arguments"),
+        }
+    }
+
+    fn table_of_call(&mut self, call: &'a Call, span: Span, environment: &Environment<'a>) -> Result<Relation> {
+        if let Some(target) = &call.target {
+            if call.function.text == "table" {
+                let database = self.database_of(target, environment)?;
+                let name = self.text_argument(call, environment)?;
+                return self.stored_table(Some(database), &name, span);
+            }
+            return not_supported(span, "calling a function of another database");
+        }
+        if let Some(Binding::Function(function, outer)) = environment.find(&call.function.text).cloned() {
+            return self.user_table(call, None, function, &outer, &Scope::constant(environment));
+        }
+        match call.function.text.as_str() {
+            "table" | "materialized_view" => {
+                let name = self.text_argument(call, environment)?;
+                if let Some(Binding::Table(value, outer)) = environment.find(&name).cloned() {
+                    return self.table(value, &outer);
+                }
+                self.stored_table(None, &name, span)
+            }
+            name => {
+                let error = BindError::new(
+                    BindErrorCode::UnknownFunction,
+                    call.function.span,
+                    format!("`{name}` is no function that returns a table"),
+                );
+                Err(error.into())
+            }
+        }
+    }
+
+    /// The function call of an `invoke`.
+    pub(crate) fn invoked(
+        &mut self,
+        input: Relation,
+        expr: &'a Expr,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        if let ExprKind::Call(call) = &expr.kind
+            && let Some(Binding::Function(function, outer)) = environment.find(&call.function.text).cloned()
+        {
+            return self.user_table(call, Some(input), function, &outer, &Scope::constant(environment));
+        }
+        invalid(expr.span, "expected a function of this query")
+    }
+
+    /// The database that `database('d')` names.
+    pub(crate) fn database_of(&mut self, expr: &'a Expr, environment: &Environment<'a>) -> Result<String> {
+        match &expr.kind {
+            ExprKind::Call(call) if call.function.text == "database" && call.target.is_none() => {
+                self.text_argument(call, environment)
+            }
+            ExprKind::Call(call) if call.function.text == "cluster" => not_supported(expr.span, "another cluster"),
+            ExprKind::Name(name) => Ok(name.text.clone()),
+            _ => not_supported(expr.span, "this way to name a database"),
+        }
+    }
+
+    fn text_argument(&mut self, call: &'a Call, environment: &Environment<'a>) -> Result<String> {
+        let [argument] = call.arguments.as_slice() else {
+            return invalid(call.function.span, "expected one name");
+        };
+        let typed = self.scalar(&argument.expr, &Scope::constant(environment))?;
+        match constant_of(&typed.expr)? {
+            Some(ScalarValue::Utf8(Some(text))) => Ok(text),
+            _ => invalid(argument.span, "expected a constant string"),
+        }
+    }
+
+    pub(crate) fn stored_table(&mut self, database: Option<String>, name: &str, span: Span) -> Result<Relation> {
+        let key = TableKey { database, table: name.to_owned() };
+        match self.answers.tables.get(&key) {
+            Some(Stored::Table(source)) => self.scan(name, std::sync::Arc::clone(source)),
+            Some(Stored::Missing(message)) => fail(BindErrorCode::UnknownTable, span, message.clone()),
+            None => Err(Stop::Needs(Need::Table(key))),
+        }
+    }
+
+    /// Binds a pipeline that has a source or begins with an operator that needs none.
+    pub(crate) fn pipeline(&mut self, pipeline: &'a Pipeline, environment: &Environment<'a>) -> Result<Relation> {
+        let mut operators = pipeline.operators.iter();
+        let mut relation = match &pipeline.source {
+            Some(source) => self.table(source, environment)?,
+            None => match operators.next() {
+                Some(first) => self.source_operator(first, environment)?,
+                None => return invalid(Span::default(), "an empty pipeline"),
+            },
+        };
+        let mut environment = environment.clone();
+        for operator in operators {
+            relation = self.operator(relation, operator, &environment)?;
+            if let OperatorKind::As(name) = &operator.kind {
+                environment = environment.with(&name.text, Binding::Bound(std::rc::Rc::new(relation.clone())));
+            }
+        }
+        Ok(relation)
+    }
+
+    /// A query that is a value, as a table of one.
+    fn printed(&mut self, expr: &'a Expr, environment: &Environment<'a>) -> Result<Relation> {
+        let typed = self.scalar(expr, &Scope::constant(environment))?;
+        self.one_row(vec![("print_0".to_owned(), typed)])
+    }
+}
+
+/// The one name that an expression is given.
+pub(crate) fn given_name(names: &Names) -> Option<&str> {
+    match names {
+        Names::One(name) => Some(&name.text),
+        Names::Unnamed | Names::Several(_) => None,
+    }
+}

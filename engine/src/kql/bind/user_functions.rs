@@ -1,0 +1,126 @@
+//! Functions of `let`: their bodies are bound where they are called, with what was in sight where they stand and their
+//! parameters in front of it.
+
+use std::rc::Rc;
+
+use super::super::ast::{Call, Expr, Function, NamedExpr, Names, Parameter, ParameterKind};
+use super::super::plan::Relation;
+use super::super::span::Span;
+use super::super::types::KqlType;
+use super::{Binder, Binding, Environment, Result, Scope, invalid};
+
+impl<'a> Binder<'a> {
+    /// The value of a function that returns one.
+    pub(crate) fn user_scalar(
+        &mut self,
+        call: &'a Call,
+        function: &'a Function,
+        environment: &Environment<'a>,
+        scope: &Scope<'_, 'a>,
+    ) -> Result<super::Typed> {
+        let span = call.function.span;
+        let inside = self.with_arguments(&call.arguments, None, function, environment, scope, span)?;
+        let (inside, result) = self.statements(&function.body, inside)?;
+        match result {
+            Some(body) => self.nested(span, |binder| binder.scalar(body, &Scope::constant(&inside))),
+            None => invalid(span, "this function returns nothing"),
+        }
+    }
+
+    /// The table of a function that returns one; `piped` is its first table, in `invoke`.
+    pub(crate) fn user_table(
+        &mut self,
+        call: &'a Call,
+        piped: Option<Relation>,
+        function: &'a Function,
+        environment: &Environment<'a>,
+        scope: &Scope<'_, 'a>,
+    ) -> Result<Relation> {
+        let span = call.function.span;
+        let inside = self.with_arguments(&call.arguments, piped, function, environment, scope, span)?;
+        let (inside, result) = self.statements(&function.body, inside)?;
+        match result {
+            Some(body) => self.nested(span, |binder| binder.table(body, &inside)),
+            None => invalid(span, "this function returns nothing"),
+        }
+    }
+
+    /// The function's environment with its parameters.
+    fn with_arguments(
+        &mut self,
+        arguments: &'a [NamedExpr],
+        piped: Option<Relation>,
+        function: &'a Function,
+        environment: &Environment<'a>,
+        scope: &Scope<'_, 'a>,
+        span: Span,
+    ) -> Result<Environment<'a>> {
+        self.spend(1, span)?;
+        let mut inside = environment.clone();
+        let mut parameters = function.parameters.iter();
+        if let Some(relation) = piped {
+            let Some(first) = parameters.next() else {
+                return invalid(span, "the function takes no table");
+            };
+            inside = inside.with(&first.name.text, Binding::Bound(Rc::new(relation)));
+        }
+        let parameters: Vec<&'a Parameter> = parameters.collect();
+        let mut given: Vec<Option<&'a Expr>> = vec![None; parameters.len()];
+        for (position, argument) in arguments.iter().enumerate() {
+            let index = match &argument.names {
+                Names::One(name) => parameters.iter().position(|parameter| parameter.name.text == name.text),
+                Names::Unnamed | Names::Several(_) => Some(position),
+            };
+            match index.and_then(|index| given.get_mut(index)) {
+                Some(slot) => *slot = Some(&argument.expr),
+                None => return invalid(argument.span, "the function has no such parameter"),
+            }
+        }
+        for (parameter, argument) in parameters.into_iter().zip(given) {
+            let binding = self.argument(parameter, argument, scope, span)?;
+            inside = inside.with(&parameter.name.text, binding);
+        }
+        Ok(inside)
+    }
+
+    fn argument(
+        &mut self,
+        parameter: &'a Parameter,
+        argument: Option<&'a Expr>,
+        scope: &Scope<'_, 'a>,
+        span: Span,
+    ) -> Result<Binding<'a>> {
+        match &parameter.kind {
+            ParameterKind::Tabular(columns) => {
+                let Some(argument) = argument else {
+                    return invalid(span, format!("the table `{}` is missing", parameter.name.text));
+                };
+                let relation = self.table(argument, scope.environment)?;
+                for wanted in columns {
+                    let found = relation.columns.iter().find(|column| column.name == wanted.name.text);
+                    if found.is_none_or(|column| column.kql_type != KqlType::from(wanted.scalar_type)) {
+                        let message = format!(
+                            "the table has no column `{}` of type {}",
+                            wanted.name.text,
+                            wanted.scalar_type.name()
+                        );
+                        return invalid(argument.span, message);
+                    }
+                }
+                Ok(Binding::Bound(Rc::new(relation)))
+            }
+            ParameterKind::Scalar { scalar_type, default } => {
+                let before = self.spent();
+                let value = match (argument, default) {
+                    (Some(argument), _) => self.scalar(argument, &scope.inside_aggregate())?,
+                    (None, Some(default)) => self.scalar(default, &Scope::constant(&Environment::default()))?,
+                    (None, None) => {
+                        return invalid(span, format!("the argument `{}` is missing", parameter.name.text));
+                    }
+                };
+                let value = self.convert(value, KqlType::from(*scalar_type), span)?;
+                Ok(Binding::Scalar(value, self.spent() - before))
+            }
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! Values that are known while binding: literals, and expressions that name no column.
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::Schema;
+use datafusion::common::DFSchema;
+use datafusion::execution::context::ExecutionProps;
+use datafusion::logical_expr::{Expr as PlanExpr, lit};
+use datafusion::physical_expr::create_physical_expr;
+use datafusion::physical_plan::ColumnarValue;
+use datafusion::scalar::ScalarValue;
+use std::sync::Arc;
+
+use super::super::ast::{Json, JsonKind, Literal, ScalarType};
+use super::super::functions;
+use super::super::span::Span;
+use super::super::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
+use super::{BindErrorCode, Binder, Result, Typed, fail, invalid};
+
+/// The null of a type; of strings, the empty one.
+pub(crate) fn null_of(kql_type: KqlType) -> ScalarValue {
+    match kql_type {
+        KqlType::Bool => ScalarValue::Boolean(None),
+        KqlType::Int => ScalarValue::Int32(None),
+        KqlType::Long | KqlType::DateTime | KqlType::TimeSpan => ScalarValue::Int64(None),
+        KqlType::Real => ScalarValue::Float64(None),
+        KqlType::Decimal => ScalarValue::Decimal128(None, DECIMAL_PRECISION, DECIMAL_SCALE),
+        KqlType::String => ScalarValue::Utf8(Some(String::new())),
+        KqlType::Guid | KqlType::Dynamic => ScalarValue::Utf8(None),
+    }
+}
+
+/// The value of an expression without columns; `None` when it has some.
+pub(crate) fn constant_of(expr: &PlanExpr) -> Result<Option<ScalarValue>> {
+    if let PlanExpr::Literal(value, _) = expr {
+        return Ok(Some(value.clone()));
+    }
+    if expr.any_column_refs() || expr.contains_outer() {
+        return Ok(None);
+    }
+    let physical = create_physical_expr(expr, &DFSchema::empty(), &ExecutionProps::new())?;
+    let row = RecordBatch::try_new_with_options(
+        Arc::new(Schema::empty()),
+        Vec::new(),
+        &arrow::array::RecordBatchOptions::new().with_row_count(Some(1)),
+    )
+    .map_err(datafusion::error::DataFusionError::from)?;
+    Ok(Some(match physical.evaluate(&row)? {
+        ColumnarValue::Scalar(value) => value,
+        ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0)?,
+    }))
+}
+
+impl Binder<'_> {
+    /// A literal with its type.
+    pub(crate) fn literal(&mut self, literal: &Literal, span: Span) -> Result<Typed> {
+        Ok(match literal {
+            Literal::Bool(value) => Typed::new(lit(*value), KqlType::Bool),
+            Literal::Long(value) => Typed::new(lit(*value), KqlType::Long),
+            Literal::Real(value) => Typed::new(lit(*value), KqlType::Real),
+            Literal::Timespan(ticks) => Typed::new(lit(*ticks), KqlType::TimeSpan),
+            Literal::String(text) => Typed::new(lit(text.clone()), KqlType::String),
+            Literal::Typed { scalar_type, text } => self.typed_literal(*scalar_type, text, span)?,
+            Literal::Dynamic(json) => {
+                let text = self.json_text(json)?;
+                let value = if text == "null" { None } else { Some(text) };
+                Typed::new(lit(ScalarValue::Utf8(value)), KqlType::Dynamic)
+            }
+            Literal::Type(_) | Literal::RowType(_) => return invalid(span, "a type is no value"),
+        })
+    }
+
+    /// `datetime(2020-01-01)`: the text is converted as the function of that type converts, and must be a value of it.
+    fn typed_literal(&mut self, scalar_type: ScalarType, text: &str, span: Span) -> Result<Typed> {
+        let kql_type = KqlType::from(scalar_type);
+        if kql_type == KqlType::String {
+            return Ok(Typed::new(lit(text.to_owned()), kql_type));
+        }
+        let unquoted = text.trim_matches(|quote| quote == '"' || quote == '\'');
+        if unquoted.eq_ignore_ascii_case("null") || (unquoted.is_empty() && kql_type != KqlType::Dynamic) {
+            return Ok(Typed::new(lit(null_of(kql_type)), kql_type));
+        }
+        if kql_type == KqlType::DateTime && unquoted.eq_ignore_ascii_case("now") {
+            return Ok(Typed::new(lit(self.answers.now_ticks), kql_type));
+        }
+        let converter = match kql_type {
+            KqlType::Bool => "tobool",
+            KqlType::Int => "toint",
+            KqlType::Long => "tolong",
+            KqlType::Real => "toreal",
+            KqlType::Decimal => "todecimal",
+            KqlType::DateTime => "todatetime",
+            KqlType::TimeSpan => "totimespan",
+            KqlType::Guid => "toguid",
+            KqlType::Dynamic | KqlType::String => "todynamic",
+        };
+        let bound = match functions::bind(converter, &[KqlType::String], self.functions()) {
+            Ok(bound) => bound,
+            Err(_) => return fail(BindErrorCode::Invalid, span, format!("no literals of type {}", kql_type.name())),
+        };
+        let value = constant_of(&bound.function.call(vec![lit(unquoted.to_owned())]))?;
+        match value {
+            Some(value) if !value.is_null() => Ok(Typed::new(lit(value), kql_type)),
+            _ => invalid(span, format!("`{text}` is not a {}", kql_type.name())),
+        }
+    }
+
+    /// The JSON text of a `dynamic(...)`.
+    pub(crate) fn json_text(&mut self, json: &Json) -> Result<String> {
+        match &json.kind {
+            JsonKind::Null => Ok("null".to_owned()),
+            JsonKind::Literal(literal) => self.json_literal(literal, json.span),
+            JsonKind::Array(items) => {
+                let items = items.iter().map(|item| self.json_text(item)).collect::<Result<Vec<_>>>()?;
+                Ok(format!("[{}]", items.join(",")))
+            }
+            JsonKind::Object(properties) => {
+                let mut written: Vec<String> = Vec::with_capacity(properties.len());
+                for property in properties {
+                    let value = self.json_text(&property.value)?;
+                    written.push(format!("{}:{value}", quoted(&property.name)));
+                }
+                Ok(format!("{{{}}}", written.join(",")))
+            }
+        }
+    }
+
+    fn json_literal(&mut self, literal: &Literal, span: Span) -> Result<String> {
+        if matches!(literal, Literal::Real(real) if !real.is_finite()) {
+            return invalid(span, "this number does not fit a real");
+        }
+        let typed = self.literal(literal, span)?;
+        let bound = match functions::bind("pack_array", &[typed.kql_type], self.functions()) {
+            Ok(bound) => bound,
+            Err(_) => return invalid(span, "this value cannot stand in dynamic(...)"),
+        };
+        let array = constant_of(&bound.function.call(vec![typed.expr]))?;
+        let text = match array {
+            Some(ScalarValue::Utf8(Some(text))) => text,
+            _ => String::new(),
+        };
+        Ok(text.strip_prefix('[').and_then(|text| text.strip_suffix(']')).unwrap_or("null").to_owned())
+    }
+}
+
+/// A text as a JSON string.
+pub(crate) fn quoted(text: &str) -> String {
+    serde_json::Value::String(text.to_owned()).to_string()
+}

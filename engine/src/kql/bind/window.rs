@@ -1,0 +1,206 @@
+//! Functions over the order of rows: `row_number`, `prev`, `next`, `row_cumsum`, `row_rank_dense`, `row_rank_min`. Each
+//! becomes a window of its own below the operator, so that one may use another's result.
+
+use datafusion::functions_aggregate::min_max::max_udaf;
+use datafusion::functions_aggregate::sum::sum_udaf;
+use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
+use datafusion::functions_window::row_number::row_number_udwf;
+use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition, WindowFunctionParams};
+use datafusion::logical_expr::{Expr as PlanExpr, WindowFrame, WindowFrameBound, WindowFrameUnits, cast, lit, when};
+use datafusion::prelude::coalesce;
+use datafusion::scalar::ScalarValue;
+
+use super::super::ast::Call;
+use super::super::plan::field_column;
+use super::super::span::Span;
+use super::super::types::KqlType;
+use super::{BindErrorCode, Binder, Result, Scope, Typed, Windows, constant_of, fail, invalid, not_supported, null_of};
+
+impl<'a> Binder<'a> {
+    /// A function over the order of rows; `None` when this is none.
+    pub(crate) fn window_function(
+        &mut self,
+        call: &'a Call,
+        span: Span,
+        scope: &Scope<'_, 'a>,
+    ) -> Result<Option<Typed>> {
+        let name = call.function.text.as_str();
+        if !matches!(
+            name,
+            "row_number" | "prev" | "next" | "row_cumsum" | "row_rank_dense" | "row_rank_min" | "row_window_session"
+        ) {
+            return Ok(None);
+        }
+        let Some(windows) = scope.windows else {
+            return invalid(span, format!("`{name}` cannot stand here; it needs the order of rows"));
+        };
+        if !windows.is_serialized {
+            return invalid(span, format!("`{name}` needs rows in an order; put `sort by` or `serialize` before it"));
+        }
+        let arguments = self.arguments(call, scope)?;
+        let made = match name {
+            "row_number" => self.row_number(arguments, span, windows)?,
+            "prev" | "next" => self.neighbour(name, arguments, span, windows)?,
+            "row_cumsum" => self.cumulative_sum(arguments, span, windows)?,
+            "row_rank_dense" | "row_rank_min" => self.rank(name, arguments, span, windows)?,
+            _ => return not_supported(span, format_args!("`{name}`")),
+        };
+        Ok(Some(made))
+    }
+
+    fn row_number(&mut self, arguments: Vec<Typed>, span: Span, windows: &Windows) -> Result<Typed> {
+        let mut arguments = arguments.into_iter();
+        let start = match arguments.next() {
+            Some(start) => self.convert(start, KqlType::Long, span)?.expr,
+            None => lit(1_i64),
+        };
+        let group = self.restarts(arguments.next(), span, windows)?;
+        let number = self.window(
+            WindowFunctionDefinition::WindowUDF(row_number_udwf()),
+            Vec::new(),
+            group,
+            WindowFrame::new(None),
+            windows,
+        );
+        let number = cast(number, arrow::datatypes::DataType::Int64);
+        Ok(Typed::new(number + start - lit(1_i64), KqlType::Long))
+    }
+
+    fn neighbour(&mut self, name: &str, arguments: Vec<Typed>, span: Span, windows: &Windows) -> Result<Typed> {
+        let mut arguments = arguments.into_iter();
+        let Some(value) = arguments.next() else {
+            return invalid(span, format!("`{name}` takes a column"));
+        };
+        let offset = match arguments.next() {
+            Some(offset) => {
+                let offset = self.convert(offset, KqlType::Long, span)?;
+                constant_of(&offset.expr)?.unwrap_or(ScalarValue::Int64(Some(1)))
+            }
+            None => ScalarValue::Int64(Some(1)),
+        };
+        let default = match arguments.next() {
+            Some(default) => {
+                let default = self.convert(default, value.kql_type, span)?;
+                match constant_of(&default.expr)? {
+                    Some(default) => default,
+                    None => return invalid(span, format!("the default of `{name}` must be a constant")),
+                }
+            }
+            None => null_of(value.kql_type),
+        };
+        let function = if name == "prev" { lag_udwf() } else { lead_udwf() };
+        let kql_type = value.kql_type;
+        let neighbour = self.window(
+            WindowFunctionDefinition::WindowUDF(function),
+            vec![value.expr, lit(offset), lit(default)],
+            None,
+            WindowFrame::new(None),
+            windows,
+        );
+        Ok(Typed::new(neighbour, kql_type))
+    }
+
+    fn cumulative_sum(&mut self, arguments: Vec<Typed>, span: Span, windows: &Windows) -> Result<Typed> {
+        let mut arguments = arguments.into_iter();
+        let Some(value) = arguments.next() else {
+            return invalid(span, "`row_cumsum` takes a number");
+        };
+        let value = match value.kql_type {
+            KqlType::Int => self.convert(value, KqlType::Long, span)?,
+            KqlType::Long | KqlType::Real | KqlType::TimeSpan => value,
+            KqlType::Dynamic => self.convert(value, KqlType::Real, span)?,
+            other => {
+                return fail(BindErrorCode::TypeMismatch, span, format!("a {} cannot be added up", other.name()));
+            }
+        };
+        let group = self.restarts(arguments.next(), span, windows)?;
+        let kql_type = value.kql_type;
+        let sum = self.window(
+            WindowFunctionDefinition::AggregateUDF(sum_udaf()),
+            vec![value.expr],
+            group,
+            up_to_here(),
+            windows,
+        );
+        let zero = ScalarValue::new_zero(&kql_type.arrow_type())?;
+        Ok(Typed::new(coalesce(vec![sum, lit(zero)]), kql_type))
+    }
+
+    fn rank(&mut self, name: &str, arguments: Vec<Typed>, span: Span, windows: &Windows) -> Result<Typed> {
+        let mut arguments = arguments.into_iter();
+        let Some(term) = arguments.next() else {
+            return invalid(span, format!("`{name}` takes a column"));
+        };
+        let group = self.restarts(arguments.next(), span, windows)?;
+        let shift = |function| WindowFunctionDefinition::WindowUDF(function);
+        let before = self.window(
+            shift(lag_udwf()),
+            vec![term.expr.clone(), lit(1_i64)],
+            group.clone(),
+            WindowFrame::new(None),
+            windows,
+        );
+        let number = self.window(shift(row_number_udwf()), Vec::new(), group.clone(), WindowFrame::new(None), windows);
+        let number = cast(number, arrow::datatypes::DataType::Int64);
+        let is_new = number.clone().eq(lit(1_i64)).or(datafusion::logical_expr::binary_expr(
+            term.expr,
+            datafusion::logical_expr::Operator::IsDistinctFrom,
+            before,
+        ));
+        let (function, value) = if name == "row_rank_dense" {
+            (sum_udaf(), when(is_new, lit(1_i64)).otherwise(lit(0_i64))?)
+        } else {
+            (max_udaf(), when(is_new, number).otherwise(lit(0_i64))?)
+        };
+        let rank =
+            self.window(WindowFunctionDefinition::AggregateUDF(function), vec![value], group, up_to_here(), windows);
+        Ok(Typed::new(rank, KqlType::Long))
+    }
+
+    /// The number of restarts so far, where a function restarts.
+    fn restarts(&mut self, restart: Option<Typed>, span: Span, windows: &Windows) -> Result<Option<PlanExpr>> {
+        let Some(restart) = restart else { return Ok(None) };
+        let restart = self.convert(restart, KqlType::Bool, span)?;
+        let counted = when(restart.expr, lit(1_i64)).otherwise(lit(0_i64))?;
+        let group =
+            self.window(WindowFunctionDefinition::AggregateUDF(sum_udaf()), vec![counted], None, up_to_here(), windows);
+        Ok(Some(group))
+    }
+
+    /// Adds a window and returns its column.
+    fn window(
+        &mut self,
+        function: WindowFunctionDefinition,
+        arguments: Vec<PlanExpr>,
+        group: Option<PlanExpr>,
+        frame: WindowFrame,
+        windows: &Windows,
+    ) -> PlanExpr {
+        let field = self.field("window");
+        let mut partition_by = windows.partition.clone();
+        partition_by.extend(group);
+        let window = PlanExpr::from(WindowFunction {
+            fun: function,
+            params: WindowFunctionParams {
+                args: arguments,
+                partition_by,
+                order_by: windows.order.clone(),
+                window_frame: frame,
+                filter: None,
+                null_treatment: None,
+                distinct: false,
+            },
+        });
+        windows.steps.borrow_mut().push(window.alias(field.clone()));
+        field_column(&field)
+    }
+}
+
+/// From the first row to this one.
+fn up_to_here() -> WindowFrame {
+    WindowFrame::new_bounds(
+        WindowFrameUnits::Rows,
+        WindowFrameBound::Preceding(ScalarValue::UInt64(None)),
+        WindowFrameBound::CurrentRow,
+    )
+}

@@ -1,0 +1,242 @@
+//! `+ - * / %`, the minus sign, and the smallest and largest of several. Whole numbers are long and wrap around;
+//! division by a whole zero is null; a remainder is never negative. Times that leave years 1 to 9999 are null.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar};
+use arrow::compute::kernels::numeric;
+use arrow::datatypes::{Decimal128Type, Float64Type, Int32Type, Int64Type, i256};
+use arrow::error::ArrowError;
+use datafusion::error::Result;
+
+use super::super::ast::BinaryOperator;
+use super::super::types::KqlType;
+use super::super::values::{MAX_DATETIME_TICKS, decimal_one};
+use super::arguments::{Arguments, Reader};
+use super::signature::{Entry, Returns, common_type, entry};
+
+pub(super) const FUNCTIONS: &[Entry] =
+    &[entry("min_of", "x*", Returns::Common, min_of), entry("max_of", "x*", Returns::Common, max_of)];
+
+/// The type of `left operator right`, where there is such an operator.
+pub(super) fn result_type(operator: BinaryOperator, left: KqlType, right: KqlType) -> Option<KqlType> {
+    use BinaryOperator::{Add, Divide, Modulo, Multiply, Subtract};
+    use KqlType::{DateTime, Dynamic, Long, Real, TimeSpan};
+    match (operator, left, right) {
+        (Add, DateTime, TimeSpan | Dynamic) | (Add, TimeSpan, DateTime) | (Subtract, DateTime, TimeSpan) => {
+            Some(DateTime)
+        }
+        (Subtract, DateTime, DateTime)
+        | (Modulo, DateTime, TimeSpan)
+        | (Add | Subtract | Modulo, TimeSpan, TimeSpan) => Some(TimeSpan),
+        (Divide, TimeSpan, TimeSpan) => Some(Real),
+        (Multiply | Divide, TimeSpan, number) | (Multiply, number, TimeSpan) if is_number(number) => Some(TimeSpan),
+        (_, Dynamic, number) | (_, number, Dynamic) if number.is_numeric() => Some(Real),
+        (_, left, right) if left.is_numeric() && right.is_numeric() => match common_type(&[left, right])? {
+            KqlType::Int => Some(Long),
+            common => Some(common),
+        },
+        _ => None,
+    }
+}
+
+fn is_number(kql_type: KqlType) -> bool {
+    kql_type.is_numeric() || kql_type == KqlType::Dynamic
+}
+
+/// The type of `-operand`.
+pub(super) fn negated(operand: KqlType) -> Option<KqlType> {
+    match operand {
+        KqlType::Int | KqlType::Long => Some(KqlType::Long),
+        KqlType::Real | KqlType::Decimal | KqlType::TimeSpan => Some(operand),
+        KqlType::Dynamic => Some(KqlType::Real),
+        _ => None,
+    }
+}
+
+pub(super) fn compute(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
+    let (left, right) = (arguments.kql_type(0), arguments.kql_type(1));
+    match arguments.returns {
+        KqlType::Decimal => decimals(operator, arguments),
+        KqlType::Real if left == KqlType::TimeSpan => {
+            let (left, right) = (arguments.timespans(0)?, arguments.timespans(1)?);
+            arguments.make_reals(|row| Some(left.get(row)? as f64 / right.get(row)? as f64))
+        }
+        KqlType::Real => reals(operator, arguments),
+        KqlType::DateTime => {
+            let (left, right) = (arguments.longs(0)?, arguments.longs(1)?);
+            arguments.make_longs(|row| {
+                whole(operator, left.get(row)?, right.get(row)?)
+                    .filter(|ticks| (0..=MAX_DATETIME_TICKS).contains(ticks))
+            })
+        }
+        KqlType::TimeSpan if left != right && left != KqlType::DateTime => scaled(operator, arguments),
+        _ => longs(operator, arguments),
+    }
+}
+
+/// Long by long. Addition and its like are kernels; what may have no result goes row by row.
+fn longs(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
+    let kernel: Kernel = match operator {
+        BinaryOperator::Add => numeric::add_wrapping,
+        BinaryOperator::Subtract => numeric::sub_wrapping,
+        BinaryOperator::Multiply => numeric::mul_wrapping,
+        _ => {
+            let (left, right) = (arguments.longs(0)?, arguments.longs(1)?);
+            return arguments.make_longs(|row| whole(operator, left.get(row)?, right.get(row)?));
+        }
+    };
+    let (left, right) = (arguments.longs(0)?, arguments.longs(1)?);
+    by_kernel(kernel, &left, &right)
+}
+
+/// A column, or a literal, as the kernels take it.
+fn datum<A: Array + Clone + 'static>(reader: &Reader<A>) -> Box<dyn Datum> {
+    if reader.constant { Box::new(Scalar::new(reader.array.clone())) } else { Box::new(reader.array.clone()) }
+}
+
+/// Both constant give an array of one row, as any call on constants does.
+fn by_kernel<A: Array + Clone + 'static>(kernel: Kernel, left: &Reader<A>, right: &Reader<A>) -> Result<ArrayRef> {
+    if left.constant && right.constant {
+        return Ok(kernel(&left.array, &right.array)?);
+    }
+    Ok(kernel(datum(left).as_ref(), datum(right).as_ref())?)
+}
+
+type Kernel = fn(&dyn Datum, &dyn Datum) -> std::result::Result<ArrayRef, ArrowError>;
+
+fn whole(operator: BinaryOperator, left: i64, right: i64) -> Option<i64> {
+    match operator {
+        BinaryOperator::Add => Some(left.wrapping_add(right)),
+        BinaryOperator::Subtract => Some(left.wrapping_sub(right)),
+        BinaryOperator::Multiply => Some(left.wrapping_mul(right)),
+        BinaryOperator::Divide => (right != 0).then(|| left.wrapping_div(right)),
+        _ => (right != 0).then(|| left.wrapping_rem_euclid(right)),
+    }
+}
+
+fn reals(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
+    let (left, right) = (arguments.reals(0)?, arguments.reals(1)?);
+    let kernel: Kernel = match operator {
+        BinaryOperator::Add => numeric::add_wrapping,
+        BinaryOperator::Subtract => numeric::sub_wrapping,
+        BinaryOperator::Multiply => numeric::mul_wrapping,
+        _ => {
+            let divide = operator == BinaryOperator::Divide;
+            return arguments.make_reals(|row| {
+                let (left, right) = (left.get(row)?, right.get(row)?);
+                Some(if divide { left / right } else { left.rem_euclid(right) })
+            });
+        }
+    };
+    by_kernel(kernel, &left, &right)
+}
+
+fn decimals(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
+    let (left, right) = (arguments.decimals(0)?, arguments.decimals(1)?);
+    let one = i256::from_i128(decimal_one());
+    arguments.make_decimals(|row| {
+        let (left, right) = (left.get(row)?, right.get(row)?);
+        let (wide_left, wide_right) = (i256::from_i128(left), i256::from_i128(right));
+        match operator {
+            BinaryOperator::Add => left.checked_add(right),
+            BinaryOperator::Subtract => left.checked_sub(right),
+            BinaryOperator::Multiply => wide_left.checked_mul(wide_right)?.checked_div(one)?.to_i128(),
+            BinaryOperator::Divide => wide_left.checked_mul(one)?.checked_div(wide_right)?.to_i128(),
+            _ => left.checked_rem_euclid(right),
+        }
+    })
+}
+
+/// A timespan by a number.
+fn scaled(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
+    let (span, number) = if arguments.kql_type(0) == KqlType::TimeSpan { (0, 1) } else { (1, 0) };
+    let spans = arguments.timespans(span)?;
+    if matches!(arguments.kql_type(number), KqlType::Int | KqlType::Long) {
+        let numbers = arguments.longs(number)?;
+        return arguments.make_longs(|row| whole(operator, spans.get(row)?, numbers.get(row)?));
+    }
+    let numbers = arguments.reals(number)?;
+    let divide = operator == BinaryOperator::Divide;
+    arguments.make_longs(|row| {
+        let (span, number) = (spans.get(row)? as f64, numbers.get(row)?);
+        let ticks = if divide { span / number } else { span * number };
+        (ticks.abs() < i64::MAX as f64).then_some(ticks as i64)
+    })
+}
+
+pub(super) fn negate(arguments: &Arguments) -> Result<ArrayRef> {
+    match arguments.returns {
+        KqlType::Real => {
+            let reals = arguments.reals(0)?;
+            arguments.make_reals(|row| reals.get(row).map(|real| -real))
+        }
+        KqlType::Decimal => {
+            let decimals = arguments.decimals(0)?;
+            arguments.make_decimals(|row| decimals.get(row).map(|decimal| -decimal))
+        }
+        _ => {
+            let longs = arguments.longs(0)?;
+            arguments.make_longs(|row| longs.get(row).map(i64::wrapping_neg))
+        }
+    }
+}
+
+fn min_of(arguments: &Arguments) -> Result<ArrayRef> {
+    extreme(arguments, true)
+}
+
+fn max_of(arguments: &Arguments) -> Result<ArrayRef> {
+    extreme(arguments, false)
+}
+
+/// Nulls do not count; NaN is both smallest and largest.
+fn extreme(arguments: &Arguments, least: bool) -> Result<ArrayRef> {
+    let mut best = arguments.whole(0, arguments.returns)?;
+    for index in 1..arguments.len() {
+        let next = arguments.whole(index, arguments.returns)?;
+        let takes_next = match arguments.returns {
+            KqlType::Real => {
+                let (best, next) = (best.as_primitive::<Float64Type>(), next.as_primitive::<Float64Type>());
+                replaced(best, next, |row| {
+                    let (best, next) = (best.value(row), next.value(row));
+                    next.is_nan() || if least { next < best } else { next > best }
+                })
+            }
+            KqlType::Long | KqlType::DateTime | KqlType::TimeSpan => {
+                let (best, next) = (best.as_primitive::<Int64Type>(), next.as_primitive::<Int64Type>());
+                replaced(best, next, |row| {
+                    if least { next.value(row) < best.value(row) } else { next.value(row) > best.value(row) }
+                })
+            }
+            KqlType::Int => {
+                let (best, next) = (best.as_primitive::<Int32Type>(), next.as_primitive::<Int32Type>());
+                replaced(best, next, |row| {
+                    if least { next.value(row) < best.value(row) } else { next.value(row) > best.value(row) }
+                })
+            }
+            KqlType::Decimal => {
+                let (best, next) = (best.as_primitive::<Decimal128Type>(), next.as_primitive::<Decimal128Type>());
+                replaced(best, next, |row| {
+                    if least { next.value(row) < best.value(row) } else { next.value(row) > best.value(row) }
+                })
+            }
+            KqlType::Bool => {
+                let (best, next) = (best.as_boolean(), next.as_boolean());
+                replaced(best, next, |row| next.value(row) != best.value(row) && next.value(row) != least)
+            }
+            KqlType::String | KqlType::Guid | KqlType::Dynamic => {
+                let (best, next) = (best.as_string::<i32>(), next.as_string::<i32>());
+                replaced(best, next, |row| {
+                    if least { next.value(row) < best.value(row) } else { next.value(row) > best.value(row) }
+                })
+            }
+        };
+        best = arrow::compute::kernels::zip::zip(&takes_next, &next, &best)?;
+    }
+    Ok(Arc::clone(&best))
+}
+
+fn replaced(best: &dyn Array, next: &dyn Array, better: impl Fn(usize) -> bool) -> BooleanArray {
+    (0..best.len()).map(|row| Some(!next.is_null(row) && (best.is_null(row) || better(row)))).collect()
+}

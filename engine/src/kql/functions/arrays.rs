@@ -1,0 +1,324 @@
+//! Functions of dynamic arrays, and of arrays as sets. What is no array gives null.
+
+use std::cmp::Ordering;
+use std::collections::HashSet;
+
+use arrow::array::ArrayRef;
+use datafusion::error::Result;
+use serde_json::Value;
+
+use super::super::types::KqlType;
+use super::arguments::{Arguments, Dynamics};
+use super::comparison::{order, same};
+use super::conversion::json_real;
+use super::signature::{Entry, Returns, entry};
+
+const LONG: Returns = Returns::Is(KqlType::Long);
+const BOOL: Returns = Returns::Is(KqlType::Bool);
+const REAL: Returns = Returns::Is(KqlType::Real);
+const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    entry("array_length", "j", LONG, array_length),
+    entry("arraylength", "j", LONG, array_length),
+    entry("array_concat", "j*", DYNAMIC, array_concat),
+    entry("array_slice", "jii", DYNAMIC, array_slice),
+    entry("array_split", "jx", DYNAMIC, array_split),
+    entry("array_sum", "j", REAL, array_sum),
+    entry("array_index_of", "jx?iii", LONG, array_index_of),
+    entry("array_iff", "jxx", DYNAMIC, array_iff),
+    entry("array_iif", "jxx", DYNAMIC, array_iff),
+    entry("array_reverse", "j", DYNAMIC, |arguments| mapped(arguments, |elements| elements.reverse())),
+    entry("array_rotate_left", "ji", DYNAMIC, |arguments| rotated(arguments, 1)),
+    entry("array_rotate_right", "ji", DYNAMIC, |arguments| rotated(arguments, -1)),
+    entry("array_shift_left", "ji?x", DYNAMIC, |arguments| shifted(arguments, 1)),
+    entry("array_shift_right", "ji?x", DYNAMIC, |arguments| shifted(arguments, -1)),
+    entry("array_sort_asc", "j?x*", DYNAMIC, |arguments| sorted(arguments, false)),
+    entry("array_sort_desc", "j?x*", DYNAMIC, |arguments| sorted(arguments, true)),
+    entry("zip", "jj*", DYNAMIC, zip),
+    entry("set_union", "jj*", DYNAMIC, set_union),
+    entry("set_intersect", "jj*", DYNAMIC, set_intersect),
+    entry("set_difference", "jj*", DYNAMIC, set_difference),
+    entry("set_has_element", "jx", BOOL, set_has_element),
+    entry("set_equals", "jj", BOOL, set_equals),
+    entry("jaccard_index", "jj", REAL, jaccard_index),
+];
+
+fn array_length(arguments: &Arguments) -> Result<ArrayRef> {
+    let arrays = arguments.dynamics(0)?;
+    arguments.make_longs(|row| arrays.get(row).as_array().map(|elements| elements.len() as i64))
+}
+
+fn array_concat(arguments: &Arguments) -> Result<ArrayRef> {
+    let arrays = arguments.all_dynamics(0)?;
+    arguments.make_dynamics(|row| {
+        let mut all: Option<Vec<Value>> = None;
+        for array in &arrays {
+            if let Some(elements) = array.elements(row) {
+                all.get_or_insert_default().extend(elements);
+            }
+        }
+        Ok(all.map_or(Value::Null, Value::Array))
+    })
+}
+
+/// From one position to another, both included, both from the end where they are negative.
+fn array_slice(arguments: &Arguments) -> Result<ArrayRef> {
+    let (arrays, starts, ends) = (arguments.dynamics(0)?, arguments.longs(1)?, arguments.longs(2)?);
+    arguments.make_dynamics(|row| {
+        let (Some(elements), Some(start), Some(end)) = (arrays.elements(row), starts.get(row), ends.get(row)) else {
+            return Ok(Value::Null);
+        };
+        let length = elements.len() as i64;
+        let position = |index: i64| if index < 0 { index.saturating_add(length) } else { index };
+        let (start, end) = (position(start).max(0), position(end).min(length - 1));
+        let count = usize::try_from(end - start + 1).unwrap_or(0);
+        Ok(elements.into_iter().skip(start as usize).take(count).collect::<Vec<_>>().into())
+    })
+}
+
+/// At one position or several.
+fn array_split(arguments: &Arguments) -> Result<ArrayRef> {
+    let (arrays, positions) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
+    arguments.make_dynamics(|row| {
+        let Some(elements) = arrays.elements(row) else { return Ok(Value::Null) };
+        let positions = positions.elements(row).unwrap_or_else(|| vec![positions.get(row).into_owned()]);
+        let length = elements.len() as i64;
+        let position =
+            |value: &Value| value.as_i64().map(|at| if at < 0 { (at + length).max(0) } else { at.min(length) });
+        let (mut parts, mut start) = (Vec::new(), 0);
+        for position in positions.iter().filter_map(position) {
+            let end = (position as usize).max(start);
+            parts.push(Value::Array(elements[start..end].to_vec()));
+            start = end;
+        }
+        parts.push(Value::Array(elements[start..].to_vec()));
+        Ok(parts.into())
+    })
+}
+
+/// Of numbers and truth values; null when anything else is among them.
+fn array_sum(arguments: &Arguments) -> Result<ArrayRef> {
+    let arrays = arguments.dynamics(0)?;
+    arguments.make_reals(|row| {
+        let number = |value: &Value| if value.is_string() { None } else { json_real(value) };
+        arrays.elements(row)?.iter().map(number).sum()
+    })
+}
+
+fn array_index_of(arguments: &Arguments) -> Result<ArrayRef> {
+    let (arrays, wanted) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
+    let option = |index: usize| if arguments.len() > index { arguments.longs(index).map(Some) } else { Ok(None) };
+    let (starts, lengths, occurrences) = (option(2)?, option(3)?, option(4)?);
+    arguments.make_longs(|row| {
+        let (elements, wanted) = (arrays.elements(row)?, wanted.get(row));
+        let count = elements.len() as i64;
+        let start = starts.as_ref().and_then(|starts| starts.get(row)).unwrap_or(0);
+        let start = if start < 0 { (start + count).max(0) } else { start } as usize;
+        let length = lengths.as_ref().and_then(|lengths| lengths.get(row)).unwrap_or(-1);
+        let length = usize::try_from(length).unwrap_or(usize::MAX);
+        let nth = occurrences.as_ref().and_then(|occurrences| occurrences.get(row)).unwrap_or(1).max(1) as usize;
+        let mut places =
+            elements.iter().enumerate().skip(start).take(length).filter(|(_, element)| same(element, &wanted));
+        Some(places.nth(nth - 1).map_or(-1, |(place, _)| place as i64))
+    })
+}
+
+/// For each condition, from one or the other; a scalar stands for an array of it.
+fn array_iff(arguments: &Arguments) -> Result<ArrayRef> {
+    let (conditions, yes, no) = (arguments.dynamics(0)?, arguments.dynamics(1)?, arguments.dynamics(2)?);
+    let at = |values: &Dynamics, row: usize, index: usize| match values.get(row).as_ref() {
+        Value::Array(elements) => elements.get(index).cloned().unwrap_or(Value::Null),
+        scalar => scalar.clone(),
+    };
+    arguments.make_dynamics(|row| {
+        let Some(conditions) = conditions.elements(row) else { return Ok(Value::Null) };
+        let choose = |(index, condition): (usize, &Value)| match condition {
+            Value::Bool(true) => at(&yes, row, index),
+            Value::Bool(false) => at(&no, row, index),
+            Value::Number(number) if number.as_f64() != Some(0.0) => at(&yes, row, index),
+            Value::Number(_) => at(&no, row, index),
+            _ => Value::Null,
+        };
+        Ok(conditions.iter().enumerate().map(choose).collect::<Vec<_>>().into())
+    })
+}
+
+fn mapped(arguments: &Arguments, change: impl Fn(&mut Vec<Value>)) -> Result<ArrayRef> {
+    let arrays = arguments.dynamics(0)?;
+    arguments.make_dynamics(|row| {
+        let Some(mut elements) = arrays.elements(row) else { return Ok(Value::Null) };
+        change(&mut elements);
+        Ok(elements.into())
+    })
+}
+
+fn rotated(arguments: &Arguments, direction: i64) -> Result<ArrayRef> {
+    let (arrays, counts) = (arguments.dynamics(0)?, arguments.longs(1)?);
+    arguments.make_dynamics(|row| {
+        let (Some(mut elements), Some(count)) = (arrays.elements(row), counts.get(row)) else {
+            return Ok(Value::Null);
+        };
+        if !elements.is_empty() {
+            let length = elements.len() as i64;
+            elements.rotate_left((count % length * direction).rem_euclid(length) as usize);
+        }
+        Ok(elements.into())
+    })
+}
+
+/// Elements move; what is left behind is null or the third argument.
+fn shifted(arguments: &Arguments, direction: i64) -> Result<ArrayRef> {
+    let (arrays, counts) = (arguments.dynamics(0)?, arguments.longs(1)?);
+    let fill = if arguments.len() > 2 { Some(arguments.dynamics(2)?) } else { None };
+    arguments.make_dynamics(|row| {
+        let (Some(elements), Some(count)) = (arrays.elements(row), counts.get(row)) else { return Ok(Value::Null) };
+        let fill = fill.as_ref().map_or(Value::Null, |fill| fill.get(row).into_owned());
+        let distance = count.saturating_mul(direction);
+        let moved = |index: usize| {
+            let from = usize::try_from((index as i64).saturating_add(distance)).ok();
+            from.and_then(|from| elements.get(from)).unwrap_or(&fill).clone()
+        };
+        Ok((0..elements.len()).map(moved).collect::<Vec<_>>().into())
+    })
+}
+
+/// Sorts an array; a last argument that is a truth value says whether nulls come last. Of several arrays the first
+/// decides the order of all, and an array of them is returned.
+fn sorted(arguments: &Arguments, descending: bool) -> Result<ArrayRef> {
+    let has_option = arguments.len() > 1 && arguments.kql_type(arguments.len() - 1) == KqlType::Bool;
+    let count = arguments.len() - usize::from(has_option);
+    let nulls_last = if has_option { Some(arguments.bools(count)?) } else { None };
+    let arrays = (0..count).map(|index| arguments.dynamics(index)).collect::<Result<Vec<_>>>()?;
+    arguments.make_dynamics(|row| {
+        let Some(keys) = arrays.first().and_then(|keys| keys.elements(row)) else { return Ok(Value::Null) };
+        let nulls_last = nulls_last.as_ref().and_then(|option| option.get(row)).unwrap_or(true);
+        let mut positions: Vec<usize> = (0..keys.len()).collect();
+        positions.sort_by(|left, right| compare(&keys[*left], &keys[*right], descending, nulls_last));
+        let arranged = |elements: Vec<Value>| -> Value {
+            positions
+                .iter()
+                .map(|position| elements.get(*position).cloned().unwrap_or(Value::Null))
+                .collect::<Vec<_>>()
+                .into()
+        };
+        if count == 1 {
+            return Ok(arranged(keys));
+        }
+        let all = arrays.iter().map(|array| match array.elements(row) {
+            Some(elements) if elements.len() == keys.len() => arranged(elements),
+            _ => Value::Null,
+        });
+        Ok(all.collect::<Vec<_>>().into())
+    })
+}
+
+fn compare(left: &Value, right: &Value, descending: bool, nulls_last: bool) -> Ordering {
+    match (left.is_null(), right.is_null()) {
+        (true, true) => Ordering::Equal,
+        (true, false) => {
+            if nulls_last {
+                Ordering::Greater
+            } else {
+                Ordering::Less
+            }
+        }
+        (false, true) => {
+            if nulls_last {
+                Ordering::Less
+            } else {
+                Ordering::Greater
+            }
+        }
+        (false, false) => {
+            let ascending = order(left, right).unwrap_or_else(|| kind(left).cmp(&kind(right)));
+            if descending { ascending.reverse() } else { ascending }
+        }
+    }
+}
+
+/// Numbers before texts before the rest.
+fn kind(value: &Value) -> u8 {
+    match value {
+        Value::Bool(_) | Value::Number(_) => 0,
+        Value::String(_) => 1,
+        _ => 2,
+    }
+}
+
+fn zip(arguments: &Arguments) -> Result<ArrayRef> {
+    let arrays = arguments.all_dynamics(0)?;
+    arguments.make_dynamics(|row| {
+        let arrays: Vec<Vec<Value>> = arrays.iter().map(|array| array.elements(row).unwrap_or_default()).collect();
+        let longest = arrays.iter().map(Vec::len).max().unwrap_or(0);
+        let tuple = |index: usize| -> Value {
+            arrays.iter().map(|array| array.get(index).cloned().unwrap_or(Value::Null)).collect::<Vec<_>>().into()
+        };
+        Ok((0..longest).map(tuple).collect::<Vec<_>>().into())
+    })
+}
+
+/// What makes two elements the same in a set.
+fn identity(value: &Value) -> String {
+    value.to_string()
+}
+
+fn distinct(elements: impl IntoIterator<Item = Value>) -> Vec<Value> {
+    let mut seen = HashSet::new();
+    elements.into_iter().filter(|element| seen.insert(identity(element))).collect()
+}
+
+fn identities(elements: &[Value]) -> HashSet<String> {
+    elements.iter().map(identity).collect()
+}
+
+/// A set operation; null where any is no array.
+fn sets(arguments: &Arguments, combine: impl Fn(Vec<Value>, Vec<Vec<Value>>) -> Vec<Value>) -> Result<ArrayRef> {
+    let arrays = arguments.all_dynamics(0)?;
+    arguments.make_dynamics(|row| {
+        let arrays: Option<Vec<Vec<Value>>> = arrays.iter().map(|array| array.elements(row)).collect();
+        let Some(mut arrays) = arrays else { return Ok(Value::Null) };
+        let first = arrays.remove(0);
+        Ok(combine(first, arrays).into())
+    })
+}
+
+fn set_union(arguments: &Arguments) -> Result<ArrayRef> {
+    sets(arguments, |first, others| distinct(first.into_iter().chain(others.into_iter().flatten())))
+}
+
+fn set_intersect(arguments: &Arguments) -> Result<ArrayRef> {
+    sets(arguments, |first, others| {
+        let others: Vec<HashSet<String>> = others.iter().map(|other| identities(other)).collect();
+        let in_all = |element: &Value| others.iter().all(|other| other.contains(&identity(element)));
+        distinct(first.into_iter().filter(in_all))
+    })
+}
+
+fn set_difference(arguments: &Arguments) -> Result<ArrayRef> {
+    sets(arguments, |first, others| {
+        let others: HashSet<String> = others.iter().flat_map(|other| identities(other)).collect();
+        distinct(first.into_iter().filter(|element| !others.contains(&identity(element))))
+    })
+}
+
+fn set_has_element(arguments: &Arguments) -> Result<ArrayRef> {
+    let (arrays, wanted) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
+    arguments.make_bools(|row| {
+        let wanted = wanted.get(row);
+        Some(arrays.elements(row)?.iter().any(|element| same(element, &wanted)))
+    })
+}
+
+fn set_equals(arguments: &Arguments) -> Result<ArrayRef> {
+    let (left, right) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
+    arguments.make_bools(|row| Some(identities(&left.elements(row)?) == identities(&right.elements(row)?)))
+}
+
+fn jaccard_index(arguments: &Arguments) -> Result<ArrayRef> {
+    let (left, right) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
+    arguments.make_reals(|row| {
+        let (left, right) = (identities(&left.elements(row)?), identities(&right.elements(row)?));
+        Some(left.intersection(&right).count() as f64 / left.union(&right).count() as f64)
+    })
+}

@@ -1,0 +1,130 @@
+//! Functions of dynamic objects, which Kusto calls bags. Where several have a member, the first one's counts.
+
+use arrow::array::ArrayRef;
+use datafusion::error::Result;
+use serde_json::{Map, Value};
+
+use super::super::types::KqlType;
+use super::super::values;
+use super::arguments::Arguments;
+use super::dynamics::at_path;
+use super::signature::{Entry, Returns, entry};
+
+const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
+
+/// What `pack_all` with an argument does to its bag; no name that a query can call.
+pub(crate) const WITHOUT_EMPTY: &str = "pack_all(true)";
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    entry(WITHOUT_EMPTY, "j", Returns::Is(KqlType::Dynamic), without_empty),
+    entry("bag_keys", "j", DYNAMIC, bag_keys),
+    entry("bag_merge", "jj*", DYNAMIC, bag_merge),
+    entry("bag_remove_keys", "jj", DYNAMIC, bag_remove_keys),
+    entry("bag_has_key", "js", Returns::Is(KqlType::Bool), bag_has_key),
+    entry("bag_set_key", "jsx", DYNAMIC, bag_set_key),
+    entry("bag_zip", "jj", DYNAMIC, bag_zip),
+];
+
+fn bag_keys(arguments: &Arguments) -> Result<ArrayRef> {
+    let bags = arguments.dynamics(0)?;
+    arguments.make_dynamics(|row| {
+        Ok(match bags.get(row).as_ref() {
+            Value::Object(members) => members.keys().cloned().collect::<Vec<_>>().into(),
+            _ => Value::Null,
+        })
+    })
+}
+
+fn bag_merge(arguments: &Arguments) -> Result<ArrayRef> {
+    let bags = arguments.all_dynamics(0)?;
+    arguments.make_dynamics(|row| {
+        let mut merged: Option<Map<String, Value>> = None;
+        for bag in &bags {
+            if let Value::Object(members) = bag.get(row).as_ref() {
+                let merged = merged.get_or_insert_default();
+                for (name, value) in members {
+                    merged.entry(name.clone()).or_insert_with(|| value.clone());
+                }
+            }
+        }
+        Ok(merged.map_or(Value::Null, Value::Object))
+    })
+}
+
+fn bag_remove_keys(arguments: &Arguments) -> Result<ArrayRef> {
+    let (bags, keys) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
+    arguments.make_dynamics(|row| {
+        let Value::Object(mut members) = bags.get(row).into_owned() else { return Ok(Value::Null) };
+        for key in keys.elements(row).unwrap_or_default() {
+            let key = values::to_text(&key);
+            match key.starts_with("$.") || key.starts_with("$[") {
+                true => remove_at(&mut members, &key),
+                false => drop(members.shift_remove(&key)),
+            }
+        }
+        Ok(Value::Object(members))
+    })
+}
+
+/// Removes what a path of names leads to.
+fn remove_at(members: &mut Map<String, Value>, path: &str) {
+    let names: Vec<&str> = path[1..]
+        .split(['.', '[', ']'])
+        .map(|name| name.trim_matches(['\'', '"']))
+        .filter(|name| !name.is_empty())
+        .collect();
+    let Some((last, parents)) = names.split_last() else { return };
+    let mut bag = members;
+    for name in parents {
+        let Some(Value::Object(inner)) = bag.get_mut(*name) else { return };
+        bag = inner;
+    }
+    bag.shift_remove(*last);
+}
+
+fn bag_has_key(arguments: &Arguments) -> Result<ArrayRef> {
+    let (bags, keys) = (arguments.dynamics(0)?, arguments.texts(1)?);
+    arguments.make_bools(|row| {
+        let (bag, key) = (bags.get(row), keys.get(row));
+        let Value::Object(members) = bag.as_ref() else { return None };
+        Some(if key.starts_with('$') { at_path(&bag, key).is_some() } else { members.contains_key(key) })
+    })
+}
+
+fn bag_set_key(arguments: &Arguments) -> Result<ArrayRef> {
+    let (bags, keys, set) = (arguments.dynamics(0)?, arguments.texts(1)?, arguments.dynamics(2)?);
+    arguments.make_dynamics(|row| {
+        let Value::Object(mut members) = bags.get(row).into_owned() else { return Ok(Value::Null) };
+        members.insert(keys.get(row).to_owned(), set.get(row).into_owned());
+        Ok(Value::Object(members))
+    })
+}
+
+/// Names from one array, values from the other; only texts are names.
+fn bag_zip(arguments: &Arguments) -> Result<ArrayRef> {
+    let (keys, values) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
+    arguments.make_dynamics(|row| {
+        let Some(keys) = keys.elements(row) else { return Ok(Value::Null) };
+        let values = values.elements(row).unwrap_or_default();
+        let mut bag = Map::new();
+        for (index, key) in keys.iter().enumerate() {
+            if let Value::String(key) = key {
+                bag.insert(key.clone(), values.get(index).cloned().unwrap_or(Value::Null));
+            }
+        }
+        Ok(Value::Object(bag))
+    })
+}
+
+/// Nulls and empty texts are left out.
+fn without_empty(arguments: &Arguments) -> Result<ArrayRef> {
+    let bags = arguments.dynamics(0)?;
+    let is_empty = |value: &Value| value.is_null() || value.as_str().is_some_and(str::is_empty);
+    arguments.make_dynamics(|row| match bags.get(row).into_owned() {
+        Value::Object(mut bag) => {
+            bag.retain(|_, value| !is_empty(value));
+            Ok(Value::Object(bag))
+        }
+        other => Ok(other),
+    })
+}

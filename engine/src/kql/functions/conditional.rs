@@ -1,0 +1,118 @@
+//! Choices between values, and questions whether there is a value. A condition that is null does not hold. A text is
+//! never null.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
+use arrow::compute::kernels::zip::zip;
+use datafusion::error::Result;
+
+use super::super::types::KqlType;
+use super::super::values;
+use super::arguments::Arguments;
+use super::signature::{Entry, Returns, common_type, entry};
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    entry("iff", "bxx", Returns::By(choice_type), choose),
+    entry("iif", "bxx", Returns::By(choice_type), choose),
+    entry("case", "bxx*", Returns::By(choice_type), choose),
+    entry("coalesce", "x*", Returns::Common, coalesce),
+    entry("isnull", "x", Returns::Is(KqlType::Bool), is_null),
+    entry("isnotnull", "x", Returns::Is(KqlType::Bool), is_not_null),
+    entry("notnull", "x", Returns::Is(KqlType::Bool), is_not_null),
+    entry("isempty", "x", Returns::Is(KqlType::Bool), is_empty),
+    entry("isnotempty", "x", Returns::Is(KqlType::Bool), is_not_empty),
+    entry("notempty", "x", Returns::Is(KqlType::Bool), is_not_empty),
+];
+
+/// Conditions alternate with values; the last value has none.
+fn choice_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
+    if types.len().is_multiple_of(2) {
+        return Err("each condition needs a value, and one more value when none holds".to_owned());
+    }
+    let conditions = types.iter().step_by(2).take(types.len() / 2);
+    if let Some(other) = conditions.into_iter().find(|condition| !is_condition(**condition)) {
+        return Err(format!("a condition must be bool, not {}", other.name()));
+    }
+    let values: Vec<KqlType> = types.iter().skip(1).step_by(2).chain(types.last()).copied().collect();
+    common_type(&values).ok_or_else(|| {
+        let names: Vec<&str> = values.iter().map(|kql_type| kql_type.name()).collect();
+        format!("the values must be of one type, not {}", names.join(" and "))
+    })
+}
+
+fn is_condition(kql_type: KqlType) -> bool {
+    matches!(kql_type, KqlType::Bool | KqlType::Int | KqlType::Long | KqlType::Dynamic)
+}
+
+fn choose(arguments: &Arguments) -> Result<ArrayRef> {
+    let last = arguments.len() - 1;
+    let mut result = arguments.whole(last, arguments.returns)?;
+    for condition in (0..last).step_by(2).rev() {
+        let condition_holds = arguments.whole(condition, KqlType::Bool)?;
+        let holds = nulls_as_false(condition_holds.as_boolean());
+        result = zip(&holds, &arguments.whole(condition + 1, arguments.returns)?, &result)?;
+    }
+    Ok(result)
+}
+
+fn nulls_as_false(condition: &BooleanArray) -> BooleanArray {
+    match condition.nulls() {
+        Some(valid) => BooleanArray::new(condition.values() & valid.inner(), None),
+        None => condition.clone(),
+    }
+}
+
+/// The first that is not null, or not empty where it is a text.
+fn coalesce(arguments: &Arguments) -> Result<ArrayRef> {
+    let last = arguments.len() - 1;
+    let mut result = arguments.whole(last, arguments.returns)?;
+    for index in (0..last).rev() {
+        let value = arguments.whole(index, arguments.returns)?;
+        let is_some: BooleanArray = match arguments.returns {
+            KqlType::String => {
+                value.as_string::<i32>().iter().map(|text| Some(text.is_some_and(|text| !text.is_empty()))).collect()
+            }
+            _ => arrow::compute::is_not_null(&value)?,
+        };
+        result = zip(&is_some, &value, &result)?;
+    }
+    Ok(result)
+}
+
+fn is_null(arguments: &Arguments) -> Result<ArrayRef> {
+    let array = arguments.array(0)?;
+    let is_text = arguments.kql_type(0) == KqlType::String;
+    let nulls = if is_text { BooleanArray::from(vec![false; array.len()]) } else { arrow::compute::is_null(array)? };
+    one_a_row(arguments, Arc::new(nulls))
+}
+
+fn is_not_null(arguments: &Arguments) -> Result<ArrayRef> {
+    Ok(Arc::new(arrow::compute::not(is_null(arguments)?.as_boolean())?))
+}
+
+fn is_empty(arguments: &Arguments) -> Result<ArrayRef> {
+    let array = arguments.array(0)?;
+    let empty: BooleanArray = match arguments.kql_type(0) {
+        KqlType::String => array.as_string::<i32>().iter().map(|text| Some(text.is_none_or(str::is_empty))).collect(),
+        KqlType::Dynamic => array
+            .as_string::<i32>()
+            .iter()
+            .map(|json| Some(json.is_none_or(|json| values::text_of(json).is_empty())))
+            .collect(),
+        _ => arrow::compute::is_null(array)?,
+    };
+    one_a_row(arguments, Arc::new(empty))
+}
+
+fn is_not_empty(arguments: &Arguments) -> Result<ArrayRef> {
+    Ok(Arc::new(arrow::compute::not(is_empty(arguments)?.as_boolean())?))
+}
+
+fn one_a_row(arguments: &Arguments, array: ArrayRef) -> Result<ArrayRef> {
+    if array.len() == arguments.rows {
+        return Ok(array);
+    }
+    let first = arrow::array::UInt32Array::from(vec![0; arguments.rows]);
+    Ok(arrow::compute::take(&array, &first, None)?)
+}

@@ -1,0 +1,219 @@
+//! Dynamic values from others, and what is in them: members, elements, paths.
+
+use arrow::array::ArrayRef;
+use datafusion::error::Result;
+use serde_json::{Map, Value};
+
+use super::super::types::KqlType;
+use super::super::values;
+use super::arguments::Arguments;
+use super::signature::{Entry, Returns, entry};
+
+const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
+/// Elements of a `range`; as in Kusto.
+const MOST_ELEMENTS: i64 = 1_048_576;
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    entry("pack", "x*", DYNAMIC, pack),
+    entry("bag_pack", "x*", DYNAMIC, pack),
+    entry("pack_dictionary", "x*", DYNAMIC, pack),
+    entry("pack_array", "x*", DYNAMIC, pack_array),
+    entry("range", "xx?x", DYNAMIC, range),
+    entry("repeat", "xi", DYNAMIC, repeat),
+    entry("dynamic_to_json", "x", Returns::Is(KqlType::String), dynamic_to_json),
+    entry("extract_json", "sx", Returns::Is(KqlType::String), extract_json),
+    entry("extractjson", "sx", Returns::Is(KqlType::String), extract_json),
+    entry("treepath", "j", DYNAMIC, treepath),
+];
+
+/// `value.name`. A number in brackets counts elements, whatever its type.
+pub(super) fn member(arguments: &Arguments) -> Result<ArrayRef> {
+    let (values, names) = (arguments.json(0)?, arguments.texts(1)?);
+    arguments.make_some_texts(|row, text| {
+        let found = values.some(row).and_then(|json| values::member(json, names.get(row)));
+        text.push_str(found.unwrap_or_default());
+        Ok(found.is_some())
+    })
+}
+
+/// `value[index]`, from the end where the index is negative.
+pub(super) fn element(arguments: &Arguments) -> Result<ArrayRef> {
+    if matches!(arguments.kql_type(1), KqlType::String) {
+        return member(arguments);
+    }
+    let (values, indexes) = (arguments.json(0)?, arguments.longs(1)?);
+    let names = (arguments.kql_type(1) == KqlType::Dynamic).then(|| arguments.json(1)).transpose()?;
+    arguments.make_some_texts(|row, text| {
+        let name = names.as_ref().and_then(|names| names.some(row)).filter(|name| name.starts_with('"'));
+        let found = values.some(row).and_then(|json| match name {
+            Some(name) => values::member(json, &values::text_of(name)),
+            None => values::element(json, indexes.get(row)?),
+        });
+        text.push_str(found.unwrap_or_default());
+        Ok(found.is_some())
+    })
+}
+
+/// Names and values in turn.
+fn pack(arguments: &Arguments) -> Result<ArrayRef> {
+    if arguments.len() % 2 == 1 {
+        return Err(arguments.error("takes pairs of a name and a value"));
+    }
+    let names = (0..arguments.len()).step_by(2).map(|index| arguments.texts(index)).collect::<Result<Vec<_>>>()?;
+    let values = (1..arguments.len()).step_by(2).map(|index| arguments.dynamics(index)).collect::<Result<Vec<_>>>()?;
+    arguments.make_dynamics(|row| {
+        let mut bag = Map::new();
+        for (name, value) in names.iter().zip(&values) {
+            bag.insert(name.get(row).to_owned(), value.get(row).into_owned());
+        }
+        Ok(Value::Object(bag))
+    })
+}
+
+fn pack_array(arguments: &Arguments) -> Result<ArrayRef> {
+    let values = arguments.all_dynamics(0)?;
+    arguments.make_dynamics(|row| Ok(values.iter().map(|value| value.get(row).into_owned()).collect::<Vec<_>>().into()))
+}
+
+/// Both ends included; bounded as Kusto bounds it.
+fn range(arguments: &Arguments) -> Result<ArrayRef> {
+    let kinds = arguments.types();
+    if kinds.iter().any(|kql_type| matches!(kql_type, KqlType::Real | KqlType::Decimal)) {
+        return real_range(arguments);
+    }
+    let (starts, ends) = (arguments.longs(0)?, arguments.longs(1)?);
+    let steps = if arguments.len() > 2 { Some(arguments.longs(2)?) } else { None };
+    let default_step = match kinds.first() {
+        Some(KqlType::DateTime) => values::TICKS_PER_HOUR,
+        Some(KqlType::TimeSpan) => values::TICKS_PER_HOUR,
+        _ => 1,
+    };
+    let kind = arguments.kql_type(0);
+    arguments.make_dynamics(|row| {
+        let step = steps.as_ref().map_or(Some(default_step), |steps| steps.get(row));
+        let (Some(start), Some(end), Some(step)) = (starts.get(row), ends.get(row), step) else {
+            return Ok(Value::Null);
+        };
+        let count = element_count(start, end, step);
+        let element = |index: i64| match start.wrapping_add(index.wrapping_mul(step)) {
+            ticks if kind == KqlType::DateTime => values::format_datetime(ticks).into(),
+            ticks if kind == KqlType::TimeSpan => values::format_timespan(ticks).into(),
+            number => Value::from(number),
+        };
+        Ok((0..count).map(element).collect::<Vec<_>>().into())
+    })
+}
+
+fn element_count(start: i64, end: i64, step: i64) -> i64 {
+    let distance = i128::from(end) - i128::from(start);
+    let count = distance.checked_div(step.into()).unwrap_or(-1) + 1;
+    let past = distance != 0 && (distance < 0) != (step < 0);
+    if past { 0 } else { i64::try_from(count).unwrap_or(MOST_ELEMENTS).clamp(0, MOST_ELEMENTS) }
+}
+
+fn real_range(arguments: &Arguments) -> Result<ArrayRef> {
+    let (starts, ends) = (arguments.reals(0)?, arguments.reals(1)?);
+    let steps = if arguments.len() > 2 { Some(arguments.reals(2)?) } else { None };
+    arguments.make_dynamics(|row| {
+        let step = steps.as_ref().map_or(Some(1.0), |steps| steps.get(row));
+        let (Some(start), Some(end), Some(step)) = (starts.get(row), ends.get(row), step) else {
+            return Ok(Value::Null);
+        };
+        let count = ((end - start) / step).floor() + 1.0;
+        let count = if count.is_finite() { count.clamp(0.0, MOST_ELEMENTS as f64) as i64 } else { 0 };
+        Ok((0..count).map(|index| Value::from(start + index as f64 * step)).collect::<Vec<_>>().into())
+    })
+}
+
+fn repeat(arguments: &Arguments) -> Result<ArrayRef> {
+    let (values, counts) = (arguments.dynamics(0)?, arguments.longs(1)?);
+    arguments.make_dynamics(|row| {
+        let Some(count) = counts.get(row).filter(|count| *count >= 0) else { return Ok(Value::Null) };
+        let value = values.get(row);
+        let count = usize::try_from(count.min(MOST_ELEMENTS)).unwrap_or(0);
+        arguments.bounded(value.to_string().len().saturating_mul(count))?;
+        Ok(vec![value.into_owned(); count].into())
+    })
+}
+
+/// As JSON with all names in order.
+fn dynamic_to_json(arguments: &Arguments) -> Result<ArrayRef> {
+    let values = arguments.dynamics(0)?;
+    arguments.make_texts(|row, text| {
+        let value = values.get(row);
+        text.push_str(&if value.is_null() { String::new() } else { sorted(&value).to_string() });
+        Ok(())
+    })
+}
+
+fn sorted(value: &Value) -> Value {
+    match value {
+        Value::Array(elements) => elements.iter().map(sorted).collect::<Vec<_>>().into(),
+        Value::Object(members) => {
+            let mut names: Vec<&String> = members.keys().collect();
+            names.sort();
+            names.into_iter().map(|name| (name.clone(), sorted(&members[name]))).collect::<Map<_, _>>().into()
+        }
+        scalar => scalar.clone(),
+    }
+}
+
+fn extract_json(arguments: &Arguments) -> Result<ArrayRef> {
+    let (paths, texts) = (arguments.texts(0)?, arguments.texts(1)?);
+    arguments.make_texts(|row, text| {
+        let value = serde_json::from_str::<Value>(texts.get(row)).unwrap_or(Value::Null);
+        text.push_str(&at_path(&value, paths.get(row)).map(values::to_text).unwrap_or_default());
+        Ok(())
+    })
+}
+
+/// What `$.a.b[0]['c']` leads to.
+pub(super) fn at_path<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
+    steps(path)?.iter().try_fold(value, |value, step| match value {
+        Value::Array(elements) => elements.get(step.parse::<usize>().ok()?),
+        Value::Object(members) => members.get(step),
+        _ => None,
+    })
+}
+
+fn steps(path: &str) -> Option<Vec<String>> {
+    let mut rest = path.strip_prefix('$')?;
+    let mut steps = Vec::new();
+    while !rest.is_empty() {
+        let (step, after) = if let Some(bracket) = rest.strip_prefix('[') {
+            let (inside, after) = bracket.split_once(']')?;
+            (inside.trim_matches(['\'', '"']), after)
+        } else {
+            let name = rest.strip_prefix('.')?;
+            name.split_at(name.find(['.', '[']).unwrap_or(name.len()))
+        };
+        steps.push(step.to_owned());
+        rest = after;
+    }
+    Some(steps)
+}
+
+fn treepath(arguments: &Arguments) -> Result<ArrayRef> {
+    let values = arguments.dynamics(0)?;
+    arguments.make_dynamics(|row| {
+        let mut paths = Vec::new();
+        collect_paths(&values.get(row), "", &mut paths);
+        Ok(paths.into())
+    })
+}
+
+fn collect_paths(value: &Value, prefix: &str, paths: &mut Vec<String>) {
+    let mut add = |path: String, value: &Value| {
+        paths.push(path.clone());
+        collect_paths(value, &path, paths);
+    };
+    match value {
+        Value::Object(members) => members.iter().for_each(|(name, value)| add(format!("{prefix}['{name}']"), value)),
+        Value::Array(elements) => {
+            if let Some(first) = elements.first() {
+                add(format!("{prefix}[0]"), first);
+            }
+        }
+        _ => {}
+    }
+}

@@ -1,0 +1,17 @@
+//! `not`, over three truth values. `and` and `or` are DataFusion's own.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray};
+use datafusion::error::Result;
+
+use super::super::types::KqlType;
+use super::arguments::Arguments;
+use super::signature::{Entry, Returns, entry};
+
+pub(super) const FUNCTIONS: &[Entry] = &[entry("not", "b", Returns::Is(KqlType::Bool), not)];
+
+fn not(arguments: &Arguments) -> Result<ArrayRef> {
+    let array = arguments.whole(0, KqlType::Bool)?;
+    Ok(Arc::new(arrow::compute::not(array.as_boolean())?))
+}

@@ -1,0 +1,103 @@
+//! `in`: whether a value is in a list. A list of literals becomes a set once a batch; a dynamic array in it stands for
+//! its elements. Null is in no list.
+
+use std::collections::HashSet;
+
+use arrow::array::ArrayRef;
+use datafusion::error::Result;
+use serde_json::Value;
+
+use super::super::types::KqlType;
+use super::arguments::Arguments;
+
+/// Whether the first argument is among the others.
+pub(super) fn is_in(arguments: &Arguments, ignore_case: bool) -> Result<ArrayRef> {
+    let constant = (1..arguments.len()).all(|index| arguments.is_constant(index));
+    if constant { in_constants(arguments, ignore_case) } else { in_columns(arguments, ignore_case) }
+}
+
+/// A value as a set holds it: whole numbers and reals that are equal are the same.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+enum Key {
+    Text(String),
+    Whole(i64),
+    Real(u64),
+    Nested(String),
+}
+
+fn in_constants(arguments: &Arguments, ignore_case: bool) -> Result<ArrayRef> {
+    let mut keys = HashSet::new();
+    for list in arguments.all_dynamics(1)? {
+        collect(&list.get(0), ignore_case, &mut keys);
+    }
+    match arguments.kql_type(0) {
+        KqlType::String | KqlType::Guid => texts_in(arguments, ignore_case, &keys),
+        KqlType::Int | KqlType::Long => {
+            let values = arguments.longs(0)?;
+            let keys: HashSet<i64> = keys.iter().filter_map(whole).collect();
+            arguments.make_total(|row| values.get(row).is_some_and(|value| keys.contains(&value)))
+        }
+        _ => {
+            let values = arguments.dynamics(0)?;
+            arguments.make_total(|row| key(&values.get(row), ignore_case).is_some_and(|key| keys.contains(&key)))
+        }
+    }
+}
+
+fn texts_in(arguments: &Arguments, ignore_case: bool, keys: &HashSet<Key>) -> Result<ArrayRef> {
+    let texts = arguments.texts(0)?;
+    let keys: HashSet<String> = keys.iter().map(text).collect();
+    if ignore_case {
+        arguments.make_total(|row| keys.contains(&texts.get(row).to_lowercase()))
+    } else {
+        arguments.make_total(|row| keys.contains(texts.get(row)))
+    }
+}
+
+fn in_columns(arguments: &Arguments, ignore_case: bool) -> Result<ArrayRef> {
+    let value = arguments.dynamics(0)?;
+    let lists = arguments.all_dynamics(1)?;
+    arguments.make_total(|row| {
+        let mut keys = HashSet::new();
+        lists.iter().for_each(|list| collect(&list.get(row), ignore_case, &mut keys));
+        key(&value.get(row), ignore_case).is_some_and(|key| keys.contains(&key))
+    })
+}
+
+fn collect(value: &Value, ignore_case: bool, keys: &mut HashSet<Key>) {
+    match value {
+        Value::Array(elements) => keys.extend(elements.iter().filter_map(|element| key(element, ignore_case))),
+        other => keys.extend(key(other, ignore_case)),
+    }
+}
+
+fn key(value: &Value, ignore_case: bool) -> Option<Key> {
+    let key = match value {
+        Value::Null => return None,
+        Value::Bool(truth) => Key::Whole(i64::from(*truth)),
+        Value::String(text) if ignore_case => Key::Text(text.to_lowercase()),
+        Value::String(text) => Key::Text(text.clone()),
+        Value::Number(number) => match (number.as_i64(), number.as_f64()) {
+            (Some(whole), _) => Key::Whole(whole),
+            (None, Some(real)) if real.fract() == 0.0 && real.abs() < 9e15 => Key::Whole(real as i64),
+            (None, real) => Key::Real(real.unwrap_or(f64::NAN).to_bits()),
+        },
+        nested => Key::Nested(nested.to_string()),
+    };
+    Some(key)
+}
+
+fn whole(key: &Key) -> Option<i64> {
+    match key {
+        Key::Whole(whole) => Some(*whole),
+        Key::Text(_) | Key::Real(_) | Key::Nested(_) => None,
+    }
+}
+
+fn text(key: &Key) -> String {
+    match key {
+        Key::Text(text) | Key::Nested(text) => text.clone(),
+        Key::Whole(whole) => whole.to_string(),
+        Key::Real(bits) => f64::from_bits(*bits).to_string(),
+    }
+}

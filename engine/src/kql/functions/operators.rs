@@ -1,0 +1,190 @@
+//! The operators: which operands each takes, and where it is computed. `!x` is what `x` is not: both know two values
+//! only, whatever is null, but for the comparisons by order, `between` and logic, which know a third.
+
+use arrow::array::{ArrayRef, AsArray};
+use datafusion::error::Result;
+
+use super::super::ast::{BinaryOperator, ListOperator, TextMatch, TextMatchKind};
+use super::super::types::KqlType;
+use super::arguments::Arguments;
+use super::{arithmetic, comparison, dynamics, membership, patterns, terms};
+
+/// An operator, or what is written without a name: an element, a member.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(crate) enum Operator {
+    /// `a + b`, `a has b`, ...
+    Binary(BinaryOperator),
+    /// `a in (b, c)`: the operand, then the list; a dynamic array in it stands for its elements.
+    List(ListOperator),
+    /// `a between (b .. c)`.
+    Between {
+        /// `!between`.
+        negated: bool,
+    },
+    /// `-a`.
+    Negate,
+    /// `a.name`, `a["name"]`: dynamic and string.
+    DynamicMember,
+    /// `a[0]`: dynamic and long.
+    DynamicElement,
+}
+
+impl Operator {
+    /// As it is written.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Operator::Binary(operator) => binary_name(operator),
+            Operator::List(ListOperator::In { negated, ignore_case }) => match (negated, ignore_case) {
+                (false, false) => "in",
+                (true, false) => "!in",
+                (false, true) => "in~",
+                (true, true) => "!in~",
+            },
+            Operator::List(ListOperator::HasAny) => "has_any",
+            Operator::List(ListOperator::HasAll) => "has_all",
+            Operator::Between { negated: false } => "between",
+            Operator::Between { negated: true } => "!between",
+            Operator::Negate => "negate",
+            Operator::DynamicMember => "member",
+            Operator::DynamicElement => "element",
+        }
+    }
+}
+
+fn binary_name(operator: BinaryOperator) -> &'static str {
+    match operator {
+        BinaryOperator::Add => "+",
+        BinaryOperator::Subtract => "-",
+        BinaryOperator::Multiply => "*",
+        BinaryOperator::Divide => "/",
+        BinaryOperator::Modulo => "%",
+        BinaryOperator::Equal => "==",
+        BinaryOperator::NotEqual => "!=",
+        BinaryOperator::Less => "<",
+        BinaryOperator::LessOrEqual => "<=",
+        BinaryOperator::Greater => ">",
+        BinaryOperator::GreaterOrEqual => ">=",
+        BinaryOperator::EqualIgnoreCase => "=~",
+        BinaryOperator::NotEqualIgnoreCase => "!~",
+        BinaryOperator::Text(text) => text_name(text),
+        BinaryOperator::MatchesRegex => "matches regex",
+        BinaryOperator::SearchTerm => ":",
+    }
+}
+
+fn text_name(text: TextMatch) -> &'static str {
+    let names = match text.kind {
+        TextMatchKind::Contains => ["contains", "!contains", "contains_cs", "!contains_cs"],
+        TextMatchKind::EndsWith => ["endswith", "!endswith", "endswith_cs", "!endswith_cs"],
+        TextMatchKind::Has => ["has", "!has", "has_cs", "!has_cs"],
+        TextMatchKind::HasPrefix => ["hasprefix", "!hasprefix", "hasprefix_cs", "!hasprefix_cs"],
+        TextMatchKind::HasSuffix => ["hassuffix", "!hassuffix", "hassuffix_cs", "!hassuffix_cs"],
+        TextMatchKind::Like => ["like", "notlike", "likecs", "notlikecs"],
+        TextMatchKind::StartsWith => ["startswith", "!startswith", "startswith_cs", "!startswith_cs"],
+    };
+    names[2 * usize::from(text.case_sensitive) + usize::from(text.negated)]
+}
+
+/// The type that an operator gives for these operands, or what is wrong with them.
+pub(super) fn check(operator: Operator, types: &[KqlType]) -> std::result::Result<KqlType, String> {
+    let operands = |least: usize, most: usize| {
+        let name = operator.name();
+        if (least..=most).contains(&types.len()) { Ok(()) } else { Err(format!("{name} takes {least} operands")) }
+    };
+    match operator {
+        Operator::Binary(binary) => {
+            operands(2, 2)?;
+            let [left, right] = [types[0], types[1]];
+            check_binary(binary, left, right)
+        }
+        Operator::List(_) => operands(1, usize::MAX).map(|()| KqlType::Bool),
+        Operator::Between { .. } => {
+            operands(3, 3)?;
+            let below = comparison::domain(types[0], types[1]).is_some();
+            let span = types[0] == KqlType::DateTime && types[2] == KqlType::TimeSpan;
+            let above = span || comparison::domain(types[0], types[2]).is_some();
+            if below && above { Ok(KqlType::Bool) } else { Err(mismatch("between", types)) }
+        }
+        Operator::Negate => {
+            operands(1, 1)?;
+            arithmetic::negated(types[0]).ok_or_else(|| mismatch("-", types))
+        }
+        Operator::DynamicMember | Operator::DynamicElement => operands(2, 2).map(|()| KqlType::Dynamic),
+    }
+}
+
+fn check_binary(operator: BinaryOperator, left: KqlType, right: KqlType) -> std::result::Result<KqlType, String> {
+    let wrong = || mismatch(binary_name(operator), &[left, right]);
+    match operator {
+        BinaryOperator::Add
+        | BinaryOperator::Subtract
+        | BinaryOperator::Multiply
+        | BinaryOperator::Divide
+        | BinaryOperator::Modulo => arithmetic::result_type(operator, left, right).ok_or_else(wrong),
+        BinaryOperator::Equal
+        | BinaryOperator::NotEqual
+        | BinaryOperator::Less
+        | BinaryOperator::LessOrEqual
+        | BinaryOperator::Greater
+        | BinaryOperator::GreaterOrEqual => comparison::domain(left, right).map(|_| KqlType::Bool).ok_or_else(wrong),
+        BinaryOperator::EqualIgnoreCase
+        | BinaryOperator::NotEqualIgnoreCase
+        | BinaryOperator::Text(_)
+        | BinaryOperator::MatchesRegex
+        | BinaryOperator::SearchTerm => Ok(KqlType::Bool),
+    }
+}
+
+fn mismatch(name: &str, types: &[KqlType]) -> String {
+    let types: Vec<&str> = types.iter().map(|kql_type| kql_type.name()).collect();
+    format!("{name} does not take {}; convert them first", types.join(" and "))
+}
+
+/// The batch of an operator.
+pub(super) fn evaluate(operator: Operator, arguments: &Arguments) -> Result<ArrayRef> {
+    match operator {
+        Operator::Binary(binary) => evaluate_binary(binary, arguments),
+        Operator::List(ListOperator::In { negated, ignore_case }) => {
+            membership::is_in(arguments, ignore_case).and_then(|array| negated_if(negated, array))
+        }
+        Operator::List(ListOperator::HasAny) => terms::has_any(arguments),
+        Operator::List(ListOperator::HasAll) => terms::has_all(arguments),
+        Operator::Between { negated } => comparison::between(arguments).and_then(|array| negated_if(negated, array)),
+        Operator::Negate => arithmetic::negate(arguments),
+        Operator::DynamicMember => dynamics::member(arguments),
+        Operator::DynamicElement => dynamics::element(arguments),
+    }
+}
+
+fn evaluate_binary(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
+    match operator {
+        BinaryOperator::Add
+        | BinaryOperator::Subtract
+        | BinaryOperator::Multiply
+        | BinaryOperator::Divide
+        | BinaryOperator::Modulo => arithmetic::compute(operator, arguments),
+        BinaryOperator::Equal
+        | BinaryOperator::NotEqual
+        | BinaryOperator::Less
+        | BinaryOperator::LessOrEqual
+        | BinaryOperator::Greater
+        | BinaryOperator::GreaterOrEqual => comparison::compare(operator, arguments),
+        BinaryOperator::EqualIgnoreCase => terms::equal_ignore_case(arguments),
+        BinaryOperator::NotEqualIgnoreCase => {
+            terms::equal_ignore_case(arguments).and_then(|array| negated_if(true, array))
+        }
+        BinaryOperator::Text(text) => terms::matches(arguments, text).and_then(|array| negated_if(text.negated, array)),
+        BinaryOperator::MatchesRegex => patterns::is_match(arguments),
+        BinaryOperator::SearchTerm => {
+            let has = TextMatch { kind: TextMatchKind::Has, negated: false, case_sensitive: false };
+            terms::matches(arguments, has)
+        }
+    }
+}
+
+fn negated_if(negated: bool, array: ArrayRef) -> Result<ArrayRef> {
+    if !negated {
+        return Ok(array);
+    }
+    Ok(std::sync::Arc::new(arrow::compute::not(array.as_boolean())?))
+}

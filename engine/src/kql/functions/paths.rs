@@ -1,0 +1,187 @@
+//! Texts with a structure: URLs, file paths, versions, lines of CSV.
+
+use arrow::array::ArrayRef;
+use datafusion::error::Result;
+use percent_encoding::percent_decode_str;
+use serde_json::{Map, Value, json};
+
+use super::super::types::{DECIMAL_SCALE, KqlType};
+use super::arguments::Arguments;
+use super::signature::{Entry, Returns, entry};
+
+const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    entry("parse_url", "s", DYNAMIC, |arguments| parsed(arguments, parse_url)),
+    entry("parseurl", "s", DYNAMIC, |arguments| parsed(arguments, parse_url)),
+    entry("parse_urlquery", "s", DYNAMIC, |arguments| parsed(arguments, parse_urlquery)),
+    entry("parseurlquery", "s", DYNAMIC, |arguments| parsed(arguments, parse_urlquery)),
+    entry("parse_path", "s", DYNAMIC, |arguments| parsed(arguments, parse_path)),
+    entry("parse_command_line", "ss", DYNAMIC, parse_command_line),
+    entry("parse_csv", "s", DYNAMIC, |arguments| parsed(arguments, parse_csv)),
+    entry("parse_version", "s", Returns::Is(KqlType::Decimal), parse_version),
+];
+
+fn parsed(arguments: &Arguments, parse: impl Fn(&str) -> Value) -> Result<ArrayRef> {
+    let texts = arguments.texts(0)?;
+    arguments.make_dynamics(|row| Ok(parse(texts.get(row))))
+}
+
+/// `scheme://user:password@host:port/path?query#fragment`.
+fn parse_url(url: &str) -> Value {
+    let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
+    let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
+    let (scheme, rest) = rest.split_once("://").unwrap_or(("", rest));
+    let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
+    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
+    let (user, password) = user.split_once(':').unwrap_or((user, ""));
+    let (host, port) = match host.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, port),
+        _ => (host, ""),
+    };
+    json!({
+        "Scheme": scheme,
+        "Host": host,
+        "Port": port,
+        "Path": path,
+        "Username": user,
+        "Password": password,
+        "Query Parameters": query_parameters(query),
+        "Fragment": fragment,
+    })
+}
+
+fn parse_urlquery(query: &str) -> Value {
+    json!({ "Query Parameters": query_parameters(query.trim_start_matches('?')) })
+}
+
+fn query_parameters(query: &str) -> Map<String, Value> {
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let pairs = query.split('&').filter(|pair| !pair.is_empty());
+    pairs
+        .map(|pair| {
+            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
+            (decoded(name), Value::String(decoded(value)))
+        })
+        .collect()
+}
+
+fn parse_path(path: &str) -> Value {
+    let (scheme, rest) = path.split_once("://").unwrap_or(("", path));
+    let separator = |char: char| char == '/' || char == '\\';
+    let (root, directories) = root_of(rest);
+    let (directory, file) = match directories.rfind(separator) {
+        Some(at) => (&directories[..at], &directories[at + 1..]),
+        None => ("", directories),
+    };
+    let (file, stream) = file.split_once(':').unwrap_or((file, ""));
+    // Only a drive counts as a root.
+    let has_drive = root.contains(':');
+    let (root, directory) = if has_drive { (root, directory) } else { ("", &rest[..root.len() + directory.len()]) };
+    let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let name = directory.rsplit(separator).next().unwrap_or("");
+    let directory_path = format!("{root}{directory}");
+    json!({
+        "Scheme": scheme,
+        "RootPath": root,
+        "DirectoryPath": directory_path,
+        "DirectoryName": name,
+        "Filename": file,
+        "Extension": extension,
+        "AlternateDataStreamName": stream,
+    })
+}
+
+/// `C:\`, `/`, `\\server\`, and what follows.
+fn root_of(path: &str) -> (&str, &str) {
+    let root = match path.as_bytes() {
+        [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic() => 3,
+        [b'\\', b'\\', ..] => 2,
+        [b'/' | b'\\', ..] => 1,
+        _ => 0,
+    };
+    path.split_at(root)
+}
+
+/// The arguments of a command line of Windows; the only parser that there is.
+fn parse_command_line(arguments: &Arguments) -> Result<ArrayRef> {
+    let (lines, parsers) = (arguments.texts(0)?, arguments.texts(1)?);
+    arguments.make_dynamics(|row| match parsers.get(row).eq_ignore_ascii_case("windows") {
+        true => Ok(windows_arguments(lines.get(row)).into()),
+        false => Ok(Value::Null),
+    })
+}
+
+/// Blanks stand between arguments, but for those in quotes; of backslashes before a quote each two are one, and one that
+/// is left over makes the quote a part of the argument.
+fn windows_arguments(line: &str) -> Vec<String> {
+    let mut all: Vec<String> = Vec::new();
+    let mut current: Option<String> = None;
+    let (mut quoted, mut backslashes) = (false, 0_usize);
+    for char in line.chars() {
+        if char == '\\' {
+            backslashes += 1;
+            continue;
+        }
+        let kept = if char == '"' { backslashes / 2 } else { backslashes };
+        if backslashes > 0 {
+            current.get_or_insert_default().extend(std::iter::repeat_n('\\', kept));
+        }
+        let is_escaped = char == '"' && backslashes % 2 == 1;
+        backslashes = 0;
+        match char {
+            '"' if !is_escaped => {
+                quoted = !quoted;
+                current.get_or_insert_default();
+            }
+            ' ' | '\t' if !quoted => all.extend(current.take()),
+            other => current.get_or_insert_default().push(other),
+        }
+    }
+    if backslashes > 0 {
+        current.get_or_insert_default().extend(std::iter::repeat_n('\\', backslashes));
+    }
+    all.extend(current);
+    all
+}
+
+/// The first line's fields.
+fn parse_csv(line: &str) -> Value {
+    let mut fields: Vec<Value> = Vec::new();
+    let (mut field, mut quoted) = (String::new(), false);
+    let mut chars = line.chars().peekable();
+    while let Some(char) = chars.next() {
+        match char {
+            '"' if quoted && chars.next_if_eq(&'"').is_some() => field.push('"'),
+            '"' => quoted = !quoted,
+            ',' if !quoted => fields.push(std::mem::take(&mut field).into()),
+            '\n' | '\r' if !quoted => break,
+            other => field.push(other),
+        }
+    }
+    fields.push(field.into());
+    fields.into()
+}
+
+/// Up to four parts of up to eight digits as one number that orders as they do.
+fn parse_version(arguments: &Arguments) -> Result<ArrayRef> {
+    let texts = arguments.texts(0)?;
+    arguments.make_decimals(|row| version(texts.get(row)))
+}
+
+fn version(text: &str) -> Option<i128> {
+    const PART: i128 = 100_000_000;
+    let parts: Vec<&str> = text.trim().split('.').collect();
+    if parts.len() > 4 || text.trim().is_empty() {
+        return None;
+    }
+    let mut number: i128 = 0;
+    for index in 0..4 {
+        let part = parts.get(index).copied().unwrap_or("0");
+        let is_number = !part.is_empty() && part.len() <= 8 && part.bytes().all(|byte| byte.is_ascii_digit());
+        number = number * PART + is_number.then(|| part.parse::<i128>().ok())??;
+    }
+    // Four full parts and the decimal's own digits do not fit together, so the number is kept as stored.
+    let one = 10_i128.pow(DECIMAL_SCALE.unsigned_abs().into());
+    Some(number.checked_mul(one).filter(|stored| *stored < 10_i128.pow(38)).unwrap_or(10_i128.pow(38) - 1))
+}

@@ -1,0 +1,132 @@
+//! `bin` and other rounding. A bin's start is never above the value; bins of zero or negative width are null.
+
+use arrow::array::ArrayRef;
+use datafusion::error::Result;
+
+use super::super::types::KqlType;
+use super::super::values::{MAX_DATETIME_TICKS, decimal_one};
+use super::arguments::Arguments;
+use super::signature::{Entry, Returns, entry};
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    entry("bin", "xx", Returns::By(bin_type), bin),
+    entry("floor", "x?x", Returns::By(floor_type), floor),
+    entry("bin_at", "xxx", Returns::By(bin_type), bin_at),
+    entry("ceiling", "n", Returns::Is(KqlType::Real), ceiling),
+    entry("round", "n?i", Returns::Is(KqlType::Real), round),
+];
+
+fn bin_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
+    use KqlType::{Bool, DateTime, Decimal, Dynamic, Int, Long, Real, TimeSpan};
+    match (types.first(), types.get(1)) {
+        (Some(DateTime), Some(TimeSpan | Dynamic)) => Ok(DateTime),
+        (Some(TimeSpan), Some(TimeSpan | Dynamic)) => Ok(TimeSpan),
+        (Some(DateTime | TimeSpan), Some(_)) => Err("a datetime or timespan is rounded to a timespan".to_owned()),
+        (Some(Int | Long | Bool), Some(Int | Long)) => Ok(Long),
+        (Some(Decimal), Some(Int | Long | Real | Decimal)) | (Some(Int | Long | Real), Some(Decimal)) => Ok(Decimal),
+        (Some(Int | Long | Real | Dynamic), Some(Int | Long | Real | Dynamic)) => Ok(Real),
+        (Some(Dynamic), Some(TimeSpan)) => Ok(DateTime),
+        _ => Err("bin() takes a number, a datetime or a timespan, and a width of the same kind".to_owned()),
+    }
+}
+
+fn floor_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
+    match types {
+        [number] if number.is_numeric() || *number == KqlType::Dynamic => Ok(KqlType::Real),
+        other => bin_type(other),
+    }
+}
+
+fn floor(arguments: &Arguments) -> Result<ArrayRef> {
+    if arguments.len() > 1 {
+        return bin(arguments);
+    }
+    let numbers = arguments.reals(0)?;
+    arguments.make_reals(|row| numbers.get(row).map(f64::floor))
+}
+
+fn bin(arguments: &Arguments) -> Result<ArrayRef> {
+    match arguments.returns {
+        KqlType::Real => {
+            let (values, widths) = (arguments.reals(0)?, arguments.reals(1)?);
+            arguments.make_reals(|row| {
+                let (value, width) = (values.get(row)?, widths.get(row)?);
+                (width > 0.0).then(|| (value / width).floor() * width)
+            })
+        }
+        KqlType::Decimal => {
+            let (values, widths) = (arguments.decimals(0)?, arguments.decimals(1)?);
+            arguments.make_decimals(|row| {
+                let (value, width) = (values.get(row)?, widths.get(row)?);
+                (width > 0).then(|| value - value.rem_euclid(width))
+            })
+        }
+        returns => {
+            let values = if returns == KqlType::DateTime { arguments.datetimes(0)? } else { arguments.longs(0)? };
+            let widths = if returns == KqlType::Long { arguments.longs(1)? } else { arguments.timespans(1)? };
+            arguments.make_longs(|row| {
+                let (value, width) = (values.get(row)?, widths.get(row)?);
+                (width > 0).then(|| value.checked_sub(value.rem_euclid(width))).flatten()
+            })
+        }
+    }
+}
+
+/// Bins of which one starts at the third argument.
+fn bin_at(arguments: &Arguments) -> Result<ArrayRef> {
+    match arguments.returns {
+        KqlType::Real | KqlType::Decimal => {
+            let (values, widths, starts) = (arguments.reals(0)?, arguments.reals(1)?, arguments.reals(2)?);
+            let returns_decimal = arguments.returns == KqlType::Decimal;
+            let bins = |row: usize| {
+                let (value, width, start) = (values.get(row)?, widths.get(row)?, starts.get(row)?);
+                (width > 0.0).then(|| ((value - start) / width).floor() * width + start)
+            };
+            if returns_decimal {
+                return arguments.make_decimals(|row| Some((bins(row)? * decimal_one() as f64) as i128));
+            }
+            arguments.make_reals(bins)
+        }
+        returns => {
+            let (values, starts) = match returns {
+                KqlType::DateTime => (arguments.datetimes(0)?, arguments.datetimes(2)?),
+                KqlType::TimeSpan => (arguments.timespans(0)?, arguments.timespans(2)?),
+                _ => (arguments.longs(0)?, arguments.longs(2)?),
+            };
+            let widths = if returns == KqlType::Long { arguments.longs(1)? } else { arguments.timespans(1)? };
+            let in_range = |ticks: &i64| returns != KqlType::DateTime || (0..=MAX_DATETIME_TICKS).contains(ticks);
+            arguments.make_longs(|row| {
+                let (value, width, start) = (values.get(row)?, widths.get(row)?, starts.get(row)?);
+                if width <= 0 {
+                    return None;
+                }
+                let past = value.checked_sub(start)?.rem_euclid(width);
+                value.checked_sub(past).filter(in_range)
+            })
+        }
+    }
+}
+
+fn ceiling(arguments: &Arguments) -> Result<ArrayRef> {
+    let numbers = arguments.reals(0)?;
+    arguments.make_reals(|row| numbers.get(row).map(f64::ceil))
+}
+
+/// Halves go away from zero, as they look in decimal digits.
+fn round(arguments: &Arguments) -> Result<ArrayRef> {
+    let numbers = arguments.reals(0)?;
+    let digits = if arguments.len() > 1 { Some(arguments.longs(1)?) } else { None };
+    arguments.make_reals(|row| {
+        let digits = match &digits {
+            Some(digits) => digits.get(row)?.clamp(-300, 300) as i32,
+            None => 0,
+        };
+        Some(rounded(numbers.get(row)?, digits))
+    })
+}
+
+fn rounded(number: f64, digits: i32) -> f64 {
+    let scale = 10_f64.powi(digits.abs());
+    let result = if digits >= 0 { (number * scale).round() / scale } else { (number / scale).round() * scale };
+    if result.is_finite() { result } else { number }
+}

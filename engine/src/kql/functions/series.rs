@@ -1,0 +1,247 @@
+//! Functions of numeric arrays, element by element, and sums of them. An element that is no number is null.
+
+use arrow::array::ArrayRef;
+use datafusion::error::Result;
+use serde_json::{Value, json};
+
+use super::super::types::KqlType;
+use super::arguments::{Arguments, Dynamics};
+use super::comparison::same;
+use super::signature::{Entry, Returns, entry};
+
+const REAL: Returns = Returns::Is(KqlType::Real);
+const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
+
+/// The most multiplications of one filter.
+const MAX_STEPS: usize = 100_000_000;
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    entry("series_add", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left + right))),
+    entry("series_subtract", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left - right))),
+    entry("series_multiply", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left * right))),
+    entry("series_divide", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left / right))),
+    entry("series_pow", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left.powf(right)))),
+    entry("series_equals", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| (left == right).into())),
+    entry("series_not_equals", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| (left != right).into())),
+    entry("series_less", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| (left < right).into())),
+    entry("series_less_equals", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| (left <= right).into())),
+    entry("series_greater", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| (left > right).into())),
+    entry("series_greater_equals", "xx", DYNAMIC, |arguments| {
+        pairwise(arguments, |left, right| (left >= right).into())
+    }),
+    entry("series_abs", "j", DYNAMIC, |arguments| each(arguments, f64::abs)),
+    entry("series_sign", "j", DYNAMIC, |arguments| {
+        each(arguments, |real| if real == 0.0 { 0.0 } else { real.signum() })
+    }),
+    entry("series_ceiling", "j", DYNAMIC, |arguments| each(arguments, f64::ceil)),
+    entry("series_floor", "j", DYNAMIC, |arguments| each(arguments, f64::floor)),
+    entry("series_exp", "j", DYNAMIC, |arguments| each(arguments, f64::exp)),
+    entry("series_log", "j", DYNAMIC, |arguments| each(arguments, f64::ln)),
+    entry("series_sin", "j", DYNAMIC, |arguments| each(arguments, f64::sin)),
+    entry("series_cos", "j", DYNAMIC, |arguments| each(arguments, f64::cos)),
+    entry("series_tan", "j", DYNAMIC, |arguments| each(arguments, f64::tan)),
+    entry("series_asin", "j", DYNAMIC, |arguments| each(arguments, f64::asin)),
+    entry("series_acos", "j", DYNAMIC, |arguments| each(arguments, f64::acos)),
+    entry("series_atan", "j", DYNAMIC, |arguments| each(arguments, f64::atan)),
+    entry("series_sum", "j", REAL, |arguments| folded(arguments, |numbers| numbers.iter().sum())),
+    entry("series_product", "j", REAL, |arguments| folded(arguments, |numbers| numbers.iter().product())),
+    entry("series_magnitude", "j", REAL, |arguments| folded(arguments, magnitude)),
+    entry("series_dot_product", "xx", REAL, dot_product),
+    entry("series_fill_const", "jx?x", DYNAMIC, fill_const),
+    entry("series_fill_forward", "j?x", DYNAMIC, |arguments| fill_from(arguments, false)),
+    entry("series_fill_backward", "j?x", DYNAMIC, |arguments| fill_from(arguments, true)),
+    entry("series_iir", "jjj", DYNAMIC, iir),
+    entry("series_fill_linear", "j?xbn", DYNAMIC, fill_linear),
+    entry("series_stats_dynamic", "j?b", DYNAMIC, stats),
+];
+
+/// A whole number as one, as Kusto's series keep them; what JSON has no number for as a text.
+fn number(real: f64) -> Value {
+    if real.is_finite() { json!(real) } else { Value::from(super::super::values::format_real(real)) }
+}
+
+fn reals(elements: &[Value]) -> Vec<Option<f64>> {
+    elements.iter().map(Value::as_f64).collect()
+}
+
+/// The elements of a series; a number stands for a series of it.
+fn operand(values: &Dynamics, row: usize, length: usize) -> Option<Vec<Option<f64>>> {
+    match values.get(row).as_ref() {
+        Value::Array(elements) => Some(reals(elements)),
+        Value::Number(single) => Some(vec![single.as_f64(); length]),
+        _ => None,
+    }
+}
+
+fn pairwise(arguments: &Arguments, compute: impl Fn(f64, f64) -> Value) -> Result<ArrayRef> {
+    let (left, right) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
+    arguments.make_dynamics(|row| {
+        let length =
+            [&left, &right].iter().filter_map(|values| values.get(row).as_array().map(Vec::len)).max().unwrap_or(1);
+        let (Some(left), Some(right)) = (operand(&left, row, length), operand(&right, row, length)) else {
+            return Ok(Value::Null);
+        };
+        let at = |values: &[Option<f64>], index: usize| values.get(index).copied().flatten();
+        let pair = |index: usize| match (at(&left, index), at(&right, index)) {
+            (Some(left), Some(right)) => compute(left, right),
+            _ => Value::Null,
+        };
+        Ok((0..length).map(pair).collect::<Vec<_>>().into())
+    })
+}
+
+fn each(arguments: &Arguments, compute: impl Fn(f64) -> f64) -> Result<ArrayRef> {
+    let series = arguments.dynamics(0)?;
+    arguments.make_dynamics(|row| {
+        let Some(elements) = series.elements(row) else { return Ok(Value::Null) };
+        let computed = |element: &Value| element.as_f64().map_or(Value::Null, |real| number(compute(real)));
+        Ok(elements.iter().map(computed).collect::<Vec<_>>().into())
+    })
+}
+
+fn folded(arguments: &Arguments, fold: impl Fn(&[f64]) -> f64) -> Result<ArrayRef> {
+    let series = arguments.dynamics(0)?;
+    arguments.make_reals(|row| {
+        let numbers: Vec<f64> = series.elements(row)?.iter().filter_map(Value::as_f64).collect();
+        Some(fold(&numbers))
+    })
+}
+
+fn magnitude(numbers: &[f64]) -> f64 {
+    numbers.iter().map(|number| number * number).sum::<f64>().sqrt()
+}
+
+fn dot_product(arguments: &Arguments) -> Result<ArrayRef> {
+    let (left, right) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
+    arguments.make_reals(|row| {
+        let length =
+            [&left, &right].iter().filter_map(|values| values.get(row).as_array().map(Vec::len)).min().unwrap_or(1);
+        let (left, right) = (operand(&left, row, length)?, operand(&right, row, length)?);
+        Some(left.iter().zip(&right).filter_map(|(left, right)| Some((*left)? * (*right)?)).sum())
+    })
+}
+
+fn fill_const(arguments: &Arguments) -> Result<ArrayRef> {
+    let (series, fill) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
+    let missing = if arguments.len() > 2 { Some(arguments.dynamics(2)?) } else { None };
+    arguments.make_dynamics(|row| {
+        let Some(mut elements) = series.elements(row) else { return Ok(Value::Null) };
+        let missing = missing.as_ref().map_or(Value::Null, |missing| missing.get(row).into_owned());
+        for element in elements.iter_mut().filter(|element| same(element, &missing)) {
+            *element = fill.get(row).into_owned();
+        }
+        Ok(elements.into())
+    })
+}
+
+/// What is missing becomes what comes before it, or after it.
+fn fill_from(arguments: &Arguments, backward: bool) -> Result<ArrayRef> {
+    let series = arguments.dynamics(0)?;
+    let missing = if arguments.len() > 1 { Some(arguments.dynamics(1)?) } else { None };
+    arguments.make_dynamics(|row| {
+        let Some(mut elements) = series.elements(row) else { return Ok(Value::Null) };
+        let missing = missing.as_ref().map_or(Value::Null, |missing| missing.get(row).into_owned());
+        if backward {
+            elements.reverse();
+        }
+        let mut last = None;
+        for element in &mut elements {
+            if same(element, &missing) {
+                *element = last.clone().unwrap_or_else(|| element.clone());
+            } else {
+                last = Some(element.clone());
+            }
+        }
+        if backward {
+            elements.reverse();
+        }
+        Ok(elements.into())
+    })
+}
+
+/// A recursive filter: each value from the values so far, weighted by the first coefficients, less the results so far,
+/// weighted by the second.
+fn iir(arguments: &Arguments) -> Result<ArrayRef> {
+    let (series, forward, backward) = (arguments.dynamics(0)?, arguments.dynamics(1)?, arguments.dynamics(2)?);
+    let numbers = |values: Option<Vec<Value>>| -> Option<Vec<f64>> { values?.iter().map(Value::as_f64).collect() };
+    arguments.make_dynamics(|row| {
+        let parts = numbers(series.elements(row))
+            .zip(numbers(forward.elements(row)))
+            .zip(numbers(backward.elements(row)).filter(|weights| weights.first().is_some_and(|first| *first != 0.0)));
+        let Some(((inputs, forward), backward)) = parts else { return Ok(Value::Null) };
+        if inputs.len().saturating_mul(forward.len() + backward.len()) > MAX_STEPS {
+            return Err(arguments.error("the series and its filter are too long"));
+        }
+        let mut outputs: Vec<f64> = Vec::with_capacity(inputs.len());
+        for index in 0..inputs.len() {
+            let weighted = |weights: &[f64], values: &[f64], skipped: usize| -> f64 {
+                let back = weights.iter().enumerate().skip(skipped).take_while(|(back, _)| *back <= index);
+                back.filter_map(|(back, weight)| Some(weight * values.get(index - back)?)).sum()
+            };
+            let sum = weighted(&forward, &inputs, 0) - weighted(&backward, &outputs, 1);
+            outputs.push(sum / backward.first().copied().unwrap_or(1.0));
+        }
+        Ok(outputs.into_iter().map(number).collect::<Vec<_>>().into())
+    })
+}
+
+/// What is missing lies on a line between its neighbours; at the edges it is as the nearest value, if that is asked for.
+fn fill_linear(arguments: &Arguments) -> Result<ArrayRef> {
+    let series = arguments.dynamics(0)?;
+    let missing = if arguments.len() > 1 { Some(arguments.dynamics(1)?) } else { None };
+    let edges = if arguments.len() > 2 { Some(arguments.bools(2)?) } else { None };
+    let constant = if arguments.len() > 3 { Some(arguments.reals(3)?) } else { None };
+    arguments.make_dynamics(|row| {
+        let Some(elements) = series.elements(row) else { return Ok(Value::Null) };
+        let missing = missing.as_ref().map_or(Value::Null, |missing| missing.get(row).into_owned());
+        let fills_edges = edges.as_ref().and_then(|edges| edges.get(row)).unwrap_or(true);
+        let constant = constant.as_ref().and_then(|constant| constant.get(row)).unwrap_or(0.0);
+        let is_known = |element: &Value| !same(element, &missing) && element.is_number();
+        let are_whole = elements.iter().filter(|element| is_known(element)).all(Value::is_i64);
+        let known: Vec<(usize, f64)> = elements
+            .iter()
+            .enumerate()
+            .filter(|(_, element)| is_known(element))
+            .filter_map(|(index, element)| Some((index, element.as_f64()?)))
+            .collect();
+        let filled = |(index, element): (usize, &Value)| {
+            if is_known(element) {
+                return element.clone();
+            }
+            let after = known.partition_point(|(known, _)| *known < index);
+            let neighbours = (after.checked_sub(1).and_then(|before| known.get(before)), known.get(after));
+            let value = match neighbours {
+                (Some((from, low)), Some((to, high))) => {
+                    low + (high - low) * (index - from) as f64 / (to - from) as f64
+                }
+                (Some((_, edge)), None) | (None, Some((_, edge))) if fills_edges => *edge,
+                (None, None) => return number(constant),
+                _ => return element.clone(),
+            };
+            if are_whole { json!(value.trunc() as i64) } else { number(value) }
+        };
+        Ok(elements.iter().enumerate().map(filled).collect::<Vec<_>>().into())
+    })
+}
+
+fn stats(arguments: &Arguments) -> Result<ArrayRef> {
+    let series = arguments.dynamics(0)?;
+    arguments.make_dynamics(|row| {
+        let Some(elements) = series.elements(row) else { return Ok(Value::Null) };
+        let numbers: Vec<(usize, f64)> =
+            elements.iter().enumerate().filter_map(|(index, element)| Some((index, element.as_f64()?))).collect();
+        let least = numbers.iter().min_by(|left, right| left.1.total_cmp(&right.1));
+        // Of several, the first.
+        let most = numbers.iter().rev().max_by(|left, right| left.1.total_cmp(&right.1));
+        let (Some(least), Some(most)) = (least, most) else { return Ok(Value::Null) };
+        let count = numbers.len() as f64;
+        let sum: f64 = numbers.iter().map(|(_, number)| number).sum();
+        let average = sum / count;
+        let squares: f64 = numbers.iter().map(|(_, number)| (number - average).powi(2)).sum();
+        let variance = if count > 1.0 { squares / (count - 1.0) } else { 0.0 };
+        Ok(json!({
+            "min": least.1, "min_idx": least.0, "max": most.1, "max_idx": most.0,
+            "avg": average, "stdev": variance.sqrt(), "variance": variance, "sum": sum, "len": elements.len(),
+        }))
+    })
+}

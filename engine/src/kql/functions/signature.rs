@@ -1,0 +1,145 @@
+//! What a function takes and returns. Parameters are written as a text, a letter each:
+//!
+//! `x` anything · `s` text, or anything that has one · `n` a number · `i` a whole number · `b` a truth value ·
+//! `t` a datetime · `d` a timespan · `j` dynamic; what follows `?` may be left out, what `*` follows may
+//! be repeated.
+//! A dynamic value is converted to whatever is asked for.
+
+use arrow::array::ArrayRef;
+use datafusion::error::Result;
+
+use super::super::types::KqlType;
+use super::arguments::Arguments;
+
+/// A function of a family.
+pub(super) struct Entry {
+    pub(super) name: &'static str,
+    pub(super) parameters: &'static str,
+    pub(super) returns: Returns,
+    pub(super) kernel: fn(&Arguments) -> Result<ArrayRef>,
+    /// Not the same for the same arguments.
+    pub(super) volatile: bool,
+}
+
+/// The type of what a function returns.
+#[derive(Clone, Copy)]
+pub(super) enum Returns {
+    /// Always this.
+    Is(KqlType),
+    /// The type of this argument; `int` becomes `long`.
+    Widened(usize),
+    /// What all arguments convert to.
+    Common,
+    /// Computed.
+    By(fn(&[KqlType]) -> std::result::Result<KqlType, String>),
+}
+
+/// An entry of a family's table.
+pub(super) const fn entry(
+    name: &'static str,
+    parameters: &'static str,
+    returns: Returns,
+    kernel: fn(&Arguments) -> Result<ArrayRef>,
+) -> Entry {
+    Entry { name, parameters, returns, kernel, volatile: false }
+}
+
+/// An entry that is not the same for the same arguments.
+pub(super) const fn volatile(
+    name: &'static str,
+    parameters: &'static str,
+    returns: Returns,
+    kernel: fn(&Arguments) -> Result<ArrayRef>,
+) -> Entry {
+    Entry { name, parameters, returns, kernel, volatile: true }
+}
+
+impl Entry {
+    /// The type returned for these arguments, or what is wrong with them.
+    pub(super) fn check(&self, arguments: &[KqlType]) -> std::result::Result<KqlType, String> {
+        let (required, optional) = self.parameters.split_once('?').unwrap_or((self.parameters, ""));
+        let repeats = self.parameters.ends_with('*');
+        let letters: Vec<char> = required.chars().chain(optional.chars()).filter(|char| *char != '*').collect();
+        let least = required.chars().filter(|char| *char != '*').count();
+        if arguments.len() < least || (!repeats && arguments.len() > letters.len()) {
+            let most = if repeats { None } else { Some(letters.len()) };
+            return Err(self.wrong_count(least, most, arguments.len()));
+        }
+        for (index, argument) in arguments.iter().enumerate() {
+            let letter = letters.get(index).or(letters.last()).copied().unwrap_or('x');
+            if !accepts(letter, *argument) {
+                let (name, number, wanted, found) = (self.name, index + 1, wanted(letter), argument.name());
+                return Err(format!("argument {number} of {name}() must be {wanted}, not {found}"));
+            }
+        }
+        match self.returns {
+            Returns::Is(kql_type) => Ok(kql_type),
+            Returns::Widened(index) => Ok(match arguments.get(index) {
+                Some(KqlType::Int) | None => KqlType::Long,
+                Some(other) => *other,
+            }),
+            Returns::Common => {
+                common_type(arguments).ok_or_else(|| format!("the arguments of {}() must be of one type", self.name))
+            }
+            Returns::By(compute) => compute(arguments),
+        }
+    }
+
+    fn wrong_count(&self, least: usize, most: Option<usize>, found: usize) -> String {
+        let wanted = match most {
+            Some(most) if most == least => format!("{least}"),
+            Some(most) => format!("{least} to {most}"),
+            None => format!("at least {least}"),
+        };
+        format!("{}() takes {wanted} arguments, not {found}", self.name)
+    }
+}
+
+fn accepts(letter: char, argument: KqlType) -> bool {
+    if argument == KqlType::Dynamic {
+        return true;
+    }
+    match letter {
+        'n' => argument.is_numeric() || argument == KqlType::Bool,
+        'i' => matches!(argument, KqlType::Int | KqlType::Long | KqlType::Bool | KqlType::Real | KqlType::Decimal),
+        'b' => argument == KqlType::Bool || argument.is_numeric(),
+        't' => argument == KqlType::DateTime,
+        'd' => argument == KqlType::TimeSpan,
+        'j' => false,
+        _ => true,
+    }
+}
+
+fn wanted(letter: char) -> &'static str {
+    match letter {
+        'n' => "a number",
+        'i' => "a whole number",
+        'b' => "a bool",
+        't' => "a datetime",
+        'd' => "a timespan",
+        'j' => "dynamic",
+        _ => "a value",
+    }
+}
+
+/// The type that values of all these types convert to.
+pub(crate) fn common_type(types: &[KqlType]) -> Option<KqlType> {
+    let (first, rest) = types.split_first()?;
+    rest.iter().try_fold(*first, |common, next| common_of_two(common, *next))
+}
+
+fn common_of_two(left: KqlType, right: KqlType) -> Option<KqlType> {
+    use KqlType::{Bool, Decimal, Dynamic, Guid, Int, Long, Real, String};
+    if left == right {
+        return Some(left);
+    }
+    match (left, right) {
+        (Dynamic, _) | (_, Dynamic) => Some(Dynamic),
+        (Decimal, Int | Long | Real) | (Int | Long | Real, Decimal) => Some(Decimal),
+        (Real, Int | Long | Bool) | (Int | Long | Bool, Real) => Some(Real),
+        (Long, Int | Bool) | (Int | Bool, Long) => Some(Long),
+        (Int, Bool) | (Bool, Int) => Some(Int),
+        (String, Guid) | (Guid, String) => Some(String),
+        _ => None,
+    }
+}

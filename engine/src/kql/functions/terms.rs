@@ -1,0 +1,206 @@
+//! `has`, `contains`, `startswith` and their like. A term is a run of letters and digits of any script; everything
+//! else, the underscore too, separates terms. What is looked for may itself hold separators: it then has to begin and
+//! end where terms do. The empty text is in every text.
+
+use std::borrow::Cow;
+
+use arrow::array::ArrayRef;
+use datafusion::error::Result;
+use serde_json::Value;
+
+use super::super::ast::{TextMatch, TextMatchKind};
+use super::super::types::KqlType;
+use super::super::values;
+use super::arguments::Arguments;
+use super::signature::{Entry, Returns, entry};
+
+pub(super) const FUNCTIONS: &[Entry] = &[entry("has_any_index", "sj", Returns::Is(KqlType::Long), has_any_index)];
+
+/// The batch of a comparison by parts, not negated.
+pub(super) fn matches(arguments: &Arguments, text_match: TextMatch) -> Result<ArrayRef> {
+    let (texts, wanted) = (arguments.texts(0)?, arguments.texts(1)?);
+    if wanted.constant {
+        let needle = Needle::new(wanted.get(0), text_match.kind, text_match.case_sensitive);
+        return arguments.make_total(|row| needle.is_in(texts.get(row)));
+    }
+    arguments.make_total(|row| {
+        Needle::new(wanted.get(row), text_match.kind, text_match.case_sensitive).is_in(texts.get(row))
+    })
+}
+
+/// Whether the first text has any of the others as a term.
+pub(super) fn has_any(arguments: &Arguments) -> Result<ArrayRef> {
+    has_of(arguments, |needles, text| needles.iter().any(|needle| needle.is_in(text)))
+}
+
+/// Whether the first text has all of the others as terms.
+pub(super) fn has_all(arguments: &Arguments) -> Result<ArrayRef> {
+    has_of(arguments, |needles, text| needles.iter().all(|needle| needle.is_in(text)))
+}
+
+fn has_of(arguments: &Arguments, decide: impl Fn(&[Needle], &str) -> bool) -> Result<ArrayRef> {
+    let texts = arguments.texts(0)?;
+    let lists = arguments.all_dynamics(1)?;
+    let needles = |row| lists.iter().flat_map(|list| terms_of(&list.get(row))).collect::<Vec<_>>();
+    if (1..arguments.len()).all(|index| arguments.is_constant(index)) {
+        let needles = needles(0);
+        return arguments.make_total(|row| decide(&needles, texts.get(row)));
+    }
+    arguments.make_total(|row| decide(&needles(row), texts.get(row)))
+}
+
+fn has_any_index(arguments: &Arguments) -> Result<ArrayRef> {
+    let (texts, lists) = (arguments.texts(0)?, arguments.dynamics(1)?);
+    arguments.make_longs(|row| {
+        let needles = terms_of(&lists.get(row));
+        let position = needles.iter().position(|needle| needle.is_in(texts.get(row)));
+        Some(position.map_or(-1, |position| position as i64))
+    })
+}
+
+fn terms_of(value: &Value) -> Vec<Needle> {
+    let needle = |value: &Value| Needle::new(&values::to_text(value), TextMatchKind::Has, false);
+    match value {
+        Value::Array(elements) => elements.iter().map(needle).collect(),
+        Value::Null => Vec::new(),
+        other => vec![needle(other)],
+    }
+}
+
+/// Whether two texts are the same but for case.
+pub(super) fn equal_ignore_case(arguments: &Arguments) -> Result<ArrayRef> {
+    let (left, right) = (arguments.texts(0)?, arguments.texts(1)?);
+    arguments.make_total(|row| same_but_for_case(left.get(row), right.get(row)))
+}
+
+fn same_but_for_case(left: &str, right: &str) -> bool {
+    left.eq_ignore_ascii_case(right)
+        || (!(left.is_ascii() && right.is_ascii()) && left.to_lowercase() == right.to_lowercase())
+}
+
+/// What is looked for, prepared once.
+struct Needle {
+    /// In lower case where case does not count.
+    text: String,
+    kind: TextMatchKind,
+    case_sensitive: bool,
+    starts_with_term: bool,
+    ends_with_term: bool,
+}
+
+impl Needle {
+    fn new(text: &str, kind: TextMatchKind, case_sensitive: bool) -> Self {
+        Self {
+            starts_with_term: text.starts_with(char::is_alphanumeric),
+            ends_with_term: text.ends_with(char::is_alphanumeric),
+            text: if case_sensitive { text.to_owned() } else { text.to_lowercase() },
+            kind,
+            case_sensitive,
+        }
+    }
+
+    fn is_in(&self, text: &str) -> bool {
+        if self.text.is_empty() {
+            return self.kind != TextMatchKind::Like || text.is_empty();
+        }
+        // Bytes of an ASCII text never stand inside another character, so case can be left out byte by byte.
+        let text = match (self.case_sensitive, self.text.is_ascii()) {
+            (true, _) | (false, true) => Cow::Borrowed(text),
+            (false, false) => Cow::Owned(text.to_lowercase()),
+        };
+        match self.kind {
+            TextMatchKind::StartsWith => self.is_at(&text, 0),
+            TextMatchKind::EndsWith => {
+                text.len().checked_sub(self.text.len()).is_some_and(|start| self.is_at(&text, start))
+            }
+            TextMatchKind::Contains => self.positions(&text).next().is_some(),
+            TextMatchKind::Has => self.positions(&text).any(|at| self.begins(&text, at) && self.ends(&text, at)),
+            TextMatchKind::HasPrefix => self.positions(&text).any(|at| self.begins(&text, at)),
+            TextMatchKind::HasSuffix => self.positions(&text).any(|at| self.ends(&text, at)),
+            TextMatchKind::Like => self.is_like(&text),
+        }
+    }
+
+    fn is_at(&self, text: &str, start: usize) -> bool {
+        let (wanted, bytes) = (self.text.as_bytes(), text.as_bytes());
+        bytes
+            .get(start..start + wanted.len())
+            .is_some_and(|found| if self.case_sensitive { found == wanted } else { found.eq_ignore_ascii_case(wanted) })
+    }
+
+    /// Where it stands in a text.
+    fn positions<'a>(&'a self, text: &'a str) -> impl Iterator<Item = usize> + 'a {
+        let first = self.text.as_bytes().first().copied().unwrap_or(0);
+        let other = if self.case_sensitive { first } else { first.to_ascii_uppercase() };
+        memchr::memchr2_iter(first, other, text.as_bytes()).filter(|at| self.is_at(text, *at))
+    }
+
+    fn begins(&self, text: &str, at: usize) -> bool {
+        !self.starts_with_term || !text.get(..at).unwrap_or_default().ends_with(char::is_alphanumeric)
+    }
+
+    fn ends(&self, text: &str, at: usize) -> bool {
+        let after = text.get(at + self.text.len()..).unwrap_or_default();
+        !self.ends_with_term || !after.starts_with(char::is_alphanumeric)
+    }
+
+    /// `*` and `%` stand for any characters, `?` and `_` for one.
+    fn is_like(&self, text: &str) -> bool {
+        let lower = if self.case_sensitive { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) };
+        let (wanted, found): (Vec<char>, Vec<char>) = (self.text.chars().collect(), lower.chars().collect());
+        let (mut at, mut pattern_at, mut retry) = (0, 0, None);
+        while at < found.len() {
+            match wanted.get(pattern_at) {
+                Some('*' | '%') => {
+                    retry = Some((pattern_at, at));
+                    pattern_at += 1;
+                }
+                Some(wanted) if *wanted == found[at] || matches!(wanted, '?' | '_') => {
+                    at += 1;
+                    pattern_at += 1;
+                }
+                _ => {
+                    let Some((star, from)) = retry else { return false };
+                    retry = Some((star, from + 1));
+                    (pattern_at, at) = (star + 1, from + 1);
+                }
+            }
+        }
+        wanted[pattern_at..].iter().all(|wanted| matches!(wanted, '*' | '%'))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn is_match(kind: TextMatchKind, text: &str, wanted: &str) -> bool {
+        Needle::new(wanted, kind, false).is_in(text)
+    }
+
+    #[test]
+    fn a_term_is_a_run_of_letters_and_digits() {
+        for (text, wanted, expected) in [
+            ("a_b", "a", true),
+            ("alphabeta", "alpha", false),
+            ("alpha-beta", "ALPHA", true),
+            ("1_2_3", "2.3", false),
+            ("v1.2.3", "2.3", true),
+            ("emoji😀here", "😀", true),
+            ("CAFÉ au lait", "café", true),
+            ("decafé", "café", false),
+            ("a b", " ", true),
+            ("привет мир", "МИР", true),
+            ("scatter cat", "cat", true),
+            ("x", "", true),
+        ] {
+            assert_eq!(is_match(TextMatchKind::Has, text, wanted), expected, "{text} has {wanted}");
+        }
+        assert!(is_match(TextMatchKind::HasPrefix, "the category", "cat"));
+        assert!(!is_match(TextMatchKind::HasPrefix, "concat", "cat"));
+        assert!(is_match(TextMatchKind::HasSuffix, "concat it", "cat"));
+        assert!(is_match(TextMatchKind::Like, "hello", "h*l?"));
+        assert!(is_match(TextMatchKind::EndsWith, "über", "BER"));
+        assert!(!Needle::new("Quick", TextMatchKind::Has, true).is_in("quick"));
+    }
+}

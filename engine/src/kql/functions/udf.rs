@@ -1,0 +1,109 @@
+//! The DataFusion function that a KQL function is bound to. Two of the same name, types and instant are the same.
+
+use std::hash::{Hash, Hasher};
+
+use arrow::array::ArrayRef;
+use arrow::datatypes::{DataType, Field, FieldRef};
+use datafusion::common::ScalarValue;
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+};
+
+use super::super::types::KqlType;
+use super::arguments::Arguments;
+use super::operators::{self, Operator};
+
+/// What makes a batch.
+#[derive(Clone, Copy)]
+pub(super) enum Kernel {
+    Function(fn(&Arguments) -> Result<ArrayRef>),
+    Operator(Operator),
+}
+
+pub(super) struct KqlFunction {
+    name: String,
+    arguments: Vec<KqlType>,
+    returns: KqlType,
+    kernel: Kernel,
+    now_ticks: i64,
+    signature: Signature,
+}
+
+impl KqlFunction {
+    pub(super) fn new(
+        name: &str,
+        arguments: &[KqlType],
+        returns: KqlType,
+        kernel: Kernel,
+        volatile: bool,
+        now_ticks: i64,
+    ) -> Self {
+        let volatility = if volatile { Volatility::Volatile } else { Volatility::Immutable };
+        let types: Vec<DataType> = arguments.iter().map(|kql_type| kql_type.arrow_type()).collect();
+        let signature =
+            if types.is_empty() { Signature::nullary(volatility) } else { Signature::exact(types, volatility) };
+        Self { name: format!("kql_{name}"), arguments: arguments.to_vec(), returns, kernel, now_ticks, signature }
+    }
+
+    fn identity(&self) -> (&str, &[KqlType], KqlType, i64) {
+        (&self.name, &self.arguments, self.returns, self.now_ticks)
+    }
+}
+
+impl std::fmt::Debug for KqlFunction {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("KqlFunction").field("name", &self.name).field("arguments", &self.arguments).finish()
+    }
+}
+
+impl PartialEq for KqlFunction {
+    fn eq(&self, other: &Self) -> bool {
+        self.identity() == other.identity()
+    }
+}
+
+impl Eq for KqlFunction {}
+
+impl Hash for KqlFunction {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.identity().hash(state);
+    }
+}
+
+impl ScalarUDFImpl for KqlFunction {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
+        Ok(self.returns.arrow_type())
+    }
+
+    fn return_field_from_args(&self, _arguments: ReturnFieldArgs) -> Result<FieldRef> {
+        let nullable = self.returns != KqlType::String;
+        Ok(Field::new(&self.name, self.returns.arrow_type(), nullable).into())
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let volatile = self.signature.volatility == Volatility::Volatile;
+        let all_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        // What is not the same for the same arguments is made for each row.
+        let once = all_constant && !volatile;
+        let rows = if once { 1 } else { args.number_rows };
+        let arguments = Arguments::new(&self.name, &self.arguments, self.returns, args.args, rows, self.now_ticks)?;
+        let array = match self.kernel {
+            Kernel::Function(kernel) => kernel(&arguments)?,
+            Kernel::Operator(operator) => operators::evaluate(operator, &arguments)?,
+        };
+        if once {
+            Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))
+        } else {
+            Ok(ColumnarValue::Array(array))
+        }
+    }
+}

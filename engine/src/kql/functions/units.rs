@@ -1,0 +1,204 @@
+//! Conversions between units: each unit as how much of a common one it is.
+
+use arrow::array::ArrayRef;
+use datafusion::error::Result;
+
+use super::super::types::KqlType;
+use super::arguments::Arguments;
+use super::signature::{Entry, Returns, entry};
+
+const REAL: Returns = Returns::Is(KqlType::Real);
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    entry("convert_angle", "nss", REAL, |arguments| converted(arguments, |name| by_name(ANGLES, name))),
+    entry("convert_energy", "nss", REAL, |arguments| converted(arguments, |name| by_name(ENERGIES, name))),
+    entry("convert_force", "nss", REAL, |arguments| converted(arguments, |name| by_name(FORCES, name))),
+    entry("convert_length", "nss", REAL, |arguments| converted(arguments, |name| by_name(LENGTHS, name))),
+    entry("convert_mass", "nss", REAL, |arguments| converted(arguments, |name| by_name(MASSES, name))),
+    entry("convert_speed", "nss", REAL, |arguments| converted(arguments, |name| by_name(SPEEDS, name))),
+    entry("convert_temperature", "nss", REAL, |arguments| converted(arguments, temperature)),
+    entry("convert_volume", "nss", REAL, |arguments| converted(arguments, |name| by_name(VOLUMES, name))),
+];
+
+/// A unit: `common = number * factor + offset`.
+#[derive(Clone, Copy)]
+struct Unit {
+    factor: f64,
+    offset: f64,
+}
+
+/// Degrees.
+const ANGLES: &[(&str, f64)] = &[
+    ("Arcminute", 1.0 / 60.0),
+    ("Arcsecond", 1.0 / 3_600.0),
+    ("Centiradian", 0.01 * 180.0 / std::f64::consts::PI),
+    ("Deciradian", 0.1 * 180.0 / std::f64::consts::PI),
+    ("Degree", 1.0),
+    ("Gradian", 0.9),
+    ("Microdegree", 1e-6),
+    ("Microradian", 1e-6 * 180.0 / std::f64::consts::PI),
+    ("Millidegree", 1e-3),
+    ("Milliradian", 1e-3 * 180.0 / std::f64::consts::PI),
+    ("Nanodegree", 1e-9),
+    ("Nanoradian", 1e-9 * 180.0 / std::f64::consts::PI),
+    ("NatoMil", 9.0 / 160.0),
+    ("Radian", 180.0 / std::f64::consts::PI),
+    ("Revolution", 360.0),
+    ("Tilt", 90.0),
+];
+
+/// Joules.
+const ENERGIES: &[(&str, f64)] = &[
+    ("BritishThermalUnit", 1_055.055_852_62),
+    ("Calorie", 4.184),
+    ("ElectronVolt", 1.602_176_565e-19),
+    ("Erg", 1e-7),
+    ("FootPound", 1.355_817_948),
+    ("GigabritishThermalUnit", 1_055.055_852_62e9),
+    ("GigawattHour", 3.6e12),
+    ("HorsepowerHour", 2_684_519.537_696_173),
+    ("Joule", 1.0),
+    ("KilobritishThermalUnit", 1_055.055_852_62e3),
+    ("Kilocalorie", 4_184.0),
+    ("Kilojoule", 1e3),
+    ("KilowattHour", 3.6e6),
+    ("Megajoule", 1e6),
+    ("MegawattHour", 3.6e9),
+    ("Millijoule", 1e-3),
+    ("WattHour", 3_600.0),
+];
+
+/// Newtons.
+const FORCES: &[(&str, f64)] = &[
+    ("Decanewton", 10.0),
+    ("Dyn", 1e-5),
+    ("KilogramForce", 9.806_65),
+    ("Kilonewton", 1e3),
+    ("KiloPond", 9.806_65),
+    ("Meganewton", 1e6),
+    ("Micronewton", 1e-6),
+    ("Millinewton", 1e-3),
+    ("Newton", 1.0),
+    ("OunceForce", 0.278_013_850_953_781_2),
+    ("Poundal", 0.138_254_954_376),
+    ("PoundForce", 4.448_221_615_260_5),
+    ("ShortTonForce", 8_896.443_230_521),
+    ("TonneForce", 9_806.65),
+];
+
+/// Meters.
+const LENGTHS: &[(&str, f64)] = &[
+    ("Angstrom", 1e-10),
+    ("AstronomicalUnit", 1.495_978_707e11),
+    ("Centimeter", 1e-2),
+    ("Chain", 20.116_8),
+    ("Decimeter", 0.1),
+    ("Fathom", 1.828_8),
+    ("Foot", 0.304_8),
+    ("Hectometer", 100.0),
+    ("Inch", 0.025_4),
+    ("Kilometer", 1e3),
+    ("LightYear", 9.460_730_472_580_8e15),
+    ("Meter", 1.0),
+    ("Microinch", 2.54e-8),
+    ("Micrometer", 1e-6),
+    ("Mile", 1_609.344),
+    ("Millimeter", 1e-3),
+    ("Nanometer", 1e-9),
+    ("NauticalMile", 1_852.0),
+    ("Parsec", 3.085_677_581_28e16),
+    ("Yard", 0.914_4),
+];
+
+/// Kilograms.
+const MASSES: &[(&str, f64)] = &[
+    ("Centigram", 1e-5),
+    ("Decagram", 1e-2),
+    ("Decigram", 1e-4),
+    ("Grain", 6.479_891e-5),
+    ("Gram", 1e-3),
+    ("Hectogram", 0.1),
+    ("Kilogram", 1.0),
+    ("LongTon", 1_016.046_908_8),
+    ("Microgram", 1e-9),
+    ("Milligram", 1e-6),
+    ("Nanogram", 1e-12),
+    ("Ounce", 0.028_349_523_125),
+    ("Pound", 0.453_592_37),
+    ("ShortTon", 907.184_74),
+    ("Stone", 6.350_293_18),
+    ("Tonne", 1e3),
+];
+
+/// Meters a second.
+const SPEEDS: &[(&str, f64)] = &[
+    ("CentimeterPerSecond", 1e-2),
+    ("FootPerHour", 0.304_8 / 3_600.0),
+    ("FootPerMinute", 0.304_8 / 60.0),
+    ("FootPerSecond", 0.304_8),
+    ("InchPerSecond", 0.025_4),
+    ("KilometerPerHour", 1.0 / 3.6),
+    ("KilometerPerMinute", 1e3 / 60.0),
+    ("KilometerPerSecond", 1e3),
+    ("Knot", 1_852.0 / 3_600.0),
+    ("MeterPerHour", 1.0 / 3_600.0),
+    ("MeterPerMinute", 1.0 / 60.0),
+    ("MeterPerSecond", 1.0),
+    ("MilePerHour", 0.447_04),
+    ("MillimeterPerSecond", 1e-3),
+    ("YardPerSecond", 0.914_4),
+];
+
+/// Cubic meters.
+const VOLUMES: &[(&str, f64)] = &[
+    ("AcreFoot", 1.0 / 0.000_810_714),
+    ("Centiliter", 1e-5),
+    ("CubicCentimeter", 1e-6),
+    ("CubicDecimeter", 1e-3),
+    ("CubicFoot", 0.028_316_846_592),
+    ("CubicInch", 1.638_706_4e-5),
+    ("CubicKilometer", 1e9),
+    ("CubicMeter", 1.0),
+    ("CubicMillimeter", 1e-9),
+    ("CubicYard", 0.764_554_857_984),
+    ("Deciliter", 1e-4),
+    ("Hectoliter", 0.1),
+    ("ImperialGallon", 4.546_09e-3),
+    ("Liter", 1e-3),
+    ("Microliter", 1e-9),
+    ("Milliliter", 1e-6),
+    ("OilBarrel", 0.158_987_294_928),
+    ("UsGallon", 3.785_411_784e-3),
+    ("UsPint", 4.731_764_73e-4),
+    ("UsQuart", 9.463_529_46e-4),
+];
+
+fn by_name(units: &[(&str, f64)], name: &str) -> Option<Unit> {
+    let (_, factor) = units.iter().find(|(known, _)| *known == name)?;
+    Some(Unit { factor: *factor, offset: 0.0 })
+}
+
+/// In kelvins.
+fn temperature(name: &str) -> Option<Unit> {
+    let (factor, offset) = match name {
+        "Kelvin" => (1.0, 0.0),
+        "DegreeCelsius" => (1.0, 273.15),
+        "DegreeFahrenheit" => (5.0 / 9.0, 459.67 * 5.0 / 9.0),
+        "DegreeRankine" => (5.0 / 9.0, 0.0),
+        "DegreeReaumur" => (1.25, 273.15),
+        "DegreeDelisle" => (-2.0 / 3.0, 373.15),
+        "DegreeNewton" => (100.0 / 33.0, 273.15),
+        "DegreeRoemer" => (40.0 / 21.0, 273.15 - 7.5 * 40.0 / 21.0),
+        _ => return None,
+    };
+    Some(Unit { factor, offset })
+}
+
+/// Null where a unit is not known.
+fn converted(arguments: &Arguments, unit: impl Fn(&str) -> Option<Unit>) -> Result<ArrayRef> {
+    let (numbers, from, to) = (arguments.reals(0)?, arguments.texts(1)?, arguments.texts(2)?);
+    arguments.make_reals(|row| {
+        let (from, to) = (unit(from.get(row))?, unit(to.get(row))?);
+        Some((numbers.get(row)? * from.factor + from.offset - to.offset) / to.factor)
+    })
+}

@@ -1,0 +1,39 @@
+//! `mv-expand` and `mv-apply`.
+
+use super::super::ast::{Expansion, Expr, MvApply, MvExpand, OperatorKind};
+use super::super::lexer::TokenKind;
+use super::{Parser, Result};
+
+impl Parser<'_> {
+    pub(super) fn mv_expand(&mut self) -> Result<OperatorKind> {
+        let columns = self.separated(Self::expansion)?;
+        let limit = self.expansion_limit()?;
+        Ok(OperatorKind::MvExpand(MvExpand { columns, limit }))
+    }
+
+    pub(super) fn mv_apply(&mut self) -> Result<OperatorKind> {
+        let columns = self.separated(Self::expansion)?;
+        let limit = self.expansion_limit()?;
+        // A mark of Kusto's own tools.
+        if self.at_word("id") && self.peek(1).kind == TokenKind::Typed {
+            self.advance();
+            self.advance();
+        }
+        self.expect_word("on")?;
+        let body = self.piped_body()?;
+        Ok(OperatorKind::MvApply(Box::new(MvApply { columns, limit, body })))
+    }
+
+    fn expansion(&mut self) -> Result<Expansion> {
+        let expr = self.named_expression()?;
+        let to = if self.eat_word("to") { Some(self.type_literal()?) } else { None };
+        Ok(Expansion { expr, to })
+    }
+
+    fn expansion_limit(&mut self) -> Result<Option<Expr>> {
+        if !self.eat_word("limit") {
+            return Ok(None);
+        }
+        Ok(Some(self.expression()?))
+    }
+}

@@ -1,0 +1,63 @@
+//! Tables written out or read from files, and the columns that are declared of them.
+
+use super::super::ast::{ColumnDeclaration, DataTable, ExprKind, ExternalData};
+use super::super::lexer::TokenKind;
+use super::{Parser, Result};
+
+impl Parser<'_> {
+    pub(super) fn datatable(&mut self) -> Result<ExprKind> {
+        self.advance();
+        let parameters = self.any_parameters()?;
+        let columns = self.row_schema()?;
+        self.expect(TokenKind::OpenBracket, "`[`")?;
+        // Kusto forgives a comma at either end.
+        self.eat(TokenKind::Comma);
+        let mut values = Vec::new();
+        while !self.at_kind(TokenKind::CloseBracket) {
+            values.push(self.signed_literal()?);
+            if !self.eat(TokenKind::Comma) {
+                break;
+            }
+        }
+        self.expect(TokenKind::CloseBracket, "`,` or `]`")?;
+        Ok(ExprKind::DataTable(Box::new(DataTable { parameters, columns, values })))
+    }
+
+    pub(super) fn externaldata(&mut self) -> Result<ExprKind> {
+        self.advance();
+        let parameters = self.any_parameters()?;
+        let columns = self.row_schema()?;
+        self.expect(TokenKind::OpenBracket, "`[`")?;
+        let locations = self.separated(Self::expression)?;
+        self.expect(TokenKind::CloseBracket, "`,` or `]`")?;
+        let properties = self.with_properties()?;
+        Ok(ExprKind::ExternalData(Box::new(ExternalData { parameters, columns, locations, properties })))
+    }
+
+    /// `(a:long, b:string)`.
+    pub(super) fn row_schema(&mut self) -> Result<Vec<ColumnDeclaration>> {
+        self.expect(TokenKind::OpenParen, "`(` and columns")?;
+        self.column_declarations()
+    }
+
+    /// What follows the `(`.
+    pub(super) fn column_declarations(&mut self) -> Result<Vec<ColumnDeclaration>> {
+        let mut columns = Vec::new();
+        while !self.at_kind(TokenKind::CloseParen) {
+            columns.push(self.column_declaration()?);
+            if !self.eat(TokenKind::Comma) {
+                break;
+            }
+        }
+        self.expect(TokenKind::CloseParen, "`,` or `)`")?;
+        Ok(columns)
+    }
+
+    pub(super) fn column_declaration(&mut self) -> Result<ColumnDeclaration> {
+        let start = self.token().span;
+        let name = self.declared_name("a column")?;
+        self.expect(TokenKind::Colon, "`:` and a type")?;
+        let scalar_type = self.scalar_type()?;
+        Ok(ColumnDeclaration { name, scalar_type, span: self.since(start) })
+    }
+}

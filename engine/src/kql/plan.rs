@@ -1,0 +1,154 @@
+//! Operators as DataFusion plans, one after the other, in the order written.
+
+mod columns;
+mod evaluate;
+mod expand;
+mod finish;
+mod join;
+mod order;
+mod parse;
+mod partition;
+mod relation;
+mod scan;
+mod search;
+mod series;
+mod sources;
+mod summarize;
+mod union;
+
+use datafusion::logical_expr::ScalarUDF;
+
+use super::ast::{Operator, OperatorKind, Property};
+use super::bind::{Binder, Environment, Result, invalid, not_supported};
+pub(super) use relation::{Column, Relation, field_column, field_of};
+
+/// Whether a function is one of the operators' own.
+pub(super) fn is_ours(function: &ScalarUDF) -> bool {
+    expand::is_ours(function) || parse::is_ours(function) || scan::is_ours(function)
+}
+
+/// How a result wants to be shown.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Rendering {
+    /// `timechart`, `barchart`, ...
+    pub chart: String,
+    /// In the order written, values as texts.
+    pub properties: Vec<(String, String)>,
+}
+
+impl<'a> Binder<'a> {
+    /// An operator that starts a query.
+    pub(super) fn source_operator(
+        &mut self,
+        operator: &'a Operator,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        self.spend(1, operator.span)?;
+        match &operator.kind {
+            OperatorKind::Print(values) => self.print(values, environment),
+            OperatorKind::Range { column, from, to, step } => self.range(column, from, to, step, environment),
+            OperatorKind::Union(tables) => self.union_of(tables, &operator.parameters, environment),
+            OperatorKind::Search(search) => self.search_tables(search, operator, environment),
+            OperatorKind::Find(_) => not_supported(operator.span, "`find`"),
+            _ => invalid(operator.span, "this operator needs a table before it"),
+        }
+    }
+
+    /// An operator over rows.
+    pub(super) fn operator(
+        &mut self,
+        input: Relation,
+        operator: &'a Operator,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        self.spend(1, operator.span)?;
+        let span = operator.span;
+        match &operator.kind {
+            OperatorKind::As(name) => Ok(Relation { name: Some(name.text.clone()), ..input }),
+            OperatorKind::AssertSchema(columns) => self.assert_schema(input, columns, span),
+            OperatorKind::Consume => self.consume(input),
+            OperatorKind::Count(name) => self.count(input, name.as_ref()),
+            OperatorKind::Distinct(columns) => self.distinct(input, columns, environment),
+            OperatorKind::Evaluate { plugin, schema } => {
+                self.evaluate(input, plugin, schema.as_ref(), span, environment)
+            }
+            OperatorKind::Extend(columns) => self.extend(input, columns, environment),
+            OperatorKind::GetSchema => self.get_schema(input),
+            OperatorKind::Invoke(function) => self.invoked(input, function, environment),
+            OperatorKind::Join { table, condition } => {
+                self.join(input, table, condition.as_ref(), operator, environment)
+            }
+            OperatorKind::Lookup { table, on } => self.lookup(input, table, on, operator, environment),
+            OperatorKind::MakeSeries(series) => self.make_series(input, series, operator, environment),
+            OperatorKind::MvApply(apply) => self.mv_apply(input, apply, operator, environment),
+            OperatorKind::MvExpand(expand) => self.mv_expand(input, expand, operator, environment),
+            OperatorKind::Parse(parse) => self.parse(input, parse, operator, environment),
+            OperatorKind::ParseKv { expr, columns, properties } => {
+                self.parse_kv(input, expr, columns, properties, span, environment)
+            }
+            OperatorKind::Partition(partition) => self.partition(input, partition, span, environment),
+            OperatorKind::Project(columns) => self.project(input, columns, environment),
+            OperatorKind::ProjectAway(patterns) => self.project_away(input, patterns),
+            OperatorKind::ProjectKeep(patterns) => self.project_keep(input, patterns),
+            OperatorKind::ProjectRename(columns) => self.project_rename(input, columns),
+            OperatorKind::ProjectReorder(columns) => self.project_reorder(input, columns),
+            OperatorKind::Render(render) => {
+                let mut properties = Vec::with_capacity(render.properties.len());
+                for property in &render.properties {
+                    properties.push((property.name.text.clone(), self.property_text(property)?));
+                }
+                self.rendering = Some(Rendering { chart: render.chart.text.clone(), properties });
+                Ok(input)
+            }
+            OperatorKind::Sample(count) => self.sample(input, count, environment),
+            OperatorKind::SampleDistinct { count, of } => self.sample_distinct(input, count, of, environment),
+            OperatorKind::Search(search) => self.search_rows(input, search, operator, environment),
+            OperatorKind::Serialize(columns) => self.serialize(input, columns, environment),
+            OperatorKind::Sort(keys) => self.sort(input, keys, environment),
+            OperatorKind::Summarize { aggregates, by, bin: _ } => {
+                self.summarize(input, aggregates, by, span, environment)
+            }
+            OperatorKind::Take(count) => self.take(input, count, environment),
+            OperatorKind::Top { count, by } => self.top(input, count, by, environment),
+            OperatorKind::TopHitters { count, of, by } => {
+                self.top_hitters(input, count, of, by.as_ref(), span, environment)
+            }
+            OperatorKind::TopNested(levels) => self.top_nested(input, levels, span, environment),
+            OperatorKind::Union(tables) => self.union_with(input, tables, &operator.parameters, environment),
+            OperatorKind::Where(predicate) => self.filter(input, &predicate.expr, environment),
+            OperatorKind::Print(_) | OperatorKind::Range { .. } => {
+                invalid(span, "this operator starts a query and takes no rows")
+            }
+            OperatorKind::Invalid => invalid(span, "this could not be read"),
+            OperatorKind::Facet { .. }
+            | OperatorKind::Find(_)
+            | OperatorKind::Fork(_)
+            | OperatorKind::GraphMarkComponents
+            | OperatorKind::GraphMatch(_)
+            | OperatorKind::GraphShortestPaths(_)
+            | OperatorKind::GraphToTable(_)
+            | OperatorKind::GraphTraverse(_)
+            | OperatorKind::MacroExpand { .. }
+            | OperatorKind::MakeGraph(_)
+            | OperatorKind::ProjectByNames(_)
+            | OperatorKind::Reduce { .. }
+            | OperatorKind::Scan(_) => not_supported(span, "this operator"),
+        }
+    }
+
+    fn property_text(&mut self, property: &'a Property) -> Result<String> {
+        use super::ast::{ExprKind, Literal};
+        let mut texts = Vec::with_capacity(property.values.len());
+        for value in &property.values {
+            texts.push(match &value.kind {
+                ExprKind::Literal(Literal::String(text)) => text.clone(),
+                ExprKind::Name(name) => name.text.clone(),
+                ExprKind::Literal(Literal::Bool(value)) => value.to_string(),
+                ExprKind::Literal(Literal::Long(value)) => value.to_string(),
+                ExprKind::Literal(Literal::Real(value)) => value.to_string(),
+                _ => return invalid(value.span, "expected a literal or a name"),
+            });
+        }
+        Ok(texts.join(","))
+    }
+}

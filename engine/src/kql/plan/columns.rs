@@ -1,0 +1,387 @@
+//! Operators that choose and compute columns: `project` and its kin, `extend`, `where`, `distinct`, `getschema`.
+
+use std::cell::RefCell;
+
+use datafusion::functions_aggregate::count::count_all;
+use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, cast, lit};
+
+use super::super::ast::{
+    ColumnDeclaration, Expr, ExprKind, Name, NamePattern, NamedExpr, Names, ReorderColumn, ReorderDirection,
+};
+use super::super::bind::{Binder, Environment, Result, Scope, Typed, Windows, argument_name, invalid, unique_name};
+use super::super::span::Span;
+use super::super::types::KqlType;
+use super::{Column, Relation};
+
+/// What a clause computes: the name it is given, or the one that its expression has.
+pub(super) struct Assigned {
+    pub(super) given: Option<String>,
+    pub(super) natural: Option<String>,
+    pub(super) value: Typed,
+    pub(super) span: Span,
+}
+
+impl<'a> Binder<'a> {
+    /// Binds a clause's expressions. They all see the columns of `input`, and none of each other's.
+    pub(super) fn assigned(
+        &mut self,
+        input: Relation,
+        exprs: &'a [NamedExpr],
+        environment: &Environment<'a>,
+    ) -> Result<(Relation, Vec<Assigned>)> {
+        let windows = Windows {
+            steps: RefCell::default(),
+            order: input.order.clone(),
+            partition: input.groups.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default(),
+            is_serialized: input.is_serialized,
+        };
+        let mut all = Vec::with_capacity(exprs.len());
+        for named in exprs {
+            let scope = Scope { windows: Some(&windows), ..Scope::of(environment, &input.columns) };
+            let value = self.scalar(&named.expr, &scope)?;
+            let natural = argument_name(&named.expr);
+            match &named.names {
+                Names::Several(names) => {
+                    for (index, name) in names.iter().enumerate() {
+                        let part = match value.kql_type {
+                            KqlType::Dynamic => self.element_of(value.clone(), index, named.span)?,
+                            _ => value.clone(),
+                        };
+                        let given = Some(name.text.clone());
+                        all.push(Assigned { given, natural: None, value: part, span: named.span });
+                    }
+                }
+                Names::One(name) => {
+                    all.push(Assigned { given: Some(name.text.clone()), natural, value, span: named.span });
+                }
+                Names::Unnamed => all.push(Assigned { given: None, natural, value, span: named.span }),
+            }
+        }
+        let input = self.windowed(input, windows.steps.into_inner())?;
+        Ok((input, all))
+    }
+
+    /// Names for what a clause computes, each once.
+    pub(super) fn named(&self, assigned: Vec<Assigned>, taken: &[String]) -> Result<Vec<(String, Typed)>> {
+        let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(assigned.len());
+        let given: Vec<String> = assigned.iter().filter_map(|one| one.given.clone()).collect();
+        for Assigned { given: name, natural, value, span } in assigned {
+            let is_taken = |name: &str| {
+                outputs.iter().any(|(known, _)| known == name)
+                    || given.iter().any(|known| known == name)
+                    || taken.iter().any(|known| known == name)
+            };
+            let name = match (name, natural) {
+                (Some(name), _) if outputs.iter().any(|(known, _)| *known == name) => {
+                    return invalid(span, format!("the column `{name}` is there twice"));
+                }
+                (Some(name), _) => name,
+                (None, Some(natural)) => unique_name(&natural, is_taken),
+                (None, None) => {
+                    let mut number = 1_usize;
+                    while is_taken(&format!("Column{number}")) {
+                        number += 1;
+                    }
+                    format!("Column{number}")
+                }
+            };
+            outputs.push((name, value));
+        }
+        Ok(outputs)
+    }
+
+    pub(super) fn project(
+        &mut self,
+        input: Relation,
+        columns: &'a [NamedExpr],
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let (input, assigned) = self.assigned(input, columns, environment)?;
+        let outputs = self.named(assigned, &[])?;
+        self.projected(input, outputs)
+    }
+
+    pub(super) fn extend(
+        &mut self,
+        input: Relation,
+        columns: &'a [NamedExpr],
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let (input, assigned) = self.assigned(input, columns, environment)?;
+        let mut outputs: Vec<(String, Typed)> =
+            input.columns.iter().map(|column| (column.name.clone(), column.typed())).collect();
+        let (given, unnamed): (Vec<_>, Vec<_>) = assigned.into_iter().partition(|one| one.given.is_some());
+        for Assigned { given, value, .. } in given {
+            let name = given.unwrap_or_default();
+            match outputs.iter_mut().find(|(known, _)| *known == name) {
+                Some(output) => output.1 = value,
+                None => outputs.push((name, value)),
+            }
+        }
+        // `extend a` says nothing new.
+        let unnamed = unnamed.into_iter().filter(|one| {
+            let is_itself = |column: &Column| super::field_of(&one.value.expr) == Some(column.field.as_str());
+            !input.columns.iter().any(is_itself)
+        });
+        let taken: Vec<String> = outputs.iter().map(|(name, _)| name.clone()).collect();
+        let named = self.named(unnamed.collect(), &taken)?;
+        outputs.extend(named);
+        self.projected(input, outputs)
+    }
+
+    pub(super) fn serialize(
+        &mut self,
+        input: Relation,
+        columns: &'a [NamedExpr],
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        self.extend(Relation { is_serialized: true, ..input }, columns, environment)
+    }
+
+    pub(super) fn filter(
+        &mut self,
+        input: Relation,
+        predicate: &'a Expr,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let windows = Windows {
+            steps: RefCell::default(),
+            order: input.order.clone(),
+            partition: input.groups.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default(),
+            is_serialized: input.is_serialized,
+        };
+        let scope = Scope { windows: Some(&windows), ..Scope::of(environment, &input.columns) };
+        let predicate = self.predicate(predicate, &scope)?;
+        let input = self.windowed(input, windows.steps.into_inner())?;
+        self.filtered(input, predicate)
+    }
+
+    pub(super) fn filtered(&mut self, input: Relation, predicate: PlanExpr) -> Result<Relation> {
+        let plan = LogicalPlanBuilder::from(input.plan.clone()).filter(predicate)?.build()?;
+        Ok(input.over(plan))
+    }
+
+    pub(super) fn project_away(&mut self, input: Relation, patterns: &'a [NamePattern]) -> Result<Relation> {
+        self.check_patterns(&input, patterns)?;
+        let kept = input.columns.iter().filter(|column| !patterns.iter().any(|pattern| matches(pattern, &column.name)));
+        let outputs = kept.map(|column| (column.name.clone(), column.typed())).collect();
+        self.projected(input, outputs)
+    }
+
+    pub(super) fn project_keep(&mut self, input: Relation, patterns: &'a [NamePattern]) -> Result<Relation> {
+        self.check_patterns(&input, patterns)?;
+        let kept = input.columns.iter().filter(|column| patterns.iter().any(|pattern| matches(pattern, &column.name)));
+        let outputs = kept.map(|column| (column.name.clone(), column.typed())).collect();
+        self.projected(input, outputs)
+    }
+
+    /// A name without a wildcard must be there.
+    fn check_patterns(&self, input: &Relation, patterns: &[NamePattern]) -> Result<()> {
+        for pattern in patterns.iter().filter(|pattern| !pattern.wildcard) {
+            if input.column(&pattern.text).is_none() {
+                let name = Name { text: pattern.text.clone(), bracketed: false, span: pattern.span };
+                return Err(self.unknown_column(&name, &input.columns).into());
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn project_rename(&mut self, input: Relation, columns: &'a [NamedExpr]) -> Result<Relation> {
+        let mut renamed = input.columns.clone();
+        let mut changed: Vec<usize> = Vec::with_capacity(columns.len());
+        for named in columns {
+            let (Names::One(new), ExprKind::Name(old)) = (&named.names, &named.expr.kind) else {
+                return invalid(named.span, "expected `new = old`");
+            };
+            let Some(index) = input.columns.iter().position(|column| column.name == old.text) else {
+                return Err(self.unknown_column(old, &input.columns).into());
+            };
+            if let Some(column) = renamed.get_mut(index) {
+                column.name.clone_from(&new.text);
+            }
+            changed.push(index);
+        }
+        for (index, column) in renamed.iter().enumerate() {
+            if changed.contains(&index) && renamed.iter().filter(|other| other.name == column.name).count() > 1 {
+                let span = columns.first().map(|named| named.span).unwrap_or_default();
+                return invalid(span, format!("the column `{}` is there already", column.name));
+            }
+        }
+        Ok(Relation { columns: renamed, ..input })
+    }
+
+    pub(super) fn project_reorder(&mut self, input: Relation, columns: &'a [ReorderColumn]) -> Result<Relation> {
+        let mut ordered: Vec<Column> = Vec::with_capacity(input.columns.len());
+        for reorder in columns {
+            self.check_patterns(&input, std::slice::from_ref(&reorder.pattern))?;
+            let is_other = |column: &&Column| {
+                // A column that is named stands where it is named, not where a pattern before it would put it.
+                let is_named = columns.iter().any(|other| !other.pattern.wildcard && other.pattern.text == column.name);
+                matches(&reorder.pattern, &column.name)
+                    && (!reorder.pattern.wildcard || !is_named)
+                    && !ordered.iter().any(|known| known.field == column.field)
+            };
+            let mut found: Vec<Column> = input.columns.iter().filter(is_other).cloned().collect();
+            match reorder.direction {
+                Some(ReorderDirection::Ascending) => found.sort_by(|a, b| a.name.cmp(&b.name)),
+                Some(ReorderDirection::Descending) => found.sort_by(|a, b| b.name.cmp(&a.name)),
+                Some(ReorderDirection::GrannyAscending) => found.sort_by_key(|column| granny_key(&column.name)),
+                Some(ReorderDirection::GrannyDescending) => {
+                    found.sort_by_key(|column| std::cmp::Reverse(granny_key(&column.name)));
+                }
+                None => {}
+            }
+            ordered.extend(found);
+        }
+        let rest = input.columns.iter().filter(|column| !ordered.iter().any(|known| known.field == column.field));
+        let rest: Vec<Column> = rest.cloned().collect();
+        ordered.extend(rest);
+        Ok(Relation { columns: ordered, ..input })
+    }
+
+    pub(super) fn count(&mut self, input: Relation, name: Option<&'a Name>) -> Result<Relation> {
+        let field = self.field("Count");
+        let keys = input.groups.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default();
+        let carried = self.carried_aggregates(&input);
+        let mut aggregates = vec![count_all().alias(field.clone())];
+        aggregates.extend(carried);
+        let plan = LogicalPlanBuilder::from(input.plan).aggregate(keys, aggregates)?.build()?;
+        let name = name.map_or_else(|| "Count".to_owned(), |name| name.text.clone());
+        let columns = vec![Column { name, field, kql_type: KqlType::Long }];
+        Ok(Relation { groups: input.groups, ..Relation::new(plan, columns) })
+    }
+
+    pub(super) fn distinct(
+        &mut self,
+        input: Relation,
+        columns: &'a [NamedExpr],
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let is_all = matches!(columns, [only] if only.expr.kind == ExprKind::Star);
+        let projected = if is_all { input } else { self.project(input, columns, environment)? };
+        let mut keys: Vec<PlanExpr> = projected.columns.iter().map(Column::expr).collect();
+        if let Some(groups) = &projected.groups {
+            keys.extend(groups.keys.iter().filter(|key| !keys.contains(key)).cloned().collect::<Vec<_>>());
+        }
+        let carried = self.carried_aggregates(&projected);
+        let plan = LogicalPlanBuilder::from(projected.plan).aggregate(keys, carried)?.build()?;
+        Ok(Relation { groups: projected.groups, ..Relation::new(plan, projected.columns) })
+    }
+
+    pub(super) fn get_schema(&mut self, input: Relation) -> Result<Relation> {
+        let types = [KqlType::String, KqlType::Int, KqlType::String, KqlType::String];
+        let rows = input.columns.iter().enumerate().map(|(ordinal, column)| {
+            vec![
+                lit(column.name.clone()),
+                lit(i32::try_from(ordinal).unwrap_or(i32::MAX)),
+                lit(column.kql_type.dotnet_name()),
+                lit(column.kql_type.name()),
+            ]
+        });
+        let names = ["ColumnName", "ColumnOrdinal", "DataType", "ColumnType"];
+        let columns = names.iter().zip(types).map(|(name, kql_type)| ((*name).to_owned(), kql_type)).collect();
+        self.values(columns, rows.collect())
+    }
+
+    pub(super) fn assert_schema(
+        &mut self,
+        input: Relation,
+        columns: &'a [ColumnDeclaration],
+        span: Span,
+    ) -> Result<Relation> {
+        let wanted = columns.iter().map(|column| (column.name.text.as_str(), KqlType::from(column.scalar_type)));
+        let found = input.columns.iter().map(|column| (column.name.as_str(), column.kql_type));
+        if wanted.eq(found) { Ok(input) } else { invalid(span, "the table has other columns") }
+    }
+
+    pub(super) fn consume(&mut self, input: Relation) -> Result<Relation> {
+        let plan = LogicalPlanBuilder::from(input.plan.clone()).limit(0, Some(0))?.build()?;
+        Ok(input.over(plan))
+    }
+
+    /// The relation with fields that windows compute, one after the other.
+    pub(super) fn windowed(&mut self, input: Relation, steps: Vec<PlanExpr>) -> Result<Relation> {
+        let mut plan = input.plan.clone();
+        for step in steps {
+            let PlanExpr::Alias(alias) = step else { continue };
+            let before: Vec<PlanExpr> = plan.schema().columns().into_iter().map(PlanExpr::Column).collect();
+            let computed = super::field_column(&alias.expr.schema_name().to_string());
+            let mut exprs = before;
+            exprs.push(computed.alias(alias.name.clone()));
+            plan = LogicalPlanBuilder::from(plan).window(vec![*alias.expr])?.project(exprs)?.build()?;
+        }
+        Ok(input.over(plan))
+    }
+
+    /// The relation with one more field, and its name.
+    pub(super) fn with_field(&mut self, input: Relation, name: &str, expr: PlanExpr) -> Result<(Relation, String)> {
+        let field = self.field(name);
+        let mut exprs: Vec<PlanExpr> = input.plan.schema().columns().into_iter().map(PlanExpr::Column).collect();
+        exprs.push(expr.alias(field.clone()));
+        let plan = LogicalPlanBuilder::from(input.plan.clone()).project(exprs)?.build()?;
+        Ok((input.over(plan), field))
+    }
+}
+
+/// Whether a pattern with `*` fits a name.
+pub(super) fn matches(pattern: &NamePattern, name: &str) -> bool {
+    if pattern.wildcard { matches_wildcard(&pattern.text, name) } else { pattern.text == name }
+}
+
+/// Whether `*` in a pattern can stand for what a name has there.
+pub(super) fn matches_wildcard(pattern: &str, name: &str) -> bool {
+    let mut parts = pattern.split('*');
+    let first = parts.next().unwrap_or_default();
+    let Some(mut rest) = name.strip_prefix(first) else { return false };
+    let mut parts: Vec<&str> = parts.collect();
+    let Some(last) = parts.pop() else { return rest.is_empty() };
+    for part in parts {
+        match rest.find(part) {
+            Some(at) => rest = rest.get(at + part.len()..).unwrap_or_default(),
+            None => return false,
+        }
+    }
+    rest.ends_with(last)
+}
+
+/// Orders numbers in names by value.
+fn granny_key(name: &str) -> Vec<(String, u64)> {
+    let mut key = Vec::new();
+    let mut rest = name;
+    while !rest.is_empty() {
+        let digits_at = rest.find(|char: char| char.is_ascii_digit()).unwrap_or(rest.len());
+        let (text, after) = rest.split_at(digits_at);
+        let digits_end = after.find(|char: char| !char.is_ascii_digit()).unwrap_or(after.len());
+        let (digits, after) = after.split_at(digits_end);
+        key.push((text.to_owned(), digits.parse().unwrap_or(0)));
+        rest = after;
+    }
+    key
+}
+
+/// DataFusion counts in its own width.
+pub(super) fn as_long(expr: PlanExpr) -> PlanExpr {
+    cast(expr, arrow::datatypes::DataType::Int64)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn wildcards_match_whole_names() {
+        assert!(matches_wildcard("a*", "abc"));
+        assert!(matches_wildcard("*c", "abc"));
+        assert!(matches_wildcard("a*c", "abc"));
+        assert!(matches_wildcard("*", ""));
+        assert!(!matches_wildcard("a*b", "abc"));
+        assert!(!matches_wildcard("ab*bc", "abc"));
+    }
+
+    #[test]
+    fn numbers_in_names_are_ordered_by_value() {
+        let mut names = ["a100", "a20", "a3", "b1"];
+        names.sort_by_key(|name| granny_key(name));
+        assert_eq!(names, ["a3", "a20", "a100", "b1"]);
+    }
+}

@@ -1,0 +1,300 @@
+//! Plugins of `evaluate` whose columns depend on the data: `bag_unpack`, `pivot`, `narrow`. What the columns are is asked
+//! of the data while binding, and bounded.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use arrow::array::{AsArray, RecordBatch};
+use datafusion::logical_expr::{LogicalPlanBuilder, lit};
+use datafusion::scalar::ScalarValue;
+
+use super::super::aggregates;
+use super::super::ast::{Call, Expr, ExprKind, NamedExpr, PluginSchema};
+use super::super::bind::{
+    BindErrorCode, Binder, Environment, Result, Scope, Typed, argument_name, constant_of, fail, invalid, not_supported,
+};
+use super::super::functions::Operator;
+use super::super::span::Span;
+use super::super::types::KqlType;
+use super::{Column, Relation};
+
+/// The most columns that a plugin makes.
+const MAX_COLUMNS: usize = 500;
+/// The most distinct bags or values that are looked at for their columns.
+const MAX_VALUES: usize = 1_000_000;
+
+const KNOWN: &str = include_str!("../bind/known_plugins.txt");
+
+impl<'a> Binder<'a> {
+    pub(super) fn evaluate(
+        &mut self,
+        input: Relation,
+        plugin: &'a Expr,
+        schema: Option<&'a PluginSchema>,
+        span: Span,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let ExprKind::Call(call) = &plugin.kind else {
+            return invalid(plugin.span, "expected a plugin");
+        };
+        let result = match call.function.text.as_str() {
+            "bag_unpack" => self.bag_unpack(input, call, environment)?,
+            "pivot" => self.pivot(input, call, environment)?,
+            "narrow" => self.narrow(input, span)?,
+            name if KNOWN.lines().any(|known| known == name) => {
+                return not_supported(call.function.span, format_args!("the plugin `{name}`"));
+            }
+            name => return invalid(call.function.span, format!("there is no plugin `{name}`")),
+        };
+        match schema {
+            Some(schema) if !schema.keeps_input => self.as_declared(result, schema),
+            _ => Ok(result),
+        }
+    }
+
+    /// The declared columns, in their order; null where there is none of that name.
+    fn as_declared(&mut self, result: Relation, schema: &'a PluginSchema) -> Result<Relation> {
+        let mut outputs = Vec::with_capacity(schema.columns.len());
+        for declared in &schema.columns {
+            let kql_type = KqlType::from(declared.scalar_type);
+            let value = match result.column(&declared.name.text) {
+                Some(column) => self.convert(column.typed(), kql_type, declared.span)?,
+                None => Typed::new(lit(super::super::bind::null_of(kql_type)), kql_type),
+            };
+            outputs.push((declared.name.text.clone(), value));
+        }
+        self.projected(result, outputs)
+    }
+
+    fn bag_unpack(&mut self, input: Relation, call: &'a Call, environment: &Environment<'a>) -> Result<Relation> {
+        let Some(bag) = call.arguments.first() else {
+            return invalid(call.function.span, "`bag_unpack` takes a column");
+        };
+        let column = self.column_of(&input, bag)?;
+        let prefix = match call.arguments.get(1) {
+            Some(prefix) => self.constant_text(prefix, environment)?,
+            None => String::new(),
+        };
+        let plan = input.distinct_values(&column)?;
+        let mut properties: BTreeMap<String, Option<KqlType>> = BTreeMap::new();
+        let bags = self.rows(plan, MAX_VALUES + 1)?;
+        if bags.iter().map(RecordBatch::num_rows).sum::<usize>() > MAX_VALUES {
+            let message = format!("the column has more than {MAX_VALUES} different bags; filter or group them first");
+            return fail(BindErrorCode::TooLarge, bag.span, message);
+        }
+        for batch in bags {
+            for text in batch.column(0).as_string_opt::<i32>().into_iter().flatten().flatten() {
+                let Ok(serde_json::Value::Object(bag)) = serde_json::from_str(text) else { continue };
+                for (name, value) in bag {
+                    let kql_type = type_of_json(&value);
+                    let known = properties.entry(name).or_insert(kql_type);
+                    *known = common_type(*known, kql_type);
+                }
+            }
+        }
+        if properties.len() > MAX_COLUMNS {
+            return invalid(bag.span, format!("the bags have more than {MAX_COLUMNS} different properties"));
+        }
+        let mut outputs: Vec<(String, Typed)> = input
+            .columns
+            .iter()
+            .filter(|other| other.field != column.field || (prefix.is_empty() && properties.contains_key(&other.name)))
+            .map(|other| (other.name.clone(), other.typed()))
+            .collect();
+        for (name, kql_type) in properties {
+            let key = Typed::new(lit(name.clone()), KqlType::String);
+            let member = self.apply_operator(Operator::DynamicMember, vec![column.typed(), key], bag.span)?;
+            let value = self.convert(member, kql_type.unwrap_or(KqlType::Dynamic), bag.span)?;
+            let name = format!("{prefix}{name}");
+            // A property that is called as the bag itself takes its place.
+            if name == column.name
+                && let Some(place) = outputs.iter_mut().find(|(known, _)| *known == name)
+            {
+                place.1 = value;
+                continue;
+            }
+            if outputs.iter().any(|(known, _)| *known == name) {
+                return invalid(bag.span, format!("the column `{name}` is there already"));
+            }
+            outputs.push((name, value));
+        }
+        self.projected(input, outputs)
+    }
+
+    fn pivot(&mut self, input: Relation, call: &'a Call, environment: &Environment<'a>) -> Result<Relation> {
+        let Some(pivot) = call.arguments.first() else {
+            return invalid(call.function.span, "`pivot` takes a column");
+        };
+        let column = self.column_of(&input, pivot)?;
+        let plan = input.distinct_values(&column)?;
+        let mut values: Vec<(String, ScalarValue)> = Vec::new();
+        let as_text = self.convert(column.typed(), KqlType::String, pivot.span)?;
+        for batch in self.rows(plan, MAX_COLUMNS + 1)? {
+            for row in 0..batch.num_rows() {
+                let value = ScalarValue::try_from_array(batch.column(0), row)?;
+                let text =
+                    self.convert(Typed::new(lit(value.clone()), column.kql_type), KqlType::String, pivot.span)?;
+                let name = match constant_of(&text.expr)? {
+                    Some(ScalarValue::Utf8(Some(name))) => name,
+                    _ => String::new(),
+                };
+                values.push((name, value));
+            }
+        }
+        if values.len() > MAX_COLUMNS {
+            return invalid(pivot.span, format!("the column has more than {MAX_COLUMNS} values"));
+        }
+        values.sort_by(|a, b| a.0.cmp(&b.0));
+
+        let aggregate = match call.arguments.get(1) {
+            Some(argument) => match aggregates::aggregate_call(&argument.expr) {
+                Some(aggregate) => Some(aggregate),
+                None => return invalid(argument.span, "expected an aggregate"),
+            },
+            None => None,
+        };
+        let mut keys: Vec<Column> = Vec::new();
+        for argument in call.arguments.iter().skip(2) {
+            keys.push(self.column_of(&input, argument)?);
+        }
+        if call.arguments.len() <= 2 {
+            let used: Vec<String> = aggregate
+                .iter()
+                .flat_map(|call| &call.arguments)
+                .filter_map(|argument| argument_name(&argument.expr))
+                .collect();
+            let others = input.columns.iter().filter(|it| it.field != column.field && !used.contains(&it.name));
+            keys = others.cloned().collect();
+        }
+        let collected = RefCell::new(Vec::new());
+        let mut outputs = Vec::with_capacity(values.len());
+        for (name, _) in &values {
+            let is_value = as_text.expr.clone().eq(lit(name.clone()));
+            let typed =
+                self.filtered_aggregate(&input, aggregate, is_value, &collected, call.function.span, environment)?;
+            outputs.push((name.clone(), typed));
+        }
+        let keys = keys.iter().map(|key| (key.name.clone(), key.typed())).collect();
+        self.grouped(input, keys, collected.into_inner(), outputs)
+    }
+
+    /// An aggregate over the rows of one value of the pivot; the number of them where none is asked for.
+    fn filtered_aggregate(
+        &mut self,
+        input: &Relation,
+        aggregate: Option<&'a Call>,
+        condition: datafusion::logical_expr::Expr,
+        collected: &RefCell<Vec<datafusion::logical_expr::Expr>>,
+        span: Span,
+        environment: &Environment<'a>,
+    ) -> Result<Typed> {
+        use datafusion::logical_expr::Expr as PlanExpr;
+        let own = RefCell::new(Vec::new());
+        let typed = match aggregate {
+            Some(call) => {
+                let scope =
+                    Scope { aggregates: Some(&own), order: &input.order, ..Scope::of(environment, &input.columns) };
+                let mut outputs = self.aggregate(call, span, &scope, &own)?;
+                if outputs.is_empty() {
+                    return invalid(span, "expected an aggregate of one value");
+                }
+                outputs.swap_remove(0).typed
+            }
+            None => {
+                let field = self.field("count");
+                // Not `count_all`, which is an alias already and would keep the filter away.
+                let count = datafusion::functions_aggregate::expr_fn::count(lit(1_i64));
+                own.borrow_mut().push(count.alias(field.clone()));
+                Typed::new(super::field_column(&field), KqlType::Long)
+            }
+        };
+        for expr in own.into_inner() {
+            let PlanExpr::Alias(mut alias) = expr else { continue };
+            if let PlanExpr::AggregateFunction(call) = alias.expr.as_mut() {
+                let filter = call.params.filter.take();
+                let both = match filter {
+                    Some(filter) => filter.and(condition.clone()),
+                    None => condition.clone(),
+                };
+                call.params.filter = Some(Box::new(both));
+            }
+            collected.borrow_mut().push(PlanExpr::Alias(alias));
+        }
+        Ok(typed)
+    }
+
+    /// A row for each value: its row's number, its column's name, itself as a text.
+    fn narrow(&mut self, input: Relation, span: Span) -> Result<Relation> {
+        use datafusion::functions_window::row_number::row_number_udwf;
+        use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition};
+        let field = self.field("row");
+        let number = datafusion::logical_expr::Expr::from(WindowFunction::new(
+            WindowFunctionDefinition::WindowUDF(row_number_udwf()),
+            Vec::new(),
+        ));
+        let numbered = self.windowed(input, vec![number.alias(field.clone())])?;
+        let columns: Vec<Column> = ["Row", "Column", "Value"]
+            .iter()
+            .zip([KqlType::Long, KqlType::String, KqlType::String])
+            .map(|(name, kql_type)| Column { name: (*name).to_owned(), field: self.field(name), kql_type })
+            .collect();
+        let mut united: Option<LogicalPlanBuilder> = None;
+        for column in &numbered.columns {
+            let row = super::columns::as_long(super::field_column(&field)) - lit(1_i64);
+            let text = self.convert(column.typed(), KqlType::String, span)?.expr;
+            let exprs = [row, lit(column.name.clone()), text];
+            let exprs: Vec<_> =
+                exprs.into_iter().zip(&columns).map(|(expr, column)| expr.alias(column.field.clone())).collect();
+            let plan = LogicalPlanBuilder::from(numbered.plan.clone()).project(exprs)?.build()?;
+            united = Some(match united {
+                Some(before) => before.union(plan)?,
+                None => LogicalPlanBuilder::from(plan),
+            });
+        }
+        match united {
+            Some(united) => {
+                let outputs = columns.iter().map(|column| (column.name.clone(), column.typed())).collect();
+                self.projected(Relation::new(united.build()?, Vec::new()), outputs)
+            }
+            None => invalid(span, "the table has no columns"),
+        }
+    }
+
+    fn column_of(&self, input: &Relation, argument: &NamedExpr) -> Result<Column> {
+        let ExprKind::Name(name) = &argument.expr.kind else {
+            return invalid(argument.span, "expected a column");
+        };
+        match input.column(&name.text) {
+            Some(column) => Ok(column.clone()),
+            None => Err(self.unknown_column(name, &input.columns).into()),
+        }
+    }
+
+    fn constant_text(&mut self, argument: &'a NamedExpr, environment: &Environment<'a>) -> Result<String> {
+        let typed = self.scalar(&argument.expr, &Scope::constant(environment))?;
+        match constant_of(&typed.expr)? {
+            Some(ScalarValue::Utf8(Some(text))) if typed.kql_type == KqlType::String => Ok(text),
+            _ => invalid(argument.span, "expected a constant string"),
+        }
+    }
+}
+
+fn type_of_json(value: &serde_json::Value) -> Option<KqlType> {
+    match value {
+        serde_json::Value::Null => None,
+        serde_json::Value::Bool(_) => Some(KqlType::Bool),
+        serde_json::Value::Number(number) if number.is_i64() => Some(KqlType::Long),
+        serde_json::Value::Number(_) => Some(KqlType::Real),
+        serde_json::Value::String(_) => Some(KqlType::String),
+        serde_json::Value::Array(_) | serde_json::Value::Object(_) => Some(KqlType::Dynamic),
+    }
+}
+
+fn common_type(left: Option<KqlType>, right: Option<KqlType>) -> Option<KqlType> {
+    match (left, right) {
+        (None, other) | (other, None) => other,
+        (left, right) if left == right => left,
+        (Some(left), Some(right)) if left.is_numeric() && right.is_numeric() => Some(KqlType::Real),
+        _ => Some(KqlType::Dynamic),
+    }
+}

@@ -1,0 +1,165 @@
+//! `mv-expand` and `mv-apply`: a row for each element of a dynamic value. Several values expand side by side, the shorter
+//! ones filled with nulls. `mv-apply` numbers the rows first; its body then works on each number's rows by themselves.
+
+mod elements;
+
+use datafusion::common::{Column as PlanColumn, UnnestOptions};
+use datafusion::functions_window::row_number::row_number_udwf;
+use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition};
+use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder};
+use datafusion::scalar::ScalarValue;
+
+use super::super::ast::{Expansion, Expr, MvApply, MvExpand, Operator, ParameterValue};
+use super::super::bind::{
+    BindErrorCode, Binder, Environment, Result, Scope, Typed, argument_name, constant_of, fail, given_name, invalid,
+};
+use super::super::types::KqlType;
+use super::relation::Groups;
+use super::{Relation, field_column};
+pub(super) use elements::is_ours;
+use elements::{Elements, elements};
+
+impl<'a> Binder<'a> {
+    pub(super) fn mv_expand(
+        &mut self,
+        input: Relation,
+        expand: &'a MvExpand,
+        operator: &'a Operator,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        self.expanded(input, &expand.columns, expand.limit.as_ref(), operator, environment)
+    }
+
+    fn expanded(
+        &mut self,
+        input: Relation,
+        columns: &'a [Expansion],
+        limit: Option<&'a Expr>,
+        operator: &'a Operator,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let as_arrays = ["bagexpansion", "kind"]
+            .iter()
+            .filter_map(|name| operator.parameter(name))
+            .any(|parameter| matches!(&parameter.value, ParameterValue::Name(name) if name.text == "array"));
+        let limit = match limit {
+            Some(limit) => {
+                let typed = self.scalar(limit, &Scope::constant(environment))?;
+                match constant_of(&self.convert(typed, KqlType::Long, limit.span)?.expr)? {
+                    Some(ScalarValue::Int64(Some(limit))) => usize::try_from(limit).ok(),
+                    _ => return invalid(limit.span, "the limit must be a constant"),
+                }
+            }
+            None => None,
+        };
+        let index_name = operator.parameter("with_itemindex").and_then(|parameter| match &parameter.value {
+            ParameterValue::Name(name) => Some(name.text.clone()),
+            ParameterValue::Literal(_) => None,
+        });
+        let make = Elements { as_arrays, limit, indexes: false };
+        let (names, values) = self.expansions(&input, columns, environment)?;
+
+        let mut plan_input = input;
+        let mut lists: Vec<String> = Vec::with_capacity(values.len() + 1);
+        for (name, value) in names.iter().zip(&values) {
+            let (with_list, field) =
+                self.with_field(plan_input, name, elements(make).call(vec![value.expr.clone()]))?;
+            plan_input = with_list;
+            lists.push(field);
+        }
+        if index_name.is_some() {
+            let all: Vec<PlanExpr> = values.iter().map(|value| value.expr.clone()).collect();
+            let (with_list, field) =
+                self.with_field(plan_input, "index", elements(Elements { indexes: true, ..make }).call(all))?;
+            plan_input = with_list;
+            lists.push(field);
+        }
+        let unnested = lists.iter().map(PlanColumn::new_unqualified).collect();
+        let options = UnnestOptions { preserve_nulls: false, ..UnnestOptions::default() };
+        let plan = LogicalPlanBuilder::from(plan_input.plan.clone())
+            .unnest_columns_with_options(unnested, options)?
+            .build()?;
+        let unnested = plan_input.over(plan);
+
+        let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(unnested.columns.len() + lists.len());
+        for column in &unnested.columns {
+            outputs.push((column.name.clone(), column.typed()));
+        }
+        for ((name, expansion), field) in names.iter().zip(columns).zip(&lists) {
+            let element = Typed::new(field_column(field), KqlType::Dynamic);
+            let element = match expansion.to {
+                Some(to) => self.convert(element, KqlType::from(to), expansion.expr.span)?,
+                None => element,
+            };
+            match outputs.iter_mut().find(|(known, _)| known == name) {
+                Some(output) => output.1 = element,
+                None => outputs.push((name.clone(), element)),
+            }
+        }
+        if let Some((name, field)) = index_name.zip(lists.last()) {
+            outputs.push((name, Typed::new(field_column(field), KqlType::Long)));
+        }
+        self.projected(unnested, outputs)
+    }
+
+    /// What is expanded, and the names of the results.
+    fn expansions(
+        &mut self,
+        input: &Relation,
+        columns: &'a [Expansion],
+        environment: &Environment<'a>,
+    ) -> Result<(Vec<String>, Vec<Typed>)> {
+        let mut names = Vec::with_capacity(columns.len());
+        let mut values = Vec::with_capacity(columns.len());
+        for (index, expansion) in columns.iter().enumerate() {
+            let value = self.scalar(&expansion.expr.expr, &Scope::of(environment, &input.columns))?;
+            if value.kql_type != KqlType::Dynamic {
+                let message = format!("only dynamic values expand, this is a {}", value.kql_type.name());
+                return fail(BindErrorCode::TypeMismatch, expansion.expr.span, message);
+            }
+            let name = given_name(&expansion.expr.names).map(str::to_owned);
+            let name = name.or_else(|| argument_name(&expansion.expr.expr));
+            names.push(name.unwrap_or_else(|| format!("Column{}", index + 1)));
+            values.push(value);
+        }
+        Ok((names, values))
+    }
+
+    pub(super) fn mv_apply(
+        &mut self,
+        input: Relation,
+        apply: &'a MvApply,
+        operator: &'a Operator,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let outer = input.groups.clone();
+        let outer_columns = input.columns.clone();
+        let field = self.field("row");
+        let number =
+            PlanExpr::from(WindowFunction::new(WindowFunctionDefinition::WindowUDF(row_number_udwf()), Vec::new()));
+        let numbered = self.windowed(input, vec![number.alias(field.clone())])?;
+        let mut keys = outer.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default();
+        keys.push(field_column(&field));
+        let mut carried = outer.as_ref().map(|groups| groups.carried.clone()).unwrap_or_default();
+        carried.extend(outer_columns.iter().map(|column| column.field.clone()));
+        let grouped =
+            Relation { groups: Some(Groups { keys, carried }), order: Vec::new(), is_serialized: true, ..numbered };
+        let expanded = self.expanded(grouped, &apply.columns, apply.limit.as_ref(), operator, environment)?;
+        let mut body = expanded;
+        for operator in &apply.body.operators {
+            body = self.operator(body, operator, environment)?;
+        }
+        let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(outer_columns.len() + body.columns.len());
+        for column in &outer_columns {
+            let shown = body.column(&column.name).unwrap_or(column);
+            outputs.push((column.name.clone(), shown.typed()));
+        }
+        for column in &body.columns {
+            if !outer_columns.iter().any(|outer| outer.name == column.name) {
+                outputs.push((column.name.clone(), column.typed()));
+            }
+        }
+        let ungrouped = Relation { groups: outer, order: Vec::new(), is_serialized: false, ..body };
+        self.projected(ungrouped, outputs)
+    }
+}

@@ -1,0 +1,22 @@
+//! The end of a query: its columns under KQL's names, in the order that the query asked for.
+
+use datafusion::logical_expr::LogicalPlanBuilder;
+
+use super::super::bind::{Binder, Result};
+use super::{Column, Relation};
+
+impl Binder<'_> {
+    /// The relation whose plan has the columns as its fields, and nothing else. An order that the query made outlives
+    /// what came after it.
+    pub(crate) fn finished(&mut self, relation: Relation) -> Result<Relation> {
+        let mut builder = LogicalPlanBuilder::from(relation.plan.clone());
+        if !relation.order.is_empty() {
+            builder = builder.sort(relation.order.clone())?;
+        }
+        let exprs: Vec<_> = relation.columns.iter().map(|column| column.expr().alias(column.name.clone())).collect();
+        let plan = builder.project(exprs)?.build()?;
+        let columns =
+            relation.columns.iter().map(|column| Column { field: column.name.clone(), ..column.clone() }).collect();
+        Ok(Relation { columns, order: Vec::new(), ..relation }.over(plan))
+    }
+}

@@ -1,0 +1,286 @@
+//! `join` and `lookup`. Null keys are equal to each other; a column of the right side whose name the left side has too
+//! gets a number; strings that an outer join has no row for are empty.
+
+use datafusion::common::{Column as PlanColumn, JoinType, NullEquality};
+use datafusion::functions_aggregate::first_last::first_value_udaf;
+use datafusion::logical_expr::expr::AggregateFunction;
+use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, lit};
+use datafusion::prelude::coalesce;
+
+use super::super::ast::{BinaryOperator, Expr, ExprKind, JoinCondition, Name, Operator, ParameterValue};
+use super::super::bind::{
+    BindErrorCode, Binder, Environment, Result, Scope, Typed, fail, invalid, null_of, unique_name,
+};
+use super::super::types::KqlType;
+use super::{Column, Relation, field_column, field_of};
+
+/// The kinds of joins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    InnerUnique,
+    Inner,
+    LeftOuter,
+    RightOuter,
+    FullOuter,
+    LeftSemi,
+    RightSemi,
+    LeftAnti,
+    RightAnti,
+}
+
+impl Kind {
+    fn named(name: &str) -> Option<Self> {
+        Some(match name {
+            "innerunique" => Kind::InnerUnique,
+            "inner" => Kind::Inner,
+            "leftouter" => Kind::LeftOuter,
+            "rightouter" => Kind::RightOuter,
+            "fullouter" | "outer" => Kind::FullOuter,
+            "leftsemi" => Kind::LeftSemi,
+            "rightsemi" => Kind::RightSemi,
+            "leftanti" | "anti" | "leftantisemi" => Kind::LeftAnti,
+            "rightanti" | "rightantisemi" => Kind::RightAnti,
+            _ => return None,
+        })
+    }
+
+    fn join_type(self) -> JoinType {
+        match self {
+            Kind::InnerUnique | Kind::Inner => JoinType::Inner,
+            Kind::LeftOuter => JoinType::Left,
+            Kind::RightOuter => JoinType::Right,
+            Kind::FullOuter => JoinType::Full,
+            Kind::LeftSemi => JoinType::LeftSemi,
+            Kind::RightSemi => JoinType::RightSemi,
+            Kind::LeftAnti => JoinType::LeftAnti,
+            Kind::RightAnti => JoinType::RightAnti,
+        }
+    }
+
+    fn pads_left(self) -> bool {
+        matches!(self, Kind::RightOuter | Kind::FullOuter)
+    }
+
+    fn pads_right(self) -> bool {
+        matches!(self, Kind::LeftOuter | Kind::FullOuter)
+    }
+}
+
+/// The sides with the fields that are compared.
+struct Sides {
+    left: Relation,
+    right: Relation,
+    left_keys: Vec<String>,
+    right_keys: Vec<String>,
+}
+
+impl<'a> Binder<'a> {
+    pub(super) fn join(
+        &mut self,
+        input: Relation,
+        table: &'a Expr,
+        condition: Option<&'a JoinCondition>,
+        operator: &'a Operator,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let kind = self.join_kind(operator, Kind::InnerUnique)?;
+        let right = self.table(table, environment)?;
+        match condition {
+            Some(JoinCondition::On(on)) => {
+                let sides = self.sides(input, right, on, environment)?;
+                self.joined(sides, kind, None, false)
+            }
+            Some(JoinCondition::Where(predicate)) => {
+                let scope = Scope { right: Some(&right.columns), ..Scope::of(environment, &input.columns) };
+                let filter = self.condition(predicate, &scope)?;
+                let kind = if kind == Kind::InnerUnique { Kind::Inner } else { kind };
+                let sides = Sides { left: input, right, left_keys: Vec::new(), right_keys: Vec::new() };
+                self.joined(sides, kind, Some(filter), false)
+            }
+            None => {
+                let sides = Sides { left: input, right, left_keys: Vec::new(), right_keys: Vec::new() };
+                self.joined(sides, Kind::Inner, Some(lit(true)), false)
+            }
+        }
+    }
+
+    pub(super) fn lookup(
+        &mut self,
+        input: Relation,
+        table: &'a Expr,
+        on: &'a [Expr],
+        operator: &'a Operator,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let kind = self.join_kind(operator, Kind::LeftOuter)?;
+        if !matches!(kind, Kind::LeftOuter | Kind::Inner) {
+            return invalid(operator.span, "`lookup` is leftouter or inner");
+        }
+        let right = self.table(table, environment)?;
+        let sides = self.sides(input, right, on, environment)?;
+        self.joined(sides, kind, None, true)
+    }
+
+    fn join_kind(&mut self, operator: &'a Operator, default: Kind) -> Result<Kind> {
+        let Some(parameter) = operator.parameter("kind") else { return Ok(default) };
+        match &parameter.value {
+            ParameterValue::Name(name) => match Kind::named(&name.text) {
+                Some(kind) => Ok(kind),
+                None => invalid(parameter.span, format!("there is no join of kind `{}`", name.text)),
+            },
+            ParameterValue::Literal(_) => invalid(parameter.span, "expected the kind of join"),
+        }
+    }
+
+    fn sides(
+        &mut self,
+        left: Relation,
+        right: Relation,
+        on: &'a [Expr],
+        environment: &Environment<'a>,
+    ) -> Result<Sides> {
+        let mut sides = Sides { left, right, left_keys: Vec::new(), right_keys: Vec::new() };
+        for condition in on {
+            self.add_keys(&mut sides, condition, environment)?;
+        }
+        Ok(sides)
+    }
+
+    fn add_keys(&mut self, sides: &mut Sides, condition: &'a Expr, environment: &Environment<'a>) -> Result<()> {
+        let (left, right) = match &condition.kind {
+            ExprKind::Name(name) => {
+                (self.key_column(name, &sides.left.columns)?, self.key_column(name, &sides.right.columns)?)
+            }
+            ExprKind::Logical { operator: super::super::ast::LogicalOperator::And, operands } => {
+                for operand in operands {
+                    self.add_keys(sides, operand, environment)?;
+                }
+                return Ok(());
+            }
+            ExprKind::Binary { operator: BinaryOperator::Equal, left, right, .. } => {
+                let scope = Scope { right: Some(&sides.right.columns), ..Scope::of(environment, &sides.left.columns) };
+                let (first, second) = (self.scalar(left, &scope)?, self.scalar(right, &scope)?);
+                let is_of = |typed: &Typed, columns: &[Column]| {
+                    field_of(&typed.expr).is_some_and(|field| columns.iter().any(|column| column.field == field))
+                };
+                if is_of(&first, &sides.left.columns) && is_of(&second, &sides.right.columns) {
+                    (first, second)
+                } else if is_of(&second, &sides.left.columns) && is_of(&first, &sides.right.columns) {
+                    (second, first)
+                } else {
+                    return invalid(condition.span, "expected `$left.a == $right.b`");
+                }
+            }
+            _ => return invalid(condition.span, "expected a column or `$left.a == $right.b`"),
+        };
+        let Some(common) = common_key_type(left.kql_type, right.kql_type) else {
+            let message = format!("a {} cannot be equal to a {}", left.kql_type.name(), right.kql_type.name());
+            return fail(BindErrorCode::TypeMismatch, condition.span, message);
+        };
+        let left = self.convert(left, common, condition.span)?;
+        let right = self.convert(right, common, condition.span)?;
+        let left_key = self.key_field(&mut sides.left, left)?;
+        let right_key = self.key_field(&mut sides.right, right)?;
+        sides.left_keys.push(left_key);
+        sides.right_keys.push(right_key);
+        Ok(())
+    }
+
+    fn key_column(&self, name: &Name, columns: &[Column]) -> Result<Typed> {
+        match columns.iter().find(|column| column.name == name.text) {
+            Some(column) => Ok(column.typed()),
+            None => Err(self.unknown_column(name, columns).into()),
+        }
+    }
+
+    /// The field of a key, computed into one of its own where it is no column as it is.
+    fn key_field(&mut self, side: &mut Relation, key: Typed) -> Result<String> {
+        if let Some(field) = field_of(&key.expr) {
+            return Ok(field.to_owned());
+        }
+        let (extended, field) = self.with_field(side.clone(), "key", key.expr)?;
+        *side = extended;
+        Ok(field)
+    }
+
+    fn joined(
+        &mut self,
+        sides: Sides,
+        kind: Kind,
+        filter: Option<PlanExpr>,
+        drops_right_keys: bool,
+    ) -> Result<Relation> {
+        let Sides { mut left, right, left_keys, right_keys } = sides;
+        if kind == Kind::InnerUnique {
+            left = self.unique_by(left, &left_keys)?;
+        }
+        let columns = |fields: &[String]| fields.iter().map(PlanColumn::new_unqualified).collect::<Vec<_>>();
+        let builder = LogicalPlanBuilder::from(left.plan.clone());
+        let plan = if filter.as_ref() == Some(&lit(true)) {
+            builder.cross_join(right.plan.clone())?
+        } else {
+            builder.join_detailed(
+                right.plan.clone(),
+                kind.join_type(),
+                (columns(&left_keys), columns(&right_keys)),
+                filter,
+                NullEquality::NullEqualsNull,
+            )?
+        };
+        let plan = plan.build()?;
+        match kind {
+            Kind::LeftSemi | Kind::LeftAnti => return Ok(Relation::new(plan, left.columns)),
+            Kind::RightSemi | Kind::RightAnti => return Ok(Relation::new(plan, right.columns)),
+            _ => {}
+        }
+        let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(left.columns.len() + right.columns.len());
+        for column in &left.columns {
+            outputs.push((column.name.clone(), padded(column, kind.pads_left())));
+        }
+        for column in &right.columns {
+            if drops_right_keys && right_keys.contains(&column.field) {
+                continue;
+            }
+            let name = unique_name(&column.name, |name| outputs.iter().any(|(known, _)| known == name));
+            outputs.push((name, padded(column, kind.pads_right())));
+        }
+        self.projected(Relation::new(plan, Vec::new()), outputs)
+    }
+
+    /// One row of those with the same keys.
+    fn unique_by(&mut self, input: Relation, keys: &[String]) -> Result<Relation> {
+        let group: Vec<PlanExpr> = keys.iter().map(|key| field_column(key)).collect();
+        let others = input.columns.iter().filter(|column| !keys.contains(&column.field));
+        // All of them come from one row: they see the same rows in the same order.
+        let firsts: Vec<PlanExpr> = others
+            .map(|column| {
+                let first =
+                    AggregateFunction::new_udf(first_value_udaf(), vec![column.expr()], false, None, Vec::new(), None);
+                PlanExpr::AggregateFunction(first).alias(column.field.clone())
+            })
+            .collect();
+        let plan = LogicalPlanBuilder::from(input.plan).aggregate(group, firsts)?.build()?;
+        Ok(Relation::new(plan, input.columns))
+    }
+}
+
+fn padded(column: &Column, may_be_missing: bool) -> Typed {
+    if may_be_missing && column.kql_type == KqlType::String {
+        let empty = lit(null_of(KqlType::String));
+        return Typed::new(coalesce(vec![column.expr(), empty]), KqlType::String);
+    }
+    column.typed()
+}
+
+/// The type in which keys of two types are compared.
+fn common_key_type(left: KqlType, right: KqlType) -> Option<KqlType> {
+    match (left, right) {
+        (KqlType::Dynamic, _) | (_, KqlType::Dynamic) => None,
+        (left, right) if left == right => Some(left),
+        (KqlType::Int, KqlType::Long) | (KqlType::Long, KqlType::Int) => Some(KqlType::Long),
+        (left, right) if left.is_numeric() && right.is_numeric() => {
+            Some(if [left, right].contains(&KqlType::Decimal) { KqlType::Decimal } else { KqlType::Real })
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,153 @@
+//! Operators about the order and number of rows: `sort`, `top`, `take`, `sample`.
+
+use datafusion::functions::math::random;
+use datafusion::functions_window::row_number::row_number_udwf;
+use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition, WindowFunctionParams};
+use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr, WindowFrame, lit};
+use datafusion::scalar::ScalarValue;
+
+use super::super::ast::{NamedExpr, NullsOrder, SortDirection, SortKey};
+use super::super::bind::{BindErrorCode, Binder, Environment, Result, Scope, constant_of, fail, invalid};
+use super::super::types::KqlType;
+use super::{Relation, field_column, field_of};
+
+impl<'a> Binder<'a> {
+    pub(super) fn sort(
+        &mut self,
+        input: Relation,
+        keys: &'a [SortKey],
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let (input, order) = self.order(input, keys, environment)?;
+        let mut sorts: Vec<SortExpr> = match &input.groups {
+            Some(groups) => groups.keys.iter().map(|key| key.clone().sort(true, true)).collect(),
+            None => Vec::new(),
+        };
+        sorts.extend(order.clone());
+        let plan = LogicalPlanBuilder::from(input.plan.clone()).sort(sorts)?.build()?;
+        Ok(Relation { order, is_serialized: true, ..input }.over(plan))
+    }
+
+    pub(super) fn top(
+        &mut self,
+        input: Relation,
+        count: &'a NamedExpr,
+        by: &'a SortKey,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let rows = self.row_count(count, environment)?;
+        let (input, order) = self.order(input, std::slice::from_ref(by), environment)?;
+        if input.groups.is_some() {
+            let input = Relation { order, ..input };
+            let first = self.first_of_groups(input, rows)?;
+            return Ok(Relation { is_serialized: true, ..first });
+        }
+        let plan = LogicalPlanBuilder::from(input.plan.clone()).sort(order.clone())?.limit(0, Some(rows))?.build()?;
+        Ok(Relation { order, is_serialized: true, ..input }.over(plan))
+    }
+
+    pub(super) fn take(
+        &mut self,
+        input: Relation,
+        count: &'a NamedExpr,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let rows = self.row_count(count, environment)?;
+        if input.groups.is_some() {
+            return self.first_of_groups(input, rows);
+        }
+        let plan = LogicalPlanBuilder::from(input.plan.clone()).limit(0, Some(rows))?.build()?;
+        Ok(input.over(plan))
+    }
+
+    pub(super) fn sample(
+        &mut self,
+        input: Relation,
+        count: &'a NamedExpr,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let rows = self.row_count(count, environment)?;
+        let (input, field) = self.with_field(input, "random", random().call(Vec::new()))?;
+        let by = vec![field_column(&field).sort(true, true)];
+        let plan = LogicalPlanBuilder::from(input.plan.clone()).sort(by)?.limit(0, Some(rows))?.build()?;
+        Ok(Relation { order: Vec::new(), is_serialized: false, ..input }.over(plan))
+    }
+
+    pub(super) fn sample_distinct(
+        &mut self,
+        input: Relation,
+        count: &'a NamedExpr,
+        of: &'a NamedExpr,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let distinct = self.distinct(input, std::slice::from_ref(of), environment)?;
+        self.take(distinct, count, environment)
+    }
+
+    /// The first rows of each group, in the relation's order.
+    pub(super) fn first_of_groups(&mut self, input: Relation, rows: usize) -> Result<Relation> {
+        let field = self.field("rank");
+        let partition_by = input.groups.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default();
+        let rank = PlanExpr::from(WindowFunction {
+            fun: WindowFunctionDefinition::WindowUDF(row_number_udwf()),
+            params: WindowFunctionParams {
+                args: Vec::new(),
+                partition_by,
+                order_by: input.order.clone(),
+                window_frame: WindowFrame::new(None),
+                filter: None,
+                null_treatment: None,
+                distinct: false,
+            },
+        });
+        let ranked = self.windowed(input, vec![rank.alias(field.clone())])?;
+        let rows = u64::try_from(rows).unwrap_or(u64::MAX);
+        self.filtered(ranked, field_column(&field).lt_eq(lit(rows)))
+    }
+
+    /// The sort keys, computed ones as fields of their own. Descending and nulls last, unless it is said.
+    pub(super) fn order(
+        &mut self,
+        input: Relation,
+        keys: &'a [SortKey],
+        environment: &Environment<'a>,
+    ) -> Result<(Relation, Vec<SortExpr>)> {
+        let mut input = input;
+        let mut order = Vec::with_capacity(keys.len());
+        for key in keys {
+            let value = self.scalar(&key.expr.expr, &Scope::of(environment, &input.columns))?;
+            if value.kql_type == KqlType::Dynamic {
+                let message = "rows cannot be ordered by a dynamic value; convert it, for example with tostring(...)";
+                return fail(BindErrorCode::TypeMismatch, key.span, message);
+            }
+            let expr = if field_of(&value.expr).is_some() {
+                value.expr
+            } else {
+                let (extended, field) = self.with_field(input, "key", value.expr)?;
+                input = extended;
+                field_column(&field)
+            };
+            let ascending = key.direction == Some(SortDirection::Ascending);
+            let nulls_first = match key.nulls {
+                Some(NullsOrder::First) => true,
+                Some(NullsOrder::Last) => false,
+                None => ascending,
+            };
+            order.push(expr.sort(ascending, nulls_first));
+        }
+        Ok((input, order))
+    }
+
+    /// A number of rows, which must be known now.
+    pub(super) fn row_count(&mut self, count: &'a NamedExpr, environment: &Environment<'a>) -> Result<usize> {
+        let value = self.scalar(&count.expr, &Scope::constant(environment))?;
+        let value = self.convert(value, KqlType::Long, count.span)?;
+        match constant_of(&value.expr)? {
+            Some(ScalarValue::Int64(Some(rows))) => match usize::try_from(rows) {
+                Ok(rows) => Ok(rows),
+                Err(_) => invalid(count.span, "the number of rows is negative"),
+            },
+            _ => invalid(count.span, "the number of rows must be a constant"),
+        }
+    }
+}

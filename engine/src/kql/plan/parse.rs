@@ -1,0 +1,218 @@
+//! `parse` and `parse-where`: a text taken apart by what stands between its parts. The parts are one regular expression;
+//! its groups are converted to the columns' types.
+
+mod captures;
+
+use datafusion::functions::core::get_field;
+use datafusion::logical_expr::{Expr as PlanExpr, lit};
+use datafusion::prelude::coalesce;
+
+use super::super::ast::{
+    ColumnDeclaration, Expr, ExprKind, Literal, Operator, ParameterValue, Parse, ParsePart, Property,
+};
+use super::super::bind::{Binder, Environment, Result, Scope, Typed, invalid, null_of};
+use super::super::span::Span;
+use super::super::types::KqlType;
+use super::{Relation, field_column};
+pub(super) use captures::is_ours;
+use captures::{Captures, captures, group_name};
+
+/// How strictly a text is taken apart.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Mode {
+    /// A value that is none of its type: nothing matches.
+    Simple,
+    /// A value that is none of its type is null.
+    Relaxed,
+    /// What stands between columns are regular expressions.
+    Regex,
+}
+
+impl<'a> Binder<'a> {
+    pub(super) fn parse(
+        &mut self,
+        input: Relation,
+        parse: &'a Parse,
+        operator: &'a Operator,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let mode = match operator.parameter("kind").map(|parameter| &parameter.value) {
+            Some(ParameterValue::Name(name)) if name.text == "relaxed" => Mode::Relaxed,
+            Some(ParameterValue::Name(name)) if name.text == "regex" => Mode::Regex,
+            _ => Mode::Simple,
+        };
+        let flags = match operator.parameter("flags").map(|parameter| &parameter.value) {
+            Some(ParameterValue::Name(name)) => name.text.clone(),
+            Some(ParameterValue::Literal(Literal::String(text))) => text.clone(),
+            _ => String::new(),
+        };
+        let text = self.scalar(&parse.expr, &Scope::of(environment, &input.columns))?;
+        let text = self.convert(text, KqlType::String, parse.expr.span)?;
+        let columns: Vec<(String, KqlType)> = parse
+            .pattern
+            .iter()
+            .filter_map(|part| match part {
+                ParsePart::Column { name, scalar_type } => {
+                    Some((name.text.clone(), scalar_type.map_or(KqlType::String, KqlType::from)))
+                }
+                ParsePart::Skip(_) | ParsePart::Text { .. } => None,
+            })
+            .collect();
+        if mode == Mode::Regex
+            && let Some([_, ParsePart::Column { name, .. }]) = parse
+                .pattern
+                .windows(2)
+                .find(|pair| matches!(pair, [ParsePart::Column { .. }, ParsePart::Column { .. }]))
+        {
+            return invalid(name.span, "between two columns of `kind=regex` a text must stand");
+        }
+        let pattern = pattern_of(&parse.pattern, mode, &flags)?;
+        let function = match captures(Captures { pattern, groups: columns.len() }) {
+            Ok(function) => function,
+            Err(error) => return invalid(operator.span, format!("the pattern is no regular expression: {error}")),
+        };
+        let (input, matched) = self.with_field(input, "parsed", function.call(vec![text.expr]))?;
+        self.taken_apart(input, &matched, columns, mode, parse.filters, operator.span)
+    }
+
+    fn taken_apart(
+        &mut self,
+        input: Relation,
+        matched: &str,
+        columns: Vec<(String, KqlType)>,
+        mode: Mode,
+        filters: bool,
+        span: Span,
+    ) -> Result<Relation> {
+        let mut is_whole = field_column(matched).is_not_null();
+        let mut values: Vec<(String, Typed)> = Vec::with_capacity(columns.len());
+        for (index, (name, kql_type)) in columns.into_iter().enumerate() {
+            let group = get_field().call(vec![field_column(matched), lit(group_name(index))]);
+            let text = Typed::new(coalesce(vec![group, lit("")]), KqlType::String);
+            let value = self.convert(text, kql_type, span)?;
+            if mode == Mode::Simple && kql_type != KqlType::String {
+                is_whole = is_whole.and(value.expr.clone().is_not_null());
+            }
+            values.push((name, value));
+        }
+        let (mut input, whole) = self.with_field(input, "whole", is_whole)?;
+        if filters {
+            input = self.filtered(input, field_column(&whole))?;
+        }
+        let mut outputs: Vec<(String, Typed)> =
+            input.columns.iter().map(|column| (column.name.clone(), column.typed())).collect();
+        for (name, value) in values {
+            let guarded = if mode == Mode::Relaxed { value } else { only_where(field_column(&whole), value)? };
+            match outputs.iter_mut().find(|(known, _)| *known == name) {
+                Some(output) => output.1 = guarded,
+                None => outputs.push((name, guarded)),
+            }
+        }
+        self.projected(input, outputs)
+    }
+
+    /// `parse-kv a as (b:long) with (pair_delimiter=",", kv_delimiter="=")`.
+    pub(super) fn parse_kv(
+        &mut self,
+        input: Relation,
+        expr: &'a Expr,
+        columns: &'a [ColumnDeclaration],
+        properties: &'a [Property],
+        span: Span,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let property = |name: &str| {
+            let value = properties.iter().find(|property| property.name.text == name)?.values.first()?;
+            match &value.kind {
+                ExprKind::Literal(Literal::String(text)) => Some(text.clone()),
+                _ => None,
+            }
+        };
+        let pair = property("pair_delimiter").unwrap_or_else(|| " ".to_owned());
+        let between = property("kv_delimiter").unwrap_or_else(|| "=".to_owned());
+        let quote = property("quote").unwrap_or_default();
+        let mut quotes = quote.chars();
+        let (open, close) = (quotes.next(), quotes.next());
+        let text = self.scalar(expr, &Scope::of(environment, &input.columns))?;
+        let text = self.convert(text, KqlType::String, expr.span)?;
+        let mut outputs: Vec<(String, Typed)> =
+            input.columns.iter().map(|column| (column.name.clone(), column.typed())).collect();
+        for column in columns {
+            let escaped = |text: &str| regex::escape(text);
+            let value = match (open, close.or(open)) {
+                (Some(open), Some(close)) => {
+                    let (open, close) = (escaped(&open.to_string()), escaped(&close.to_string()));
+                    format!("(?:{open}(?<c0>.*?){close}|(?<c1>.*?))")
+                }
+                _ => "(?<c0>.*?)".to_owned(),
+            };
+            let pattern = format!(
+                "(?s)(?:^|{pair})\\s*{name}\\s*{between}{value}(?:{pair}|$)",
+                pair = escaped(&pair),
+                name = escaped(&column.name.text),
+                between = escaped(&between),
+            );
+            let function = match captures(Captures { pattern, groups: 1 + usize::from(open.is_some()) }) {
+                Ok(function) => function,
+                Err(error) => return invalid(span, format!("the delimiters make no pattern: {error}")),
+            };
+            let matched = function.call(vec![text.expr.clone()]);
+            let mut groups = vec![get_field().call(vec![matched.clone(), lit(group_name(0))])];
+            if open.is_some() {
+                groups.push(get_field().call(vec![matched, lit(group_name(1))]));
+            }
+            groups.push(lit(""));
+            let found = Typed::new(coalesce(groups), KqlType::String);
+            let value = self.convert(found, KqlType::from(column.scalar_type), column.span)?;
+            match outputs.iter_mut().find(|(known, _)| *known == column.name.text) {
+                Some(output) => output.1 = value,
+                None => outputs.push((column.name.text.clone(), value)),
+            }
+        }
+        self.projected(input, outputs)
+    }
+}
+
+fn only_where(condition: PlanExpr, value: Typed) -> Result<Typed> {
+    let Typed { expr, kql_type } = value;
+    let expr = datafusion::logical_expr::when(condition, expr).otherwise(lit(null_of(kql_type)))?;
+    Ok(Typed::new(expr, kql_type))
+}
+
+/// The parts as one regular expression with a group for each column.
+fn pattern_of(parts: &[ParsePart], mode: Mode, flags: &str) -> Result<String> {
+    let mut pattern = if mode == Mode::Regex { "(?s".to_owned() } else { "(?s)^".to_owned() };
+    if mode == Mode::Regex {
+        pattern.extend(flags.chars().filter(|flag| matches!(flag, 'i' | 'm' | 'U')));
+        pattern.push_str(")^");
+    }
+    let mut group = 0_usize;
+    for (index, part) in parts.iter().enumerate() {
+        let is_last = index + 1 == parts.len();
+        match part {
+            ParsePart::Skip(_) => pattern.push_str(if is_last { ".*" } else { ".*?" }),
+            ParsePart::Text { text: Literal::String(text), .. } if mode == Mode::Regex => {
+                pattern.push_str(&format!("(?:{text})"));
+            }
+            ParsePart::Text { text: Literal::String(text), .. } => pattern.push_str(&regex::escape(text)),
+            ParsePart::Text { span, .. } => return invalid(*span, "expected a string"),
+            ParsePart::Column { scalar_type, .. } => {
+                let kql_type = scalar_type.map_or(KqlType::String, KqlType::from);
+                let value = match kql_type {
+                    KqlType::Long | KqlType::Int if mode != Mode::Relaxed => r"\s*[+-]?\d+\s*",
+                    KqlType::Real | KqlType::Decimal if mode != Mode::Relaxed => {
+                        r"\s*[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?\s*"
+                    }
+                    KqlType::Long | KqlType::Int => r"(?:\s*[+-]?\d+\s*|.*?)",
+                    // Between regular expressions a column takes as much as it can.
+                    _ if is_last || mode == Mode::Regex => ".*",
+                    _ => ".*?",
+                };
+                pattern.push_str(&format!("(?<{}>{value})", group_name(group)));
+                group += 1;
+            }
+        }
+    }
+    pattern.push('$');
+    Ok(pattern)
+}

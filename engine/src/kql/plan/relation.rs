@@ -1,0 +1,154 @@
+//! A plan with KQL's names and types of its columns. A field of the plan may belong to no column: the keys of an order,
+//! and what `mv-apply` carries along, stay in the plan when the query drops their columns.
+
+use datafusion::common::Column as PlanColumn;
+use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder, SortExpr};
+
+use super::super::bind::{Binder, Result, Typed};
+use super::super::types::KqlType;
+
+/// A column: KQL's name, which may change, and the field of the plan, which no other column has.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Column {
+    pub(crate) name: String,
+    pub(crate) field: String,
+    pub(crate) kql_type: KqlType,
+}
+
+impl Column {
+    pub(crate) fn expr(&self) -> PlanExpr {
+        field_column(&self.field)
+    }
+
+    pub(crate) fn typed(&self) -> Typed {
+        Typed::new(self.expr(), self.kql_type)
+    }
+}
+
+/// A field of a plan, whatever characters are in its name.
+pub(crate) fn field_column(field: &str) -> PlanExpr {
+    PlanExpr::Column(PlanColumn::new_unqualified(field))
+}
+
+/// The field that an expression is, if it is one.
+pub(crate) fn field_of(expr: &PlanExpr) -> Option<&str> {
+    match expr {
+        PlanExpr::Column(column) => Some(&column.name),
+        _ => None,
+    }
+}
+
+/// Rows that are worked on in groups, as `mv-apply` and `partition` do.
+#[derive(Debug, Clone)]
+pub(crate) struct Groups {
+    /// What tells the groups apart.
+    pub(crate) keys: Vec<PlanExpr>,
+    /// What is the same within a group and must outlive an aggregation.
+    pub(crate) carried: Vec<String>,
+}
+
+/// A table while it is made.
+#[derive(Debug, Clone)]
+pub(crate) struct Relation {
+    pub(crate) plan: LogicalPlan,
+    pub(crate) columns: Vec<Column>,
+    /// What the rows are ordered by.
+    pub(crate) order: Vec<SortExpr>,
+    /// Whether the order of the rows means something.
+    pub(crate) is_serialized: bool,
+    pub(crate) groups: Option<Groups>,
+    /// The table's name, where it is one table.
+    pub(crate) name: Option<String>,
+    /// Whether `name` is a variable's.
+    pub(crate) is_variable: bool,
+}
+
+impl Relation {
+    /// A table with nothing known about its order.
+    pub(crate) fn new(plan: LogicalPlan, columns: Vec<Column>) -> Self {
+        Self { plan, columns, order: Vec::new(), is_serialized: false, groups: None, name: None, is_variable: false }
+    }
+
+    pub(crate) fn column(&self, name: &str) -> Option<&Column> {
+        self.columns.iter().find(|column| column.name == name)
+    }
+
+    /// The plan of one column only.
+    pub(crate) fn only(&self, column: &Column) -> Result<LogicalPlan> {
+        let plan = LogicalPlanBuilder::from(self.plan.clone()).project(vec![column.expr()])?.limit(0, Some(1))?;
+        Ok(plan.build()?)
+    }
+
+    /// The plan of one column's values, each once.
+    pub(crate) fn distinct_values(&self, column: &Column) -> Result<LogicalPlan> {
+        Ok(LogicalPlanBuilder::from(self.plan.clone()).project(vec![column.expr()])?.distinct()?.build()?)
+    }
+
+    /// The same rows through another plan over the same fields.
+    pub(crate) fn over(self, plan: LogicalPlan) -> Self {
+        Self { plan, ..self }
+    }
+
+    /// Fields that must stay in the plan beside the columns.
+    pub(crate) fn hidden_fields(&self) -> Vec<String> {
+        let mut fields: Vec<String> = Vec::new();
+        let mut add = |expr: &PlanExpr| {
+            if let Some(field) = field_of(expr)
+                && !fields.iter().any(|known| known == field)
+            {
+                fields.push(field.to_owned());
+            }
+        };
+        self.order.iter().for_each(|sort| add(&sort.expr));
+        if let Some(groups) = &self.groups {
+            groups.keys.iter().for_each(&mut add);
+            groups.carried.iter().for_each(|field| add(&field_column(field)));
+        }
+        fields
+    }
+}
+
+impl Binder<'_> {
+    /// The relation with these columns, computed in one step from its fields.
+    pub(crate) fn projected(&mut self, input: Relation, outputs: Vec<(String, Typed)>) -> Result<Relation> {
+        let mut exprs: Vec<PlanExpr> = Vec::with_capacity(outputs.len());
+        let mut columns: Vec<Column> = Vec::with_capacity(outputs.len());
+        for (name, Typed { expr, kql_type }) in outputs {
+            let kept = field_of(&expr).filter(|field| !columns.iter().any(|column| column.field == *field));
+            let field = match kept {
+                Some(field) => {
+                    let field = field.to_owned();
+                    exprs.push(expr);
+                    field
+                }
+                None => {
+                    let field = self.field(&name);
+                    exprs.push(expr.alias(field.clone()));
+                    field
+                }
+            };
+            columns.push(Column { name, field, kql_type });
+        }
+        for field in input.hidden_fields() {
+            if !columns.iter().any(|column| column.field == field) {
+                exprs.push(field_column(&field));
+            }
+        }
+        let plan = LogicalPlanBuilder::from(input.plan.clone()).project(exprs)?.build()?;
+        Ok(Relation { columns, ..input }.over(plan))
+    }
+
+    /// The same table with fields of its own, so that it can meet itself.
+    pub(crate) fn renamed(&mut self, relation: &Relation) -> Result<Relation> {
+        let mut exprs = Vec::with_capacity(relation.columns.len());
+        let mut columns = Vec::with_capacity(relation.columns.len());
+        for column in &relation.columns {
+            let field = self.field(&column.name);
+            exprs.push(column.expr().alias(field.clone()));
+            columns.push(Column { name: column.name.clone(), field, kql_type: column.kql_type });
+        }
+        let plan = LogicalPlanBuilder::from(relation.plan.clone()).project(exprs)?.build()?;
+        let renamed = Relation::new(plan, columns);
+        Ok(Relation { name: relation.name.clone(), is_variable: relation.is_variable, ..renamed })
+    }
+}

@@ -1,0 +1,100 @@
+//! A table of the catalog as KQL sees it: each Arrow type becomes the KQL type that holds its values, where that is
+//! another one by a cast, or by a function of ours. What is of the right type already stays as it is, so that
+//! filters reach the files.
+
+mod ticks;
+
+use std::sync::Arc;
+
+use arrow::datatypes::DataType;
+use datafusion::common::Column as PlanColumn;
+use datafusion::functions::encoding::encode;
+use datafusion::logical_expr::{
+    Expr as PlanExpr, LogicalPlanBuilder, Operator, ScalarUDF, TableSource, binary_expr, cast, lit,
+};
+use datafusion::prelude::{coalesce, substring};
+
+use super::super::bind::{Binder, Result};
+use super::super::json_text;
+use super::super::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
+use super::{Column, Relation};
+
+/// The bytes of a UUID; nothing else is stored in as many.
+const GUID_BYTES: i32 = 16;
+
+/// Whether a function is one of this one's own.
+pub(super) fn is_ours(function: &ScalarUDF) -> bool {
+    ticks::is_ours(function)
+}
+
+impl Binder<'_> {
+    /// Reads a table.
+    pub(crate) fn scan(&mut self, name: &str, source: Arc<dyn TableSource>) -> Result<Relation> {
+        let scanned = LogicalPlanBuilder::scan(name, source, None)?;
+        let schema = Arc::clone(scanned.schema());
+        let mut exprs = Vec::with_capacity(schema.fields().len());
+        let mut columns = Vec::with_capacity(schema.fields().len());
+        for (qualifier, stored) in schema.iter() {
+            let column = PlanExpr::Column(PlanColumn::new(qualifier.cloned(), stored.name()));
+            let (expr, kql_type) = converted(column, stored.data_type());
+            let field = self.field(stored.name());
+            exprs.push(expr.alias(field.clone()));
+            columns.push(Column { name: stored.name().clone(), field, kql_type });
+        }
+        let plan = scanned.project(exprs)?.build()?;
+        Ok(Relation { name: Some(name.to_owned()), ..Relation::new(plan, columns) })
+    }
+}
+
+/// A stored column in the KQL type that holds its values.
+fn converted(column: PlanExpr, stored: &DataType) -> (PlanExpr, KqlType) {
+    match stored {
+        DataType::Boolean => (column, KqlType::Bool),
+        DataType::Int32 => (column, KqlType::Int),
+        DataType::Int8 | DataType::Int16 | DataType::UInt8 | DataType::UInt16 => {
+            (cast(column, DataType::Int32), KqlType::Int)
+        }
+        DataType::Int64 => (column, KqlType::Long),
+        DataType::UInt32 => (cast(column, DataType::Int64), KqlType::Long),
+        // Past what a long holds it would fail; a decimal holds it all.
+        DataType::UInt64
+        | DataType::Decimal32(..)
+        | DataType::Decimal64(..)
+        | DataType::Decimal128(..)
+        | DataType::Decimal256(..) => {
+            (cast(column, DataType::Decimal128(DECIMAL_PRECISION, DECIMAL_SCALE)), KqlType::Decimal)
+        }
+        DataType::Float64 => (column, KqlType::Real),
+        DataType::Float16 | DataType::Float32 => (cast(column, DataType::Float64), KqlType::Real),
+        DataType::Utf8 => (coalesce(vec![column, lit("")]), KqlType::String),
+        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => {
+            (ticks::ticks().call(vec![column]), KqlType::DateTime)
+        }
+        DataType::Duration(_) | DataType::Time32(_) | DataType::Time64(_) | DataType::Interval(_) => {
+            (ticks::ticks().call(vec![column]), KqlType::TimeSpan)
+        }
+        DataType::FixedSizeBinary(GUID_BYTES) => (guid_text(column), KqlType::Guid),
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
+            let text = encode().call(vec![cast(column, DataType::Binary), lit("base64")]);
+            (coalesce(vec![text, lit("")]), KqlType::String)
+        }
+        DataType::List(_)
+        | DataType::LargeList(_)
+        | DataType::FixedSizeList(..)
+        | DataType::ListView(_)
+        | DataType::LargeListView(_)
+        | DataType::Struct(_)
+        | DataType::Map(..) => (json_text::json_text().call(vec![column]), KqlType::Dynamic),
+        DataType::Dictionary(_, values) => converted(cast(column, values.as_ref().clone()), values),
+        _ => (coalesce(vec![cast(column, DataType::Utf8), lit("")]), KqlType::String),
+    }
+}
+
+/// The 16 bytes of a UUID as its 36 characters.
+fn guid_text(column: PlanExpr) -> PlanExpr {
+    let digits = encode().call(vec![cast(column, DataType::Binary), lit("hex")]);
+    let part = |from: i64, count: i64| substring(digits.clone(), lit(from), lit(count));
+    let parts =
+        [part(1, 8), lit("-"), part(9, 4), lit("-"), part(13, 4), lit("-"), part(17, 4), lit("-"), part(21, 12)];
+    parts.into_iter().reduce(|left, right| binary_expr(left, Operator::StringConcat, right)).unwrap_or_else(|| lit(""))
+}

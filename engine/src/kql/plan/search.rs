@@ -1,0 +1,154 @@
+//! `search`: terms in any string column, and predicates. The table's name comes first in the result.
+
+use datafusion::logical_expr::{Expr as PlanExpr, lit};
+
+use super::super::ast::{
+    BinaryOperator, Expr, ExprKind, Literal, LogicalOperator, NamePattern, Operator, ParameterValue, Search, TextMatch,
+    TextMatchKind,
+};
+use super::super::bind::{BindErrorCode, Binder, Environment, Result, Scope, Typed, fail, invalid};
+use super::super::functions::Operator as FunctionOperator;
+use super::super::span::Span;
+use super::super::types::KqlType;
+use super::columns::matches;
+use super::{Column, Relation};
+
+/// The result's first column.
+const TABLE_COLUMN: &str = "$table";
+
+fn is_case_sensitive(operator: &Operator) -> bool {
+    operator
+        .parameter("kind")
+        .is_some_and(|kind| matches!(&kind.value, ParameterValue::Name(name) if name.text == "case_sensitive"))
+}
+
+impl<'a> Binder<'a> {
+    /// `search in (T, U) "term"`, and `search "term"` over all tables there are. Each row says of which table it is.
+    pub(super) fn search_tables(
+        &mut self,
+        search: &'a Search,
+        operator: &'a Operator,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let mut sources = Vec::with_capacity(search.sources.len());
+        if search.sources.is_empty() {
+            self.add_matching(&mut sources, None, "*", operator.span, environment)?;
+        }
+        for source in &search.sources {
+            self.add_tables(&mut sources, source, false, environment)?;
+        }
+        if sources.is_empty() {
+            return fail(BindErrorCode::UnknownTable, operator.span, "there is no table to search");
+        }
+        let mut named = Vec::with_capacity(sources.len());
+        for source in sources {
+            named.push(self.with_table_name(source)?);
+        }
+        let united = self.united(named, &[])?;
+        let own = united.columns.iter().filter(|column| column.name != TABLE_COLUMN).cloned().collect();
+        let searched = Relation { columns: own, ..united.clone() };
+        let predicate =
+            self.search_predicate(&search.predicate, &searched, is_case_sensitive(operator), environment)?;
+        self.filtered(united, predicate)
+    }
+
+    fn with_table_name(&mut self, input: Relation) -> Result<Relation> {
+        let name = match &input.name {
+            Some(name) if !input.is_variable => name.clone(),
+            _ => "search_arg0".to_owned(),
+        };
+        let mut outputs = vec![(TABLE_COLUMN.to_owned(), Typed::new(lit(name), KqlType::String))];
+        outputs.extend(input.columns.iter().map(|column| (column.name.clone(), column.typed())));
+        self.projected(input, outputs)
+    }
+
+    pub(super) fn search_rows(
+        &mut self,
+        input: Relation,
+        search: &'a Search,
+        operator: &'a Operator,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let predicate = self.search_predicate(&search.predicate, &input, is_case_sensitive(operator), environment)?;
+        let found = self.filtered(input, predicate)?;
+        self.with_table_name(found)
+    }
+
+    fn search_predicate(
+        &mut self,
+        predicate: &'a Expr,
+        input: &Relation,
+        case_sensitive: bool,
+        environment: &Environment<'a>,
+    ) -> Result<PlanExpr> {
+        match &predicate.kind {
+            ExprKind::Star => Ok(lit(true)),
+            ExprKind::Literal(Literal::String(term)) => {
+                self.term_in(&input.columns, term, case_sensitive, predicate.span)
+            }
+            ExprKind::Logical { operator, operands } => {
+                let mut all = Vec::with_capacity(operands.len());
+                for operand in operands {
+                    all.push(self.search_predicate(operand, input, case_sensitive, environment)?);
+                }
+                let combined = match operator {
+                    LogicalOperator::And => all.into_iter().reduce(PlanExpr::and),
+                    LogicalOperator::Or => all.into_iter().reduce(PlanExpr::or),
+                };
+                Ok(combined.unwrap_or_else(|| lit(true)))
+            }
+            ExprKind::Call(call) if call.function.text == "not" && call.arguments.len() == 1 => {
+                match call.arguments.first() {
+                    Some(argument) => Ok(PlanExpr::Not(Box::new(self.search_predicate(
+                        &argument.expr,
+                        input,
+                        case_sensitive,
+                        environment,
+                    )?))),
+                    None => invalid(predicate.span, "`not` takes one condition"),
+                }
+            }
+            ExprKind::Binary { operator: BinaryOperator::SearchTerm, left, right, .. } => {
+                let ExprKind::Literal(Literal::String(term)) = &right.kind else {
+                    return invalid(right.span, "expected a term");
+                };
+                let columns: Vec<Column> = match &left.kind {
+                    ExprKind::Name(name) => input.columns.iter().filter(|it| it.name == name.text).cloned().collect(),
+                    ExprKind::Wildcard { base: None, pattern } => {
+                        let pattern = NamePattern { text: pattern.clone(), wildcard: true, span: left.span };
+                        input.columns.iter().filter(|it| matches(&pattern, &it.name)).cloned().collect()
+                    }
+                    _ => input.columns.clone(),
+                };
+                self.term_in(&columns, term, case_sensitive, predicate.span)
+            }
+            _ => self.predicate(predicate, &Scope::of(environment, &input.columns)),
+        }
+    }
+
+    /// Whether a term, which may have `*` at its ends, is in any of the columns.
+    fn term_in(&mut self, columns: &[Column], term: &str, case_sensitive: bool, span: Span) -> Result<PlanExpr> {
+        let kind = match (term.strip_prefix('*').is_some(), term.strip_suffix('*').is_some()) {
+            (false, false) => TextMatchKind::Has,
+            (false, true) => TextMatchKind::HasPrefix,
+            (true, false) => TextMatchKind::HasSuffix,
+            (true, true) => TextMatchKind::Contains,
+        };
+        let bare = term.trim_matches('*');
+        if bare.is_empty() {
+            return Ok(lit(true));
+        }
+        let operator = BinaryOperator::Text(TextMatch { kind, negated: false, case_sensitive });
+        let mut any: Option<PlanExpr> = None;
+        for column in columns {
+            let text = self.convert(column.typed(), KqlType::String, span)?;
+            let term = Typed::new(lit(bare), KqlType::String);
+            let found = self.apply_operator(FunctionOperator::Binary(operator), vec![text, term], span)?.expr;
+            any = Some(match any {
+                Some(before) => before.or(found),
+                None => found,
+            });
+        }
+        Ok(any.unwrap_or_else(|| lit(false)))
+    }
+}

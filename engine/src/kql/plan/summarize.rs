@@ -1,0 +1,252 @@
+//! `summarize`, and the operators that are one: `top-nested`, `top-hitters`.
+
+use std::cell::RefCell;
+
+use datafusion::common::{Column as PlanColumn, JoinType, NullEquality};
+use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr, lit};
+
+use super::super::aggregates::{self, Aggregated};
+use super::super::ast::{NamedExpr, Names, SortDirection, SortKey, TopLevel};
+use super::super::bind::{
+    Binder, Environment, Result, Scope, Typed, argument_name, given_name, invalid, not_supported,
+};
+use super::super::span::Span;
+use super::super::types::KqlType;
+use super::columns::Assigned;
+use super::relation::Groups;
+use super::{Column, Relation, field_of};
+
+impl<'a> Binder<'a> {
+    pub(super) fn summarize(
+        &mut self,
+        input: Relation,
+        aggregates: &'a [NamedExpr],
+        by: &'a [NamedExpr],
+        span: Span,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        if aggregates.is_empty() && by.is_empty() {
+            return invalid(span, "`summarize` needs aggregates or `by`");
+        }
+        let (input, keys) = self.assigned(input, by, environment)?;
+        for key in &keys {
+            if key.value.kql_type == KqlType::Dynamic {
+                let message = "rows cannot be grouped by a dynamic value; convert it, for example with tostring(...)";
+                return invalid(key.span, message);
+            }
+        }
+        let keys = self.named(keys, &[])?;
+        // `*` of an aggregate leaves out the columns that are keys themselves.
+        let is_key = |column: &Column| {
+            keys.iter().any(|(_, key)| field_of(&key.expr) == Some(column.field.as_str()))
+                || keys.iter().any(|(name, _)| *name == column.name)
+        };
+        let key_names: Vec<String> =
+            input.columns.iter().filter(|column| is_key(column)).map(|column| column.name.clone()).collect();
+        let collected = RefCell::new(Vec::new());
+        let assigned = self.aggregated(&input, aggregates, &key_names, &collected, environment)?;
+        let taken: Vec<String> = keys.iter().map(|(name, _)| name.clone()).collect();
+        let outputs = self.named_aggregates(assigned, &taken)?;
+        self.grouped(input, keys, collected.into_inner(), outputs)
+    }
+
+    /// Binds aggregates and expressions over them.
+    pub(super) fn aggregated(
+        &mut self,
+        input: &Relation,
+        exprs: &'a [NamedExpr],
+        keys: &[String],
+        collected: &RefCell<Vec<PlanExpr>>,
+        environment: &Environment<'a>,
+    ) -> Result<Vec<Assigned>> {
+        let mut all = Vec::with_capacity(exprs.len());
+        for named in exprs {
+            let scope = Scope {
+                aggregates: Some(collected),
+                order: &input.order,
+                keys,
+                ..Scope::of(environment, &input.columns)
+            };
+            let called =
+                aggregates::aggregate_call(&named.expr).filter(|call| environment.find(&call.function.text).is_none());
+            let Some(call) = called else {
+                let before = collected.borrow().len();
+                let value = self.scalar(&named.expr, &scope)?;
+                if collected.borrow().len() == before && value.expr.any_column_refs() {
+                    return invalid(named.span, "expected an aggregate");
+                }
+                let given = given_name(&named.names).map(str::to_owned);
+                all.push(Assigned { given, natural: None, value, span: named.span });
+                continue;
+            };
+            let outputs = self.aggregate(call, named.expr.span, &scope, collected)?;
+            all.extend(assigned_outputs(named, outputs));
+        }
+        Ok(all)
+    }
+
+    /// As for other clauses, but that an aggregate's own name gives way to a key's.
+    fn named_aggregates(&self, assigned: Vec<Assigned>, taken: &[String]) -> Result<Vec<(String, Typed)>> {
+        for one in &assigned {
+            if one.given.as_ref().is_some_and(|name| taken.contains(name)) {
+                return invalid(
+                    one.span,
+                    format!("the column `{}` is there twice", one.given.clone().unwrap_or_default()),
+                );
+            }
+        }
+        self.named(assigned, taken)
+    }
+
+    /// Groups by the keys and computes what is asked of each group: first the keys, then the rest.
+    pub(super) fn grouped(
+        &mut self,
+        input: Relation,
+        keys: Vec<(String, Typed)>,
+        collected: Vec<PlanExpr>,
+        outputs: Vec<(String, Typed)>,
+    ) -> Result<Relation> {
+        let mut group: Vec<PlanExpr> = Vec::with_capacity(keys.len());
+        let mut columns: Vec<(String, Typed)> = Vec::with_capacity(keys.len() + outputs.len());
+        for (name, Typed { expr, kql_type }) in keys {
+            let field = self.field(&name);
+            group.push(expr.alias(field.clone()));
+            columns.push((name, Typed::new(super::field_column(&field), kql_type)));
+        }
+        let carried = self.carried_aggregates(&input);
+        if let Some(groups) = &input.groups {
+            group.extend(groups.keys.iter().cloned());
+        }
+        let mut aggregates = collected;
+        aggregates.extend(carried);
+        if group.is_empty() && aggregates.is_empty() {
+            aggregates.push(datafusion::functions_aggregate::count::count_all().alias(self.field("count")));
+        }
+        let plan = LogicalPlanBuilder::from(input.plan).aggregate(group, aggregates)?.build()?;
+        let grouped = Relation { groups: input.groups, ..Relation::new(plan, Vec::new()) };
+        columns.extend(outputs);
+        self.projected(grouped, columns)
+    }
+
+    /// `top-hitters 3 of a by b`: the values with the greatest sums of `b`, or that are there most often.
+    pub(super) fn top_hitters(
+        &mut self,
+        input: Relation,
+        count: &'a NamedExpr,
+        of: &'a NamedExpr,
+        by: Option<&'a SortKey>,
+        _span: Span,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let rows = self.row_count(count, environment)?;
+        let scope = Scope::of(environment, &input.columns);
+        let value = self.scalar(&of.expr, &scope)?;
+        let name = argument_name(&of.expr).unwrap_or_else(|| "Column1".to_owned());
+        let (weight, weight_name) = match by {
+            Some(by) => {
+                let weight = self.scalar(&by.expr.expr, &scope)?;
+                let name = argument_name(&by.expr.expr).unwrap_or_default();
+                (self.summable(weight, by.span)?, format!("approximate_sum_{name}"))
+            }
+            None => (Typed::new(lit(1_i64), KqlType::Long), format!("approximate_count_{name}")),
+        };
+        let kql_type = weight.kql_type;
+        let field = self.field("sum");
+        let sum = datafusion::functions_aggregate::expr_fn::sum(weight.expr).alias(field.clone());
+        let outputs = vec![(weight_name, Typed::new(super::field_column(&field), kql_type))];
+        let grouped = self.grouped(input, vec![(name, value)], vec![sum], outputs)?;
+        let order = vec![super::field_column(&field).sort(false, false)];
+        let plan = LogicalPlanBuilder::from(grouped.plan.clone()).sort(order.clone())?.limit(0, Some(rows))?.build()?;
+        Ok(Relation { order, is_serialized: true, ..grouped }.over(plan))
+    }
+
+    /// `top-nested 3 of a by count(), top-nested 2 of b by sum(c)`: each level groups the rows of what the level before it
+    /// kept, and keeps the first of each of its groups.
+    pub(super) fn top_nested(
+        &mut self,
+        input: Relation,
+        levels: &'a [TopLevel],
+        span: Span,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let mut input = input;
+        let mut keys: Vec<(String, Typed)> = Vec::with_capacity(levels.len());
+        let mut kept: Option<Relation> = None;
+        let mut order: Vec<SortExpr> = Vec::new();
+        for level in levels {
+            if level.others.is_some() {
+                return not_supported(level.span, "`with others`");
+            }
+            let (extended, assigned) = self.assigned(input, std::slice::from_ref(&level.of), environment)?;
+            input = extended;
+            let taken: Vec<String> = keys.iter().map(|(name, _)| name.clone()).collect();
+            keys.extend(self.named(assigned, &taken)?.into_iter().take(1));
+            let key_name = keys.last().map(|(name, _)| name.clone()).unwrap_or_default();
+            let collected = RefCell::new(Vec::new());
+            let aggregates = std::slice::from_ref(&level.by.expr);
+            let assigned = self.aggregated(&input, aggregates, &[], &collected, environment)?;
+            let outputs: Vec<(String, Typed)> = assigned
+                .into_iter()
+                .take(1)
+                .map(|one| (one.given.unwrap_or_else(|| format!("aggregated_{key_name}")), one.value))
+                .collect();
+            let grouped = self.grouped(input.clone(), keys.clone(), collected.into_inner(), outputs)?;
+            let below = match kept {
+                Some(above) => self.below(above, &grouped, keys.len() - 1)?,
+                None => grouped,
+            };
+            let [.., key, aggregate] = below.columns.as_slice() else {
+                return invalid(level.span, "expected an aggregate");
+            };
+            let ascending = level.by.direction == Some(SortDirection::Ascending);
+            let here = [aggregate.expr().sort(ascending, ascending), key.expr().sort(false, false)];
+            let above: Vec<PlanExpr> = below.columns.iter().step_by(2).take(keys.len() - 1).map(Column::expr).collect();
+            kept = Some(match &level.count {
+                Some(count) => {
+                    let rows = self.row_count(count, environment)?;
+                    let groups = Some(Groups { keys: above, carried: Vec::new() });
+                    let first = self.first_of_groups(Relation { groups, order: here.to_vec(), ..below }, rows)?;
+                    Relation { groups: None, order: Vec::new(), ..first }
+                }
+                None => below,
+            });
+            order.extend(here);
+        }
+        let Some(kept) = kept else { return invalid(span, "`top-nested` needs a level") };
+        let plan = LogicalPlanBuilder::from(kept.plan.clone()).sort(order.clone())?.build()?;
+        Ok(Relation { order, ..kept }.over(plan))
+    }
+
+    /// The groups of a level whose first keys the level above kept, with that level's columns before their own.
+    fn below(&mut self, above: Relation, grouped: &Relation, keys: usize) -> Result<Relation> {
+        let fields =
+            |columns: Vec<&Column>| columns.iter().map(|column| PlanColumn::new_unqualified(&column.field)).collect();
+        let left: Vec<PlanColumn> = fields(above.columns.iter().step_by(2).collect());
+        let right: Vec<PlanColumn> = fields(grouped.columns.iter().take(keys).collect());
+        let plan = LogicalPlanBuilder::from(above.plan.clone()).join_detailed(
+            grouped.plan.clone(),
+            JoinType::Inner,
+            (left, right),
+            None,
+            NullEquality::NullEqualsNull,
+        )?;
+        let own = grouped.columns.iter().skip(keys);
+        let outputs = above.columns.iter().chain(own).map(|column| (column.name.clone(), column.typed())).collect();
+        self.projected(Relation::new(plan.build()?, Vec::new()), outputs)
+    }
+}
+
+/// What an aggregate returns, under the names it is given.
+fn assigned_outputs(named: &NamedExpr, outputs: Vec<Aggregated>) -> Vec<Assigned> {
+    let given: Vec<String> = match &named.names {
+        Names::Unnamed => Vec::new(),
+        Names::One(name) => vec![name.text.clone()],
+        Names::Several(names) => names.iter().map(|name| name.text.clone()).collect(),
+    };
+    let mut given = given.into_iter();
+    let mut all = Vec::with_capacity(outputs.len());
+    for Aggregated { name, typed } in outputs {
+        all.push(Assigned { given: given.next(), natural: Some(name), value: typed, span: named.span });
+    }
+    all
+}

@@ -1,0 +1,211 @@
+//! `union`: by name, in the order in which names appear. A column that a table lacks is null there; one that has
+//! different types in different tables is a column for each of them, with the type in its name.
+
+use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
+
+use super::super::ast::{Expr, ExprKind, Literal, OperatorParameter, ParameterValue};
+use super::super::bind::{
+    BindErrorCode, Binder, Environment, Need, Result, Stop, TableKey, Typed, fail, invalid, null_of, unique_name,
+};
+use super::super::span::Span;
+use super::super::types::KqlType;
+use super::columns::matches_wildcard;
+use super::{Column, Relation};
+
+impl<'a> Binder<'a> {
+    /// A union that starts a query.
+    pub(crate) fn union_of(
+        &mut self,
+        tables: &'a [Expr],
+        parameters: &'a [OperatorParameter],
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let is_fuzzy = parameters.iter().any(|parameter| parameter.name.text == "isfuzzy" && is_true(&parameter.value));
+        let mut inputs = Vec::with_capacity(tables.len());
+        for table in tables {
+            self.add_tables(&mut inputs, table, is_fuzzy, environment)?;
+        }
+        self.united(inputs, parameters)
+    }
+
+    /// A union with the rows before it.
+    pub(super) fn union_with(
+        &mut self,
+        input: Relation,
+        tables: &'a [Expr],
+        parameters: &'a [OperatorParameter],
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let is_fuzzy = parameters.iter().any(|parameter| parameter.name.text == "isfuzzy" && is_true(&parameter.value));
+        let mut inputs = vec![input];
+        for table in tables {
+            self.add_tables(&mut inputs, table, is_fuzzy, environment)?;
+        }
+        self.united(inputs, parameters)
+    }
+
+    /// Adds what an operand of `union` or `search` stands for.
+    pub(super) fn add_tables(
+        &mut self,
+        inputs: &mut Vec<Relation>,
+        table: &'a Expr,
+        is_fuzzy: bool,
+        environment: &Environment<'a>,
+    ) -> Result<()> {
+        match &table.kind {
+            ExprKind::Wildcard { base, pattern } => {
+                let database = match base {
+                    Some(base) => Some(self.database_of(base, environment)?),
+                    None => None,
+                };
+                let before = inputs.len();
+                self.add_matching(inputs, database, pattern, table.span, environment)?;
+                if inputs.len() == before && !is_fuzzy {
+                    let message = format!("no table's name fits `{pattern}`");
+                    return fail(BindErrorCode::UnknownTable, table.span, message);
+                }
+                Ok(())
+            }
+            ExprKind::Star => self.add_matching(inputs, None, "*", table.span, environment),
+            _ => match self.table(table, environment) {
+                Err(Stop::Error(error)) if is_fuzzy && error.code == BindErrorCode::UnknownTable => Ok(()),
+                Err(stop) => Err(stop),
+                Ok(relation) => {
+                    inputs.push(relation);
+                    Ok(())
+                }
+            },
+        }
+    }
+
+    /// Adds the tables whose names fit a pattern.
+    pub(super) fn add_matching(
+        &mut self,
+        inputs: &mut Vec<Relation>,
+        database: Option<String>,
+        pattern: &str,
+        span: Span,
+        environment: &Environment<'a>,
+    ) -> Result<()> {
+        if database.is_none() {
+            for (name, binding) in environment.tables() {
+                if matches_wildcard(pattern, name) {
+                    inputs.push(self.variable_table(name, binding, span)?);
+                }
+            }
+        }
+        let key = TableKey { database: database.clone(), table: pattern.to_owned() };
+        let names = match self.answers.listings.get(&key) {
+            Some(names) => names,
+            None => return Err(Stop::Needs(Need::Tables(key))),
+        };
+        for name in names.iter().filter(|name| matches_wildcard(pattern, name)) {
+            inputs.push(self.stored_table(database.clone(), name, span)?);
+        }
+        Ok(())
+    }
+
+    pub(super) fn united(&mut self, inputs: Vec<Relation>, parameters: &'a [OperatorParameter]) -> Result<Relation> {
+        let is_inner = parameters.iter().any(|parameter| {
+            parameter.name.text == "kind"
+                && matches!(&parameter.value, ParameterValue::Name(name) if name.text == "inner")
+        });
+        let mut source = None;
+        for parameter in parameters {
+            match (parameter.name.text.as_str(), &parameter.value) {
+                ("withsource" | "with_source", ParameterValue::Name(name)) => source = Some(name.text.clone()),
+                ("withsource" | "with_source", ParameterValue::Literal(Literal::String(name))) => {
+                    source = Some(name.clone());
+                }
+                ("withsource" | "with_source", ParameterValue::Literal(_)) => {
+                    return invalid(parameter.span, "expected a column's name");
+                }
+                _ => {}
+            }
+        }
+        let wanted = wanted_columns(&inputs, is_inner);
+        let mut names: Vec<String> = Vec::with_capacity(wanted.len());
+        for (name, kql_type) in &wanted {
+            let several = wanted.iter().filter(|(other, _)| other == name).count() > 1;
+            names.push(if several {
+                let typed = format!("{name}_{}", kql_type.name());
+                unique_name(&typed, |taken| {
+                    names.iter().chain(wanted.iter().map(|(name, _)| name)).any(|it| it == taken)
+                })
+            } else {
+                name.clone()
+            });
+        }
+        let source_column = source.map(|name| (name, self.field("source")));
+        let columns: Vec<Column> = names
+            .into_iter()
+            .zip(&wanted)
+            .map(|(name, (_, kql_type))| Column { field: self.field(&name), name, kql_type: *kql_type })
+            .collect();
+        let mut united: Option<LogicalPlan> = None;
+        for (index, input) in inputs.iter().enumerate() {
+            let mut exprs = Vec::with_capacity(columns.len() + 1);
+            if let Some((_, field)) = &source_column {
+                let name = match &input.name {
+                    Some(name) if !input.is_variable => name.clone(),
+                    _ => format!("union_arg{index}"),
+                };
+                exprs.push(lit(name).alias(field.clone()));
+            }
+            for (column, (name, kql_type)) in columns.iter().zip(&wanted) {
+                let found = input.columns.iter().find(|found| found.name == *name && found.kql_type == *kql_type);
+                let value = found.map_or_else(|| lit(null_of(*kql_type)), Column::expr);
+                exprs.push(value.alias(column.field.clone()));
+            }
+            let plan = LogicalPlanBuilder::from(input.plan.clone()).project(exprs)?.build()?;
+            united = Some(match united {
+                Some(before) => LogicalPlanBuilder::from(before).union(plan)?.build()?,
+                None => plan,
+            });
+        }
+        let plan = match united {
+            Some(plan) => plan,
+            None => LogicalPlanBuilder::empty(false).build()?,
+        };
+        let mut all = Vec::with_capacity(columns.len() + 1);
+        if let Some((name, field)) = source_column {
+            all.push(Column { name, field, kql_type: KqlType::String });
+        }
+        all.extend(columns);
+        // A union's fields may come out qualified; a projection over them makes them plain again.
+        let relation = Relation::new(plan, all.clone());
+        let outputs = all.iter().map(|column| (column.name.clone(), column.typed())).collect::<Vec<(String, Typed)>>();
+        self.projected(relation, outputs)
+    }
+}
+
+/// The columns of a union, by name and type.
+fn wanted_columns(inputs: &[Relation], is_inner: bool) -> Vec<(String, KqlType)> {
+    let mut wanted: Vec<(String, KqlType)> = Vec::new();
+    for column in inputs.iter().flat_map(|input| &input.columns) {
+        let known = (column.name.clone(), column.kql_type);
+        if !wanted.contains(&known) {
+            // Types of one name stand together.
+            let after = wanted.iter().rposition(|(name, _)| *name == column.name);
+            match after {
+                Some(index) => wanted.insert(index + 1, known),
+                None => wanted.push(known),
+            }
+        }
+    }
+    if is_inner {
+        wanted.retain(|(name, kql_type)| {
+            inputs
+                .iter()
+                .all(|input| input.columns.iter().any(|column| column.name == *name && column.kql_type == *kql_type))
+        });
+    }
+    wanted
+}
+
+fn is_true(value: &ParameterValue) -> bool {
+    match value {
+        ParameterValue::Literal(literal) => *literal == Literal::Bool(true),
+        ParameterValue::Name(name) => name.text == "true",
+    }
+}

@@ -1,0 +1,103 @@
+//! KQL's scalar types and what they are in Arrow. Inside a plan several KQL types share a physical type, so a column's
+//! [`KqlType`] travels beside the plan and is never read off its schema.
+
+use arrow::datatypes::DataType;
+
+use super::ast::ScalarType;
+
+/// Digits of a decimal, and how many of them follow the point.
+pub(crate) const DECIMAL_PRECISION: u8 = 38;
+pub(crate) const DECIMAL_SCALE: i8 = 10;
+
+/// A scalar type.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KqlType {
+    /// `bool`: Boolean.
+    Bool,
+    /// `int`: Int32.
+    Int,
+    /// `long`: Int64.
+    Long,
+    /// `real`: Float64.
+    Real,
+    /// `decimal`: Decimal128.
+    Decimal,
+    /// `string`: Utf8, never null.
+    String,
+    /// `datetime`: Int64, ticks of 100 ns since the beginning of year 1.
+    DateTime,
+    /// `timespan`: Int64, ticks of 100 ns.
+    TimeSpan,
+    /// `guid`: Utf8, 36 lowercase characters.
+    Guid,
+    /// `dynamic`: Utf8, compact JSON; JSON's `null` is null.
+    Dynamic,
+}
+
+impl KqlType {
+    /// Kusto's name of it.
+    pub fn name(self) -> &'static str {
+        match self {
+            KqlType::Bool => "bool",
+            KqlType::Int => "int",
+            KqlType::Long => "long",
+            KqlType::Real => "real",
+            KqlType::Decimal => "decimal",
+            KqlType::String => "string",
+            KqlType::DateTime => "datetime",
+            KqlType::TimeSpan => "timespan",
+            KqlType::Guid => "guid",
+            KqlType::Dynamic => "dynamic",
+        }
+    }
+
+    /// .NET's name of it, as `getschema` and Kusto's REST answers have it.
+    pub fn dotnet_name(self) -> &'static str {
+        match self {
+            KqlType::Bool => "System.SByte",
+            KqlType::Int => "System.Int32",
+            KqlType::Long => "System.Int64",
+            KqlType::Real => "System.Double",
+            KqlType::Decimal => "System.Data.SqlTypes.SqlDecimal",
+            KqlType::String => "System.String",
+            KqlType::DateTime => "System.DateTime",
+            KqlType::TimeSpan => "System.TimeSpan",
+            KqlType::Guid => "System.Guid",
+            KqlType::Dynamic => "System.Object",
+        }
+    }
+
+    /// What it is inside a plan.
+    pub fn arrow_type(self) -> DataType {
+        match self {
+            KqlType::Bool => DataType::Boolean,
+            KqlType::Int => DataType::Int32,
+            KqlType::Long | KqlType::DateTime | KqlType::TimeSpan => DataType::Int64,
+            KqlType::Real => DataType::Float64,
+            KqlType::Decimal => DataType::Decimal128(DECIMAL_PRECISION, DECIMAL_SCALE),
+            KqlType::String | KqlType::Guid | KqlType::Dynamic => DataType::Utf8,
+        }
+    }
+
+    /// Whether it is a number.
+    pub fn is_numeric(self) -> bool {
+        matches!(self, KqlType::Int | KqlType::Long | KqlType::Real | KqlType::Decimal)
+    }
+}
+
+impl From<ScalarType> for KqlType {
+    fn from(written: ScalarType) -> Self {
+        match written {
+            ScalarType::Bool => KqlType::Bool,
+            ScalarType::DateTime => KqlType::DateTime,
+            ScalarType::Decimal => KqlType::Decimal,
+            ScalarType::Dynamic => KqlType::Dynamic,
+            ScalarType::Guid => KqlType::Guid,
+            ScalarType::Int => KqlType::Int,
+            ScalarType::Long => KqlType::Long,
+            ScalarType::Real => KqlType::Real,
+            ScalarType::String => KqlType::String,
+            ScalarType::Timespan => KqlType::TimeSpan,
+        }
+    }
+}

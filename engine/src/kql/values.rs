@@ -1,0 +1,163 @@
+//! KQL's values as text and back: what `tostring` and printing write, what conversions and typed literals read, and the
+//! cells of Kusto's JSON answers.
+//!
+//! Reading returns `None` where the text is no such value; it never fails otherwise, and writing never fails.
+
+mod calendar;
+mod dates;
+mod decimals;
+mod json;
+mod reals;
+mod spans;
+
+use arrow::array::{Array, AsArray};
+use arrow::datatypes::{Decimal128Type, Float64Type, Int32Type, Int64Type};
+use serde_json::Value;
+
+use super::types::KqlType;
+
+pub(crate) use calendar::{
+    MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE,
+    TICKS_PER_SECOND, UNIX_EPOCH_TICKS, date_of, date_ticks,
+};
+pub(crate) use dates::{format_datetime, parse_datetime};
+pub(crate) use decimals::{decimal_from_real, decimal_one, decimal_to_real, format_decimal, parse_decimal};
+pub(crate) use json::{element, from_value, kind, member, normalize, parse, text_of, to_text};
+pub(crate) use reals::format_real;
+pub(crate) use spans::{format_timespan, parse_timespan};
+
+/// The text of a row's value: `True`, `1.5`, `2020-01-02T03:04:05.6000000Z`, `1.02:03:04`; of null the empty text.
+pub(crate) fn format(kql_type: KqlType, array: &dyn Array, row: usize) -> String {
+    if array.is_null(row) {
+        return String::new();
+    }
+    let text = match kql_type {
+        KqlType::Bool => array.as_boolean_opt().map(|bools| format_bool(bools.value(row)).to_owned()),
+        KqlType::Int => array.as_primitive_opt::<Int32Type>().map(|ints| ints.value(row).to_string()),
+        KqlType::Long => ticks(array, row).map(|long| long.to_string()),
+        KqlType::Real => array.as_primitive_opt::<Float64Type>().map(|reals| format_real(reals.value(row))),
+        KqlType::Decimal => {
+            array.as_primitive_opt::<Decimal128Type>().map(|decimals| format_decimal(decimals.value(row)))
+        }
+        KqlType::DateTime => ticks(array, row).map(format_datetime),
+        KqlType::TimeSpan => ticks(array, row).map(format_timespan),
+        KqlType::String | KqlType::Guid => text_at(array, row).map(str::to_owned),
+        KqlType::Dynamic => text_at(array, row).map(|json| text_of(json).into_owned()),
+    };
+    text.unwrap_or_default()
+}
+
+/// The cell of a row's value in an answer of Kusto's REST interface. What JSON has no number for is a text; a dynamic
+/// value is itself.
+pub(crate) fn json_cell(kql_type: KqlType, array: &dyn Array, row: usize) -> Value {
+    match kql_type {
+        KqlType::String => Value::String(format(kql_type, array, row)),
+        _ if array.is_null(row) => Value::Null,
+        KqlType::Bool => array.as_boolean_opt().map_or(Value::Null, |bools| Value::Bool(bools.value(row))),
+        KqlType::Int => array.as_primitive_opt::<Int32Type>().map_or(Value::Null, |ints| ints.value(row).into()),
+        KqlType::Long => ticks(array, row).map_or(Value::Null, Value::from),
+        KqlType::Real => {
+            array.as_primitive_opt::<Float64Type>().map_or(Value::Null, |reals| real_cell(reals.value(row)))
+        }
+        KqlType::Dynamic => text_at(array, row).map_or(Value::Null, parse),
+        KqlType::DateTime => ticks(array, row).map_or(Value::Null, |ticks| Value::String(trimmed_datetime(ticks))),
+        KqlType::Decimal | KqlType::TimeSpan | KqlType::Guid => Value::String(format(kql_type, array, row)),
+    }
+}
+
+/// `True` or `False`.
+pub(crate) fn format_bool(value: bool) -> &'static str {
+    if value { "True" } else { "False" }
+}
+
+/// `true`, `false` in any case, or a whole number.
+pub(crate) fn parse_bool(text: &str) -> Option<bool> {
+    let text = text.trim();
+    if text.eq_ignore_ascii_case("true") {
+        Some(true)
+    } else if text.eq_ignore_ascii_case("false") {
+        Some(false)
+    } else {
+        parse_long(text).map(|number| number != 0)
+    }
+}
+
+/// A whole number, in decimal digits with a sign or `0x` and hexadecimal digits without.
+pub(crate) fn parse_long(text: &str) -> Option<i64> {
+    let text = text.trim();
+    match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
+        Some(digits) => u64::from_str_radix(digits, 16).ok().filter(|_| !digits.starts_with('+')).map(u64::cast_signed),
+        None => text.parse().ok(),
+    }
+}
+
+/// As [`parse_long`], where it fits.
+pub(crate) fn parse_int(text: &str) -> Option<i32> {
+    parse_long(text).and_then(|long| i32::try_from(long).ok())
+}
+
+/// A number, `nan`, `inf`, `infinity`; or what [`parse_long`] reads.
+pub(crate) fn parse_real(text: &str) -> Option<f64> {
+    let text = text.trim();
+    text.parse().ok().or_else(|| parse_long(text).map(|long| long as f64))
+}
+
+/// A guid in any of its forms as 36 lowercase characters.
+pub(crate) fn parse_guid(text: &str) -> Option<String> {
+    uuid::Uuid::try_parse(text.trim()).ok().map(|guid| guid.hyphenated().to_string())
+}
+
+fn ticks(array: &dyn Array, row: usize) -> Option<i64> {
+    array.as_primitive_opt::<Int64Type>().map(|longs| longs.value(row))
+}
+
+fn text_at(array: &dyn Array, row: usize) -> Option<&str> {
+    array.as_string_opt::<i32>().map(|texts| texts.value(row))
+}
+
+fn real_cell(real: f64) -> Value {
+    if real.is_nan() {
+        "NaN".into()
+    } else if real.is_infinite() {
+        if real > 0.0 { "Infinity".into() } else { "-Infinity".into() }
+    } else {
+        real.into()
+    }
+}
+
+/// As the REST interface writes it: without zeros at the end of the fraction.
+fn trimmed_datetime(ticks: i64) -> String {
+    let text = format_datetime(ticks);
+    let digits = text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
+    // A whole minute keeps its seconds.
+    if ticks % TICKS_PER_SECOND == 0 { format!("{}Z", &text[..text.len() - 9]) } else { format!("{digits}Z") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_read_as_kusto_reads_them() {
+        assert_eq!(parse_bool("tRuE"), Some(true));
+        assert_eq!(parse_bool("-1"), Some(true));
+        assert_eq!(parse_bool("yes"), None);
+        assert_eq!(parse_long(" 45 "), Some(45));
+        assert_eq!(parse_long("0X1f"), Some(31));
+        assert_eq!(parse_long("-0x10"), None);
+        assert_eq!(parse_long("3.14"), None);
+        assert_eq!(parse_int("2147483648"), None);
+        assert_eq!(parse_real("-inf"), Some(f64::NEG_INFINITY));
+        assert_eq!(
+            parse_guid("{AE3133F2-6e22-49ae-b06a-16e6a9b212eb}").as_deref(),
+            Some("ae3133f2-6e22-49ae-b06a-16e6a9b212eb")
+        );
+    }
+
+    #[test]
+    fn cells_drop_zeros_of_a_fraction() {
+        let ticks = |text| parse_datetime(text).unwrap();
+        assert_eq!(trimmed_datetime(ticks("2020-01-01 10:20:30")), "2020-01-01T10:20:30Z");
+        assert_eq!(trimmed_datetime(ticks("2020-01-01 00:00:00.5")), "2020-01-01T00:00:00.5Z");
+    }
+}

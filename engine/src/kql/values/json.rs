@@ -1,0 +1,178 @@
+//! Dynamic values: compact JSON text. What reads a member or an element walks the text and builds nothing, which it may
+//! because all dynamic text inside a plan was written here.
+
+use std::borrow::Cow;
+
+use serde_json::Value;
+
+/// Any text as a dynamic value: JSON as itself, anything else as a string, nothing as null.
+pub(crate) fn normalize(text: &str) -> Option<String> {
+    let trimmed = text.trim();
+    if trimmed.is_empty() {
+        return None;
+    }
+    match serde_json::from_str::<Value>(trimmed) {
+        Ok(value) => from_value(&value),
+        Err(_) => from_value(&Value::String(text.to_owned())),
+    }
+}
+
+/// The value of a dynamic text.
+pub(crate) fn parse(text: &str) -> Value {
+    serde_json::from_str(text).unwrap_or(Value::Null)
+}
+
+/// The dynamic text of a value; `None` for null.
+pub(crate) fn from_value(value: &Value) -> Option<String> {
+    (!value.is_null()).then(|| value.to_string())
+}
+
+/// A dynamic text in a string's place: a string without quotes, anything else as it is.
+pub(crate) fn text_of(json: &str) -> Cow<'_, str> {
+    match json.as_bytes() {
+        [b'"', .., b'"'] if !json.contains('\\') => Cow::Borrowed(&json[1..json.len() - 1]),
+        [b'"', ..] => Cow::Owned(serde_json::from_str(json).unwrap_or_default()),
+        _ => Cow::Borrowed(json),
+    }
+}
+
+/// A value in a string's place.
+pub(crate) fn to_text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// Whether a dynamic text is JSON's null, which only nested ones are.
+fn is_null(json: &str) -> bool {
+    json == "null"
+}
+
+/// What `gettype` says of it.
+pub(crate) fn kind(json: &str) -> &'static str {
+    match json.as_bytes().first() {
+        Some(b'{') => "dictionary",
+        Some(b'[') => "array",
+        Some(b'"') => "string",
+        Some(b't' | b'f') => "bool",
+        Some(b'-' | b'0'..=b'9') if json.contains(['.', 'e', 'E']) => "double",
+        Some(b'-' | b'0'..=b'9') => "long",
+        _ => "null",
+    }
+}
+
+/// The member of that name of an object.
+pub(crate) fn member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
+    let mut found = None;
+    let bytes = json.as_bytes();
+    let mut at = 1;
+    if bytes.first() != Some(&b'{') {
+        return None;
+    }
+    while bytes.get(at) == Some(&b'"') {
+        let key_end = skip(bytes, at);
+        let value_end = skip(bytes, key_end + 1);
+        if text_of(json.get(at..key_end)?) == name {
+            // The last of several wins, as it does where a bag is built.
+            found = json.get(key_end + 1..value_end);
+        }
+        at = value_end + 1;
+    }
+    found.filter(|value| !is_null(value))
+}
+
+/// The element at that position of an array, counted from the end where it is negative.
+pub(crate) fn element(json: &str, index: i64) -> Option<&str> {
+    let bytes = json.as_bytes();
+    if bytes.first() != Some(&b'[') || json == "[]" {
+        return None;
+    }
+    let index = if index < 0 { index + elements(bytes).count() as i64 } else { index };
+    let (start, end) = elements(bytes).nth(usize::try_from(index).ok()?)?;
+    json.get(start..end).filter(|value| !is_null(value))
+}
+
+/// Where the elements of an array with any stand.
+fn elements(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        if at + 1 >= bytes.len() || bytes.get(at) == Some(&b']') {
+            return None;
+        }
+        let start = at + 1;
+        let end = skip(bytes, start);
+        at = end;
+        Some((start, end))
+    })
+}
+
+/// Past the value that starts at `at`. Always moves on, whatever the text is.
+fn skip(bytes: &[u8], at: usize) -> usize {
+    let mut depth = 0_usize;
+    let mut end = at;
+    while let Some(byte) = bytes.get(end) {
+        match byte {
+            b'"' => end = skip_string(bytes, end),
+            b'{' | b'[' => {
+                depth += 1;
+                end += 1;
+            }
+            b'}' | b']' | b',' | b':' if depth == 0 => break,
+            b'}' | b']' => {
+                depth -= 1;
+                end += 1;
+            }
+            _ => end += 1,
+        }
+        if depth == 0 && matches!(byte, b'"' | b'}' | b']') {
+            break;
+        }
+    }
+    end.max(at + 1)
+}
+
+fn skip_string(bytes: &[u8], start: usize) -> usize {
+    let mut at = start + 1;
+    while let Some(byte) = bytes.get(at) {
+        match byte {
+            b'\\' => at += 2,
+            b'"' => return at + 1,
+            _ => at += 1,
+        }
+    }
+    bytes.len()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_and_elements_are_found_in_the_text() {
+        let json = r#"{"a":1,"b":{"a":"x,}\"]","c":[1,[2,3],"é"]},"n":null,"t\t":true}"#;
+        assert_eq!(member(json, "a"), Some("1"));
+        assert_eq!(member(json, "n"), None);
+        assert_eq!(member(json, "t\t"), Some("true"));
+        assert_eq!(member(json, "z"), None);
+        let b = member(json, "b").unwrap();
+        assert_eq!(text_of(member(b, "a").unwrap()), "x,}\"]");
+        let c = member(b, "c").unwrap();
+        assert_eq!(
+            [0, 1, 2, 3, -1, -3, -4].map(|at| element(c, at)),
+            [Some("1"), Some("[2,3]"), Some("\"é\""), None, Some("\"é\""), Some("1"), None]
+        );
+        assert_eq!(element("[]", 0), None);
+        assert_eq!(member("[1]", "a"), None);
+        assert_eq!(member("{\"a", "a"), None);
+    }
+
+    #[test]
+    fn any_text_is_a_dynamic_value() {
+        assert_eq!(normalize(r#" {"a" : [1, 2.0]} "#).as_deref(), Some(r#"{"a":[1,2.0]}"#));
+        assert_eq!(normalize("not json").as_deref(), Some("\"not json\""));
+        assert_eq!(normalize("null"), None);
+        assert_eq!(normalize(""), None);
+    }
+}
