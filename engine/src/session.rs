@@ -114,48 +114,37 @@ impl Session {
     /// Plans, authorises and runs one KQL query. Times are of microseconds. The wall clock starts here.
     /// Errors: the codes that begin with `kql_`, and those of [`Session::sql`].
     pub async fn kql(&self, text: &str) -> Result<QueryStream> {
-        let text = text.to_owned();
-        let work = move |session: Session, interrupt: Interrupt| async move {
-            let state = session.engine.planning_state();
-            let planner = KqlPlanner::new(&session, &state, &interrupt);
-            let plan = planner.plan(&text).await?.in_arrow_types()?;
-            let plan = session.authorize(planner.analysed(plan)?)?;
-            session.start_in(plan, planner.into_memory(), &interrupt).await
-        };
-        self.started(work).await
+        self.start_kql(text, PlannedKql::in_arrow_types).await
     }
 
     /// The same with its rows as KQL has them inside, its columns' types, and how it wants to be shown.
     pub async fn kql_answer(&self, text: &str) -> Result<KqlAnswer> {
-        let text = text.to_owned();
         let described = Arc::new(Mutex::new((Vec::new(), None)));
         let describing = Arc::clone(&described);
-        let work = move |session: Session, interrupt: Interrupt| async move {
-            let state = session.engine.planning_state();
-            let planner = KqlPlanner::new(&session, &state, &interrupt);
-            let PlannedKql { plan, columns, rendering } = planner.plan(&text).await?;
+        let rows = self.start_kql(text, move |PlannedKql { plan, columns, rendering }| {
             *describing.lock() = (columns, rendering);
-            let plan = session.authorize(planner.analysed(plan)?)?;
-            session.start_in(plan, planner.into_memory(), &interrupt).await
-        };
-        let rows = self.started(work).await?;
+            Ok(plan)
+        });
+        let rows = rows.await?;
         let (columns, rendering) = std::mem::take(&mut *described.lock());
         Ok(KqlAnswer { columns, rendering, rows })
     }
 
-    /// Plans one KQL query, analysed, not authorised. What it must know to be planned is read.
-    pub async fn plan_kql(&self, text: &str) -> Result<LogicalPlan> {
-        let (session, text) = (self.clone(), text.to_owned());
-        let deadline = self.deadline();
-        let interrupt = Interrupt::at(deadline, self.limits.wall_clock);
-        let _waiting = interrupt.unless_kept();
-        let work = async move {
+    /// Runs what `shaped` makes of the query.
+    async fn start_kql(
+        &self,
+        text: &str,
+        shaped: impl FnOnce(PlannedKql) -> Result<LogicalPlan> + Send + 'static,
+    ) -> Result<QueryStream> {
+        let text = text.to_owned();
+        let work = move |session: Session, interrupt: Interrupt| async move {
             let state = session.engine.planning_state();
             let planner = KqlPlanner::new(&session, &state, &interrupt);
-            let plan = planner.plan(&text).await?.in_arrow_types()?;
-            planner.analysed(plan)
+            let plan = shaped(planner.plan(&text).await?)?;
+            let plan = session.authorize(planner.analysed(plan)?)?;
+            session.start_in(plan, planner.into_memory(), &interrupt).await
         };
-        self.before(deadline, self.engine.runtime().threads.run(work)).await
+        self.started(work).await
     }
 
     /// Authorises for this session's principal and mode.

@@ -17,6 +17,7 @@ mod local_model;
 mod output;
 mod place;
 mod progress;
+mod query;
 mod relationships;
 mod search;
 mod serve;

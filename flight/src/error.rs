@@ -159,49 +159,35 @@ impl ApiError {
 
 /// Codes of requests that will fail again however often they are sent.
 fn is_callers_fault(code: &str) -> bool {
-    matches!(
-        code,
-        "bad_request"
-            | "bad_encoding"
-            | "bad_header"
-            | "bad_parameter"
-            | "bad_request_body"
-            | "bad_data"
-            | "empty_query"
-            | "empty_question"
-            | "invalid_request"
-            | "sql_parse_error"
-            | "kql_unexpected"
-            | "kql_unknown_operator"
-            | "kql_reserved_name"
-            | "kql_unexpected_character"
-            | "kql_unterminated"
-            | "kql_bad_escape"
-            | "kql_number_out_of_range"
-            | "kql_unknown_type"
-            | "kql_too_deep"
-            | "kql_unknown_column"
-            | "kql_unknown_table"
-            | "kql_unknown_function"
-            | "kql_type_mismatch"
-            | "kql_not_supported"
-            | "kql_invalid"
-            | "kql_too_large"
-            | "sql_plan_error"
-            | "multiple_statements"
-            | "table_not_found"
-            | "column_not_found"
-            | "function_not_found"
-            | "invalid_name"
-            | "invalid_object"
-            | "invalid_ticket"
-            | "unsupported"
-            | "unsupported_type"
-            | "unsupported_lake"
-            | "no_files"
-            | "no_such_bucket"
-            | "missing_credentials"
-    )
+    // All of KQL's own codes say what is wrong with the text.
+    code.starts_with("kql_")
+        || matches!(
+            code,
+            "bad_request"
+                | "bad_encoding"
+                | "bad_header"
+                | "bad_parameter"
+                | "bad_request_body"
+                | "bad_data"
+                | "empty_query"
+                | "empty_question"
+                | "invalid_request"
+                | "sql_parse_error"
+                | "sql_plan_error"
+                | "multiple_statements"
+                | "table_not_found"
+                | "column_not_found"
+                | "function_not_found"
+                | "invalid_name"
+                | "invalid_object"
+                | "invalid_ticket"
+                | "unsupported"
+                | "unsupported_type"
+                | "unsupported_lake"
+                | "no_files"
+                | "no_such_bucket"
+                | "missing_credentials"
+        )
 }
 
 impl std::fmt::Display for ApiError {

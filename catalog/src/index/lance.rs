@@ -27,11 +27,10 @@ use lance_index::optimize::OptimizeOptions;
 use lance_index::vector::ivf::IvfBuildParams;
 use lance_index::vector::sq::builder::SQBuildParams;
 use lance_linalg::distance::DistanceType;
-use sha2::{Digest, Sha256};
 
 use super::analyze::text_index_params;
 use super::embed::EmbeddingModel;
-use super::pending::{IndexState, ObjectKind, PendingObject};
+use super::pending::{IndexState, ObjectKind, PendingObject, TEXT_HASH_BYTES, text_hash};
 use super::text::TEXT_VERSION;
 use super::view::{FragmentRows, IndexView};
 use crate::{CatalogError, Result};
@@ -52,7 +51,6 @@ const SEGMENT_GROWTH: usize = 3;
 const MAX_FRAGMENTS: usize = 8;
 /// Predicates name at most this many objects each.
 const OBJECTS_A_PREDICATE: usize = 1024;
-pub(super) const TEXT_HASH_BYTES: usize = 16;
 
 /// The session all datasets of one catalog share.
 pub(super) fn new_session() -> Arc<Session> {
@@ -407,12 +405,6 @@ fn from_batch(batch: &RecordBatch) -> Result<Vec<IndexRow>> {
         vector: None,
     });
     Ok(rows.collect())
-}
-
-/// Tells whether a text is the one that a vector was made of.
-pub(super) fn text_hash(text: &str) -> [u8; TEXT_HASH_BYTES] {
-    let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
-    std::array::from_fn(|position| digest[position])
 }
 
 fn join_ids(ids: &[i64]) -> String {

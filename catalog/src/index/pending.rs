@@ -156,6 +156,12 @@ pub fn record(transaction: &Connection, object: PendingObject) -> Result<Pending
     Ok(PendingObject { sequence: transaction.last_insert_rowid(), ..object })
 }
 
+/// Tells a text from others.
+pub(super) fn text_hash(text: &str) -> [u8; TEXT_HASH_BYTES] {
+    let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
+    std::array::from_fn(|position| digest[position])
+}
+
 /// A column text and the hash that tells it from others.
 pub struct ColumnText<'a> {
     name: &'a str,
@@ -166,12 +172,7 @@ pub struct ColumnText<'a> {
 impl<'a> ColumnText<'a> {
     /// The text of the columns of a name.
     pub fn new(name: &'a str, text: String) -> Self {
-        let mut digest = Sha256::new();
-        digest.update(name.as_bytes());
-        digest.update([0]);
-        digest.update(text.as_bytes());
-        let mut hash = [0; TEXT_HASH_BYTES];
-        hash.copy_from_slice(&digest.finalize()[..TEXT_HASH_BYTES]);
+        let hash = text_hash(&format!("{name}\0{text}"));
         Self { name, text, hash }
     }
 

@@ -10,7 +10,7 @@ use quick_cache::sync::Cache;
 
 use super::Scored;
 use super::embed::Embedder;
-use super::lance::{TEXT_HASH_BYTES, text_hash};
+use super::pending::{TEXT_HASH_BYTES, text_hash};
 use super::vectorizer::Vectorizer;
 
 /// Vectors kept: 25 MB of those with 384 dimensions.

@@ -29,7 +29,8 @@ use lance_linalg::distance::{DistanceType, dot_f32};
 
 use super::analyze::CorpusStats;
 use super::embed::EmbeddingModel;
-use super::lance::{TEXT_INDEX, VECTOR_INDEX, guarded, text_hash};
+use super::lance::{TEXT_INDEX, VECTOR_INDEX, guarded};
+use super::pending::text_hash;
 use super::{Scored, SearchFilter};
 use crate::{CatalogError, Result};
 

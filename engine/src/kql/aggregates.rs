@@ -347,12 +347,7 @@ impl<'a> Binder<'a> {
                 let is_other = |column: &&Column| {
                     !outputs.iter().any(|(name, _)| *name == column.name) && !inside.keys.contains(&column.name)
                 };
-                let others: Vec<(String, Typed)> = inside
-                    .columns
-                    .iter()
-                    .filter(is_other)
-                    .map(|column| (column.name.clone(), column.typed()))
-                    .collect();
+                let others: Vec<(String, Typed)> = inside.columns.iter().filter(is_other).map(Column::output).collect();
                 outputs.extend(others);
                 continue;
             }

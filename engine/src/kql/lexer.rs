@@ -14,7 +14,7 @@ pub(super) use numbers::{long_value, timespan_ticks};
 pub(super) use strings::decode;
 
 use super::error::{SyntaxError, SyntaxErrorCode};
-use super::keywords::HYPHENATED;
+use super::keywords;
 use super::span::Span;
 
 /// The most errors that are kept of one text.
@@ -235,8 +235,8 @@ fn hyphenated(text: &str, word_length: usize) -> Option<usize> {
     if !text[word_length..].starts_with('-') {
         return None;
     }
-    let is_whole = |keyword: &&&str| !text[keyword.len()..].starts_with(is_word_part);
-    HYPHENATED.iter().filter(|keyword| text.starts_with(**keyword)).find(is_whole).map(|keyword| keyword.len())
+    let is_whole = |keyword: &&str| !text[keyword.len()..].starts_with(is_word_part);
+    keywords::hyphenated().filter(|keyword| text.starts_with(*keyword)).find(is_whole).map(str::len)
 }
 
 fn opens_typed_literal(word: &str) -> bool {

@@ -1,5 +1,6 @@
 //! From settings to the parts they describe: the embedder, the language model, the engine's and the agent's options.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use querent_agent::models::{self, ModelProvider, ModelSettings, ToolStyleSetting};
@@ -18,21 +19,10 @@ impl Settings {
             EmbedProvider::Model2vec => embed::EmbedProvider::Model2vec,
             EmbedProvider::None => embed::EmbedProvider::None,
         };
-        let embedder = embed::from_settings(&embed::EmbedSettings {
-            provider,
-            model: self.embed.model.clone().unwrap_or_else(|| provider.default_model().to_owned()),
-            model_path: self.embed.model_path.clone(),
-            ort_dylib_path: self.embed.runtime.clone(),
-            ..embed::EmbedSettings::default()
-        })?;
+        let model = self.embed.model.as_deref().unwrap_or_else(|| provider.default_model());
+        let embedder = self.embedder(provider, model, &self.embed.model_path)?;
         let reranker = match &self.embed.rerank_model {
-            Some(model) => embed::from_settings(&embed::EmbedSettings {
-                provider: embed::EmbedProvider::Fastembed,
-                model: model.clone(),
-                model_path: self.embed.rerank_model_path.clone(),
-                ort_dylib_path: self.embed.runtime.clone(),
-                ..embed::EmbedSettings::default()
-            })?,
+            Some(model) => self.embedder(embed::EmbedProvider::Fastembed, model, &self.embed.rerank_model_path)?,
             None => None,
         };
         Ok(EngineOptions {
@@ -45,6 +35,21 @@ impl Settings {
             embedder,
             reranker,
             progress,
+        })
+    }
+
+    fn embedder(
+        &self,
+        provider: embed::EmbedProvider,
+        model: &str,
+        model_path: &Option<PathBuf>,
+    ) -> Result<Option<Arc<dyn embed::Embedder>>, CatalogError> {
+        embed::from_settings(&embed::EmbedSettings {
+            provider,
+            model: model.to_owned(),
+            model_path: model_path.clone(),
+            ort_dylib_path: self.embed.runtime.clone(),
+            ..embed::EmbedSettings::default()
         })
     }
 

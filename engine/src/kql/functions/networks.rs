@@ -26,9 +26,9 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("ipv4_is_in_any_range", "sx*", BOOL, ipv4_is_in_any_range),
     entry("ipv4_compare", "ss?i", LONG, ipv4_compare),
     entry("ipv4_is_match", "ss?i", BOOL, ipv4_is_match),
-    entry("has_ipv4", "ss", BOOL, has_ipv4),
+    entry("has_ipv4", "ss", BOOL, has_any_ipv4),
     entry("has_any_ipv4", "sx*", BOOL, has_any_ipv4),
-    entry("has_ipv4_prefix", "ss", BOOL, has_ipv4_prefix),
+    entry("has_ipv4_prefix", "ss", BOOL, has_any_ipv4_prefix),
     entry("has_any_ipv4_prefix", "sx*", BOOL, has_any_ipv4_prefix),
 ];
 
@@ -171,32 +171,23 @@ fn addresses(text: &str) -> impl Iterator<Item = &str> {
     text.split(outside).filter(|part| part.parse::<Ipv4Addr>().is_ok())
 }
 
-fn has_ipv4(arguments: &Arguments) -> Result<ArrayRef> {
-    has_any_ipv4(arguments)
-}
-
 fn has_any_ipv4(arguments: &Arguments) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
-    let wanted = listed(arguments)?;
-    arguments.make_total(|row| {
-        let wanted = wanted(row);
-        addresses(texts.get(row)).any(|address| wanted.iter().any(|wanted| wanted == address))
-    })
-}
-
-fn has_ipv4_prefix(arguments: &Arguments) -> Result<ArrayRef> {
-    has_any_ipv4_prefix(arguments)
+    has_address(arguments, |address, wanted| address == wanted)
 }
 
 /// A prefix ends with a point, or is a whole address.
 fn has_any_ipv4_prefix(arguments: &Arguments) -> Result<ArrayRef> {
+    has_address(arguments, |address, prefix| {
+        address == prefix || (prefix.ends_with('.') && address.starts_with(prefix))
+    })
+}
+
+/// Whether any address in the text is one of those wanted.
+fn has_address(arguments: &Arguments, is_wanted: impl Fn(&str, &str) -> bool) -> Result<ArrayRef> {
     let texts = arguments.texts(0)?;
     let wanted = listed(arguments)?;
     arguments.make_total(|row| {
         let wanted = wanted(row);
-        let begins = |address: &str, prefix: &String| {
-            address == prefix || (prefix.ends_with('.') && address.starts_with(prefix.as_str()))
-        };
-        addresses(texts.get(row)).any(|address| wanted.iter().any(|prefix| begins(address, prefix)))
+        addresses(texts.get(row)).any(|address| wanted.iter().any(|wanted| is_wanted(address, wanted)))
     })
 }

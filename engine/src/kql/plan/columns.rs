@@ -108,8 +108,7 @@ impl<'a> Binder<'a> {
         environment: &Environment<'a>,
     ) -> Result<Relation> {
         let (input, assigned) = self.assigned(input, columns, environment)?;
-        let mut outputs: Vec<(String, Typed)> =
-            input.columns.iter().map(|column| (column.name.clone(), column.typed())).collect();
+        let mut outputs: Vec<(String, Typed)> = input.columns.iter().map(Column::output).collect();
         let (given, unnamed): (Vec<_>, Vec<_>) = assigned.into_iter().partition(|one| one.given.is_some());
         for Assigned { given, value, .. } in given {
             let name = given.unwrap_or_default();
@@ -164,14 +163,14 @@ impl<'a> Binder<'a> {
     pub(super) fn project_away(&mut self, input: Relation, patterns: &'a [NamePattern]) -> Result<Relation> {
         self.check_patterns(&input, patterns)?;
         let kept = input.columns.iter().filter(|column| !patterns.iter().any(|pattern| matches(pattern, &column.name)));
-        let outputs = kept.map(|column| (column.name.clone(), column.typed())).collect();
+        let outputs = kept.map(Column::output).collect();
         self.projected(input, outputs)
     }
 
     pub(super) fn project_keep(&mut self, input: Relation, patterns: &'a [NamePattern]) -> Result<Relation> {
         self.check_patterns(&input, patterns)?;
         let kept = input.columns.iter().filter(|column| patterns.iter().any(|pattern| matches(pattern, &column.name)));
-        let outputs = kept.map(|column| (column.name.clone(), column.typed())).collect();
+        let outputs = kept.map(Column::output).collect();
         self.projected(input, outputs)
     }
 

@@ -253,7 +253,7 @@ impl<'a> Binder<'a> {
         }
         match united {
             Some(united) => {
-                let outputs = columns.iter().map(|column| (column.name.clone(), column.typed())).collect();
+                let outputs = columns.iter().map(Column::output).collect();
                 self.projected(Relation::new(united.build()?, Vec::new()), outputs)
             }
             None => invalid(span, "the table has no columns"),

@@ -15,7 +15,7 @@ use super::super::bind::{
 };
 use super::super::types::KqlType;
 use super::relation::Groups;
-use super::{Relation, field_column};
+use super::{Column, Relation, field_column};
 pub(super) use elements::is_ours;
 use elements::{Elements, elements};
 
@@ -82,9 +82,7 @@ impl<'a> Binder<'a> {
         let unnested = plan_input.over(plan);
 
         let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(unnested.columns.len() + lists.len());
-        for column in &unnested.columns {
-            outputs.push((column.name.clone(), column.typed()));
-        }
+        outputs.extend(unnested.columns.iter().map(Column::output));
         for ((name, expansion), field) in names.iter().zip(columns).zip(&lists) {
             let element = Typed::new(field_column(field), KqlType::Dynamic);
             let element = match expansion.to {
@@ -156,7 +154,7 @@ impl<'a> Binder<'a> {
         }
         for column in &body.columns {
             if !outer_columns.iter().any(|outer| outer.name == column.name) {
-                outputs.push((column.name.clone(), column.typed()));
+                outputs.push(column.output());
             }
         }
         let ungrouped = Relation { groups: outer, order: Vec::new(), is_serialized: false, ..body };

@@ -13,7 +13,7 @@ use super::super::ast::{
 use super::super::bind::{Binder, Environment, Result, Scope, Typed, invalid, null_of};
 use super::super::span::Span;
 use super::super::types::KqlType;
-use super::{Relation, field_column};
+use super::{Column, Relation, field_column};
 pub(super) use captures::is_ours;
 use captures::{Captures, captures, group_name};
 
@@ -99,8 +99,7 @@ impl<'a> Binder<'a> {
         if filters {
             input = self.filtered(input, field_column(&whole))?;
         }
-        let mut outputs: Vec<(String, Typed)> =
-            input.columns.iter().map(|column| (column.name.clone(), column.typed())).collect();
+        let mut outputs: Vec<(String, Typed)> = input.columns.iter().map(Column::output).collect();
         for (name, value) in values {
             let guarded = if mode == Mode::Relaxed { value } else { only_where(field_column(&whole), value)? };
             match outputs.iter_mut().find(|(known, _)| *known == name) {
@@ -135,8 +134,7 @@ impl<'a> Binder<'a> {
         let (open, close) = (quotes.next(), quotes.next());
         let text = self.scalar(expr, &Scope::of(environment, &input.columns))?;
         let text = self.convert(text, KqlType::String, expr.span)?;
-        let mut outputs: Vec<(String, Typed)> =
-            input.columns.iter().map(|column| (column.name.clone(), column.typed())).collect();
+        let mut outputs: Vec<(String, Typed)> = input.columns.iter().map(Column::output).collect();
         for column in columns {
             let escaped = |text: &str| regex::escape(text);
             let value = match (open, close.or(open)) {

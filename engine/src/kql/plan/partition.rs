@@ -3,8 +3,8 @@
 use super::super::ast::{Partition, PartitionBody};
 use super::super::bind::{Binder, Environment, Result, Scope, not_supported};
 use super::super::span::Span;
-use super::Relation;
 use super::relation::Groups;
+use super::{Column, Relation};
 
 impl<'a> Binder<'a> {
     pub(super) fn partition(
@@ -27,7 +27,7 @@ impl<'a> Binder<'a> {
         for operator in &body.operators {
             relation = self.operator(relation, operator, environment)?;
         }
-        let outputs = relation.columns.iter().map(|column| (column.name.clone(), column.typed())).collect();
+        let outputs = relation.columns.iter().map(Column::output).collect();
         self.projected(Relation { groups: outer, order: Vec::new(), ..relation }, outputs)
     }
 }

@@ -23,6 +23,11 @@ impl Column {
     pub(crate) fn typed(&self) -> Typed {
         Typed::new(self.expr(), self.kql_type)
     }
+
+    /// Itself as a column of what comes next.
+    pub(crate) fn output(&self) -> (String, Typed) {
+        (self.name.clone(), self.typed())
+    }
 }
 
 /// A field of a plan, whatever characters are in its name.

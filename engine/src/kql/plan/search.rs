@@ -58,7 +58,7 @@ impl<'a> Binder<'a> {
             _ => "search_arg0".to_owned(),
         };
         let mut outputs = vec![(TABLE_COLUMN.to_owned(), Typed::new(lit(name), KqlType::String))];
-        outputs.extend(input.columns.iter().map(|column| (column.name.clone(), column.typed())));
+        outputs.extend(input.columns.iter().map(Column::output));
         self.projected(input, outputs)
     }
 

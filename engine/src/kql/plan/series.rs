@@ -131,7 +131,7 @@ impl<'a> Binder<'a> {
         let axis_text = self.axis_text(axis, span)?;
         let on = (unique_name(&on_name, |name| results.iter().any(|(it, _)| it == name)), axis_text);
         results.push(on);
-        let keys = key_columns.iter().map(|column| (column.name.clone(), column.typed())).collect();
+        let keys = key_columns.iter().map(Column::output).collect();
         let series = self.grouped(binned, keys, arrays, results)?;
         // Of an axis without bins there is no series.
         if has_bins { Ok(series) } else { self.filtered(series, lit(false)) }

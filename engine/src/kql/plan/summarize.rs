@@ -231,7 +231,7 @@ impl<'a> Binder<'a> {
             NullEquality::NullEqualsNull,
         )?;
         let own = grouped.columns.iter().skip(keys);
-        let outputs = above.columns.iter().chain(own).map(|column| (column.name.clone(), column.typed())).collect();
+        let outputs = above.columns.iter().chain(own).map(Column::output).collect();
         self.projected(Relation::new(plan.build()?, Vec::new()), outputs)
     }
 }

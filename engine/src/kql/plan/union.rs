@@ -174,7 +174,7 @@ impl<'a> Binder<'a> {
         all.extend(columns);
         // A union's fields may come out qualified; a projection over them makes them plain again.
         let relation = Relation::new(plan, all.clone());
-        let outputs = all.iter().map(|column| (column.name.clone(), column.typed())).collect::<Vec<(String, Typed)>>();
+        let outputs = all.iter().map(Column::output).collect::<Vec<(String, Typed)>>();
         self.projected(relation, outputs)
     }
 }
