@@ -7,6 +7,7 @@ export QUERENT_CACHE ?= $(or $(XDG_CACHE_HOME),$(HOME)/.cache)/querent
 export QUERENT_TARGET_DIR ?= $(QUERENT_CACHE)/target
 export QUERENT_MODELS_DIR ?= $(QUERENT_CACHE)/models
 export QUERENT_PYTHON ?= $(QUERENT_CACHE)/venv/bin/python
+export QUERENT_NODE ?= $(QUERENT_CACHE)/node
 export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh

@@ -11,6 +11,7 @@ requirements="$here/requirements"
 cache=${QUERENT_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/querent}
 models=${QUERENT_MODELS_DIR:-$cache/models}
 venv=$cache/venv
+node=${QUERENT_NODE:-$cache/node}
 mkdir -p "$cache" "$models"
 
 say() { printf '\033[1m==>\033[0m %s\n' "$*" >&2; }
@@ -104,11 +105,20 @@ data() {
 }
 
 clients() {
-  local want; want=$(stamp_of "$requirements/clients.txt")
-  is_done clients "$want" && [ -x "$venv/bin/python" ] && return
-  say "client libraries for the tests: ADBC, pyarrow, DuckDB, httpx (130 MB)"
+  local want; want=$(stamp_of "$requirements/clients.txt" "$requirements/node/package-lock.json")
+  is_done clients "$want" && [ -x "$venv/bin/python" ] && [ -d "$node/node_modules" ] && return
+  command -v npm >/dev/null || {
+    command -v apt-get >/dev/null || { say "please install: Node.js 20 or later, with npm"; exit 1; }
+    say "installing nodejs npm (apt)"
+    as_root apt-get update -qq
+    as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nodejs npm >/dev/null
+  }
+  say "client libraries for the tests: ADBC, pyarrow, DuckDB, httpx, Kusto's for Python and Node (200 MB)"
   python3 -m venv "$venv"
   "$venv/bin/python" -m pip install -q --require-hashes --no-deps -r "$requirements/clients.txt"
+  mkdir -p "$node"
+  cp "$requirements"/node/package*.json "$node"
+  (cd "$node" && npm ci --ignore-scripts --no-audit --no-fund --silent)
   mark_done clients "$want"
 }
 

@@ -29,7 +29,7 @@ pub(crate) use aggregates::is_ours as is_our_aggregate;
 pub use bind::{BindError, BindErrorCode};
 pub use error::{Position, SyntaxError, SyntaxErrorCode};
 pub use plan::Rendering;
-pub use planner::KqlColumn;
+pub use planner::{KqlColumn, KqlParameters};
 pub(crate) use planner::{KqlPlanner, PlannedKql};
 pub use span::Span;
 pub use types::KqlType;
@@ -67,4 +67,13 @@ impl Parsed {
 /// ```
 pub fn parse(text: &str) -> Parsed {
     parse::parse(text)
+}
+
+/// A length of time as KQL's `timespan` literals and .NET write it: `1.5h`, `hh:mm:ss`, `d.hh:mm:ss`. `None` where it is
+/// neither, or less than nothing.
+pub fn timespan(text: &str) -> Option<std::time::Duration> {
+    const TICKS_PER_SECOND: u64 = 10_000_000;
+    let ticks = u64::try_from(values::parse_timespan(text)?).ok()?;
+    let nanoseconds = (ticks % TICKS_PER_SECOND) * 100;
+    Some(std::time::Duration::new(ticks / TICKS_PER_SECOND, u32::try_from(nanoseconds).ok()?))
 }

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use querent_catalog::{Principal, TableName};
 use tokio::time::Instant;
 
-use crate::kql::{KqlColumn, KqlPlanner, PlannedKql, Rendering};
+use crate::kql::{KqlColumn, KqlParameters, KqlPlanner, PlannedKql, Rendering};
 use crate::limits::{Interrupt, PlanningMemory};
 use crate::policy::{self, AuthorizedPlan, Mode};
 use crate::sql::change::{Change, count_schema};
@@ -114,14 +114,15 @@ impl Session {
     /// Plans, authorises and runs one KQL query. Times are of microseconds. The wall clock starts here.
     /// Errors: the codes that begin with `kql_`, and those of [`Session::sql`].
     pub async fn kql(&self, text: &str) -> Result<QueryStream> {
-        self.start_kql(text, PlannedKql::in_arrow_types).await
+        self.start_kql(text, KqlParameters::new(), PlannedKql::in_arrow_types).await
     }
 
-    /// The same with its rows as KQL has them inside, its columns' types, and how it wants to be shown.
-    pub async fn kql_answer(&self, text: &str) -> Result<KqlAnswer> {
+    /// The same with its rows as KQL has them inside, its columns' types, and how it wants to be shown; `parameters` are
+    /// the values of its `declare query_parameters`.
+    pub async fn kql_answer(&self, text: &str, parameters: KqlParameters) -> Result<KqlAnswer> {
         let described = Arc::new(Mutex::new((Vec::new(), None)));
         let describing = Arc::clone(&described);
-        let rows = self.start_kql(text, move |PlannedKql { plan, columns, rendering }| {
+        let rows = self.start_kql(text, parameters, move |PlannedKql { plan, columns, rendering }| {
             *describing.lock() = (columns, rendering);
             Ok(plan)
         });
@@ -134,13 +135,14 @@ impl Session {
     async fn start_kql(
         &self,
         text: &str,
+        parameters: KqlParameters,
         shaped: impl FnOnce(PlannedKql) -> Result<LogicalPlan> + Send + 'static,
     ) -> Result<QueryStream> {
         let text = text.to_owned();
         let work = move |session: Session, interrupt: Interrupt| async move {
             let state = session.engine.planning_state();
             let planner = KqlPlanner::new(&session, &state, &interrupt);
-            let plan = shaped(planner.plan(&text).await?)?;
+            let plan = shaped(planner.plan(&text, &parameters).await?)?;
             let plan = session.authorize(planner.analysed(plan)?)?;
             session.start_in(plan, planner.into_memory(), &interrupt).await
         };

@@ -16,6 +16,8 @@ pub enum Door {
     Http,
     /// Arrow Flight SQL.
     Flight,
+    /// Kusto's REST routes.
+    Kusto,
 }
 
 impl Door {
@@ -24,6 +26,7 @@ impl Door {
         match self {
             Door::Http => "http",
             Door::Flight => "flight",
+            Door::Kusto => "kusto",
         }
     }
 }

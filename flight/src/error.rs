@@ -72,6 +72,11 @@ impl ApiError {
         &self.message
     }
 
+    /// What to do about it, where it is known.
+    pub fn hint(&self) -> Option<&str> {
+        self.hint.as_deref()
+    }
+
     /// The HTTP status of the code.
     pub fn http_status(&self) -> StatusCode {
         match self.code {

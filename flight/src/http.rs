@@ -2,9 +2,11 @@
 
 mod around;
 mod ask;
+mod encoding;
 mod health;
 mod import;
 mod knowledge;
+mod kusto;
 mod query;
 mod relationships;
 mod request;
@@ -15,7 +17,7 @@ pub(crate) mod search;
 
 use axum::Router;
 use axum::extract::{Request, State};
-use axum::middleware::{Next, from_fn_with_state};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
 use querent_catalog::Role;
@@ -55,7 +57,15 @@ pub(crate) fn router(state: &AppState) -> Router {
         .route("/v1/catalog/metrics", post(knowledge::define_metric))
         .route("/v1/catalog/metrics/{id}", delete(knowledge::drop_metric))
         .route_layer(from_fn_with_state(state.clone(), writers_only));
+    let kusto = Router::new()
+        .route("/v1/rest/query", post(kusto::query_v1))
+        .route("/v2/rest/query", post(kusto::query_v2))
+        .route("/v1/rest/mgmt", post(kusto::management))
+        .route_layer(from_fn_with_state(state.clone(), readers_only))
+        .route("/v1/rest/auth/metadata", get(kusto::auth_metadata))
+        .route_layer(from_fn(kusto::around));
     anyone
+        .merge(kusto)
         .merge(readers)
         .merge(writers)
         .fallback(not_found)

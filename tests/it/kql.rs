@@ -1,6 +1,7 @@
 //! KQL from outside: the same tables, policy, limits and errors that SQL has, and every column type.
 
 mod http;
+mod kusto;
 mod policy;
 mod types;
 
@@ -14,7 +15,7 @@ use crate::sql::{admin, engine, rows};
 
 /// Runs a query to its end; its columns as `name:type`, and its cells as Kusto prints them, null as `null`.
 async fn answered(session: &Session, kql: &str) -> Result<(Vec<String>, Vec<Vec<String>>), EngineError> {
-    let answer = session.kql_answer(kql).await?;
+    let answer = session.kql_answer(kql, Default::default()).await?;
     let named = answer.columns.iter().map(|column| format!("{}:{}", column.name, column.kql_type.name())).collect();
     let (batches, _) = answer.rows.collect().await?;
     let mut rows = Vec::new();

@@ -40,6 +40,19 @@ impl Python {
     }
 }
 
+/// Node.js, and the client libraries that `scripts/setup.sh clients` installs for it.
+#[derive(Debug, Clone, Copy)]
+pub struct Node;
+
+impl Node {
+    /// A command that runs one of our scripts, told first where `node_modules` is.
+    pub fn command(script: &Path) -> Command {
+        let mut command = Command::new("node");
+        command.arg(script).arg(installed("QUERENT_NODE", "node"));
+        command
+    }
+}
+
 /// The `querent` binary, built once a test run where cargo has not built it already.
 pub fn querent_binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();

@@ -7,6 +7,7 @@
 mod error;
 mod names;
 mod pack;
+mod parameters;
 mod scalar;
 mod scope;
 mod statements;
@@ -23,6 +24,7 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, TableSource};
 
 pub use error::{BindError, BindErrorCode};
 pub(super) use names::{argument_name, unique_name};
+pub(super) use parameters::Given;
 pub(super) use scope::{Binding, Environment, Scope, Windows};
 pub(super) use statements::given_name;
 pub(super) use value::{constant_of, null_of};
@@ -85,6 +87,8 @@ pub(crate) struct Answers {
     pub(crate) rows: Vec<Vec<RecordBatch>>,
     /// The query's `now()`, in ticks.
     pub(crate) now_ticks: i64,
+    /// What `declare query_parameters` are given, by name.
+    pub(crate) parameters: HashMap<String, Given>,
 }
 
 /// What a table's name stands for.

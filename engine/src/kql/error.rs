@@ -46,6 +46,22 @@ pub enum SyntaxErrorCode {
 }
 
 impl SyntaxErrorCode {
+    /// The kind of that stable code.
+    pub fn of(code: &str) -> Option<Self> {
+        const ALL: [SyntaxErrorCode; 9] = [
+            SyntaxErrorCode::Unexpected,
+            SyntaxErrorCode::UnknownOperator,
+            SyntaxErrorCode::ReservedName,
+            SyntaxErrorCode::UnexpectedCharacter,
+            SyntaxErrorCode::Unterminated,
+            SyntaxErrorCode::BadEscape,
+            SyntaxErrorCode::NumberOutOfRange,
+            SyntaxErrorCode::UnknownType,
+            SyntaxErrorCode::TooDeep,
+        ];
+        ALL.into_iter().find(|kind| kind.as_str() == code)
+    }
+
     /// The stable snake_case code.
     pub fn as_str(self) -> &'static str {
         match self {

@@ -21,6 +21,7 @@ use datafusion::logical_expr::ScalarUDF;
 use super::ast::{Operator, OperatorKind, Property};
 use super::bind::{Binder, Environment, Result, invalid, not_supported};
 pub(super) use relation::{Column, Relation, field_column, field_of};
+pub(super) use scan::type_of_stored;
 
 /// Whether a function is one of the operators' own.
 pub(super) fn is_ours(function: &ScalarUDF) -> bool {

@@ -2,6 +2,7 @@
 //! resolved for the session's principal, and queries whose rows decide how the rest is planned are authorised and run as
 //! any query is, within the session's limits.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch};
@@ -14,7 +15,7 @@ use datafusion::sql::planner::ContextProvider;
 use futures::StreamExt;
 use querent_catalog::{PageRequest, TableFilter, TableName};
 
-use super::bind::{self, Answers, BoundQuery, Need, Stop, Stored, TableKey};
+use super::bind::{self, Answers, BoundQuery, Given, Need, Stop, Stored, TableKey};
 use super::error::render_at;
 use super::plan::{Relation, Rendering, field_column};
 use super::types::KqlType;
@@ -30,6 +31,9 @@ const MAX_LISTED_TABLES: usize = 1_000;
 
 /// A value that is read becomes an expression of the plan, of its optimised copy, and of what runs.
 const BYTES_PER_LITERAL: usize = 3 * size_of::<PlanExpr>();
+
+/// What a query's `declare query_parameters` are given, by name: literals of KQL, or texts for conversion to read.
+pub type KqlParameters = BTreeMap<String, String>;
 
 /// A column of a KQL result.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -49,6 +53,11 @@ impl KqlColumn {
     /// A row's value as a cell of Kusto's JSON answers.
     pub fn json(&self, array: &dyn Array, row: usize) -> serde_json::Value {
         values::json_cell(self.kql_type, array, row)
+    }
+
+    /// The same cell as text, behind what was written before.
+    pub fn write_json(&self, array: &dyn Array, row: usize, out: &mut Vec<u8>) {
+        values::write_json_cell(self.kql_type, array, row, out);
     }
 }
 
@@ -79,12 +88,13 @@ impl<'s> KqlPlanner<'s> {
     }
 
     /// The plan with KQL's physical types, not analysed.
-    pub(crate) async fn plan(&self, text: &str) -> Result<PlannedKql> {
+    pub(crate) async fn plan(&self, text: &str, parameters: &KqlParameters) -> Result<PlannedKql> {
         let parsed = super::parse(text);
         let query = parsed.into_result().map_err(|errors| syntax_error(text, &errors))?;
         let now = Utc::now();
         let now_ticks = UNIX_EPOCH_TICKS + now.timestamp_micros() * TICKS_PER_MICROSECOND;
-        let mut answers = Answers { now_ticks, ..Answers::default() };
+        let parameters = parameters.iter().map(|(name, value)| (name.clone(), Given::read(value))).collect();
+        let mut answers = Answers { now_ticks, parameters, ..Answers::default() };
         for _ in 0..MAX_QUESTIONS {
             self.interrupt.check()?;
             // Nothing of binding lives across the wait for an answer.

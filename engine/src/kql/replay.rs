@@ -192,7 +192,7 @@ fn uncut(text: &str) -> Option<&str> {
 }
 
 async fn answer(session: &Session, text: &str) -> Result<Answer, String> {
-    let answer = session.kql_answer(text).await.map_err(|error| format!("{}: {error}", error.code()))?;
+    let answer = session.kql_answer(text, Default::default()).await.map_err(|error| format!("{}: {error}", error.code()))?;
     let columns: Vec<_> = answer.columns.iter().map(|column| (column.name.clone(), column.kql_type)).collect();
     let (batches, _) = answer.rows.collect().await.map_err(|error| error.to_string())?;
     let mut all = Vec::new();

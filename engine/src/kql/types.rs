@@ -35,6 +35,11 @@ pub enum KqlType {
 }
 
 impl KqlType {
+    /// What a stored column of that type is.
+    pub fn of_stored(stored: &DataType) -> Self {
+        super::plan::type_of_stored(stored)
+    }
+
     /// Kusto's name of it.
     pub fn name(self) -> &'static str {
         match self {

@@ -65,6 +65,15 @@ pub(crate) fn json_cell(kql_type: KqlType, array: &dyn Array, row: usize) -> Val
     }
 }
 
+/// Writes what [`json_cell`] returns.
+pub(crate) fn write_json_cell(kql_type: KqlType, array: &dyn Array, row: usize, out: &mut Vec<u8>) {
+    match text_at(array, row).filter(|_| kql_type == KqlType::Dynamic && array.is_valid(row)) {
+        // It is JSON already.
+        Some(json) => out.extend_from_slice(json.as_bytes()),
+        None => out.extend_from_slice(json_cell(kql_type, array, row).to_string().as_bytes()),
+    }
+}
+
 /// `True` or `False`.
 pub(crate) fn format_bool(value: bool) -> &'static str {
     if value { "True" } else { "False" }

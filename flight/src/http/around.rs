@@ -18,6 +18,7 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer, ExposeHeaders};
 use tracing::Instrument;
 use uuid::Uuid;
 
+use super::kusto::Rendered;
 use crate::error::{ApiError, ErrorShape};
 use crate::{AppState, metrics};
 
@@ -80,12 +81,20 @@ fn render_error(mut response: Response, path: &str, request_id: &str) -> Respons
         return response;
     };
     metrics::error(error.code());
+    let rendered = response.extensions_mut().remove::<Rendered>();
     let shape = if path.starts_with("/v1/agent/") { ErrorShape::Flat } else { ErrorShape::Object };
     let (mut parts, _) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     parts.headers.insert(ERROR_CODE, HeaderValue::from_static(error.code()));
-    Response::from_parts(parts, Body::from(error.body(shape, request_id).to_string()))
+    let body = match rendered {
+        Some(rendered) => {
+            parts.status = rendered.status;
+            rendered.body
+        }
+        None => error.body(shape, request_id),
+    };
+    Response::from_parts(parts, Body::from(body.to_string()))
 }
 
 fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {

@@ -6,7 +6,6 @@ use super::super::ast::{
 };
 use super::super::plan::Relation;
 use super::super::span::Span;
-use super::super::types::KqlType;
 use super::{
     BindError, BindErrorCode, Binder, Binding, Environment, Need, Result, Scope, Stop, Stored, TableKey, constant_of,
     fail, invalid, not_supported,
@@ -49,11 +48,7 @@ impl<'a> Binder<'a> {
                 }
                 StatementKind::QueryParameters(parameters) => {
                     for parameter in parameters {
-                        let ParameterKind::Scalar { scalar_type, default: Some(default) } = &parameter.kind else {
-                            return invalid(parameter.span, format!("`{}` has no value", parameter.name.text));
-                        };
-                        let value = self.scalar(default, &Scope::constant(&environment))?;
-                        let value = self.convert(value, KqlType::from(*scalar_type), parameter.span)?;
+                        let value = self.query_parameter(parameter, &environment)?;
                         environment = environment.with(&parameter.name.text, Binding::Scalar(value, 1));
                     }
                 }

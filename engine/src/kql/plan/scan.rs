@@ -46,6 +46,11 @@ impl Binder<'_> {
     }
 }
 
+/// The KQL type that holds a stored type's values.
+pub(crate) fn type_of_stored(stored: &DataType) -> KqlType {
+    converted(lit(false), stored).1
+}
+
 /// A stored column in the KQL type that holds its values.
 fn converted(column: PlanExpr, stored: &DataType) -> (PlanExpr, KqlType) {
     match stored {

@@ -20,10 +20,8 @@ use super::asked::ResultFormat;
 use super::values::{RowWriter, unique_names};
 use crate::admission::QueryPermit;
 use crate::error::{ApiError, ErrorShape};
+use crate::http::encoding::encoded;
 use crate::metrics;
-
-/// Batches with more values than this are encoded on a blocking thread; fewer cost less than the hop.
-const INLINE_VALUES: usize = 1_000;
 
 /// A started query and all that its body needs.
 pub(super) struct ResultBody<E> {
@@ -117,11 +115,7 @@ impl Writer {
             let bytes = self.write(&batch)?;
             Ok::<_, ArrowError>((self, bytes))
         };
-        let encoded = match values > INLINE_VALUES {
-            true => tokio::task::spawn_blocking(encode).await.map_err(ApiError::internal)?,
-            false => encode(),
-        };
-        encoded.map_err(|error| ApiError::new("serialization_error", format!("a result cannot be written: {error}")))
+        encoded(values, encode).await?.map_err(|error| ApiError::new("serialization_error", format!("a result cannot be written: {error}")))
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<Bytes, ArrowError> {

@@ -1,0 +1,176 @@
+//! What a request of Kusto's REST interface asks for: `{"db", "csl", "properties"}`, the properties an object or, as some
+//! clients have it, the text of one.
+
+use std::time::Duration;
+
+use axum::body::Body;
+use querent_engine::Limits;
+use querent_engine::kql::{KqlParameters, timespan};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use super::body::{ErrorPlacement, Frames};
+use crate::config::Settings;
+use crate::error::ApiError;
+use crate::http::request::read_body;
+
+/// Less would only fail.
+const LEAST_WALL_CLOCK: Duration = Duration::from_millis(10);
+
+/// A request, read and checked.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) text: String,
+    pub(super) database: Option<String>,
+    pub(super) parameters: KqlParameters,
+    pub(super) limits: Limits,
+    /// Whether more rows than the limits have is a failure rather than the end.
+    pub(super) is_truncation_failure: bool,
+    pub(super) frames: Frames,
+}
+
+#[derive(Deserialize)]
+struct Request {
+    db: Option<String>,
+    csl: Option<String>,
+    properties: Option<Value>,
+}
+
+#[derive(Default, Deserialize)]
+struct Properties {
+    #[serde(rename = "Options", default)]
+    options: Map<String, Value>,
+    #[serde(rename = "Parameters", default)]
+    parameters: Map<String, Value>,
+}
+
+impl Asked {
+    /// Errors: `bad_request_body`, `bad_parameter`, `empty_query`, those of [`read_body`].
+    pub(super) async fn read(body: Body, settings: &Settings) -> Result<Self, ApiError> {
+        let bytes = read_body(body, settings.http.max_query_bytes.0).await?;
+        let request: Request = serde_json::from_slice(&bytes).map_err(bad_body)?;
+        let text = request.csl.filter(|text| !text.trim().is_empty());
+        let text = text.ok_or_else(|| ApiError::new("empty_query", "`csl`, the query's text, is empty"))?;
+        let properties: Properties = match request.properties {
+            None | Some(Value::Null) => Properties::default(),
+            Some(Value::String(text)) if text.is_empty() => Properties::default(),
+            Some(Value::String(text)) => serde_json::from_str(&text).map_err(bad_body)?,
+            Some(properties) => serde_json::from_value(properties).map_err(bad_body)?,
+        };
+        let options = Options(properties.options);
+        if let Some(language) = options.get("query_language").and_then(Value::as_str)
+            && !["kql", "csl", "kusto"].contains(&language.to_ascii_lowercase().as_str())
+        {
+            let message = format!("query_language {language} is not served here");
+            return Err(ApiError::new("unsupported", message).with_hint("POST /v1/query takes SQL"));
+        }
+        let failing = options.number("truncationmaxrecords")?;
+        let taken = options.number("query_take_max_records")?;
+        // The smaller one is met first.
+        let is_truncation_failure = failing.is_some_and(|failing| taken.is_none_or(|taken| failing < taken));
+        let mut limits = Limits { max_rows: failing.into_iter().chain(taken).min(), ..settings.limits() };
+        if let Some(timeout) = options.timeout()? {
+            limits.wall_clock = timeout.max(LEAST_WALL_CLOCK);
+        }
+        let placement = match options.get("results_error_reporting_placement").and_then(Value::as_str) {
+            _ if options.is_set("deferpartialqueryfailures") => ErrorPlacement::EndOfDataSet,
+            Some("end_of_table") => ErrorPlacement::EndOfTable,
+            Some("end_of_dataset") => ErrorPlacement::EndOfDataSet,
+            _ => ErrorPlacement::InData,
+        };
+        let frames = Frames {
+            is_progressive: options.is_set("results_progressive_enabled"),
+            is_fragmented: options.is_set("results_v2_fragment_primary_tables"),
+            on_lines: options.is_set("results_v2_newlines_between_frames"),
+            placement,
+        };
+        let parameters = properties.parameters.into_iter().map(|(name, value)| (name, parameter_text(value))).collect();
+        // Clients without a database name one that every cluster has.
+        let database = request.db.filter(|name| !name.is_empty() && name != "NetDefaultDB");
+        Ok(Self { text, database, parameters, limits, is_truncation_failure, frames })
+    }
+}
+
+/// A parameter's value is a text in which a literal stands; some clients leave out the quotes of JSON.
+fn parameter_text(value: Value) -> String {
+    match value {
+        Value::String(text) => text,
+        Value::Array(_) | Value::Object(_) => format!("dynamic({value})"),
+        other => other.to_string(),
+    }
+}
+
+fn bad_body(error: serde_json::Error) -> ApiError {
+    ApiError::new("bad_request_body", format!("the body is not a request of Kusto's: {error}"))
+}
+
+/// Request options. Kusto does not tell the case of their names apart, nor a text from what it says.
+struct Options(Map<String, Value>);
+
+impl Options {
+    fn get(&self, name: &str) -> Option<&Value> {
+        self.0.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    fn is_set(&self, name: &str) -> bool {
+        match self.get(name) {
+            Some(Value::Bool(value)) => *value,
+            Some(Value::String(text)) => text.eq_ignore_ascii_case("true"),
+            Some(Value::Number(number)) => number.as_i64().is_some_and(|number| number != 0),
+            _ => false,
+        }
+    }
+
+    fn number(&self, name: &str) -> Result<Option<u64>, ApiError> {
+        let number = match self.get(name) {
+            None | Some(Value::Null) => return Ok(None),
+            Some(Value::String(text)) => text.trim().parse().ok(),
+            Some(value) => value.as_u64(),
+        };
+        let bad = || ApiError::new("bad_parameter", format!("the option {name} must be a whole number"));
+        number.map(Some).ok_or_else(bad)
+    }
+
+    /// `servertimeout`, a timespan; Python's clients write one of days as `1 day, 0:00:00`.
+    fn timeout(&self) -> Result<Option<Duration>, ApiError> {
+        let Some(value) = self.get("servertimeout").filter(|_| !self.is_set("norequesttimeout")) else {
+            return Ok(None);
+        };
+        let text = value.as_str().unwrap_or_default();
+        let read = match text.split_once(" day") {
+            Some((days, clock)) => {
+                let clock = clock.trim_start_matches('s').trim_start_matches(',').trim();
+                timespan(&format!("{days}.{clock}"))
+            }
+            None => timespan(text),
+        };
+        let bad = || {
+            ApiError::new("bad_parameter", format!("the option servertimeout is no timespan: {value}"))
+                .with_hint("write it as hh:mm:ss")
+        };
+        read.map(Some).ok_or_else(bad)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn timeouts_are_read_as_clients_write_them() {
+        for (written, seconds) in [
+            ("00:04:00", Some(240)),
+            ("0:10:00", Some(600)),
+            ("1 day, 0:00:05", Some(86_405)),
+            ("2 days, 1:00:00", Some(176_400)),
+            ("1.02:00:00", Some(93_600)),
+            ("30s", Some(30)),
+            ("-1s", None),
+            ("soon", None),
+        ] {
+            let options = Options([("ServerTimeout".to_owned(), Value::from(written))].into_iter().collect());
+            let read = options.timeout().ok().flatten();
+            assert_eq!(read, seconds.map(Duration::from_secs), "{written}");
+        }
+    }
+}

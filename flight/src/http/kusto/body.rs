@@ -1,0 +1,446 @@
+//! An answer as a data set of Kusto's, written batch by batch as the query yields them.
+//!
+//! Version 1 is a document of four tables: the rows, how to show them, how it went, and what the tables are. Version 2 is
+//! a list of frames; its rows are one frame, or many where the client asks for fragments or progress. Clients read the
+//! members of a frame in their order. A failure after the first rows does not break the document: it stands where the
+//! request has it, after the last row, at the end of the table or of the data set.
+
+use std::time::Instant;
+
+use arrow::array::RecordBatch;
+use bytes::Bytes;
+use chrono::{SecondsFormat, Utc};
+use futures::{Stream, StreamExt};
+use http_body::Frame;
+use http_body_util::StreamBody;
+use querent_engine::KqlAnswer;
+use querent_engine::kql::{KqlColumn, KqlType, Rendering};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::RequestIds;
+use super::error::{RESULT_TRUNCATED, description, one_api_error};
+use crate::admission::QueryPermit;
+use crate::error::ApiError;
+use crate::http::encoding::encoded;
+use crate::metrics;
+
+/// How an answer is laid out.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Layout {
+    /// Four tables.
+    V1,
+    /// One table, as of a command.
+    Command,
+    /// Frames.
+    V2(Frames),
+}
+
+/// How version 2 is framed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Frames {
+    /// Whether rows come in fragments, with how far the query is.
+    pub(super) is_progressive: bool,
+    /// Whether rows come in fragments.
+    pub(super) is_fragmented: bool,
+    /// Whether each frame has a line of its own.
+    pub(super) on_lines: bool,
+    pub(super) placement: ErrorPlacement,
+}
+
+/// Where a failure after the first rows is told.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ErrorPlacement {
+    /// As the last row.
+    InData,
+    /// As a member of the table's last frame.
+    EndOfTable,
+    /// Only where every data set tells it.
+    EndOfDataSet,
+}
+
+/// A started query and all that its body needs.
+pub(super) struct DataSet {
+    pub(super) answer: KqlAnswer,
+    pub(super) first: Option<RecordBatch>,
+    pub(super) permit: QueryPermit,
+    pub(super) ids: RequestIds,
+    pub(super) is_truncation_failure: bool,
+}
+
+impl DataSet {
+    /// The body. It always ends well-formed; a failure is told inside.
+    pub(super) fn frames(
+        self,
+        layout: Layout,
+    ) -> StreamBody<impl Stream<Item = Result<Frame<Bytes>, ApiError>> + Send> {
+        let Self { answer, first, mut permit, ids, is_truncation_failure } = self;
+        let KqlAnswer { columns, rendering, mut rows } = answer;
+        let visualization = visualization(rendering.as_ref());
+        let mut writer = Writer { layout, columns, visualization, ids, started: Instant::now(), rows: 0 };
+        let span = tracing::Span::current();
+        StreamBody::new(async_stream::try_stream! {
+            yield Frame::data(writer.opening());
+            let mut next = Ok(first);
+            let mut failure = None;
+            loop {
+                let batch = match next {
+                    Ok(Some(batch)) => batch,
+                    Ok(None) => break,
+                    Err(error) => {
+                        failure = Some(ApiError::from(error));
+                        break;
+                    }
+                };
+                let values = batch.num_rows() * batch.num_columns();
+                let (back, bytes) = encoded(values, move || {
+                    let bytes = writer.batch(&batch);
+                    (writer, bytes)
+                })
+                .await?;
+                writer = back;
+                if !bytes.is_empty() {
+                    yield Frame::data(bytes);
+                }
+                next = rows.next().await.transpose();
+            }
+            let stats = rows.stats();
+            if failure.is_none() && stats.truncated && is_truncation_failure {
+                let message = format!("the result has more than {} rows, the request's truncationmaxrecords", stats.rows);
+                failure = Some(ApiError::new(RESULT_TRUNCATED, message));
+            }
+            match &failure {
+                None => permit.succeeded(stats.rows),
+                Some(error) => {
+                    permit.failed();
+                    metrics::error(error.code());
+                    let (code, message) = (error.code(), error.message());
+                    span.in_scope(|| tracing::warn!(code, message, "a query failed after its first rows were sent"));
+                }
+            }
+            yield Frame::data(writer.closing(failure.as_ref()));
+        })
+    }
+}
+
+/// Writes one data set.
+struct Writer {
+    layout: Layout,
+    columns: Vec<KqlColumn>,
+    /// What `render` said.
+    visualization: String,
+    ids: RequestIds,
+    started: Instant,
+    rows: u64,
+}
+
+/// The result's place among the tables of version 2, and the one after it.
+const RESULT_ID: u32 = 1;
+const COMPLETION_ID: u32 = 2;
+
+impl Writer {
+    fn opening(&self) -> Bytes {
+        let columns = self.columns.iter().map(|column| (column.name.as_str(), column.kql_type));
+        match self.layout {
+            Layout::V1 | Layout::Command => {
+                format!("{{\"Tables\":[{}", v1_opening("Table_0", columns)).into()
+            }
+            Layout::V2(frames) => {
+                let placement = match frames.placement {
+                    ErrorPlacement::InData => "in_data",
+                    ErrorPlacement::EndOfTable => "end_of_table",
+                    ErrorPlacement::EndOfDataSet => "end_of_dataset",
+                };
+                let header = format!(
+                    "{{\"FrameType\":\"DataSetHeader\",\"IsProgressive\":{},\"Version\":\"v2.0\",\"IsFragmented\":{},\"ErrorReportingPlacement\":\"{placement}\"}}",
+                    frames.is_progressive,
+                    frames.in_fragments(),
+                );
+                let properties = v2_table(
+                    0,
+                    "QueryProperties",
+                    "@ExtendedProperties",
+                    &[("TableId", KqlType::Int), ("Key", KqlType::String), ("Value", KqlType::Dynamic)],
+                    &[json!([RESULT_ID, "Visualization", self.visualization])],
+                );
+                let kind = if frames.in_fragments() { "TableHeader" } else { "DataTable" };
+                let result = v2_opening(kind, RESULT_ID, "PrimaryResult", "PrimaryResult", columns);
+                let end = if frames.in_fragments() { "}" } else { ",\"Rows\":[" };
+                let comma = frames.comma();
+                let open = if frames.on_lines { "[\n" } else { "[" };
+                format!("{open}{header}{comma}{properties}{comma}{result}{end}").into()
+            }
+        }
+    }
+
+    fn batch(&mut self, batch: &RecordBatch) -> Bytes {
+        let mut out = Vec::new();
+        if batch.num_rows() == 0 {
+            return out.into();
+        }
+        let fragments = match self.layout {
+            Layout::V2(frames) if frames.in_fragments() => Some(frames),
+            _ => None,
+        };
+        match fragments {
+            Some(frames) => out.extend_from_slice(
+                format!(
+                    "{}{{\"FrameType\":\"TableFragment\",\"TableFragmentType\":\"DataAppend\",\"TableId\":{RESULT_ID},\"Rows\":[",
+                    frames.comma()
+                )
+                .as_bytes(),
+            ),
+            None if self.rows > 0 => out.push(b','),
+            None => {}
+        }
+        for row in 0..batch.num_rows() {
+            if row > 0 {
+                out.push(b',');
+            }
+            out.push(b'[');
+            for (index, (column, array)) in self.columns.iter().zip(batch.columns()).enumerate() {
+                if index > 0 {
+                    out.push(b',');
+                }
+                column.write_json(array, row, &mut out);
+            }
+            out.push(b']');
+        }
+        self.rows += batch.num_rows() as u64;
+        if let Some(frames) = fragments {
+            out.extend_from_slice(b"]}");
+            if frames.is_progressive {
+                // How much is left is not known before the end.
+                let progress = format!(
+                    "{}{{\"FrameType\":\"TableProgress\",\"TableId\":{RESULT_ID},\"TableProgress\":0.0}}",
+                    frames.comma()
+                );
+                out.extend_from_slice(progress.as_bytes());
+            }
+        }
+        out.into()
+    }
+
+    fn closing(&self, failure: Option<&ApiError>) -> Bytes {
+        match self.layout {
+            Layout::V1 => self.v1_closing(failure, true),
+            Layout::Command => self.v1_closing(failure, false),
+            Layout::V2(frames) => self.v2_closing(frames, failure),
+        }
+        .into()
+    }
+
+    /// What stands in place of a row where one could not be made.
+    fn failed_row(&self, failure: &ApiError) -> String {
+        let comma = if self.rows > 0 { "," } else { "" };
+        let error = one_api_error(failure, &self.ids);
+        format!("{comma}{}", json!({ "Exceptions": [description(failure)], "OneApiErrors": [error] }))
+    }
+
+    fn v1_closing(&self, failure: Option<&ApiError>, has_all_tables: bool) -> String {
+        let failed_row = failure.map(|failure| self.failed_row(failure)).unwrap_or_default();
+        let exceptions = failure.map(|failure| format!(",\"Exceptions\":{}", json!([description(failure)])));
+        let exceptions = exceptions.unwrap_or_default();
+        if !has_all_tables {
+            return format!("{failed_row}]}}]{exceptions}}}");
+        }
+        let ids = (self.ids.activity, self.ids.activity);
+        let (severity, name, code) = if failure.is_some() { (2, "Error", -1) } else { (4, "Info", 0) };
+        let told = failure.map_or_else(|| "Query completed successfully".to_owned(), description);
+        let status = |severity: i32, name: &str, code: i32, told: &str| {
+            json!([timestamp(), severity, name, code, told, 1, ids.0, ids.1, Uuid::nil(), self.ids.client])
+        };
+        let properties = v1_table("Table_1", &[("Value", KqlType::String)], &[json!([self.visualization])]);
+        let statuses = v1_table(
+            "Table_2",
+            &[
+                ("Timestamp", KqlType::DateTime),
+                ("Severity", KqlType::Int),
+                ("SeverityName", KqlType::String),
+                ("StatusCode", KqlType::Int),
+                ("StatusDescription", KqlType::String),
+                ("Count", KqlType::Int),
+                ("RequestId", KqlType::Guid),
+                ("ActivityId", KqlType::Guid),
+                ("SubActivityId", KqlType::Guid),
+                ("ClientActivityId", KqlType::String),
+            ],
+            &[status(severity, name, code, &told), status(6, "Stats", 0, &self.consumption())],
+        );
+        let contents = v1_table(
+            "Table_3",
+            &[
+                ("Ordinal", KqlType::Long),
+                ("Kind", KqlType::String),
+                ("Name", KqlType::String),
+                ("Id", KqlType::String),
+                ("PrettyName", KqlType::String),
+            ],
+            &[
+                json!([0, "QueryResult", "PrimaryResult", Uuid::new_v4(), ""]),
+                json!([1, "QueryProperties", "@ExtendedProperties", Uuid::new_v4(), ""]),
+                json!([2, "QueryStatus", "QueryStatus", Uuid::nil(), ""]),
+            ],
+        );
+        format!("{failed_row}]}},{properties},{statuses},{contents}]{exceptions}}}")
+    }
+
+    fn v2_closing(&self, frames: Frames, failure: Option<&ApiError>) -> String {
+        let comma = frames.comma();
+        let errors = failure.map(|failure| json!([one_api_error(failure, &self.ids)]).to_string());
+        let at_end_of_table = errors
+            .as_ref()
+            .filter(|_| frames.placement == ErrorPlacement::EndOfTable)
+            .map(|errors| format!(",\"OneApiErrors\":{errors}"))
+            .unwrap_or_default();
+        let in_data = failure.filter(|_| frames.placement == ErrorPlacement::InData);
+        let table = if frames.in_fragments() {
+            let failed = in_data.map(|failure| {
+                let row = self.failed_row(failure);
+                let row = row.trim_start_matches(',');
+                format!(
+                    "{comma}{{\"FrameType\":\"TableFragment\",\"TableFragmentType\":\"DataAppend\",\"TableId\":{RESULT_ID},\"Rows\":[{row}]}}"
+                )
+            });
+            let rows = self.rows;
+            format!(
+                "{}{comma}{{\"FrameType\":\"TableCompletion\",\"TableId\":{RESULT_ID},\"RowCount\":{rows}{at_end_of_table}}}",
+                failed.unwrap_or_default()
+            )
+        } else {
+            let failed = in_data.map(|failure| self.failed_row(failure)).unwrap_or_default();
+            format!("{failed}]{at_end_of_table}}}")
+        };
+        let event = |level: i32, name: &str, code: i32, code_name: &str, event: i32, event_name: &str, told: &str| {
+            json!([
+                timestamp(),
+                self.ids.client,
+                self.ids.activity,
+                self.ids.activity,
+                Uuid::nil(),
+                level,
+                name,
+                code,
+                code_name,
+                event,
+                event_name,
+                told,
+            ])
+        };
+        let outcome = match failure {
+            None => {
+                let told = json!({ "Count": 1, "Text": "Query completed successfully" }).to_string();
+                event(4, "Info", 0, "S_OK (0)", 4, "QueryInfo", &told)
+            }
+            Some(failure) => event(2, "Error", -1, failure.code(), 4, "QueryInfo", &description(failure)),
+        };
+        let consumption = event(6, "Stats", 0, "S_OK (0)", 0, "QueryResourceConsumption", &self.consumption());
+        let completion = v2_table(
+            COMPLETION_ID,
+            "QueryCompletionInformation",
+            "QueryCompletionInformation",
+            &[
+                ("Timestamp", KqlType::DateTime),
+                ("ClientRequestId", KqlType::String),
+                ("ActivityId", KqlType::Guid),
+                ("SubActivityId", KqlType::Guid),
+                ("ParentActivityId", KqlType::Guid),
+                ("Level", KqlType::Int),
+                ("LevelName", KqlType::String),
+                ("StatusCode", KqlType::Int),
+                ("StatusCodeName", KqlType::String),
+                ("EventType", KqlType::Int),
+                ("EventTypeName", KqlType::String),
+                ("Payload", KqlType::String),
+            ],
+            &[outcome, consumption],
+        );
+        let has_errors = failure.is_some();
+        let errors = errors.map(|errors| format!(",\"OneApiErrors\":{errors}")).unwrap_or_default();
+        let end = if frames.on_lines { "\n]" } else { "]" };
+        format!(
+            "{table}{comma}{completion}{comma}{{\"FrameType\":\"DataSetCompletion\",\"HasErrors\":{has_errors},\"Cancelled\":false{errors}}}{end}"
+        )
+    }
+
+    fn consumption(&self) -> String {
+        let seconds = self.started.elapsed().as_secs_f64();
+        json!({ "ExecutionTime": seconds, "dataset_statistics": [{ "table_row_count": self.rows }] }).to_string()
+    }
+}
+
+impl Frames {
+    fn in_fragments(self) -> bool {
+        self.is_progressive || self.is_fragmented
+    }
+
+    fn comma(self) -> &'static str {
+        if self.on_lines { "\n," } else { "," }
+    }
+}
+
+/// Now, as Kusto writes it.
+pub(super) fn timestamp() -> String {
+    Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true)
+}
+
+/// How to show the result. The names are Kusto's; what `render` did not say is null.
+fn visualization(rendering: Option<&Rendering>) -> String {
+    const PROPERTIES: [&str; 16] = [
+        "Title", "XColumn", "Series", "YColumns", "AnomalyColumns", "XTitle", "YTitle", "XAxis", "YAxis", "Legend",
+        "YSplit", "Kind", "Ymin", "Ymax", "Xmin", "Xmax",
+    ];
+    let said = |name: &str| {
+        let properties = rendering.map(|rendering| rendering.properties.as_slice()).unwrap_or_default();
+        properties.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
+    };
+    let mut members = vec![("Visualization", json!(rendering.map(|rendering| &rendering.chart)))];
+    members.extend(PROPERTIES.iter().map(|name| (*name, json!(said(name)))));
+    members.push(("Accumulate", json!(said("accumulate").is_some_and(|text| text.eq_ignore_ascii_case("true")))));
+    members.push(("IsQuerySorted", json!(false)));
+    let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
+    format!("{{{}}}", members.join(","))
+}
+
+/// `{"TableName":...,"Columns":[...],"Rows":[`
+pub(super) fn v1_opening<'c>(name: &str, columns: impl Iterator<Item = (&'c str, KqlType)>) -> String {
+    let columns = columns.map(|(name, kql_type)| {
+        let short = kql_type.dotnet_name();
+        let short = short.rsplit('.').next().unwrap_or(short);
+        format!("{{\"ColumnName\":{},\"DataType\":\"{short}\",\"ColumnType\":\"{}\"}}", json!(name), kql_type.name())
+    });
+    let columns: Vec<String> = columns.collect();
+    format!("{{\"TableName\":\"{name}\",\"Columns\":[{}],\"Rows\":[", columns.join(","))
+}
+
+fn v1_table(name: &str, columns: &[(&str, KqlType)], rows: &[Value]) -> String {
+    format!("{}{}]}}", v1_opening(name, columns.iter().copied()), joined(rows))
+}
+
+/// `{"FrameType":...,"TableId":...,"TableKind":...,"TableName":...,"Columns":[...]`
+fn v2_opening<'c>(
+    frame: &str,
+    id: u32,
+    kind: &str,
+    name: &str,
+    columns: impl Iterator<Item = (&'c str, KqlType)>,
+) -> String {
+    let columns = columns.map(|(name, kql_type)| {
+        format!("{{\"ColumnName\":{},\"ColumnType\":\"{}\"}}", json!(name), kql_type.name())
+    });
+    let columns: Vec<String> = columns.collect();
+    format!(
+        "{{\"FrameType\":\"{frame}\",\"TableId\":{id},\"TableKind\":\"{kind}\",\"TableName\":\"{name}\",\"Columns\":[{}]",
+        columns.join(",")
+    )
+}
+
+fn v2_table(id: u32, kind: &str, name: &str, columns: &[(&str, KqlType)], rows: &[Value]) -> String {
+    let opening = v2_opening("DataTable", id, kind, name, columns.iter().copied());
+    format!("{opening},\"Rows\":[{}]}}", joined(rows))
+}
+
+fn joined(rows: &[Value]) -> String {
+    let rows: Vec<String> = rows.iter().map(Value::to_string).collect();
+    rows.join(",")
+}

@@ -1,0 +1,269 @@
+//! The `.show` commands that clients send to find their way, as tables like any other: operators may follow a `|`.
+
+use querent_catalog::Principal;
+use querent_engine::kql::KqlType;
+use serde_json::{Value, json};
+
+use super::body::v1_opening;
+use super::schema::{self, Columns};
+use crate::AppState;
+use crate::error::ApiError;
+
+/// A management command, read.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Command {
+    what: Show,
+    /// What follows the command, from its first `|`.
+    pub(super) operators: Option<String>,
+}
+
+/// What is to be shown.
+#[derive(Debug, PartialEq, Eq)]
+enum Show {
+    Version,
+    Databases,
+    /// Of the database in use: all tables, or these.
+    Tables(Vec<String>),
+    Table {
+        table: String,
+        /// As JSON, or as the columns of a `datatable`.
+        as_json: bool,
+    },
+    /// Of one database; `None` for the one in use.
+    DatabaseSchema {
+        database: Option<String>,
+        as_json: bool,
+    },
+    ClusterSchema {
+        as_json: bool,
+    },
+    Functions,
+}
+
+/// The rows of a command.
+#[derive(Debug)]
+pub(super) struct CommandTable {
+    pub(super) columns: Vec<(&'static str, KqlType)>,
+    pub(super) rows: Vec<Vec<Value>>,
+}
+
+const TEXT: KqlType = KqlType::String;
+
+impl Command {
+    /// Errors: `kql_not_supported`.
+    pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
+        let (words, operators) = split(text);
+        let lower: Vec<String> = words.iter().map(|word| word.lower()).collect();
+        let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
+        let name = |index: usize| words.get(index).map(|word| word.text.clone()).unwrap_or_default();
+        let what = match lower.as_slice() {
+            [".show", "version"] => Show::Version,
+            [".show", "databases"] => Show::Databases,
+            [".show", "tables"] => Show::Tables(Vec::new()),
+            [".show", "tables", "(", names @ .., ")"] => {
+                let named = words.iter().skip(3).take(names.len()).filter(|word| word.text != ",");
+                Show::Tables(named.map(|word| word.text.clone()).collect())
+            }
+            [".show", "functions"] => Show::Functions,
+            [".show", "table", _, "cslschema"] => Show::Table { table: name(2), as_json: false },
+            [".show", "table", _, "schema", "as", "json"] => Show::Table { table: name(2), as_json: true },
+            [".show", "schema"] | [".show", "databases", "schema"] => Show::ClusterSchema { as_json: false },
+            [".show", "schema" | "cluster", "as" | "schema", ..] | [".show", "databases", "schema", "as", "json"]
+                if lower.ends_with(&["as", "json"]) =>
+            {
+                Show::ClusterSchema { as_json: true }
+            }
+            [".show", "database", "schema"] => Show::DatabaseSchema { database: None, as_json: false },
+            [".show", "database", "schema", "as", "json"] => Show::DatabaseSchema { database: None, as_json: true },
+            [".show", "database", _, "schema"] => Show::DatabaseSchema { database: Some(name(2)), as_json: false },
+            [".show", "database", _, "schema", "as", "json"] => {
+                Show::DatabaseSchema { database: Some(name(2)), as_json: true }
+            }
+            _ => {
+                let message = format!("the command `{}` is not supported here", text.trim());
+                return Err(ApiError::new("kql_not_supported", message).with_hint(
+                    ".show databases, tables, functions, version, schema [as json], database D schema [as json], \
+                     table T schema as json and table T cslschema are",
+                ));
+            }
+        };
+        Ok(Self { what, operators })
+    }
+
+    /// Errors: `database_not_found`, `table_not_found`, `kql_too_large`.
+    pub(super) async fn run(
+        &self,
+        state: &AppState,
+        who: &Principal,
+        database: Option<&str>,
+    ) -> Result<CommandTable, ApiError> {
+        let catalog = state.engine.catalog();
+        let in_use = state.session(who.clone(), state.settings.limits());
+        let in_use = match database {
+            Some(database) => in_use.with_database(database).await?,
+            None => in_use,
+        };
+        let in_use = in_use.database();
+        match &self.what {
+            Show::Version => Ok(version()),
+            Show::Databases => schema::databases(catalog, who, in_use).await,
+            Show::Tables(names) => schema::tables(catalog, who, in_use, names).await,
+            Show::Table { table, as_json } => schema::table(catalog, who, in_use, table, *as_json).await,
+            Show::DatabaseSchema { database, as_json } => {
+                let columns = Columns::of(catalog, who, Some(database.as_deref().unwrap_or(in_use))).await?;
+                Ok(if *as_json { columns.document("DatabaseSchema") } else { columns.listing() })
+            }
+            Show::ClusterSchema { as_json } => {
+                let columns = Columns::of(catalog, who, None).await?;
+                Ok(if *as_json { columns.document("ClusterSchema") } else { columns.listing() })
+            }
+            Show::Functions => Ok(CommandTable {
+                columns: ["Name", "Parameters", "Body", "Folder", "DocString"].map(|name| (name, TEXT)).into(),
+                rows: Vec::new(),
+            }),
+        }
+    }
+}
+
+fn version() -> CommandTable {
+    let version = env!("CARGO_PKG_VERSION");
+    CommandTable {
+        columns: vec![
+            ("BuildVersion", TEXT),
+            ("BuildTime", KqlType::DateTime),
+            ("ServiceType", TEXT),
+            ("ProductVersion", TEXT),
+        ],
+        rows: vec![vec![json!(version), Value::Null, json!("Engine"), json!(format!("Querent {version}"))]],
+    }
+}
+
+impl CommandTable {
+    /// The answer in Kusto's version 1.
+    pub(super) fn document(&self) -> Value {
+        let text = format!(
+            "{}{}]}}",
+            v1_opening("Table_0", self.columns.iter().copied()),
+            self.rows.iter().map(|row| json!(row).to_string()).collect::<Vec<_>>().join(",")
+        );
+        json!({ "Tables": [serde_json::from_str::<Value>(&text).unwrap_or_default()] })
+    }
+
+    /// The same rows as a `datatable`, for operators to go on with.
+    pub(super) fn as_kql(&self) -> String {
+        let columns = self.columns.iter().map(|(name, kql_type)| format!("{name}:{}", kql_type.name()));
+        let columns: Vec<String> = columns.collect();
+        let literal = |value: &Value, kql_type: KqlType| match value {
+            Value::Null => format!("{}(null)", kql_type.name()),
+            Value::String(text) if kql_type != TEXT => format!("{}({text})", kql_type.name()),
+            value => value.to_string(),
+        };
+        let rows = self.rows.iter().map(|row| {
+            let cells = row.iter().zip(&self.columns).map(|(value, (_, kql_type))| literal(value, *kql_type));
+            cells.collect::<Vec<_>>().join(",")
+        });
+        format!("datatable({})[{}]", columns.join(","), rows.collect::<Vec<_>>().join(","))
+    }
+}
+
+/// A word of a command, or a name in quotes.
+struct Word {
+    text: String,
+    is_quoted: bool,
+}
+
+impl Word {
+    /// As keywords are compared; a name in quotes is none.
+    fn lower(&self) -> String {
+        if self.is_quoted { "\0name".to_owned() } else { self.text.to_ascii_lowercase() }
+    }
+}
+
+/// The words up to the first `|`, and what begins with it.
+fn split(text: &str) -> (Vec<Word>, Option<String>) {
+    let mut words = Vec::new();
+    let mut word = String::new();
+    let mut rest = text.trim().trim_end_matches(';');
+    let end = |word: &mut String, words: &mut Vec<Word>| {
+        if !word.is_empty() {
+            words.push(Word { text: std::mem::take(word), is_quoted: false });
+        }
+    };
+    while let Some(char) = rest.chars().next() {
+        let after = &rest[char.len_utf8()..];
+        match char {
+            '|' => {
+                end(&mut word, &mut words);
+                return (words, Some(rest.to_owned()));
+            }
+            '\'' | '"' => {
+                end(&mut word, &mut words);
+                let (name, after) = after.split_once(char).unwrap_or((after, ""));
+                words.push(Word { text: name.to_owned(), is_quoted: true });
+                rest = after;
+                continue;
+            }
+            // Brackets only hold a quoted name.
+            '[' | ']' => end(&mut word, &mut words),
+            '(' | ')' | ',' => {
+                end(&mut word, &mut words);
+                words.push(Word { text: char.to_string(), is_quoted: false });
+            }
+            char if char.is_whitespace() => end(&mut word, &mut words),
+            char => word.push(char),
+        }
+        rest = after;
+    }
+    end(&mut word, &mut words);
+    (words, None)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(text: &str) -> Option<(Show, Option<String>)> {
+        Command::parse(text).ok().map(|command| (command.what, command.operators))
+    }
+
+    #[test]
+    fn commands_are_read_as_clients_write_them() {
+        let schema = |database: Option<&str>, as_json| {
+            Show::DatabaseSchema { database: database.map(str::to_owned), as_json }
+        };
+        for (text, show) in [
+            (".show version", Show::Version),
+            (".show databases;", Show::Databases),
+            (" .SHOW  Tables ", Show::Tables(Vec::new())),
+            (".show tables (a, ['b c'])", Show::Tables(vec!["a".into(), "b c".into()])),
+            (".show table ['schema'] schema as json", Show::Table { table: "schema".into(), as_json: true }),
+            (".show table T cslschema", Show::Table { table: "T".into(), as_json: false }),
+            (".show database schema as json", schema(None, true)),
+            (".show database [\"my db\"] schema as json", schema(Some("my db"), true)),
+            (".show database D schema", schema(Some("D"), false)),
+            (".show schema as json", Show::ClusterSchema { as_json: true }),
+            (".show cluster schema as json", Show::ClusterSchema { as_json: true }),
+            (".show databases schema as json", Show::ClusterSchema { as_json: true }),
+        ] {
+            assert_eq!(parsed(text), Some((show, None)), "{text}");
+        }
+        assert_eq!(
+            parsed(".show tables | project TableName"),
+            Some((Show::Tables(Vec::new()), Some("| project TableName".into())))
+        );
+        assert_eq!(parsed(".drop table T"), None);
+        assert_eq!(parsed(".show schema as xml"), None);
+    }
+
+    #[test]
+    fn rows_are_a_datatable_again() {
+        let table = CommandTable {
+            columns: vec![("a", TEXT), ("b", KqlType::Bool), ("c", KqlType::DateTime)],
+            rows: vec![vec![json!("it's \"x\""), json!(true), Value::Null]],
+        };
+        assert_eq!(
+            table.as_kql(),
+            r#"datatable(a:string,b:bool,c:datetime)["it's \"x\"",true,datetime(null)]"#
+        );
+    }
+}

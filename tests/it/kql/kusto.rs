@@ -1,0 +1,192 @@
+//! Kusto's REST routes as they are on the wire: frames, documents, errors, commands. What clients make of them is in
+//! `clients.rs`.
+
+use querent_tests::{Reply, TestServer, TestSettings};
+use serde_json::{Value, json};
+
+async fn post(server: &TestServer, path: &str, body: &Value) -> Reply {
+    let request = server.http.post(server.url(path)).header("x-ms-client-request-id", "me;1").body(body.to_string());
+    server.send(request, Some("reader-tok")).await
+}
+
+/// The frames of a version 2 answer.
+async fn frames(server: &TestServer, kql: &str, options: Value) -> Vec<Value> {
+    let body = json!({ "db": "default", "csl": kql, "properties": { "Options": options } });
+    let reply = post(server, "/v2/rest/query", &body).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    reply.json().as_array().unwrap().clone()
+}
+
+fn kinds(frames: &[Value]) -> Vec<&str> {
+    frames.iter().map(|frame| frame["FrameType"].as_str().unwrap()).collect()
+}
+
+async fn reading_server() -> TestServer {
+    TestServer::start(TestSettings::default().tokens("reader-tok:read,admin-tok:admin")).await
+}
+
+#[tokio::test]
+async fn version_2_is_framed_as_asked() {
+    let server = reading_server().await;
+    let query = "range x from 1 to 20000 step 1";
+    let whole = frames(&server, query, json!({})).await;
+    assert_eq!(kinds(&whole), ["DataSetHeader", "DataTable", "DataTable", "DataTable", "DataSetCompletion"]);
+    assert_eq!(whole[0]["IsProgressive"], false);
+    assert_eq!(whole[2]["TableKind"], "PrimaryResult");
+    assert_eq!(whole[2]["Columns"], json!([{ "ColumnName": "x", "ColumnType": "long" }]));
+    assert_eq!(whole[2]["Rows"].as_array().unwrap().len(), 20_000);
+    assert_eq!(whole[3]["Rows"][0][1], "me;1");
+
+    let progressive = frames(&server, query, json!({ "results_progressive_enabled": true })).await;
+    let kinds_of_progress = kinds(&progressive);
+    assert_eq!(kinds_of_progress[..3], ["DataSetHeader", "DataTable", "TableHeader"]);
+    assert!(kinds_of_progress.contains(&"TableProgress"));
+    assert_eq!(progressive[0]["IsProgressive"], true);
+    let rows: usize = progressive
+        .iter()
+        .filter(|frame| frame["TableFragmentType"] == "DataAppend")
+        .map(|frame| frame["Rows"].as_array().unwrap().len())
+        .sum();
+    let completion = progressive.iter().find(|frame| frame["FrameType"] == "TableCompletion").unwrap();
+    assert_eq!((rows, &completion["RowCount"]), (20_000, &json!(20_000)));
+
+    let fragmented = frames(&server, "print 1", json!({ "results_v2_fragment_primary_tables": true })).await;
+    assert_eq!(
+        kinds(&fragmented),
+        ["DataSetHeader", "DataTable", "TableHeader", "TableFragment", "TableCompletion", "DataTable", "DataSetCompletion"]
+    );
+    let body = json!({ "csl": "print 1", "properties": "{\"Options\":{\"results_v2_newlines_between_frames\":true}}" });
+    let on_lines = post(&server, "/v2/rest/query", &body).await;
+    assert_eq!(on_lines.text.lines().count(), 7, "{}", on_lines.text);
+    assert_eq!(on_lines.json().as_array().unwrap().len(), 5);
+}
+
+#[tokio::test]
+async fn a_failure_after_the_first_rows_is_told_where_asked() {
+    let server = reading_server().await;
+    let cut = |more: Value| {
+        let mut options = json!({ "truncationmaxrecords": 3 });
+        options.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        options
+    };
+    let query = "range x from 1 to 9 step 1";
+    let in_data = frames(&server, query, cut(json!({}))).await;
+    let rows = in_data[2]["Rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 4, "{rows:?}");
+    assert_eq!(rows[3]["OneApiErrors"][0]["error"]["@context"]["querentCode"], "result_truncated");
+    let completion = in_data.last().unwrap();
+    assert_eq!(completion["HasErrors"], true);
+    assert_eq!(completion["OneApiErrors"][0]["error"]["code"], "LimitsExceeded");
+
+    let at_end = frames(&server, query, cut(json!({ "results_error_reporting_placement": "end_of_table" }))).await;
+    assert_eq!(at_end[2]["Rows"].as_array().unwrap().len(), 3);
+    assert_eq!(at_end[2]["OneApiErrors"][0]["error"]["code"], "LimitsExceeded");
+    let deferred = frames(&server, query, cut(json!({ "deferpartialqueryfailures": true }))).await;
+    assert_eq!(deferred[2].get("OneApiErrors"), None);
+    assert_eq!(deferred.last().unwrap()["HasErrors"], true);
+    let progressive = cut(json!({ "results_progressive_enabled": true }));
+    let progressive = frames(&server, query, progressive).await;
+    assert_eq!(progressive.last().unwrap()["HasErrors"], true, "{progressive:?}");
+
+    let body = json!({ "csl": query, "properties": { "Options": { "truncationmaxrecords": 3 } } });
+    let old = post(&server, "/v1/rest/query", &body).await.json();
+    assert_eq!(old["Tables"][0]["Rows"].as_array().unwrap().len(), 4);
+    assert!(old["Exceptions"][0].as_str().unwrap().contains("more than 3 rows"), "{old}");
+}
+
+#[tokio::test]
+async fn version_1_has_dotnet_names_and_every_tick() {
+    let server = reading_server().await;
+    let query = "print b = true, i = int(1), d = decimal(1.5), t = datetime(0001-01-01 00:00:00.0000001), s = 1tick, j = dynamic({'a':1}) | render table";
+    let reply = post(&server, "/v1/rest/query", &json!({ "db": "", "csl": query })).await;
+    assert_eq!(reply.header("x-ms-client-request-id"), "me;1");
+    let document = reply.json();
+    let table = &document["Tables"][0];
+    let types: Vec<&str> =
+        table["Columns"].as_array().unwrap().iter().map(|column| column["DataType"].as_str().unwrap()).collect();
+    assert_eq!(types, ["SByte", "Int32", "SqlDecimal", "DateTime", "TimeSpan", "Object"]);
+    assert_eq!(
+        table["Rows"],
+        json!([[true, 1, "1.5", "0001-01-01T00:00:00.0000001Z", "00:00:00.0000001", { "a": 1 }]])
+    );
+    let names: Vec<&Value> = document["Tables"][3]["Rows"].as_array().unwrap().iter().map(|row| &row[1]).collect();
+    assert_eq!(names, ["QueryResult", "QueryProperties", "QueryStatus"]);
+    assert!(document["Tables"][1]["Rows"][0][0].as_str().unwrap().contains("\"Visualization\":\"table\""));
+}
+
+/// Each request, the status, Kusto's code, ours, and what the message says.
+#[tokio::test]
+async fn errors_have_kustos_shape() {
+    let server = reading_server().await;
+    for (path, body, status, kustos, ours, told) in [
+        ("/v2/rest/query", json!({ "csl": "print a ==" }), 400, "General_BadRequest", "kql_unexpected", "Syntax error: "),
+        ("/v1/rest/query", json!({ "csl": "T" }), 400, "General_BadRequest", "kql_unknown_table", "Semantic error: "),
+        ("/v1/rest/query", json!({ "csl": "print 1", "db": "no" }), 400, "General_BadRequest", "database_not_found", "no"),
+        ("/v1/rest/query", json!({ "csl": " " }), 400, "General_BadRequest", "empty_query", "csl"),
+        ("/v1/rest/query", json!([]), 400, "General_BadRequest", "bad_request_body", "the body is not"),
+        ("/v1/rest/mgmt", json!({ "csl": ".drop table t" }), 400, "General_BadRequest", "kql_not_supported", ".drop table t"),
+        (
+            "/v2/rest/query",
+            json!({ "csl": "print 1", "properties": { "Options": { "servertimeout": "soon" } } }),
+            400,
+            "General_BadRequest",
+            "bad_parameter",
+            "servertimeout",
+        ),
+        (
+            "/v2/rest/query",
+            json!({ "csl": "select 1", "properties": { "Options": { "query_language": "sql" } } }),
+            400,
+            "General_BadRequest",
+            "unsupported",
+            "/v1/query",
+        ),
+    ] {
+        let reply = post(&server, path, &body).await;
+        let error = &reply.json()["error"];
+        assert_eq!((reply.status, error["code"].as_str()), (status, Some(kustos)), "{body}: {}", reply.text);
+        assert_eq!(reply.header("x-querent-error-code"), ours, "{body}");
+        assert_eq!(error["@context"]["querentCode"], ours, "{body}");
+        assert_eq!(error["@context"]["clientRequestId"], "me;1", "{body}");
+        assert!(error["@message"].as_str().unwrap().contains(told), "{body}: {error}");
+    }
+    let request = server.http.post(server.url("/v2/rest/query")).body(json!({ "csl": "print 1" }).to_string());
+    let stranger = server.send(request, None).await;
+    assert_eq!((stranger.status, &stranger.json()["error"]["code"]), (401, &json!("Unauthorized")));
+    let metadata = server.send(server.http.get(server.url("/v1/rest/auth/metadata")), None).await;
+    assert_eq!((metadata.status, metadata.json()), (200, json!({ "AzureAD": null, "dSTS": null })));
+}
+
+#[tokio::test]
+async fn commands_list_the_catalog() {
+    let server = TestServer::start(TestSettings::default().tokens("reader-tok:read,admin-tok:admin")).await;
+    for sql in [
+        "CREATE DATABASE shop",
+        "CREATE TABLE shop.orders (id BIGINT, \"odd name\" VARCHAR, at TIMESTAMP, tags VARCHAR[], small TINYINT)",
+        "COMMENT ON TABLE shop.orders IS 'what was sold'",
+    ] {
+        let request = server.http.post(server.url("/v1/query")).header("content-type", "application/sql").body(sql);
+        let reply = server.send(request, Some("admin-tok")).await;
+        assert_eq!(reply.status, 200, "{sql}: {}", reply.text);
+    }
+    let shown = async |command: &str| {
+        let reply = post(&server, "/v1/rest/mgmt", &json!({ "db": "shop", "csl": command })).await;
+        assert_eq!(reply.status, 200, "{command}: {}", reply.text);
+        reply.json()["Tables"][0].clone()
+    };
+    let databases = shown(".show databases | project DatabaseName, IsCurrent | sort by DatabaseName asc").await;
+    assert_eq!(databases["Rows"], json!([["default", false], ["shop", true]]));
+    assert_eq!(shown(".show tables").await["Rows"], json!([["orders", "shop", "", "what was sold"]]));
+    assert_eq!(shown(".show tables (other)").await["Rows"], json!([]));
+    let schema = shown(".show table orders cslschema").await["Rows"][0][1].clone();
+    assert_eq!(schema, r#"id:long,["odd name"]:string,at:datetime,tags:dynamic,small:int"#);
+    let cluster = shown(".show schema as json").await["Rows"][0][0].as_str().unwrap().to_owned();
+    let cluster: Value = serde_json::from_str(&cluster).unwrap();
+    assert_eq!(cluster["Databases"]["default"]["Tables"], json!({}), "{cluster}");
+    let columns = &cluster["Databases"]["shop"]["Tables"]["orders"]["OrderedColumns"];
+    assert_eq!(columns[4], json!({ "Name": "small", "Type": "System.Int32", "CslType": "int", "DocString": "" }));
+    let listed = shown(".show database schema | where ColumnName != '' | project ColumnName, ColumnType").await;
+    assert_eq!(listed["Rows"][3], json!(["tags", "System.Object"]));
+    let nowhere = post(&server, "/v1/rest/mgmt", &json!({ "db": "nowhere", "csl": ".show tables" })).await;
+    assert_eq!((nowhere.status, nowhere.header("x-querent-error-code")), (400, "database_not_found"));
+}
