@@ -40,6 +40,10 @@ const INDEX_CACHE_BYTES: usize = 64 << 20;
 const METADATA_CACHE_BYTES: usize = 32 << 20;
 
 pub(super) const TEXT_INDEX: &str = "text_bm25";
+/// The most partitions of the vector index. With more, Lance trains their centres level by level, and the nearest
+/// partitions hold fewer of the nearest rows: of 100,000 vectors of MiniLM, a search of a fifth of the rows finds 98.5 %
+/// of the ten nearest in 256 partitions and 95 % in 316.
+const MAX_PARTITIONS: usize = 256;
 pub(super) const VECTOR_INDEX: &str = "vector_ivf";
 /// So many vectors are kept in memory and scanned, which is exact; more get an index.
 const MAX_SCANNED_VECTORS: usize = 25_000;
@@ -286,7 +290,7 @@ impl IndexWriter {
         if !indexed.is_empty() && self.rows < self.trained_rows.saturating_mul(RETRAIN_GROWTH) {
             return Ok(());
         }
-        let mut ivf = IvfBuildParams::new(self.rows.isqrt());
+        let mut ivf = IvfBuildParams::new(self.rows.isqrt().min(MAX_PARTITIONS));
         ivf.sample_rate = 64;
         let params = VectorIndexParams::with_ivf_sq_params(DistanceType::L2, ivf, SQBuildParams::default());
         let name = Some(VECTOR_INDEX.to_string());

@@ -35,7 +35,7 @@ use super::{Scored, SearchFilter};
 use crate::{CatalogError, Result};
 
 /// The part of the vector index's partitions that a search reads, in percent, and the fewest.
-const PROBED_PERCENT: usize = 10;
+const PROBED_PERCENT: usize = 20;
 const MIN_PROBES: usize = 48;
 /// Of the best rows by the vector index, which compares quantised vectors, so many are compared exactly.
 const REFINED: usize = 48;
