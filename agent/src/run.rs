@@ -11,7 +11,7 @@ use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use querent_catalog::{Catalog, RunRecord, RunStatus};
 use querent_engine::Session;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use tokio::sync::{mpsc, oneshot};
 use tokio_util::sync::CancellationToken;
 
@@ -266,6 +266,7 @@ impl RunTask {
             conversation,
             budget: ToolBudget::new(self.config.max_tool_calls),
             answer: Answer::default(),
+            kql_used: None,
             sql_used: None,
             stored_at: Instant::now(),
         };
@@ -346,6 +347,7 @@ struct Turns<'a> {
     conversation: Conversation,
     budget: ToolBudget,
     answer: Answer,
+    kql_used: Option<String>,
     sql_used: Option<String>,
     stored_at: Instant,
 }
@@ -423,7 +425,9 @@ impl Turns<'_> {
         self.task.emit(event).await;
         allowed.map_err(|exhausted| self.tool_loop(exhausted))?;
         if tool == tools::RUN_SQL {
-            self.sql_used = sql_of(&arguments).or(self.sql_used.take());
+            self.sql_used = text_of(&arguments, tools::sql_argument).or(self.sql_used.take());
+        } else if tool == tools::RUN_KQL {
+            self.kql_used = text_of(&arguments, tools::kql_argument).or(self.kql_used.take());
         }
         let outcome = tools::call(&self.context, &tool, &arguments).await;
         let failed = outcome.is_err();
@@ -482,7 +486,7 @@ impl Turns<'_> {
             self.task.emit(RunEvent::AnswerDelta { text: ANSWER_CUT.to_owned() }).await;
         }
         let text = self.answer.text;
-        self.task.emit(RunEvent::AnswerFinal { text, kql_used: None, sql_used: self.sql_used }).await;
+        self.task.emit(RunEvent::AnswerFinal { text, kql_used: self.kql_used, sql_used: self.sql_used }).await;
         Ok(())
     }
 
@@ -537,8 +541,8 @@ impl Answer {
     }
 }
 
-fn sql_of(arguments: &Value) -> Option<String> {
-    tools::sql_argument(&tools::arguments_object(arguments).ok()?)
+fn text_of(arguments: &Value, argument: fn(&Map<String, Value>) -> Option<String>) -> Option<String> {
+    argument(&tools::arguments_object(arguments).ok()?)
 }
 
 fn max_output_tokens(small: bool) -> u32 {

@@ -6,8 +6,10 @@ mod arguments;
 mod describe_table;
 mod explore_schema;
 mod find_references_to;
+mod graph_traverse;
 mod list_databases;
 mod rows;
+mod run_kql;
 mod run_sql;
 mod sample_rows;
 mod search_schema;
@@ -27,9 +29,12 @@ use crate::models::ToolSpec;
 use values::shortened;
 
 pub(crate) use arguments::arguments_object;
+pub(crate) use run_kql::kql_argument;
 pub(crate) use run_sql::sql_argument;
 pub(crate) use sql_text::{one_line, quote_identifier, sql_type};
 
+/// The name of the tool whose text becomes `kql_used`.
+pub(crate) const RUN_KQL: &str = run_kql::NAME;
 /// The name of the tool whose text becomes `sql_used`.
 pub(crate) const RUN_SQL: &str = run_sql::NAME;
 
@@ -114,7 +119,7 @@ impl From<CatalogError> for ToolError {
 }
 
 /// Every tool there is, in the order in which the model is told of them: the most useful first.
-pub(crate) const TOOLS: [&dyn Tool; 7] = [
+pub(crate) const TOOLS: [&dyn Tool; 9] = [
     &run_sql::RunSql,
     &describe_table::DescribeTable,
     &sample_rows::SampleRows,
@@ -122,6 +127,8 @@ pub(crate) const TOOLS: [&dyn Tool; 7] = [
     &search_schema::SearchSchema,
     &explore_schema::ExploreSchema,
     &find_references_to::FindReferencesTo,
+    &run_kql::RunKql,
+    &graph_traverse::GraphTraverse,
 ];
 /// How many of them a small model is told of: its prompt has room for few, and it calls the wrong one of many.
 const TOOLS_OF_SMALL: usize = 4;

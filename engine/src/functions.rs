@@ -5,9 +5,16 @@ mod bounded;
 use std::sync::Arc;
 
 use datafusion::execution::SessionStateDefaults;
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+
+use crate::graph;
 
 pub(crate) use bounded::series_rows;
+
+/// Every aggregate there is: DataFusion's and the walk over graphs.
+pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
+    SessionStateDefaults::default_aggregate_functions().into_iter().chain([graph::traverse()]).collect()
+}
 
 /// Every scalar function there is.
 pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {

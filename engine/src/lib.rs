@@ -5,6 +5,7 @@
 
 mod error;
 mod functions;
+mod graph;
 mod import;
 mod instant;
 mod knowledge;

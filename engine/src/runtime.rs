@@ -63,6 +63,7 @@ impl Runtime {
             .with_runtime_env(Arc::clone(&env))
             .with_default_features()
             .with_scalar_functions(functions::scalar_functions())
+            .with_aggregate_functions(functions::aggregate_functions())
             .build();
         Ok(Self { template, env, threads: QueryThreads::start()? })
     }

@@ -105,6 +105,28 @@ async fn each_tool_gives_what_it_promises() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn kql_and_walks_are_tools() {
+    let walk = |more: Value| {
+        let mut arguments =
+            json!({"edges_table": "flights", "source": "UA", "from_column": "carrier", "to_column": "origin"});
+        arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+        json!({"tool_call": {"name": "graph_traverse", "arguments": arguments}})
+    };
+    let fixture = Fixture::new(json!({"runs": [{"turns": [
+        turn(json!([
+            {"tool_call": {"name": "run_kql", "arguments": {"kql": "flights | summarize n = count() by carrier | sort by carrier asc"}}},
+            {"tool_call": {"name": "run_kql", "arguments": {"kql": "flights | wher carrier == 'UA'"}}},
+            walk(json!({})),
+            walk(json!({"direction": "up", "source": {"a": 1}})),
+            walk(json!({"source": ["UA", "it's"], "max_hops": 99, "direction": "both"})),
+        ])),
+        turn(json!([{"text": "Done."}])),
+    ]}]}))
+    .await;
+    insta::assert_snapshot!("kql_tools", fixture.transcript("Try KQL", false).await.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn out_of_time_ends_with_timeout() {
     let config = AgentConfig { run_timeout: Duration::from_millis(300), ..AgentConfig::default() };
     let fixture =

@@ -56,6 +56,38 @@ impl<'a> Arguments<'a> {
         }
     }
 
+    /// One of these words; the first where it is left out.
+    pub(super) fn one_of(&mut self, name: &str, words: &[&'static str]) -> &'static str {
+        let first = words.first().copied().unwrap_or_default();
+        self.taken.push(format!("{name} ({}; default {first})", words.join(", ")));
+        let given = match self.get(name, &[]) {
+            None => return first,
+            Some(Value::String(text)) => text.trim().to_ascii_lowercase(),
+            Some(other) => other.to_string(),
+        };
+        words.iter().find(|word| **word == given).copied().unwrap_or_else(|| {
+            self.problem(format!("`{name}` must be one of {}, not {given}", words.join(", ")));
+            first
+        })
+    }
+
+    /// Texts and numbers: one, or an array of them.
+    pub(super) fn values(&mut self, name: &str, is_required: bool) -> Vec<Value> {
+        let needed = if is_required { ", required" } else { "" };
+        self.taken.push(format!("{name} (string, number or array{needed})"));
+        let values = match self.get(name, &[]) {
+            None => Vec::new(),
+            Some(Value::Array(values)) => values.clone(),
+            Some(value) => vec![value.clone()],
+        };
+        if let Some(other) = values.iter().find(|value| !(value.is_string() || value.is_number())) {
+            self.problem(format!("`{name}` must be a string, a number or an array of them, not {other}"));
+        } else if is_required && values.is_empty() {
+            self.problem(format!("`{name}` is missing"));
+        }
+        values
+    }
+
     /// A whole number, brought into `range`.
     pub(super) fn count(&mut self, name: &str, default: usize, range: RangeInclusive<usize>) -> usize {
         self.taken.push(format!("{name} (integer {} to {}, default {default})", range.start(), range.end()));

@@ -47,7 +47,7 @@ impl Tool for RunSql {
         let max_rows = arguments.count("max_rows", context.default_rows, 1..=MAX_ROWS);
         let database = arguments.optional("database");
         arguments.finish(NAME)?;
-        let sql = without_fence(&sql);
+        let sql = without_fence(&sql, "sql");
         let session = match database {
             Some(database) => context.session.clone().with_database(&database).await?,
             None => context.session.clone(),
@@ -62,15 +62,20 @@ impl Tool for RunSql {
 
 /// The SQL text of a `run_sql` call, where it has one.
 pub(crate) fn sql_argument(arguments: &Map<String, Value>) -> Option<String> {
-    let sql =
-        ["sql", "query"].iter().filter_map(|name| arguments.get(*name)).find(|value| !value.is_null())?.as_str()?;
-    Some(without_fence(sql.trim()).to_owned())
+    query_argument(arguments, "sql")
 }
 
-/// A small model wraps its SQL in a Markdown fence now and then.
-fn without_fence(sql: &str) -> &str {
-    let Some(inner) = sql.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else { return sql };
-    inner.strip_prefix("sql").unwrap_or(inner).trim()
+/// The text of a call's query, which is under its language's name or `query`.
+pub(super) fn query_argument(arguments: &Map<String, Value>, language: &str) -> Option<String> {
+    let text =
+        [language, "query"].iter().filter_map(|name| arguments.get(*name)).find(|value| !value.is_null())?.as_str()?;
+    Some(without_fence(text.trim(), language).to_owned())
+}
+
+/// A small model wraps its query in a Markdown fence now and then.
+pub(super) fn without_fence<'t>(text: &'t str, language: &str) -> &'t str {
+    let Some(inner) = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else { return text };
+    inner.strip_prefix(language).unwrap_or(inner).trim()
 }
 
 fn result_text(rows: &Rows, tokens: usize) -> String {

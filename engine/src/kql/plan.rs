@@ -4,6 +4,7 @@ mod columns;
 mod evaluate;
 mod expand;
 mod finish;
+mod graph;
 mod join;
 mod order;
 mod parse;
@@ -75,6 +76,7 @@ impl<'a> Binder<'a> {
             }
             OperatorKind::Extend(columns) => self.extend(input, columns, environment),
             OperatorKind::GetSchema => self.get_schema(input),
+            OperatorKind::GraphTraverse(traverse) => self.graph_traverse(input, traverse, span, environment),
             OperatorKind::Invoke(function) => self.invoked(input, function, environment),
             OperatorKind::Join { table, condition } => {
                 self.join(input, table, condition.as_ref(), operator, environment)
@@ -128,7 +130,6 @@ impl<'a> Binder<'a> {
             | OperatorKind::GraphMatch(_)
             | OperatorKind::GraphShortestPaths(_)
             | OperatorKind::GraphToTable(_)
-            | OperatorKind::GraphTraverse(_)
             | OperatorKind::MacroExpand { .. }
             | OperatorKind::MakeGraph(_)
             | OperatorKind::ProjectByNames(_)

@@ -19,7 +19,7 @@ use super::{AuthorizedPlan, Mode};
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::change::Change;
 use crate::sql::is_system;
-use crate::{EngineError, Result, kql};
+use crate::{EngineError, Result, graph, kql};
 
 /// How deep operators nest, subqueries and views included.
 const MAX_PLAN_DEPTH: usize = 1_000;
@@ -377,7 +377,9 @@ impl<'p> Below<'_, '_, 'p> {
     }
 
     fn aggregate(&mut self, call: &'p AggregateFunction) -> Result<()> {
-        let is_allowed = ALLOWED.aggregate.contains(call.func.name()) || kql::is_our_aggregate(&call.func);
+        let is_allowed = ALLOWED.aggregate.contains(call.func.name())
+            || kql::is_our_aggregate(&call.func)
+            || graph::is_ours(&call.func);
         allowed(is_allowed, call.func.name())?;
         let AggregateFunctionParams { args, distinct: _, filter, order_by, null_treatment: _ } = &call.params;
         self.push(args);

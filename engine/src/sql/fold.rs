@@ -22,6 +22,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::scopes::{self, Doubt};
+use crate::graph;
 
 /// The most corrections of one statement.
 const MAX_CORRECTIONS: usize = 200;
@@ -55,8 +56,11 @@ pub(crate) fn plan_folded<S: ContextProvider>(scope: &S, mut statement: Statemen
 
 /// Gives references to common table expressions, and qualified wildcards, the spelling of what they refer to, and
 /// numbers with an exponent their type.
-pub(crate) fn fold_relations(statement: &mut Statement) {
+/// Table functions of ours become the queries that they are. Errors: `sql_plan_error`.
+pub(crate) fn fold_relations(statement: &mut Statement) -> crate::Result<()> {
+    graph::rewrite_table_functions(statement)?;
     visit(statement, &mut RelationFolder { ctes: Vec::new() });
+    Ok(())
 }
 
 struct RelationFolder {

@@ -157,7 +157,7 @@ fn references(statement: &Statement, database: &str) -> Result<Vec<TableName>> {
 pub(crate) fn tables_named_in(sql: &str, database: &str) -> Result<Vec<TableName>> {
     let Parsed { mut statement, nesting } = parse::parse(sql)?;
     nesting.with_room(|| {
-        fold::fold_relations(&mut statement);
+        fold::fold_relations(&mut statement)?;
         references(&statement, database)
     })
 }
@@ -197,7 +197,7 @@ async fn resolve_level(
             Source::View { sql, default_database } => {
                 let Parsed { mut statement, nesting } = parse::parse(sql)?;
                 below.extend(nesting.with_room(|| {
-                    fold::fold_relations(&mut statement);
+                    fold::fold_relations(&mut statement)?;
                     references(&statement, default_database)
                 })?);
                 Entry::View(Box::new(View {

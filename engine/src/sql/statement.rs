@@ -114,7 +114,7 @@ impl Planner<'_> {
             },
             _ => None,
         };
-        nesting.with_room(|| fold::fold_relations(&mut statement));
+        nesting.with_room(|| fold::fold_relations(&mut statement))?;
         let names = Names::resolve(self.catalog, self.state, self.who, &statement, nesting, self.database).await?;
         let scope = Scope { names: &names, state: self.state, database: self.database };
         let plan = match nesting.with_room(|| fold::plan_folded(&scope, statement)) {

@@ -1,0 +1,63 @@
+//! `run_kql`: one KQL query and its rows.
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+
+use super::arguments::Arguments;
+use super::rows::Rows;
+use super::run_sql::{query_argument, without_fence};
+use super::{Tool, ToolContext, ToolError, ToolOutput};
+use crate::models::ToolSpec;
+
+pub(super) const NAME: &str = "run_kql";
+const MAX_ROWS: usize = 1_000;
+
+pub(super) struct RunKql;
+
+#[async_trait]
+impl Tool for RunKql {
+    fn spec(&self) -> ToolSpec {
+        ToolSpec {
+            name: NAME.to_owned(),
+            description: "Run one KQL (Kusto) query and see its rows.".to_owned(),
+            parameters: json!({
+                "type": "object",
+                "properties": {
+                    "kql": {"type": "string", "description": "One KQL query, such as: T | where a > 1 | summarize count() by b"},
+                    "max_rows": {"type": "integer", "description": "Rows to return; 200 unless given, at most 1000."},
+                    "database": {"type": "string", "description": "Where bare table names are found, unless in the current database."},
+                },
+                "required": ["kql"],
+            }),
+        }
+    }
+
+    async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
+        let mut arguments = Arguments::new(arguments);
+        let kql = arguments.required("kql", &["query"]);
+        let max_rows = arguments.count("max_rows", context.default_rows, 1..=MAX_ROWS);
+        let database = arguments.optional("database");
+        arguments.finish(NAME)?;
+        rows_of(context, without_fence(&kql, "kql"), max_rows, database).await
+    }
+}
+
+/// The KQL text of a `run_kql` call, where it has one.
+pub(crate) fn kql_argument(arguments: &Map<String, Value>) -> Option<String> {
+    query_argument(arguments, "kql")
+}
+
+/// The rows of a query.
+pub(super) async fn rows_of(
+    context: &ToolContext,
+    kql: &str,
+    max_rows: usize,
+    database: Option<String>,
+) -> Result<ToolOutput, ToolError> {
+    let session = match database {
+        Some(database) => context.session.clone().with_database(&database).await?,
+        None => context.session.clone(),
+    };
+    let rows = Rows::read(session.kql(kql).await?, max_rows).await?;
+    Ok(ToolOutput { json: rows.to_json(), text: rows.to_text(context.text_tokens) })
+}
