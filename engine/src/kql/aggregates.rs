@@ -128,7 +128,15 @@ impl<'a> Binder<'a> {
         for value in &values {
             typed.push(self.scalar(&value.expr, &inside)?);
         }
-        if matches!(name, "percentile" | "percentiles" | "percentiles_array") {
+        if matches!(
+            name,
+            "percentile"
+                | "percentiles"
+                | "percentiles_array"
+                | "percentilew"
+                | "percentilesw"
+                | "percentilesw_array"
+        ) {
             return self.percentiles(name, &named_by, typed, &place);
         }
         let output = self.simple(name, typed, filter, &place)?;
@@ -389,6 +397,13 @@ impl<'a> Binder<'a> {
         let value =
             if value.kql_type == KqlType::Dynamic { self.convert(value, KqlType::Real, place.span)? } else { value };
         let kql_type = value.kql_type;
+        let mut counted = vec![value.expr];
+        if matches!(name, "percentilew" | "percentilesw" | "percentilesw_array") {
+            let Some(weight) = arguments.next() else {
+                return invalid(place.span, format!("`{name}` needs weights"));
+            };
+            counted.push(self.convert(weight, KqlType::Long, place.span)?.expr);
+        }
         let mut ranks: Vec<(String, f64)> = Vec::new();
         for rank in arguments {
             let is_list = rank.kql_type == KqlType::Dynamic;
@@ -408,15 +423,16 @@ impl<'a> Binder<'a> {
             }
         }
         let function = quantile::quantile(ranks.iter().map(|(_, rank)| *rank).collect());
-        let picked = self.collected(function, vec![value.expr], None, place);
+        let picked = self.collected(function, counted, None, place);
         let element = |index: usize| {
             let part = array_element(picked.clone(), lit(i64::try_from(index + 1).unwrap_or(i64::MAX)));
             Typed::new(never_null(part, kql_type), kql_type)
         };
-        if name == "percentiles_array" {
+        if let "percentiles_array" | "percentilesw_array" = name {
+            let prefix = if name == "percentiles_array" { "percentiles_array" } else { "percentiles" };
             let all: Vec<Typed> = (0..ranks.len()).map(element).collect();
             let array = self.apply("pack_array", all, place.span)?;
-            return Ok(vec![Aggregated { name: format!("percentiles_array_{named_by}"), typed: array }]);
+            return Ok(vec![Aggregated { name: format!("{prefix}_{named_by}"), typed: array }]);
         }
         let outputs = ranks.iter().enumerate().map(|(index, (text, _))| Aggregated {
             name: format!("percentile_{named_by}_{}", text.replace('.', "_")),

@@ -11,6 +11,7 @@ mod bags;
 mod calendar;
 mod clock;
 mod comparison;
+mod compressed;
 mod conditional;
 mod conversion;
 mod dynamics;
@@ -32,6 +33,7 @@ mod terms;
 mod texts;
 mod udf;
 mod units;
+mod zones;
 
 #[cfg(test)]
 mod tests;
@@ -59,6 +61,7 @@ const FAMILIES: &[&[Entry]] = &[
     calendar::FUNCTIONS,
     clock::FUNCTIONS,
     conditional::FUNCTIONS,
+    compressed::FUNCTIONS,
     conversion::FUNCTIONS,
     dynamics::FUNCTIONS,
     encoding::FUNCTIONS,
@@ -75,6 +78,7 @@ const FAMILIES: &[&[Entry]] = &[
     terms::FUNCTIONS,
     texts::FUNCTIONS,
     units::FUNCTIONS,
+    zones::FUNCTIONS,
 ];
 
 /// What a query's functions share.

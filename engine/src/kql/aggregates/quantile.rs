@@ -1,12 +1,12 @@
 //! Percentiles by nearest rank, of the values' own type: all values are kept until the group is complete, and counted
-//! against the query's memory.
+//! against the query's memory. With a second argument each value counts as often as that says.
 
 use std::mem::size_of;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, new_empty_array};
-use arrow::compute::{SortOptions, concat, sort};
-use arrow::datatypes::{DataType, Field, FieldRef};
+use arrow::array::{Array, ArrayRef, AsArray, Int64Array, new_empty_array};
+use arrow::compute::{SortOptions, concat, sort_to_indices, take};
+use arrow::datatypes::{DataType, Field, FieldRef, Int64Type};
 use datafusion::error::Result;
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
@@ -15,7 +15,7 @@ use datafusion::scalar::ScalarValue;
 /// The values at these percentiles, as a list.
 pub(super) fn quantile(percentiles: Vec<f64>) -> Arc<AggregateUDF> {
     let percentiles = percentiles.into_iter().map(f64::to_bits).collect();
-    let signature = Signature::any(1, Volatility::Immutable);
+    let signature = Signature::variadic_any(Volatility::Immutable);
     Arc::new(AggregateUDF::new_from_impl(Quantile { percentiles, signature }))
 }
 
@@ -48,25 +48,32 @@ impl AggregateUDFImpl for Quantile {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        let data_type = arguments.expr_fields.first().map_or(DataType::Null, |field| field.data_type().clone());
+        let columns = arguments.expr_fields.iter().map(|field| Gathered::of(field.data_type()));
         let percentiles = self.percentiles.iter().copied().map(f64::from_bits).collect();
-        Ok(Box::new(Values { percentiles, data_type, batches: Vec::new() }))
+        Ok(Box::new(Values { percentiles, columns: columns.collect() }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
-        let data_type = arguments.input_fields.first().map_or(DataType::Null, |field| field.data_type().clone());
-        Ok(vec![Arc::new(Field::new(format!("{}[values]", arguments.name), list_of(&data_type), true))])
+        let fields = arguments.input_fields.iter().enumerate().map(|(index, field)| {
+            let what = if index == 0 { "values" } else { "weights" };
+            Arc::new(Field::new(format!("{}[{what}]", arguments.name), list_of(field.data_type()), true))
+        });
+        Ok(fields.collect())
     }
 }
 
+/// The values of one argument.
 #[derive(Debug)]
-struct Values {
-    percentiles: Vec<f64>,
+struct Gathered {
     data_type: DataType,
     batches: Vec<ArrayRef>,
 }
 
-impl Values {
+impl Gathered {
+    fn of(data_type: &DataType) -> Self {
+        Self { data_type: data_type.clone(), batches: Vec::new() }
+    }
+
     fn add(&mut self, values: &ArrayRef) -> Result<()> {
         if !values.is_empty() {
             // A slice would keep the whole batch that it is of.
@@ -84,6 +91,13 @@ impl Values {
     }
 }
 
+/// Values, and their weights where they have some.
+#[derive(Debug)]
+struct Values {
+    percentiles: Vec<f64>,
+    columns: Vec<Gathered>,
+}
+
 /// Where the value of a percentile stands among so many ordered ones.
 fn nearest_rank(percentile: f64, count: usize) -> usize {
     // A conversion of a float saturates, and counts are far below what a float holds exactly.
@@ -91,41 +105,76 @@ fn nearest_rank(percentile: f64, count: usize) -> usize {
     rank.saturating_sub(1).min(count.saturating_sub(1))
 }
 
+/// The first of the ordered values with which as much weight is reached as the percentile is of all.
+fn nearest_weight(percentile: f64, weights: &Int64Array) -> usize {
+    let weight = |index: usize| if weights.is_null(index) { 0.0 } else { weights.value(index).max(0) as f64 };
+    let all: f64 = (0..weights.len()).map(weight).sum();
+    let mut reached = 0.0;
+    let found = (0..weights.len()).position(|index| {
+        reached += weight(index);
+        reached > 0.0 && reached >= percentile / 100.0 * all
+    });
+    found.unwrap_or(weights.len().saturating_sub(1))
+}
+
 impl Accumulator for Values {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        values.first().map_or(Ok(()), |values| self.add(values))
+        self.columns.iter_mut().zip(values).try_for_each(|(column, values)| column.add(values))
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        let Some(lists) = states.first().and_then(|states| states.as_list_opt::<i32>()) else { return Ok(()) };
-        for list in lists.iter().flatten() {
-            self.add(&list)?;
+        for (column, states) in self.columns.iter_mut().zip(states) {
+            let Some(lists) = states.as_list_opt::<i32>() else { return Ok(()) };
+            for list in lists.iter().flatten() {
+                column.add(&list)?;
+            }
         }
         Ok(())
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let all = self.all()?;
-        self.batches.clear();
-        let list = datafusion::common::utils::SingleRowListArrayBuilder::new(all).build_list_scalar();
-        Ok(vec![list])
+        let mut lists = Vec::with_capacity(self.columns.len());
+        for column in &mut self.columns {
+            let all = column.all()?;
+            column.batches.clear();
+            lists.push(datafusion::common::utils::SingleRowListArrayBuilder::new(all).build_list_scalar());
+        }
+        Ok(lists)
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let sorted = sort(&self.all()?, Some(SortOptions { descending: false, nulls_first: false }))?;
+        let (values, weights) = match self.columns.as_slice() {
+            [values] => (values, None),
+            [values, weights, ..] => (values, Some(weights)),
+            [] => return Ok(ScalarValue::Null),
+        };
+        let data_type = &values.data_type;
+        let values = values.all()?;
+        let order = sort_to_indices(&values, Some(SortOptions { descending: false, nulls_first: false }), None)?;
+        let sorted = take(&values, &order, None)?;
         let count = sorted.len() - sorted.null_count();
+        let weights = match weights {
+            Some(weights) => Some(take(&weights.all()?, &order, None)?.slice(0, count)),
+            None => None,
+        };
+        let weights = weights.as_ref().and_then(|weights| weights.as_primitive_opt::<Int64Type>());
         let mut picked = Vec::with_capacity(self.percentiles.len());
         for percentile in &self.percentiles {
+            let place = weights.map_or_else(
+                || nearest_rank(*percentile, count),
+                |weights| nearest_weight(*percentile, weights),
+            );
             picked.push(match count {
-                0 => ScalarValue::try_from(&self.data_type)?,
-                count => ScalarValue::try_from_array(&sorted, nearest_rank(*percentile, count))?,
+                0 => ScalarValue::try_from(data_type)?,
+                _ => ScalarValue::try_from_array(&sorted, place)?,
             });
         }
-        Ok(ScalarValue::List(ScalarValue::new_list_nullable(&picked, &self.data_type)))
+        Ok(ScalarValue::List(ScalarValue::new_list_nullable(&picked, data_type)))
     }
 
     fn size(&self) -> usize {
-        size_of::<Self>() + self.batches.iter().map(|batch| batch.get_array_memory_size()).sum::<usize>()
+        let batches = self.columns.iter().flat_map(|column| &column.batches);
+        size_of::<Self>() + batches.map(|batch| batch.get_array_memory_size()).sum::<usize>()
     }
 }
 
@@ -139,5 +188,14 @@ mod tests {
         assert_eq!(nearest_rank(50.0, 3), 1);
         assert_eq!(nearest_rank(100.0, 3), 2);
         assert_eq!(nearest_rank(0.0, 3), 0);
+    }
+
+    #[test]
+    fn weights_count_as_so_many_values() {
+        let weights = Int64Array::from(vec![8, 6, 3, 1]);
+        for (percentile, place) in [(0.0, 0), (44.4, 0), (50.0, 1), (75.0, 1), (99.9, 3), (100.0, 3)] {
+            assert_eq!(nearest_weight(percentile, &weights), place, "{percentile}");
+        }
+        assert_eq!(nearest_weight(50.0, &Int64Array::from(vec![None, Some(2), Some(-3)])), 1);
     }
 }

@@ -1,0 +1,85 @@
+//! Compressed texts in base64. What cannot be read is the empty text.
+
+use std::io::{Read, Write};
+
+use arrow::array::ArrayRef;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use datafusion::error::{DataFusionError, Result};
+use flate2::read::{GzDecoder, ZlibDecoder};
+use flate2::write::{DeflateEncoder, ZlibEncoder};
+use flate2::{Compression, Crc};
+
+use super::super::types::KqlType;
+use super::arguments::Arguments;
+use super::signature::{Entry, Returns, entry};
+
+const TEXT: Returns = Returns::Is(KqlType::String);
+/// The most bytes that one text becomes.
+const MAX_BYTES: u64 = 32 << 20;
+/// A gzip file's first bytes: deflate, no name, no time, an unknown system.
+const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    entry("gzip_decompress_from_base64_string", "s", TEXT, |arguments| {
+        decompressed(arguments, |bytes, text| GzDecoder::new(bytes).take(MAX_BYTES + 1).read_to_end(text))
+    }),
+    entry("zlib_decompress_from_base64_string", "s", TEXT, |arguments| {
+        decompressed(arguments, |bytes, text| ZlibDecoder::new(bytes).take(MAX_BYTES + 1).read_to_end(text))
+    }),
+    entry("gzip_compress_to_base64_string", "s", TEXT, |arguments| compressed(arguments, gzip)),
+    entry("zlib_compress_to_base64_string", "s", TEXT, |arguments| compressed(arguments, zlib)),
+];
+
+fn decompressed(arguments: &Arguments, read: fn(&[u8], &mut Vec<u8>) -> std::io::Result<usize>) -> Result<ArrayRef> {
+    let texts = arguments.texts(0)?;
+    arguments.make_texts(|row, text| {
+        let mut bytes = Vec::new();
+        let is_read = BASE64.decode(texts.get(row)).is_ok_and(|packed| read(&packed, &mut bytes).is_ok());
+        if bytes.len() as u64 > MAX_BYTES {
+            let message = format!("a compressed text becomes more than {} MiB", MAX_BYTES >> 20);
+            return Err(DataFusionError::ResourcesExhausted(message));
+        }
+        if is_read {
+            text.push_str(std::str::from_utf8(&bytes).unwrap_or_default());
+        }
+        Ok(())
+    })
+}
+
+fn compressed(arguments: &Arguments, pack: fn(&[u8], Compression) -> std::io::Result<Vec<u8>>) -> Result<ArrayRef> {
+    let texts = arguments.texts(0)?;
+    arguments.make_texts(|row, text| {
+        let bytes = texts.get(row).as_bytes();
+        let level = if deflated(bytes, Compression::fast())?.len() < bytes.len() {
+            Compression::fast()
+        } else {
+            // What does not get shorter is kept as it is, as Kusto does.
+            Compression::none()
+        };
+        BASE64.encode_string(pack(bytes, level)?, text);
+        Ok(())
+    })
+}
+
+fn deflated(bytes: &[u8], level: Compression) -> std::io::Result<Vec<u8>> {
+    let mut encoder = DeflateEncoder::new(Vec::new(), level);
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
+fn zlib(bytes: &[u8], level: Compression) -> std::io::Result<Vec<u8>> {
+    let mut encoder = ZlibEncoder::new(Vec::new(), level);
+    encoder.write_all(bytes)?;
+    encoder.finish()
+}
+
+fn gzip(bytes: &[u8], level: Compression) -> std::io::Result<Vec<u8>> {
+    let mut crc = Crc::new();
+    crc.update(bytes);
+    let mut packed = GZIP_HEADER.to_vec();
+    packed.extend(deflated(bytes, level)?);
+    packed.extend(crc.sum().to_le_bytes());
+    packed.extend(crc.amount().to_le_bytes());
+    Ok(packed)
+}
