@@ -28,6 +28,7 @@ mod replay;
 pub(crate) use aggregates::is_ours as is_our_aggregate;
 pub use bind::{BindError, BindErrorCode};
 pub use error::{Position, SyntaxError, SyntaxErrorCode};
+pub use parse::Parsed;
 pub use plan::Rendering;
 pub use planner::{KqlColumn, KqlParameters};
 pub(crate) use planner::{KqlPlanner, PlannedKql};
@@ -39,22 +40,6 @@ use datafusion::logical_expr::ScalarUDF;
 /// Whether a plan may call this function: it was made here, from a query's text, and reads nothing.
 pub(crate) fn is_our_function(function: &ScalarUDF) -> bool {
     functions::is_ours(function) || json_text::is_ours(function) || plan::is_ours(function)
-}
-
-/// What a text was parsed to.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Parsed {
-    /// The tree; whole where there are no errors.
-    pub query: ast::Query,
-    /// In the order of the text. Only the first of many.
-    pub errors: Vec<SyntaxError>,
-}
-
-impl Parsed {
-    /// The whole tree, or what is wrong with the text.
-    pub fn into_result(self) -> Result<ast::Query, Vec<SyntaxError>> {
-        if self.errors.is_empty() { Ok(self.query) } else { Err(self.errors) }
-    }
 }
 
 /// Parses a query.

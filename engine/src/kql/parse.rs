@@ -24,7 +24,7 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use super::Parsed;
+use super::ast;
 use super::error::{SyntaxError, SyntaxErrorCode};
 use super::keywords;
 use super::lexer::{self, MAX_ERRORS, Token, TokenKind};
@@ -44,6 +44,23 @@ struct Reported;
 
 type Result<T> = std::result::Result<T, Reported>;
 
+/// What a text was parsed to.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Parsed {
+    /// The tree; whole where there are no errors.
+    pub query: ast::Query,
+    /// In the order of the text. Only the first of many.
+    pub errors: Vec<SyntaxError>,
+}
+
+impl Parsed {
+    /// The whole tree, or what is wrong with the text.
+    pub fn into_result(self) -> std::result::Result<ast::Query, Vec<SyntaxError>> {
+        if self.errors.is_empty() { Ok(self.query) } else { Err(self.errors) }
+    }
+}
+
+/// Parses a query.
 pub(super) fn parse(text: &str) -> Parsed {
     let (tokens, errors) = lexer::lex(text);
     let depths = lexer::depths(&tokens);
