@@ -125,7 +125,7 @@ clients() {
 bench() {
   local want; want=$(stamp_of "$requirements/bench.txt")
   is_done bench "$want" && [ -x "$cache/bench-venv/bin/tpchgen-cli" ] || {
-    say "benchmark data generator: tpchgen-cli; a peer: FAISS"
+    say "benchmark data generator: tpchgen-cli; peers: FAISS, duckdb-kql"
     python3 -m venv "$cache/bench-venv"
     "$cache/bench-venv/bin/python" -m pip install -q --require-hashes --no-deps -r "$requirements/bench.txt"
     mark_done bench "$want"

@@ -5,6 +5,7 @@ mod catalog;
 mod embedders;
 mod engine;
 mod index;
+mod kql;
 mod recall;
 mod vectors;
 
@@ -15,7 +16,7 @@ use crate::harness::Figure;
 use crate::{Failure, chart};
 
 /// All cells, in the order `all` runs them.
-pub(crate) const NAMES: &[&str] = &["engine", "agent", "catalog", "index", "recall", "vectors"];
+pub(crate) const NAMES: &[&str] = &["engine", "agent", "catalog", "index", "recall", "vectors", "kql"];
 
 /// Measures a cell.
 pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
@@ -26,6 +27,7 @@ pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
         "index" => index::run().await,
         "recall" => recall::run().await,
         "vectors" => vectors::run().await,
+        "kql" => kql::run().await,
         other => Err(format!("unknown cell `{other}`; cells are {}", NAMES.join(", ")).into()),
     }
 }
@@ -40,6 +42,8 @@ pub(crate) async fn measure(name: &str, folder: &Path) -> Result<serde_json::Val
         "index" => index::measure(folder).await,
         "recall" => recall::measure(folder).await,
         "vectors" => vectors::measure(folder).await,
+        "kql" => kql::measure_kql(folder).await,
+        "kql-as-sql" => kql::measure_sql(folder).await,
         other => Err(format!("unknown measurement `{other}`").into()),
     }
 }
