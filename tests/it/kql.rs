@@ -1,5 +1,7 @@
 //! KQL from outside: the same tables, policy, limits and errors that SQL has, and every column type.
 
+mod documentation;
+mod graph;
 mod http;
 mod kusto;
 mod policy;
@@ -185,6 +187,20 @@ async fn what_planning_reads_counts_in_the_querys_memory() {
     assert!(engine.memory_reserved_bytes() > 10 << 20, "{}", engine.memory_reserved_bytes());
     drop(stream);
     given_back(&engine).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_plan_is_shown_and_judged() {
+    let (_folder, engine) = flights().await;
+    let session = admin(&engine);
+    let plans = cells(&session, ".show queryplan <| flights | where carrier == 'UA' | count").await;
+    assert_eq!(plans.iter().map(|row| row[0].as_str()).collect::<Vec<_>>(), ["logical_plan", "physical_plan"]);
+    assert!(plans[0][1].contains("Aggregate") && plans[1][1].contains("DataSourceExec"), "{plans:?}");
+    let error = answered(&session, ".show queryplan <| flights | wher carrier").await.unwrap_err();
+    assert!(error.to_string().contains("line 1, column 30"), "{error}");
+    let stranger = Principal::new("stranger", querent_catalog::Role::Read).with_databases(["other"]);
+    let stranger = engine.session(stranger, Limits::default());
+    assert_eq!(code_of(&stranger, ".show queryplan <| database('default').flights").await, "kql_unknown_table");
 }
 
 /// `flights` and `airlines`, and the view `late_flights`.

@@ -89,6 +89,13 @@ impl<'s> KqlPlanner<'s> {
 
     /// The plan with KQL's physical types, not analysed.
     pub(crate) async fn plan(&self, text: &str, parameters: &KqlParameters) -> Result<PlannedKql> {
+        match asked_to_explain(text) {
+            Some(text) => self.plan_query(&text, parameters).await?.explained(),
+            None => self.plan_query(text, parameters).await,
+        }
+    }
+
+    async fn plan_query(&self, text: &str, parameters: &KqlParameters) -> Result<PlannedKql> {
         let parsed = super::parse(text);
         let query = parsed.into_result().map_err(|errors| syntax_error(text, &errors))?;
         let now = Utc::now();
@@ -179,7 +186,27 @@ impl<'s> KqlPlanner<'s> {
     }
 }
 
+/// The query of a `.show queryplan <| query`, where it stands in the text.
+fn asked_to_explain(text: &str) -> Option<String> {
+    let (command, query) = text.split_once("<|")?;
+    let words: Vec<String> = command.split_whitespace().map(str::to_ascii_lowercase).collect();
+    let is_asked = words == [".show", "queryplan"];
+    is_asked.then(|| {
+        let blank = |char: char| if char == '\n' { '\n' } else { ' ' };
+        format!("{}  {query}", command.chars().map(blank).collect::<String>())
+    })
+}
+
 impl PlannedKql {
+    /// The plan in place of the rows: `plan_type` and `plan`, as SQL's EXPLAIN has them.
+    fn explained(self) -> Result<Self> {
+        let plan = LogicalPlanBuilder::from(self.plan).explain(false, false)?.build()?;
+        let columns = plan.schema().fields().iter();
+        let columns =
+            columns.map(|field| KqlColumn { name: field.name().clone(), kql_type: KqlType::String }).collect();
+        Ok(Self { plan, columns, rendering: None })
+    }
+
     /// The plan whose times are Arrow's: microseconds, which hold all of KQL's years.
     pub(crate) fn in_arrow_types(self) -> Result<LogicalPlan> {
         if !self.columns.iter().any(|column| matches!(column.kql_type, KqlType::DateTime | KqlType::TimeSpan)) {

@@ -105,6 +105,9 @@ pub(super) async fn management(
 ) -> Result<Response, ApiError> {
     let mut asked = Asked::read(request.into_body(), &state.settings).await?;
     let command = Command::parse(&asked.text)?;
+    if command.is_query_plan() {
+        return answered(&state, principal, ids, asked, Layout::Command).await;
+    }
     let table = command.run(&state, &principal, asked.database.as_deref()).await?;
     match command.operators {
         None => Ok(json_response(StatusCode::OK, &table.document())),

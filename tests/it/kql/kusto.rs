@@ -53,7 +53,15 @@ async fn version_2_is_framed_as_asked() {
     let fragmented = frames(&server, "print 1", json!({ "results_v2_fragment_primary_tables": true })).await;
     assert_eq!(
         kinds(&fragmented),
-        ["DataSetHeader", "DataTable", "TableHeader", "TableFragment", "TableCompletion", "DataTable", "DataSetCompletion"]
+        [
+            "DataSetHeader",
+            "DataTable",
+            "TableHeader",
+            "TableFragment",
+            "TableCompletion",
+            "DataTable",
+            "DataSetCompletion"
+        ]
     );
     let body = json!({ "csl": "print 1", "properties": "{\"Options\":{\"results_v2_newlines_between_frames\":true}}" });
     let on_lines = post(&server, "/v2/rest/query", &body).await;
@@ -119,12 +127,33 @@ async fn version_1_has_dotnet_names_and_every_tick() {
 async fn errors_have_kustos_shape() {
     let server = reading_server().await;
     for (path, body, status, kustos, ours, told) in [
-        ("/v2/rest/query", json!({ "csl": "print a ==" }), 400, "General_BadRequest", "kql_unexpected", "Syntax error: "),
+        (
+            "/v2/rest/query",
+            json!({ "csl": "print a ==" }),
+            400,
+            "General_BadRequest",
+            "kql_unexpected",
+            "Syntax error: ",
+        ),
         ("/v1/rest/query", json!({ "csl": "T" }), 400, "General_BadRequest", "kql_unknown_table", "Semantic error: "),
-        ("/v1/rest/query", json!({ "csl": "print 1", "db": "no" }), 400, "General_BadRequest", "database_not_found", "no"),
+        (
+            "/v1/rest/query",
+            json!({ "csl": "print 1", "db": "no" }),
+            400,
+            "General_BadRequest",
+            "database_not_found",
+            "no",
+        ),
         ("/v1/rest/query", json!({ "csl": " " }), 400, "General_BadRequest", "empty_query", "csl"),
         ("/v1/rest/query", json!([]), 400, "General_BadRequest", "bad_request_body", "the body is not"),
-        ("/v1/rest/mgmt", json!({ "csl": ".drop table t" }), 400, "General_BadRequest", "kql_not_supported", ".drop table t"),
+        (
+            "/v1/rest/mgmt",
+            json!({ "csl": ".drop table t" }),
+            400,
+            "General_BadRequest",
+            "kql_not_supported",
+            ".drop table t",
+        ),
         (
             "/v2/rest/query",
             json!({ "csl": "print 1", "properties": { "Options": { "servertimeout": "soon" } } }),
@@ -187,6 +216,8 @@ async fn commands_list_the_catalog() {
     assert_eq!(columns[4], json!({ "Name": "small", "Type": "System.Int32", "CslType": "int", "DocString": "" }));
     let listed = shown(".show database schema | where ColumnName != '' | project ColumnName, ColumnType").await;
     assert_eq!(listed["Rows"][3], json!(["tags", "System.Object"]));
+    let plan = shown(".show queryplan <| orders | where id == 7 | count").await;
+    assert!(plan["Rows"][0][1].as_str().unwrap().contains("Aggregate"), "{plan}");
     let nowhere = post(&server, "/v1/rest/mgmt", &json!({ "db": "nowhere", "csl": ".show tables" })).await;
     assert_eq!((nowhere.status, nowhere.header("x-querent-error-code")), (400, "database_not_found"));
 }

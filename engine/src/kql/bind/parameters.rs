@@ -50,11 +50,7 @@ fn is_literal(expr: &Expr) -> bool {
 
 impl<'a> Binder<'a> {
     /// What a declared parameter is: the value given, else its default.
-    pub(super) fn query_parameter(
-        &mut self,
-        parameter: &'a Parameter,
-        environment: &Environment<'a>,
-    ) -> Result<Typed> {
+    pub(super) fn query_parameter(&mut self, parameter: &'a Parameter, environment: &Environment<'a>) -> Result<Typed> {
         let name = &parameter.name.text;
         let ParameterKind::Scalar { scalar_type, default } = &parameter.kind else {
             return invalid(parameter.span, format!("`{name}` is a table, which no parameter of a query is"));

@@ -142,9 +142,7 @@ impl Writer {
     fn opening(&self) -> Bytes {
         let columns = self.columns.iter().map(|column| (column.name.as_str(), column.kql_type));
         match self.layout {
-            Layout::V1 | Layout::Command => {
-                format!("{{\"Tables\":[{}", v1_opening("Table_0", columns)).into()
-            }
+            Layout::V1 | Layout::Command => format!("{{\"Tables\":[{}", v1_opening("Table_0", columns)).into(),
             Layout::V2(frames) => {
                 let placement = match frames.placement {
                     ErrorPlacement::InData => "in_data",
@@ -387,8 +385,22 @@ pub(super) fn timestamp() -> String {
 /// How to show the result. The names are Kusto's; what `render` did not say is null.
 fn visualization(rendering: Option<&Rendering>) -> String {
     const PROPERTIES: [&str; 16] = [
-        "Title", "XColumn", "Series", "YColumns", "AnomalyColumns", "XTitle", "YTitle", "XAxis", "YAxis", "Legend",
-        "YSplit", "Kind", "Ymin", "Ymax", "Xmin", "Xmax",
+        "Title",
+        "XColumn",
+        "Series",
+        "YColumns",
+        "AnomalyColumns",
+        "XTitle",
+        "YTitle",
+        "XAxis",
+        "YAxis",
+        "Legend",
+        "YSplit",
+        "Kind",
+        "Ymin",
+        "Ymax",
+        "Xmin",
+        "Xmax",
     ];
     let said = |name: &str| {
         let properties = rendering.map(|rendering| rendering.properties.as_slice()).unwrap_or_default();
@@ -425,9 +437,8 @@ fn v2_opening<'c>(
     name: &str,
     columns: impl Iterator<Item = (&'c str, KqlType)>,
 ) -> String {
-    let columns = columns.map(|(name, kql_type)| {
-        format!("{{\"ColumnName\":{},\"ColumnType\":\"{}\"}}", json!(name), kql_type.name())
-    });
+    let columns = columns
+        .map(|(name, kql_type)| format!("{{\"ColumnName\":{},\"ColumnType\":\"{}\"}}", json!(name), kql_type.name()));
     let columns: Vec<String> = columns.collect();
     format!(
         "{{\"FrameType\":\"{frame}\",\"TableId\":{id},\"TableKind\":\"{kind}\",\"TableName\":\"{name}\",\"Columns\":[{}]",

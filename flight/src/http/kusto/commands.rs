@@ -38,6 +38,8 @@ enum Show {
         as_json: bool,
     },
     Functions,
+    /// How a query is run.
+    QueryPlan,
 }
 
 /// The rows of a command.
@@ -65,6 +67,7 @@ impl Command {
                 Show::Tables(named.map(|word| word.text.clone()).collect())
             }
             [".show", "functions"] => Show::Functions,
+            [".show", "queryplan", "<"] if operators.is_some() => Show::QueryPlan,
             [".show", "table", _, "cslschema"] => Show::Table { table: name(2), as_json: false },
             [".show", "table", _, "schema", "as", "json"] => Show::Table { table: name(2), as_json: true },
             [".show", "schema"] | [".show", "databases", "schema"] => Show::ClusterSchema { as_json: false },
@@ -82,12 +85,17 @@ impl Command {
             _ => {
                 let message = format!("the command `{}` is not supported here", text.trim());
                 return Err(ApiError::new("kql_not_supported", message).with_hint(
-                    ".show databases, tables, functions, version, schema [as json], database D schema [as json], \
+                    ".show databases, tables, functions, version, queryplan, schema [as json], database D schema [as json], \
                      table T schema as json and table T cslschema are",
                 ));
             }
         };
         Ok(Self { what, operators })
+    }
+
+    /// Whether it is a query's affair: the engine explains what follows.
+    pub(super) fn is_query_plan(&self) -> bool {
+        self.what == Show::QueryPlan
     }
 
     /// Errors: `database_not_found`, `table_not_found`, `kql_too_large`.
@@ -117,6 +125,7 @@ impl Command {
                 let columns = Columns::of(catalog, who, None).await?;
                 Ok(if *as_json { columns.document("ClusterSchema") } else { columns.listing() })
             }
+            Show::QueryPlan => Err(ApiError::internal("a query's plan is not a command's to show")),
             Show::Functions => Ok(CommandTable {
                 columns: ["Name", "Parameters", "Body", "Folder", "DocString"].map(|name| (name, TEXT)).into(),
                 rows: Vec::new(),
@@ -228,9 +237,8 @@ mod tests {
 
     #[test]
     fn commands_are_read_as_clients_write_them() {
-        let schema = |database: Option<&str>, as_json| {
-            Show::DatabaseSchema { database: database.map(str::to_owned), as_json }
-        };
+        let schema =
+            |database: Option<&str>, as_json| Show::DatabaseSchema { database: database.map(str::to_owned), as_json };
         for (text, show) in [
             (".show version", Show::Version),
             (".show databases;", Show::Databases),
@@ -251,6 +259,7 @@ mod tests {
             parsed(".show tables | project TableName"),
             Some((Show::Tables(Vec::new()), Some("| project TableName".into())))
         );
+        assert_eq!(parsed(".show queryplan <| T | take 1").map(|(show, _)| show), Some(Show::QueryPlan));
         assert_eq!(parsed(".drop table T"), None);
         assert_eq!(parsed(".show schema as xml"), None);
     }
@@ -261,9 +270,6 @@ mod tests {
             columns: vec![("a", TEXT), ("b", KqlType::Bool), ("c", KqlType::DateTime)],
             rows: vec![vec![json!("it's \"x\""), json!(true), Value::Null]],
         };
-        assert_eq!(
-            table.as_kql(),
-            r#"datatable(a:string,b:bool,c:datetime)["it's \"x\"",true,datetime(null)]"#
-        );
+        assert_eq!(table.as_kql(), r#"datatable(a:string,b:bool,c:datetime)["it's \"x\"",true,datetime(null)]"#);
     }
 }

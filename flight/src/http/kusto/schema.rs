@@ -62,9 +62,10 @@ pub(super) async fn tables(
     let mut after = None;
     loop {
         let page = catalog.list_tables(who, &filter, PageRequest { limit: PAGE, after }).await?;
-        let wanted = page.items.into_iter().filter(|table| {
-            names.is_empty() || names.iter().any(|name| name.eq_ignore_ascii_case(&table.name.table))
-        });
+        let wanted = page
+            .items
+            .into_iter()
+            .filter(|table| names.is_empty() || names.iter().any(|name| name.eq_ignore_ascii_case(&table.name.table)));
         rows.extend(wanted.map(|table| {
             vec![json!(table.name.table), json!(database), json!(""), json!(table.comment.unwrap_or_default())]
         }));
@@ -94,9 +95,10 @@ pub(super) async fn table(
     let schema = match as_json {
         true => table_json(&table).to_string(),
         false => {
-            let columns = table.columns.iter().map(|column| {
-                format!("{}:{}", bracketed(&column.name), KqlType::of_stored(&column.data_type).name())
-            });
+            let columns = table
+                .columns
+                .iter()
+                .map(|column| format!("{}:{}", bracketed(&column.name), KqlType::of_stored(&column.data_type).name()));
             columns.collect::<Vec<_>>().join(",")
         }
     };

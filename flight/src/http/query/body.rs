@@ -115,7 +115,9 @@ impl Writer {
             let bytes = self.write(&batch)?;
             Ok::<_, ArrowError>((self, bytes))
         };
-        encoded(values, encode).await?.map_err(|error| ApiError::new("serialization_error", format!("a result cannot be written: {error}")))
+        encoded(values, encode)
+            .await?
+            .map_err(|error| ApiError::new("serialization_error", format!("a result cannot be written: {error}")))
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<Bytes, ArrowError> {
