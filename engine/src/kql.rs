@@ -35,7 +35,12 @@ pub(crate) use planner::{KqlPlanner, PlannedKql};
 pub use span::Span;
 pub use types::KqlType;
 
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{ScalarUDF, WindowUDF};
+
+/// Whether a plan may call this function over rows in their order.
+pub(crate) fn is_our_window(function: &WindowUDF) -> bool {
+    plan::is_our_window(function)
+}
 
 /// Whether a plan may call this function: it was made here, from a query's text, and reads nothing.
 pub(crate) fn is_our_function(function: &ScalarUDF) -> bool {

@@ -5,6 +5,7 @@ mod graph;
 mod http;
 mod kusto;
 mod policy;
+mod sequences;
 mod types;
 
 use std::time::{Duration, Instant};

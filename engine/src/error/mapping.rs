@@ -118,6 +118,7 @@ fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Engine
             EngineError::BadData { location: location.clone(), detail: detail.clone() }
         }
         Some(EngineError::MemoryExceeded { detail }) => EngineError::MemoryExceeded { detail: detail.clone() },
+        Some(EngineError::WallClockExceeded { limit }) => EngineError::WallClockExceeded { limit: *limit },
         Some(EngineError::NoFiles { location, format }) => {
             EngineError::NoFiles { location: location.clone(), format: format.clone() }
         }

@@ -130,12 +130,7 @@ impl<'a> Binder<'a> {
         }
         if matches!(
             name,
-            "percentile"
-                | "percentiles"
-                | "percentiles_array"
-                | "percentilew"
-                | "percentilesw"
-                | "percentilesw_array"
+            "percentile" | "percentiles" | "percentiles_array" | "percentilew" | "percentilesw" | "percentilesw_array"
         ) {
             return self.percentiles(name, &named_by, typed, &place);
         }

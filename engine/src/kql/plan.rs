@@ -12,12 +12,13 @@ mod partition;
 mod relation;
 mod scan;
 mod search;
+mod sequences;
 mod series;
 mod sources;
 mod summarize;
 mod union;
 
-use datafusion::logical_expr::ScalarUDF;
+use datafusion::logical_expr::{ScalarUDF, WindowUDF};
 
 use super::ast::{Operator, OperatorKind, Property};
 use super::bind::{Binder, Environment, Result, invalid, not_supported};
@@ -27,6 +28,11 @@ pub(super) use scan::type_of_stored;
 /// Whether a function is one of the operators' own.
 pub(super) fn is_ours(function: &ScalarUDF) -> bool {
     expand::is_ours(function) || parse::is_ours(function) || scan::is_ours(function)
+}
+
+/// Whether a function over rows in their order is one of the operators' own.
+pub(super) fn is_our_window(function: &WindowUDF) -> bool {
+    sequences::is_ours(function)
 }
 
 /// How a result wants to be shown.
@@ -105,6 +111,7 @@ impl<'a> Binder<'a> {
             }
             OperatorKind::Sample(count) => self.sample(input, count, environment),
             OperatorKind::SampleDistinct { count, of } => self.sample_distinct(input, count, of, environment),
+            OperatorKind::Scan(scan) => self.scan_sequences(input, scan, operator, environment),
             OperatorKind::Search(search) => self.search_rows(input, search, operator, environment),
             OperatorKind::Serialize(columns) => self.serialize(input, columns, environment),
             OperatorKind::Sort(keys) => self.sort(input, keys, environment),
@@ -133,8 +140,7 @@ impl<'a> Binder<'a> {
             | OperatorKind::MacroExpand { .. }
             | OperatorKind::MakeGraph(_)
             | OperatorKind::ProjectByNames(_)
-            | OperatorKind::Reduce { .. }
-            | OperatorKind::Scan(_) => not_supported(span, "this operator"),
+            | OperatorKind::Reduce { .. } => not_supported(span, "this operator"),
         }
     }
 

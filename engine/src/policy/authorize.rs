@@ -394,7 +394,8 @@ impl<'p> Below<'_, '_, 'p> {
                 allowed(ALLOWED.aggregate.contains(function.name()), function.name())?;
             }
             WindowFunctionDefinition::WindowUDF(function) => {
-                allowed(ALLOWED.window.contains(function.name()), function.name())?;
+                let is_allowed = ALLOWED.window.contains(function.name()) || kql::is_our_window(function);
+                allowed(is_allowed, function.name())?;
             }
         }
         // A frame's bounds are literals.

@@ -160,10 +160,8 @@ impl Accumulator for Values {
         let weights = weights.as_ref().and_then(|weights| weights.as_primitive_opt::<Int64Type>());
         let mut picked = Vec::with_capacity(self.percentiles.len());
         for percentile in &self.percentiles {
-            let place = weights.map_or_else(
-                || nearest_rank(*percentile, count),
-                |weights| nearest_weight(*percentile, weights),
-            );
+            let place = weights
+                .map_or_else(|| nearest_rank(*percentile, count), |weights| nearest_weight(*percentile, weights));
             picked.push(match count {
                 0 => ScalarValue::try_from(data_type)?,
                 _ => ScalarValue::try_from_array(&sorted, place)?,

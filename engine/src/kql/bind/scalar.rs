@@ -192,6 +192,12 @@ impl<'a> Binder<'a> {
 
     fn member(&mut self, base: &'a Expr, name: &'a Name, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
         if let ExprKind::Name(side) = &base.kind {
+            if scope.steps.contains(&side.text) {
+                return match scope.column(&format!("{}.{}", side.text, name.text)) {
+                    Some(column) => Ok(column.typed()),
+                    None => Err(self.unknown_column(name, scope.columns).into()),
+                };
+            }
             let columns = match side.text.as_str() {
                 "$left" if scope.right.is_some() => Some(scope.columns),
                 "$right" => scope.right,

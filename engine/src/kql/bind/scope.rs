@@ -82,6 +82,8 @@ pub(crate) struct Scope<'s, 'a> {
     pub(crate) keys: &'s [String],
     /// Where functions over the order of rows may stand.
     pub(crate) windows: Option<&'s Windows>,
+    /// The steps of a `scan`, whose columns are named `step.column`.
+    pub(crate) steps: &'s [String],
 }
 
 /// Functions over the order of rows, each in a step of its own, since one may use another.
@@ -95,7 +97,7 @@ pub(crate) struct Windows {
 impl<'s, 'a> Scope<'s, 'a> {
     /// Rows of these columns.
     pub(crate) fn of(environment: &'s Environment<'a>, columns: &'s [Column]) -> Self {
-        Self { environment, columns, right: None, aggregates: None, order: &[], keys: &[], windows: None }
+        Self { environment, columns, right: None, aggregates: None, order: &[], keys: &[], windows: None, steps: &[] }
     }
 
     /// No rows: variables only.

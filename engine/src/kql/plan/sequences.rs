@@ -1,0 +1,158 @@
+//! `scan`: rows in their order as sequences of steps. What a row becomes is worked out by a function over the whole
+//! order, as a list: one element for each step that the row matches, none where it matches none.
+
+mod machine;
+
+use datafusion::common::Column as PlanColumn;
+use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition, WindowFunctionParams};
+use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, WindowFrame};
+use datafusion::scalar::ScalarValue;
+
+use super::super::ast::{Operator, ParameterKind, ParameterValue, Scan, ScanOutput, ScanStep};
+use super::super::bind::{
+    BindErrorCode, Binder, Environment, Result, Scope, Typed, constant_of, fail, given_name, invalid, not_supported,
+    null_of,
+};
+use super::super::types::KqlType;
+use super::{Column, Relation, field_column};
+pub(super) use machine::is_ours;
+use machine::{MATCH_ID, Machine, Slot, Step};
+
+impl<'a> Binder<'a> {
+    pub(super) fn scan_sequences(
+        &mut self,
+        input: Relation,
+        scan: &'a Scan,
+        operator: &'a Operator,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let span = operator.span;
+        let (input, order) = match scan.order_by.as_slice() {
+            [] => {
+                let order = input.order.clone();
+                (input, order)
+            }
+            keys => self.order(input, keys, environment)?,
+        };
+        if order.is_empty() && !input.is_serialized {
+            return fail(BindErrorCode::Invalid, span, "`scan` needs rows in an order; put `sort by` before it");
+        }
+        let match_id = operator.parameter("with_match_id").and_then(|parameter| match &parameter.value {
+            ParameterValue::Name(name) => Some(name.text.clone()),
+            ParameterValue::Literal(_) => None,
+        });
+        let mut partition_by = input.groups.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default();
+        for key in &scan.partition_by {
+            partition_by.push(self.scalar(key, &Scope::of(environment, &input.columns))?.expr);
+        }
+
+        // What a row has: its own columns, then the declared ones.
+        let mut row: Vec<Column> = input.columns.clone();
+        let mut defaults: Vec<ScalarValue> = row.iter().map(|column| null_of(column.kql_type)).collect();
+        for declared in &scan.declarations {
+            let name = &declared.name.text;
+            let ParameterKind::Scalar { scalar_type, default } = &declared.kind else {
+                return invalid(declared.span, format!("`{name}` must be a value"));
+            };
+            if row.iter().any(|column| column.name == *name) {
+                return invalid(declared.span, format!("the column `{name}` is there already"));
+            }
+            let kql_type = KqlType::from(*scalar_type);
+            defaults.push(match default {
+                Some(default) => {
+                    let value = self.scalar(default, &Scope::constant(environment))?;
+                    let value = self.convert(value, kql_type, declared.span)?;
+                    match constant_of(&value.expr)? {
+                        Some(value) => value,
+                        None => return invalid(declared.span, "a default is a constant"),
+                    }
+                }
+                None => null_of(kql_type),
+            });
+            row.push(Column { name: name.clone(), field: self.field(name), kql_type });
+        }
+
+        // What expressions see: the row, and as `step.column` the row that each step matched last.
+        let mut seen = row.clone();
+        let names: Vec<String> = scan.steps.iter().map(|step| step.name.text.clone()).collect();
+        let mut slots: Vec<Slot> = (0..row.len()).map(Slot::Row).collect();
+        for (step, name) in names.iter().enumerate() {
+            for (index, column) in row.iter().enumerate() {
+                let qualified = format!("{name}.{}", column.name);
+                let field = self.field(&qualified);
+                seen.push(Column { name: qualified, field, kql_type: column.kql_type });
+                slots.push(Slot::Step(step, index));
+            }
+        }
+        let scope = Scope { steps: &names, ..Scope::of(environment, &seen) };
+        let mut steps = Vec::with_capacity(scan.steps.len());
+        for step in &scan.steps {
+            steps.push(self.scan_step(step, &row, &scope)?);
+        }
+
+        // Only columns that steps assign leave the machine; the row keeps the others.
+        let made: Vec<usize> = (0..row.len())
+            .filter(|index| *index >= input.columns.len() || steps.iter().any(|step| step.assigns(*index)))
+            .collect();
+        let machine =
+            Machine::new(seen.iter().map(|column| (column.field.clone(), column.kql_type.arrow_type())).collect())
+                .with(slots, defaults, steps, made.clone());
+        let window = PlanExpr::from(WindowFunction {
+            fun: WindowFunctionDefinition::WindowUDF(machine.into_function()),
+            params: WindowFunctionParams {
+                args: input.columns.iter().map(Column::expr).collect(),
+                partition_by,
+                order_by: order.clone(),
+                window_frame: WindowFrame::new(None),
+                filter: None,
+                null_treatment: None,
+                distinct: false,
+            },
+        });
+        let list = self.field("matches");
+        let matched = self.windowed(input, vec![window.alias(list.clone())])?;
+        let options = datafusion::common::UnnestOptions::default().with_preserve_nulls(false);
+        let plan = LogicalPlanBuilder::from(matched.plan.clone())
+            .unnest_columns_with_options(vec![PlanColumn::new_unqualified(&list)], options)?
+            .unnest_column(PlanColumn::new_unqualified(&list))?
+            .build()?;
+        let part = |name: &str| field_column(&format!("{list}.{name}"));
+        let mut outputs: Vec<(String, Typed)> = row
+            .iter()
+            .enumerate()
+            .map(|(index, column)| match made.contains(&index) {
+                true => (column.name.clone(), Typed::new(part(&column.field), column.kql_type)),
+                false => column.output(),
+            })
+            .collect();
+        if let Some(name) = match_id {
+            outputs.push((name, Typed::new(part(MATCH_ID), KqlType::Long)));
+        }
+        let matched = Relation { order, is_serialized: true, ..matched.over(plan) };
+        self.projected(matched, outputs)
+    }
+
+    fn scan_step(&mut self, step: &'a ScanStep, row: &[Column], scope: &Scope<'_, 'a>) -> Result<Step> {
+        if step.optional {
+            return not_supported(step.span, "an optional step of `scan`");
+        }
+        let is_shown = match step.output {
+            None | Some(ScanOutput::All) => true,
+            Some(ScanOutput::None) => false,
+            Some(ScanOutput::Last) => return not_supported(step.span, "`output=last` of `scan`"),
+        };
+        let condition = self.predicate(&step.condition, scope)?;
+        let mut assignments = Vec::with_capacity(step.assignments.len());
+        for assignment in &step.assignments {
+            let name = given_name(&assignment.names).unwrap_or_default();
+            let Some(index) = row.iter().position(|column| column.name == name) else {
+                let message = format!("`{name}` is neither a column nor declared");
+                return fail(BindErrorCode::UnknownColumn, assignment.span, message);
+            };
+            let value = self.scalar(&assignment.expr, scope)?;
+            let value = self.convert(value, row[index].kql_type, assignment.span)?;
+            assignments.push((index, value.expr));
+        }
+        Ok(Step { condition, assignments, is_shown })
+    }
+}

@@ -1,0 +1,272 @@
+//! The machine behind `scan`. It keeps, for each step, the sequence that reached it last: the rows that the steps up to
+//! it matched. A row is shown to the steps from the last to the first; it takes a sequence on from the step before, goes
+//! on with the step's own, or, with the first step, begins one.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, ListArray, RecordBatch, RecordBatchOptions, StructArray, new_empty_array};
+use arrow::buffer::OffsetBuffer;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use datafusion::common::DFSchema;
+use datafusion::error::{DataFusionError, Result};
+use datafusion::execution::context::ExecutionProps;
+use datafusion::logical_expr::function::{PartitionEvaluatorArgs, WindowUDFFieldArgs};
+use datafusion::logical_expr::{Expr, PartitionEvaluator, Signature, Volatility, WindowUDF, WindowUDFImpl};
+use datafusion::physical_expr::create_physical_expr;
+use datafusion::physical_plan::{ColumnarValue, PhysicalExpr};
+use datafusion::scalar::ScalarValue;
+
+/// The field with the number of a row's sequence.
+pub(super) const MATCH_ID: &str = "match_id";
+
+/// Where the value of a column comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Slot {
+    /// The row's column of that number, declared ones included.
+    Row(usize),
+    /// The same of the row that a step matched last.
+    Step(usize, usize),
+}
+
+/// A step over the machine's columns.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(super) struct Step {
+    pub(super) condition: Expr,
+    /// Columns of the row, by number, and what they become.
+    pub(super) assignments: Vec<(usize, Expr)>,
+    pub(super) is_shown: bool,
+}
+
+impl Step {
+    pub(super) fn assigns(&self, index: usize) -> bool {
+        self.assignments.iter().any(|(assigned, _)| *assigned == index)
+    }
+}
+
+/// What a `scan` is.
+#[derive(Debug, PartialEq, Eq, Hash)]
+pub(super) struct Machine {
+    /// All columns that expressions may name: field and type.
+    columns: Vec<(String, DataType)>,
+    /// Of each of them.
+    slots: Vec<Slot>,
+    /// By column of the row: what it is before anything was assigned or matched.
+    defaults: Vec<ScalarValue>,
+    steps: Vec<Step>,
+    /// The columns of the row that are returned.
+    made: Vec<usize>,
+    signature: Signature,
+}
+
+/// Whether a function over rows in order is this one.
+pub(in super::super) fn is_ours(function: &WindowUDF) -> bool {
+    (function.inner().as_ref() as &dyn std::any::Any).is::<Machine>()
+}
+
+impl Machine {
+    pub(super) fn new(columns: Vec<(String, DataType)>) -> Self {
+        let signature = Signature::variadic_any(Volatility::Immutable);
+        Self { columns, slots: Vec::new(), defaults: Vec::new(), steps: Vec::new(), made: Vec::new(), signature }
+    }
+
+    pub(super) fn with(self, slots: Vec<Slot>, defaults: Vec<ScalarValue>, steps: Vec<Step>, made: Vec<usize>) -> Self {
+        Self { slots, defaults, steps, made, ..self }
+    }
+
+    /// The function of the rows' own columns.
+    pub(super) fn into_function(self) -> Arc<WindowUDF> {
+        Arc::new(WindowUDF::new_from_impl(self))
+    }
+
+    fn made_fields(&self) -> Fields {
+        let made = self.made.iter().map(|index| {
+            let (name, data_type) = &self.columns[*index];
+            Field::new(name, data_type.clone(), true)
+        });
+        made.chain([Field::new(MATCH_ID, DataType::Int64, false)]).collect()
+    }
+
+    fn element(&self) -> FieldRef {
+        Arc::new(Field::new_list_field(DataType::Struct(self.made_fields()), false))
+    }
+}
+
+impl WindowUDFImpl for Machine {
+    fn name(&self) -> &str {
+        "kql_scan"
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn field(&self, arguments: WindowUDFFieldArgs) -> Result<FieldRef> {
+        Ok(Arc::new(Field::new(arguments.name(), DataType::List(self.element()), false)))
+    }
+
+    fn partition_evaluator(&self, _arguments: PartitionEvaluatorArgs) -> Result<Box<dyn PartitionEvaluator>> {
+        let fields: Vec<Field> =
+            self.columns.iter().map(|(name, data_type)| Field::new(name, data_type.clone(), true)).collect();
+        let schema = Schema::new(fields);
+        let names = DFSchema::try_from(schema.clone())?;
+        let props = ExecutionProps::new();
+        let compiled = |expr: &Expr| -> Result<Compiled> { Compiled::new(expr, &names, &schema, &self.slots, &props) };
+        let steps = self.steps.iter().map(|step| {
+            let assignments = step.assignments.iter().map(|(index, value)| Ok((*index, compiled(value)?)));
+            Ok(CompiledStep {
+                condition: compiled(&step.condition)?,
+                assignments: assignments.collect::<Result<_>>()?,
+                is_shown: step.is_shown,
+            })
+        });
+        Ok(Box::new(Run {
+            steps: steps.collect::<Result<_>>()?,
+            defaults: self.defaults.clone(),
+            made: self.made.clone(),
+            fields: self.made_fields(),
+            element: self.element(),
+        }))
+    }
+}
+
+/// An expression, and the columns that it reads.
+#[derive(Debug)]
+struct Compiled {
+    expr: Arc<dyn PhysicalExpr>,
+    schema: SchemaRef,
+    slots: Vec<Slot>,
+}
+
+impl Compiled {
+    fn new(expr: &Expr, names: &DFSchema, schema: &Schema, slots: &[Slot], props: &ExecutionProps) -> Result<Self> {
+        let expr = create_physical_expr(expr, names, props)?;
+        let mut read: Vec<usize> =
+            datafusion::physical_expr::utils::collect_columns(&expr).iter().map(|column| column.index()).collect();
+        read.sort_unstable();
+        let narrow = Arc::new(schema.project(&read)?);
+        let expr = datafusion::physical_expr::utils::reassign_expr_columns(expr, &narrow)?;
+        Ok(Self { expr, schema: narrow, slots: read.iter().map(|index| slots[*index]).collect() })
+    }
+
+    fn value(&self, row: &[ScalarValue], sequence: Option<&Sequence>, defaults: &[ScalarValue]) -> Result<ScalarValue> {
+        let arrays = self.slots.iter().map(|slot| {
+            let value = match slot {
+                Slot::Row(index) => &row[*index],
+                Slot::Step(step, index) => sequence
+                    .and_then(|sequence| sequence.matched.get(*step))
+                    .map_or(&defaults[*index], |matched| &matched[*index]),
+            };
+            value.to_array()
+        });
+        let arrays: Vec<ArrayRef> = arrays.collect::<Result<_>>()?;
+        let options = RecordBatchOptions::new().with_row_count(Some(1));
+        let batch = RecordBatch::try_new_with_options(Arc::clone(&self.schema), arrays, &options)?;
+        match self.expr.evaluate(&batch)? {
+            ColumnarValue::Scalar(value) => Ok(value),
+            ColumnarValue::Array(array) => ScalarValue::try_from_array(&array, 0),
+        }
+    }
+}
+
+#[derive(Debug)]
+struct CompiledStep {
+    condition: Compiled,
+    assignments: Vec<(usize, Compiled)>,
+    is_shown: bool,
+}
+
+/// A sequence that a step has: by step up to that one, the row that was matched last.
+#[derive(Debug, Clone)]
+struct Sequence {
+    id: i64,
+    matched: Vec<Arc<[ScalarValue]>>,
+}
+
+/// One partition's walk through its rows.
+#[derive(Debug)]
+struct Run {
+    steps: Vec<CompiledStep>,
+    defaults: Vec<ScalarValue>,
+    made: Vec<usize>,
+    fields: Fields,
+    element: FieldRef,
+}
+
+impl Run {
+    /// Whether a row matches a step with a sequence, and what it is then.
+    fn matched(
+        &self,
+        step: &CompiledStep,
+        row: &[ScalarValue],
+        sequence: Option<&Sequence>,
+    ) -> Result<Option<Arc<[ScalarValue]>>> {
+        if step.condition.value(row, sequence, &self.defaults)? != ScalarValue::Boolean(Some(true)) {
+            return Ok(None);
+        }
+        let mut extended = row.to_vec();
+        for (index, value) in &step.assignments {
+            extended[*index] = value.value(row, sequence, &self.defaults)?;
+        }
+        Ok(Some(extended.into()))
+    }
+}
+
+impl PartitionEvaluator for Run {
+    fn evaluate_all(&mut self, values: &[ArrayRef], num_rows: usize) -> Result<ArrayRef> {
+        let mut states: Vec<Option<Sequence>> = vec![None; self.steps.len()];
+        let mut next_id = 0;
+        let mut lengths = Vec::with_capacity(num_rows);
+        let mut shown: Vec<(Arc<[ScalarValue]>, i64)> = Vec::new();
+        for number in 0..num_rows {
+            let own = values.iter().map(|array| ScalarValue::try_from_array(array, number));
+            let declared = self.defaults.iter().skip(values.len()).cloned().map(Ok);
+            let row: Vec<ScalarValue> = own.chain(declared).collect::<Result<_>>()?;
+            let before = shown.len();
+            for (index, step) in self.steps.iter().enumerate().rev() {
+                // From the step before.
+                if let Some(sequence) = index.checked_sub(1).and_then(|earlier| states[earlier].clone())
+                    && let Some(extended) = self.matched(step, &row, Some(&sequence))?
+                {
+                    let Sequence { id, mut matched } = sequence;
+                    matched.push(Arc::clone(&extended));
+                    states[index] = Some(Sequence { id, matched });
+                    states[index - 1] = None;
+                    if step.is_shown {
+                        shown.push((extended, id));
+                    }
+                    continue;
+                }
+                // With the step's own, or anew.
+                let sequence = states[index].clone();
+                if sequence.is_none() && index > 0 {
+                    continue;
+                }
+                if let Some(extended) = self.matched(step, &row, sequence.as_ref())? {
+                    let mut sequence = sequence.unwrap_or_else(|| {
+                        next_id += 1;
+                        Sequence { id: next_id - 1, matched: Vec::new() }
+                    });
+                    sequence.matched.truncate(index);
+                    sequence.matched.push(Arc::clone(&extended));
+                    if step.is_shown {
+                        shown.push((extended, sequence.id));
+                    }
+                    states[index] = Some(sequence);
+                }
+            }
+            lengths.push(shown.len() - before);
+        }
+        let mut columns = Vec::with_capacity(self.fields.len());
+        for (index, field) in self.made.iter().zip(&self.fields) {
+            columns.push(match shown.is_empty() {
+                true => new_empty_array(field.data_type()),
+                false => ScalarValue::iter_to_array(shown.iter().map(|(row, _)| row[*index].clone()))?,
+            });
+        }
+        columns.push(Arc::new(shown.iter().map(|(_, id)| *id).collect::<Int64Array>()));
+        let rows = StructArray::try_new(self.fields.clone(), columns, None)?;
+        let lists =
+            ListArray::try_new(Arc::clone(&self.element), OffsetBuffer::from_lengths(lengths), Arc::new(rows), None);
+        lists.map(|lists| Arc::new(lists) as ArrayRef).map_err(DataFusionError::from)
+    }
+}
