@@ -7,7 +7,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::super::aggregates;
 use super::super::ast::{
-    BinaryOperator, Call, Expr, ExprKind, ListOperator, LogicalOperator, Name, SubqueryFunction, UnaryOperator,
+    BinaryOperator, Call, Expr, ExprKind, ListOperator, Literal, LogicalOperator, Name, SubqueryFunction, UnaryOperator,
 };
 use super::super::functions::{self, BoundFunction, FunctionError, Operator};
 use super::super::plan::Column;
@@ -216,6 +216,14 @@ impl<'a> Binder<'a> {
     }
 
     fn element(&mut self, base: &'a Expr, index: &'a Expr, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+        if let Some([text, delimiter, index]) = part_of_split(base, index, scope) {
+            let arguments = [text, delimiter, index].map(|argument| self.scalar(argument, scope));
+            let [text, delimiter, index] = arguments;
+            let (text, delimiter) = (text?, delimiter?);
+            if [&text, &delimiter].iter().all(|typed| typed.kql_type == KqlType::String) {
+                return self.apply_operator(Operator::SplitElement, vec![text, delimiter, index?], span);
+            }
+        }
         let base = self.scalar(base, scope)?;
         let index = self.scalar(index, scope)?;
         match index.kql_type {
@@ -568,4 +576,17 @@ fn native_in(value: &Typed, items: &[Typed], negated: bool) -> Option<Typed> {
     // A null is in no list.
     let found = if value.kql_type == KqlType::String { found } else { coalesce(vec![found, lit(negated)]) };
     Some(Typed::new(found, KqlType::Bool))
+}
+
+/// The text, the delimiter and the number of `split(text, delimiter)[number]`.
+fn part_of_split<'a>(base: &'a Expr, index: &'a Expr, scope: &Scope<'_, 'a>) -> Option<[&'a Expr; 3]> {
+    let ExprKind::Literal(Literal::Long(0..)) = index.kind else { return None };
+    let ExprKind::Call(call) = &base.kind else { return None };
+    let is_split = call.target.is_none()
+        && call.function.text == "split"
+        && !matches!(scope.environment.find("split"), Some(Binding::Function(..)));
+    match call.arguments.as_slice() {
+        [text, delimiter] if is_split => Some([&text.expr, &delimiter.expr, index]),
+        _ => None,
+    }
 }

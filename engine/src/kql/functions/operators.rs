@@ -7,7 +7,7 @@ use datafusion::error::Result;
 use super::super::ast::{BinaryOperator, ListOperator, TextMatch, TextMatchKind};
 use super::super::types::KqlType;
 use super::arguments::Arguments;
-use super::{arithmetic, comparison, dynamics, membership, patterns, terms};
+use super::{arithmetic, comparison, dynamics, membership, patterns, terms, texts};
 
 /// An operator, or what is written without a name: an element, a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -27,6 +27,8 @@ pub(crate) enum Operator {
     DynamicMember,
     /// `a[0]`: dynamic and long.
     DynamicElement,
+    /// `split(a, b)[0]`: string, string and a long that is not negative. The array itself is never made.
+    SplitElement,
 }
 
 impl Operator {
@@ -47,6 +49,7 @@ impl Operator {
             Operator::Negate => "negate",
             Operator::DynamicMember => "member",
             Operator::DynamicElement => "element",
+            Operator::SplitElement => "split_element",
         }
     }
 }
@@ -110,6 +113,7 @@ pub(super) fn check(operator: Operator, types: &[KqlType]) -> std::result::Resul
             arithmetic::negated(types[0]).ok_or_else(|| mismatch("-", types))
         }
         Operator::DynamicMember | Operator::DynamicElement => operands(2, 2).map(|()| KqlType::Dynamic),
+        Operator::SplitElement => operands(3, 3).map(|()| KqlType::Dynamic),
     }
 }
 
@@ -153,6 +157,7 @@ pub(super) fn evaluate(operator: Operator, arguments: &Arguments) -> Result<Arra
         Operator::Negate => arithmetic::negate(arguments),
         Operator::DynamicMember => dynamics::member(arguments),
         Operator::DynamicElement => dynamics::element(arguments),
+        Operator::SplitElement => texts::split_element(arguments),
     }
 }
 

@@ -191,6 +191,26 @@ fn split(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
+/// One part of a text that is split, as JSON; null where there are fewer.
+pub(super) fn split_element(arguments: &Arguments) -> Result<ArrayRef> {
+    let (texts, delimiter, index) = (arguments.texts(0)?, arguments.texts(1)?, arguments.longs(2)?);
+    arguments.make_some_texts(|row, json| {
+        let part =
+            index.get(row).and_then(|index| usize::try_from(index).ok()).and_then(|index| match delimiter.get(row) {
+                "" => (index == 0).then(|| texts.get(row)),
+                delimiter => texts.get(row).split(delimiter).nth(index),
+            });
+        let Some(part) = part else { return Ok(false) };
+        let is_plain = part.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
+        if is_plain {
+            json.extend(["\"", part, "\""]);
+        } else {
+            json.push_str(&Value::from(part).to_string());
+        }
+        Ok(true)
+    })
+}
+
 fn replace_string(arguments: &Arguments) -> Result<ArrayRef> {
     let (texts, from, to) = (arguments.texts(0)?, arguments.texts(1)?, arguments.texts(2)?);
     arguments.make_texts(|row, text| replace(arguments, texts.get(row), from.get(row), to.get(row), text))
