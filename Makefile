@@ -12,7 +12,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: help demo test test-llm record bench lint serve build
+.PHONY: help demo test test-llm record bench fuzz lint serve build
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,10 @@ record: ## record the small model's streams again, after a change of the prompt
 bench: ## benchmarks in a release build; CELL=engine|agent|catalog|index|recall|vectors|kql for one
 	@$(setup) system embed static bench questions
 	cargo run --release -p querent-benches -- $(if $(CELL),run $(CELL),all)
+
+fuzz: ## fuzz KQL's lexer and parser for an hour (FUZZ_SECONDS); needs a nightly compiler and cargo-fuzz
+	@cargo +nightly fuzz --version >/dev/null 2>&1 || { echo "please install: rustup toolchain install nightly; cargo install cargo-fuzz"; exit 1; }
+	cd fuzz && cargo +nightly fuzz run kql_parse -- -max_total_time=$(or $(FUZZ_SECONDS),3600) -dict=kql.dict -timeout=5
 
 lint: ## formatting, lints and docs
 	@$(setup) system
