@@ -260,10 +260,7 @@ impl Agent {
         let limits =
             Limits { wall_clock: self.inner.config.run_timeout, memory_bytes: TOOL_MEMORY_BYTES, ..Limits::default() };
         let session = self.inner.engine.session(principal.clone(), limits).read_only();
-        Ok(match database {
-            Some(database) => session.with_database(database).await?,
-            None => session,
-        })
+        Ok(session.in_database(database).await?)
     }
 }
 

@@ -42,8 +42,8 @@ pub(crate) async fn measure(name: &str, folder: &Path) -> Result<serde_json::Val
         "index" => index::measure(folder).await,
         "recall" => recall::measure(folder).await,
         "vectors" => vectors::measure(folder).await,
-        "kql" => kql::measure_kql(folder).await,
-        "kql-as-sql" => kql::measure_sql(folder).await,
+        "kql" => kql::measure(folder, "kql").await,
+        "kql-as-sql" => kql::measure(folder, "sql").await,
         other => Err(format!("unknown measurement `{other}`").into()),
     }
 }

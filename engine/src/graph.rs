@@ -11,6 +11,7 @@ use std::sync::Arc;
 use arrow::array::{Array, ArrayRef, AsArray, Int64Array, ListArray, StructArray};
 use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, FieldRef, Fields, UInt32Type};
+use datafusion::common::utils::SingleRowListArrayBuilder;
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::type_coercion::binary::comparison_coercion;
@@ -63,7 +64,7 @@ impl AggregateUDFImpl for Traverse {
         let Some(node) = comparison_coercion(source, target) else {
             return plan_error(format!("an edge's ends are of one type, not {source} and {target}"));
         };
-        let list = DataType::List(Arc::new(Field::new_list_field(node.clone(), true)));
+        let list = DataType::new_list(node.clone(), true);
         Ok(vec![node.clone(), node, list, DataType::Int64, DataType::Utf8])
     }
 
@@ -100,7 +101,7 @@ impl AggregateUDFImpl for Traverse {
             return plan_error(format!("{NAME} takes five arguments"));
         };
         let list = |what: &str, item: &DataType| {
-            let list = DataType::List(Arc::new(Field::new_list_field(item.clone(), true)));
+            let list = DataType::new_list(item.clone(), true);
             Arc::new(Field::new(format!("{}[{what}]", arguments.name), list, true))
         };
         Ok(vec![list("nodes", node.data_type()), list("ends", &DataType::UInt32)])
@@ -167,7 +168,7 @@ impl Accumulator for Walk {
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
         let (nodes, ends) = std::mem::replace(&mut self.edges, Edges::new(&self.node_type)?).into_parts()?;
-        let list = |array: ArrayRef| ScalarValue::List(Arc::new(list_of_one(array)));
+        let list = |array: ArrayRef| SingleRowListArrayBuilder::new(array).build_list_scalar();
         Ok(vec![list(nodes), list(Arc::new(ends))])
     }
 
@@ -186,12 +187,6 @@ impl Accumulator for Walk {
     fn size(&self) -> usize {
         size_of::<Self>() + self.edges.bytes() + reach::bytes(&self.edges, self.direction)
     }
-}
-
-/// A list array of one list.
-fn list_of_one(values: ArrayRef) -> ListArray {
-    let field = Arc::new(Field::new_list_field(values.data_type().clone(), true));
-    ListArray::new(field, OffsetBuffer::from_lengths([values.len()]), values, None)
 }
 
 #[cfg(test)]

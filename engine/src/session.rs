@@ -62,6 +62,14 @@ impl Session {
         }
     }
 
+    /// The same in `database` where one is named. Errors: as [`Session::with_database`].
+    pub async fn in_database(self, database: Option<&str>) -> Result<Self> {
+        match database {
+            Some(database) => self.with_database(database).await,
+            None => Ok(self),
+        }
+    }
+
     /// Where bare names resolve.
     pub fn database(&self) -> &str {
         &self.database

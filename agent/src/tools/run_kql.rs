@@ -54,10 +54,7 @@ pub(super) async fn rows_of(
     max_rows: usize,
     database: Option<String>,
 ) -> Result<ToolOutput, ToolError> {
-    let session = match database {
-        Some(database) => context.session.clone().with_database(&database).await?,
-        None => context.session.clone(),
-    };
+    let session = context.session.clone().in_database(database.as_deref()).await?;
     let rows = Rows::read(session.kql(kql).await?, max_rows).await?;
     Ok(ToolOutput { json: rows.to_json(), text: rows.to_text(context.text_tokens) })
 }

@@ -48,10 +48,7 @@ impl Tool for RunSql {
         let database = arguments.optional("database");
         arguments.finish(NAME)?;
         let sql = without_fence(&sql, "sql");
-        let session = match database {
-            Some(database) => context.session.clone().with_database(&database).await?,
-            None => context.session.clone(),
-        };
+        let session = context.session.clone().in_database(database.as_deref()).await?;
         let outcome = async { Rows::read(session.sql(sql).await?, max_rows).await }.await;
         match outcome {
             Ok(rows) => Ok(ToolOutput { json: rows.to_json(), text: result_text(&rows, context.text_tokens) }),

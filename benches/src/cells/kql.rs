@@ -103,30 +103,17 @@ async fn make_tables(lake: &Path, rows: u64) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Milliseconds a query, as KQL.
-pub(crate) async fn measure_kql(lake: &Path) -> Result<serde_json::Value, Failure> {
+/// Milliseconds a query of a language, `kql` or `sql`.
+pub(crate) async fn measure(lake: &Path, language: &str) -> Result<serde_json::Value, Failure> {
     let engine = Engine::open(lake).await?;
     let session = engine.session(Principal::local_admin(), Limits::default()).read_only();
     let mut times = Vec::new();
-    for (name, text) in queries("kql").await? {
+    for (name, text) in queries(language).await? {
         let started = Instant::now();
-        let answer = async { session.kql(&text).await?.collect().await };
-        let (_, stats) = answer.await.map_err(|error| format!("{name}: {error}"))?;
-        times.push(started.elapsed().as_secs_f64() * 1e3);
-        answered(&name, stats.rows)?;
-    }
-    engine.close().await?;
-    Ok(serde_json::to_value(times)?)
-}
-
-/// Milliseconds a query, as SQL.
-pub(crate) async fn measure_sql(lake: &Path) -> Result<serde_json::Value, Failure> {
-    let engine = Engine::open(lake).await?;
-    let session = engine.session(Principal::local_admin(), Limits::default()).read_only();
-    let mut times = Vec::new();
-    for (name, text) in queries("sql").await? {
-        let started = Instant::now();
-        let answer = async { session.sql(&text).await?.collect().await };
+        let answer = async {
+            let rows = if language == "kql" { session.kql(&text).await? } else { session.sql(&text).await? };
+            rows.collect().await
+        };
         let (_, stats) = answer.await.map_err(|error| format!("{name}: {error}"))?;
         times.push(started.elapsed().as_secs_f64() * 1e3);
         answered(&name, stats.rows)?;

@@ -50,12 +50,7 @@ impl KqlColumn {
         values::format(self.kql_type, array, row)
     }
 
-    /// A row's value as a cell of Kusto's JSON answers.
-    pub fn json(&self, array: &dyn Array, row: usize) -> serde_json::Value {
-        values::json_cell(self.kql_type, array, row)
-    }
-
-    /// The same cell as text, behind what was written before.
+    /// Writes a row's value as a cell of Kusto's JSON answers, behind what was written before.
     pub fn write_json(&self, array: &dyn Array, row: usize, out: &mut Vec<u8>) {
         values::write_json_cell(self.kql_type, array, row, out);
     }

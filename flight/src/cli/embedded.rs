@@ -48,10 +48,7 @@ impl Embedded {
     /// A session of the local administrator, in `database` where one is named.
     pub(super) async fn session(&self, database: Option<&str>) -> Result<Session, CliError> {
         let session = self.engine.session(Principal::local_admin(), self.config.settings.limits());
-        Ok(match database {
-            Some(database) => session.with_database(database).await?,
-            None => session,
-        })
+        Ok(session.in_database(database).await?)
     }
 
     /// Stops background work, which keeps nothing from the next opener.

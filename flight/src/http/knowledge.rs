@@ -63,10 +63,7 @@ pub(super) async fn verify_query(
     let mut permit = state.admission.admit(Door::Http)?;
     let session = state.session(principal, Limits::default());
     let verified = async {
-        let session = match &new.database {
-            Some(database) => session.with_database(database).await?,
-            None => session,
-        };
+        let session = session.in_database(new.database.as_deref()).await?;
         session.verify_query(&new.question, &new.sql).await
     };
     let verified = verified.await;

@@ -110,7 +110,7 @@ pub(super) async fn management(
     }
     let table = command.run(&state, &principal, asked.database.as_deref()).await?;
     match command.operators {
-        None => Ok(json_response(StatusCode::OK, &table.document())),
+        None => Ok(([(header::CONTENT_TYPE, "application/json")], table.document()).into_response()),
         Some(operators) => {
             asked.text = format!("{} {operators}", table.as_kql());
             asked.database = None;
@@ -149,10 +149,7 @@ async fn started(
 ) -> Result<(KqlAnswer, Option<arrow::array::RecordBatch>), EngineError> {
     let place = permit.take_place();
     let session = state.session(principal, asked.limits.clone()).read_only();
-    let session = match &asked.database {
-        Some(database) => session.with_database(database).await?,
-        None => session,
-    };
+    let session = session.in_database(asked.database.as_deref()).await?;
     let mut answer = session.kql_answer(&asked.text, asked.parameters.clone()).await?;
     answer.rows = answer.rows.holding(place);
     let first = answer.rows.next().await.transpose()?;

@@ -44,10 +44,7 @@ pub(super) async fn query(
         if out_of_memory { error.with_budget(Budget::MemoryBytes(memory_bytes)) } else { error }
     };
     let started = async move {
-        let session = match &asked.database {
-            Some(database) => session.with_database(database).await?,
-            None => session,
-        };
+        let session = session.in_database(asked.database.as_deref()).await?;
         let mut rows = match (asked.language, asked.params) {
             (QueryLanguage::Kql, _) => session.kql(&asked.text).await?,
             (QueryLanguage::Sql, params) if params.is_empty() => session.sql(&asked.text).await?,

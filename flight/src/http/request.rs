@@ -18,6 +18,9 @@ use crate::error::ApiError;
 /// How long a whole body may take, or of a long one the next piece.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
+/// The shortest wall clock that a request may ask for: less would only fail.
+pub(super) const LEAST_WALL_CLOCK: Duration = Duration::from_millis(10);
+
 /// Query parameters. Unknown ones are the type's own affair.
 pub(super) struct Params<T>(pub(super) T);
 

@@ -100,10 +100,7 @@ impl FlightSql {
 
     async fn session(&self, caller: &Caller, database: Option<&str>) -> Result<Session, ApiError> {
         let session = self.state.session(caller.principal.clone(), self.state.settings.limits());
-        Ok(match database {
-            Some(database) => session.with_database(database).await?,
-            None => session,
-        })
+        Ok(session.in_database(database).await?)
     }
 }
 

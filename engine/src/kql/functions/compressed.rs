@@ -20,6 +20,10 @@ const MAX_BYTES: u64 = 32 << 20;
 /// A gzip file's first bytes: deflate, no name, no time, an unknown system.
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
+/// The header and the trailer of each format.
+const GZIP_FRAME_BYTES: usize = GZIP_HEADER.len() + 8;
+const ZLIB_FRAME_BYTES: usize = 6;
+
 pub(super) const FUNCTIONS: &[Entry] = &[
     entry("gzip_decompress_from_base64_string", "s", TEXT, |arguments| {
         decompressed(arguments, |bytes, text| GzDecoder::new(bytes).take(MAX_BYTES + 1).read_to_end(text))
@@ -27,8 +31,8 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("zlib_decompress_from_base64_string", "s", TEXT, |arguments| {
         decompressed(arguments, |bytes, text| ZlibDecoder::new(bytes).take(MAX_BYTES + 1).read_to_end(text))
     }),
-    entry("gzip_compress_to_base64_string", "s", TEXT, |arguments| compressed(arguments, gzip)),
-    entry("zlib_compress_to_base64_string", "s", TEXT, |arguments| compressed(arguments, zlib)),
+    entry("gzip_compress_to_base64_string", "s", TEXT, |arguments| compressed(arguments, gzip, GZIP_FRAME_BYTES)),
+    entry("zlib_compress_to_base64_string", "s", TEXT, |arguments| compressed(arguments, zlib, ZLIB_FRAME_BYTES)),
 ];
 
 fn decompressed(arguments: &Arguments, read: fn(&[u8], &mut Vec<u8>) -> std::io::Result<usize>) -> Result<ArrayRef> {
@@ -47,17 +51,21 @@ fn decompressed(arguments: &Arguments, read: fn(&[u8], &mut Vec<u8>) -> std::io:
     })
 }
 
-fn compressed(arguments: &Arguments, pack: fn(&[u8], Compression) -> std::io::Result<Vec<u8>>) -> Result<ArrayRef> {
+/// `frame_bytes` are those that `pack` puts around what is compressed.
+fn compressed(
+    arguments: &Arguments,
+    pack: fn(&[u8], Compression) -> std::io::Result<Vec<u8>>,
+    frame_bytes: usize,
+) -> Result<ArrayRef> {
     let texts = arguments.texts(0)?;
     arguments.make_texts(|row, text| {
         let bytes = texts.get(row).as_bytes();
-        let level = if deflated(bytes, Compression::fast())?.len() < bytes.len() {
-            Compression::fast()
-        } else {
+        let mut packed = pack(bytes, Compression::fast())?;
+        if packed.len() >= bytes.len() + frame_bytes {
             // What does not get shorter is kept as it is, as Kusto does.
-            Compression::none()
-        };
-        BASE64.encode_string(pack(bytes, level)?, text);
+            packed = pack(bytes, Compression::none())?;
+        }
+        BASE64.encode_string(packed, text);
         Ok(())
     })
 }

@@ -16,7 +16,7 @@ use super::super::bind::{
 use super::super::types::KqlType;
 use super::{Column, Relation, field_column};
 pub(super) use machine::is_ours;
-use machine::{MATCH_ID, Machine, Slot, Step};
+use machine::{MATCH_ID, Machine, Step};
 
 impl<'a> Binder<'a> {
     pub(super) fn scan_sequences(
@@ -75,13 +75,11 @@ impl<'a> Binder<'a> {
         // What expressions see: the row, and as `step.column` the row that each step matched last.
         let mut seen = row.clone();
         let names: Vec<String> = scan.steps.iter().map(|step| step.name.text.clone()).collect();
-        let mut slots: Vec<Slot> = (0..row.len()).map(Slot::Row).collect();
-        for (step, name) in names.iter().enumerate() {
-            for (index, column) in row.iter().enumerate() {
+        for name in &names {
+            for column in &row {
                 let qualified = format!("{name}.{}", column.name);
                 let field = self.field(&qualified);
                 seen.push(Column { name: qualified, field, kql_type: column.kql_type });
-                slots.push(Slot::Step(step, index));
             }
         }
         let scope = Scope { steps: &names, ..Scope::of(environment, &seen) };
@@ -94,9 +92,8 @@ impl<'a> Binder<'a> {
         let made: Vec<usize> = (0..row.len())
             .filter(|index| *index >= input.columns.len() || steps.iter().any(|step| step.assigns(*index)))
             .collect();
-        let machine =
-            Machine::new(seen.iter().map(|column| (column.field.clone(), column.kql_type.arrow_type())).collect())
-                .with(slots, defaults, steps, made.clone());
+        let columns = seen.iter().map(|column| (column.field.clone(), column.kql_type.arrow_type())).collect();
+        let machine = Machine::new(columns, defaults, steps, made.clone());
         let window = PlanExpr::from(WindowFunction {
             fun: WindowFunctionDefinition::WindowUDF(machine.into_function()),
             params: WindowFunctionParams {

@@ -12,10 +12,7 @@ use serde_json::{Map, Value};
 use super::body::{ErrorPlacement, Frames};
 use crate::config::Settings;
 use crate::error::ApiError;
-use crate::http::request::read_body;
-
-/// Less would only fail.
-const LEAST_WALL_CLOCK: Duration = Duration::from_millis(10);
+use crate::http::request::{LEAST_WALL_CLOCK, read_body};
 
 /// A request, read and checked.
 #[derive(Debug)]

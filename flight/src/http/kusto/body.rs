@@ -15,6 +15,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use querent_engine::KqlAnswer;
 use querent_engine::kql::{KqlColumn, KqlType, Rendering};
+use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -242,11 +243,21 @@ impl Writer {
         if !has_all_tables {
             return format!("{failed_row}]}}]{exceptions}}}");
         }
-        let ids = (self.ids.activity, self.ids.activity);
         let (severity, name, code) = if failure.is_some() { (2, "Error", -1) } else { (4, "Info", 0) };
         let told = failure.map_or_else(|| "Query completed successfully".to_owned(), description);
         let status = |severity: i32, name: &str, code: i32, told: &str| {
-            json!([timestamp(), severity, name, code, told, 1, ids.0, ids.1, Uuid::nil(), self.ids.client])
+            json!([
+                timestamp(),
+                severity,
+                name,
+                code,
+                told,
+                1,
+                self.ids.activity,
+                self.ids.activity,
+                Uuid::nil(),
+                self.ids.client
+            ])
         };
         let properties = v1_table("Table_1", &[("Value", KqlType::String)], &[json!([self.visualization])]);
         let statuses = v1_table(
@@ -415,7 +426,7 @@ fn visualization(rendering: Option<&Rendering>) -> String {
 }
 
 /// `{"TableName":...,"Columns":[...],"Rows":[`
-pub(super) fn v1_opening<'c>(name: &str, columns: impl Iterator<Item = (&'c str, KqlType)>) -> String {
+fn v1_opening<'c>(name: &str, columns: impl Iterator<Item = (&'c str, KqlType)>) -> String {
     let columns = columns.map(|(name, kql_type)| {
         let short = kql_type.dotnet_name();
         let short = short.rsplit('.').next().unwrap_or(short);
@@ -425,7 +436,8 @@ pub(super) fn v1_opening<'c>(name: &str, columns: impl Iterator<Item = (&'c str,
     format!("{{\"TableName\":\"{name}\",\"Columns\":[{}],\"Rows\":[", columns.join(","))
 }
 
-fn v1_table(name: &str, columns: &[(&str, KqlType)], rows: &[Value]) -> String {
+/// A whole table; each row is written as an array.
+pub(super) fn v1_table(name: &str, columns: &[(&str, KqlType)], rows: &[impl Serialize]) -> String {
     format!("{}{}]}}", v1_opening(name, columns.iter().copied()), joined(rows))
 }
 
@@ -451,7 +463,7 @@ fn v2_table(id: u32, kind: &str, name: &str, columns: &[(&str, KqlType)], rows: 
     format!("{opening},\"Rows\":[{}]}}", joined(rows))
 }
 
-fn joined(rows: &[Value]) -> String {
-    let rows: Vec<String> = rows.iter().map(Value::to_string).collect();
+fn joined(rows: &[impl Serialize]) -> String {
+    let rows: Vec<String> = rows.iter().map(|row| json!(row).to_string()).collect();
     rows.join(",")
 }

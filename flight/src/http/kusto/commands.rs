@@ -4,7 +4,7 @@ use querent_catalog::Principal;
 use querent_engine::kql::KqlType;
 use serde_json::{Value, json};
 
-use super::body::v1_opening;
+use super::body::v1_table;
 use super::schema::{self, Columns};
 use crate::AppState;
 use crate::error::ApiError;
@@ -107,10 +107,7 @@ impl Command {
     ) -> Result<CommandTable, ApiError> {
         let catalog = state.engine.catalog();
         let in_use = state.session(who.clone(), state.settings.limits());
-        let in_use = match database {
-            Some(database) => in_use.with_database(database).await?,
-            None => in_use,
-        };
+        let in_use = in_use.in_database(database).await?;
         let in_use = in_use.database();
         match &self.what {
             Show::Version => Ok(version()),
@@ -149,13 +146,8 @@ fn version() -> CommandTable {
 
 impl CommandTable {
     /// The answer in Kusto's version 1.
-    pub(super) fn document(&self) -> Value {
-        let text = format!(
-            "{}{}]}}",
-            v1_opening("Table_0", self.columns.iter().copied()),
-            self.rows.iter().map(|row| json!(row).to_string()).collect::<Vec<_>>().join(",")
-        );
-        json!({ "Tables": [serde_json::from_str::<Value>(&text).unwrap_or_default()] })
+    pub(super) fn document(&self) -> String {
+        format!("{{\"Tables\":[{}]}}", v1_table("Table_0", &self.columns, &self.rows))
     }
 
     /// The same rows as a `datatable`, for operators to go on with.

@@ -10,10 +10,9 @@ use serde_json::Value;
 
 use crate::config::Settings;
 use crate::error::ApiError;
-use crate::http::request::read_body;
+use crate::http::request::{LEAST_WALL_CLOCK, read_body};
 
 /// Less would only fail.
-const LEAST_WALL_CLOCK: Duration = Duration::from_millis(10);
 const LEAST_MEMORY: usize = 1 << 20;
 
 /// A query request, read and checked.

@@ -19,15 +19,6 @@ use datafusion::scalar::ScalarValue;
 /// The field with the number of a row's sequence.
 pub(super) const MATCH_ID: &str = "match_id";
 
-/// Where the value of a column comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Slot {
-    /// The row's column of that number, declared ones included.
-    Row(usize),
-    /// The same of the row that a step matched last.
-    Step(usize, usize),
-}
-
 /// A step over the machine's columns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Step {
@@ -46,10 +37,9 @@ impl Step {
 /// What a `scan` is.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Machine {
-    /// All columns that expressions may name: field and type.
+    /// All columns that expressions may name, field and type: the row's own and declared ones, then for each step the
+    /// same of the row that it matched last.
     columns: Vec<(String, DataType)>,
-    /// Of each of them.
-    slots: Vec<Slot>,
     /// By column of the row: what it is before anything was assigned or matched.
     defaults: Vec<ScalarValue>,
     steps: Vec<Step>,
@@ -64,13 +54,13 @@ pub(in super::super) fn is_ours(function: &WindowUDF) -> bool {
 }
 
 impl Machine {
-    pub(super) fn new(columns: Vec<(String, DataType)>) -> Self {
-        let signature = Signature::variadic_any(Volatility::Immutable);
-        Self { columns, slots: Vec::new(), defaults: Vec::new(), steps: Vec::new(), made: Vec::new(), signature }
-    }
-
-    pub(super) fn with(self, slots: Vec<Slot>, defaults: Vec<ScalarValue>, steps: Vec<Step>, made: Vec<usize>) -> Self {
-        Self { slots, defaults, steps, made, ..self }
+    pub(super) fn new(
+        columns: Vec<(String, DataType)>,
+        defaults: Vec<ScalarValue>,
+        steps: Vec<Step>,
+        made: Vec<usize>,
+    ) -> Self {
+        Self { columns, defaults, steps, made, signature: Signature::variadic_any(Volatility::Immutable) }
     }
 
     /// The function of the rows' own columns.
@@ -110,7 +100,7 @@ impl WindowUDFImpl for Machine {
         let schema = Schema::new(fields);
         let names = DFSchema::try_from(schema.clone())?;
         let props = ExecutionProps::new();
-        let compiled = |expr: &Expr| -> Result<Compiled> { Compiled::new(expr, &names, &schema, &self.slots, &props) };
+        let compiled = |expr: &Expr| -> Result<Compiled> { Compiled::new(expr, &names, &schema, &props) };
         let steps = self.steps.iter().map(|step| {
             let assignments = step.assignments.iter().map(|(index, value)| Ok((*index, compiled(value)?)));
             Ok(CompiledStep {
@@ -134,27 +124,29 @@ impl WindowUDFImpl for Machine {
 struct Compiled {
     expr: Arc<dyn PhysicalExpr>,
     schema: SchemaRef,
-    slots: Vec<Slot>,
+    /// By number.
+    read: Vec<usize>,
 }
 
 impl Compiled {
-    fn new(expr: &Expr, names: &DFSchema, schema: &Schema, slots: &[Slot], props: &ExecutionProps) -> Result<Self> {
+    fn new(expr: &Expr, names: &DFSchema, schema: &Schema, props: &ExecutionProps) -> Result<Self> {
         let expr = create_physical_expr(expr, names, props)?;
         let mut read: Vec<usize> =
             datafusion::physical_expr::utils::collect_columns(&expr).iter().map(|column| column.index()).collect();
         read.sort_unstable();
         let narrow = Arc::new(schema.project(&read)?);
         let expr = datafusion::physical_expr::utils::reassign_expr_columns(expr, &narrow)?;
-        Ok(Self { expr, schema: narrow, slots: read.iter().map(|index| slots[*index]).collect() })
+        Ok(Self { expr, schema: narrow, read })
     }
 
     fn value(&self, row: &[ScalarValue], sequence: Option<&Sequence>, defaults: &[ScalarValue]) -> Result<ScalarValue> {
-        let arrays = self.slots.iter().map(|slot| {
-            let value = match slot {
-                Slot::Row(index) => &row[*index],
-                Slot::Step(step, index) => sequence
-                    .and_then(|sequence| sequence.matched.get(*step))
-                    .map_or(&defaults[*index], |matched| &matched[*index]),
+        let arrays = self.read.iter().map(|column| {
+            let (block, index) = (column / defaults.len(), column % defaults.len());
+            let value = match block.checked_sub(1) {
+                None => &row[index],
+                Some(step) => sequence
+                    .and_then(|sequence| sequence.matched.get(step))
+                    .map_or(&defaults[index], |matched| &matched[index]),
             };
             value.to_array()
         });
@@ -224,25 +216,24 @@ impl PartitionEvaluator for Run {
             let before = shown.len();
             for (index, step) in self.steps.iter().enumerate().rev() {
                 // From the step before.
-                if let Some(sequence) = index.checked_sub(1).and_then(|earlier| states[earlier].clone())
-                    && let Some(extended) = self.matched(step, &row, Some(&sequence))?
+                if let Some(earlier) = index.checked_sub(1)
+                    && let Some(sequence) = &states[earlier]
+                    && let Some(extended) = self.matched(step, &row, Some(sequence))?
+                    && let Some(mut sequence) = states[earlier].take()
                 {
-                    let Sequence { id, mut matched } = sequence;
-                    matched.push(Arc::clone(&extended));
-                    states[index] = Some(Sequence { id, matched });
-                    states[index - 1] = None;
+                    sequence.matched.push(Arc::clone(&extended));
                     if step.is_shown {
-                        shown.push((extended, id));
+                        shown.push((extended, sequence.id));
                     }
+                    states[index] = Some(sequence);
                     continue;
                 }
                 // With the step's own, or anew.
-                let sequence = states[index].clone();
-                if sequence.is_none() && index > 0 {
+                if states[index].is_none() && index > 0 {
                     continue;
                 }
-                if let Some(extended) = self.matched(step, &row, sequence.as_ref())? {
-                    let mut sequence = sequence.unwrap_or_else(|| {
+                if let Some(extended) = self.matched(step, &row, states[index].as_ref())? {
+                    let sequence = states[index].get_or_insert_with(|| {
                         next_id += 1;
                         Sequence { id: next_id - 1, matched: Vec::new() }
                     });
@@ -251,7 +242,6 @@ impl PartitionEvaluator for Run {
                     if step.is_shown {
                         shown.push((extended, sequence.id));
                     }
-                    states[index] = Some(sequence);
                 }
             }
             lengths.push(shown.len() - before);
