@@ -30,6 +30,7 @@ pub use bind::{BindError, BindErrorCode};
 pub use error::{Position, SyntaxError, SyntaxErrorCode};
 pub use parse::Parsed;
 pub use plan::Rendering;
+pub(crate) use plan::StoredComparisons;
 pub use planner::{KqlColumn, KqlParameters};
 pub(crate) use planner::{KqlPlanner, PlannedKql};
 pub use span::Span;

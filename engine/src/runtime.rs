@@ -16,6 +16,7 @@ use datafusion::prelude::SessionConfig;
 use querent_catalog::{CATALOG_NAME, CatalogError, DEFAULT_DATABASE};
 use uuid::Uuid;
 
+use crate::kql::StoredComparisons;
 use crate::limits::QueryPool;
 use crate::stores::Stores;
 use crate::threads::QueryThreads;
@@ -64,6 +65,7 @@ impl Runtime {
             .with_default_features()
             .with_scalar_functions(functions::scalar_functions())
             .with_aggregate_functions(functions::aggregate_functions())
+            .with_optimizer_rule(Arc::new(StoredComparisons))
             .build();
         Ok(Self { template, env, threads: QueryThreads::start()? })
     }

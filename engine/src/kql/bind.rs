@@ -27,7 +27,7 @@ pub(super) use names::{argument_name, unique_name};
 pub(super) use parameters::Given;
 pub(super) use scope::{Binding, Environment, Scope, Windows};
 pub(super) use statements::given_name;
-pub(super) use value::{constant_of, null_of};
+pub(super) use value::{constant_of, null_of, text_literal, text_of};
 
 use super::ast;
 use super::functions::FunctionContext;
@@ -52,6 +52,11 @@ pub(super) struct Typed {
 impl Typed {
     pub(super) fn new(expr: PlanExpr, kql_type: KqlType) -> Self {
         Self { expr, kql_type }
+    }
+
+    /// A string.
+    pub(super) fn text(text: impl Into<String>) -> Self {
+        Self::new(text_literal(text), KqlType::String)
     }
 }
 

@@ -23,6 +23,7 @@ use datafusion::logical_expr::{ScalarUDF, WindowUDF};
 use super::ast::{Operator, OperatorKind, Property};
 use super::bind::{Binder, Environment, Result, invalid, not_supported};
 pub(super) use relation::{Column, Relation, field_column, field_of};
+pub(crate) use scan::StoredComparisons;
 pub(super) use scan::type_of_stored;
 
 /// Whether a function is one of the operators' own.

@@ -22,7 +22,7 @@ pub enum KqlType {
     Real,
     /// `decimal`: Decimal128.
     Decimal,
-    /// `string`: Utf8, never null.
+    /// `string`: Utf8View, never null: as scans give it, so that a stored text is not copied.
     String,
     /// `datetime`: Int64, ticks of 100 ns since the beginning of year 1.
     DateTime,
@@ -80,7 +80,8 @@ impl KqlType {
             KqlType::Long | KqlType::DateTime | KqlType::TimeSpan => DataType::Int64,
             KqlType::Real => DataType::Float64,
             KqlType::Decimal => DataType::Decimal128(DECIMAL_PRECISION, DECIMAL_SCALE),
-            KqlType::String | KqlType::Guid | KqlType::Dynamic => DataType::Utf8,
+            KqlType::String => DataType::Utf8View,
+            KqlType::Guid | KqlType::Dynamic => DataType::Utf8,
         }
     }
 

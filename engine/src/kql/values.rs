@@ -121,7 +121,8 @@ fn ticks(array: &dyn Array, row: usize) -> Option<i64> {
 }
 
 fn text_at(array: &dyn Array, row: usize) -> Option<&str> {
-    array.as_string_opt::<i32>().map(|texts| texts.value(row))
+    let views = || array.as_string_view_opt().map(|texts| texts.value(row));
+    array.as_string_opt::<i32>().map(|texts| texts.value(row)).or_else(views)
 }
 
 fn real_cell(real: f64) -> Value {

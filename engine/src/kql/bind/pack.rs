@@ -44,11 +44,7 @@ impl<'a> Binder<'a> {
         if names.is_empty() {
             return Ok(Typed::new(lit("{}"), KqlType::Dynamic));
         }
-        let pairs = names
-            .iter()
-            .zip(values)
-            .flat_map(|(name, value)| [Typed::new(lit(name.clone()), KqlType::String), value])
-            .collect();
+        let pairs = names.iter().zip(values).flat_map(|(name, value)| [Typed::text(name), value]).collect();
         self.apply("bag_pack", pairs, span)
     }
 }

@@ -1,8 +1,6 @@
 //! Values of `declare query_parameters` that come beside the query, as Kusto's clients send them: as literals of KQL, or
 //! as texts that conversion reads. A string needs no quotes, so that nobody has to escape one.
 
-use datafusion::logical_expr::lit;
-
 use super::super::ast::{Expr, ExprKind, Literal, Parameter, ParameterKind, Query, Statement, StatementKind};
 use super::super::types::KqlType;
 use super::{Binder, Environment, Result, Scope, Stop, Typed, constant_of, invalid};
@@ -88,7 +86,7 @@ impl<'a> Binder<'a> {
         let literal = given.literal.as_ref().filter(|_| given.is_literal_for(kql_type));
         let value = match literal {
             Some(literal) => self.scalar(literal, scope)?,
-            None => Typed::new(lit(given.text.clone()), KqlType::String),
+            None => Typed::text(&given.text),
         };
         let is_text = value.kql_type == KqlType::String;
         let value = match kql_type {

@@ -14,7 +14,8 @@ use super::super::plan::Column;
 use super::super::span::Span;
 use super::super::types::KqlType;
 use super::{
-    BindError, BindErrorCode, Binder, Binding, Result, Scope, Typed, constant_of, fail, invalid, not_supported, null_of,
+    BindError, BindErrorCode, Binder, Binding, Result, Scope, Typed, constant_of, fail, invalid, not_supported,
+    null_of, text_of,
 };
 use crate::error::nearest;
 
@@ -211,7 +212,7 @@ impl<'a> Binder<'a> {
             }
         }
         let base = self.scalar(base, scope)?;
-        let key = Typed::new(lit(name.text.clone()), KqlType::String);
+        let key = Typed::text(&name.text);
         self.dynamic_access(Operator::DynamicMember, base, key, span)
     }
 
@@ -300,7 +301,7 @@ impl<'a> Binder<'a> {
             ("datetime_diff", [part, ..]) => {
                 let part = constant_of(&part.expr)?;
                 let weeks = self.apply_at(name, arguments, call.function.span, span)?;
-                let is_week = matches!(&part, Some(ScalarValue::Utf8(Some(part))) if part.eq_ignore_ascii_case("week"));
+                let is_week = text_of(part.as_ref()).is_some_and(|part| part.eq_ignore_ascii_case("week"));
                 return if is_week { self.convert(weeks, KqlType::Real, span) } else { Ok(weeks) };
             }
             _ => {}
@@ -312,8 +313,8 @@ impl<'a> Binder<'a> {
     fn asserted(&mut self, condition: &Typed, message: &Typed, span: Span) -> Result<Typed> {
         match (constant_of(&condition.expr)?, constant_of(&message.expr)?) {
             (Some(ScalarValue::Boolean(Some(true))), _) => Ok(Typed::new(lit(true), KqlType::Bool)),
-            (Some(ScalarValue::Boolean(_)), Some(ScalarValue::Utf8(Some(message)))) => {
-                invalid(span, format!("assert: {message}"))
+            (Some(ScalarValue::Boolean(_)), message) if text_of(message.as_ref()).is_some() => {
+                invalid(span, format!("assert: {}", text_of(message.as_ref()).unwrap_or_default()))
             }
             _ => invalid(span, "`assert` takes a constant condition and a constant text"),
         }
@@ -322,7 +323,8 @@ impl<'a> Binder<'a> {
     /// Whether a constant format has only parts and delimiters that Kusto has.
     fn check_format(&mut self, function: &str, format: &Typed, span: Span) -> Result<()> {
         let parts = if function == "format_datetime" { "dfFhHmMsty" } else { "dfFhHms" };
-        let Some(ScalarValue::Utf8(Some(format))) = constant_of(&format.expr)? else { return Ok(()) };
+        let format = constant_of(&format.expr)?;
+        let Some(format) = text_of(format.as_ref()) else { return Ok(()) };
         match format.chars().find(|char| !parts.contains(*char) && !FORMAT_DELIMITERS.contains(*char)) {
             Some(other) => invalid(span, format!("`{other}` is no part of a format")),
             None => Ok(()),
@@ -352,10 +354,11 @@ impl<'a> Binder<'a> {
             return invalid(span, "`column_ifexists` takes a column's name and a default");
         };
         let name = self.scalar(&name.expr, scope)?;
-        let Some(ScalarValue::Utf8(Some(name))) = constant_of(&name.expr)? else {
+        let name = constant_of(&name.expr)?;
+        let Some(name) = text_of(name.as_ref()) else {
             return invalid(span, "the column's name must be a constant string");
         };
-        match scope.column(&name) {
+        match scope.column(name) {
             Some(column) => Ok(column.typed()),
             None => self.scalar(&default.expr, scope),
         }

@@ -8,9 +8,8 @@ use super::super::plan::Relation;
 use super::super::span::Span;
 use super::{
     BindError, BindErrorCode, Binder, Binding, Environment, Need, Result, Scope, Stop, Stored, TableKey, constant_of,
-    fail, invalid, not_supported,
+    fail, invalid, not_supported, text_of,
 };
-use datafusion::scalar::ScalarValue;
 
 impl<'a> Binder<'a> {
     /// The result of a query's last statement.
@@ -239,9 +238,9 @@ impl<'a> Binder<'a> {
             return invalid(call.function.span, "expected one name");
         };
         let typed = self.scalar(&argument.expr, &Scope::constant(environment))?;
-        match constant_of(&typed.expr)? {
-            Some(ScalarValue::Utf8(Some(text))) => Ok(text),
-            _ => invalid(argument.span, "expected a constant string"),
+        match text_of(constant_of(&typed.expr)?.as_ref()) {
+            Some(text) => Ok(text.to_owned()),
+            None => invalid(argument.span, "expected a constant string"),
         }
     }
 

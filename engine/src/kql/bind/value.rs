@@ -24,9 +24,19 @@ pub(crate) fn null_of(kql_type: KqlType) -> ScalarValue {
         KqlType::Long | KqlType::DateTime | KqlType::TimeSpan => ScalarValue::Int64(None),
         KqlType::Real => ScalarValue::Float64(None),
         KqlType::Decimal => ScalarValue::Decimal128(None, DECIMAL_PRECISION, DECIMAL_SCALE),
-        KqlType::String => ScalarValue::Utf8(Some(String::new())),
+        KqlType::String => ScalarValue::Utf8View(Some(String::new())),
         KqlType::Guid | KqlType::Dynamic => ScalarValue::Utf8(None),
     }
+}
+
+/// A string literal of a plan.
+pub(crate) fn text_literal(text: impl Into<String>) -> PlanExpr {
+    lit(ScalarValue::Utf8View(Some(text.into())))
+}
+
+/// What a value that is known holds, where it is a text.
+pub(crate) fn text_of(value: Option<&ScalarValue>) -> Option<&str> {
+    value.and_then(ScalarValue::try_as_str).flatten()
 }
 
 /// The value of an expression without columns; `None` when it has some.
@@ -58,7 +68,7 @@ impl Binder<'_> {
             Literal::Long(value) => Typed::new(lit(*value), KqlType::Long),
             Literal::Real(value) => Typed::new(lit(*value), KqlType::Real),
             Literal::Timespan(ticks) => Typed::new(lit(*ticks), KqlType::TimeSpan),
-            Literal::String(text) => Typed::new(lit(text.clone()), KqlType::String),
+            Literal::String(text) => Typed::text(text.clone()),
             Literal::Typed { scalar_type, text } => self.typed_literal(*scalar_type, text, span)?,
             Literal::Dynamic(json) => {
                 let text = self.json_text(json)?;
@@ -73,7 +83,7 @@ impl Binder<'_> {
     fn typed_literal(&mut self, scalar_type: ScalarType, text: &str, span: Span) -> Result<Typed> {
         let kql_type = KqlType::from(scalar_type);
         if kql_type == KqlType::String {
-            return Ok(Typed::new(lit(text.to_owned()), kql_type));
+            return Ok(Typed::text(text.to_owned()));
         }
         let unquoted = text.trim_matches(|quote| quote == '"' || quote == '\'');
         if unquoted.eq_ignore_ascii_case("null") || (unquoted.is_empty() && kql_type != KqlType::Dynamic) {
@@ -97,7 +107,7 @@ impl Binder<'_> {
             Ok(bound) => bound,
             Err(_) => return fail(BindErrorCode::Invalid, span, format!("no literals of type {}", kql_type.name())),
         };
-        let value = constant_of(&bound.function.call(vec![lit(unquoted.to_owned())]))?;
+        let value = constant_of(&bound.function.call(vec![text_literal(unquoted)]))?;
         match value {
             Some(value) if !value.is_null() => Ok(Typed::new(lit(value), kql_type)),
             _ => invalid(span, format!("`{text}` is not a {}", kql_type.name())),

@@ -3,13 +3,16 @@
 //! whole.
 
 use std::borrow::Cow;
+use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{
-    Array, ArrayRef, AsArray, BooleanArray, Decimal128Array, Float64Array, Int64Array, StringArray, StringBuilder,
+    Array, ArrayRef, AsArray, BooleanArray, Datum, Decimal128Array, Float64Array, Int64Array, Scalar, StringArray,
+    StringBuilder, StringViewArray,
 };
-use arrow::datatypes::{Decimal128Type, Float64Type, Int64Type};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Decimal128Type, Float64Type, Int64Type};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::ColumnarValue;
 use regex::{Regex, RegexBuilder};
@@ -40,9 +43,10 @@ pub(super) struct Arguments<'a> {
     pub(super) now_ticks: i64,
 }
 
-#[derive(Clone)]
 struct Column {
     array: ArrayRef,
+    /// The texts of views one after the other, once they are asked for.
+    texts: OnceCell<ArrayRef>,
     constant: bool,
 }
 
@@ -88,9 +92,22 @@ impl<'a> Arguments<'a> {
         self.columns.get(index).is_none_or(|column| column.constant)
     }
 
-    /// An argument as it came.
+    /// An argument as it came; of strings, a `StringArray`.
     pub(super) fn array(&self, index: usize) -> Result<&ArrayRef> {
-        self.columns.get(index).map(|column| &column.array).ok_or_else(|| self.error("an argument is missing"))
+        self.column(index)?.readable()
+    }
+
+    fn column(&self, index: usize) -> Result<&Column> {
+        self.columns.get(index).ok_or_else(|| self.error("an argument is missing"))
+    }
+
+    /// An argument as what goes into a result, one row for all rows where it is constant.
+    pub(super) fn datum(&self, index: usize, wanted: KqlType) -> Result<Box<dyn Datum>> {
+        let array = match (self.kql_type(index), wanted) {
+            (KqlType::String, KqlType::String) => Arc::clone(&self.column(index)?.array),
+            (from, _) => cast(&conversion::convert(from, self.array(index)?, wanted)?, &wanted.arrow_type())?,
+        };
+        Ok(if self.is_constant(index) { Box::new(Scalar::new(array)) } else { Box::new(array) })
     }
 
     /// An argument, one row a row.
@@ -111,6 +128,16 @@ impl<'a> Arguments<'a> {
     pub(super) fn texts(&self, index: usize) -> Result<Reader<StringArray>> {
         let (array, constant) = self.converted(index, KqlType::String)?;
         Ok(Reader { array: array.as_string::<i32>().clone(), constant })
+    }
+
+    /// The same without a copy of strings.
+    pub(super) fn text_views(&self, index: usize) -> Result<Reader<StringViewArray>> {
+        let constant = self.is_constant(index);
+        let array = match self.kql_type(index) {
+            KqlType::String => Arc::clone(&self.column(index)?.array),
+            _ => cast(&self.texts(index)?.array, &DataType::Utf8View)?,
+        };
+        Ok(Reader { array: array.as_string_view().clone(), constant })
     }
 
     pub(super) fn longs(&self, index: usize) -> Result<Reader<Int64Array>> {
@@ -245,8 +272,29 @@ impl Column {
             ColumnarValue::Scalar(scalar) => (scalar.to_array()?, true),
         };
         let wanted = kql_type.arrow_type();
-        let array = if array.data_type() == &wanted { array } else { arrow::compute::cast(&array, &wanted)? };
-        Ok(Self { array, constant })
+        let array = if array.data_type() == &wanted { array } else { cast(&array, &wanted)? };
+        Ok(Self { array, texts: OnceCell::new(), constant })
+    }
+
+    fn readable(&self) -> Result<&ArrayRef> {
+        if self.array.data_type() != &DataType::Utf8View {
+            return Ok(&self.array);
+        }
+        match self.texts.get() {
+            Some(texts) => Ok(texts),
+            None => {
+                let texts = cast(&self.array, &DataType::Utf8)?;
+                Ok(self.texts.get_or_init(|| texts))
+            }
+        }
+    }
+}
+
+impl Reader<StringViewArray> {
+    /// The text of a row; that of null is empty.
+    pub(super) fn get(&self, row: usize) -> &str {
+        let row = self.at(row);
+        if self.array.is_null(row) { "" } else { self.array.value(row) }
     }
 }
 

@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar, StringArray};
+use arrow::array::{Array, ArrayRef, AsArray, BooleanArray, Datum, Scalar, StringViewArray};
 use arrow::buffer::{BooleanBuffer, NullBuffer};
 use arrow::compute::kernels::cmp;
 use arrow::datatypes::{ArrowPrimitiveType, Decimal128Type, Float64Type, Int64Type};
@@ -158,7 +158,7 @@ fn with_nulls(
 }
 
 fn texts(operator: BinaryOperator, arguments: &Arguments, left: usize, right: usize) -> Result<BooleanArray> {
-    let (left, right) = (without_nulls(arguments.texts(left)?), without_nulls(arguments.texts(right)?));
+    let (left, right) = (without_nulls(arguments.text_views(left)?), without_nulls(arguments.text_views(right)?));
     if left.constant && right.constant {
         let values = ordered(operator, arguments.rows, |_| left.array.value(0), |_| right.array.value(0));
         return Ok(BooleanArray::new(values, None));
@@ -175,15 +175,15 @@ fn texts(operator: BinaryOperator, arguments: &Arguments, left: usize, right: us
     Ok(compared?)
 }
 
-fn without_nulls(texts: Reader<StringArray>) -> Reader<StringArray> {
+fn without_nulls(texts: Reader<StringViewArray>) -> Reader<StringViewArray> {
     if texts.array.null_count() == 0 {
         return texts;
     }
-    let array = StringArray::from_iter_values(texts.array.iter().map(Option::unwrap_or_default));
+    let array = StringViewArray::from_iter_values(texts.array.iter().map(Option::unwrap_or_default));
     Reader { array, constant: texts.constant }
 }
 
-fn datum(texts: Reader<StringArray>) -> Box<dyn Datum> {
+fn datum(texts: Reader<StringViewArray>) -> Box<dyn Datum> {
     if texts.constant { Box::new(Scalar::new(texts.array)) } else { Box::new(texts.array) }
 }
 

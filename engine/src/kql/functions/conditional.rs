@@ -47,13 +47,15 @@ fn is_condition(kql_type: KqlType) -> bool {
 
 fn choose(arguments: &Arguments) -> Result<ArrayRef> {
     let last = arguments.len() - 1;
-    let mut result = arguments.whole(last, arguments.returns)?;
+    let mut result = arguments.datum(last, arguments.returns)?;
     for condition in (0..last).step_by(2).rev() {
         let condition_holds = arguments.whole(condition, KqlType::Bool)?;
         let holds = nulls_as_false(condition_holds.as_boolean());
-        result = zip(&holds, &arguments.whole(condition + 1, arguments.returns)?, &result)?;
+        let value = arguments.datum(condition + 1, arguments.returns)?;
+        result = Box::new(zip(&holds, value.as_ref(), result.as_ref())?);
     }
-    Ok(result)
+    let (chosen, _) = result.get();
+    Ok(chosen.slice(0, chosen.len()))
 }
 
 fn nulls_as_false(condition: &BooleanArray) -> BooleanArray {

@@ -45,7 +45,7 @@ fn in_constants(arguments: &Arguments, ignore_case: bool) -> Result<ArrayRef> {
 }
 
 fn texts_in(arguments: &Arguments, ignore_case: bool, keys: &HashSet<Key>) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
+    let texts = arguments.text_views(0)?;
     let keys: HashSet<String> = keys.iter().map(text).collect();
     if ignore_case {
         arguments.make_total(|row| keys.contains(&texts.get(row).to_lowercase()))

@@ -18,7 +18,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[entry("has_any_index", "sj", Returns::I
 
 /// The batch of a comparison by parts, not negated.
 pub(super) fn matches(arguments: &Arguments, text_match: TextMatch) -> Result<ArrayRef> {
-    let (texts, wanted) = (arguments.texts(0)?, arguments.texts(1)?);
+    let (texts, wanted) = (arguments.text_views(0)?, arguments.text_views(1)?);
     if wanted.constant {
         let needle = Needle::new(wanted.get(0), text_match.kind, text_match.case_sensitive);
         return arguments.make_total(|row| needle.is_in(texts.get(row)));
@@ -39,7 +39,7 @@ pub(super) fn has_all(arguments: &Arguments) -> Result<ArrayRef> {
 }
 
 fn has_of(arguments: &Arguments, decide: impl Fn(&[Needle], &str) -> bool) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
+    let texts = arguments.text_views(0)?;
     let lists = arguments.all_dynamics(1)?;
     let needles = |row| lists.iter().flat_map(|list| terms_of(&list.get(row))).collect::<Vec<_>>();
     if (1..arguments.len()).all(|index| arguments.is_constant(index)) {
@@ -69,7 +69,7 @@ fn terms_of(value: &Value) -> Vec<Needle> {
 
 /// Whether two texts are the same but for case.
 pub(super) fn equal_ignore_case(arguments: &Arguments) -> Result<ArrayRef> {
-    let (left, right) = (arguments.texts(0)?, arguments.texts(1)?);
+    let (left, right) = (arguments.text_views(0)?, arguments.text_views(1)?);
     arguments.make_total(|row| same_but_for_case(left.get(row), right.get(row)))
 }
 

@@ -361,7 +361,7 @@ fn literals_and_columns_mix() {
     let bound = bind("strcat", &[KqlType::String, KqlType::String], FunctionContext { now_ticks: NOW }).unwrap();
     let column = ColumnarValue::Array(Arc::new(StringArray::from(vec!["a", "b"])));
     let result = invoke(&bound, vec![column, ColumnarValue::Scalar("-".into())], 2).into_array(2).unwrap();
-    assert_eq!(result.as_string::<i32>().iter().collect::<Vec<_>>(), [Some("a-"), Some("b-")]);
+    assert_eq!(result.as_string_view().iter().collect::<Vec<_>>(), [Some("a-"), Some("b-")]);
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn split(arguments: &Arguments) -> Result<ArrayRef> {
 
 /// One part of a text that is split, as JSON; null where there are fewer.
 pub(super) fn split_element(arguments: &Arguments) -> Result<ArrayRef> {
-    let (texts, delimiter, index) = (arguments.texts(0)?, arguments.texts(1)?, arguments.longs(2)?);
+    let (texts, delimiter, index) = (arguments.text_views(0)?, arguments.texts(1)?, arguments.longs(2)?);
     arguments.make_some_texts(|row, json| {
         let part =
             index.get(row).and_then(|index| usize::try_from(index).ok()).and_then(|index| match delimiter.get(row) {

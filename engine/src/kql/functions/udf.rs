@@ -2,7 +2,8 @@
 
 use std::hash::{Hash, Hasher};
 
-use arrow::array::ArrayRef;
+use arrow::array::{Array, ArrayRef};
+use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
@@ -99,6 +100,12 @@ impl ScalarUDFImpl for KqlFunction {
         let array = match self.kernel {
             Kernel::Function(kernel) => kernel(&arguments)?,
             Kernel::Operator(operator) => operators::evaluate(operator, &arguments)?,
+        };
+        // Kernels make their texts one after the other; views of them are cheap.
+        let array = if array.data_type() == &self.returns.arrow_type() {
+            array
+        } else {
+            cast(&array, &self.returns.arrow_type())?
         };
         if once {
             Ok(ColumnarValue::Scalar(ScalarValue::try_from_array(&array, 0)?))

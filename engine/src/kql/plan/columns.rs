@@ -8,7 +8,9 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, cast, lit};
 use super::super::ast::{
     ColumnDeclaration, Expr, ExprKind, Name, NamePattern, NamedExpr, Names, ReorderColumn, ReorderDirection,
 };
-use super::super::bind::{Binder, Environment, Result, Scope, Typed, Windows, argument_name, invalid, unique_name};
+use super::super::bind::{
+    Binder, Environment, Result, Scope, Typed, Windows, argument_name, invalid, text_literal, unique_name,
+};
 use super::super::span::Span;
 use super::super::types::KqlType;
 use super::{Column, Relation};
@@ -271,10 +273,10 @@ impl<'a> Binder<'a> {
         let types = [KqlType::String, KqlType::Int, KqlType::String, KqlType::String];
         let rows = input.columns.iter().enumerate().map(|(ordinal, column)| {
             vec![
-                lit(column.name.clone()),
+                text_literal(&column.name),
                 lit(i32::try_from(ordinal).unwrap_or(i32::MAX)),
-                lit(column.kql_type.dotnet_name()),
-                lit(column.kql_type.name()),
+                text_literal(column.kql_type.dotnet_name()),
+                text_literal(column.kql_type.name()),
             ]
         });
         let names = ["ColumnName", "ColumnOrdinal", "DataType", "ColumnType"];

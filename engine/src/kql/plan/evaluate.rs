@@ -12,6 +12,7 @@ use super::super::aggregates;
 use super::super::ast::{Call, Expr, ExprKind, NamedExpr, PluginSchema};
 use super::super::bind::{
     BindErrorCode, Binder, Environment, Result, Scope, Typed, argument_name, constant_of, fail, invalid, not_supported,
+    text_literal, text_of,
 };
 use super::super::functions::Operator;
 use super::super::span::Span;
@@ -102,7 +103,7 @@ impl<'a> Binder<'a> {
             .map(|other| (other.name.clone(), other.typed()))
             .collect();
         for (name, kql_type) in properties {
-            let key = Typed::new(lit(name.clone()), KqlType::String);
+            let key = Typed::text(&name);
             let member = self.apply_operator(Operator::DynamicMember, vec![column.typed(), key], bag.span)?;
             let value = self.convert(member, kql_type.unwrap_or(KqlType::Dynamic), bag.span)?;
             let name = format!("{prefix}{name}");
@@ -134,10 +135,7 @@ impl<'a> Binder<'a> {
                 let value = ScalarValue::try_from_array(batch.column(0), row)?;
                 let text =
                     self.convert(Typed::new(lit(value.clone()), column.kql_type), KqlType::String, pivot.span)?;
-                let name = match constant_of(&text.expr)? {
-                    Some(ScalarValue::Utf8(Some(name))) => name,
-                    _ => String::new(),
-                };
+                let name = text_of(constant_of(&text.expr)?.as_ref()).unwrap_or_default().to_owned();
                 values.push((name, value));
             }
         }
@@ -169,7 +167,7 @@ impl<'a> Binder<'a> {
         let collected = RefCell::new(Vec::new());
         let mut outputs = Vec::with_capacity(values.len());
         for (name, _) in &values {
-            let is_value = as_text.expr.clone().eq(lit(name.clone()));
+            let is_value = as_text.expr.clone().eq(text_literal(name));
             let typed =
                 self.filtered_aggregate(&input, aggregate, is_value, &collected, call.function.span, environment)?;
             outputs.push((name.clone(), typed));
@@ -242,7 +240,7 @@ impl<'a> Binder<'a> {
         for column in &numbered.columns {
             let row = super::columns::as_long(super::field_column(&field)) - lit(1_i64);
             let text = self.convert(column.typed(), KqlType::String, span)?.expr;
-            let exprs = [row, lit(column.name.clone()), text];
+            let exprs = [row, text_literal(&column.name), text];
             let exprs: Vec<_> =
                 exprs.into_iter().zip(&columns).map(|(expr, column)| expr.alias(column.field.clone())).collect();
             let plan = LogicalPlanBuilder::from(numbered.plan.clone()).project(exprs)?.build()?;
@@ -272,8 +270,8 @@ impl<'a> Binder<'a> {
 
     fn constant_text(&mut self, argument: &'a NamedExpr, environment: &Environment<'a>) -> Result<String> {
         let typed = self.scalar(&argument.expr, &Scope::constant(environment))?;
-        match constant_of(&typed.expr)? {
-            Some(ScalarValue::Utf8(Some(text))) if typed.kql_type == KqlType::String => Ok(text),
+        match text_of(constant_of(&typed.expr)?.as_ref()) {
+            Some(text) if typed.kql_type == KqlType::String => Ok(text.to_owned()),
             _ => invalid(argument.span, "expected a constant string"),
         }
     }

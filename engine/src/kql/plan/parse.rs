@@ -10,7 +10,7 @@ use datafusion::prelude::coalesce;
 use super::super::ast::{
     ColumnDeclaration, Expr, ExprKind, Literal, Operator, ParameterValue, Parse, ParsePart, Property,
 };
-use super::super::bind::{Binder, Environment, Result, Scope, Typed, invalid, null_of};
+use super::super::bind::{Binder, Environment, Result, Scope, Typed, invalid, null_of, text_literal};
 use super::super::span::Span;
 use super::super::types::KqlType;
 use super::{Column, Relation, field_column};
@@ -88,7 +88,7 @@ impl<'a> Binder<'a> {
         let mut values: Vec<(String, Typed)> = Vec::with_capacity(columns.len());
         for (index, (name, kql_type)) in columns.into_iter().enumerate() {
             let group = get_field().call(vec![field_column(matched), lit(group_name(index))]);
-            let text = Typed::new(coalesce(vec![group, lit("")]), KqlType::String);
+            let text = Typed::new(coalesce(vec![group, text_literal("")]), KqlType::String);
             let value = self.convert(text, kql_type, span)?;
             if mode == Mode::Simple && kql_type != KqlType::String {
                 is_whole = is_whole.and(value.expr.clone().is_not_null());
@@ -159,7 +159,7 @@ impl<'a> Binder<'a> {
             if open.is_some() {
                 groups.push(get_field().call(vec![matched, lit(group_name(1))]));
             }
-            groups.push(lit(""));
+            groups.push(text_literal(""));
             let found = Typed::new(coalesce(groups), KqlType::String);
             let value = self.convert(found, KqlType::from(column.scalar_type), column.span)?;
             match outputs.iter_mut().find(|(known, _)| *known == column.name.text) {

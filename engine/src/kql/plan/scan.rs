@@ -2,6 +2,8 @@
 //! another one by a cast, or by a function of ours. What is of the right type already stays as it is, so that
 //! filters reach the files.
 
+mod comparisons;
+mod texts;
 mod ticks;
 
 use std::sync::Arc;
@@ -12,19 +14,21 @@ use datafusion::functions::encoding::encode;
 use datafusion::logical_expr::{
     Expr as PlanExpr, LogicalPlanBuilder, Operator, ScalarUDF, TableSource, binary_expr, cast, lit,
 };
-use datafusion::prelude::{coalesce, substring};
+use datafusion::prelude::substring;
 
 use super::super::bind::{Binder, Result};
 use super::super::json_text;
 use super::super::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
 use super::{Column, Relation};
 
+pub(crate) use comparisons::StoredComparisons;
+
 /// The bytes of a UUID; nothing else is stored in as many.
 const GUID_BYTES: i32 = 16;
 
 /// Whether a function is one of this one's own.
 pub(super) fn is_ours(function: &ScalarUDF) -> bool {
-    ticks::is_ours(function)
+    ticks::is_ours(function) || texts::is_ours(function)
 }
 
 impl Binder<'_> {
@@ -71,7 +75,9 @@ fn converted(column: PlanExpr, stored: &DataType) -> (PlanExpr, KqlType) {
         }
         DataType::Float64 => (column, KqlType::Real),
         DataType::Float16 | DataType::Float32 => (cast(column, DataType::Float64), KqlType::Real),
-        DataType::Utf8 => (coalesce(vec![column, lit("")]), KqlType::String),
+        DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8 => {
+            (texts::text().call(vec![column]), KqlType::String)
+        }
         DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => {
             (ticks::ticks().call(vec![column]), KqlType::DateTime)
         }
@@ -81,7 +87,7 @@ fn converted(column: PlanExpr, stored: &DataType) -> (PlanExpr, KqlType) {
         DataType::FixedSizeBinary(GUID_BYTES) => (guid_text(column), KqlType::Guid),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             let text = encode().call(vec![cast(column, DataType::Binary), lit("base64")]);
-            (coalesce(vec![text, lit("")]), KqlType::String)
+            (texts::text().call(vec![text]), KqlType::String)
         }
         DataType::List(_)
         | DataType::LargeList(_)
@@ -91,7 +97,7 @@ fn converted(column: PlanExpr, stored: &DataType) -> (PlanExpr, KqlType) {
         | DataType::Struct(_)
         | DataType::Map(..) => (json_text::json_text().call(vec![column]), KqlType::Dynamic),
         DataType::Dictionary(_, values) => converted(cast(column, values.as_ref().clone()), values),
-        _ => (coalesce(vec![cast(column, DataType::Utf8), lit("")]), KqlType::String),
+        _ => (texts::text().call(vec![cast(column, DataType::Utf8View)]), KqlType::String),
     }
 }
 

@@ -57,7 +57,7 @@ impl<'a> Binder<'a> {
             Some(name) if !input.is_variable => name.clone(),
             _ => "search_arg0".to_owned(),
         };
-        let mut outputs = vec![(TABLE_COLUMN.to_owned(), Typed::new(lit(name), KqlType::String))];
+        let mut outputs = vec![(TABLE_COLUMN.to_owned(), Typed::text(name))];
         outputs.extend(input.columns.iter().map(Column::output));
         self.projected(input, outputs)
     }
@@ -142,7 +142,7 @@ impl<'a> Binder<'a> {
         let mut any: Option<PlanExpr> = None;
         for column in columns {
             let text = self.convert(column.typed(), KqlType::String, span)?;
-            let term = Typed::new(lit(bare), KqlType::String);
+            let term = Typed::text(bare);
             let found = self.apply_operator(FunctionOperator::Binary(operator), vec![text, term], span)?.expr;
             any = Some(match any {
                 Some(before) => before.or(found),

@@ -5,7 +5,8 @@ use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
 
 use super::super::ast::{Expr, ExprKind, Literal, OperatorParameter, ParameterValue};
 use super::super::bind::{
-    BindErrorCode, Binder, Environment, Need, Result, Stop, TableKey, Typed, fail, invalid, null_of, unique_name,
+    BindErrorCode, Binder, Environment, Need, Result, Stop, TableKey, Typed, fail, invalid, null_of, text_literal,
+    unique_name,
 };
 use super::super::span::Span;
 use super::super::types::KqlType;
@@ -150,7 +151,7 @@ impl<'a> Binder<'a> {
                     Some(name) if !input.is_variable => name.clone(),
                     _ => format!("union_arg{index}"),
                 };
-                exprs.push(lit(name).alias(field.clone()));
+                exprs.push(text_literal(name).alias(field.clone()));
             }
             for (column, (name, kql_type)) in columns.iter().zip(&wanted) {
                 let found = input.columns.iter().find(|found| found.name == *name && found.kql_type == *kql_type);

@@ -4,7 +4,7 @@
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use arrow::array::{Array, ArrayRef, AsArray, StringBuilder, StructArray};
+use arrow::array::{Array, ArrayRef, AsArray, StringViewBuilder, StructArray};
 use arrow::buffer::NullBuffer;
 use arrow::datatypes::{DataType, Field, Fields};
 use datafusion::error::{DataFusionError, Result};
@@ -29,7 +29,7 @@ pub(super) fn group_name(index: usize) -> String {
 /// The function.
 pub(super) fn captures(captures: Captures) -> std::result::Result<Arc<ScalarUDF>, regex::Error> {
     let regex = RegexBuilder::new(&captures.pattern).size_limit(MAX_PATTERN_BYTES).build()?;
-    let signature = Signature::exact(vec![DataType::Utf8], Volatility::Immutable);
+    let signature = Signature::exact(vec![DataType::Utf8View], Volatility::Immutable);
     Ok(Arc::new(ScalarUDF::new_from_impl(CapturesOf { captures, regex, signature })))
 }
 
@@ -61,7 +61,7 @@ impl Hash for CapturesOf {
 
 impl CapturesOf {
     fn fields(&self) -> Fields {
-        (0..self.captures.groups).map(|index| Field::new(group_name(index), DataType::Utf8, true)).collect()
+        (0..self.captures.groups).map(|index| Field::new(group_name(index), DataType::Utf8View, true)).collect()
     }
 }
 
@@ -80,11 +80,11 @@ impl ScalarUDFImpl for CapturesOf {
 
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        let Some(texts) = arrays.first().and_then(|array| array.as_string_opt::<i32>()) else {
+        let Some(texts) = arrays.first().and_then(|array| array.as_string_view_opt()) else {
             return Err(DataFusionError::Internal("kql_captures takes a text".into()));
         };
         let names: Vec<String> = (0..self.captures.groups).map(group_name).collect();
-        let mut builders: Vec<StringBuilder> = names.iter().map(|_| StringBuilder::new()).collect();
+        let mut builders: Vec<StringViewBuilder> = names.iter().map(|_| StringViewBuilder::new()).collect();
         let mut is_match = Vec::with_capacity(texts.len());
         for row in 0..texts.len() {
             let found = texts.is_valid(row).then(|| self.regex.captures(texts.value(row))).flatten();

@@ -32,7 +32,7 @@ pub(super) fn ticks() -> Arc<ScalarUDF> {
 }
 
 /// Whether this is that function.
-pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
+pub(super) fn is_ours(function: &ScalarUDF) -> bool {
     (function.inner().as_ref() as &dyn std::any::Any).is::<Ticks>()
 }
 
