@@ -62,7 +62,7 @@ const READERS: usize = 8;
 /// Prepared statements kept by each connection.
 const STATEMENT_CACHE: usize = 128;
 /// Pages that one reader keeps.
-const READER_CACHE_KIB: i64 = 8 << 10;
+const READER_CACHE_KIB: i64 = 16 << 10;
 
 /// Told what a commit means for the schema index. Called on a blocking thread, must be quick.
 pub(crate) type CommitListener = Box<dyn Fn(Committed) + Send + Sync>;

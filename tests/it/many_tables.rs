@@ -9,7 +9,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use querent_catalog::index::embed::{EmbedProvider, EmbedSettings, Embedder, from_settings};
 use querent_catalog::{
     Catalog, CatalogOptions, FoundBy, IfExists, NewTable, NoProgress, PageRequest, Principal, Progress, Role,
-    SearchRequest, TableFilter, TableName,
+    SearchRequest, TableFilter, TableKind, TableName,
 };
 use querent_tests::models_dir;
 
@@ -65,32 +65,57 @@ async fn all_tables_are_registered_or_none() {
     catalog.close().await.unwrap();
 }
 
+/// Few names and many, a beginning that is all of the pattern and one that is not, kinds that all are of and that none is.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prefix_is_listed_in_order_across_databases() {
+    const TABLES: usize = 700;
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path(), None).await;
-    catalog.register_tables((0..500).map(table), IfExists::Error, Arc::new(NoProgress)).await.unwrap();
+    catalog.register_tables((0..TABLES).map(table), IfExists::Error, Arc::new(NoProgress)).await.unwrap();
     let limited = Principal::new("limited", Role::Read).with_databases(["yard_1", "yard_3"]);
+    let patterns: [(&str, fn(&str) -> bool); 5] = [
+        ("shipment\\_1%", |name| name.starts_with("shipment_1")),
+        ("SHIPMENT%", |_| true),
+        ("shipment%9", |name| name.ends_with('9')),
+        ("%7", |name| name.ends_with('7')),
+        ("shipment\\_42", |name| name == "shipment_42"),
+    ];
+    let kinds = [vec![], vec![TableKind::View, TableKind::Managed], vec![TableKind::View]];
     for who in [Principal::local_admin(), limited] {
-        let filter = TableFilter { name_like: Some("shipment\\_1%".into()), ..TableFilter::default() };
-        let mut paged = Vec::new();
-        let mut page = PageRequest::first(7);
-        loop {
-            let listed = catalog.list_tables(&who, &filter, page).await.unwrap();
-            paged.extend(listed.items.into_iter().map(|item| item.name));
-            match listed.next {
-                Some(next) => page = PageRequest { limit: 7, after: Some(next) },
-                None => break,
+        for ((pattern, matches), kinds) in patterns.iter().flat_map(|pattern| kinds.iter().map(move |it| (pattern, it)))
+        {
+            for database_like in [None, Some("%_3".to_owned())] {
+                let in_database = |name: &TableName| database_like.is_none() || name.database.ends_with("_3");
+                let filter = TableFilter {
+                    name_like: Some((*pattern).into()),
+                    kinds: kinds.clone(),
+                    database_like: database_like.clone(),
+                    ..TableFilter::default()
+                };
+                let mut expected: Vec<TableName> = (0..TABLES)
+                    .map(|number| table(number).name)
+                    .filter(|name| matches(&name.table) && who.may_see(&name.database) && in_database(name))
+                    .filter(|_| kinds.len() != 1)
+                    .collect();
+                expected.sort();
+                assert_eq!(names_by_page(&catalog, &who, &filter, 41).await, expected, "{filter:?}");
             }
         }
-        let mut expected: Vec<TableName> = (0..500)
-            .map(|number| table(number).name)
-            .filter(|name| name.table.starts_with("shipment_1") && who.may_see(&name.database))
-            .collect();
-        expected.sort();
-        assert_eq!(paged, expected);
     }
     catalog.close().await.unwrap();
+}
+
+async fn names_by_page(catalog: &Catalog, who: &Principal, filter: &TableFilter, limit: usize) -> Vec<TableName> {
+    let mut names = Vec::new();
+    let mut page = PageRequest::first(limit);
+    loop {
+        let listed = catalog.list_tables(who, filter, page).await.unwrap();
+        names.extend(listed.items.into_iter().map(|item| item.name));
+        match listed.next {
+            Some(next) => page = PageRequest { limit, after: Some(next) },
+            None => return names,
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread")]

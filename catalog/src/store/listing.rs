@@ -13,9 +13,9 @@ use crate::{
 
 /// The most items of a page.
 pub(super) const MAX_PAGE: usize = 10_000;
-/// Objects of one name's beginning that are looked at in all databases at once, and names.
-const MAX_EVERYWHERE: usize = 4_000;
-const MAX_KEYS_EVERYWHERE: usize = 256;
+/// Objects whose names begin as asked for that are read along the index of names, in all databases at once: more of them
+/// are found soon by going through the databases.
+const FEW: usize = 256;
 /// Databases read at first while a listing goes through them, and at most: each batch is twice the last.
 const FIRST_BATCH: usize = 32;
 const LAST_BATCH: usize = 512;
@@ -155,33 +155,17 @@ fn table_rows(
         None => None,
     };
     let query = RowQuery::new(filter);
+    let Some(database) = &filter.database else {
+        let items = match query.read_few(view, who, filter, position.as_ref(), limit + 1)? {
+            Some(few) => few,
+            None => query.read_everywhere(view, who, filter, position.as_ref(), limit + 1)?,
+        };
+        return page_of(items, limit);
+    };
     let mut items: Vec<(String, ObjectRow)> = Vec::new();
-    if filter.database.is_none()
-        && let Some(few) = query.read_everywhere(view, who, filter, position.as_ref(), limit + 1)?
-    {
-        return page_of(few, limit);
-    }
-    let mut database_after = None;
     // One more than asked for tells whether there is a next page.
-    if let Some(position) = &position {
-        if let Some(database) = visible_database(view, who, filter, &position.database)? {
-            query.read(view, &database, Some(position), limit + 1, &mut items)?;
-        }
-        database_after = Some(position.database.clone());
-    }
-    match &filter.database {
-        Some(name) => {
-            if let (None, Some(database)) = (&position, visible_database(view, who, filter, name)?) {
-                query.read(view, &database, None, limit + 1, &mut items)?;
-            }
-        }
-        None => {
-            let mut cursor = DatabaseCursor::new(who, filter.database_like.as_deref(), database_after);
-            while items.len() <= limit {
-                let Some(database) = cursor.next(view)? else { break };
-                query.read(view, &database, None, limit + 1 - items.len(), &mut items)?;
-            }
-        }
+    if let Some(database) = visible_database(view, who, filter, database)? {
+        query.read(view, &database, position.as_ref(), limit + 1, &mut items)?;
     }
     page_of(items, limit)
 }
@@ -245,13 +229,13 @@ impl RowQuery {
             below = char::MAX.to_string();
         }
         let kinds = (!filter.kinds.is_empty()).then(|| filter.kinds.clone());
-        Self { at_least, below, like: pattern.map(|pattern| pattern.like), kinds }
+        let like = pattern.filter(|pattern| !pattern.is_range).map(|pattern| pattern.like);
+        Self { at_least, below, like, kinds }
     }
 
-    /// The objects of all databases whose names begin so, by database and key, after a position: the first few of each
-    /// key, along a covering index, since going through ten thousand databases for them would cost more. `None` where
-    /// the keys are many (then the first databases have enough of them), or where the names' beginning is open.
-    fn read_everywhere(
+    /// The first objects of all databases by database and key, after a position, where few have names in the range:
+    /// along the index of names. `None` where they are many, or the names' beginning is open.
+    fn read_few(
         &self,
         view: &View<'_>,
         who: &Principal,
@@ -262,42 +246,27 @@ impl RowQuery {
         if self.at_least.is_empty() {
             return Ok(None);
         }
-        let mut next_key = view.connection.prepare_cached(
-            "SELECT key FROM querent_object INDEXED BY querent_ix_object_key WHERE key >= ?1 AND key < ?2
-             ORDER BY key LIMIT 1",
-        )?;
-        let mut of_key = view.connection.prepare_cached(
-            "SELECT database_key, object_id, kind FROM querent_object INDEXED BY querent_ix_object_key
-             WHERE key = ?1 AND database_key >= ?2 AND (?3 IS NULL OR key LIKE ?3 ESCAPE '\\')
-               AND (?4 IS NULL OR database_key LIKE ?4 ESCAPE '\\')
-             ORDER BY database_key, object_id",
-        )?;
         let database_like = filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);
-        let first_database = after.map_or("", |at| at.database.as_str());
+        let mut in_range = view.connection.prepare_cached(
+            "SELECT database_key, key, object_id, kind, (?3 IS NULL OR key LIKE ?3 ESCAPE '\\')
+               AND (?4 IS NULL OR database_key LIKE ?4 ESCAPE '\\')
+             FROM querent_object INDEXED BY querent_ix_object_key WHERE key >= ?1 AND key < ?2 LIMIT ?5",
+        )?;
+        let mut rows =
+            in_range.query(params![self.at_least, self.below, self.like, database_like, (FEW + 1) as i64])?;
         let mut found: Vec<(String, String, i64)> = Vec::new();
-        let mut from = self.at_least.clone();
-        let (mut keys, mut looked_at) = (0, 0);
-        while let Some(key) = next_key.query_row([&from, &self.below], |row| row.get::<_, String>(0)).optional()? {
-            keys += 1;
-            if keys > MAX_KEYS_EVERYWHERE {
+        let mut looked_at = 0;
+        while let Some(row) = rows.next()? {
+            looked_at += 1;
+            if looked_at > FEW {
                 return Ok(None);
             }
-            let mut rows = of_key.query(params![key, first_database, self.like, database_like])?;
-            let enough = found.len() + limit;
-            while found.len() < enough
-                && let Some(row) = rows.next()?
-            {
-                looked_at += 1;
-                if looked_at > MAX_EVERYWHERE {
-                    return Ok(None);
-                }
-                let (database, id): (String, i64) = (row.get(0)?, row.get(1)?);
-                let is_after = after.is_none_or(|at| at.is_before(&database, &key, id));
-                if is_after && self.is_of_kind(row.get_ref(2)?.as_str().unwrap_or_default()) && who.may_see(&database) {
-                    found.push((database, key.clone(), id));
-                }
+            let (database, key, id): (String, String, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+            let is_after = after.is_none_or(|at| at.is_before(&database, &key, id));
+            let is_of_kind = self.is_of_kind(row.get_ref(3)?.as_str().unwrap_or_default());
+            if row.get(4)? && is_after && is_of_kind && who.may_see(&database) {
+                found.push((database, key, id));
             }
-            from = format!("{key}\0");
         }
         found.sort_unstable();
         found.truncate(limit);
@@ -311,6 +280,70 @@ impl RowQuery {
             objects.extend(row.optional()?);
         }
         Ok(Some(objects))
+    }
+
+    /// The same however many there are: from one database to the next, each a range of an index.
+    fn read_everywhere(
+        &self,
+        view: &View<'_>,
+        who: &Principal,
+        filter: &TableFilter,
+        after: Option<&TablePosition>,
+        limit: usize,
+    ) -> Result<Vec<(String, ObjectRow)>> {
+        let Some(kinds) = &self.kinds else {
+            return self.walk_everywhere(view, who, filter, after, limit, None);
+        };
+        let mut objects = Vec::new();
+        for kind in kinds {
+            objects.extend(self.walk_everywhere(view, who, filter, after, limit, Some(*kind))?);
+        }
+        objects.sort_by_cached_key(|(database, object)| (name_key(database), name_key(&object.name), object.id));
+        objects.dedup_by_key(|(_, object)| object.id);
+        objects.truncate(limit);
+        Ok(objects)
+    }
+
+    fn walk_everywhere(
+        &self,
+        view: &View<'_>,
+        who: &Principal,
+        filter: &TableFilter,
+        after: Option<&TablePosition>,
+        limit: usize,
+        kind: Option<TableKind>,
+    ) -> Result<Vec<(String, ObjectRow)>> {
+        let (after_database, after_key, after_id) =
+            after.map_or(("", "", -1), |at| (at.database.as_str(), at.key.as_str(), at.id));
+        let database_like = filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);
+        let only = visible_names(who)?;
+        let (index, of_kind) = index_of(kind);
+        // The order is that of the two indexes, so that the walk ends with the page.
+        let mut statement = view.connection.prepare_cached(&format!(
+            "SELECT o.object_id, o.name, o.kind, d.name FROM querent_database d INDEXED BY querent_ix_database
+             CROSS JOIN querent_object o INDEXED BY {index}
+               ON o.database_key = d.key {of_kind} AND o.key >= ?1 AND o.key < ?2
+             WHERE d.key >= ?3 AND (d.key, o.key, o.object_id) > (?3, ?4, ?5)
+               AND (?6 IS NULL OR o.key LIKE ?6 ESCAPE '\\') AND (?7 IS NULL OR d.key LIKE ?7 ESCAPE '\\')
+               AND (?9 IS NULL OR d.key IN (SELECT value FROM json_each(?9))) AND o.schema_id = d.schema_id
+             ORDER BY d.key, d.schema_id, o.key, o.object_id LIMIT ?10"
+        ))?;
+        let rows = statement.query_map(
+            params![
+                self.at_least,
+                self.below,
+                after_database,
+                after_key,
+                after_id,
+                self.like,
+                database_like,
+                kind.map(TableKind::as_str),
+                only,
+                limit as i64,
+            ],
+            |row| Ok((row.get(3)?, objects::read_object(row)?)),
+        )?;
+        Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
 
     fn is_of_kind(&self, stored: &str) -> bool {
@@ -352,11 +385,7 @@ impl RowQuery {
         kind: Option<TableKind>,
     ) -> Result<Vec<ObjectRow>> {
         let (after_key, after_id) = after.map_or(("", -1), |position| (position.key.as_str(), position.id));
-        // Without statistics SQLite does not see that the longer index is the better one.
-        let (index, of_kind) = match kind {
-            Some(_) => ("querent_ix_object_kind", "AND kind = ?8"),
-            None => ("querent_ix_object", "AND ?8 IS NULL"),
-        };
+        let (index, of_kind) = index_of(kind);
         let mut statement = view.connection.prepare_cached(&format!(
             "SELECT object_id, name, kind FROM querent_object INDEXED BY {index}
              WHERE database_key = ?1 {of_kind} AND key >= ?2 AND key < ?3 AND (key, object_id) > (?4, ?5)
@@ -379,6 +408,24 @@ impl RowQuery {
             objects::read_object,
         )?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+}
+
+/// The index of a database's objects by name, of one kind or of all, and the condition on `?8`. Without statistics SQLite
+/// does not see that the longer one is the better one.
+fn index_of(kind: Option<TableKind>) -> (&'static str, &'static str) {
+    match kind {
+        Some(_) => ("querent_ix_object_kind", "AND kind = ?8"),
+        None => ("querent_ix_object", "AND ?8 IS NULL"),
+    }
+}
+
+/// The names of the databases that a caller may see, as JSON; `None` where that is all.
+fn visible_names(who: &Principal) -> Result<Option<String>> {
+    let json = |names| serde_json::to_string(names).map_err(|error| CatalogError::Internal(error.to_string()));
+    match who.scope() {
+        DatabaseScope::All => Ok(None),
+        DatabaseScope::Only(names) => json(names.as_ref()).map(Some),
     }
 }
 
@@ -409,12 +456,7 @@ pub(crate) fn by_name(
         NameMatch::Exact => format!("{key}\0"),
         NameMatch::Prefix => key_range_end(&key),
     };
-    let only = match who.scope() {
-        DatabaseScope::All => None,
-        DatabaseScope::Only(names) => {
-            Some(serde_json::to_string(names.as_ref()).map_err(|error| CatalogError::Internal(error.to_string()))?)
-        }
-    };
+    let only = visible_names(who)?;
     let mut statement = view.connection.prepare_cached(
         "SELECT o.object_id, o.name, d.name FROM querent_object o JOIN querent_database d USING (schema_id)
          WHERE o.key >= ?1 AND o.key < ?2 AND (?3 IS NULL OR o.database_key = ?3)

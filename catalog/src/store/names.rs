@@ -50,6 +50,8 @@ pub(super) struct KeyPattern {
     pub(super) at_least: String,
     /// Every matching key is less than this; empty where there is no such bound.
     pub(super) below: String,
+    /// Whether every key between the two matches.
+    pub(super) is_range: bool,
 }
 
 impl KeyPattern {
@@ -85,7 +87,12 @@ impl KeyPattern {
             }
         }
         let below = key_range_end(&prefix);
-        Self { like, at_least: prefix, below }
+        let is_range = {
+            let mut beginning = String::new();
+            prefix.chars().for_each(|c| push_literal(&mut beginning, c));
+            like.strip_suffix('%') == Some(beginning.as_str())
+        };
+        Self { like, at_least: prefix, below, is_range }
     }
 }
 
