@@ -29,6 +29,8 @@ pub(crate) enum Operator {
     DynamicElement,
     /// `split(a, b)[0]`: string, string and a long that is not negative. The array itself is never made.
     SplitElement,
+    /// The same as a text, empty where there is no such part.
+    SplitText,
 }
 
 impl Operator {
@@ -50,6 +52,7 @@ impl Operator {
             Operator::DynamicMember => "member",
             Operator::DynamicElement => "element",
             Operator::SplitElement => "split_element",
+            Operator::SplitText => "split_text",
         }
     }
 }
@@ -114,6 +117,7 @@ pub(super) fn check(operator: Operator, types: &[KqlType]) -> std::result::Resul
         }
         Operator::DynamicMember | Operator::DynamicElement => operands(2, 2).map(|()| KqlType::Dynamic),
         Operator::SplitElement => operands(3, 3).map(|()| KqlType::Dynamic),
+        Operator::SplitText => operands(3, 3).map(|()| KqlType::String),
     }
 }
 
@@ -158,6 +162,7 @@ pub(super) fn evaluate(operator: Operator, arguments: &Arguments) -> Result<Arra
         Operator::DynamicMember => dynamics::member(arguments),
         Operator::DynamicElement => dynamics::element(arguments),
         Operator::SplitElement => texts::split_element(arguments),
+        Operator::SplitText => texts::split_text(arguments),
     }
 }
 

@@ -324,6 +324,8 @@ fn dynamic_values_are_taken_apart_and_built() {
         (apply(Operator::SplitElement, &[text("a/\"b/c"), text("/"), long(1)]), "\"b"),
         (apply(Operator::SplitElement, &[text("a/b"), text("/"), long(2)]), "null"),
         (apply(Operator::SplitElement, &[text("a/b"), text(""), long(0)]), "a/b"),
+        (apply(Operator::SplitText, &[text("a//\"b"), text("//"), long(1)]), "\"b"),
+        (apply(Operator::SplitText, &[text("a/b"), text("/"), long(2)]), ""),
         (apply(Operator::DynamicElement, &[dynamic("[1,null]"), long(1)]), "null"),
         (call("array_slice", &[dynamic("[1,2,3,4,5,6]"), long(2), long(-2)]), "[3,4,5]"),
         (call("array_sum", &[dynamic("[1,2,3]")]), "6.0"),

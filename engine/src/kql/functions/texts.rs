@@ -1,6 +1,8 @@
 //! Functions of texts. Positions and lengths count characters.
 
-use arrow::array::ArrayRef;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, StringViewBuilder};
 use datafusion::error::Result;
 use serde_json::Value;
 
@@ -195,12 +197,7 @@ fn split(arguments: &Arguments) -> Result<ArrayRef> {
 pub(super) fn split_element(arguments: &Arguments) -> Result<ArrayRef> {
     let (texts, delimiter, index) = (arguments.text_views(0)?, arguments.texts(1)?, arguments.longs(2)?);
     arguments.make_some_texts(|row, json| {
-        let part =
-            index.get(row).and_then(|index| usize::try_from(index).ok()).and_then(|index| match delimiter.get(row) {
-                "" => (index == 0).then(|| texts.get(row)),
-                delimiter => texts.get(row).split(delimiter).nth(index),
-            });
-        let Some(part) = part else { return Ok(false) };
+        let Some(part) = part(texts.get(row), delimiter.get(row), index.get(row)) else { return Ok(false) };
         let is_plain = part.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
         if is_plain {
             json.extend(["\"", part, "\""]);
@@ -209,6 +206,26 @@ pub(super) fn split_element(arguments: &Arguments) -> Result<ArrayRef> {
         }
         Ok(true)
     })
+}
+
+/// The same as a text.
+pub(super) fn split_text(arguments: &Arguments) -> Result<ArrayRef> {
+    let (texts, delimiter, index) = (arguments.text_views(0)?, arguments.texts(1)?, arguments.longs(2)?);
+    let mut parts = StringViewBuilder::with_capacity(arguments.rows);
+    for row in 0..arguments.rows {
+        parts.append_value(part(texts.get(row), delimiter.get(row), index.get(row)).unwrap_or_default());
+    }
+    Ok(Arc::new(parts.finish()))
+}
+
+fn part<'a>(text: &'a str, delimiter: &str, index: Option<i64>) -> Option<&'a str> {
+    let index = usize::try_from(index?).ok()?;
+    let mut chars = delimiter.chars();
+    match (chars.next(), chars.next()) {
+        (None, _) => (index == 0).then_some(text),
+        (Some(only), None) => text.split(only).nth(index),
+        _ => text.split(delimiter).nth(index),
+    }
 }
 
 fn replace_string(arguments: &Arguments) -> Result<ArrayRef> {

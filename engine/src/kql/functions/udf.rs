@@ -7,8 +7,10 @@ use arrow::compute::cast;
 use arrow::datatypes::{DataType, Field, FieldRef};
 use datafusion::common::ScalarValue;
 use datafusion::error::Result;
+use datafusion::logical_expr::expr::ScalarFunction;
+use datafusion::logical_expr::simplify::{ExprSimplifyResult, SimplifyContext};
 use datafusion::logical_expr::{
-    ColumnarValue, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
+    ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
 use super::super::types::KqlType;
@@ -21,6 +23,9 @@ pub(super) enum Kernel {
     Function(fn(&Arguments) -> Result<ArrayRef>),
     Operator(Operator),
 }
+
+/// What turns a value into its text.
+const TO_TEXT: &str = "kql_tostring";
 
 pub(super) struct KqlFunction {
     name: String,
@@ -90,6 +95,16 @@ impl ScalarUDFImpl for KqlFunction {
         Ok(Field::new(&self.name, self.returns.arrow_type(), nullable).into())
     }
 
+    /// The text of a part of a split text needs no JSON on the way.
+    fn simplify(&self, arguments: Vec<Expr>, _context: &SimplifyContext) -> Result<ExprSimplifyResult> {
+        let is_to_text = self.returns == KqlType::String && self.name == TO_TEXT;
+        let simplified = match arguments.as_slice() {
+            [Expr::ScalarFunction(call)] if is_to_text => split_text(call),
+            _ => None,
+        };
+        Ok(simplified.map_or(ExprSimplifyResult::Original(arguments), ExprSimplifyResult::Simplified))
+    }
+
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let volatile = self.signature.volatility == Volatility::Volatile;
         let all_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
@@ -112,5 +127,16 @@ impl ScalarUDFImpl for KqlFunction {
         } else {
             Ok(ColumnarValue::Array(array))
         }
+    }
+}
+
+fn split_text(call: &ScalarFunction) -> Option<Expr> {
+    let inner = (call.func.inner().as_ref() as &dyn std::any::Any).downcast_ref::<KqlFunction>()?;
+    match inner.kernel {
+        Kernel::Operator(Operator::SplitElement) => {
+            let bound = super::operator(Operator::SplitText, &inner.arguments).ok()?;
+            Some(bound.function.call(call.args.clone()))
+        }
+        _ => None,
     }
 }
