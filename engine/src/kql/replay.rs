@@ -120,10 +120,7 @@ fn is_run(file: &str, case: &Value) -> bool {
         "emulator_docs" => {
             let text = case["kql"].as_str().unwrap_or_default();
             let is_ours = |plugin: &&str| text.contains(&format!("evaluate {plugin}("));
-            !is_upstream
-                && (!is("plugin") || PLUGINS.iter().any(|plugin| is_ours(&plugin)))
-                && !is("geo")
-                && !is("graph")
+            !is_upstream && (!is("plugin") || PLUGINS.iter().any(is_ours)) && !is("geo") && !is("graph")
         }
         _ => !is_upstream,
     }
