@@ -7,9 +7,9 @@ use arrow::datatypes::SchemaRef;
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{FetchType, Limit, LogicalPlan, lit};
-use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::memory::MemoryStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::scalar::ScalarValue;
 use futures::StreamExt;
 use parking_lot::Mutex;
@@ -268,6 +268,17 @@ impl Session {
         memory: &Arc<dyn MemoryPool>,
         interrupt: &Interrupt,
     ) -> Result<SendableRecordBatchStream> {
+        let physical = self.physical_plan(plan, interrupt).await?;
+        let task = self.engine.runtime().task(&self.engine.planning_state(), memory);
+        Ok(execute_stream(physical, task)?)
+    }
+
+    /// What runs of an authorised query.
+    pub(crate) async fn physical_plan(
+        &self,
+        plan: &LogicalPlan,
+        interrupt: &Interrupt,
+    ) -> Result<Arc<dyn ExecutionPlan>> {
         let state: SessionState = self.engine.planning_state();
         let physical = match plan {
             // Explains itself step by step, so it is optimised from the beginning.
@@ -277,8 +288,7 @@ impl Session {
                 state.query_planner().create_physical_plan(&optimized, &state).await?
             }
         };
-        let task = self.engine.runtime().task(&state, memory);
-        Ok(execute_stream(interrupt.applied_to(physical)?, task)?)
+        Ok(interrupt.applied_to(physical)?)
     }
 
     /// With a small row limit, one row more than it is asked of the query: sorts become top-k, scans stop early, and

@@ -3,6 +3,7 @@
 pub(crate) mod external;
 pub(crate) mod files;
 pub(crate) mod managed;
+pub(crate) mod materialized;
 pub(crate) mod sample;
 pub(crate) mod system;
 

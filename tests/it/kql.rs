@@ -1,9 +1,13 @@
 //! KQL from outside: the same tables, policy, limits and errors that SQL has, and every column type.
 
 mod documentation;
+mod external_data;
+mod find;
 mod graph;
 mod http;
 mod kusto;
+mod materialize;
+mod plugins;
 mod policy;
 mod sequences;
 mod stored;

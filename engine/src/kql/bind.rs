@@ -8,6 +8,7 @@ mod error;
 mod names;
 mod pack;
 mod parameters;
+mod patterns;
 mod scalar;
 mod scope;
 mod statements;
@@ -31,9 +32,11 @@ pub(super) use value::{constant_of, null_of, text_literal, text_of};
 
 use super::ast;
 use super::functions::FunctionContext;
-use super::plan::{Relation, Rendering};
+use super::plan::{Kept, Relation, Rendering};
 use super::span::Span;
 use super::types::KqlType;
+use crate::tables::external::Layout;
+use crate::tables::materialized::Materialized;
 
 /// How many expressions and operators one query may expand to, functions and variables substituted.
 const MAX_NODES: usize = 200_000;
@@ -67,6 +70,12 @@ pub(crate) enum Need {
     Table(TableKey),
     /// The names of the tables that match a pattern.
     Tables(TableKey),
+    /// Files, which the caller may or may not read.
+    Location(LocationKey),
+    /// The tree of a text of ours.
+    Parsed(String),
+    /// A part of the query, to be worked out once.
+    Materialized(Box<LogicalPlan>),
     /// The rows of a query, at most so many.
     Rows {
         /// What to run.
@@ -83,12 +92,24 @@ pub(crate) struct TableKey {
     pub(crate) table: String,
 }
 
+/// Files at a location that the query names, and how they are read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub(crate) struct LocationKey {
+    pub(crate) location: String,
+    pub(crate) layout: Layout,
+    pub(crate) skips_first: bool,
+}
+
 /// What was answered so far.
 #[derive(Default)]
 pub(crate) struct Answers {
     pub(crate) tables: HashMap<TableKey, Stored>,
     pub(crate) listings: HashMap<TableKey, Vec<String>>,
+    pub(crate) locations: HashMap<LocationKey, Arc<dyn TableSource>>,
+    pub(crate) parsed: HashMap<String, ast::Query>,
     /// In the order in which binding asks.
+    pub(crate) materialized: Vec<Arc<Materialized>>,
+    /// Likewise.
     pub(crate) rows: Vec<Vec<RecordBatch>>,
     /// The query's `now()`, in ticks.
     pub(crate) now_ticks: i64,
@@ -137,7 +158,8 @@ pub(crate) struct BoundQuery {
 
 /// Binds a query that has no syntax errors.
 pub(crate) fn bind<'a>(query: &'a ast::Query, answers: &'a Answers) -> Result<BoundQuery> {
-    let mut binder = Binder { answers, rows_taken: 0, fields: 0, nodes: 0, depth: 0, rendering: None };
+    let mut binder =
+        Binder { answers, rows_taken: 0, kept: Vec::new(), fields: 0, nodes: 0, depth: 0, rendering: None };
     let relation = binder.query(query)?;
     let relation = binder.finished(relation)?;
     Ok(BoundQuery { relation, rendering: binder.rendering })
@@ -147,6 +169,8 @@ pub(crate) fn bind<'a>(query: &'a ast::Query, answers: &'a Answers) -> Result<Bo
 pub(super) struct Binder<'a> {
     pub(super) answers: &'a Answers,
     rows_taken: usize,
+    /// What was materialized so far.
+    pub(super) kept: Vec<Kept<'a>>,
     fields: usize,
     nodes: usize,
     depth: usize,

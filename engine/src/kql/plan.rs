@@ -3,9 +3,12 @@
 mod columns;
 mod evaluate;
 mod expand;
+mod external_data;
+mod find;
 mod finish;
 mod graph;
 mod join;
+mod materialize;
 mod order;
 mod parse;
 mod partition;
@@ -16,12 +19,14 @@ mod sequences;
 mod series;
 mod sources;
 mod summarize;
+mod template;
 mod union;
 
 use datafusion::logical_expr::{ScalarUDF, WindowUDF};
 
 use super::ast::{Operator, OperatorKind, Property};
 use super::bind::{Binder, Environment, Result, invalid, not_supported};
+pub(super) use materialize::Kept;
 pub(super) use relation::{Column, Relation, field_column, field_of};
 pub(crate) use scan::StoredComparisons;
 pub(super) use scan::type_of_stored;
@@ -58,7 +63,7 @@ impl<'a> Binder<'a> {
             OperatorKind::Range { column, from, to, step } => self.range(column, from, to, step, environment),
             OperatorKind::Union(tables) => self.union_of(tables, &operator.parameters, environment),
             OperatorKind::Search(search) => self.search_tables(search, operator, environment),
-            OperatorKind::Find(_) => not_supported(operator.span, "`find`"),
+            OperatorKind::Find(find) => self.find_rows(find, operator, environment),
             _ => invalid(operator.span, "this operator needs a table before it"),
         }
     }
@@ -127,12 +132,11 @@ impl<'a> Binder<'a> {
             OperatorKind::TopNested(levels) => self.top_nested(input, levels, span, environment),
             OperatorKind::Union(tables) => self.union_with(input, tables, &operator.parameters, environment),
             OperatorKind::Where(predicate) => self.filter(input, &predicate.expr, environment),
-            OperatorKind::Print(_) | OperatorKind::Range { .. } => {
+            OperatorKind::Find(_) | OperatorKind::Print(_) | OperatorKind::Range { .. } => {
                 invalid(span, "this operator starts a query and takes no rows")
             }
             OperatorKind::Invalid => invalid(span, "this could not be read"),
             OperatorKind::Facet { .. }
-            | OperatorKind::Find(_)
             | OperatorKind::Fork(_)
             | OperatorKind::GraphMarkComponents
             | OperatorKind::GraphMatch(_)

@@ -8,20 +8,25 @@ use std::sync::Arc;
 use arrow::array::{Array, RecordBatch};
 use arrow::datatypes::{DataType, TimeUnit};
 use chrono::Utc;
+use datafusion::datasource::provider_as_source;
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder, cast, lit};
+use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder, TableSource, cast, lit};
 use datafusion::sql::TableReference;
 use datafusion::sql::planner::ContextProvider;
 use futures::StreamExt;
-use querent_catalog::{PageRequest, TableFilter, TableName};
+use querent_catalog::{PageRequest, Role, TableFilter, TableName};
 
-use super::bind::{self, Answers, BoundQuery, Given, Need, Stop, Stored, TableKey};
+use super::bind::{self, Answers, BoundQuery, Given, LocationKey, Need, Stop, Stored, TableKey};
 use super::error::render_at;
 use super::plan::{Relation, Rendering, field_column};
 use super::types::KqlType;
 use super::values::{self, TICKS_PER_MICROSECOND, UNIX_EPOCH_TICKS};
 use crate::limits::{Interrupt, PlanningMemory};
+use crate::policy::{Mode, allowed_location};
+use crate::sql::catalog_table::CatalogTable;
 use crate::sql::{Names, Scope};
+use crate::tables::external::{Bounds, ad_hoc_table};
+use crate::tables::materialized::Materialized;
 use crate::{EngineError, Result, Session};
 
 /// How often binding may ask.
@@ -101,7 +106,10 @@ impl<'s> KqlPlanner<'s> {
             self.interrupt.check()?;
             // Nothing of binding lives across the wait for an answer.
             let need = match bind::bind(&query, &answers) {
-                Ok(BoundQuery { relation, rendering }) => return Ok(planned(relation, rendering)),
+                Ok(BoundQuery { relation, rendering }) => {
+                    answers.materialized.iter().for_each(|part| part.all_uses_are_known());
+                    return Ok(planned(relation, rendering));
+                }
                 Err(Stop::Error(error)) => {
                     return Err(EngineError::Kql {
                         code: error.code.as_str(),
@@ -126,6 +134,20 @@ impl<'s> KqlPlanner<'s> {
             Need::Tables(key) => {
                 let names = self.names(&key).await?;
                 answers.listings.insert(key, names);
+            }
+            Need::Location(key) => {
+                let files = self.files(&key).await?;
+                answers.locations.insert(key, files);
+            }
+            Need::Parsed(text) => {
+                let parsed = super::parse(&text).into_result();
+                let query = parsed.map_err(|errors| EngineError::Internal(format!("{text}: {errors:?}")))?;
+                answers.parsed.insert(text, query);
+            }
+            Need::Materialized(plan) => {
+                let plan = self.session.authorize(self.analysed(*plan)?)?;
+                let part = Materialized::new(self.session, &plan, self.interrupt).await?;
+                answers.materialized.push(Arc::new(part));
             }
             Need::Rows { plan, limit } => answers.rows.push(self.rows(*plan, limit).await?),
         }
@@ -160,6 +182,24 @@ impl<'s> KqlPlanner<'s> {
             });
         }
         Ok(listed.items.into_iter().map(|table| table.name.table).collect())
+    }
+
+    /// The files of an `externaldata`. What reads any file is for administrators, and not for those who act for them in
+    /// read-only mode; which files there may be is said by the rules for external tables.
+    async fn files(&self, key: &LocationKey) -> Result<Arc<dyn TableSource>> {
+        let why = match (self.session.mode(), self.session.principal().role()) {
+            (Mode::ReadOnly, _) => " in read-only mode",
+            (Mode::ReadWrite, Role::Read | Role::Write) => " for this role (it needs role admin)",
+            (Mode::ReadWrite, Role::Admin) => "",
+        };
+        if !why.is_empty() {
+            return Err(EngineError::NotAllowed { what: "externaldata".to_owned(), why: why.to_owned() });
+        }
+        let location = allowed_location(&key.location, self.session.principal(), self.session.engine()).await?;
+        let bounds = Bounds { pool: Arc::clone(self.memory.pool()), interrupt: self.interrupt.clone() };
+        let (table, bytes) = ad_hoc_table(self.state, &location, key.layout, key.skips_first, bounds).await?;
+        self.memory.keep(bytes)?;
+        Ok(provider_as_source(Arc::new(CatalogTable::at_allowed_location(table))))
     }
 
     async fn rows(&self, plan: LogicalPlan, limit: usize) -> Result<Vec<RecordBatch>> {

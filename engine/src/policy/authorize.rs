@@ -19,6 +19,7 @@ use super::{AuthorizedPlan, Mode};
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::change::Change;
 use crate::sql::is_system;
+use crate::tables::materialized::Materialized;
 use crate::{EngineError, Result, graph, kql};
 
 /// How deep operators nest, subqueries and views included.
@@ -275,7 +276,8 @@ fn source(scan: &TableScan) -> Result<()> {
         return Ok(());
     }
     let provider = source_as_provider(&scan.source)?;
-    if provider.is::<CteWorkTable>() || provider.is::<GenerateSeriesTable>() {
+    // What is materialized was authorised itself.
+    if provider.is::<Materialized>() || provider.is::<CteWorkTable>() || provider.is::<GenerateSeriesTable>() {
         return Ok(());
     }
     Err(EngineError::NotAllowed { what: format!("reading `{}`", scan.table_name), why: String::new() })

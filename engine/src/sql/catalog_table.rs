@@ -1,5 +1,6 @@
-//! A table that was resolved for a principal. Only [`super::names`] makes one, so a scan of one is a scan of
-//! something the principal may read; `policy` lets no other stored table through.
+//! A table that was resolved for a principal. Only [`super::names`] makes one, and KQL's planner one of files whose
+//! location it asked the policy about, so a scan of one is a scan of something the principal may read; `policy` lets no
+//! other stored table through.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -25,6 +26,11 @@ pub(crate) struct CatalogTable {
 impl CatalogTable {
     pub(super) fn new(resolved: Option<ResolvedTable>, provider: Arc<dyn TableProvider>) -> Self {
         Self { resolved, provider }
+    }
+
+    /// Files that were asked for by their location, which `policy` allows the principal to read.
+    pub(crate) fn at_allowed_location(provider: Arc<dyn TableProvider>) -> Self {
+        Self { resolved: None, provider }
     }
 
     /// Whether a plan's source is a table that was resolved for its principal.

@@ -5,6 +5,7 @@
 //! footers and statistics from the runtime's caches; CSV and NDJSON are read without splitting what only looks like
 //! a line end.
 
+mod ad_hoc;
 mod dialect;
 mod inference;
 mod ipc;
@@ -27,6 +28,7 @@ use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use querent_catalog::{ExternalTable, FileFormat};
 
+pub(crate) use ad_hoc::{Bounds, Layout, ad_hoc_table};
 pub(crate) use dialect::{Dialect, compression, compression_name, unknown_option, unreadable};
 pub(crate) use inference::Inference;
 pub(crate) use ipc::{infer_ipc, read_ipc};

@@ -148,7 +148,7 @@ async fn started(
     permit: &mut QueryPermit,
 ) -> Result<(KqlAnswer, Option<arrow::array::RecordBatch>), EngineError> {
     let place = permit.take_place();
-    let session = state.session(principal, asked.limits.clone()).read_only();
+    let session = state.session(principal, asked.limits.clone());
     let session = session.in_database(asked.database.as_deref()).await?;
     let mut answer = session.kql_answer(&asked.text, asked.parameters.clone()).await?;
     answer.rows = answer.rows.holding(place);

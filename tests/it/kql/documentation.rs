@@ -13,12 +13,16 @@ async fn every_example_runs() {
     let edges = "CREATE TABLE edges AS SELECT * FROM (VALUES ('api', 'db', 'http', 0.9), ('web', 'api', 'http', 0.7)) \
                  AS e(src, dst, type, weight)";
     rows(&session, edges).await.unwrap();
+    let files = tempfile::tempdir().unwrap();
+    let people = files.path().join("people.csv");
+    std::fs::write(&people, "code,people\nDE,84000000\n").unwrap();
     let repository = package_folder().join("..");
     let mut pages = vec![repository.join("README.md")];
     pages.extend(std::fs::read_dir(repository.join("docs")).unwrap().map(|entry| entry.unwrap().path()));
     let mut count = 0;
     for page in pages.iter().filter(|page| page.extension().is_some_and(|extension| extension == "md")) {
         for query in queries(&std::fs::read_to_string(page).unwrap()) {
+            let query = query.replace("/data/people.csv", people.to_str().unwrap());
             let outcome = answered(&session, &query).await;
             assert!(outcome.is_ok(), "{}: `{query}`: {:?}", page.display(), outcome.err());
             count += 1;

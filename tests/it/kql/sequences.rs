@@ -36,6 +36,15 @@ async fn steps_carry_what_they_matched() {
             "a 1 1|a 2 2|b 5 1|b 6 2",
         ),
         ("range v from 1 to 3 step 1 | scan with (step s: v > 5;)", ""),
+        // Of each sequence the step's last row.
+        (
+            "datatable(g:string, v:long)['a',1, 'b',5, 'a',2, 'b',6] | sort by v asc | scan partition by g declare (sum:long = 0) with (step s output=last: true => sum = v + s.sum;) | sort by g asc",
+            "a 2 3|b 6 11",
+        ),
+        (
+            "E | sort by t asc | scan with_match_id = id with (step s1: e == 'Start'; step s2 output=last: e != 'Start' and e != 'Stop' and t - s1.t <= 5; step s3: e == 'Stop' and t - s1.t <= 5;)",
+            "1 Start 0|3 D 0|4 Stop 0|8 Start 1|11 E 1|12 Stop 1",
+        ),
     ] {
         let query = format!("{} {query}", if query.starts_with('E') { events } else { "" });
         let rows: Vec<String> = cells(&session, &query).await.into_iter().map(|row| row.join(" ")).collect();
@@ -46,7 +55,7 @@ async fn steps_carry_what_they_matched() {
         ("range v from 1 to 3 step 1 | scan with (step s: true => n = 1;)", "kql_unknown_column"),
         ("range v from 1 to 3 step 1 | scan with (step s: true => v = s.nope;)", "kql_unknown_column"),
         ("range v from 1 to 3 step 1 | scan declare (v:long) with (step s: true;)", "kql_invalid"),
-        ("range v from 1 to 3 step 1 | scan with (step s output=last: true;)", "kql_not_supported"),
+        ("range v from 1 to 3 step 1 | scan with (step s optional: true;)", "kql_not_supported"),
     ] {
         assert_eq!(code_of(&session, query).await, code, "{query}");
     }

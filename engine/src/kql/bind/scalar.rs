@@ -174,7 +174,7 @@ impl<'a> Binder<'a> {
                     .with_hint("take its first value with toscalar(...)")
                     .into())
             }
-            Some(Binding::Function(..)) => {
+            Some(Binding::Function(..) | Binding::Pattern(..)) => {
                 invalid(name.span, format!("`{}` is a function; call it with parentheses", name.text))
             }
             None => Err(self.unknown_column(name, scope.columns).into()),

@@ -30,11 +30,22 @@ pub(crate) enum Binding<'a> {
     Bound(Rc<Relation>),
     /// A function, which sees what was in sight where it stands.
     Function(&'a ast::Function, Environment<'a>),
+    /// A pattern, likewise.
+    Pattern(&'a ast::Pattern, Environment<'a>),
 }
 
 impl<'a> Environment<'a> {
     pub(crate) fn with(&self, name: &'a str, binding: Binding<'a>) -> Self {
         Self(Some(Rc::new(Node { name, binding, outer: self.clone() })))
+    }
+
+    /// Whether it is that very one, as long as both are there.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        match (&self.0, &other.0) {
+            (Some(own), Some(other)) => Rc::ptr_eq(own, other),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        }
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Binding<'a>> {
@@ -56,7 +67,7 @@ impl<'a> Environment<'a> {
             let is_table = match &node.binding {
                 Binding::Table(..) | Binding::Bound(_) => true,
                 Binding::Function(function, _) => function.is_view && function.parameters.is_empty(),
-                Binding::Scalar(..) => false,
+                Binding::Scalar(..) | Binding::Pattern(..) => false,
             };
             if is_table && !found.iter().any(|(name, _)| *name == node.name) {
                 found.push((node.name, node.binding.clone()));

@@ -53,7 +53,9 @@ impl<'a> Binder<'a> {
                 }
                 // Options are hints to Kusto's own engine.
                 StatementKind::Set { .. } => {}
-                StatementKind::Pattern(_) => return not_supported(statement.span, "`declare pattern`"),
+                StatementKind::Pattern(pattern) => {
+                    environment = environment.with(&pattern.name.text, Binding::Pattern(pattern, environment.clone()));
+                }
                 StatementKind::AliasDatabase { .. } => return not_supported(statement.span, "`alias database`"),
                 StatementKind::RestrictAccess(_) => return not_supported(statement.span, "`restrict access`"),
                 StatementKind::Command => return not_supported(statement.span, "this management command"),
@@ -74,6 +76,9 @@ impl<'a> Binder<'a> {
 
     /// Whether an expression is a table rather than a value.
     pub(crate) fn is_tabular(&self, expr: &Expr, environment: &Environment<'a>) -> bool {
+        if self.pattern_call(expr, environment).is_some() {
+            return true;
+        }
         match &expr.kind {
             ExprKind::Pipeline(_) | ExprKind::DataTable(_) | ExprKind::ExternalData(_) | ExprKind::Wildcard { .. } => {
                 true
@@ -128,6 +133,9 @@ impl<'a> Binder<'a> {
     }
 
     fn table_unchecked(&mut self, expr: &'a Expr, environment: &Environment<'a>) -> Result<Relation> {
+        if let Some((call, path)) = self.pattern_call(expr, environment) {
+            return self.pattern_table(call, path, expr.span, environment);
+        }
         match &expr.kind {
             ExprKind::Name(name) => match environment.find(&name.text).cloned() {
                 Some(binding) => self.variable_table(&name.text, binding, name.span),
@@ -135,16 +143,17 @@ impl<'a> Binder<'a> {
             },
             ExprKind::Pipeline(pipeline) => self.pipeline(pipeline, environment),
             ExprKind::DataTable(table) => self.data_table(table, environment),
-            ExprKind::Subquery { function: SubqueryFunction::Materialize | SubqueryFunction::ToTable, body } => {
-                self.table(body, environment)
+            ExprKind::Subquery { function: SubqueryFunction::Materialize, body } => {
+                self.materialize(expr, body, environment)
             }
+            ExprKind::Subquery { function: SubqueryFunction::ToTable, body } => self.table(body, environment),
             ExprKind::Member { base, name } => {
                 let database = self.database_of(base, environment)?;
                 self.stored_table(Some(database), &name.text, expr.span)
             }
             ExprKind::Call(call) => self.table_of_call(call, expr.span, environment),
             ExprKind::Wildcard { .. } => self.union_of(std::slice::from_ref(expr), &[], environment),
-            ExprKind::ExternalData(_) => not_supported(expr.span, "`externaldata`"),
+            ExprKind::ExternalData(external) => self.external_data(external, expr.span, environment),
             ExprKind::Invalid => invalid(expr.span, "this could not be read"),
             _ => fail(BindErrorCode::TypeMismatch, expr.span, "expected a table, found a value"),
         }
@@ -171,7 +180,7 @@ impl<'a> Binder<'a> {
                     None => invalid(span, "this function returns nothing"),
                 }
             }
-            Binding::Function(..) => invalid(span, "call the function with its arguments"),
+            Binding::Function(..) | Binding::Pattern(..) => invalid(span, "call the function with its arguments"),
         }
     }
 

@@ -39,10 +39,13 @@ impl Parser<'_> {
 
     fn find_column(&mut self) -> Result<FindColumn> {
         let start = self.token().span;
-        if self.at_word("pack") && self.peek(1).kind == TokenKind::OpenParen {
+        let is_pack_all = self.at_word("pack_all");
+        if (is_pack_all || self.at_word("pack")) && self.peek(1).kind == TokenKind::OpenParen {
             self.advance();
             self.advance();
-            self.expect(TokenKind::Star, "`*`")?;
+            if !is_pack_all {
+                self.expect(TokenKind::Star, "`*`")?;
+            }
             self.expect(TokenKind::CloseParen, "`)`")?;
             return Ok(FindColumn::Pack(self.since(start)));
         }

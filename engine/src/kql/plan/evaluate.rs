@@ -1,6 +1,9 @@
 //! Plugins of `evaluate` whose columns depend on the data: `bag_unpack`, `pivot`, `narrow`. What the columns are is asked
 //! of the data while binding, and bounded.
 
+mod activity;
+mod networks;
+
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 
@@ -11,13 +14,21 @@ use datafusion::scalar::ScalarValue;
 use super::super::aggregates;
 use super::super::ast::{Call, Expr, ExprKind, NamedExpr, PluginSchema};
 use super::super::bind::{
-    BindErrorCode, Binder, Environment, Result, Scope, Typed, argument_name, constant_of, fail, invalid, not_supported,
-    text_literal, text_of,
+    BindErrorCode, Binder, Environment, Result, Scope, Typed, argument_name, constant_of, fail, given_name, invalid,
+    not_supported, text_literal, text_of,
 };
 use super::super::functions::Operator;
 use super::super::span::Span;
 use super::super::types::KqlType;
 use super::{Column, Relation};
+
+/// What becomes of a property that is called as a column.
+#[derive(Clone, Copy)]
+enum Conflict {
+    Error,
+    ReplaceSource,
+    KeepSource,
+}
 
 /// The most columns that a plugin makes.
 const MAX_COLUMNS: usize = 500;
@@ -42,6 +53,8 @@ impl<'a> Binder<'a> {
             "bag_unpack" => self.bag_unpack(input, call, environment)?,
             "pivot" => self.pivot(input, call, environment)?,
             "narrow" => self.narrow(input, span)?,
+            name if activity::is_one(name) => self.activity(input, call, environment)?,
+            name if networks::is_one(name) => self.network_lookup(input, call, environment)?,
             name if KNOWN.lines().any(|known| known == name) => {
                 return not_supported(call.function.span, format_args!("the plugin `{name}`"));
             }
@@ -72,10 +85,25 @@ impl<'a> Binder<'a> {
             return invalid(call.function.span, "`bag_unpack` takes a column");
         };
         let column = self.column_of(&input, bag)?;
-        let prefix = match call.arguments.get(1) {
-            Some(prefix) => self.constant_text(prefix, environment)?,
-            None => String::new(),
-        };
+        let mut prefix = String::new();
+        let mut conflict = Conflict::Error;
+        let mut ignored: Vec<String> = Vec::new();
+        for (index, argument) in call.arguments.iter().enumerate().skip(1) {
+            match (given_name(&argument.names), index) {
+                (Some("OutputColumnPrefix"), _) | (None, 1) => prefix = self.constant_text(argument, environment)?,
+                (Some("columnsConflict"), _) | (None, 2) => {
+                    let name = self.constant_text(argument, environment)?;
+                    conflict = match name.as_str() {
+                        "error" | "" => Conflict::Error,
+                        "replace_source" => Conflict::ReplaceSource,
+                        "keep_source" => Conflict::KeepSource,
+                        _ => return invalid(argument.span, "expected `error`, `replace_source` or `keep_source`"),
+                    };
+                }
+                (Some("ignoredProperties"), _) | (None, 3) => ignored = self.constant_names(argument, environment)?,
+                _ => return invalid(argument.span, "`bag_unpack` takes no such argument"),
+            }
+        }
         let plan = input.distinct_values(&column)?;
         let mut properties: BTreeMap<String, Option<KqlType>> = BTreeMap::new();
         let bags = self.rows(plan, MAX_VALUES + 1)?;
@@ -86,7 +114,7 @@ impl<'a> Binder<'a> {
         for batch in bags {
             for text in batch.column(0).as_string_opt::<i32>().into_iter().flatten().flatten() {
                 let Ok(serde_json::Value::Object(bag)) = serde_json::from_str(text) else { continue };
-                for (name, value) in bag {
+                for (name, value) in bag.into_iter().filter(|(name, _)| !ignored.contains(name)) {
                     let kql_type = type_of_json(&value);
                     let known = properties.entry(name).or_insert(kql_type);
                     *known = common_type(*known, kql_type);
@@ -107,17 +135,16 @@ impl<'a> Binder<'a> {
             let member = self.apply_operator(Operator::DynamicMember, vec![column.typed(), key], bag.span)?;
             let value = self.convert(member, kql_type.unwrap_or(KqlType::Dynamic), bag.span)?;
             let name = format!("{prefix}{name}");
-            // A property that is called as the bag itself takes its place.
-            if name == column.name
-                && let Some(place) = outputs.iter_mut().find(|(known, _)| *known == name)
-            {
-                place.1 = value;
-                continue;
+            match (outputs.iter_mut().find(|(known, _)| *known == name), conflict) {
+                (None, _) => outputs.push((name, value)),
+                // A property that is called as the bag itself takes its place.
+                (Some(place), _) if name == column.name => place.1 = value,
+                (Some(place), Conflict::ReplaceSource) => place.1 = value,
+                (Some(_), Conflict::KeepSource) => {}
+                (Some(_), Conflict::Error) => {
+                    return invalid(bag.span, format!("the column `{name}` is there already"));
+                }
             }
-            if outputs.iter().any(|(known, _)| *known == name) {
-                return invalid(bag.span, format!("the column `{name}` is there already"));
-            }
-            outputs.push((name, value));
         }
         self.projected(input, outputs)
     }
@@ -265,6 +292,22 @@ impl<'a> Binder<'a> {
         match input.column(&name.text) {
             Some(column) => Ok(column.clone()),
             None => Err(self.unknown_column(name, &input.columns).into()),
+        }
+    }
+
+    /// The strings of a constant array.
+    fn constant_names(&mut self, argument: &'a NamedExpr, environment: &Environment<'a>) -> Result<Vec<String>> {
+        let typed = self.scalar(&argument.expr, &Scope::constant(environment))?;
+        let names = match constant_of(&typed.expr)? {
+            Some(ScalarValue::Utf8(Some(text))) if typed.kql_type == KqlType::Dynamic => {
+                serde_json::from_str(&text).ok()
+            }
+            Some(value) if value.is_null() => Some(Vec::new()),
+            _ => None,
+        };
+        match names {
+            Some(names) => Ok(names),
+            None => invalid(argument.span, "expected a constant array of strings"),
         }
     }
 

@@ -13,6 +13,15 @@ use super::super::types::KqlType;
 use super::columns::matches;
 use super::{Column, Relation};
 
+/// What a condition of `search` or `find` is looked for in.
+pub(super) struct Searched<'s> {
+    /// Where terms that name no column are looked for.
+    pub(super) terms: &'s [Column],
+    /// What columns may be named.
+    pub(super) columns: &'s [Column],
+    pub(super) case_sensitive: bool,
+}
+
 /// The result's first column.
 const TABLE_COLUMN: &str = "$table";
 
@@ -45,10 +54,9 @@ impl<'a> Binder<'a> {
             named.push(self.with_table_name(source)?);
         }
         let united = self.united(named, &[])?;
-        let own = united.columns.iter().filter(|column| column.name != TABLE_COLUMN).cloned().collect();
-        let searched = Relation { columns: own, ..united.clone() };
-        let predicate =
-            self.search_predicate(&search.predicate, &searched, is_case_sensitive(operator), environment)?;
+        let own: Vec<Column> = united.columns.iter().filter(|column| column.name != TABLE_COLUMN).cloned().collect();
+        let searched = Searched { terms: &own, columns: &own, case_sensitive: is_case_sensitive(operator) };
+        let predicate = self.search_predicate(&search.predicate, &searched, environment)?;
         self.filtered(united, predicate)
     }
 
@@ -69,27 +77,28 @@ impl<'a> Binder<'a> {
         operator: &'a Operator,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let predicate = self.search_predicate(&search.predicate, &input, is_case_sensitive(operator), environment)?;
+        let case_sensitive = is_case_sensitive(operator);
+        let searched = Searched { terms: &input.columns, columns: &input.columns, case_sensitive };
+        let predicate = self.search_predicate(&search.predicate, &searched, environment)?;
         let found = self.filtered(input, predicate)?;
         self.with_table_name(found)
     }
 
-    fn search_predicate(
+    pub(super) fn search_predicate(
         &mut self,
         predicate: &'a Expr,
-        input: &Relation,
-        case_sensitive: bool,
+        searched: &Searched<'_>,
         environment: &Environment<'a>,
     ) -> Result<PlanExpr> {
         match &predicate.kind {
             ExprKind::Star => Ok(lit(true)),
             ExprKind::Literal(Literal::String(term)) => {
-                self.term_in(&input.columns, term, case_sensitive, predicate.span)
+                self.term_in(searched.terms, term, searched.case_sensitive, predicate.span)
             }
             ExprKind::Logical { operator, operands } => {
                 let mut all = Vec::with_capacity(operands.len());
                 for operand in operands {
-                    all.push(self.search_predicate(operand, input, case_sensitive, environment)?);
+                    all.push(self.search_predicate(operand, searched, environment)?);
                 }
                 let combined = match operator {
                     LogicalOperator::And => all.into_iter().reduce(PlanExpr::and),
@@ -99,12 +108,10 @@ impl<'a> Binder<'a> {
             }
             ExprKind::Call(call) if call.function.text == "not" && call.arguments.len() == 1 => {
                 match call.arguments.first() {
-                    Some(argument) => Ok(PlanExpr::Not(Box::new(self.search_predicate(
-                        &argument.expr,
-                        input,
-                        case_sensitive,
-                        environment,
-                    )?))),
+                    Some(argument) => {
+                        let condition = self.search_predicate(&argument.expr, searched, environment)?;
+                        Ok(PlanExpr::Not(Box::new(condition)))
+                    }
                     None => invalid(predicate.span, "`not` takes one condition"),
                 }
             }
@@ -113,16 +120,18 @@ impl<'a> Binder<'a> {
                     return invalid(right.span, "expected a term");
                 };
                 let columns: Vec<Column> = match &left.kind {
-                    ExprKind::Name(name) => input.columns.iter().filter(|it| it.name == name.text).cloned().collect(),
+                    ExprKind::Name(name) => {
+                        searched.columns.iter().filter(|it| it.name == name.text).cloned().collect()
+                    }
                     ExprKind::Wildcard { base: None, pattern } => {
                         let pattern = NamePattern { text: pattern.clone(), wildcard: true, span: left.span };
-                        input.columns.iter().filter(|it| matches(&pattern, &it.name)).cloned().collect()
+                        searched.columns.iter().filter(|it| matches(&pattern, &it.name)).cloned().collect()
                     }
-                    _ => input.columns.clone(),
+                    _ => searched.terms.to_vec(),
                 };
-                self.term_in(&columns, term, case_sensitive, predicate.span)
+                self.term_in(&columns, term, searched.case_sensitive, predicate.span)
             }
-            _ => self.predicate(predicate, &Scope::of(environment, &input.columns)),
+            _ => self.predicate(predicate, &Scope::of(environment, searched.columns)),
         }
     }
 

@@ -16,7 +16,7 @@ use super::super::bind::{
 use super::super::types::KqlType;
 use super::{Column, Relation, field_column};
 pub(super) use machine::is_ours;
-use machine::{MATCH_ID, Machine, Step};
+use machine::{MATCH_ID, Machine, Shown, Step};
 
 impl<'a> Binder<'a> {
     pub(super) fn scan_sequences(
@@ -133,10 +133,10 @@ impl<'a> Binder<'a> {
         if step.optional {
             return not_supported(step.span, "an optional step of `scan`");
         }
-        let is_shown = match step.output {
-            None | Some(ScanOutput::All) => true,
-            Some(ScanOutput::None) => false,
-            Some(ScanOutput::Last) => return not_supported(step.span, "`output=last` of `scan`"),
+        let shown = match step.output {
+            None | Some(ScanOutput::All) => Shown::All,
+            Some(ScanOutput::Last) => Shown::Last,
+            Some(ScanOutput::None) => Shown::None,
         };
         let condition = self.predicate(&step.condition, scope)?;
         let mut assignments = Vec::with_capacity(step.assignments.len());
@@ -150,6 +150,6 @@ impl<'a> Binder<'a> {
             let value = self.convert(value, row[index].kql_type, assignment.span)?;
             assignments.push((index, value.expr));
         }
-        Ok(Step { condition, assignments, is_shown })
+        Ok(Step { condition, assignments, shown })
     }
 }

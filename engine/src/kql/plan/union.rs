@@ -106,7 +106,7 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    pub(super) fn united(&mut self, inputs: Vec<Relation>, parameters: &'a [OperatorParameter]) -> Result<Relation> {
+    pub(crate) fn united(&mut self, inputs: Vec<Relation>, parameters: &'a [OperatorParameter]) -> Result<Relation> {
         let is_inner = parameters.iter().any(|parameter| {
             parameter.name.text == "kind"
                 && matches!(&parameter.value, ParameterValue::Name(name) if name.text == "inner")

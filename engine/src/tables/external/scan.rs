@@ -34,8 +34,8 @@ use crate::{EngineError, Result};
 #[derive(Debug)]
 pub(in crate::tables) struct ExternalTableProvider {
     table: ExternalTable,
-    /// Scopes cached statistics: the same file under another schema has others.
-    scope: TableReference,
+    /// Scopes cached statistics: the same file under another schema has others. Without it none are kept.
+    scope: Option<TableReference>,
     schema: SchemaRef,
     file_schema: SchemaRef,
     partitioning: Partitioning,
@@ -49,17 +49,23 @@ impl ExternalTableProvider {
                 scan_schema(state, &resolved.info.arrow_schema())
             }
         };
+        let scope = TableReference::bare(resolved.info.uuid.to_string());
+        Ok(Self::of_schema(table.clone(), schema, Some(scope)))
+    }
+
+    /// Files read as these columns.
+    pub(super) fn of_schema(table: ExternalTable, schema: SchemaRef, scope: Option<TableReference>) -> Self {
         let is_partition = |field: &FieldRef| table.partition_columns.iter().any(|name| name == field.name());
         let (partition_fields, file_fields): (Vec<FieldRef>, Vec<FieldRef>) =
             schema.fields().iter().cloned().partition(is_partition);
         let ordered: Vec<FieldRef> = file_fields.iter().chain(&partition_fields).cloned().collect();
-        Ok(Self {
-            table: table.clone(),
-            scope: TableReference::bare(resolved.info.uuid.to_string()),
+        Self {
+            table,
+            scope,
             schema: Arc::new(Schema::new(ordered)),
             file_schema: Arc::new(Schema::new(file_fields)),
             partitioning: Partitioning::with_fields(partition_fields),
-        })
+        }
     }
 
     async fn locate(&self, state: &dyn Session) -> Result<Vec<LocatedFile>> {
@@ -73,7 +79,7 @@ impl ExternalTableProvider {
                 let unknown = Arc::new(Statistics::new_unknown(&self.file_schema));
                 Ok(PartitionedFile::new_from_meta(object_meta(file)?)
                     .with_partition_values(self.partitioning.values(file)?)
-                    .with_table_reference(Some(self.scope.clone()))
+                    .with_table_reference(self.scope.clone())
                     .with_statistics(unknown))
             })
             .collect()

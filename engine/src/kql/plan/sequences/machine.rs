@@ -2,6 +2,7 @@
 //! it matched. A row is shown to the steps from the last to the first; it takes a sequence on from the step before, goes
 //! on with the step's own, or, with the first step, begins one.
 
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, ListArray, RecordBatch, RecordBatchOptions, StructArray, new_empty_array};
@@ -19,13 +20,22 @@ use datafusion::scalar::ScalarValue;
 /// The field with the number of a row's sequence.
 pub(super) const MATCH_ID: &str = "match_id";
 
+/// Which of a step's matches are returned.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) enum Shown {
+    All,
+    /// The last one of each sequence.
+    Last,
+    None,
+}
+
 /// A step over the machine's columns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Step {
     pub(super) condition: Expr,
     /// Columns of the row, by number, and what they become.
     pub(super) assignments: Vec<(usize, Expr)>,
-    pub(super) is_shown: bool,
+    pub(super) shown: Shown,
 }
 
 impl Step {
@@ -106,7 +116,7 @@ impl WindowUDFImpl for Machine {
             Ok(CompiledStep {
                 condition: compiled(&step.condition)?,
                 assignments: assignments.collect::<Result<_>>()?,
-                is_shown: step.is_shown,
+                shown: step.shown,
             })
         });
         Ok(Box::new(Run {
@@ -164,7 +174,7 @@ impl Compiled {
 struct CompiledStep {
     condition: Compiled,
     assignments: Vec<(usize, Compiled)>,
-    is_shown: bool,
+    shown: Shown,
 }
 
 /// A sequence that a step has: by step up to that one, the row that was matched last.
@@ -172,6 +182,42 @@ struct CompiledStep {
 struct Sequence {
     id: i64,
     matched: Vec<Arc<[ScalarValue]>>,
+}
+
+/// A row that a step matched, and what it is then.
+#[derive(Debug)]
+struct Match {
+    row: usize,
+    values: Arc<[ScalarValue]>,
+    sequence: i64,
+}
+
+/// What is returned, in the order of the rows.
+#[derive(Debug, Default)]
+struct Matches {
+    all: Vec<Option<Match>>,
+    /// Where the last one of a sequence's step is, of steps that show no others.
+    last: HashMap<(i64, usize), usize>,
+}
+
+impl Matches {
+    fn add(&mut self, shown: Shown, step: usize, found: Match) {
+        match shown {
+            Shown::None => return,
+            Shown::All => {}
+            Shown::Last => {
+                let before = self.last.insert((found.sequence, step), self.all.len());
+                if let Some(before) = before.and_then(|before| self.all.get_mut(before)) {
+                    *before = None;
+                }
+            }
+        }
+        self.all.push(Some(found));
+    }
+
+    fn left(self) -> Vec<Match> {
+        self.all.into_iter().flatten().collect()
+    }
 }
 
 /// One partition's walk through its rows.
@@ -207,13 +253,11 @@ impl PartitionEvaluator for Run {
     fn evaluate_all(&mut self, values: &[ArrayRef], num_rows: usize) -> Result<ArrayRef> {
         let mut states: Vec<Option<Sequence>> = vec![None; self.steps.len()];
         let mut next_id = 0;
-        let mut lengths = Vec::with_capacity(num_rows);
-        let mut shown: Vec<(Arc<[ScalarValue]>, i64)> = Vec::new();
+        let mut shown = Matches::default();
         for number in 0..num_rows {
             let own = values.iter().map(|array| ScalarValue::try_from_array(array, number));
             let declared = self.defaults.iter().skip(values.len()).cloned().map(Ok);
             let row: Vec<ScalarValue> = own.chain(declared).collect::<Result<_>>()?;
-            let before = shown.len();
             for (index, step) in self.steps.iter().enumerate().rev() {
                 // From the step before.
                 if let Some(earlier) = index.checked_sub(1)
@@ -222,9 +266,7 @@ impl PartitionEvaluator for Run {
                     && let Some(mut sequence) = states[earlier].take()
                 {
                     sequence.matched.push(Arc::clone(&extended));
-                    if step.is_shown {
-                        shown.push((extended, sequence.id));
-                    }
+                    shown.add(step.shown, index, Match { row: number, values: extended, sequence: sequence.id });
                     states[index] = Some(sequence);
                     continue;
                 }
@@ -239,21 +281,21 @@ impl PartitionEvaluator for Run {
                     });
                     sequence.matched.truncate(index);
                     sequence.matched.push(Arc::clone(&extended));
-                    if step.is_shown {
-                        shown.push((extended, sequence.id));
-                    }
+                    shown.add(step.shown, index, Match { row: number, values: extended, sequence: sequence.id });
                 }
             }
-            lengths.push(shown.len() - before);
         }
+        let shown = shown.left();
+        let mut lengths = vec![0; num_rows];
+        shown.iter().for_each(|shown| lengths[shown.row] += 1);
         let mut columns = Vec::with_capacity(self.fields.len());
         for (index, field) in self.made.iter().zip(&self.fields) {
             columns.push(match shown.is_empty() {
                 true => new_empty_array(field.data_type()),
-                false => ScalarValue::iter_to_array(shown.iter().map(|(row, _)| row[*index].clone()))?,
+                false => ScalarValue::iter_to_array(shown.iter().map(|shown| shown.values[*index].clone()))?,
             });
         }
-        columns.push(Arc::new(shown.iter().map(|(_, id)| *id).collect::<Int64Array>()));
+        columns.push(Arc::new(shown.iter().map(|shown| shown.sequence).collect::<Int64Array>()));
         let rows = StructArray::try_new(self.fields.clone(), columns, None)?;
         let lists =
             ListArray::try_new(Arc::clone(&self.element), OffsetBuffer::from_lengths(lengths), Arc::new(rows), None);

@@ -1,0 +1,185 @@
+//! `externaldata`: files read as the columns that the query declares, fields by position, records and Parquet by name. A
+//! text that is no value of its column's type is null. Who may read which location is the planner's to decide.
+
+use datafusion::logical_expr::lit;
+
+use super::super::ast::{Expr, ExprKind, ExternalData, Literal, Property};
+use super::super::bind::{
+    Binder, Environment, LocationKey, Need, Result, Scope, Stop, Typed, constant_of, invalid, not_supported, null_of,
+    text_of,
+};
+use super::super::functions::Operator;
+use super::super::span::Span;
+use super::super::types::KqlType;
+use super::Relation;
+use crate::tables::external::Layout;
+
+/// What files are compressed as, by their ending.
+const COMPRESSED: &[&str] = &["gz", "zst", "bz2", "xz"];
+
+/// What a format is: how the files are written, and whether their texts are JSON records.
+struct Format {
+    layout: Layout,
+    is_json: bool,
+}
+
+impl Format {
+    fn of(name: &str) -> Option<Self> {
+        let (layout, is_json) = match name {
+            "csv" => (Layout::Separated(','), false),
+            "tsv" => (Layout::Separated('\t'), false),
+            "psv" => (Layout::Separated('|'), false),
+            "scsv" => (Layout::Separated(';'), false),
+            "txt" => (Layout::Lines, false),
+            "json" => (Layout::Lines, true),
+            "multijson" | "singlejson" => (Layout::Records, true),
+            "parquet" => (Layout::Parquet, false),
+            _ => return None,
+        };
+        Some(Self { layout, is_json })
+    }
+
+    /// By a location's ending; CSV where that does not say.
+    fn of_location(location: &str) -> Self {
+        let path = location.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
+        let name = path.rsplit('/').next().unwrap_or_default();
+        let mut endings = name.rsplit('.');
+        let mut ending = endings.next().unwrap_or_default();
+        if COMPRESSED.contains(&ending) {
+            ending = endings.next().unwrap_or_default();
+        }
+        let ending = match ending {
+            "jsonl" | "ndjson" => "json",
+            other => other,
+        };
+        Self::of(ending).unwrap_or(Self { layout: Layout::Separated(','), is_json: false })
+    }
+}
+
+impl<'a> Binder<'a> {
+    pub(crate) fn external_data(
+        &mut self,
+        external: &'a ExternalData,
+        span: Span,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        if external.columns.is_empty() {
+            return invalid(span, "externaldata needs columns");
+        }
+        for (index, column) in external.columns.iter().enumerate() {
+            if external.columns.iter().take(index).any(|other| other.name.text == column.name.text) {
+                return invalid(column.span, format!("the column `{}` is there twice", column.name.text));
+            }
+        }
+        let mut format_name = None;
+        let mut skips_first = false;
+        for property in &external.properties {
+            match property.name.text.to_ascii_lowercase().as_str() {
+                "format" => format_name = Some((property_text(property)?, property.span)),
+                "ignorefirstrecord" => skips_first = property_flag(property)?,
+                name => return not_supported(property.span, format_args!("`{name}` of externaldata")),
+            }
+        }
+        let mut inputs = Vec::with_capacity(external.locations.len());
+        for location in &external.locations {
+            let text = self.location(location, environment)?;
+            let format = match &format_name {
+                None => Format::of_location(&text),
+                Some((name, span)) => match Format::of(&name.to_ascii_lowercase()) {
+                    Some(format) => format,
+                    None => return not_supported(*span, format_args!("the format `{name}`")),
+                },
+            };
+            // Records have no header, whatever is said.
+            let skips_first = skips_first && !format.is_json && format.layout != Layout::Parquet;
+            let key = LocationKey { location: text, layout: format.layout, skips_first };
+            let Some(source) = self.answers.locations.get(&key) else { return Err(Stop::Needs(Need::Location(key))) };
+            let read = self.scan("externaldata", std::sync::Arc::clone(source))?;
+            inputs.push(self.declared_columns(read, external, &format, span)?);
+        }
+        let united = self.united(inputs, &[])?;
+        Ok(Relation { name: None, ..united })
+    }
+
+    fn location(&mut self, location: &'a Expr, environment: &Environment<'a>) -> Result<String> {
+        let typed = self.scalar(location, &Scope::constant(environment))?;
+        match text_of(constant_of(&typed.expr)?.as_ref()) {
+            Some(text) if typed.kql_type == KqlType::String => Ok(text.to_owned()),
+            _ => invalid(location.span, "expected a location, which is a constant string"),
+        }
+    }
+
+    fn declared_columns(
+        &mut self,
+        read: Relation,
+        external: &'a ExternalData,
+        format: &Format,
+        span: Span,
+    ) -> Result<Relation> {
+        let record = match read.columns.first() {
+            Some(text) if format.is_json => Some(self.apply("parse_json", vec![text.typed()], span)?),
+            _ => None,
+        };
+        let mut outputs = Vec::with_capacity(external.columns.len());
+        for (index, declared) in external.columns.iter().enumerate() {
+            let kql_type = KqlType::from(declared.scalar_type);
+            let name = &declared.name.text;
+            let value = match (&record, format.layout) {
+                (Some(record), _) => {
+                    let key = Typed::text(name);
+                    Some(self.apply_operator(Operator::DynamicMember, vec![record.clone(), key], declared.span)?)
+                }
+                (None, Layout::Parquet) => read.column(name).map(|column| column.typed()),
+                (None, _) => read.columns.get(index).map(|column| column.typed()),
+            };
+            let value = match value {
+                // The text is JSON rather than a value of its own.
+                Some(text) if text.kql_type == KqlType::String && kql_type == KqlType::Dynamic => {
+                    self.apply("parse_json", vec![text], declared.span)?
+                }
+                Some(value) => self.convert(value, kql_type, declared.span)?,
+                None => Typed::new(lit(null_of(kql_type)), kql_type),
+            };
+            outputs.push((name.clone(), value));
+        }
+        self.projected(read, outputs)
+    }
+}
+
+fn property_text(property: &Property) -> Result<String> {
+    match property.values.first().map(|value| &value.kind) {
+        Some(ExprKind::Literal(Literal::String(text))) => Ok(text.clone()),
+        Some(ExprKind::Name(name)) => Ok(name.text.clone()),
+        _ => invalid(property.span, "expected a string"),
+    }
+}
+
+fn property_flag(property: &Property) -> Result<bool> {
+    match property.values.first().map(|value| &value.kind) {
+        Some(ExprKind::Literal(Literal::Bool(value))) => Ok(*value),
+        Some(ExprKind::Literal(Literal::String(text))) if text.eq_ignore_ascii_case("true") => Ok(true),
+        Some(ExprKind::Literal(Literal::String(text))) if text.eq_ignore_ascii_case("false") => Ok(false),
+        _ => invalid(property.span, "expected true or false"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn endings_say_the_format() {
+        for (location, layout, is_json) in [
+            ("/a/b.csv", Layout::Separated(','), false),
+            ("https://host/a/b.TSV.gz?x=1.json", Layout::Separated('\t'), false),
+            ("s3://bucket/b.json", Layout::Lines, true),
+            ("/a/b.jsonl.zst", Layout::Lines, true),
+            ("/a.parquet/b", Layout::Separated(','), false),
+            ("/a/b.parquet", Layout::Parquet, false),
+            ("", Layout::Separated(','), false),
+        ] {
+            let format = Format::of_location(location);
+            assert_eq!((format.layout, format.is_json), (layout, is_json), "{location}");
+        }
+    }
+}
