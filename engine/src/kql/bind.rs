@@ -10,6 +10,7 @@ mod pack;
 mod parameters;
 mod scalar;
 mod scope;
+mod several;
 mod statements;
 mod user_functions;
 mod value;

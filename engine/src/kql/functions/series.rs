@@ -1,4 +1,14 @@
-//! Functions of numeric arrays, element by element, and sums of them. An element that is no number is null.
+//! Functions of numeric arrays: here those of each element, and sums of them; in the files below those that see a series
+//! as a whole. An element that is no number is null.
+
+mod decomposition;
+mod filters;
+mod fits;
+mod outliers;
+mod periods;
+mod polynomials;
+mod spectra;
+mod statistics;
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
@@ -7,6 +17,7 @@ use serde_json::{Value, json};
 use super::super::types::KqlType;
 use super::arguments::{Arguments, Dynamics};
 use super::comparison::same;
+use super::several::Several;
 use super::signature::{Entry, Returns, entry};
 
 const REAL: Returns = Returns::Is(KqlType::Real);
@@ -14,6 +25,20 @@ const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
 /// The most multiplications of one filter.
 const MAX_STEPS: usize = 100_000_000;
+
+/// The families of the files below.
+pub(super) const FAMILIES: &[&[Entry]] =
+    &[decomposition::FUNCTIONS, filters::FUNCTIONS, fits::FUNCTIONS, outliers::FUNCTIONS, statistics::FUNCTIONS];
+
+/// Those of functions of several values.
+pub(super) const SEVERAL: &[&[Several]] = &[
+    decomposition::SEVERAL,
+    fits::SEVERAL,
+    periods::SEVERAL,
+    polynomials::SEVERAL,
+    spectra::SEVERAL,
+    statistics::SEVERAL,
+];
 
 pub(super) const FUNCTIONS: &[Entry] = &[
     entry("series_add", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left + right))),
@@ -52,7 +77,6 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("series_fill_backward", "j?x", DYNAMIC, |arguments| fill_from(arguments, true)),
     entry("series_iir", "jjj", DYNAMIC, iir),
     entry("series_fill_linear", "j?xbn", DYNAMIC, fill_linear),
-    entry("series_stats_dynamic", "j?b", DYNAMIC, stats),
 ];
 
 /// A whole number as one, as Kusto's series keep them; what JSON has no number for as a text.
@@ -62,6 +86,25 @@ fn number(real: f64) -> Value {
 
 fn reals(elements: &[Value]) -> Vec<Option<f64>> {
     elements.iter().map(Value::as_f64).collect()
+}
+
+/// The elements of a row's series; `None` where that is no array.
+fn numbers_at(values: &Dynamics, row: usize) -> Option<Vec<Option<f64>>> {
+    match values.get(row).as_ref() {
+        Value::Array(elements) => Some(reals(elements)),
+        _ => None,
+    }
+}
+
+/// Numbers as a dynamic array.
+fn array_of(numbers: &[f64]) -> Value {
+    numbers.iter().map(|real| number(*real)).collect::<Vec<_>>().into()
+}
+
+/// A truth value that may be left out.
+fn row_of_bools(arguments: &Arguments, index: usize, default: bool) -> Result<impl Fn(usize) -> bool> {
+    let given = if arguments.len() > index { Some(arguments.bools(index)?) } else { None };
+    Ok(move |row| given.as_ref().and_then(|given| given.get(row)).unwrap_or(default))
 }
 
 /// The elements of a series; a number stands for a series of it.
@@ -221,27 +264,5 @@ fn fill_linear(arguments: &Arguments) -> Result<ArrayRef> {
             if are_whole { json!(value.trunc() as i64) } else { number(value) }
         };
         Ok(elements.iter().enumerate().map(filled).collect::<Vec<_>>().into())
-    })
-}
-
-fn stats(arguments: &Arguments) -> Result<ArrayRef> {
-    let series = arguments.dynamics(0)?;
-    arguments.make_dynamics(|row| {
-        let Some(elements) = series.elements(row) else { return Ok(Value::Null) };
-        let numbers: Vec<(usize, f64)> =
-            elements.iter().enumerate().filter_map(|(index, element)| Some((index, element.as_f64()?))).collect();
-        let least = numbers.iter().min_by(|left, right| left.1.total_cmp(&right.1));
-        // Of several, the first.
-        let most = numbers.iter().rev().max_by(|left, right| left.1.total_cmp(&right.1));
-        let (Some(least), Some(most)) = (least, most) else { return Ok(Value::Null) };
-        let count = numbers.len() as f64;
-        let sum: f64 = numbers.iter().map(|(_, number)| number).sum();
-        let average = sum / count;
-        let squares: f64 = numbers.iter().map(|(_, number)| (number - average).powi(2)).sum();
-        let variance = if count > 1.0 { squares / (count - 1.0) } else { 0.0 };
-        Ok(json!({
-            "min": least.1, "min_idx": least.0, "max": most.1, "max_idx": most.0,
-            "avg": average, "stdev": variance.sqrt(), "variance": variance, "sum": sum, "len": elements.len(),
-        }))
     })
 }
