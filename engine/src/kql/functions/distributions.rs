@@ -108,7 +108,9 @@ mod tests {
         for x in [0.01_f64, 0.3, 0.5, 0.9] {
             assert!((incomplete_beta(x, 3.0, 1.0) - x.powi(3)).abs() < 1e-13);
             assert!((incomplete_beta(x, 2.0, 2.0) - x * x * (3.0 - 2.0 * x)).abs() < 1e-13);
-            assert!((inverse_beta(incomplete_beta(x, 10.0, 20.0), 10.0, 20.0) - x).abs() < 1e-6);
+        }
+        for x in [0.1, 0.3, 0.5] {
+            assert!((inverse_beta(incomplete_beta(x, 10.0, 20.0), 10.0, 20.0) - x).abs() < 1e-9);
         }
         // A t distribution with one degree of freedom is Cauchy's.
         let two_sided = incomplete_beta(1.0 / 2.0, 0.5, 0.5);

@@ -122,9 +122,9 @@ impl Parts {
         let line = match settings.trend {
             Trend::None => None,
             Trend::Average => average(&rest).map(|average| Line { slope: 0.0, interception: average }),
-            Trend::Line => Line::through(&rest, 0),
+            Trend::Line => Line::through(&rest),
         };
-        let trend: Vec<f64> = (0..series.len()).map(|position| line.map_or(0.0, |line| line.at(position))).collect();
+        let trend: Vec<f64> = (0..series.len()).map(|index| line.map_or(0.0, |line| line.at(index))).collect();
         let baseline: Vec<f64> = seasonal.iter().zip(&trend).map(|(seasonal, trend)| seasonal + trend).collect();
         let residual = series.iter().zip(&baseline).map(|(value, baseline)| Some((*value)? - baseline)).collect();
         Self { learned, seasonal, trend, baseline, residual }

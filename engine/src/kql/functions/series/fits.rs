@@ -78,7 +78,7 @@ impl Quality {
     }
 }
 
-/// A line over the positions of a series, from 0.
+/// A line over the values of a series, counted from 1 as Kusto does.
 #[derive(Clone, Copy)]
 pub(super) struct Line {
     pub(super) slope: f64,
@@ -86,9 +86,9 @@ pub(super) struct Line {
 }
 
 impl Line {
-    /// Through the values from position `first` on; `None` where there are none.
-    pub(super) fn through(values: &[Option<f64>], first: usize) -> Option<Self> {
-        let points = points(values, first);
+    /// Through the values; `None` where there are none.
+    pub(super) fn through(values: &[Option<f64>]) -> Option<Self> {
+        let points = points(values);
         let count = points.clone().count() as f64;
         if count == 0.0 {
             return None;
@@ -101,14 +101,15 @@ impl Line {
         Some(Self { slope, interception: y_average - slope * x_average })
     }
 
-    pub(super) fn at(&self, position: usize) -> f64 {
-        self.slope * position as f64 + self.interception
+    /// Its value beside the one at that index.
+    pub(super) fn at(&self, index: usize) -> f64 {
+        self.slope * (index as f64 + 1.0) + self.interception
     }
 }
 
-/// The positions and the values that are there.
-fn points(values: &[Option<f64>], first: usize) -> impl Iterator<Item = (f64, f64)> + Clone {
-    values.iter().enumerate().filter_map(move |(index, value)| Some(((first + index) as f64, (*value)?)))
+/// The numbers of the values that are there, and the values.
+fn points(values: &[Option<f64>]) -> impl Iterator<Item = (f64, f64)> + Clone {
+    values.iter().enumerate().filter_map(|(index, value)| Some((index as f64 + 1.0, (*value)?)))
 }
 
 /// What is there of a series beside what stands for it.
@@ -124,9 +125,9 @@ struct OneLine {
 }
 
 impl OneLine {
-    fn through(values: &[Option<f64>], first: usize) -> Option<Self> {
-        let line = Line::through(values, first)?;
-        let fit: Vec<f64> = (first..first + values.len()).map(|position| line.at(position)).collect();
+    fn through(values: &[Option<f64>]) -> Option<Self> {
+        let line = Line::through(values)?;
+        let fit: Vec<f64> = (0..values.len()).map(|index| line.at(index)).collect();
         let quality = Quality::of(pairs(values, &fit));
         Some(Self { line, quality, fit })
     }
@@ -157,7 +158,7 @@ impl OneLine {
 fn line(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
     let series = arguments.dynamics(0)?;
     rows.each(arguments, |row| {
-        let found = numbers_at(&series, row).and_then(|values| OneLine::through(&values, 0));
+        let found = numbers_at(&series, row).and_then(|values| OneLine::through(&values));
         Ok(found.map(|found| {
             vec![
                 Part::Real(found.quality.rsquare),
@@ -174,7 +175,7 @@ fn line(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
 fn line_bag(arguments: &Arguments) -> Result<ArrayRef> {
     let series = arguments.dynamics(0)?;
     arguments.make_dynamics(|row| {
-        let found = numbers_at(&series, row).and_then(|values| OneLine::through(&values, 0));
+        let found = numbers_at(&series, row).and_then(|values| OneLine::through(&values));
         Ok(found.map_or(Value::Null, |found| found.bag()))
     })
 }
@@ -192,7 +193,7 @@ impl TwoLines {
     fn through(values: &[Option<f64>]) -> Option<Self> {
         let split = best_split(values)?;
         let (before, after) = values.split_at_checked(split)?;
-        let (left, right) = (OneLine::through(before, 0)?, OneLine::through(after, split)?);
+        let (left, right) = (OneLine::through(before)?, OneLine::through(after)?);
         let fit: Vec<f64> = left.fit.iter().chain(&right.fit).copied().collect();
         let quality = Quality::of(pairs(values, &fit));
         Some(Self { split, left, right, quality, fit })
@@ -239,7 +240,7 @@ impl Sums {
 
 /// Where the line on the right starts, so that both lines leave over as little as can be; in one pass.
 fn best_split(values: &[Option<f64>]) -> Option<usize> {
-    let all = points(values, 0);
+    let all = points(values);
     let count = all.clone().count();
     if count == 0 {
         return None;
@@ -255,7 +256,7 @@ fn best_split(values: &[Option<f64>]) -> Option<usize> {
         if taken >= LEAST_OF_SIDE && count - taken >= LEAST_OF_SIDE {
             let left_over = before.left_over() + whole.without(before).left_over();
             if best.is_none_or(|(least, _)| left_over < least) {
-                best = Some((left_over, x as usize));
+                best = Some((left_over, x as usize - 1));
             }
         }
         let (x, y) = centered((x, y));
@@ -316,7 +317,7 @@ mod tests {
     fn a_line_fits_as_kustos_does() {
         // Kusto's own example, with what it answers.
         let values = [2.0, 5.0, 6.0, 8.0, 11.0, 15.0, 17.0, 18.0, 25.0, 26.0, 30.0, 30.0].map(Some);
-        let found = OneLine::through(&values, 0).unwrap();
+        let found = OneLine::through(&values).unwrap();
         for (found, expected) in [
             (found.quality.rsquare, 0.982_900_730_884_447),
             (found.line.slope, 2.730_769_230_769_231),
@@ -344,8 +345,8 @@ mod tests {
 
     #[test]
     fn what_does_not_vary_is_a_flat_line() {
-        let found = OneLine::through(&[Some(3.0); 5], 0).unwrap();
+        let found = OneLine::through(&[Some(3.0); 5]).unwrap();
         assert_eq!((found.line.slope, found.quality.rsquare, found.quality.variance), (0.0, 0.0, 0.0));
-        assert!(OneLine::through(&[None; 3], 0).is_none() && OneLine::through(&[], 0).is_none());
+        assert!(OneLine::through(&[None; 3]).is_none() && OneLine::through(&[]).is_none());
     }
 }
