@@ -25,6 +25,8 @@ const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
 /// The most multiplications of one filter.
 const MAX_STEPS: usize = 100_000_000;
+/// Those of a batch of rows, during which a query cannot be cancelled.
+const MAX_BATCH_STEPS: usize = 2_000_000_000;
 
 /// The families of the files below.
 pub(super) const FAMILIES: &[&[Entry]] =
@@ -202,19 +204,34 @@ fn fill_from(arguments: &Arguments, backward: bool) -> Result<ArrayRef> {
     })
 }
 
+/// The multiplications of a batch so far.
+#[derive(Default)]
+struct Steps(usize);
+
+impl Steps {
+    /// Fails where a filter of that length takes too many over a series of that length.
+    fn spend(&mut self, arguments: &Arguments, series: usize, filter: usize) -> Result<()> {
+        let steps = series.saturating_mul(filter);
+        self.0 = self.0.saturating_add(steps);
+        if steps > MAX_STEPS || self.0 > MAX_BATCH_STEPS {
+            return Err(arguments.error("the series and its filter are too long"));
+        }
+        Ok(())
+    }
+}
+
 /// A recursive filter: each value from the values so far, weighted by the first coefficients, less the results so far,
 /// weighted by the second.
 fn iir(arguments: &Arguments) -> Result<ArrayRef> {
     let (series, forward, backward) = (arguments.dynamics(0)?, arguments.dynamics(1)?, arguments.dynamics(2)?);
+    let mut steps = Steps::default();
     let numbers = |values: Option<Vec<Value>>| -> Option<Vec<f64>> { values?.iter().map(Value::as_f64).collect() };
     arguments.make_dynamics(|row| {
         let parts = numbers(series.elements(row))
             .zip(numbers(forward.elements(row)))
             .zip(numbers(backward.elements(row)).filter(|weights| weights.first().is_some_and(|first| *first != 0.0)));
         let Some(((inputs, forward), backward)) = parts else { return Ok(Value::Null) };
-        if inputs.len().saturating_mul(forward.len() + backward.len()) > MAX_STEPS {
-            return Err(arguments.error("the series and its filter are too long"));
-        }
+        steps.spend(arguments, inputs.len(), forward.len() + backward.len())?;
         let mut outputs: Vec<f64> = Vec::with_capacity(inputs.len());
         for index in 0..inputs.len() {
             let weighted = |weights: &[f64], values: &[f64], skipped: usize| -> f64 {

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::super::arguments::Arguments;
 use super::super::signature::{Entry, entry};
-use super::{DYNAMIC, MAX_STEPS, number, numbers_at, row_of_bools};
+use super::{DYNAMIC, Steps, number, numbers_at, row_of_bools};
 
 pub(super) const FUNCTIONS: &[Entry] = &[entry("series_fir", "jj?bb", DYNAMIC, fir)];
 
@@ -16,12 +16,11 @@ fn fir(arguments: &Arguments) -> Result<ArrayRef> {
     let (series, weights) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     let normalized = if arguments.len() > 2 { Some(arguments.bools(2)?) } else { None };
     let centered = row_of_bools(arguments, 3, false)?;
+    let mut steps = Steps::default();
     arguments.make_dynamics(|row| {
         let weights = numbers_at(&weights, row).and_then(|weights| weights.into_iter().collect::<Option<Vec<f64>>>());
         let Some((values, mut weights)) = numbers_at(&series, row).zip(weights) else { return Ok(Value::Null) };
-        if values.len().saturating_mul(weights.len()) > MAX_STEPS {
-            return Err(arguments.error("the series and its filter are too long"));
-        }
+        steps.spend(arguments, values.len(), weights.len())?;
         let is_normalized = normalized.as_ref().and_then(|normalized| normalized.get(row));
         let sum: f64 = weights.iter().sum();
         if is_normalized.unwrap_or_else(|| weights.iter().all(|weight| *weight >= 0.0)) && sum != 0.0 {
