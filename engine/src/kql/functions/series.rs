@@ -4,6 +4,7 @@
 mod decomposition;
 mod filters;
 mod fits;
+mod fourier;
 mod outliers;
 mod periods;
 mod polynomials;

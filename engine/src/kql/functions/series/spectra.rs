@@ -2,11 +2,10 @@
 //! number n is.
 
 use datafusion::error::Result;
-use rustfft::FftPlanner;
-use rustfft::num_complex::Complex;
 
 use super::super::arguments::Arguments;
 use super::super::several::{Part, Rows, Several, several};
+use super::fourier::{Complex, Direction, transform};
 use super::{array_of, numbers_at};
 use crate::kql::types::KqlType::{self, Dynamic};
 
@@ -21,16 +20,9 @@ pub(super) const SEVERAL: &[Several] = &[
     }),
 ];
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Direction {
-    Forward,
-    Inverse,
-}
-
 fn transformed(arguments: &Arguments, rows: &mut Rows, direction: Direction) -> Result<()> {
     let real = arguments.dynamics(0)?;
     let imaginary = if arguments.len() > 1 { Some(arguments.dynamics(1)?) } else { None };
-    let mut planner = FftPlanner::new();
     rows.each(arguments, |row| {
         let Some(real) = numbers_at(&real, row) else { return Ok(None) };
         let imaginary = imaginary.as_ref().and_then(|imaginary| numbers_at(imaginary, row));
@@ -39,22 +31,11 @@ fn transformed(arguments: &Arguments, rows: &mut Rows, direction: Direction) -> 
         }
         let imaginary = imaginary.unwrap_or_else(|| vec![None; real.len()]);
         let pairs = real.iter().zip(&imaginary);
-        let mut values: Vec<Complex<f64>> =
+        let values: Vec<Complex> =
             pairs.map(|(real, imaginary)| Complex::new(real.unwrap_or(0.0), imaginary.unwrap_or(0.0))).collect();
-        if values.is_empty() {
-            return Ok(Some(vec![Part::Dynamic(array_of(&[])), Part::Dynamic(array_of(&[]))]));
-        }
-        let scale = match direction {
-            Direction::Forward => {
-                planner.plan_fft_forward(values.len()).process(&mut values);
-                1.0
-            }
-            Direction::Inverse => {
-                planner.plan_fft_inverse(values.len()).process(&mut values);
-                1.0 / values.len() as f64
-            }
-        };
-        let part = |of: fn(&Complex<f64>) -> f64| {
+        let scale = if direction == Direction::Inverse { 1.0 / values.len() as f64 } else { 1.0 };
+        let values = transform(values, direction);
+        let part = |of: fn(&Complex) -> f64| {
             Part::Dynamic(array_of(&values.iter().map(|value| of(value) * scale).collect::<Vec<_>>()))
         };
         Ok(Some(vec![part(|value| value.re), part(|value| value.im)]))
@@ -69,16 +50,12 @@ pub(super) fn similarities(series: &[Option<f64>]) -> Vec<f64> {
         return vec![0.0; series.len()];
     }
     let average = known.iter().sum::<f64>() / known.len() as f64;
-    let mut values: Vec<Complex<f64>> =
-        series.iter().map(|value| Complex::new(value.map_or(0.0, |value| value - average), 0.0)).collect();
-    let mut planner = FftPlanner::new();
-    planner.plan_fft_forward(values.len()).process(&mut values);
-    for value in &mut values {
-        *value = Complex::new(value.norm_sqr(), 0.0);
-    }
-    planner.plan_fft_inverse(values.len()).process(&mut values);
+    let centered = series.iter().map(|value| Complex::new(value.map_or(0.0, |value| value - average), 0.0)).collect();
+    let spectrum = transform(centered, Direction::Forward);
+    let power = spectrum.into_iter().map(|value| Complex::new(value.norm_squared(), 0.0)).collect();
+    let values = transform(power, Direction::Inverse);
     let least = values.iter().map(|value| value.re).fold(f64::INFINITY, f64::min);
     let range = values.first().map_or(0.0, |whole| whole.re) - least;
-    let similarity = |value: &Complex<f64>| if range > 0.0 { (value.re - least) / range } else { 0.0 };
+    let similarity = |value: &Complex| if range > 0.0 { (value.re - least) / range } else { 0.0 };
     values.iter().map(similarity).collect()
 }
