@@ -10,6 +10,7 @@ mod materialize;
 mod plugins;
 mod policy;
 mod sequences;
+mod series;
 mod stored;
 mod types;
 

@@ -11,6 +11,7 @@ mod parameters;
 mod patterns;
 mod scalar;
 mod scope;
+mod several;
 mod statements;
 mod user_functions;
 mod value;

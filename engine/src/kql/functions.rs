@@ -14,6 +14,7 @@ mod comparison;
 mod compressed;
 mod conditional;
 mod conversion;
+mod distributions;
 mod dynamics;
 mod encoding;
 mod formats;
@@ -28,6 +29,7 @@ mod patterns;
 mod punycode;
 mod rounding;
 mod series;
+mod several;
 mod signature;
 mod terms;
 mod texts;
@@ -43,11 +45,13 @@ use std::sync::Arc;
 use datafusion::logical_expr::ScalarUDF;
 
 use super::types::KqlType;
+use several::Several;
 use signature::Entry;
 use udf::{Kernel, KqlFunction};
 
 pub(crate) use bags::WITHOUT_EMPTY;
 pub(crate) use operators::Operator;
+pub(crate) use several::BoundSeveral;
 
 /// The names of all functions that Kusto has.
 const KNOWN: &str = include_str!("functions/known.txt");
@@ -63,6 +67,7 @@ const FAMILIES: &[&[Entry]] = &[
     conditional::FUNCTIONS,
     compressed::FUNCTIONS,
     conversion::FUNCTIONS,
+    distributions::FUNCTIONS,
     dynamics::FUNCTIONS,
     encoding::FUNCTIONS,
     formats::FUNCTIONS,
@@ -125,6 +130,20 @@ pub(crate) fn bind(
     Ok(bound(entry.name, arguments, returns, Kernel::Function(entry.kernel), entry.volatile, context.now_ticks))
 }
 
+/// The function of that name that gives several values; `None` where that is not what it gives.
+pub(crate) fn bind_several(
+    name: &str,
+    arguments: &[KqlType],
+    context: FunctionContext,
+) -> Option<Result<BoundSeveral, FunctionError>> {
+    several_named(name).map(|entry| BoundSeveral::new(entry, arguments, context))
+}
+
+/// Whether a function gives several values.
+pub(crate) fn is_several(name: &str) -> bool {
+    several_named(name).is_some()
+}
+
 /// The operator for arguments of these types.
 pub(crate) fn operator(operator: Operator, arguments: &[KqlType]) -> Result<BoundFunction, FunctionError> {
     let returns = operators::check(operator, arguments).map_err(|message| FunctionError::WrongArguments { message })?;
@@ -133,7 +152,7 @@ pub(crate) fn operator(operator: Operator, arguments: &[KqlType]) -> Result<Boun
 
 /// Whether a function was bound here.
 pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
-    (function.inner().as_ref() as &dyn std::any::Any).is::<KqlFunction>()
+    (function.inner().as_ref() as &dyn std::any::Any).is::<KqlFunction>() || several::is_ours(function)
 }
 
 fn bound(
@@ -149,15 +168,23 @@ fn bound(
 }
 
 fn find(name: &str) -> Option<&'static Entry> {
-    FAMILIES.iter().copied().flatten().find(|entry| entry.name == name)
+    entries().find(|entry| entry.name == name)
+}
+
+fn entries() -> impl Iterator<Item = &'static Entry> {
+    FAMILIES.iter().chain(series::FAMILIES).copied().flatten()
+}
+
+fn several_named(name: &str) -> Option<&'static Several> {
+    series::SEVERAL.iter().copied().flatten().find(|entry| entry.name == name)
 }
 
 fn missing(name: &str) -> FunctionError {
     if KNOWN.lines().any(|known| known == name) {
         return FunctionError::KnownToKusto;
     }
-    let similarity = |entry: &&Entry| strsim::jaro_winkler(entry.name, &name.to_lowercase());
-    let nearest = FAMILIES.iter().copied().flatten().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
+    let similarity = |entry: &&'static Entry| strsim::jaro_winkler(entry.name, &name.to_lowercase());
+    let nearest = entries().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
     let nearest = nearest.filter(|entry| similarity(entry) >= LEAST_SIMILARITY);
     FunctionError::Unknown { nearest: nearest.map(|entry| entry.name.to_owned()) }
 }

@@ -13,6 +13,7 @@ use super::super::functions::{self, BoundFunction, FunctionError, Operator};
 use super::super::plan::Column;
 use super::super::span::Span;
 use super::super::types::KqlType;
+use super::several::refuse_several;
 use super::{
     BindError, BindErrorCode, Binder, Binding, Result, Scope, Typed, constant_of, fail, invalid, not_supported,
     null_of, text_of,
@@ -287,6 +288,7 @@ impl<'a> Binder<'a> {
             }
             _ => {}
         }
+        refuse_several(name, span)?;
         let arguments = self.arguments(call, scope)?;
         if name == "not"
             && let [condition] = arguments.as_slice()

@@ -158,7 +158,7 @@ fn gamma(real: f64) -> f64 {
 }
 
 /// Lanczos's approximation, g = 7, nine terms.
-fn log_gamma(real: f64) -> f64 {
+pub(super) fn log_gamma(real: f64) -> f64 {
     const TERMS: [f64; 8] = [
         676.520_368_121_885_1,
         -1_259.139_216_722_402_8,
@@ -182,7 +182,7 @@ fn log_gamma(real: f64) -> f64 {
 }
 
 /// Its Taylor series where that converges quickly, a continued fraction of its complement elsewhere.
-fn erf(real: f64) -> f64 {
+pub(super) fn erf(real: f64) -> f64 {
     const SERIES_LIMIT: f64 = 2.5;
     let x = real.abs();
     let value = if x < SERIES_LIMIT {

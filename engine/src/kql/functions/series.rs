@@ -1,4 +1,15 @@
-//! Functions of numeric arrays, element by element, and sums of them. An element that is no number is null.
+//! Functions of numeric arrays: here those of each element, and sums of them; in the files below those that see a series
+//! as a whole. An element that is no number is null.
+
+mod decomposition;
+mod filters;
+mod fits;
+mod fourier;
+mod outliers;
+mod periods;
+mod polynomials;
+mod spectra;
+mod statistics;
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
@@ -7,6 +18,7 @@ use serde_json::{Value, json};
 use super::super::types::KqlType;
 use super::arguments::{Arguments, Dynamics};
 use super::comparison::same;
+use super::several::Several;
 use super::signature::{Entry, Returns, entry};
 
 const REAL: Returns = Returns::Is(KqlType::Real);
@@ -14,6 +26,22 @@ const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
 /// The most multiplications of one filter.
 const MAX_STEPS: usize = 100_000_000;
+/// Those of a batch of rows, during which a query cannot be cancelled.
+const MAX_BATCH_STEPS: usize = 2_000_000_000;
+
+/// The families of the files below.
+pub(super) const FAMILIES: &[&[Entry]] =
+    &[decomposition::FUNCTIONS, filters::FUNCTIONS, fits::FUNCTIONS, outliers::FUNCTIONS, statistics::FUNCTIONS];
+
+/// Those of functions of several values.
+pub(super) const SEVERAL: &[&[Several]] = &[
+    decomposition::SEVERAL,
+    fits::SEVERAL,
+    periods::SEVERAL,
+    polynomials::SEVERAL,
+    spectra::SEVERAL,
+    statistics::SEVERAL,
+];
 
 pub(super) const FUNCTIONS: &[Entry] = &[
     entry("series_add", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left + right))),
@@ -52,7 +80,6 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("series_fill_backward", "j?x", DYNAMIC, |arguments| fill_from(arguments, true)),
     entry("series_iir", "jjj", DYNAMIC, iir),
     entry("series_fill_linear", "j?xbn", DYNAMIC, fill_linear),
-    entry("series_stats_dynamic", "j?b", DYNAMIC, stats),
 ];
 
 /// A whole number as one, as Kusto's series keep them; what JSON has no number for as a text.
@@ -62,6 +89,25 @@ fn number(real: f64) -> Value {
 
 fn reals(elements: &[Value]) -> Vec<Option<f64>> {
     elements.iter().map(Value::as_f64).collect()
+}
+
+/// The elements of a row's series; `None` where that is no array.
+fn numbers_at(values: &Dynamics, row: usize) -> Option<Vec<Option<f64>>> {
+    match values.get(row).as_ref() {
+        Value::Array(elements) => Some(reals(elements)),
+        _ => None,
+    }
+}
+
+/// Numbers as a dynamic array.
+fn array_of(numbers: &[f64]) -> Value {
+    numbers.iter().map(|real| number(*real)).collect::<Vec<_>>().into()
+}
+
+/// A truth value that may be left out.
+fn row_of_bools(arguments: &Arguments, index: usize, default: bool) -> Result<impl Fn(usize) -> bool> {
+    let given = if arguments.len() > index { Some(arguments.bools(index)?) } else { None };
+    Ok(move |row| given.as_ref().and_then(|given| given.get(row)).unwrap_or(default))
 }
 
 /// The elements of a series; a number stands for a series of it.
@@ -159,19 +205,34 @@ fn fill_from(arguments: &Arguments, backward: bool) -> Result<ArrayRef> {
     })
 }
 
+/// The multiplications of a batch so far.
+#[derive(Default)]
+struct Steps(usize);
+
+impl Steps {
+    /// Fails where a filter of that length takes too many over a series of that length.
+    fn spend(&mut self, arguments: &Arguments, series: usize, filter: usize) -> Result<()> {
+        let steps = series.saturating_mul(filter);
+        self.0 = self.0.saturating_add(steps);
+        if steps > MAX_STEPS || self.0 > MAX_BATCH_STEPS {
+            return Err(arguments.error("the series and its filter are too long"));
+        }
+        Ok(())
+    }
+}
+
 /// A recursive filter: each value from the values so far, weighted by the first coefficients, less the results so far,
 /// weighted by the second.
 fn iir(arguments: &Arguments) -> Result<ArrayRef> {
     let (series, forward, backward) = (arguments.dynamics(0)?, arguments.dynamics(1)?, arguments.dynamics(2)?);
+    let mut steps = Steps::default();
     let numbers = |values: Option<Vec<Value>>| -> Option<Vec<f64>> { values?.iter().map(Value::as_f64).collect() };
     arguments.make_dynamics(|row| {
         let parts = numbers(series.elements(row))
             .zip(numbers(forward.elements(row)))
             .zip(numbers(backward.elements(row)).filter(|weights| weights.first().is_some_and(|first| *first != 0.0)));
         let Some(((inputs, forward), backward)) = parts else { return Ok(Value::Null) };
-        if inputs.len().saturating_mul(forward.len() + backward.len()) > MAX_STEPS {
-            return Err(arguments.error("the series and its filter are too long"));
-        }
+        steps.spend(arguments, inputs.len(), forward.len() + backward.len())?;
         let mut outputs: Vec<f64> = Vec::with_capacity(inputs.len());
         for index in 0..inputs.len() {
             let weighted = |weights: &[f64], values: &[f64], skipped: usize| -> f64 {
@@ -221,27 +282,5 @@ fn fill_linear(arguments: &Arguments) -> Result<ArrayRef> {
             if are_whole { json!(value.trunc() as i64) } else { number(value) }
         };
         Ok(elements.iter().enumerate().map(filled).collect::<Vec<_>>().into())
-    })
-}
-
-fn stats(arguments: &Arguments) -> Result<ArrayRef> {
-    let series = arguments.dynamics(0)?;
-    arguments.make_dynamics(|row| {
-        let Some(elements) = series.elements(row) else { return Ok(Value::Null) };
-        let numbers: Vec<(usize, f64)> =
-            elements.iter().enumerate().filter_map(|(index, element)| Some((index, element.as_f64()?))).collect();
-        let least = numbers.iter().min_by(|left, right| left.1.total_cmp(&right.1));
-        // Of several, the first.
-        let most = numbers.iter().rev().max_by(|left, right| left.1.total_cmp(&right.1));
-        let (Some(least), Some(most)) = (least, most) else { return Ok(Value::Null) };
-        let count = numbers.len() as f64;
-        let sum: f64 = numbers.iter().map(|(_, number)| number).sum();
-        let average = sum / count;
-        let squares: f64 = numbers.iter().map(|(_, number)| (number - average).powi(2)).sum();
-        let variance = if count > 1.0 { squares / (count - 1.0) } else { 0.0 };
-        Ok(json!({
-            "min": least.1, "min_idx": least.0, "max": most.1, "max_idx": most.0,
-            "avg": average, "stdev": variance.sqrt(), "variance": variance, "sum": sum, "len": elements.len(),
-        }))
     })
 }

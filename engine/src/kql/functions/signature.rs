@@ -57,21 +57,7 @@ pub(super) const fn volatile(
 impl Entry {
     /// The type returned for these arguments, or what is wrong with them.
     pub(super) fn check(&self, arguments: &[KqlType]) -> std::result::Result<KqlType, String> {
-        let (required, optional) = self.parameters.split_once('?').unwrap_or((self.parameters, ""));
-        let repeats = self.parameters.ends_with('*');
-        let letters: Vec<char> = required.chars().chain(optional.chars()).filter(|char| *char != '*').collect();
-        let least = required.chars().filter(|char| *char != '*').count();
-        if arguments.len() < least || (!repeats && arguments.len() > letters.len()) {
-            let most = if repeats { None } else { Some(letters.len()) };
-            return Err(self.wrong_count(least, most, arguments.len()));
-        }
-        for (index, argument) in arguments.iter().enumerate() {
-            let letter = letters.get(index).or(letters.last()).copied().unwrap_or('x');
-            if !accepts(letter, *argument) {
-                let (name, number, wanted, found) = (self.name, index + 1, wanted(letter), argument.name());
-                return Err(format!("argument {number} of {name}() must be {wanted}, not {found}"));
-            }
-        }
+        check_arguments(self.name, self.parameters, arguments)?;
         match self.returns {
             Returns::Is(kql_type) => Ok(kql_type),
             Returns::Widened(index) => Ok(match arguments.get(index) {
@@ -84,15 +70,35 @@ impl Entry {
             Returns::By(compute) => compute(arguments),
         }
     }
+}
 
-    fn wrong_count(&self, least: usize, most: Option<usize>, found: usize) -> String {
-        let wanted = match most {
-            Some(most) if most == least => format!("{least}"),
-            Some(most) => format!("{least} to {most}"),
-            None => format!("at least {least}"),
-        };
-        format!("{}() takes {wanted} arguments, not {found}", self.name)
+/// What is wrong with these arguments for parameters written like that.
+pub(super) fn check_arguments(name: &str, parameters: &str, arguments: &[KqlType]) -> std::result::Result<(), String> {
+    let (required, optional) = parameters.split_once('?').unwrap_or((parameters, ""));
+    let repeats = parameters.ends_with('*');
+    let letters: Vec<char> = required.chars().chain(optional.chars()).filter(|char| *char != '*').collect();
+    let least = required.chars().filter(|char| *char != '*').count();
+    if arguments.len() < least || (!repeats && arguments.len() > letters.len()) {
+        let most = if repeats { None } else { Some(letters.len()) };
+        return Err(wrong_count(name, least, most, arguments.len()));
     }
+    for (index, argument) in arguments.iter().enumerate() {
+        let letter = letters.get(index).or(letters.last()).copied().unwrap_or('x');
+        if !accepts(letter, *argument) {
+            let (number, wanted, found) = (index + 1, wanted(letter), argument.name());
+            return Err(format!("argument {number} of {name}() must be {wanted}, not {found}"));
+        }
+    }
+    Ok(())
+}
+
+fn wrong_count(name: &str, least: usize, most: Option<usize>, found: usize) -> String {
+    let wanted = match most {
+        Some(most) if most == least => format!("{least}"),
+        Some(most) => format!("{least} to {most}"),
+        None => format!("at least {least}"),
+    };
+    format!("{name}() takes {wanted} arguments, not {found}")
 }
 
 fn accepts(letter: char, argument: KqlType) -> bool {

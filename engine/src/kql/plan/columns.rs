@@ -21,6 +21,8 @@ pub(super) struct Assigned {
     pub(super) natural: Option<String>,
     pub(super) value: Typed,
     pub(super) span: Span,
+    /// One of a function's several values, of which others were given a name and this one was not.
+    pub(super) is_rest: bool,
 }
 
 impl<'a> Binder<'a> {
@@ -40,6 +42,17 @@ impl<'a> Binder<'a> {
         let mut all = Vec::with_capacity(exprs.len());
         for named in exprs {
             let scope = Scope { windows: Some(&windows), ..Scope::of(environment, &input.columns) };
+            if let Some(parts) = self.several(named, &scope)? {
+                let some_are_named = named.names != Names::Unnamed;
+                all.extend(parts.into_iter().map(|part| Assigned {
+                    is_rest: some_are_named && part.given.is_none(),
+                    given: part.given,
+                    natural: Some(part.natural),
+                    value: part.typed,
+                    span: named.span,
+                }));
+                continue;
+            }
             let value = self.scalar(&named.expr, &scope)?;
             let natural = argument_name(&named.expr);
             match &named.names {
@@ -50,13 +63,16 @@ impl<'a> Binder<'a> {
                             _ => value.clone(),
                         };
                         let given = Some(name.text.clone());
-                        all.push(Assigned { given, natural: None, value: part, span: named.span });
+                        all.push(Assigned { given, natural: None, value: part, span: named.span, is_rest: false });
                     }
                 }
                 Names::One(name) => {
-                    all.push(Assigned { given: Some(name.text.clone()), natural, value, span: named.span });
+                    let given = Some(name.text.clone());
+                    all.push(Assigned { given, natural, value, span: named.span, is_rest: false });
                 }
-                Names::Unnamed => all.push(Assigned { given: None, natural, value, span: named.span }),
+                Names::Unnamed => {
+                    all.push(Assigned { given: None, natural, value, span: named.span, is_rest: false });
+                }
             }
         }
         let input = self.windowed(input, windows.steps.into_inner())?;
@@ -67,7 +83,7 @@ impl<'a> Binder<'a> {
     pub(super) fn named(&self, assigned: Vec<Assigned>, taken: &[String]) -> Result<Vec<(String, Typed)>> {
         let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(assigned.len());
         let given: Vec<String> = assigned.iter().filter_map(|one| one.given.clone()).collect();
-        for Assigned { given: name, natural, value, span } in assigned {
+        for Assigned { given: name, natural, value, span, .. } in assigned {
             let is_taken = |name: &str| {
                 outputs.iter().any(|(known, _)| known == name)
                     || given.iter().any(|known| known == name)
@@ -111,7 +127,9 @@ impl<'a> Binder<'a> {
     ) -> Result<Relation> {
         let (input, assigned) = self.assigned(input, columns, environment)?;
         let mut outputs: Vec<(String, Typed)> = input.columns.iter().map(Column::output).collect();
-        let (given, unnamed): (Vec<_>, Vec<_>) = assigned.into_iter().partition(|one| one.given.is_some());
+        // Unlike `project`, `extend` takes only the values that it names, if it names some.
+        let taken = assigned.into_iter().filter(|one| !one.is_rest);
+        let (given, unnamed): (Vec<_>, Vec<_>) = taken.partition(|one| one.given.is_some());
         for Assigned { given, value, .. } in given {
             let name = given.unwrap_or_default();
             match outputs.iter_mut().find(|(known, _)| *known == name) {

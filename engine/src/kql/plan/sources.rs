@@ -76,7 +76,16 @@ impl<'a> Binder<'a> {
     pub(super) fn print(&mut self, values: &'a [NamedExpr], environment: &Environment<'a>) -> Result<Relation> {
         let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(values.len());
         for (index, named) in values.iter().enumerate() {
-            let value = self.scalar(&named.expr, &Scope::constant(environment))?;
+            let scope = Scope::constant(environment);
+            if let Some(parts) = self.several(named, &scope)? {
+                for part in parts {
+                    let is_taken = |name: &str| outputs.iter().any(|(it, _)| it == name);
+                    let name = part.given.unwrap_or_else(|| unique_name(&part.natural, is_taken));
+                    outputs.push((name, part.typed));
+                }
+                continue;
+            }
+            let value = self.scalar(&named.expr, &scope)?;
             match &named.names {
                 Names::One(name) => {
                     if outputs.iter().any(|(known, _)| *known == name.text) {

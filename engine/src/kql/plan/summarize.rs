@@ -76,7 +76,7 @@ impl<'a> Binder<'a> {
                     return invalid(named.span, "expected an aggregate");
                 }
                 let given = given_name(&named.names).map(str::to_owned);
-                all.push(Assigned { given, natural: None, value, span: named.span });
+                all.push(Assigned { given, natural: None, value, span: named.span, is_rest: false });
                 continue;
             };
             let outputs = self.aggregate(call, named.expr.span, &scope, collected)?;
@@ -246,7 +246,7 @@ fn assigned_outputs(named: &NamedExpr, outputs: Vec<Aggregated>) -> Vec<Assigned
     let mut given = given.into_iter();
     let mut all = Vec::with_capacity(outputs.len());
     for Aggregated { name, typed } in outputs {
-        all.push(Assigned { given: given.next(), natural: Some(name), value: typed, span: named.span });
+        all.push(Assigned { given: given.next(), natural: Some(name), value: typed, span: named.span, is_rest: false });
     }
     all
 }

@@ -1,0 +1,66 @@
+//! Functions that give several values where columns are made, and the names that these have.
+
+use super::super::ast::{Expr, ExprKind, Name, NamedExpr, Names};
+use super::super::functions::{self, FunctionError};
+use super::super::span::Span;
+use super::names::argument_name;
+use super::{BindError, BindErrorCode, Binder, Binding, Result, Scope, Typed, fail, invalid};
+
+/// One of several values, under the name given to it, or else under that which it has by itself.
+pub(crate) struct NamedPart {
+    pub(crate) given: Option<String>,
+    pub(crate) natural: String,
+    pub(crate) typed: Typed,
+}
+
+impl<'a> Binder<'a> {
+    /// All values of a call that gives several, those that a name was given for first; `None` of other expressions.
+    pub(crate) fn several(&mut self, named: &'a NamedExpr, scope: &Scope<'_, 'a>) -> Result<Option<Vec<NamedPart>>> {
+        let Expr { kind: ExprKind::Call(call), span } = &named.expr else { return Ok(None) };
+        let name = call.function.text.as_str();
+        let is_users = matches!(scope.environment.find(name), Some(Binding::Function(..)));
+        if call.target.is_some() || is_users || !functions::is_several(name) {
+            return Ok(None);
+        }
+        self.spend(1, *span)?;
+        let arguments = self.nested(*span, |binder| binder.arguments(call, scope))?;
+        let types: Vec<_> = arguments.iter().map(|argument| argument.kql_type).collect();
+        let bound = match functions::bind_several(name, &types, self.functions()) {
+            Some(Ok(bound)) => bound,
+            Some(Err(FunctionError::WrongArguments { message })) => {
+                return fail(BindErrorCode::TypeMismatch, *span, message);
+            }
+            Some(Err(FunctionError::Unknown { .. } | FunctionError::KnownToKusto)) | None => return Ok(None),
+        };
+        let parts = bound.call(arguments.into_iter().map(|argument| argument.expr).collect());
+        self.spend(parts.len(), *span)?;
+        let given: &[Name] = match &named.names {
+            Names::Unnamed => &[],
+            Names::One(name) => std::slice::from_ref(name),
+            Names::Several(names) => names,
+        };
+        if given.len() > parts.len() {
+            let message = format!("`{name}` gives {} values, and {} names", parts.len(), given.len());
+            return invalid(named.span, message + " were given");
+        }
+        let of = call.arguments.first().and_then(|argument| argument_name(&argument.expr));
+        let prefix = of.map_or_else(|| name.to_owned(), |of| format!("{name}_{of}"));
+        let mut given = given.iter();
+        let parts = parts.into_iter().map(|(output, kql_type, expr)| NamedPart {
+            given: given.next().map(|name| name.text.clone()),
+            natural: format!("{prefix}_{output}"),
+            typed: Typed::new(expr, kql_type),
+        });
+        Ok(Some(parts.collect()))
+    }
+}
+
+/// Kusto takes such a call as a column's whole expression only.
+pub(super) fn refuse_several(name: &str, span: Span) -> Result<()> {
+    if !functions::is_several(name) {
+        return Ok(());
+    }
+    let message = format!("`{name}` gives several values; it can only be a column's whole expression");
+    let error = BindError::new(BindErrorCode::Invalid, span, message);
+    Err(error.with_hint("make columns of them with `extend` first").into())
+}

@@ -1,0 +1,179 @@
+//! `series_periods_detect`, `series_periods_validate`: after how many values a series repeats itself.
+//!
+//! A period's score is how much the series is like itself moved round by that many positions, between 0 for the least
+//! alike of all moves and 1. Only a peak counts: no move by half as much to one and a half times as much gives more.
+
+use datafusion::error::Result;
+
+use super::super::arguments::Arguments;
+use super::super::several::{Part, Rows, Several, several};
+use super::spectra::similarities;
+use super::{array_of, numbers_at};
+use crate::kql::types::KqlType::{self, Dynamic};
+
+/// The shortest period that counts.
+const LEAST_PERIOD: usize = 4;
+/// The most periods that are looked for.
+const MAX_PERIODS: usize = 1_000;
+/// The most periods that are validated at a time, as in Kusto.
+const MAX_VALIDATED: usize = 16;
+/// Scores that differ by less than one in so many are the same.
+const STEPS: f64 = 1e9;
+/// How much of what a period misses a multiple of it may miss to count beside it.
+const BETTER: f64 = 0.85;
+/// How far from a multiple is still a multiple, in parts of the shorter period.
+const NEAR: f64 = 0.05;
+
+const PERIODS_AND_SCORES: &[(&str, KqlType)] = &[("periods", Dynamic), ("scores", Dynamic)];
+
+pub(super) const SEVERAL: &[Several] = &[
+    several("series_periods_detect", "jnni", PERIODS_AND_SCORES, detect),
+    several("series_periods_validate", "jn*", PERIODS_AND_SCORES, validate),
+];
+
+fn detect(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
+    let (series, counts) = (arguments.dynamics(0)?, arguments.longs(3)?);
+    let (least, most) = (arguments.reals(1)?, arguments.reals(2)?);
+    rows.each(arguments, |row| {
+        let Some(values) = numbers_at(&series, row) else { return Ok(None) };
+        let (Some(least), Some(most), Some(count)) = (least.get(row), most.get(row), counts.get(row)) else {
+            return Ok(None);
+        };
+        let Some(count) = usize::try_from(count).ok().filter(|count| *count <= MAX_PERIODS) else {
+            return Err(arguments.error(&format!("the number of periods is a number from 0 to {MAX_PERIODS}")));
+        };
+        let is_asked = |(period, _): &(usize, f64)| (least..=most).contains(&(*period as f64));
+        let mut found: Vec<(usize, f64)> = periods(&values).into_iter().filter(is_asked).take(count).collect();
+        found.resize(count, (0, 0.0));
+        let (periods, scores): (Vec<f64>, Vec<f64>) =
+            found.into_iter().map(|(period, score)| (period as f64, score)).unzip();
+        Ok(Some(vec![Part::Dynamic(array_of(&periods)), Part::Dynamic(array_of(&scores))]))
+    })
+}
+
+fn validate(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
+    let series = arguments.dynamics(0)?;
+    if arguments.len() > MAX_VALIDATED + 1 {
+        return Err(arguments.error(&format!("validates at most {MAX_VALIDATED} periods")));
+    }
+    let asked = (1..arguments.len()).map(|index| arguments.reals(index)).collect::<Result<Vec<_>>>()?;
+    rows.each(arguments, |row| {
+        let Some(values) = numbers_at(&series, row) else { return Ok(None) };
+        let scores = similarities(&values);
+        let peaks = peaks(&scores);
+        let asked: Vec<f64> = asked.iter().map(|asked| asked.get(row).unwrap_or(f64::NAN)).collect();
+        let score = |period: &f64| {
+            // A conversion of a float saturates.
+            let nearest = period.round() as usize;
+            let is_peak = peaks.binary_search(&nearest).is_ok();
+            if is_peak { scores.get(nearest).copied().unwrap_or(0.0) } else { 0.0 }
+        };
+        let scores: Vec<f64> = asked.iter().map(score).collect();
+        Ok(Some(vec![Part::Dynamic(array_of(&asked)), Part::Dynamic(array_of(&scores))]))
+    })
+}
+
+/// The period that repeats best, if its score is more than that.
+pub(super) fn best_period(series: &[Option<f64>], threshold: f64) -> Option<usize> {
+    let best = periods(series).into_iter().next();
+    best.filter(|(_, score)| *score > threshold).map(|(period, _)| period)
+}
+
+/// Periods and their scores, the best first. What only repeats a shorter one is left out.
+fn periods(series: &[Option<f64>]) -> Vec<(usize, f64)> {
+    let scores = similarities(series);
+    let mut found: Vec<(usize, f64)> = Vec::new();
+    for peak in peaks(&scores) {
+        let score = scores.get(peak).copied().unwrap_or(0.0);
+        let repeats =
+            |(shorter, other): &(usize, f64)| is_multiple(peak, *shorter) && 1.0 - score >= BETTER * (1.0 - other);
+        if score > 0.0 && !found.iter().any(repeats) {
+            found.push((peak, score));
+        }
+    }
+    found.sort_by(|left, right| right.1.total_cmp(&left.1).then(left.0.cmp(&right.0)));
+    found
+}
+
+fn is_multiple(period: usize, shorter: usize) -> bool {
+    let times = period as f64 / shorter as f64;
+    times > 1.5 && (times - times.round()).abs() <= NEAR
+}
+
+/// The moves, in order, of which none near gives more: no move by half as much to one and a half times as much. Moves
+/// are by less than half the series. One peak is half as far again as the one before it, so there are few.
+fn peaks(scores: &[f64]) -> Vec<usize> {
+    // Whole numbers, so that what differs in rounding only is equal, and the first of equal ones is the peak.
+    let steps: Vec<i64> = scores.iter().map(|score| (score * STEPS).round() as i64).collect();
+    let at = |index: usize| steps.get(index).copied().unwrap_or(0);
+    let mut before: Vec<Option<usize>> = Vec::with_capacity(steps.len());
+    let mut higher: Vec<usize> = Vec::new();
+    for (index, step) in steps.iter().enumerate() {
+        while higher.last().is_some_and(|last| at(*last) < *step) {
+            higher.pop();
+        }
+        before.push(higher.last().copied());
+        higher.push(index);
+    }
+    let mut found = Vec::new();
+    higher.clear();
+    for (index, step) in steps.iter().enumerate().rev() {
+        while higher.last().is_some_and(|last| at(*last) <= *step) {
+            higher.pop();
+        }
+        let reach = index.div_ceil(2);
+        let is_first = before.get(index).copied().flatten().is_none_or(|before| before + reach < index);
+        let is_most = higher.last().is_none_or(|after| *after > index + reach);
+        if index >= LEAST_PERIOD && index * 2 < steps.len() && is_first && is_most {
+            found.push(index);
+        }
+        higher.push(index);
+    }
+    found.reverse();
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn series(numbers: impl IntoIterator<Item = f64>) -> Vec<Option<f64>> {
+        numbers.into_iter().map(Some).collect()
+    }
+
+    #[test]
+    fn the_shortest_of_equal_periods_is_found() {
+        let daily = series((0..240).map(|hour| (f64::from(hour) * std::f64::consts::TAU / 24.0).sin()));
+        assert_eq!(periods(&daily).first().map(|(period, _)| *period), Some(24));
+        assert_eq!(periods(&daily).len(), 1);
+        let repeated = [8.0, 12.0, 14.0, 12.0, 10.0];
+        let repeated = series(std::iter::repeat_n(repeated, 4).flatten());
+        assert_eq!(best_period(&repeated, 0.7), Some(5));
+    }
+
+    #[test]
+    fn what_does_not_repeat_has_no_period() {
+        assert_eq!(periods(&series((0..100).map(f64::from))), []);
+        assert_eq!(periods(&series([1.0; 100])), []);
+        assert_eq!(periods(&series([])), []);
+        assert_eq!(periods(&[None; 20]), []);
+        // Twice is not enough.
+        assert_eq!(best_period(&series([1.0, 3.0, 5.0, 2.0, 4.0, 6.0, 1.0, 3.0, 5.0, 2.0, 4.0, 6.0]), 0.7), None);
+    }
+
+    #[test]
+    fn a_longer_period_counts_beside_a_shorter_one() {
+        let weekly = (0..840).map(|hour| {
+            let (day, hour) = (hour / 24, hour % 24);
+            let base = if day % 7 >= 5 { 5.0 } else { 15.0 };
+            base - f64::from((hour / 10) * (hour / 10))
+        });
+        assert_eq!(best_period(&series(weekly), 0.6), Some(168));
+    }
+
+    #[test]
+    fn long_series_take_no_quadratic_time() {
+        let noise = (0_u32..200_003).map(|index| f64::from(index.wrapping_mul(2_654_435_761) >> 8));
+        assert!(periods(&series(noise)).len() < 200_003);
+    }
+}
