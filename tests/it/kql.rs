@@ -6,6 +6,7 @@ mod http;
 mod kusto;
 mod policy;
 mod sequences;
+mod sketches;
 mod types;
 
 use std::time::{Duration, Instant};

@@ -10,6 +10,7 @@ mod pack;
 mod parameters;
 mod scalar;
 mod scope;
+mod special;
 mod statements;
 mod user_functions;
 mod value;
@@ -87,6 +88,10 @@ pub(crate) struct Answers {
     pub(crate) rows: Vec<Vec<RecordBatch>>,
     /// The query's `now()`, in ticks.
     pub(crate) now_ticks: i64,
+    /// The database where bare names resolve.
+    pub(crate) database: String,
+    /// Who asks.
+    pub(crate) principal: String,
     /// What `declare query_parameters` are given, by name.
     pub(crate) parameters: HashMap<String, Given>,
 }
@@ -132,7 +137,8 @@ pub(crate) struct BoundQuery {
 
 /// Binds a query that has no syntax errors.
 pub(crate) fn bind<'a>(query: &'a ast::Query, answers: &'a Answers) -> Result<BoundQuery> {
-    let mut binder = Binder { answers, rows_taken: 0, fields: 0, nodes: 0, depth: 0, rendering: None };
+    let options = HashMap::new();
+    let mut binder = Binder { answers, rows_taken: 0, fields: 0, nodes: 0, depth: 0, options, rendering: None };
     let relation = binder.query(query)?;
     let relation = binder.finished(relation)?;
     Ok(BoundQuery { relation, rendering: binder.rendering })
@@ -145,6 +151,8 @@ pub(super) struct Binder<'a> {
     fields: usize,
     nodes: usize,
     depth: usize,
+    /// What `set` gave.
+    options: HashMap<&'a str, Option<&'a ast::ParameterValue>>,
     pub(super) rendering: Option<Rendering>,
 }
 

@@ -17,6 +17,10 @@ mod conversion;
 mod dynamics;
 mod encoding;
 mod formats;
+mod geography;
+mod geohash;
+mod h3cells;
+mod loco;
 mod logic;
 mod mathematics;
 mod membership;
@@ -29,10 +33,12 @@ mod punycode;
 mod rounding;
 mod series;
 mod signature;
+mod sketches;
 mod terms;
 mod texts;
 mod udf;
 mod units;
+mod xml;
 mod zones;
 
 #[cfg(test)]
@@ -47,6 +53,7 @@ use signature::Entry;
 use udf::{Kernel, KqlFunction};
 
 pub(crate) use bags::WITHOUT_EMPTY;
+pub(crate) use encoding::hash_of_text;
 pub(crate) use operators::Operator;
 
 /// The names of all functions that Kusto has.
@@ -66,6 +73,10 @@ const FAMILIES: &[&[Entry]] = &[
     dynamics::FUNCTIONS,
     encoding::FUNCTIONS,
     formats::FUNCTIONS,
+    geography::FUNCTIONS,
+    geohash::FUNCTIONS,
+    h3cells::FUNCTIONS,
+    loco::FUNCTIONS,
     logic::FUNCTIONS,
     mathematics::FUNCTIONS,
     networks::FUNCTIONS,
@@ -75,9 +86,11 @@ const FAMILIES: &[&[Entry]] = &[
     punycode::FUNCTIONS,
     rounding::FUNCTIONS,
     series::FUNCTIONS,
+    sketches::FUNCTIONS,
     terms::FUNCTIONS,
     texts::FUNCTIONS,
     units::FUNCTIONS,
+    xml::FUNCTIONS,
     zones::FUNCTIONS,
 ];
 

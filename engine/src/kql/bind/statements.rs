@@ -52,8 +52,10 @@ impl<'a> Binder<'a> {
                         environment = environment.with(&parameter.name.text, Binding::Scalar(value, 1));
                     }
                 }
-                // Options are hints to Kusto's own engine.
-                StatementKind::Set { .. } => {}
+                // Most options are hints to Kusto's own engine.
+                StatementKind::Set { name, value } => {
+                    self.options.insert(&name.text, value.as_ref());
+                }
                 StatementKind::Pattern(_) => return not_supported(statement.span, "`declare pattern`"),
                 StatementKind::AliasDatabase { .. } => return not_supported(statement.span, "`alias database`"),
                 StatementKind::RestrictAccess(_) => return not_supported(statement.span, "`restrict access`"),
