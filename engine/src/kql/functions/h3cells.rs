@@ -21,8 +21,8 @@ const DEFAULT_RESOLUTION: i64 = 6;
 const MAX_LEVELS_DOWN: u8 = 5;
 const MAX_DISTANCE: u32 = 142;
 
-/// The directions of the grid in Kusto's order of neighbors: each differs from the one before it in one bit.
-const NEIGHBORS: [u8; 6] = [1, 3, 2, 6, 5, 4];
+/// The directions of the grid in Kusto's order of neighbors, as its recorded answer has it.
+const NEIGHBORS: [u8; 6] = [1, 4, 5, 3, 2, 6];
 
 pub(super) const FUNCTIONS: &[Entry] = &[
     entry("geo_point_to_h3cell", "nn?i", TEXT, to_cell),

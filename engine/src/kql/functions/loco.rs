@@ -110,7 +110,7 @@ fn grouped(number: &str) -> String {
     let whole = digits.split('.').next().unwrap_or(digits);
     let mut grouped = sign.to_owned();
     for (index, char) in whole.chars().enumerate() {
-        if index > 0 && (whole.len() - index) % 3 == 0 && char.is_ascii_digit() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) && char.is_ascii_digit() {
             grouped.push(',');
         }
         grouped.push(char);
