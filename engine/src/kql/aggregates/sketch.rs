@@ -203,7 +203,7 @@ impl Gathering {
     fn json(&mut self) -> Option<String> {
         match &mut self.state {
             State::Distinct(distinct) => distinct.as_ref().map(Distinct::to_json),
-            State::Digest(digest) => digest.as_mut().map(Digest::to_json),
+            State::Digest(digest) => digest.as_mut().map(Digest::json),
         }
     }
 }

@@ -78,7 +78,7 @@ fn tdigest_merge(arguments: &Arguments) -> Result<ArrayRef> {
             merged.merge(next?).then_some(merged)
         });
         let mut merged = merged.flatten();
-        text.push_str(&merged.as_mut().map(Digest::to_json).unwrap_or_default());
+        text.push_str(&merged.as_mut().map(Digest::json).unwrap_or_default());
         Ok(merged.is_some())
     })
 }

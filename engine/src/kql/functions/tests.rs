@@ -365,7 +365,7 @@ fn places_are_measured_on_kustos_earth() {
         let found: f64 = found.parse().unwrap();
         assert!((found - expected).abs() <= 1e-9 * expected, "{found}, expected {expected}");
     };
-    near(call("geo_line_length", &[line()]), 4922.480_169_920_81);
+    near(call("geo_line_length", &[line()]), 4_922.480_169_920_81);
     near(call("geo_polygon_area", &[park()]), 3_475_207.283_466_06);
     near(call("geo_polygon_perimeter", &[park()]), 9_930.301_496_049_382);
     near(call("geo_azimuth", &[long(5), long(10), long(10), long(-40)]), 3.054_599_397_964_49);

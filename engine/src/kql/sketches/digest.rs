@@ -92,7 +92,7 @@ impl Digest {
         (is_ordered && is_valid).then(|| Self { kind, points, waiting: Vec::new() })
     }
 
-    pub(in super::super) fn to_json(&mut self) -> String {
+    pub(in super::super) fn json(&mut self) -> String {
         self.settle();
         let words = self.points.iter().flat_map(|point| [point.key.cast_unsigned(), point.weight]);
         json!({"tdigest": self.kind.kql_type().name(), "values": base64_of(words.flat_map(u64::to_le_bytes))})
@@ -260,7 +260,7 @@ mod tests {
             let expected = percentile / 100.0 * COUNT as f64;
             assert!((found - expected).abs() <= 0.002 * COUNT as f64, "{percentile}: {found}, expected {expected}");
         }
-        let stored = Digest::parse(&digest.to_json()).unwrap();
+        let stored = Digest::parse(&digest.json()).unwrap();
         assert_eq!(stored.points, digest.points);
         assert!(digest.merge(stored));
         digest.settle();
