@@ -16,6 +16,7 @@ mod lexer;
 mod parse;
 mod plan;
 mod planner;
+mod sketches;
 mod span;
 mod types;
 mod values;

@@ -11,6 +11,7 @@ mod plugins;
 mod policy;
 mod sequences;
 mod series;
+mod sketches;
 mod stored;
 mod types;
 

@@ -5,6 +5,8 @@ mod collect;
 mod extreme;
 mod fill;
 mod quantile;
+mod schema;
+mod sketch;
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -58,6 +60,8 @@ pub(crate) fn is_ours(function: &AggregateUDF) -> bool {
         || fill::is(inner.as_ref())
         || extreme::is(inner.as_ref())
         || quantile::is(inner.as_ref())
+        || schema::is(inner.as_ref())
+        || sketch::is(inner.as_ref())
 }
 
 /// Where an aggregate is bound.
@@ -81,7 +85,7 @@ impl<'a> Binder<'a> {
         let place = Place { collected, order, span };
         let full_name = call.function.text.as_str();
         let (name, is_conditional) = match full_name {
-            "make_list_if" | "make_set_if" | "make_bag_if" | "take_anyif" | "anyif" => {
+            "make_list_if" | "make_set_if" | "make_bag_if" | "hll_if" | "take_anyif" | "anyif" => {
                 (full_name.trim_end_matches("_if").trim_end_matches("if"), true)
             }
             _ => match full_name.strip_suffix("if") {
@@ -96,9 +100,9 @@ impl<'a> Binder<'a> {
         if matches!(name, "take_any" | "any") && !is_conditional {
             return self.take_any(full_name, &arguments, &inside, &place);
         }
-        // The condition is the last argument, but for collections, whose limit follows it.
-        let is_collection = matches!(name, "make_list" | "make_set" | "make_bag");
-        let (values, condition) = match (is_conditional, is_collection) {
+        // The condition is the last argument, but where a limit or an accuracy follows it.
+        let is_followed = matches!(name, "make_list" | "make_set" | "make_bag" | "hll");
+        let (values, condition) = match (is_conditional, is_followed) {
             (false, _) => (arguments, None),
             (true, true) => {
                 let mut values = arguments;
@@ -143,6 +147,7 @@ impl<'a> Binder<'a> {
                 let name = if named_by.is_empty() { "any_".to_owned() } else { named_by };
                 return Ok(vec![Aggregated { name, typed: output }]);
             }
+            "buildschema" => "schema",
             other => other,
         };
         Ok(vec![Aggregated { name: format!("{prefix}_{named_by}"), typed: output }])
@@ -251,6 +256,15 @@ impl<'a> Binder<'a> {
                     Some(first) => Ok(first),
                     None => invalid(span, "`take_any` needs an argument"),
                 }
+            }
+            "buildschema" => {
+                if kql_type != KqlType::Dynamic {
+                    return fail(BindErrorCode::TypeMismatch, span, "`buildschema` takes dynamic values");
+                }
+                Ok(Typed::new(self.collected(schema::schema(), vec![value.expr], filter, place), KqlType::Dynamic))
+            }
+            "hll" | "hll_merge" | "tdigest" | "tdigest_merge" | "merge_tdigest" => {
+                self.sketched(name, value, arguments.next(), filter, place)
             }
             _ => not_supported(span, format_args!("the aggregate `{name}`")),
         }
@@ -389,8 +403,11 @@ impl<'a> Binder<'a> {
         let Some(value) = arguments.next() else {
             return invalid(place.span, format!("`{name}` needs an argument"));
         };
-        let value =
-            if value.kql_type == KqlType::Dynamic { self.convert(value, KqlType::Real, place.span)? } else { value };
+        let value = match value.kql_type {
+            KqlType::Dynamic => self.convert(value, KqlType::Real, place.span)?,
+            KqlType::Int => self.convert(value, KqlType::Long, place.span)?,
+            _ => value,
+        };
         let kql_type = value.kql_type;
         let mut counted = vec![value.expr];
         if matches!(name, "percentilew" | "percentilesw" | "percentilesw_array") {

@@ -12,6 +12,7 @@ mod patterns;
 mod scalar;
 mod scope;
 mod several;
+mod special;
 mod statements;
 mod user_functions;
 mod value;
@@ -114,6 +115,10 @@ pub(crate) struct Answers {
     pub(crate) rows: Vec<Vec<RecordBatch>>,
     /// The query's `now()`, in ticks.
     pub(crate) now_ticks: i64,
+    /// The database where bare names resolve.
+    pub(crate) database: String,
+    /// Who asks.
+    pub(crate) principal: String,
     /// What `declare query_parameters` are given, by name.
     pub(crate) parameters: HashMap<String, Given>,
 }
@@ -159,8 +164,16 @@ pub(crate) struct BoundQuery {
 
 /// Binds a query that has no syntax errors.
 pub(crate) fn bind<'a>(query: &'a ast::Query, answers: &'a Answers) -> Result<BoundQuery> {
-    let mut binder =
-        Binder { answers, rows_taken: 0, kept: Vec::new(), fields: 0, nodes: 0, depth: 0, rendering: None };
+    let mut binder = Binder {
+        answers,
+        rows_taken: 0,
+        kept: Vec::new(),
+        fields: 0,
+        nodes: 0,
+        depth: 0,
+        options: HashMap::new(),
+        rendering: None,
+    };
     let relation = binder.query(query)?;
     let relation = binder.finished(relation)?;
     Ok(BoundQuery { relation, rendering: binder.rendering })
@@ -175,6 +188,8 @@ pub(super) struct Binder<'a> {
     fields: usize,
     nodes: usize,
     depth: usize,
+    /// What `set` gave.
+    options: HashMap<&'a str, Option<&'a ast::ParameterValue>>,
     pub(super) rendering: Option<Rendering>,
 }
 

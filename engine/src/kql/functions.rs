@@ -18,6 +18,10 @@ mod distributions;
 mod dynamics;
 mod encoding;
 mod formats;
+mod geography;
+mod geohash;
+mod h3cells;
+mod loco;
 mod logic;
 mod mathematics;
 mod membership;
@@ -31,10 +35,12 @@ mod rounding;
 mod series;
 mod several;
 mod signature;
+mod sketches;
 mod terms;
 mod texts;
 mod udf;
 mod units;
+mod xml;
 mod zones;
 
 #[cfg(test)]
@@ -50,6 +56,7 @@ use signature::Entry;
 use udf::{Kernel, KqlFunction};
 
 pub(crate) use bags::WITHOUT_EMPTY;
+pub(crate) use encoding::hash_of_text;
 pub(crate) use operators::Operator;
 pub(crate) use several::BoundSeveral;
 
@@ -71,6 +78,10 @@ const FAMILIES: &[&[Entry]] = &[
     dynamics::FUNCTIONS,
     encoding::FUNCTIONS,
     formats::FUNCTIONS,
+    geography::FUNCTIONS,
+    geohash::FUNCTIONS,
+    h3cells::FUNCTIONS,
+    loco::FUNCTIONS,
     logic::FUNCTIONS,
     mathematics::FUNCTIONS,
     networks::FUNCTIONS,
@@ -80,9 +91,11 @@ const FAMILIES: &[&[Entry]] = &[
     punycode::FUNCTIONS,
     rounding::FUNCTIONS,
     series::FUNCTIONS,
+    sketches::FUNCTIONS,
     terms::FUNCTIONS,
     texts::FUNCTIONS,
     units::FUNCTIONS,
+    xml::FUNCTIONS,
     zones::FUNCTIONS,
 ];
 

@@ -101,7 +101,13 @@ impl<'s> KqlPlanner<'s> {
         let now = Utc::now();
         let now_ticks = UNIX_EPOCH_TICKS + now.timestamp_micros() * TICKS_PER_MICROSECOND;
         let parameters = parameters.iter().map(|(name, value)| (name.clone(), Given::read(value))).collect();
-        let mut answers = Answers { now_ticks, parameters, ..Answers::default() };
+        let mut answers = Answers {
+            now_ticks,
+            database: self.session.database().to_owned(),
+            principal: self.session.principal().subject().to_owned(),
+            parameters,
+            ..Answers::default()
+        };
         for _ in 0..MAX_QUESTIONS {
             self.interrupt.check()?;
             // Nothing of binding lives across the wait for an answer.

@@ -60,7 +60,11 @@ pub(crate) fn argument_name(expr: &Expr) -> Option<String> {
 }
 
 fn called_as_argument(call: &Call) -> Option<String> {
-    if !NAMED_BY_FIRST_ARGUMENT.contains(&call.function.text.as_str()) {
+    let function = call.function.text.as_str();
+    if matches!(function, "dcount_hll" | "percentile_tdigest") {
+        return Some(format!("{function}_{}", argument_name(&call.arguments.first()?.expr)?));
+    }
+    if !NAMED_BY_FIRST_ARGUMENT.contains(&function) {
         return None;
     }
     argument_name(&call.arguments.first()?.expr)

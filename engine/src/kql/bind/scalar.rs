@@ -276,6 +276,9 @@ impl<'a> Binder<'a> {
         if let Some(typed) = self.window_function(call, span, scope)? {
             return Ok(typed);
         }
+        if let Some(typed) = self.special_function(call, span, scope)? {
+            return Ok(typed);
+        }
         match name {
             "now" | "ago" => return self.moment(call, span, scope),
             "pack_all" => return self.pack_all(call, span, scope),
@@ -515,7 +518,7 @@ fn is_column(expr: &Expr, scope: &Scope<'_, '_>) -> bool {
 
 /// Names that are an aggregate where aggregates may stand, and a function elsewhere.
 fn is_also_scalar(name: &str) -> bool {
-    matches!(name, "make_bag" | "any" | "percentile")
+    matches!(name, "make_bag" | "any" | "percentile" | "hll_merge" | "tdigest_merge" | "merge_tdigest")
 }
 
 fn joined(operator: LogicalOperator, operands: Vec<PlanExpr>) -> PlanExpr {

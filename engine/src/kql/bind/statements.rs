@@ -51,8 +51,10 @@ impl<'a> Binder<'a> {
                         environment = environment.with(&parameter.name.text, Binding::Scalar(value, 1));
                     }
                 }
-                // Options are hints to Kusto's own engine.
-                StatementKind::Set { .. } => {}
+                // Most options are hints to Kusto's own engine.
+                StatementKind::Set { name, value } => {
+                    self.options.insert(&name.text, value.as_ref());
+                }
                 StatementKind::Pattern(pattern) => {
                     environment = environment.with(&pattern.name.text, Binding::Pattern(pattern, environment.clone()));
                 }

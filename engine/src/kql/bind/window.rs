@@ -27,7 +27,14 @@ impl<'a> Binder<'a> {
         let name = call.function.text.as_str();
         if !matches!(
             name,
-            "row_number" | "prev" | "next" | "row_cumsum" | "row_rank_dense" | "row_rank_min" | "row_window_session"
+            "row_number"
+                | "prev"
+                | "next"
+                | "row_cumsum"
+                | "row_rank"
+                | "row_rank_dense"
+                | "row_rank_min"
+                | "row_window_session"
         ) {
             return Ok(None);
         }
@@ -42,7 +49,7 @@ impl<'a> Binder<'a> {
             "row_number" => self.row_number(arguments, span, windows)?,
             "prev" | "next" => self.neighbour(name, arguments, span, windows)?,
             "row_cumsum" => self.cumulative_sum(arguments, span, windows)?,
-            "row_rank_dense" | "row_rank_min" => self.rank(name, arguments, span, windows)?,
+            "row_rank" | "row_rank_dense" | "row_rank_min" => self.rank(name, arguments, span, windows)?,
             _ => return not_supported(span, format_args!("`{name}`")),
         };
         Ok(Some(made))
@@ -147,7 +154,8 @@ impl<'a> Binder<'a> {
             datafusion::logical_expr::Operator::IsDistinctFrom,
             before,
         ));
-        let (function, value) = if name == "row_rank_dense" {
+        // `row_rank` is what the dense one was called before.
+        let (function, value) = if name != "row_rank_min" {
             (sum_udaf(), when(is_new, lit(1_i64)).otherwise(lit(0_i64))?)
         } else {
             (max_udaf(), when(is_new, number).otherwise(lit(0_i64))?)

@@ -230,14 +230,15 @@ fn compare(left: &Value, right: &Value, descending: bool, nulls_last: bool) -> O
                 Ordering::Greater
             }
         }
-        (false, false) => {
-            let ascending = order(left, right).unwrap_or_else(|| kind(left).cmp(&kind(right)));
-            if descending { ascending.reverse() } else { ascending }
-        }
+        (false, false) => match order(left, right) {
+            Some(ascending) if descending => ascending.reverse(),
+            Some(ascending) => ascending,
+            None => kind(left).cmp(&kind(right)),
+        },
     }
 }
 
-/// Numbers before texts before the rest.
+/// Numbers before texts before the rest, whichever way each of them is sorted.
 fn kind(value: &Value) -> u8 {
     match value {
         Value::Bool(_) | Value::Number(_) => 0,

@@ -60,6 +60,11 @@ pub(super) fn convert(from: KqlType, array: &ArrayRef, to: KqlType) -> Result<Ar
 }
 
 fn to_bound_type(arguments: &Arguments) -> Result<ArrayRef> {
+    if arguments.returns == KqlType::Long && arguments.kql_type(0) == KqlType::Real && !arguments.is_constant(0) {
+        // Kusto's constants overflow to the least long, its columns end at the greatest.
+        let reals = arguments.reals(0)?;
+        return arguments.make_longs(|row| reals.get(row).filter(|real| real.is_finite()).map(|real| real as i64));
+    }
     arguments.whole(0, arguments.returns)
 }
 

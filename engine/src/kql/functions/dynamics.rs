@@ -63,7 +63,8 @@ fn pack(arguments: &Arguments) -> Result<ArrayRef> {
     let values = (1..arguments.len()).step_by(2).map(|index| arguments.dynamics(index)).collect::<Result<Vec<_>>>()?;
     arguments.make_dynamics(|row| {
         let mut bag = Map::new();
-        for (name, value) in names.iter().zip(&values) {
+        // What has no name is left out.
+        for (name, value) in names.iter().zip(&values).filter(|(name, _)| !name.get(row).is_empty()) {
             bag.insert(name.get(row).to_owned(), value.get(row).into_owned());
         }
         Ok(Value::Object(bag))

@@ -184,6 +184,11 @@ fn hash(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
+/// The hash of a text, as `hash` has it.
+pub(crate) fn hash_of_text(text: &str) -> u64 {
+    xxh64(text.as_bytes())
+}
+
 /// XXH64 with seed 0, as <https://github.com/Cyan4973/xxHash/blob/dev/doc/xxhash_spec.md> has it.
 fn xxh64(bytes: &[u8]) -> u64 {
     const PRIMES: [u64; 5] = [

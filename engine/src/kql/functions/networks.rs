@@ -14,12 +14,15 @@ use super::signature::{Entry, Returns, entry};
 
 const LONG: Returns = Returns::Is(KqlType::Long);
 const TEXT: Returns = Returns::Is(KqlType::String);
+const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 const BOOL: Returns = Returns::Is(KqlType::Bool);
 
 pub(super) const FUNCTIONS: &[Entry] = &[
     entry("parse_ipv4", "s", LONG, parse_ipv4),
     entry("parse_ipv4_mask", "si", LONG, parse_ipv4_mask),
     entry("format_ipv4", "x?i", TEXT, format_ipv4),
+    entry("format_ipv4_mask", "x?i", TEXT, format_ipv4_mask),
+    entry("ipv4_range_to_cidr_list", "ss", DYNAMIC, ipv4_range_to_cidr_list),
     entry("ipv4_is_private", "s", BOOL, ipv4_is_private),
     entry("ipv4_netmask_suffix", "s", LONG, ipv4_netmask_suffix),
     entry("ipv4_is_in_range", "ss", BOOL, ipv4_is_in_range),
@@ -53,6 +56,11 @@ impl Network {
         masked(self.address, self.bits)
     }
 
+    /// `1.2.3.0/24`.
+    fn to_text(self) -> String {
+        format!("{}/{}", Ipv4Addr::from(self.masked()), self.bits)
+    }
+
     fn contains(self, other: Self) -> bool {
         masked(other.masked(), self.bits) == self.masked() && self.bits <= other.bits
     }
@@ -77,6 +85,15 @@ fn parse_ipv4_mask(arguments: &Arguments) -> Result<ArrayRef> {
 }
 
 fn format_ipv4(arguments: &Arguments) -> Result<ArrayRef> {
+    formatted(arguments, |network| Ipv4Addr::from(network.masked()).to_string())
+}
+
+fn format_ipv4_mask(arguments: &Arguments) -> Result<ArrayRef> {
+    formatted(arguments, Network::to_text)
+}
+
+/// The network of a text or a number with no more bits than are asked for.
+fn formatted(arguments: &Arguments, write: fn(Network) -> String) -> Result<ArrayRef> {
     let is_number = arguments.kql_type(0).is_numeric();
     let (texts, numbers) = (arguments.texts(0)?, arguments.longs(0)?);
     let bits = if arguments.len() > 1 { Some(arguments.longs(1)?) } else { None };
@@ -91,9 +108,30 @@ fn format_ipv4(arguments: &Arguments) -> Result<ArrayRef> {
         let Some(network) = network else { return Ok(()) };
         let bits = bits.as_ref().map_or(Some(32), |bits| bits.get(row).and_then(|bits| u32::try_from(bits).ok()));
         if let Some(bits) = bits.filter(|bits| *bits <= 32) {
-            text.push_str(&Ipv4Addr::from(masked(network.address, bits.min(network.bits))).to_string());
+            text.push_str(&write(Network { bits: bits.min(network.bits), ..network }));
         }
         Ok(())
+    })
+}
+
+/// The fewest networks that are together what lies between two addresses.
+fn ipv4_range_to_cidr_list(arguments: &Arguments) -> Result<ArrayRef> {
+    let (starts, ends) = (arguments.texts(0)?, arguments.texts(1)?);
+    arguments.make_dynamics(|row| {
+        let ends = (Network::parse(starts.get(row)), Network::parse(ends.get(row)));
+        let (Some(start), Some(end)) = ends else { return Ok(Value::Null) };
+        let (mut next, last) = (u64::from(start.address), u64::from(end.address));
+        let mut networks = Vec::new();
+        while next <= last {
+            // No larger than its place allows, nor than what is left.
+            let aligned = next.trailing_zeros().min(32);
+            let left = (last - next + 1).ilog2();
+            let size = aligned.min(left);
+            let address = u32::try_from(next).unwrap_or(u32::MAX);
+            networks.push(Network { address, bits: 32 - size }.to_text().into());
+            next += 1 << size;
+        }
+        Ok(Value::Array(networks))
     })
 }
 

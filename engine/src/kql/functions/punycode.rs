@@ -13,6 +13,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("punycode_from_string", "s", TEXT, |arguments| converted(arguments, encode)),
     entry("punycode_to_string", "s", TEXT, |arguments| converted(arguments, decode)),
     entry("punycode_domain_from_string", "s", TEXT, |arguments| converted(arguments, domain_of)),
+    entry("punycode_domain_to_string", "s", TEXT, |arguments| converted(arguments, encoded_domain)),
 ];
 
 const BASE: u32 = 36;
@@ -22,6 +23,8 @@ const SKEW: u32 = 38;
 const DAMP: u32 = 700;
 const FIRST_BIAS: u32 = 72;
 const FIRST_CODE: u32 = 128;
+/// What may stand between labels (RFC 3490).
+const FULL_STOPS: [char; 4] = ['.', '\u{3002}', '\u{FF0E}', '\u{FF61}'];
 /// Longer texts are no labels: their conversion is quadratic.
 const MAX_CHARS: usize = 2_048;
 
@@ -41,6 +44,15 @@ fn domain_of(domain: &str) -> Option<String> {
     let labels = domain.split('.').map(|label| match label.get(..4) {
         Some(prefix) if prefix.eq_ignore_ascii_case("xn--") => decode(label.get(4..)?),
         _ => Some(label.to_owned()),
+    });
+    Some(labels.collect::<Option<Vec<_>>>()?.join("."))
+}
+
+/// Each label of a domain that has other letters than a domain's, encoded.
+fn encoded_domain(domain: &str) -> Option<String> {
+    let labels = domain.split(FULL_STOPS).map(|label| match label.is_ascii() {
+        true => Some(label.to_owned()),
+        false => Some(format!("xn--{}", encode(label)?)),
     });
     Some(labels.collect::<Option<Vec<_>>>()?.join("."))
 }

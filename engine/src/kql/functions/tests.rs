@@ -352,6 +352,70 @@ fn dynamic_values_are_taken_apart_and_built() {
 }
 
 #[test]
+fn places_are_measured_on_kustos_earth() {
+    let line = || {
+        dynamic(
+            r#"{"type":"LineString","coordinates":[[-73.95807266235352,40.800426144169315],[-73.94966125488281,40.79691751000055],[-73.97317886352539,40.764486356930334]]}"#,
+        )
+    };
+    let park = || {
+        dynamic(
+            r#"{"type":"Polygon","coordinates":[[[-73.9495,40.7969],[-73.95807266235352,40.80068603561921],[-73.98201942443848,40.76825672305777],[-73.97317886352539,40.76455136505513],[-73.9495,40.7969]]]}"#,
+        )
+    };
+    let near = |found: String, expected: f64| {
+        let found: f64 = found.parse().unwrap();
+        assert!((found - expected).abs() <= 1e-9 * expected, "{found}, expected {expected}");
+    };
+    near(call("geo_line_length", &[line()]), 4_922.480_169_920_81);
+    near(call("geo_polygon_area", &[park()]), 3_475_207.283_466_06);
+    near(call("geo_polygon_perimeter", &[park()]), 9_930.301_496_049_382);
+    near(call("geo_azimuth", &[long(5), long(10), long(10), long(-40)]), 3.054_599_397_964_49);
+    all(&[
+        (call("geo_point_in_polygon", &[real(-73.965), real(40.78), park()]), "True"),
+        (call("geo_point_in_polygon", &[real(-73.9), real(40.78), park()]), "False"),
+        (call("geo_distance_point_to_polygon", &[real(-73.965), real(40.78), park()]), "0.0"),
+        (call("geo_distance_2points", &[long(300), long(0), long(0), long(0)]), "null"),
+        (call("geo_point_in_circle", &[long(0), long(0), long(1), long(0), long(-1)]), "null"),
+        (call("geo_line_length", &[park()]), "null"),
+        (call("geo_point_to_h3cell", &[real(-74.016), real(40.704)]), "862a1072fffffff"),
+        (call("geo_h3cell_level", &[text("862a1072fffffff")]), "6"),
+        (call("geo_h3cell_parent", &[text("862a1072fffffff"), long(6)]), ""),
+        (call("geo_h3cell_to_polygon", &[text("+62a1072fffffff")]), "null"),
+        (call("geo_geohash_neighbors", &[text("a")]), "null"),
+    ]);
+}
+
+#[test]
+fn networks_domains_and_texts_are_written() {
+    all(&[
+        (call("format_ipv4_mask", &[text("192.168.1.1"), long(24)]), "192.168.1.0/24"),
+        (call("format_ipv4_mask", &[text("192.168.1.1/24"), long(32)]), "192.168.1.0/24"),
+        (call("format_ipv4_mask", &[text("192.168.1.1/24"), long(-1)]), ""),
+        (call("format_ipv4_mask", &[long(3_232_235_777)]), "192.168.1.1/32"),
+        (
+            call("ipv4_range_to_cidr_list", &[text("1.1.128.0"), text("1.1.140.255")]),
+            r#"["1.1.128.0/21","1.1.136.0/22","1.1.140.0/24"]"#,
+        ),
+        (call("ipv4_range_to_cidr_list", &[text("0.0.0.0"), text("255.255.255.255")]), r#"["0.0.0.0/0"]"#),
+        (call("ipv4_range_to_cidr_list", &[text("1.1.1.2"), text("1.1.1.1")]), "[]"),
+        (
+            call("punycode_domain_to_string", &[text("Riðill｡Skáldskaparmál｡org")]),
+            "xn--Riill-jta.xn--Skldskaparml-dbbj.org",
+        ),
+        (call("punycode_domain_to_string", &[text("Kaledvoulc'h.Artorījos.edu")]), "Kaledvoulc'h.xn--Artorjos-ejb.edu"),
+        (call("parse_xml", &[text("<e a=\"1\">x</e>")]), r##"{"e":{"@a":"1","#text":"x"}}"##),
+        (call("parse_xml", &[text("<e>")]), "null"),
+        (call("padleft", &[text("ab"), long(4), text("")]), "  ab"),
+        (call("padright", &[text("ab"), long(i64::MAX / 2), text("x")]).len().to_string(), "65536"),
+        (call("format_interp", &[text("{{{0:x}}} {1}"), long(255), text("a")]), "{ff} a"),
+        (call("bag_pack", &[text(""), long(1), text("b"), long(2)]), r#"{"b":2}"#),
+        (call("array_sort_desc", &[dynamic(r#"[1,"b",null,2,"a"]"#)]), r#"[2,1,"b","a",null]"#),
+        (call("estimate_data_size", &[long(1), text("abc"), bool(true), dynamic("[1]")]), "15"),
+    ]);
+}
+
+#[test]
 fn literals_and_columns_mix() {
     let arguments = [KqlType::Long, KqlType::Long];
     let bound = operator(Operator::Binary(BinaryOperator::Subtract), &arguments).unwrap();

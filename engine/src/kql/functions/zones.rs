@@ -11,9 +11,16 @@ use super::super::values::{MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_SECOND, 
 use super::arguments::Arguments;
 use super::signature::{Entry, Returns, entry};
 
+const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 const DATETIME: Returns = Returns::Is(KqlType::DateTime);
 
 pub(super) const FUNCTIONS: &[Entry] = &[
+    entry("datetime_list_timezones", "", DYNAMIC, |arguments| {
+        let mut names: Vec<&str> = chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name()).collect();
+        names.sort_unstable();
+        let names = serde_json::Value::from(names);
+        arguments.make_dynamics(|_| Ok(names.clone()))
+    }),
     entry("datetime_utc_to_local", "ts", DATETIME, |arguments| {
         converted(arguments, |zone, time| Some(i64::from(zone.offset_from_utc_datetime(&time).fix().local_minus_utc())))
     }),

@@ -148,9 +148,20 @@ impl<'a> Binder<'a> {
             body = self.operator(body, operator, environment)?;
         }
         let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(outer_columns.len() + body.columns.len());
+        let is_expanded = |name: &str| {
+            let mut names = apply.columns.iter().map(|expansion| {
+                let given = given_name(&expansion.expr.names).map(str::to_owned);
+                given.or_else(|| argument_name(&expansion.expr.expr))
+            });
+            names.any(|expanded| expanded.as_deref() == Some(name))
+        };
         for column in &outer_columns {
-            let shown = body.column(&column.name).unwrap_or(column);
-            outputs.push((column.name.clone(), shown.typed()));
+            match body.column(&column.name) {
+                Some(shown) => outputs.push((column.name.clone(), shown.typed())),
+                // What stood in an expanded column is gone with its elements.
+                None if is_expanded(&column.name) => {}
+                None => outputs.push(column.output()),
+            }
         }
         for column in &body.columns {
             if !outer_columns.iter().any(|outer| outer.name == column.name) {

@@ -145,7 +145,7 @@ impl<'a> Binder<'a> {
                 _ => "(?<c0>.*?)".to_owned(),
             };
             let pattern = format!(
-                "(?s)(?:^|{pair})\\s*{name}\\s*{between}{value}(?:{pair}|$)",
+                "(?s)(?:^|{pair})\\s*{name}\\s*{between} *{value}(?:{pair}|$)",
                 pair = escaped(&pair),
                 name = escaped(&column.name.text),
                 between = escaped(&between),

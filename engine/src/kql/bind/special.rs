@@ -1,0 +1,82 @@
+//! Functions whose call says more than its arguments' values do: a type to convert to, or all columns; and those
+//! that tell of the query itself.
+
+use datafusion::logical_expr::lit;
+use serde_json::json;
+
+use super::super::ast::{Call, ExprKind, Literal, ParameterValue};
+use super::super::plan::Column;
+use super::super::span::Span;
+use super::super::types::KqlType;
+use super::{Binder, Result, Scope, Typed, invalid, null_of};
+
+impl<'a> Binder<'a> {
+    /// A call of one of them.
+    pub(super) fn special_function(
+        &mut self,
+        call: &'a Call,
+        span: Span,
+        scope: &Scope<'_, 'a>,
+    ) -> Result<Option<Typed>> {
+        let name = call.function.text.as_str();
+        match name {
+            "percentile_tdigest" | "percentiles_array_tdigest" => self.percentile_as(call, span, scope),
+            "estimate_data_size" if call.arguments.iter().any(|argument| argument.expr.kind == ExprKind::Star) => {
+                let all = scope.columns.iter().map(Column::typed).collect();
+                self.apply(name, all, span).map(Some)
+            }
+            "bin_auto" => self.bin_auto(call, span, scope).map(Some),
+            "current_database" | "current_principal" | "current_principal_details" | "ingestion_time"
+                if !call.arguments.is_empty() =>
+            {
+                invalid(span, format!("`{name}` takes no arguments"))
+            }
+            "current_database" => Ok(Some(Typed::text(&self.answers.database))),
+            "current_principal" => Ok(Some(Typed::text(&self.answers.principal))),
+            "current_principal_details" => {
+                let details = json!({"DisplayName": self.answers.principal, "FQN": self.answers.principal});
+                Ok(Some(Typed::new(lit(details.to_string()), KqlType::Dynamic)))
+            }
+            // No table keeps when its rows came.
+            "ingestion_time" => Ok(Some(Typed::new(lit(null_of(KqlType::DateTime)), KqlType::DateTime))),
+            _ => Ok(None),
+        }
+    }
+
+    /// `bin_auto(x)`: the size of its bins and where one of them begins are options of the query.
+    fn bin_auto(&mut self, call: &'a Call, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+        let mut arguments = self.arguments(call, scope)?;
+        let (Some(value), None) = (arguments.pop(), arguments.pop()) else {
+            return invalid(span, "`bin_auto` takes one value");
+        };
+        let Some(size) = self.option("query_bin_auto_size", span)? else {
+            return invalid(span, "`bin_auto` needs the size of the bins; put `set query_bin_auto_size=...;` first");
+        };
+        match self.option("query_bin_auto_at", span)? {
+            Some(at) => self.apply("bin_at", vec![value, size, at], span),
+            None => self.apply("bin", vec![value, size], span),
+        }
+    }
+
+    /// What `set` gave an option; literals only.
+    fn option(&mut self, name: &str, span: Span) -> Result<Option<Typed>> {
+        match self.options.get(name) {
+            Some(Some(ParameterValue::Literal(literal))) => self.literal(literal, span).map(Some),
+            Some(_) => invalid(span, format!("the option `{name}` is no literal")),
+            None => Ok(None),
+        }
+    }
+
+    /// `percentile_tdigest(sketch, 95, typeof(long))`: the last argument is what to convert to.
+    fn percentile_as(&mut self, call: &'a Call, span: Span, scope: &Scope<'_, 'a>) -> Result<Option<Typed>> {
+        let Some((last, values)) = call.arguments.split_last() else { return Ok(None) };
+        let ExprKind::Literal(Literal::Type(wanted)) = &last.expr.kind else { return Ok(None) };
+        let values = values.iter().map(|value| self.scalar(&value.expr, scope)).collect::<Result<Vec<_>>>()?;
+        let found = self.apply(&call.function.text, values, span)?;
+        // An array has elements of that type already: a sketch is of one.
+        if call.function.text == "percentiles_array_tdigest" {
+            return Ok(Some(found));
+        }
+        self.convert(found, KqlType::from(*wanted), span).map(Some)
+    }
+}

@@ -1,0 +1,184 @@
+//! Points of the sphere that Kusto measures on, as unit vectors, and what lies between them. Edges are the shorter arcs
+//! of great circles.
+
+use std::f64::consts::PI;
+
+/// Kusto's Earth, found from its answers.
+pub(super) const EARTH_RADIUS_METERS: f64 = 6_371_010.0;
+/// What rounding leaves of a volume, relative to the edges of it.
+const ROUNDING: f64 = 4.0 * f64::EPSILON;
+
+/// A point, or a direction.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) struct Vector {
+    x: f64,
+    y: f64,
+    z: f64,
+}
+
+impl Vector {
+    pub(super) const ZERO: Self = Self { x: 0.0, y: 0.0, z: 0.0 };
+    const NORTH: Self = Self { x: 0.0, y: 0.0, z: 1.0 };
+
+    /// `None` where they are no longitude and latitude in degrees.
+    pub(super) fn of_degrees(longitude: f64, latitude: f64) -> Option<Self> {
+        if !((-180.0..=180.0).contains(&longitude) && (-90.0..=90.0).contains(&latitude)) {
+            return None;
+        }
+        let (longitude, latitude) = (longitude.to_radians(), latitude.to_radians());
+        Some(Self { x: latitude.cos() * longitude.cos(), y: latitude.cos() * longitude.sin(), z: latitude.sin() })
+    }
+
+    /// Longitude and latitude of its direction, in degrees.
+    pub(super) fn degrees(self) -> [f64; 2] {
+        [self.y.atan2(self.x).to_degrees(), self.z.atan2(self.x.hypot(self.y)).to_degrees()]
+    }
+
+    pub(super) fn x(self) -> f64 {
+        self.x
+    }
+
+    pub(super) fn bits(self) -> [u64; 3] {
+        // Both zeros are one.
+        [self.x, self.y, self.z].map(|part| (part + 0.0).to_bits())
+    }
+
+    pub(super) fn plus(self, other: Self) -> Self {
+        Self { x: self.x + other.x, y: self.y + other.y, z: self.z + other.z }
+    }
+
+    pub(super) fn minus(self, other: Self) -> Self {
+        self.plus(other.times(-1.0))
+    }
+
+    pub(super) fn times(self, factor: f64) -> Self {
+        Self { x: self.x * factor, y: self.y * factor, z: self.z * factor }
+    }
+
+    pub(super) fn dot(self, other: Self) -> f64 {
+        self.x * other.x + self.y * other.y + self.z * other.z
+    }
+
+    fn cross(self, other: Self) -> Self {
+        Self {
+            x: self.y * other.z - self.z * other.y,
+            y: self.z * other.x - self.x * other.z,
+            z: self.x * other.y - self.y * other.x,
+        }
+    }
+
+    fn length(self) -> f64 {
+        self.dot(self).sqrt()
+    }
+
+    /// The angle between two, in radians.
+    pub(super) fn angle(self, other: Self) -> f64 {
+        self.cross(other).length().atan2(self.dot(other))
+    }
+
+    /// Whether two have no one shortest arc between them.
+    pub(super) fn is_antipodal(self, other: Self) -> bool {
+        self.plus(other).length() < 1e-15
+    }
+}
+
+/// Clockwise from north, in radians from 0 to 2π.
+pub(super) fn azimuth(from: Vector, to: Vector) -> Option<f64> {
+    if from == to || from.is_antipodal(to) {
+        return None;
+    }
+    let east = Vector::NORTH.cross(from);
+    let north = from.cross(east);
+    let angle = east.dot(to).atan2(north.dot(to));
+    Some(if angle < 0.0 { angle + 2.0 * PI } else { angle })
+}
+
+/// The angle from a point to the nearest one of an edge.
+pub(super) fn angle_to_edge(point: Vector, [from, to]: [Vector; 2]) -> f64 {
+    let normal = from.cross(to);
+    let is_beside = normal.cross(from).dot(point) > 0.0 && to.cross(normal).dot(point) > 0.0;
+    if is_beside {
+        return (normal.dot(point) / normal.length()).clamp(-1.0, 1.0).asin().abs();
+    }
+    point.angle(from).min(point.angle(to))
+}
+
+/// Whether three are in counterclockwise order: positive, negative, or 0 where they are of one plane.
+pub(super) fn orientation(a: Vector, b: Vector, c: Vector) -> f64 {
+    let volume = volume(a, b, c);
+    let edges = b.minus(a).length() + c.minus(a).length();
+    if volume.abs() <= ROUNDING * edges { 0.0 } else { volume }
+}
+
+/// With differences, which lose less of what is small.
+fn volume(a: Vector, b: Vector, c: Vector) -> f64 {
+    a.dot(b.minus(a).cross(c.minus(a)))
+}
+
+/// Whether two edges cross inside both; touching is not crossing.
+pub(super) fn cross([a, b]: [Vector; 2], [c, d]: [Vector; 2]) -> bool {
+    let signs = [orientation(a, c, b), orientation(c, b, d), orientation(b, d, a), orientation(d, a, c)];
+    signs.iter().all(|sign| *sign > 0.0) || signs.iter().all(|sign| *sign < 0.0)
+}
+
+/// The area of a triangle, negative where it is clockwise.
+pub(super) fn signed_area(a: Vector, b: Vector, c: Vector) -> f64 {
+    2.0 * volume(a, b, c).atan2(1.0 + a.dot(b) + b.dot(c) + c.dot(a))
+}
+
+/// The centroid of an edge times its length.
+pub(super) fn edge_centroid([from, to]: [Vector; 2]) -> Vector {
+    let (sum, difference) = (from.plus(to), from.minus(to));
+    let squared = sum.dot(sum);
+    if squared == 0.0 { Vector::ZERO } else { sum.times((difference.dot(difference) / squared).sqrt()) }
+}
+
+/// The centroid of a triangle times its signed area (J. E. Brock, "The Inertia Tensor for a Spherical Triangle", 1975).
+pub(super) fn triangle_centroid(a: Vector, b: Vector, c: Vector) -> Vector {
+    let ratio = |angle: f64| if angle == 0.0 { 1.0 } else { angle / angle.sin() };
+    let [opposite_a, opposite_b, opposite_c] = [ratio(b.angle(c)), ratio(c.angle(a)), ratio(a.angle(b))];
+    let (to_b, to_c) = (b.minus(a), c.minus(a));
+    let row = |part: fn(Vector) -> f64| Vector { x: part(a), y: part(to_b), z: part(to_c) };
+    let (x, y, z) = (row(|it| it.x), row(|it| it.y), row(|it| it.z));
+    let ratios = Vector { x: opposite_a, y: opposite_b - opposite_a, z: opposite_c - opposite_a };
+    Vector { x: y.cross(z).dot(ratios), y: z.cross(x).dot(ratios), z: x.cross(y).dot(ratios) }.times(0.5)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(longitude: f64, latitude: f64) -> Vector {
+        Vector::of_degrees(longitude, latitude).unwrap()
+    }
+
+    #[test]
+    fn arcs_are_of_great_circles() {
+        assert!((at(0.0, 0.0).angle(at(90.0, 0.0)) - PI / 2.0).abs() < 1e-15);
+        assert!((angle_to_edge(at(5.0, 1.0), [at(0.0, 0.0), at(10.0, 0.0)]) - 1_f64.to_radians()).abs() < 1e-15);
+        assert!((angle_to_edge(at(12.0, 0.0), [at(0.0, 0.0), at(10.0, 0.0)]) - 2_f64.to_radians()).abs() < 1e-15);
+        assert!((azimuth(at(5.0, 10.0), at(10.0, -40.0)).unwrap() - 3.054_599_397_964_49).abs() < 1e-12);
+        assert_eq!(azimuth(at(5.0, 10.0), at(5.0, 10.0)), None);
+        assert_eq!(Vector::of_degrees(200.0, 0.0), None);
+        assert_eq!(Vector::of_degrees(f64::NAN, 0.0), None);
+    }
+
+    #[test]
+    fn edges_cross_inside_and_touch_at_ends() {
+        let edge = [at(0.0, 0.0), at(10.0, 0.0)];
+        assert!(cross(edge, [at(5.0, -5.0), at(5.0, 5.0)]));
+        assert!(!cross(edge, [at(10.0, 0.0), at(10.0, 5.0)]));
+        assert!(!cross(edge, [at(20.0, -5.0), at(20.0, 5.0)]));
+        assert!(!cross(edge, [at(175.0, -5.0), at(-175.0, 5.0)]));
+    }
+
+    #[test]
+    fn an_eighth_of_the_sphere() {
+        let corners = [at(0.0, 0.0), at(90.0, 0.0), at(0.0, 90.0)];
+        let [a, b, c] = corners;
+        assert!((signed_area(a, b, c) - PI / 2.0).abs() < 1e-12);
+        assert!((signed_area(a, c, b) + PI / 2.0).abs() < 1e-12);
+        let [longitude, latitude] = triangle_centroid(a, b, c).degrees();
+        assert!((longitude - 45.0).abs() < 1e-9 && (latitude - 35.264_389_682_754_654).abs() < 1e-9);
+    }
+}

@@ -1,0 +1,141 @@
+//! Cells of the H3 grid, as hexadecimal texts. What is no cell gives null, or the empty text.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int32Array};
+use datafusion::error::Result;
+use h3o::{CellIndex, LatLng, Resolution};
+use serde_json::Value;
+
+use super::super::types::KqlType;
+use super::arguments::Arguments;
+use super::geography::{Places, point, polygon};
+use super::signature::{Entry, Returns, entry};
+
+const TEXT: Returns = Returns::Is(KqlType::String);
+const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
+const INT: Returns = Returns::Is(KqlType::Int);
+
+const DEFAULT_RESOLUTION: i64 = 6;
+/// Kusto gives no children of further levels; there would be too many.
+const MAX_LEVELS_DOWN: u8 = 5;
+const MAX_DISTANCE: u32 = 142;
+
+/// The directions of the grid in Kusto's order of neighbors, as its recorded answer has it.
+const NEIGHBORS: [u8; 6] = [1, 4, 5, 3, 2, 6];
+
+pub(super) const FUNCTIONS: &[Entry] = &[
+    entry("geo_point_to_h3cell", "nn?i", TEXT, to_cell),
+    entry("geo_h3cell_level", "s", INT, level),
+    entry("geo_h3cell_parent", "s?i", TEXT, parent),
+    entry("geo_h3cell_children", "s?i", DYNAMIC, children),
+    entry("geo_h3cell_neighbors", "s", DYNAMIC, |arguments| {
+        each(arguments, |cell| {
+            let mut edges: Vec<_> = cell.edges().collect();
+            edges.sort_by_key(|edge| NEIGHBORS.iter().position(|direction| *direction == u8::from(edge.edge())));
+            edges.into_iter().map(|edge| text(edge.destination())).collect()
+        })
+    }),
+    entry("geo_h3cell_rings", "si", DYNAMIC, rings),
+    entry("geo_h3cell_to_central_point", "s", DYNAMIC, |arguments| {
+        each(arguments, |cell| {
+            let center = LatLng::from(cell);
+            point(center.lng(), center.lat())
+        })
+    }),
+    entry("geo_h3cell_to_polygon", "s", DYNAMIC, |arguments| {
+        each(arguments, |cell| polygon(cell.boundary().iter().map(|corner| [corner.lng(), corner.lat()])))
+    }),
+];
+
+fn parse(text: &str) -> Option<CellIndex> {
+    let is_plain = text.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let bits = u64::from_str_radix(text, 16).ok().filter(|_| is_plain)?;
+    CellIndex::try_from(bits).ok()
+}
+
+fn text(cell: CellIndex) -> Value {
+    Value::String(format!("{:x}", u64::from(cell)))
+}
+
+fn each(arguments: &Arguments, value: fn(CellIndex) -> Value) -> Result<ArrayRef> {
+    let texts = arguments.texts(0)?;
+    arguments.make_dynamics(|row| Ok(parse(texts.get(row)).map_or(Value::Null, value)))
+}
+
+fn resolution(number: i64) -> Option<Resolution> {
+    Resolution::try_from(u8::try_from(number).ok()?).ok()
+}
+
+/// The resolution that the second argument asks for, or else as many levels below the cell's own.
+fn wanted(arguments: &Arguments, levels: i64) -> Result<impl Fn(usize, CellIndex) -> Option<Resolution>> {
+    let given = if arguments.len() > 1 { Some(arguments.longs(1)?) } else { None };
+    Ok(move |row: usize, cell: CellIndex| match &given {
+        Some(given) => given.get(row).and_then(resolution),
+        None => resolution(i64::from(u8::from(cell.resolution())) + levels),
+    })
+}
+
+fn to_cell(arguments: &Arguments) -> Result<ArrayRef> {
+    let places = Places::of(arguments, 0)?;
+    let given = if arguments.len() > 2 { Some(arguments.longs(2)?) } else { None };
+    arguments.make_texts(|row, text| {
+        let number = given.as_ref().map_or(Some(DEFAULT_RESOLUTION), |given| given.get(row));
+        let place = places.degrees(row).and_then(|(longitude, latitude)| LatLng::new(latitude, longitude).ok());
+        if let Some((place, resolution)) = place.zip(number.and_then(resolution)) {
+            text.push_str(&format!("{:x}", u64::from(place.to_cell(resolution))));
+        }
+        Ok(())
+    })
+}
+
+fn level(arguments: &Arguments) -> Result<ArrayRef> {
+    let texts = arguments.texts(0)?;
+    let level = |row: usize| parse(texts.get(row)).map(|cell| i32::from(u8::from(cell.resolution())));
+    Ok(Arc::new((0..arguments.rows).map(level).collect::<Int32Array>()))
+}
+
+fn parent(arguments: &Arguments) -> Result<ArrayRef> {
+    let texts = arguments.texts(0)?;
+    let wanted = wanted(arguments, -1)?;
+    arguments.make_texts(|row, text| {
+        let cell = parse(texts.get(row));
+        let parent = cell.and_then(|cell| cell.parent(wanted(row, cell)?).filter(|parent| *parent != cell));
+        if let Some(parent) = parent {
+            text.push_str(&format!("{:x}", u64::from(parent)));
+        }
+        Ok(())
+    })
+}
+
+fn children(arguments: &Arguments) -> Result<ArrayRef> {
+    let texts = arguments.texts(0)?;
+    let wanted = wanted(arguments, 1)?;
+    arguments.make_dynamics(|row| {
+        let children = parse(texts.get(row)).and_then(|cell| {
+            let (own, wanted) = (cell.resolution(), wanted(row, cell)?);
+            let levels = u8::from(wanted).checked_sub(u8::from(own))?;
+            (1..=MAX_LEVELS_DOWN).contains(&levels).then(|| cell.children(wanted).map(text).collect())
+        });
+        Ok(children.unwrap_or(Value::Null))
+    })
+}
+
+fn rings(arguments: &Arguments) -> Result<ArrayRef> {
+    let (texts, distances) = (arguments.texts(0)?, arguments.longs(1)?);
+    arguments.make_dynamics(|row| {
+        let most = distances.get(row).and_then(|most| u32::try_from(most).ok()).filter(|most| *most <= MAX_DISTANCE);
+        let Some((cell, most)) = parse(texts.get(row)).zip(most) else { return Ok(Value::Null) };
+        let mut rings: Vec<Vec<Value>> = Vec::new();
+        for (cell, distance) in cell.grid_disk_distances::<Vec<(CellIndex, u32)>>(most) {
+            let distance = usize::try_from(distance).unwrap_or(usize::MAX);
+            if distance >= rings.len() {
+                rings.resize(distance.saturating_add(1), Vec::new());
+            }
+            if let Some(ring) = rings.get_mut(distance) {
+                ring.push(text(cell));
+            }
+        }
+        Ok(rings.into())
+    })
+}
