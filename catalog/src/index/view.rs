@@ -107,13 +107,15 @@ impl FragmentRows {
             Some(_) => scan.project(&["object_id", "database_id", "vector"])?,
             None => scan.project(&["object_id", "database_id"])?,
         };
-        let mut batches = scan.with_row_address().try_into_stream().await?;
-        while let Some(batch) = batches.try_next().await? {
-            rows.add(&batch);
-        }
-        rows.by_object = (0..size as u32).filter(|offset| rows.object_ids[*offset as usize] != 0).collect();
-        rows.by_object.sort_unstable_by_key(|offset| rows.object_ids[*offset as usize]);
-        Ok(rows)
+        let batches: Vec<RecordBatch> = scan.with_row_address().try_into_stream().await?.try_collect().await?;
+        // A million rows would keep one of the runtime's threads from everything else.
+        let taken_in = tokio::task::spawn_blocking(move || {
+            batches.iter().for_each(|batch| rows.add(batch));
+            rows.by_object = (0..size as u32).filter(|offset| rows.object_ids[*offset as usize] != 0).collect();
+            rows.by_object.sort_unstable_by_key(|offset| rows.object_ids[*offset as usize]);
+            rows
+        });
+        taken_in.await.map_err(|error| lance::Error::io(format!("the rows of a fragment could not be read: {error}")))
     }
 
     fn add(&mut self, batch: &RecordBatch) {
