@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use super::names::{KeyPattern, key_range_end, name_key};
 use super::objects::{self, ObjectRow};
-use super::{View, databases, relations};
+use super::{View, relations};
 use crate::{
     CatalogError, DatabaseInfo, DatabaseScope, Page, PageRequest, PageToken, Principal, Result, TableFilter, TableInfo,
     TableKind, TableName, TableSummary,
@@ -155,18 +155,11 @@ fn table_rows(
         None => None,
     };
     let query = RowQuery::new(filter);
-    let Some(database) = &filter.database else {
-        let items = match query.read_few(view, who, filter, position.as_ref(), limit + 1)? {
-            Some(few) => few,
-            None => query.read_everywhere(view, who, filter, position.as_ref(), limit + 1)?,
-        };
-        return page_of(items, limit);
-    };
-    let mut items: Vec<(String, ObjectRow)> = Vec::new();
     // One more than asked for tells whether there is a next page.
-    if let Some(database) = visible_database(view, who, filter, database)? {
-        query.read(view, &database, position.as_ref(), limit + 1, &mut items)?;
-    }
+    let items = match query.read_few(view, who, filter, position.as_ref(), limit + 1)? {
+        Some(few) => few,
+        None => query.read(view, who, filter, position.as_ref(), limit + 1)?,
+    };
     page_of(items, limit)
 }
 
@@ -183,24 +176,6 @@ fn page_of(mut items: Vec<(String, ObjectRow)>, limit: usize) -> Result<Page<(St
         _ => None,
     };
     Ok(Page { items, next })
-}
-
-fn visible_database(
-    view: &View<'_>,
-    who: &Principal,
-    filter: &TableFilter,
-    name: &str,
-) -> Result<Option<DatabaseInfo>> {
-    let Some(database) = databases::find(view, who, name)? else { return Ok(None) };
-    let key = name_key(&database.name);
-    let matches: bool = match &filter.database_like {
-        Some(like) => view
-            .connection
-            .prepare_cached("SELECT ?1 LIKE ?2 ESCAPE '\\'")?
-            .query_row([&key, &KeyPattern::new(like).like], |row| row.get(0))?,
-        None => true,
-    };
-    Ok(matches.then_some(database))
 }
 
 /// The part of a filter that is about tables, as parameters.
@@ -234,7 +209,7 @@ impl RowQuery {
     }
 
     /// The first objects of all databases by database and key, after a position, where few have names in the range:
-    /// along the index of names. `None` where they are many, or the names' beginning is open.
+    /// along the index of names. `None` where they are many, the names' beginning is open, or one database is asked for.
     fn read_few(
         &self,
         view: &View<'_>,
@@ -243,7 +218,7 @@ impl RowQuery {
         after: Option<&TablePosition>,
         limit: usize,
     ) -> Result<Option<Vec<(String, ObjectRow)>>> {
-        if self.at_least.is_empty() {
+        if self.at_least.is_empty() || filter.database.is_some() {
             return Ok(None);
         }
         let database_like = filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);
@@ -282,8 +257,9 @@ impl RowQuery {
         Ok(Some(objects))
     }
 
-    /// The same however many there are: from one database to the next, each a range of an index.
-    fn read_everywhere(
+    /// The same however many there are: from one database to the next, each a range of an index, or of one for each kind
+    /// that is asked for.
+    fn read(
         &self,
         view: &View<'_>,
         who: &Principal,
@@ -291,12 +267,10 @@ impl RowQuery {
         after: Option<&TablePosition>,
         limit: usize,
     ) -> Result<Vec<(String, ObjectRow)>> {
-        let Some(kinds) = &self.kinds else {
-            return self.walk_everywhere(view, who, filter, after, limit, None);
-        };
+        let Some(kinds) = &self.kinds else { return self.walk(view, who, filter, after, limit, None) };
         let mut objects = Vec::new();
         for kind in kinds {
-            objects.extend(self.walk_everywhere(view, who, filter, after, limit, Some(*kind))?);
+            objects.extend(self.walk(view, who, filter, after, limit, Some(*kind))?);
         }
         objects.sort_by_cached_key(|(database, object)| (name_key(database), name_key(&object.name), object.id));
         objects.dedup_by_key(|(_, object)| object.id);
@@ -304,7 +278,7 @@ impl RowQuery {
         Ok(objects)
     }
 
-    fn walk_everywhere(
+    fn walk(
         &self,
         view: &View<'_>,
         who: &Principal,
@@ -315,30 +289,41 @@ impl RowQuery {
     ) -> Result<Vec<(String, ObjectRow)>> {
         let (after_database, after_key, after_id) =
             after.map_or(("", "", -1), |at| (at.database.as_str(), at.key.as_str(), at.id));
+        // The walk starts at whichever bound is later.
+        let (first, below) = match filter.database.as_deref().map(name_key) {
+            Some(database) => (database.as_str().max(after_database).to_owned(), format!("{database}\0")),
+            None => (after_database.to_owned(), char::MAX.to_string()),
+        };
         let database_like = filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);
-        let only = visible_names(who)?;
-        let (index, of_kind) = index_of(kind);
+        // Without statistics SQLite does not see that the longer index is the better one.
+        let (index, of_kind) = match kind {
+            Some(_) => ("querent_ix_object_kind", "AND o.kind = ?11"),
+            None => ("querent_ix_object", "AND ?11 IS NULL"),
+        };
         // The order is that of the two indexes, so that the walk ends with the page.
         let mut statement = view.connection.prepare_cached(&format!(
             "SELECT o.object_id, o.name, o.kind, d.name FROM querent_database d INDEXED BY querent_ix_database
              CROSS JOIN querent_object o INDEXED BY {index}
-               ON o.database_key = d.key {of_kind} AND o.key >= ?1 AND o.key < ?2
-             WHERE d.key >= ?3 AND (d.key, o.key, o.object_id) > (?3, ?4, ?5)
-               AND (?6 IS NULL OR o.key LIKE ?6 ESCAPE '\\') AND (?7 IS NULL OR d.key LIKE ?7 ESCAPE '\\')
-               AND (?9 IS NULL OR d.key IN (SELECT value FROM json_each(?9))) AND o.schema_id = d.schema_id
-             ORDER BY d.key, d.schema_id, o.key, o.object_id LIMIT ?10"
+               ON o.database_key = d.key {of_kind}
+                AND o.key >= CASE WHEN d.key = ?5 AND ?6 > ?1 THEN ?6 ELSE ?1 END AND o.key < ?2
+             WHERE d.key >= ?3 AND d.key < ?4 AND (d.key, o.key, o.object_id) > (?5, ?6, ?7)
+               AND (?8 IS NULL OR o.key LIKE ?8 ESCAPE '\\') AND (?9 IS NULL OR d.key LIKE ?9 ESCAPE '\\')
+               AND (?10 IS NULL OR d.key IN (SELECT value FROM json_each(?10))) AND o.schema_id = d.schema_id
+             ORDER BY d.key, d.schema_id, o.key, o.object_id LIMIT ?12"
         ))?;
         let rows = statement.query_map(
             params![
                 self.at_least,
                 self.below,
+                first,
+                below,
                 after_database,
                 after_key,
                 after_id,
                 self.like,
                 database_like,
+                visible_names(who)?,
                 kind.map(TableKind::as_str),
-                only,
                 limit as i64,
             ],
             |row| Ok((row.get(3)?, objects::read_object(row)?)),
@@ -348,75 +333,6 @@ impl RowQuery {
 
     fn is_of_kind(&self, stored: &str) -> bool {
         self.kinds.as_ref().is_none_or(|kinds| kinds.iter().any(|kind| kind.as_str() == stored))
-    }
-
-    /// Reads the objects of a database that match, by key, after a position: a walk along one index, or along
-    /// one for each kind that is asked for.
-    fn read(
-        &self,
-        view: &View<'_>,
-        database: &DatabaseInfo,
-        after: Option<&TablePosition>,
-        limit: usize,
-        items: &mut Vec<(String, ObjectRow)>,
-    ) -> Result<()> {
-        let mut objects = match &self.kinds {
-            None => self.walk(view, database, after, limit, None)?,
-            Some(kinds) => {
-                let mut objects = Vec::new();
-                for kind in kinds {
-                    objects.extend(self.walk(view, database, after, limit, Some(*kind))?);
-                }
-                objects
-            }
-        };
-        objects.sort_by_cached_key(|object| (name_key(&object.name), object.id));
-        objects.dedup_by_key(|object| object.id);
-        items.extend(objects.into_iter().take(limit).map(|object| (database.name.clone(), object)));
-        Ok(())
-    }
-
-    fn walk(
-        &self,
-        view: &View<'_>,
-        database: &DatabaseInfo,
-        after: Option<&TablePosition>,
-        limit: usize,
-        kind: Option<TableKind>,
-    ) -> Result<Vec<ObjectRow>> {
-        let (after_key, after_id) = after.map_or(("", -1), |position| (position.key.as_str(), position.id));
-        let (index, of_kind) = index_of(kind);
-        let mut statement = view.connection.prepare_cached(&format!(
-            "SELECT object_id, name, kind FROM querent_object INDEXED BY {index}
-             WHERE database_key = ?1 {of_kind} AND key >= ?2 AND key < ?3 AND (key, object_id) > (?4, ?5)
-               AND (?6 IS NULL OR key LIKE ?6 ESCAPE '\\')
-             ORDER BY key, object_id LIMIT ?7"
-        ))?;
-        // The walk starts at whichever bound is later.
-        let start = after_key.max(self.at_least.as_str());
-        let rows = statement.query_map(
-            params![
-                name_key(&database.name),
-                start,
-                self.below,
-                after_key,
-                after_id,
-                self.like,
-                limit as i64,
-                kind.map(TableKind::as_str),
-            ],
-            objects::read_object,
-        )?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
-    }
-}
-
-/// The index of a database's objects by name, of one kind or of all, and the condition on `?8`. Without statistics SQLite
-/// does not see that the longer one is the better one.
-fn index_of(kind: Option<TableKind>) -> (&'static str, &'static str) {
-    match kind {
-        Some(_) => ("querent_ix_object_kind", "AND kind = ?8"),
-        None => ("querent_ix_object", "AND ?8 IS NULL"),
     }
 }
 
