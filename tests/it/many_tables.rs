@@ -79,6 +79,9 @@ async fn a_prefix_is_listed_in_order_across_databases() {
         ("SHIPMENT%", "shipment", ""),
         ("shipment%9", "shipment", "9"),
         ("%7", "", "7"),
+        // As clients send it that do not escape.
+        ("shipment_42%", "shipment_42", ""),
+        ("ship_ent_69", "shipment_69", ""),
         ("shipment\\_42", "shipment_42", "shipment_42"),
     ];
     let kinds = [vec![], vec![TableKind::View, TableKind::Managed], vec![TableKind::View]];

@@ -3,7 +3,7 @@
 use rusqlite::{OptionalExtension, params};
 use serde::{Deserialize, Serialize};
 
-use super::names::{KeyPattern, key_range_end, name_key};
+use super::names::{Beginning, KeyPattern, key_range_end, name_key};
 use super::objects::{self, ObjectRow};
 use super::{View, relations};
 use crate::{
@@ -183,7 +183,7 @@ struct RowQuery {
     at_least: String,
     below: String,
     /// `None` where every key of the range matches.
-    like: Option<String>,
+    pattern: Option<KeyPattern>,
     /// `None` for all.
     kinds: Option<Vec<TableKind>>,
 }
@@ -204,8 +204,7 @@ impl RowQuery {
             below = char::MAX.to_string();
         }
         let kinds = (!filter.kinds.is_empty()).then(|| filter.kinds.clone());
-        let like = pattern.filter(|pattern| !pattern.is_range).map(|pattern| pattern.like);
-        Self { at_least, below, like, kinds }
+        Self { at_least, below, pattern: pattern.filter(|pattern| !pattern.is_range), kinds }
     }
 
     /// The first objects of all databases by database and key, after a position, where few have names in the range:
@@ -227,20 +226,30 @@ impl RowQuery {
                AND (?4 IS NULL OR database_key LIKE ?4 ESCAPE '\\')
              FROM querent_object INDEXED BY querent_ix_object_key WHERE key >= ?1 AND key < ?2 LIMIT ?5",
         )?;
-        let mut rows =
-            in_range.query(params![self.at_least, self.below, self.like, database_like, (FEW + 1) as i64])?;
         let mut found: Vec<(String, String, i64)> = Vec::new();
         let mut looked_at = 0;
-        while let Some(row) = rows.next()? {
-            looked_at += 1;
-            if looked_at > FEW {
-                return Ok(None);
-            }
-            let (database, key, id): (String, String, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-            let is_after = after.is_none_or(|at| at.is_before(&database, &key, id));
-            let is_of_kind = self.is_of_kind(row.get_ref(3)?.as_str().unwrap_or_default());
-            if row.get(4)? && is_after && is_of_kind && who.may_see(&database) {
-                found.push((database, key, id));
+        let mut next = Some(self.at_least.clone());
+        while let Some(from) = next.take() {
+            let mut rows = in_range.query(params![from, self.below, self.like(), database_like, (FEW + 1) as i64])?;
+            while let Some(row) = rows.next()? {
+                looked_at += 1;
+                if looked_at > FEW {
+                    return Ok(None);
+                }
+                let (database, key, id): (String, String, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
+                match self.pattern.as_ref().map_or(Beginning::Same, |pattern| pattern.beginning_of(&key)) {
+                    Beginning::Same => {}
+                    Beginning::NotBefore(later) => {
+                        next = Some(later);
+                        break;
+                    }
+                    Beginning::Past => break,
+                }
+                let is_after = after.is_none_or(|at| at.is_before(&database, &key, id));
+                let is_of_kind = self.is_of_kind(row.get_ref(3)?.as_str().unwrap_or_default());
+                if row.get(4)? && is_after && is_of_kind && who.may_see(&database) {
+                    found.push((database, key, id));
+                }
             }
         }
         found.sort_unstable();
@@ -320,7 +329,7 @@ impl RowQuery {
                 after_database,
                 after_key,
                 after_id,
-                self.like,
+                self.like(),
                 database_like,
                 visible_names(who)?,
                 kind.map(TableKind::as_str),
@@ -329,6 +338,10 @@ impl RowQuery {
             |row| Ok((row.get(3)?, objects::read_object(row)?)),
         )?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
+    }
+
+    fn like(&self) -> Option<&str> {
+        self.pattern.as_ref().map(|pattern| pattern.like.as_str())
     }
 
     fn is_of_kind(&self, stored: &str) -> bool {

@@ -52,6 +52,19 @@ pub(super) struct KeyPattern {
     pub(super) below: String,
     /// Whether every key between the two matches.
     pub(super) is_range: bool,
+    /// How every matching key begins; `None` stands for any character.
+    beginning: Vec<Option<char>>,
+}
+
+/// What a key is to the beginning of a pattern.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Beginning {
+    /// It begins so.
+    Same,
+    /// It does not; neither does any later key before this one.
+    NotBefore(String),
+    /// It does not, and no later one does.
+    Past,
 }
 
 impl KeyPattern {
@@ -59,13 +72,17 @@ impl KeyPattern {
         let mut prefix = String::new();
         let mut like = String::new();
         let mut in_prefix = true;
+        let mut beginning = Vec::new();
+        let mut in_beginning = true;
         let lower = name_key(pattern);
         let mut chars = lower.chars().peekable();
         while let Some(c) = chars.next() {
             match c {
                 '%' | '_' => {
                     in_prefix = false;
+                    in_beginning &= c == '_';
                     like.push(c);
+                    beginning.extend(in_beginning.then_some(None));
                 }
                 '\\' => {
                     // An escape at the end of a pattern, or before an ordinary character, stands for itself.
@@ -74,12 +91,14 @@ impl KeyPattern {
                         _ => '\\',
                     };
                     push_literal(&mut like, literal);
+                    beginning.extend(in_beginning.then_some(Some(literal)));
                     if in_prefix {
                         prefix.push(literal);
                     }
                 }
                 other => {
                     like.push(other);
+                    beginning.extend(in_beginning.then_some(Some(other)));
                     if in_prefix {
                         prefix.push(other);
                     }
@@ -88,12 +107,35 @@ impl KeyPattern {
         }
         let below = key_range_end(&prefix);
         let is_range = {
-            let mut beginning = String::new();
-            prefix.chars().for_each(|c| push_literal(&mut beginning, c));
-            like.strip_suffix('%') == Some(beginning.as_str())
+            let mut literal = String::new();
+            prefix.chars().for_each(|c| push_literal(&mut literal, c));
+            like.strip_suffix('%') == Some(literal.as_str())
         };
-        Self { like, at_least: prefix, below, is_range }
+        Self { like, at_least: prefix, below, is_range, beginning }
     }
+
+    /// Compares a key with the beginning: `_`, which many clients do not escape, leaves keys between those that match.
+    pub(super) fn beginning_of(&self, key: &str) -> Beginning {
+        let mut rest = key.char_indices();
+        let mut last_any: Option<(usize, char)> = None;
+        for wanted in &self.beginning {
+            match (rest.next(), wanted) {
+                (Some((at, found)), None) => last_any = Some((at, found)),
+                (Some((_, found)), Some(wanted)) if found == *wanted => {}
+                (Some((_, found)), Some(wanted)) if found > *wanted => {
+                    let later = last_any.and_then(|(at, any)| Some(format!("{}{}", &key[..at], next_char(any)?)));
+                    return later.map_or(Beginning::Past, Beginning::NotBefore);
+                }
+                (Some((at, _)), Some(wanted)) => return Beginning::NotBefore(format!("{}{wanted}", &key[..at])),
+                (None, wanted) => return Beginning::NotBefore(format!("{key}{}", wanted.unwrap_or('\0'))),
+            }
+        }
+        Beginning::Same
+    }
+}
+
+fn next_char(c: char) -> Option<char> {
+    (c..=char::MAX).nth(1)
 }
 
 fn push_literal(like: &mut String, literal: char) {
@@ -140,6 +182,26 @@ mod tests {
         assert_eq!(pattern.at_least, "otel_lo");
         assert_eq!(KeyPattern::new("%x").below, "");
         assert_eq!(KeyPattern::new(r"a\b").like, r"a\\b");
+    }
+
+    #[test]
+    fn keys_between_those_that_match_are_stepped_over() {
+        let not_before = |later: &str| Beginning::NotBefore(later.to_owned());
+        let pattern = KeyPattern::new(r"a_b\_c%x");
+        for (key, expected) in [
+            ("a_b_c", Beginning::Same),
+            ("aéb_cz", Beginning::Same),
+            ("a", not_before("a\0")),
+            ("a_", not_before("a_b")),
+            ("a_a", not_before("a_b")),
+            ("a_bz", not_before("a`")),
+            ("aéz", not_before("aê")),
+            ("a\u{d7ff}z", not_before("a\u{e000}")),
+            ("a\u{10ffff}z", Beginning::Past),
+            ("b", Beginning::Past),
+        ] {
+            assert_eq!(pattern.beginning_of(key), expected, "{key:?}");
+        }
     }
 
     #[test]
