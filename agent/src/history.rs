@@ -27,13 +27,12 @@ impl Conversation {
 
     /// What the model said.
     pub(crate) fn push_assistant(&mut self, content: String, tool_calls: Vec<ModelToolCall>) {
-        self.messages.push(ChatMessage { role: ChatRole::Assistant, content, tool_calls, tool_name: None });
+        self.messages.push(ChatMessage::assistant(content, tool_calls));
     }
 
     /// What a tool returned.
     pub(crate) fn push_tool_result(&mut self, tool: &str, content: String) {
-        let tool_name = Some(tool.to_owned());
-        self.messages.push(ChatMessage { role: ChatRole::Tool, content, tool_calls: Vec::new(), tool_name });
+        self.messages.push(ChatMessage::tool_result(tool, None, content));
     }
 
     /// The messages for the next turn. The latest result stays whole: it is what the turn is about.
@@ -73,8 +72,7 @@ mod tests {
 
     #[test]
     fn the_oldest_results_are_shortened_first_and_marked() {
-        let question =
-            ChatMessage { role: ChatRole::User, content: "q".to_owned(), tool_calls: Vec::new(), tool_name: None };
+        let question = ChatMessage::text(ChatRole::User, "q");
         let mut conversation = Conversation::new(vec![question], 1_500);
         for number in 0..4 {
             conversation.push_assistant(String::new(), Vec::new());

@@ -200,7 +200,7 @@ fn asks_about_time(question: &str) -> bool {
 }
 
 fn message(role: ChatRole, content: String) -> ChatMessage {
-    ChatMessage { role, content, tool_calls: Vec::new(), tool_name: None }
+    ChatMessage::text(role, content)
 }
 
 #[cfg(test)]

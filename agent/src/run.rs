@@ -19,7 +19,8 @@ use crate::budget::{Exhausted, Offer, ToolBudget};
 use crate::history::Conversation;
 use crate::models::actions::{ToolCalling, TurnRequest};
 use crate::models::{
-    ChatMessage, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall, ToolSpec, ToolStyle,
+    ChatMessage, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall, ToolChoice, ToolSpec,
+    ToolStyle,
 };
 use crate::prompt::tokens::{estimate_tokens, take_tokens};
 use crate::prompt::{Context, ExampleCache, PromptParts, find_context, first_turn};
@@ -385,6 +386,8 @@ impl Turns<'_> {
             may_answer: offer != Offer::CallOnly,
             think: self.capabilities.thinking.then_some(self.task.request.include_thinking),
             max_output_tokens: Some(max_output_tokens(self.capabilities.small)),
+            answer_schema: None,
+            tool_choice: ToolChoice::Auto,
         };
         let mut pieces = self.model.turn(request).await.map_err(failed)?;
         let mut reply = Reply { text: String::new(), calls: Vec::new(), reason: DoneReason::Stop };
@@ -403,10 +406,10 @@ impl Turns<'_> {
                     }
                 }
                 ModelEvent::ToolCall(call) => reply.calls.push(call),
-                ModelEvent::Done { input_tokens, output_tokens, reason } => {
+                ModelEvent::Done { usage: tokens, reason } => {
                     self.task.handle.update_usage(|usage| {
-                        usage.input_tokens += input_tokens;
-                        usage.output_tokens += output_tokens;
+                        usage.input_tokens += tokens.input_tokens;
+                        usage.output_tokens += tokens.output_tokens;
                     });
                     reply.reason = reason;
                     return Ok(reply);

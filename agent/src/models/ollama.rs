@@ -96,7 +96,8 @@ impl OllamaModel {
         let wanted = if small { SMALL_CONTEXT_TOKENS } else { CONTEXT_TOKENS };
         let context_tokens = trained_context(&info).map_or(wanted, |trained| trained.min(wanted));
         let thinking = reported.thinks();
-        Ok(ModelCapabilities { tool_style, thinking, small, context_tokens: Some(context_tokens) })
+        let images = info.capabilities.iter().any(|capability| capability == "vision");
+        Ok(ModelCapabilities { tool_style, thinking, small, context_tokens: Some(context_tokens), images })
     }
 
     /// A model that is not listed is not there; any other refusal is told as it is.
@@ -242,6 +243,9 @@ struct WireMessage {
     tool_calls: Vec<WireToolCall>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_name: Option<String>,
+    /// Base64.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -259,7 +263,7 @@ struct WireFunction {
 
 impl From<ChatMessage> for WireMessage {
     fn from(message: ChatMessage) -> Self {
-        let ChatMessage { role, content, tool_calls, tool_name } = message;
+        let ChatMessage { role, content, tool_calls, tool_name, tool_call_id: _, images } = message;
         let tool_calls = tool_calls
             .into_iter()
             .map(|ModelToolCall { id, name, arguments }| WireToolCall {
@@ -267,7 +271,8 @@ impl From<ChatMessage> for WireMessage {
                 function: WireFunction { name, arguments },
             })
             .collect();
-        Self { role, content, tool_calls, tool_name: tool_name.filter(|_| role == ChatRole::Tool) }
+        let images = images.into_iter().map(|image| image.data).collect();
+        Self { role, content, tool_calls, tool_name: tool_name.filter(|_| role == ChatRole::Tool), images }
     }
 }
 

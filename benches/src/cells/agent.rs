@@ -8,7 +8,8 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use querent_agent::models::{
-    ChatRequest, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall, ToolStyle,
+    ChatRequest, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall, TokenUsage,
+    ToolStyle,
 };
 use querent_agent::{Agent, AgentConfig, AskRequest, RunEvent};
 use querent_catalog::Principal;
@@ -159,7 +160,13 @@ impl ModelProvider for InstantModel {
     }
 
     async fn capabilities(&self) -> querent_agent::Result<ModelCapabilities> {
-        Ok(ModelCapabilities { tool_style: ToolStyle::Native, thinking: false, small: false, context_tokens: None })
+        Ok(ModelCapabilities {
+            tool_style: ToolStyle::Native,
+            thinking: false,
+            small: false,
+            context_tokens: None,
+            images: false,
+        })
     }
 
     async fn chat(
@@ -174,7 +181,7 @@ impl ModelProvider for InstantModel {
             let arguments = serde_json::json!({ "sql": QUERY });
             ModelEvent::ToolCall(ModelToolCall { id: None, name: "run_sql".to_owned(), arguments })
         };
-        let done = ModelEvent::Done { input_tokens: 1, output_tokens: 1, reason: DoneReason::Stop };
+        let done = ModelEvent::Done { usage: TokenUsage::default(), reason: DoneReason::Stop };
         Ok(stream::iter([Ok(piece), Ok(done)]).boxed())
     }
 }
