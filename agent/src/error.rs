@@ -25,6 +25,30 @@ pub enum AgentError {
     /// The server is going down.
     #[error("the server is shutting down; ask again when it is back")]
     ShuttingDown,
+    /// A run is in progress in the conversation.
+    #[error("a run is in progress in conversation `{conversation}`; wait for its end or cancel it")]
+    ConversationLocked {
+        /// Its id.
+        conversation: String,
+    },
+    /// A call was decided before.
+    #[error("`{call_id}` was decided before; what came of it is not done again")]
+    AlreadyResumed {
+        /// The approval request's or the call's id.
+        call_id: String,
+    },
+    /// A model that is not configured, where only configured ones are taken.
+    #[error("there is no model `{model}` here; GET /v1/models lists them")]
+    UnknownModel {
+        /// As asked for.
+        model: String,
+    },
+    /// A picture for a model that cannot see.
+    #[error("model `{model}` takes no pictures; send text only, or choose another model")]
+    ImagesNotSupported {
+        /// The model.
+        model: String,
+    },
     /// All places are taken.
     #[error("{limit} runs are in progress; try again later")]
     TooManyRuns {
@@ -71,6 +95,10 @@ impl AgentError {
             AgentError::EmptyQuestion => "empty_question",
             AgentError::InvalidRequest { .. } => "invalid_request",
             AgentError::ShuttingDown => "shutting_down",
+            AgentError::ConversationLocked { .. } => "conversation_locked",
+            AgentError::AlreadyResumed { .. } => "already_resumed",
+            AgentError::UnknownModel { .. } => "model_not_found",
+            AgentError::ImagesNotSupported { .. } => "images_not_supported",
             AgentError::TooManyRuns { .. } => "too_many_runs",
             AgentError::ModelUnreachable { .. } => "model_unreachable",
             AgentError::ModelNotFound { .. } => "model_not_found",

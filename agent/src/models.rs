@@ -4,6 +4,7 @@
 pub mod actions;
 pub mod ollama;
 pub mod recorded;
+pub mod registry;
 pub mod scripted;
 
 use std::path::PathBuf;
@@ -15,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Result;
+
+pub use registry::{ModelEntry, Models, Price};
 
 /// Who said a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,6 +40,14 @@ pub struct ChatImage {
     pub media_type: String,
     /// Base64.
     pub data: String,
+}
+
+impl ChatImage {
+    /// Of a picture's bytes.
+    pub fn of(media_type: &str, data: &[u8]) -> Self {
+        use base64::Engine as _;
+        Self { media_type: media_type.to_owned(), data: base64::engine::general_purpose::STANDARD.encode(data) }
+    }
 }
 
 /// One message of a chat.

@@ -14,7 +14,7 @@ use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use querent_agent::models::ModelProvider;
+use querent_agent::models::{ModelProvider, Models};
 use querent_agent::{Agent, AgentError};
 use querent_catalog::{CatalogError, Progress};
 use querent_engine::{Engine, EngineError};
@@ -27,6 +27,7 @@ use tower::ServiceExt;
 use crate::admission::Admission;
 use crate::auth::Authenticator;
 use crate::config::Config;
+use crate::metrics::RunMetrics;
 use crate::shutdown::Shutdown;
 use crate::{AppState, http, metrics, sql};
 
@@ -121,7 +122,8 @@ impl Server {
         if abandoned > 0 {
             tracing::warn!(runs = abandoned, "runs of an earlier process did not end; they are stored as errors");
         }
-        let agent = Agent::new(engine.clone(), model, settings.agent_config());
+        let agent =
+            Agent::with_models(engine.clone(), Models::single(model), settings.agent_config(), Arc::new(RunMetrics));
         let state = AppState {
             engine,
             agent,
@@ -129,6 +131,7 @@ impl Server {
             admission: Admission::new(settings.query.max_concurrent),
             shutdown: Shutdown::default(),
             settings,
+            started_at: chrono::Utc::now(),
             metrics,
         };
         let upkeep = state.clone();

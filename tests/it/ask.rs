@@ -90,15 +90,17 @@ fn every_event_has_its_frame() {
 #[test]
 fn stored_runs_have_their_documents() {
     let run = |status: RunStatus, finished_at: Option<&str>, trace_json: &str| RunRecord {
-        run_id: Uuid::from_u128(7),
-        subject: "ann".to_owned(),
-        question: "top 5 errors in the last hour".to_owned(),
-        model_id: "gemma4:latest".to_owned(),
         status,
-        started_at: at("2026-05-02T10:14:22Z"),
         finished_at: finished_at.map(at),
         usage_json: r#"{"tool_calls":2,"elapsed_ms":1840,"input_tokens":940,"output_tokens":320}"#.to_owned(),
         trace_json: trace_json.to_owned(),
+        ..RunRecord::new(
+            Uuid::from_u128(7),
+            "ann",
+            "top 5 errors in the last hour",
+            "gemma4:latest",
+            at("2026-05-02T10:14:22Z"),
+        )
     };
     let trace = r#"[{"event":"run_started","data":{"model":"gemma4:latest"}}]"#;
     let finished = run(RunStatus::Success, Some("2026-05-02T10:14:24Z"), trace);

@@ -14,6 +14,7 @@ mod catalog_store;
 mod changes;
 mod cli;
 mod clients;
+mod conversation_store;
 mod duckdb;
 mod duckdb_changes;
 mod faults;

@@ -11,7 +11,7 @@ use querent_agent::models::{
     ChatRequest, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall, TokenUsage,
     ToolStyle,
 };
-use querent_agent::{Agent, AgentConfig, AskRequest, RunEvent};
+use querent_agent::{Agent, AgentConfig, AskRequest, EventKind};
 use querent_catalog::Principal;
 use querent_engine::{Engine, EngineOptions, Limits};
 use serde::{Deserialize, Serialize};
@@ -72,21 +72,21 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     for round in 0..WARM_UPS + RUNS {
         model.first_request.clear();
         let question = format!("how many orders were made in region {round}?");
-        let request = AskRequest { question, database: None, include_thinking: false };
+        let request = AskRequest { question, database: None, include_thinking: false, session_id: None };
         let started = Instant::now();
         let mut run = agent.ask(&principal, request).await?;
         let (mut first_event, mut called, mut tool_call) = (None, None, None);
         while let Some(event) = run.events.next().await {
             first_event.get_or_insert_with(|| milliseconds(started));
-            match event {
-                RunEvent::ToolCall { .. } => called = Some(Instant::now()),
-                RunEvent::ToolResult { result, .. } => {
-                    if result.get("error").is_some() {
-                        return Err(format!("the query failed: {result}").into());
+            match &event.kind {
+                EventKind::ToolCallStarted(_) => called = Some(Instant::now()),
+                EventKind::ToolResult(returned) => {
+                    if returned.result.get("error").is_some() {
+                        return Err(format!("the query failed: {}", returned.result).into());
                     }
                     tool_call = called.map(milliseconds);
                 }
-                RunEvent::RunError { message, .. } => return Err(message.into()),
+                EventKind::RunError { message, .. } => return Err(message.clone().into()),
                 _ => {}
             }
         }

@@ -95,8 +95,9 @@ async fn ask_here(config: Config, question: &Question, shown: Shown) -> Result<S
     let answered = async {
         let mut run = agent.ask(&Principal::local_admin(), request).await?;
         let mut printer = EventPrinter::new(shown);
+        let mut renderer = AskRenderer::default();
         while let Some(event) = run.events.next().await {
-            for frame in AskRenderer.frame(&event) {
+            for frame in renderer.frame(&event) {
                 let name = frame.event.unwrap_or_default().to_owned();
                 printer.event(&SseEvent { name, data: frame.data })?;
             }
