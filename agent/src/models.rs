@@ -4,6 +4,7 @@
 pub mod actions;
 pub mod ollama;
 pub mod recorded;
+pub mod registry;
 pub mod scripted;
 
 use std::path::PathBuf;
@@ -15,6 +16,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Result;
+
+pub use registry::{ModelEntry, Models, Price};
 
 /// Who said a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
