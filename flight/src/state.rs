@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use metrics_exporter_prometheus::PrometheusHandle;
 use querent_agent::Agent;
+use querent_agent::models::Models;
 use querent_catalog::Principal;
 use querent_engine::{Engine, Limits, Session};
 
@@ -19,6 +20,8 @@ pub struct AppState {
     pub engine: Engine,
     /// The agent.
     pub agent: Agent,
+    /// The models that a request may name.
+    pub models: Models,
     /// Tokens to principals.
     pub auth: Arc<Authenticator>,
     /// Bounds the queries running at once.

@@ -3,10 +3,12 @@
 //! Never empty, so that there always is a default: the first.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::recorded::RecordingModel;
 use super::{ModelCapabilities, ModelProvider, TokenUsage};
 use crate::{AgentError, Result};
 
@@ -105,6 +107,13 @@ impl Models {
     /// The list of one.
     pub fn single(provider: Arc<dyn ModelProvider>) -> Self {
         Self { first: ModelEntry::of(provider), others: Arc::default() }
+    }
+
+    /// The same with what the default model says recorded in the file `path`.
+    pub async fn record_default(mut self, path: &Path) -> Result<Self> {
+        let recording = RecordingModel::create(Arc::clone(&self.first.provider), path).await?;
+        self.first.provider = Arc::new(recording);
+        Ok(self)
     }
 
     /// The model that is used unless a request names another.
