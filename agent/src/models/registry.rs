@@ -46,7 +46,7 @@ pub struct ModelEntry {
     pub provider: Arc<dyn ModelProvider>,
     /// What it costs, where the operator told.
     pub price: Option<Price>,
-    /// Context length that is assumed instead of the provider's.
+    /// Context length that is assumed where the provider says none or a longer one.
     pub context_tokens: Option<u32>,
     /// Bound of one turn's output, where the request has no lower one.
     pub max_output_tokens: Option<u32>,
@@ -64,10 +64,11 @@ impl ModelEntry {
         }
     }
 
-    /// What the provider says it can do, with this entry's context length where it has one.
+    /// What the provider says it can do, within this entry's context length.
     pub async fn capabilities(&self) -> Result<ModelCapabilities> {
         let said = self.provider.capabilities().await?;
-        Ok(ModelCapabilities { context_tokens: self.context_tokens.or(said.context_tokens), ..said })
+        let context_tokens = [self.context_tokens, said.context_tokens].into_iter().flatten().min();
+        Ok(ModelCapabilities { context_tokens, ..said })
     }
 }
 

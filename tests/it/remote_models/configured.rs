@@ -8,7 +8,7 @@ use querent_agent::models::{ModelEvent, Models, Price};
 use querent_catalog::NoProgress;
 use querent_flight::Server;
 use querent_flight::config::{Config, EmbedProvider, Origin, Sources};
-use querent_tests::server::collect_sse;
+use querent_tests::collect_sse;
 use serde_json::json;
 use tempfile::TempDir;
 
