@@ -75,6 +75,40 @@ pub enum AgentError {
         /// The server's address.
         host: String,
     },
+    /// A provider's server does not answer.
+    #[error("cannot reach the model server at {host}: {detail}; check the model's `base_url` and the network")]
+    ProviderUnreachable {
+        /// Its address.
+        host: String,
+        /// Why.
+        detail: String,
+    },
+    /// A provider does not have the model.
+    #[error("model `{model}` is not at {host} ({detail}); check `model` and `base_url` in [[agent.models]]")]
+    ProviderModelNotFound {
+        /// The model.
+        model: String,
+        /// The server's address.
+        host: String,
+        /// What it said.
+        detail: String,
+    },
+    /// A provider refuses the key, or there is none.
+    #[error("the model server at {host} wants a valid key: {detail}")]
+    ModelAuth {
+        /// Its address.
+        host: String,
+        /// What it said, and where the key comes from.
+        detail: String,
+    },
+    /// A provider limits its callers or is overloaded, also after retries.
+    #[error("the model server at {host} is busy or limits its callers: {detail}; try again later")]
+    ModelRateLimited {
+        /// Its address.
+        host: String,
+        /// What it said.
+        detail: String,
+    },
     /// The model's server failed or sent what it should not.
     #[error("model server: {detail}")]
     ModelFailed {
@@ -100,8 +134,10 @@ impl AgentError {
             AgentError::UnknownModel { .. } => "model_not_found",
             AgentError::ImagesNotSupported { .. } => "images_not_supported",
             AgentError::TooManyRuns { .. } => "too_many_runs",
-            AgentError::ModelUnreachable { .. } => "model_unreachable",
-            AgentError::ModelNotFound { .. } => "model_not_found",
+            AgentError::ModelUnreachable { .. } | AgentError::ProviderUnreachable { .. } => "model_unreachable",
+            AgentError::ModelNotFound { .. } | AgentError::ProviderModelNotFound { .. } => "model_not_found",
+            AgentError::ModelAuth { .. } => "model_auth",
+            AgentError::ModelRateLimited { .. } => "model_rate_limited",
             AgentError::ModelFailed { .. } => "model_failed",
             AgentError::Internal(_) => "internal",
         }

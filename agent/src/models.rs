@@ -2,9 +2,11 @@
 //! how a model's tool calls are written (natively, as text, as schema-constrained actions) is settled above it, in `actions`.
 
 pub mod actions;
+pub mod configured;
 pub mod ollama;
 pub mod recorded;
 pub mod registry;
+pub mod remote;
 pub mod scripted;
 
 use std::path::PathBuf;
@@ -103,7 +105,7 @@ pub struct ModelToolCall {
     pub id: Option<String>,
     /// Tool name.
     pub name: String,
-    /// A JSON object.
+    /// A JSON object; what the model wrote instead comes as a string, for the tool to refuse.
     pub arguments: Value,
 }
 

@@ -96,14 +96,25 @@ impl ServerError {
 impl Server {
     /// Opens the data folder and listens, with the model that the settings name.
     pub async fn start(config: Config, progress: Arc<dyn Progress>) -> Result<RunningServer, ServerError> {
-        let model = config.settings.model().await?;
-        Self::start_with(config, model, progress).await
+        // The clients of the models want it.
+        install_crypto_provider();
+        let models = config.settings.models().await?;
+        Self::start_with_models(config, models, progress).await
     }
 
     /// The same with a model of the caller's own.
     pub async fn start_with(
         config: Config,
         model: Arc<dyn ModelProvider>,
+        progress: Arc<dyn Progress>,
+    ) -> Result<RunningServer, ServerError> {
+        Self::start_with_models(config, Models::single(model), progress).await
+    }
+
+    /// The same with a list of models of the caller's own.
+    pub async fn start_with_models(
+        config: Config,
+        models: Models,
         progress: Arc<dyn Progress>,
     ) -> Result<RunningServer, ServerError> {
         install_crypto_provider();
@@ -123,7 +134,7 @@ impl Server {
             tracing::warn!(runs = abandoned, "runs of an earlier process did not end; they are stored as errors");
         }
         let agent =
-            Agent::with_models(engine.clone(), Models::single(model), settings.agent_config(), Arc::new(RunMetrics));
+            Agent::with_models(engine.clone(), models, settings.agent_config(), Arc::new(RunMetrics));
         let state = AppState {
             engine,
             agent,

@@ -28,6 +28,8 @@ mod many_tables;
 mod models;
 mod object_stores;
 mod policy;
+mod remote_embedders;
+mod remote_models;
 mod server_config;
 mod sql;
 mod tables;

@@ -48,6 +48,7 @@ pub struct OllamaModel {
     base: Url,
     model: String,
     tool_style: ToolStyleSetting,
+    context_tokens: Option<u32>,
     client: reqwest::Client,
     ollama: Ollama,
     capabilities: OnceCell<ModelCapabilities>,
@@ -64,7 +65,20 @@ impl OllamaModel {
             .build()
             .map_err(|error| AgentError::Internal(format!("cannot make an HTTP client: {}", causes_of(&error))))?;
         let ollama = Ollama::builder().url(base.clone()).reqwest_client(client.clone()).build();
-        Ok(Self { base, model: model.to_owned(), tool_style, client, ollama, capabilities: OnceCell::new() })
+        Ok(Self {
+            base,
+            model: model.to_owned(),
+            tool_style,
+            context_tokens: None,
+            client,
+            ollama,
+            capabilities: OnceCell::new(),
+        })
+    }
+
+    /// The same with a context of that length, where one is given, instead of one that fits most machines.
+    pub fn with_context_tokens(self, context_tokens: Option<u32>) -> Self {
+        Self { context_tokens, ..self }
     }
 
     async fn probe(&self) -> Result<ModelCapabilities> {
@@ -93,7 +107,8 @@ impl OllamaModel {
             ToolStyleSetting::Actions => ToolStyle::Actions,
         };
         let small = reported.is_small();
-        let wanted = if small { SMALL_CONTEXT_TOKENS } else { CONTEXT_TOKENS };
+        let by_size = if small { SMALL_CONTEXT_TOKENS } else { CONTEXT_TOKENS };
+        let wanted = self.context_tokens.unwrap_or(by_size);
         let context_tokens = trained_context(&info).map_or(wanted, |trained| trained.min(wanted));
         let thinking = reported.thinks();
         let images = info.capabilities.iter().any(|capability| capability == "vision");
@@ -326,7 +341,7 @@ fn base_url(host: &str) -> Result<Url> {
     )
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
         Some(Host::Ipv4(address)) => address.is_loopback(),

@@ -3,10 +3,12 @@
 //! Never empty, so that there always is a default: the first.
 
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
+use super::recorded::RecordingModel;
 use super::{ModelCapabilities, ModelProvider, TokenUsage};
 use crate::{AgentError, Result};
 
@@ -44,7 +46,7 @@ pub struct ModelEntry {
     pub provider: Arc<dyn ModelProvider>,
     /// What it costs, where the operator told.
     pub price: Option<Price>,
-    /// Context length that is assumed instead of the provider's.
+    /// Context length that is assumed where the provider says none or a longer one.
     pub context_tokens: Option<u32>,
     /// Bound of one turn's output, where the request has no lower one.
     pub max_output_tokens: Option<u32>,
@@ -62,10 +64,11 @@ impl ModelEntry {
         }
     }
 
-    /// What the provider says it can do, with this entry's context length where it has one.
+    /// What the provider says it can do, within this entry's context length.
     pub async fn capabilities(&self) -> Result<ModelCapabilities> {
         let said = self.provider.capabilities().await?;
-        Ok(ModelCapabilities { context_tokens: self.context_tokens.or(said.context_tokens), ..said })
+        let context_tokens = [self.context_tokens, said.context_tokens].into_iter().flatten().min();
+        Ok(ModelCapabilities { context_tokens, ..said })
     }
 }
 
@@ -105,6 +108,13 @@ impl Models {
     /// The list of one.
     pub fn single(provider: Arc<dyn ModelProvider>) -> Self {
         Self { first: ModelEntry::of(provider), others: Arc::default() }
+    }
+
+    /// The same with what the default model says recorded in the file `path`.
+    pub async fn record_default(mut self, path: &Path) -> Result<Self> {
+        let recording = RecordingModel::create(Arc::clone(&self.first.provider), path).await?;
+        self.first.provider = Arc::new(recording);
+        Ok(self)
     }
 
     /// The model that is used unless a request names another.
