@@ -11,6 +11,7 @@ pub mod models;
 mod prompt;
 pub mod protocols;
 mod run;
+pub mod toolbox;
 mod tools;
 
 use std::collections::HashMap;

@@ -82,7 +82,9 @@ impl ApiError {
         match self.code {
             "unauthenticated" => StatusCode::UNAUTHORIZED,
             "forbidden" | "not_allowed" | "location_not_allowed" | "store_access_denied" => StatusCode::FORBIDDEN,
-            "not_found" | "run_not_found" | "object_not_found" | "database_not_found" => StatusCode::NOT_FOUND,
+            "not_found" | "run_not_found" | "object_not_found" | "database_not_found" | "session_not_found" => {
+                StatusCode::NOT_FOUND
+            }
             "method_not_allowed" => StatusCode::METHOD_NOT_ALLOWED,
             "not_acceptable" => StatusCode::NOT_ACCEPTABLE,
             "already_exists" | "conflict" | "database_not_empty" => StatusCode::CONFLICT,
@@ -107,7 +109,7 @@ impl ApiError {
             "unauthenticated" => Code::Unauthenticated,
             "forbidden" | "not_allowed" | "location_not_allowed" | "store_access_denied" => Code::PermissionDenied,
             "not_found" | "run_not_found" | "object_not_found" | "database_not_found" | "table_not_found"
-            | "ticket_expired" | "no_such_bucket" => Code::NotFound,
+            | "ticket_expired" | "no_such_bucket" | "session_not_found" => Code::NotFound,
             "already_exists" => Code::AlreadyExists,
             "conflict" => Code::Aborted,
             "database_not_empty" | "unsupported_lake" | "ticket_used" | "missing_credentials" => {
