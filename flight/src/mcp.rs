@@ -24,6 +24,7 @@ use rmcp::model::{
 use rmcp::service::RequestContext;
 use rmcp::{RoleServer, ServerHandler};
 use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Admission, Door};
 use crate::error::ApiError;
@@ -56,6 +57,8 @@ pub(crate) struct Caller {
     pub(crate) principal: Principal,
     /// `None`: `default`.
     pub(crate) database: Option<String>,
+    /// Cancelled when the caller waits no more.
+    pub(crate) gone: CancellationToken,
 }
 
 /// The protocol's handler. Cheap to clone.
@@ -134,12 +137,15 @@ impl ServerHandler for McpServer {
     ) -> Result<CallToolResponse, ErrorData> {
         let caller = self.caller(&context)?;
         let spec = toolbox::find(&request.name).ok_or_else(|| unknown_tool(&request.name))?;
+        let gone = caller.gone.clone();
         let mut call = ToolMetrics { tool: &spec.name, outcome: "cancelled", started: Instant::now() };
         let reply = tokio::select! {
             biased;
-            () = context.ct.cancelled() => return Err(ErrorData::internal_error("the call was cancelled", None)),
-            reply = self.reply(caller, spec, request.arguments.unwrap_or_default()) => reply,
+            () = context.ct.cancelled() => None,
+            () = gone.cancelled() => None,
+            reply = self.reply(caller, spec, request.arguments.unwrap_or_default()) => Some(reply),
         };
+        let Some(reply) = reply else { return Err(ErrorData::internal_error("the call was cancelled", None)) };
         call.outcome = if reply.is_error { "error" } else { "success" };
         let content = vec![ContentBlock::text(reply.text)];
         let mut result = match reply.is_error {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use querent_catalog::Principal;
 use rmcp::transport::async_rw::AsyncRwTransport;
 use rmcp::transport::stdio_pipes;
+use tokio_util::sync::CancellationToken;
 
 use super::client::Client;
 use super::embedded::Embedded;
@@ -59,7 +60,7 @@ async fn serve_here(config: Config, database: Option<String>) -> Result<(), CliE
     let (limits, max_line) = (settings.limits(), settings.http.max_query_bytes.to_usize());
     let admission = Admission::new(settings.query.max_concurrent);
     let embedded = Embedded::open(config, &Arc::new(Bars::new(true))).await?;
-    let caller = Caller { principal: Principal::local_admin(), database };
+    let caller = Caller { principal: Principal::local_admin(), database, gone: CancellationToken::new() };
     let server = McpServer::for_caller(embedded.engine.clone(), admission, limits, caller);
     let served = until_stopped(async {
         let (stdin, stdout) = stdio_pipes();

@@ -21,6 +21,7 @@ use querent_catalog::Principal;
 use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
 use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
 
 use super::kusto::Rendered;
 use super::request::{header_text, read_body};
@@ -28,7 +29,7 @@ use super::same_site;
 use crate::AppState;
 use crate::error::ApiError;
 use crate::mcp::{Caller, McpServer};
-use sessions::{OpenCall, Sessions};
+use sessions::Sessions;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const BOTH_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -118,9 +119,10 @@ pub(super) async fn post(
     let id = message.id.clone();
     let session = header_text(&parts.headers, &[SESSION_ID.as_str()])?;
     let subject = principal.subject().to_owned();
-    parts.extensions.insert(Caller { principal, database });
+    let gone = CancellationToken::new();
+    parts.extensions.insert(Caller { principal, database, gone: gone.clone() });
     let request = Request::from_parts(parts, Body::from(bytes));
-    let answered = answer(&routes, &subject, session.as_deref(), message, request).await;
+    let answered = answer(&routes, &subject, session.as_deref(), message, request, gone).await;
     Ok(answered.unwrap_or_else(|error| {
         let mut response = error.into_response();
         response.extensions_mut().insert(MessageId(id.unwrap_or(Value::Null)));
@@ -128,13 +130,16 @@ pub(super) async fn post(
     }))
 }
 
+/// `gone` is cancelled as soon as nobody waits for the answer: its body ends or is dropped, or this is.
 async fn answer(
     routes: &McpRoutes,
     subject: &str,
     session: Option<&str>,
     message: Message,
     request: Request,
+    gone: CancellationToken,
 ) -> Result<Response, ApiError> {
+    let waits = gone.clone().drop_guard();
     if let Some(session) = session {
         routes.sessions.touch(session, subject)?;
         if let Some(cancelled) = &message.cancels {
@@ -143,15 +148,12 @@ async fn answer(
         }
     }
     let call = match (session, &message.id) {
-        (Some(session), Some(id)) => Some(routes.sessions.begin(session, id)?),
+        (Some(session), Some(id)) => Some(routes.sessions.begin(session, id, gone.clone())?),
         _ => None,
     };
-    let response = match &call {
-        None => routes.service.handle(request).await,
-        Some(call) => tokio::select! {
-            response = routes.service.handle(request) => response,
-            () = call.cancelled() => return Ok(StatusCode::ACCEPTED.into_response()),
-        },
+    let response = tokio::select! {
+        response = routes.service.handle(request) => response,
+        () = gone.cancelled() => return Ok(StatusCode::ACCEPTED.into_response()),
     };
     let mut response = readable(response.map(Body::new)).await?;
     if message.is_initialize && session.is_none() && response.status().is_success() {
@@ -159,20 +161,13 @@ async fn answer(
         let value = HeaderValue::from_str(&opened).map_err(ApiError::internal)?;
         response.headers_mut().insert(SESSION_ID, value);
     }
-    Ok(match call {
-        Some(call) => response.map(|body| until_cancelled(body, call)),
-        None => response,
-    })
-}
-
-/// The body, ended early where the client cancels the request; what then still works for it is dropped.
-fn until_cancelled(body: Body, call: OpenCall) -> Body {
-    let cancelled = call.token().cancelled_owned();
-    let frames = body.into_data_stream().take_until(cancelled).map(move |frame| {
-        let _ = &call;
-        frame
-    });
-    Body::from_stream(frames)
+    Ok(response.map(|body| {
+        let frames = body.into_data_stream().take_until(gone.cancelled_owned()).map(move |frame| {
+            let _ = (&call, &waits);
+            frame
+        });
+        Body::from_stream(frames)
+    }))
 }
 
 /// The protocol library's own refusals are plain text; they become errors of ours.

@@ -88,9 +88,14 @@ impl Sessions {
         Ok(())
     }
 
-    /// A request begins; it has ended when the result is dropped. Errors: `session_not_found`, `invalid_request` for an
+    /// A request begins, which `token` cancels; it has ended when the result is dropped. Errors: `session_not_found`, `invalid_request` for an
     /// id that is in use, `too_many_requests`.
-    pub(super) fn begin(self: &Arc<Self>, id: &str, request: &Value) -> Result<OpenCall, ApiError> {
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        id: &str,
+        request: &Value,
+        token: CancellationToken,
+    ) -> Result<OpenCall, ApiError> {
         let mut open = self.open.lock();
         let session = open.get_mut(id).ok_or_else(not_found)?;
         let request = request.to_string();
@@ -101,9 +106,8 @@ impl Sessions {
             let message = format!("{MAX_CALLS} requests of this session are in progress; try again later");
             return Err(ApiError::new("too_many_requests", message));
         }
-        let token = CancellationToken::new();
-        session.calls.insert(request.clone(), token.clone());
-        Ok(OpenCall { sessions: Arc::clone(self), session: id.to_owned(), request, token })
+        session.calls.insert(request.clone(), token);
+        Ok(OpenCall { sessions: Arc::clone(self), session: id.to_owned(), request })
     }
 
     /// Cancels a request, if it is in progress.
@@ -124,19 +128,6 @@ pub(super) struct OpenCall {
     sessions: Arc<Sessions>,
     session: String,
     request: String,
-    token: CancellationToken,
-}
-
-impl OpenCall {
-    /// Ends when the request is cancelled.
-    pub(super) async fn cancelled(&self) {
-        self.token.cancelled().await;
-    }
-
-    /// Cancelled with the request.
-    pub(super) fn token(&self) -> CancellationToken {
-        self.token.clone()
-    }
 }
 
 impl Drop for OpenCall {
@@ -182,7 +173,7 @@ mod tests {
     fn an_idle_session_is_forgotten_and_one_at_work_is_not() {
         let sessions = Arc::new(Sessions::new(1, Duration::ZERO));
         let id = sessions.open("ann").unwrap();
-        let call = sessions.begin(&id, &json!(1)).unwrap();
+        let call = sessions.begin(&id, &json!(1), CancellationToken::new()).unwrap();
         assert!(sessions.touch(&id, "ann").is_ok());
         assert_eq!(sessions.open("ann").unwrap_err().code(), "too_many_requests");
         drop(call);
@@ -193,11 +184,12 @@ mod tests {
     fn a_request_is_cancelled_by_its_id_and_type() {
         let sessions = Arc::new(Sessions::new(1, HOUR));
         let id = sessions.open("ann").unwrap();
-        let call = sessions.begin(&id, &json!(1)).unwrap();
-        assert_eq!(sessions.begin(&id, &json!(1)).err().unwrap().code(), "invalid_request");
+        let token = CancellationToken::new();
+        let _call = sessions.begin(&id, &json!(1), token.clone()).unwrap();
+        assert_eq!(sessions.begin(&id, &json!(1), token.clone()).err().unwrap().code(), "invalid_request");
         sessions.cancel(&id, &json!("1"));
-        assert!(!call.token.is_cancelled());
+        assert!(!token.is_cancelled());
         sessions.cancel(&id, &json!(1));
-        assert!(call.token.is_cancelled());
+        assert!(token.is_cancelled());
     }
 }
