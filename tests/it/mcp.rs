@@ -1,12 +1,16 @@
 //! The Model Context Protocol: the official client over HTTP and over standard input and output, and what the routes
 //! refuse.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
+use std::sync::Arc;
 use std::time::Duration;
 
+use arrow::datatypes::{DataType, Field, Schema};
+use querent_catalog::{IfExists, NewTable, NoProgress, TableName};
 use querent_flight::config::{RoleName, Settings, TokenSettings};
 use querent_tests::{Python, Reply, TestServer, TestSettings, package_folder, querent_binary};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 #[tokio::test]
 async fn the_official_client_over_http() {
@@ -139,7 +143,8 @@ async fn a_call_ends_by_notification_by_session_and_with_its_client() {
                 WHERE (x * y) % 7 = 3";
     let headers = [("mcp-session-id", session.as_str())];
     for ending in ["notification", "client", "session"] {
-        let mut call = Box::pin(send(&server, &run_sql(5, slow), &headers));
+        let body = run_sql(5, slow);
+        let mut call = Box::pin(send(&server, &body, &headers));
         assert!(tokio::time::timeout(Duration::from_millis(700), &mut call).await.is_err(), "{ending}: it is slow");
         assert_eq!(outcome(&send(&server, &run_sql(6, "SELECT 1"), &[]).await), "too_many_requests");
         match ending {
@@ -169,6 +174,51 @@ async fn is_free_soon(server: &TestServer, ending: &str) {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
     panic!("the call ended by its {ending} goes on");
+}
+
+/// More tables than a page of any listing holds.
+#[tokio::test]
+async fn many_tables_are_listed_a_page_at_a_time() {
+    const TABLES: usize = 1_234;
+    let server = TestServer::start(TestSettings::default()).await;
+    let tables = (0..TABLES).map(|number| NewTable {
+        name: TableName::new("yard", format!("t{number:04}")),
+        schema: Arc::new(Schema::new(vec![Field::new("a|b", DataType::Int64, true)])),
+        comment: Some(format!("number {number}\n| of many |")),
+        column_comments: BTreeMap::new(),
+        external: None,
+    });
+    server.engine().catalog().register_tables(tables, IfExists::Error, Arc::new(NoProgress)).await.unwrap();
+    let (mut uris, mut cursor) = (BTreeSet::new(), Value::Null);
+    loop {
+        let page = called(&server, "resources/list", json!({ "cursor": cursor })).await;
+        let resources = page["resources"].as_array().unwrap();
+        assert!(resources.len() <= 100, "{} in a page", resources.len());
+        uris.extend(resources.iter().map(|resource| resource["uri"].as_str().unwrap().to_owned()));
+        cursor = page["nextCursor"].clone();
+        if cursor.is_null() {
+            break;
+        }
+    }
+    let of_yard = uris.iter().filter(|uri| uri.starts_with("querent://schema/yard/")).count();
+    assert_eq!((of_yard, uris.contains("querent://schema/yard")), (TABLES, true));
+
+    let (mut seen, mut next) = (0, Some("querent://schema/yard".to_owned()));
+    while let Some(uri) = next {
+        let read = called(&server, "resources/read", json!({ "uri": uri })).await;
+        let text = read["contents"][0]["text"].as_str().unwrap().to_owned();
+        seen += text.matches("\n| t").count() - 1;
+        next = text.split_once("more tables: read ").map(|(_, uri)| uri.to_owned());
+    }
+    assert_eq!(seen, TABLES);
+
+    let read = called(&server, "resources/read", json!({ "uri": "querent://schema/yard/t0007" })).await;
+    let text = read["contents"][0]["text"].as_str().unwrap();
+    assert!(text.contains("| a\\|b | Int64 | yes |") && text.contains("number 7 | of many |"), "{text}");
+    let reference = json!({ "type": "ref/resource", "uri": "querent://schema/{database}/{table}" });
+    let params = json!({ "ref": reference, "argument": { "name": "table", "value": "t0" } });
+    let completion = called(&server, "completion/complete", params).await["completion"].clone();
+    assert_eq!((completion["values"].as_array().unwrap().len(), &completion["hasMore"]), (100, &json!(true)));
 }
 
 #[test]
@@ -216,6 +266,16 @@ async fn client_is_content(arguments: &[&str], settings: &[(&str, &str)]) {
     let output = tokio::task::spawn_blocking(move || client.output().expect("the client starts")).await.unwrap();
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
     assert!(output.status.success(), "{said}");
+}
+
+/// The result of a request that must have one.
+async fn called(server: &TestServer, method: &str, params: Value) -> Value {
+    let params: Map<String, Value> =
+        params.as_object().unwrap().clone().into_iter().filter(|(_, value)| !value.is_null()).collect();
+    let body = json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params });
+    let mut answer = answer(&send(server, &body.to_string(), &[]).await);
+    assert!(answer["result"].is_object(), "{answer}");
+    answer["result"].take()
 }
 
 fn ping(id: i64) -> String {
