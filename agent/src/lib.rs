@@ -15,6 +15,7 @@ mod prompt;
 pub mod protocols;
 mod request;
 mod run;
+pub mod toolbox;
 mod tools;
 mod watch;
 

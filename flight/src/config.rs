@@ -55,6 +55,8 @@ pub struct Settings {
     pub query: QuerySettings,
     /// `[http]`
     pub http: HttpSettings,
+    /// `[mcp]`
+    pub mcp: McpSettings,
     /// `[log]`
     pub log: LogSettings,
 }
@@ -214,6 +216,16 @@ pub struct HttpSettings {
     pub max_import_bytes: Bytes,
 }
 
+/// The Model Context Protocol at `/mcp`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct McpSettings {
+    /// Sessions at most; the one that was not used for longest makes room.
+    pub max_sessions: usize,
+    /// A session that is not used for so long is forgotten.
+    pub session_idle: Span,
+}
+
 /// What is logged, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -246,6 +258,7 @@ impl Default for Settings {
             embed: EmbedSettings::default(),
             query: QuerySettings::default(),
             http: HttpSettings::default(),
+            mcp: McpSettings::default(),
             log: LogSettings::default(),
         }
     }
@@ -307,6 +320,12 @@ impl Default for HttpSettings {
             max_query_bytes: Bytes(16 << 20),
             max_import_bytes: Bytes(16 << 30),
         }
+    }
+}
+
+impl Default for McpSettings {
+    fn default() -> Self {
+        Self { max_sessions: 1_024, session_idle: Span(Duration::from_secs(1_800)) }
     }
 }
 

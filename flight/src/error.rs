@@ -89,7 +89,8 @@ impl ApiError {
             | "conversation_not_found"
             | "item_not_found"
             | "pending_call_not_found"
-            | "file_not_found" => StatusCode::NOT_FOUND,
+            | "file_not_found"
+            | "session_not_found" => StatusCode::NOT_FOUND,
             "method_not_allowed" => StatusCode::METHOD_NOT_ALLOWED,
             "not_acceptable" => StatusCode::NOT_ACCEPTABLE,
             "already_exists"
@@ -127,6 +128,7 @@ impl ApiError {
             | "item_not_found"
             | "pending_call_not_found"
             | "file_not_found"
+            | "session_not_found"
             | "ticket_expired"
             | "no_such_bucket" => Code::NotFound,
             "already_exists" | "item_exists" => Code::AlreadyExists,

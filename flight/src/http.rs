@@ -7,6 +7,7 @@ mod health;
 mod import;
 mod knowledge;
 mod kusto;
+mod mcp;
 mod openai;
 mod query;
 mod relationships;
@@ -18,11 +19,11 @@ pub(crate) mod search;
 mod sessions;
 mod stream;
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
+use axum::{Extension, Router};
 use querent_catalog::Role;
 
 use crate::AppState;
@@ -71,8 +72,14 @@ pub(crate) fn router(state: &AppState) -> Router {
         .route_layer(from_fn_with_state(state.clone(), readers_only))
         .route("/v1/rest/auth/metadata", get(kusto::auth_metadata))
         .route_layer(from_fn(kusto::around));
+    let mcp = Router::new()
+        .route("/mcp", post(mcp::post).delete(mcp::delete))
+        .route_layer(from_fn_with_state(state.clone(), readers_only))
+        .route_layer(Extension(mcp::McpRoutes::new(state)))
+        .route_layer(from_fn_with_state(state.clone(), mcp::around));
     anyone
         .merge(kusto)
+        .merge(mcp)
         .merge(readers)
         .merge(writers)
         .fallback(not_found)

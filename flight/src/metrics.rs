@@ -44,8 +44,9 @@ fn describe() {
     describe_gauge!("querent_runs_running", "agent runs in progress");
     describe_counter!("querent_runs_total", "agent runs ended, by outcome");
     describe_histogram!("querent_run_duration_seconds", "wall clock of agent runs");
-    describe_counter!("querent_tool_calls_total", "tool calls of agent runs, by tool and outcome");
+    describe_counter!("querent_tool_calls_total", "tool calls of agent runs and of MCP clients, by tool and outcome");
     describe_histogram!("querent_tool_duration_seconds", "from a tool's call to its result, by tool");
+    describe_gauge!("querent_mcp_sessions", "open sessions of MCP clients");
     describe_counter!("querent_model_tokens_total", "tokens the model reported, by direction");
 }
 
@@ -131,6 +132,11 @@ impl RunWatcher for RunMetrics {
 pub fn tool_call(tool: &'static str, outcome: &'static str, elapsed: Duration) {
     counter!("querent_tool_calls_total", "tool" => tool, "outcome" => outcome).increment(1);
     histogram!("querent_tool_duration_seconds", "tool" => tool).record(elapsed);
+}
+
+/// How many sessions of MCP clients are open.
+pub fn mcp_sessions(open: usize) {
+    gauge!("querent_mcp_sessions").set(open as f64);
 }
 
 /// Something that is counted while it lasts.

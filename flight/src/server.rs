@@ -133,8 +133,7 @@ impl Server {
         if abandoned > 0 {
             tracing::warn!(runs = abandoned, "runs of an earlier process did not end; they are stored as errors");
         }
-        let agent =
-            Agent::with_models(engine.clone(), models, settings.agent_config(), Arc::new(RunMetrics));
+        let agent = Agent::with_models(engine.clone(), models, settings.agent_config(), Arc::new(RunMetrics));
         let state = AppState {
             engine,
             agent,

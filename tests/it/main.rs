@@ -25,6 +25,7 @@ mod index;
 mod kql;
 mod lake;
 mod many_tables;
+mod mcp;
 mod models;
 mod object_stores;
 mod policy;

@@ -158,6 +158,8 @@ pub const KEYS: &[Key] = &[
     ),
     key("http.max_query_bytes", &["QUERENT_HTTP_MAX_QUERY_BYTES"], Kind::Text, "largest body of a query or question"),
     key("http.max_import_bytes", &["QUERENT_HTTP_MAX_IMPORT_BYTES"], Kind::Text, "largest body of an import"),
+    key("mcp.max_sessions", &["QUERENT_MCP_MAX_SESSIONS"], Kind::Number, "sessions of MCP clients, at most"),
+    key("mcp.session_idle", &["QUERENT_MCP_SESSION_IDLE"], Kind::Text, "an unused MCP session is forgotten after this"),
     key("log.filter", &["QUERENT_LOG", "RUST_LOG"], Kind::Text, "what is logged, as in RUST_LOG"),
     key("log.format", &["QUERENT_LOG_FORMAT"], Kind::Text, "text or json"),
 ];

@@ -228,6 +228,9 @@ impl Config {
         if settings.http.max_connections == 0 {
             return invalid("http.max_connections", "must be at least 1".to_owned());
         }
+        if settings.mcp.max_sessions == 0 {
+            return invalid("mcp.max_sessions", "must be at least 1".to_owned());
+        }
         if settings.query.timeout.0.is_zero() {
             return invalid("query.timeout", "must be longer than nothing".to_owned());
         }
