@@ -159,7 +159,7 @@ async fn a_question_is_answered_by_a_provider_of_the_list() {
     let mut settings = Config::load(&sources).unwrap().settings;
     settings.embed.provider = EmbedProvider::None;
     let server = Server::start(Config::from_settings(settings).unwrap(), Arc::new(NoProgress)).await.unwrap();
-    assert_eq!(server.state().models.default_entry().name, "big");
+    assert_eq!(server.state().agent.models().default_entry().name, "big");
 
     let url = format!("http://{}/v1/agent/ask", server.addr);
     let asked = reqwest::Client::new().post(url).json(&json!({"question": "what is 40 + 2?"})).send().await.unwrap();
