@@ -9,6 +9,7 @@
 )]
 
 mod agent;
+mod approvals;
 mod ask;
 mod catalog_store;
 mod changes;

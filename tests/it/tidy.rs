@@ -111,11 +111,16 @@ fn every_error_code_is_documented() {
 #[test]
 fn every_tool_is_documented_and_has_a_case() {
     let page = read(&root().join("docs/agent.md"));
-    let cases: String =
-        ["tests/it/agent.rs", "tests/it/ask.rs", "tests/it/models.rs", "tests/it/typed_objects/agent.rs"]
-            .iter()
-            .map(|file| read(&root().join(file)))
-            .collect();
+    let cases: String = [
+        "tests/it/agent.rs",
+        "tests/it/approvals.rs",
+        "tests/it/ask.rs",
+        "tests/it/models.rs",
+        "tests/it/typed_objects/agent.rs",
+    ]
+    .iter()
+    .map(|file| read(&root().join(file)))
+    .collect();
     let tools = std::fs::read_dir(root().join("agent/src/tools")).unwrap();
     let mut seen = 0;
     for entry in tools {

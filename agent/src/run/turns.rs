@@ -12,11 +12,12 @@ use futures::StreamExt;
 use querent_catalog::RunStatus;
 use serde_json::{Value, json};
 
+use self::calls::Waiting;
 use self::speech::{ItemIds, Speech};
 use super::{Failure, RunTask};
 use crate::answer::StructuredAnswer;
 use crate::budget::{Exhausted, Offer, ToolBudget};
-use crate::event::{ContextTokens, EventKind, RunErrorCode, TextPhase, WaitingCall};
+use crate::event::{ContextTokens, EventKind, RunErrorCode, TextPhase};
 use crate::history::{Compaction, Conversation};
 use crate::models::actions::{ToolCalling, TurnRequest};
 use crate::models::{
@@ -74,7 +75,7 @@ pub(super) struct Turns<'a> {
     repairing: bool,
     /// The last text of the model, with its item.
     said: Option<(String, String)>,
-    waiting: Vec<WaitingCall>,
+    waiting: Vec<Waiting>,
     kql_used: Option<String>,
     sql_used: Option<String>,
     stored_at: Instant,
@@ -176,7 +177,11 @@ impl<'a> Turns<'a> {
                     }
                 }
                 ModelEvent::Text(text) => speech.say(&text, &mut self.ids, |kind| self.task.handle.emit(kind)),
-                ModelEvent::ToolCall(call) => calls.push(ModelToolCall { id: Some(self.ids.next("call")), ..call }),
+                ModelEvent::ToolCall(call) => {
+                    // The model's own id is what it is told of the result by: a provider may keep things under it.
+                    let id = call.id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| self.ids.next("call"));
+                    calls.push(ModelToolCall { id: Some(id), ..call });
+                }
                 ModelEvent::Done { usage, reason } => {
                     let cut = reason == DoneReason::Length;
                     if cut && calls.is_empty() && (speech.has_spoken() || self.said.is_some()) {
@@ -365,7 +370,7 @@ impl<'a> Turns<'a> {
     async fn pause(mut self) -> Result<End, Failure> {
         self.keep_messages();
         self.store_waiting().await?;
-        let waiting = std::mem::take(&mut self.waiting);
+        let waiting = std::mem::take(&mut self.waiting).into_iter().map(|waiting| waiting.call).collect();
         self.emit(EventKind::Paused { waiting });
         Ok(End::Paused)
     }

@@ -19,6 +19,12 @@ const ANSWER_IF_DONE: &str = "\nIf this answers the question, answer now.";
 const FAILED_AGAIN: &str =
     "\nThis failed before in the same way. Send something else, or answer the user why it cannot be done.";
 
+/// A call that waits, and the model's own id for it.
+pub(super) struct Waiting {
+    pub(super) call: WaitingCall,
+    model_id: String,
+}
+
 impl Turns<'_> {
     /// One tool call: its events, and its result in the conversation, unless it waits.
     pub(super) async fn call(&mut self, call: ModelToolCall) -> Result<(), Failure> {
@@ -31,7 +37,9 @@ impl Turns<'_> {
             self.wait_for(call, !is_clients);
             return Ok(());
         }
-        let started = self.started(&call, call_index, None);
+        let call_id = self.ids.next("call");
+        let started = self.started(&call, call_id, call_index, None);
+        let model_id = call.id.unwrap_or_default();
         self.emit(EventKind::ToolCallStarted(Box::new(started.clone())));
         allowed.map_err(|exhausted| self.tool_loop(exhausted))?;
         let outcome = if writes {
@@ -41,7 +49,7 @@ impl Turns<'_> {
         } else {
             self.execute(&started).await
         };
-        let failed = self.record_outcome(&started, outcome, None);
+        let failed = self.record_outcome(&started, &model_id, outcome, None);
         let recorded = self.budget.record(&started.tool, &started.args, failed);
         recorded.map_err(|exhausted| self.tool_loop(exhausted))?;
         self.nudge(&started.tool, failed);
@@ -52,11 +60,12 @@ impl Turns<'_> {
     pub(super) fn started(
         &mut self,
         call: &ModelToolCall,
+        call_id: String,
         call_index: u32,
         approval_request_id: Option<String>,
     ) -> ToolCallStarted {
         ToolCallStarted {
-            call_id: call.id.clone().unwrap_or_default(),
+            call_id,
             item_id: self.ids.next("mcp"),
             call_index,
             tool: call.name.clone(),
@@ -82,6 +91,7 @@ impl Turns<'_> {
     pub(super) fn record_outcome(
         &mut self,
         call: &ToolCallStarted,
+        model_id: &str,
         (outcome, took_ms): (Result<ToolOutput, ToolError>, u64),
         status: Option<ToolStatus>,
     ) -> bool {
@@ -109,7 +119,7 @@ impl Turns<'_> {
             text: text.clone(),
             elapsed_ms: took_ms,
         })));
-        self.conversation.push_tool_result(&call.tool, &call.call_id, text);
+        self.conversation.push_tool_result(&call.tool, model_id, text);
         failed
     }
 
@@ -129,7 +139,7 @@ impl Turns<'_> {
 
     fn wait_for(&mut self, call: ModelToolCall, approval: bool) {
         let ModelToolCall { id, name, arguments } = call;
-        let call_id = id.unwrap_or_default();
+        let call_id = self.ids.next("call");
         let item_id = self.ids.next(if approval { "mcpr" } else { "fc" });
         let waiting = WaitingCall { item_id, call_id, name, args_raw: raw_arguments(&arguments), approval };
         self.emit(if approval {
@@ -137,7 +147,7 @@ impl Turns<'_> {
         } else {
             EventKind::ClientToolRequested(waiting.clone())
         });
-        self.waiting.push(waiting);
+        self.waiting.push(Waiting { call: waiting, model_id: id.unwrap_or_default() });
     }
 
     /// Durable when it returns.
@@ -147,7 +157,7 @@ impl Turns<'_> {
         let calls: Vec<PendingCall> = self
             .waiting
             .iter()
-            .map(|waiting| PendingCall {
+            .map(|Waiting { call: waiting, model_id }| PendingCall {
                 call_id: if waiting.approval { waiting.item_id.clone() } else { waiting.call_id.clone() },
                 kind: if waiting.approval { PendingKind::Approval } else { PendingKind::ClientTool },
                 subject: subject.to_owned(),
@@ -157,7 +167,7 @@ impl Turns<'_> {
                 arguments_json: waiting.args_raw.clone(),
                 state: PendingState::Waiting,
                 decided_at: None,
-                decision_json: Some(json!({ "tool_call_id": waiting.call_id }).to_string()),
+                decision_json: Some(json!({ "tool_call_id": model_id, "call_id": waiting.call_id }).to_string()),
                 receipt_json: None,
             })
             .collect();

@@ -22,32 +22,37 @@ impl Turns<'_> {
             };
             let (approved, reason) = match decision {
                 Decision::Output(result) => {
-                    self.client_answered(&model_call, result);
+                    self.client_answered(&call.call_id, &model_call, result);
                     continue;
                 }
                 Decision::Abandoned if call.kind == PendingKind::ClientTool => {
-                    self.client_answered(&model_call, "The user went on without the result of this call.");
+                    self.client_answered(
+                        &call.call_id,
+                        &model_call,
+                        "The user went on without the result of this call.",
+                    );
                     continue;
                 }
                 Decision::Approved { reason } => (true, reason.clone()),
                 Decision::Denied { reason } => (false, reason.clone()),
                 Decision::Abandoned => (false, None),
             };
-            let call_id = model_call.id.clone().unwrap_or_default();
+            let model_id = model_call.id.clone().unwrap_or_default();
+            let call_id = self.ids.next("call");
             let request_id = call.call_id.clone();
             self.emit(EventKind::ApprovalResolved {
                 request_id: request_id.clone(),
-                call_id,
+                call_id: call_id.clone(),
                 approved,
                 reason: reason.clone(),
             });
             let (call_index, allowed) = self.budget.begin_call();
-            let started = self.started(&model_call, call_index, Some(request_id));
+            let started = self.started(&model_call, call_id, call_index, Some(request_id));
             if approved {
                 self.emit(EventKind::ToolCallStarted(Box::new(started.clone())));
                 allowed.map_err(|exhausted| self.tool_loop(exhausted))?;
                 let outcome = self.execute(&started).await;
-                let failed = self.record_outcome(&started, outcome, None);
+                let failed = self.record_outcome(&started, &model_id, outcome, None);
                 let recorded = self.budget.record(&started.tool, &started.args, failed);
                 recorded.map_err(|exhausted| self.tool_loop(exhausted))?;
                 let receipt = json!({ "run_id": task.started_event.run_id, "failed": failed }).to_string();
@@ -56,16 +61,20 @@ impl Turns<'_> {
                 }
             } else {
                 let (status, refusal) = refusal(decision, &started.tool, reason.as_deref());
-                self.record_outcome(&started, (Err(refusal), 0), Some(status));
+                self.record_outcome(&started, &model_id, (Err(refusal), 0), Some(status));
             }
         }
         Ok(())
     }
 
-    fn client_answered(&mut self, call: &ModelToolCall, result: &str) {
-        let call_id = call.id.clone().unwrap_or_default();
-        self.conversation.push_tool_result(&call.name, &call_id, result.to_owned());
-        self.emit(EventKind::ClientToolResolved { call_id, name: call.name.clone(), result: result.to_owned() });
+    fn client_answered(&mut self, call_id: &str, call: &ModelToolCall, result: &str) {
+        let model_id = call.id.clone().unwrap_or_default();
+        self.conversation.push_tool_result(&call.name, &model_id, result.to_owned());
+        self.emit(EventKind::ClientToolResolved {
+            call_id: call_id.to_owned(),
+            name: call.name.clone(),
+            result: result.to_owned(),
+        });
     }
 }
 
