@@ -37,7 +37,7 @@ impl Tool for InsertRows {
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
         let mut arguments = Arguments::new(arguments);
         let table = arguments.required("table", &["name"]);
-        let rows = arguments.values("rows", true);
+        let rows = arguments.objects("rows");
         let database = arguments.optional("database");
         arguments.finish(NAME)?;
         if rows.len() > MAX_ROWS {
