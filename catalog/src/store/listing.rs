@@ -5,10 +5,11 @@ use serde::{Deserialize, Serialize};
 
 use super::names::{Beginning, KeyPattern, key_range_end, name_key};
 use super::objects::{self, ObjectRow};
+use super::relations::RowCounts;
 use super::{View, relations};
 use crate::{
-    CatalogError, DatabaseInfo, DatabaseScope, Page, PageRequest, PageToken, Principal, Result, TableFilter, TableInfo,
-    TableKind, TableName, TableSummary,
+    CatalogError, DatabaseScope, Page, PageRequest, PageToken, Principal, Result, TableFilter, TableInfo, TableKind,
+    TableName, TableSummary,
 };
 
 /// The most items of a page.
@@ -16,83 +17,6 @@ pub(super) const MAX_PAGE: usize = 10_000;
 /// Objects whose names begin as asked for that are read along the index of names, in all databases at once: more of them
 /// are found soon by going through the databases.
 const FEW: usize = 256;
-/// Databases read at first while a listing goes through them, and at most: each batch is twice the last.
-const FIRST_BATCH: usize = 32;
-const LAST_BATCH: usize = 512;
-
-/// Goes through the databases a caller may see, by key, a batch at a time.
-pub(super) struct DatabaseCursor {
-    names: Names,
-    pattern: Option<KeyPattern>,
-    after: Option<String>,
-    batch: std::vec::IntoIter<DatabaseInfo>,
-    batch_size: usize,
-    is_last_batch: bool,
-}
-
-/// Which keys to go through.
-enum Names {
-    All,
-    Only(Vec<String>),
-}
-
-impl DatabaseCursor {
-    /// Starts behind `after`, a key.
-    pub(super) fn new(who: &Principal, like: Option<&str>, after: Option<String>) -> Self {
-        let names = match who.scope() {
-            DatabaseScope::All => Names::All,
-            DatabaseScope::Only(names) => Names::Only(names.iter().cloned().collect()),
-        };
-        Self {
-            names,
-            pattern: like.map(KeyPattern::new),
-            after,
-            batch: Vec::new().into_iter(),
-            batch_size: FIRST_BATCH,
-            is_last_batch: false,
-        }
-    }
-
-    pub(super) fn next(&mut self, view: &View<'_>) -> Result<Option<DatabaseInfo>> {
-        loop {
-            if let Some(database) = self.batch.next() {
-                self.after = Some(name_key(&database.name));
-                return Ok(Some(database));
-            }
-            if self.is_last_batch {
-                return Ok(None);
-            }
-            let batch = self.read_batch(view)?;
-            self.is_last_batch = batch.len() < self.batch_size;
-            self.batch_size = (self.batch_size * 2).min(LAST_BATCH);
-            self.batch = batch.into_iter();
-        }
-    }
-
-    fn read_batch(&self, view: &View<'_>) -> Result<Vec<DatabaseInfo>> {
-        let (like, at_least, below) = match &self.pattern {
-            Some(pattern) => (pattern.like.as_str(), pattern.at_least.as_str(), pattern.below.as_str()),
-            None => ("%", "", ""),
-        };
-        let only = match &self.names {
-            Names::All => None,
-            Names::Only(names) => {
-                Some(serde_json::to_string(names).map_err(|error| CatalogError::Internal(error.to_string()))?)
-            }
-        };
-        let mut statement = view.connection.prepare_cached(
-            "SELECT schema_id, name, comment FROM querent_database
-             WHERE key > ?1 AND key >= ?2 AND (?3 = '' OR key < ?3) AND key LIKE ?4 ESCAPE '\\'
-               AND (?5 IS NULL OR key IN (SELECT value FROM json_each(?5)))
-             ORDER BY key, schema_id LIMIT ?6",
-        )?;
-        let after = self.after.as_deref().unwrap_or("");
-        let rows = statement.query_map(params![after, at_least, below, like, only, self.batch_size as i64], |row| {
-            Ok(DatabaseInfo { id: row.get(0)?, name: row.get(1)?, comment: row.get(2)? })
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
-    }
-}
 
 /// Where a listing of tables goes on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -116,9 +40,10 @@ pub(crate) fn tables(
     page: &PageRequest,
 ) -> Result<Page<TableSummary>> {
     let page = table_rows(view, who, filter, page)?;
+    let counts = RowCounts::at(view.connection, view.snapshot)?;
     let mut items = Vec::with_capacity(page.items.len());
     for (database, object) in page.items {
-        items.push(relations::summary(view.connection, object, &database, view.snapshot)?);
+        items.push(relations::summary(&counts, object, &database)?);
     }
     Ok(Page { items, next: page.next })
 }
@@ -133,7 +58,7 @@ pub(crate) fn tables_with_columns(
     let page = table_rows(view, who, filter, page)?;
     let mut items = Vec::with_capacity(page.items.len());
     for (_, object) in page.items {
-        if let Some(relation) = relations::load(view.connection, object.id, view.snapshot)? {
+        if let Some(relation) = relations::load_known(view, object)? {
             items.push(relation.resolved.info);
         }
     }
@@ -255,12 +180,12 @@ impl RowQuery {
         found.sort_unstable();
         found.truncate(limit);
         let mut read = view.connection.prepare_cached(
-            "SELECT o.object_id, o.name, o.kind, d.name FROM querent_object o JOIN querent_database d USING (schema_id)
-             WHERE o.object_id = ?",
+            "SELECT o.object_id, o.name, o.kind, o.comment, d.name
+             FROM querent_object o JOIN querent_database d USING (schema_id) WHERE o.object_id = ?",
         )?;
         let mut objects = Vec::with_capacity(found.len());
         for (_, _, id) in found {
-            let row = read.query_row([id], |row| Ok((row.get::<_, String>(3)?, objects::read_object(row)?)));
+            let row = read.query_row([id], |row| Ok((row.get::<_, String>(4)?, objects::read_object(row)?)));
             objects.extend(row.optional()?);
         }
         Ok(Some(objects))
@@ -311,7 +236,7 @@ impl RowQuery {
         };
         // The order is that of the two indexes, so that the walk ends with the page.
         let mut statement = view.connection.prepare_cached(&format!(
-            "SELECT o.object_id, o.name, o.kind, d.name FROM querent_database d INDEXED BY querent_ix_database
+            "SELECT o.object_id, o.name, o.kind, o.comment, d.name FROM querent_database d INDEXED BY querent_ix_database
              CROSS JOIN querent_object o INDEXED BY {index}
                ON o.database_key = d.key {of_kind}
                 AND o.key >= CASE WHEN d.key = ?5 AND ?6 > ?1 THEN ?6 ELSE ?1 END AND o.key < ?2
@@ -335,7 +260,7 @@ impl RowQuery {
                 kind.map(TableKind::as_str),
                 limit as i64,
             ],
-            |row| Ok((row.get(3)?, objects::read_object(row)?)),
+            |row| Ok((row.get(4)?, objects::read_object(row)?)),
         )?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
@@ -350,7 +275,7 @@ impl RowQuery {
 }
 
 /// The names of the databases that a caller may see, as JSON; `None` where that is all.
-fn visible_names(who: &Principal) -> Result<Option<String>> {
+pub(super) fn visible_names(who: &Principal) -> Result<Option<String>> {
     let json = |names| serde_json::to_string(names).map_err(|error| CatalogError::Internal(error.to_string()));
     match who.scope() {
         DatabaseScope::All => Ok(None),
