@@ -235,12 +235,13 @@ impl RowQuery {
             None => ("querent_ix_object", "AND ?11 IS NULL"),
         };
         // The order is that of the two indexes, so that the walk ends with the page.
+        // The plus keeps the position from being taken for the start of the walk: on a first page it is before everything.
         let mut statement = view.connection.prepare_cached(&format!(
             "SELECT o.object_id, o.name, o.kind, o.comment, d.name FROM querent_database d INDEXED BY querent_ix_database
              CROSS JOIN querent_object o INDEXED BY {index}
                ON o.database_key = d.key {of_kind}
                 AND o.key >= CASE WHEN d.key = ?5 AND ?6 > ?1 THEN ?6 ELSE ?1 END AND o.key < ?2
-             WHERE d.key >= ?3 AND d.key < ?4 AND (d.key, o.key, o.object_id) > (?5, ?6, ?7)
+             WHERE d.key >= ?3 AND d.key < ?4 AND (+d.key, o.key, o.object_id) > (?5, ?6, ?7)
                AND (?8 IS NULL OR o.key LIKE ?8 ESCAPE '\\') AND (?9 IS NULL OR d.key LIKE ?9 ESCAPE '\\')
                AND (?10 IS NULL OR d.key IN (SELECT value FROM json_each(?10))) AND o.schema_id = d.schema_id
              ORDER BY d.key, d.schema_id, o.key, o.object_id LIMIT ?12"
