@@ -317,7 +317,7 @@ impl RowQuery {
 }
 
 fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str> {
-    Ok(row.get_ref(column)?.as_str().map_err(|error| rusqlite::Error::from(error))?)
+    Ok(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
 }
 
 /// The names of the databases that a caller may see, as JSON; `None` where that is all.

@@ -200,7 +200,8 @@ pub(super) fn insert_row(connection: &Connection, schema_id: i64, object: &Objec
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO querent_object
-             (object_id, schema_id, database_key, key, key_reversed, name, kind, comment) VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
+             (object_id, schema_id, database_key, key, key_reversed, name, kind, comment)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
             object.id,
