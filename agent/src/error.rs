@@ -25,6 +25,30 @@ pub enum AgentError {
     /// The server is going down.
     #[error("the server is shutting down; ask again when it is back")]
     ShuttingDown,
+    /// A run is in progress in the conversation.
+    #[error("a run is in progress in conversation `{conversation}`; wait for its end or cancel it")]
+    ConversationLocked {
+        /// Its id.
+        conversation: String,
+    },
+    /// A call was decided before.
+    #[error("`{call_id}` was decided before; what came of it is not done again")]
+    AlreadyResumed {
+        /// The approval request's or the call's id.
+        call_id: String,
+    },
+    /// A model that is not configured, where only configured ones are taken.
+    #[error("there is no model `{model}` here; GET /v1/models lists them")]
+    UnknownModel {
+        /// As asked for.
+        model: String,
+    },
+    /// A picture for a model that cannot see.
+    #[error("model `{model}` takes no pictures; send text only, or choose another model")]
+    ImagesNotSupported {
+        /// The model.
+        model: String,
+    },
     /// All places are taken.
     #[error("{limit} runs are in progress; try again later")]
     TooManyRuns {
@@ -51,6 +75,40 @@ pub enum AgentError {
         /// The server's address.
         host: String,
     },
+    /// A provider's server does not answer.
+    #[error("cannot reach the model server at {host}: {detail}; check the model's `base_url` and the network")]
+    ProviderUnreachable {
+        /// Its address.
+        host: String,
+        /// Why.
+        detail: String,
+    },
+    /// A provider does not have the model.
+    #[error("model `{model}` is not at {host} ({detail}); check `model` and `base_url` in [[agent.models]]")]
+    ProviderModelNotFound {
+        /// The model.
+        model: String,
+        /// The server's address.
+        host: String,
+        /// What it said.
+        detail: String,
+    },
+    /// A provider refuses the key, or there is none.
+    #[error("the model server at {host} wants a valid key: {detail}")]
+    ModelAuth {
+        /// Its address.
+        host: String,
+        /// What it said, and where the key comes from.
+        detail: String,
+    },
+    /// A provider limits its callers or is overloaded, also after retries.
+    #[error("the model server at {host} is busy or limits its callers: {detail}; try again later")]
+    ModelRateLimited {
+        /// Its address.
+        host: String,
+        /// What it said.
+        detail: String,
+    },
     /// The model's server failed or sent what it should not.
     #[error("model server: {detail}")]
     ModelFailed {
@@ -71,9 +129,15 @@ impl AgentError {
             AgentError::EmptyQuestion => "empty_question",
             AgentError::InvalidRequest { .. } => "invalid_request",
             AgentError::ShuttingDown => "shutting_down",
+            AgentError::ConversationLocked { .. } => "conversation_locked",
+            AgentError::AlreadyResumed { .. } => "already_resumed",
+            AgentError::UnknownModel { .. } => "model_not_found",
+            AgentError::ImagesNotSupported { .. } => "images_not_supported",
             AgentError::TooManyRuns { .. } => "too_many_runs",
-            AgentError::ModelUnreachable { .. } => "model_unreachable",
-            AgentError::ModelNotFound { .. } => "model_not_found",
+            AgentError::ModelUnreachable { .. } | AgentError::ProviderUnreachable { .. } => "model_unreachable",
+            AgentError::ModelNotFound { .. } | AgentError::ProviderModelNotFound { .. } => "model_not_found",
+            AgentError::ModelAuth { .. } => "model_auth",
+            AgentError::ModelRateLimited { .. } => "model_rate_limited",
             AgentError::ModelFailed { .. } => "model_failed",
             AgentError::Internal(_) => "internal",
         }

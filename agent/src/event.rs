@@ -1,25 +1,43 @@
-//! What a run emits. Protocol renderers are folds over this; the stored trace is made of the same events, in the
-//! ask protocol's own shape: [`RunEvent::name`] and [`RunEvent::data`].
+//! What a run emits: the only thing that leaves it. A run's events are numbered without gaps and carry every id and
+//! time, so that a protocol's renderer is a pure fold and a stored log renders to the same bytes again.
 
-use serde::Serialize;
-use serde_json::{Value, json};
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use uuid::Uuid;
 
+use crate::models::{ChatMessage, TokenUsage};
+
+/// The `server_label` of our tools wherever a protocol names one.
+pub const SERVER_LABEL: &str = "querent";
+
+/// One event of a run.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunEvent {
+    /// From 0, without gaps.
+    pub seq: u64,
+    /// When, to the millisecond.
+    #[serde(with = "chrono::serde::ts_milliseconds")]
+    pub at: DateTime<Utc>,
+    /// What.
+    #[serde(flatten)]
+    pub kind: EventKind,
+}
+
 /// Tokens and calls of a run so far.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tool calls made.
     pub tool_calls: u32,
     /// Since the run began.
     pub elapsed_ms: u64,
-    /// Prompt tokens, as the model reported them, summed over turns.
-    pub input_tokens: u64,
-    /// Generated tokens, as the model reported them, summed over turns.
-    pub output_tokens: u64,
+    /// Summed over the run's requests to its model.
+    #[serde(flatten)]
+    pub tokens: TokenUsage,
 }
 
 /// The ask protocol's five error codes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunErrorCode {
     /// Out of time.
@@ -47,55 +65,286 @@ impl RunErrorCode {
     }
 }
 
-/// One event of a run, in order: `RunStarted` first (unless the run could not begin), `RunFinished` last, always.
-#[derive(Debug, Clone, PartialEq)]
-pub enum RunEvent {
-    /// The run exists and is stored as `running`.
-    RunStarted {
-        /// The run.
-        run_id: Uuid,
-        /// The model's name.
-        model: String,
-        /// As asked, trimmed.
-        question: String,
+/// What began a run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Trigger {
+    /// A message.
+    New,
+    /// A decision on a call that waited for one, or a client's result.
+    Resume,
+}
+
+/// How a run ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunOutcome {
+    /// Answered.
+    Success,
+    /// Waits for a decision or a client's result; another run goes on from here.
+    Paused,
+    /// Failed.
+    Error,
+    /// Out of time or tool calls.
+    BudgetExceeded,
+    /// Stopped.
+    Cancelled,
+}
+
+/// What a message of the model turned out to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum TextPhase {
+    /// Said before calling tools.
+    Commentary,
+    /// The answer.
+    FinalAnswer,
+}
+
+/// How a tool call went.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolStatus {
+    /// With a result.
+    Success,
+    /// With a result that has no rows.
+    NoData,
+    /// It failed; the run goes on.
+    Error,
+    /// A person said no.
+    Denied,
+    /// Nobody decided.
+    Cancelled,
+}
+
+/// A call that a run waits for.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct WaitingCall {
+    /// Of the item that shows it: an approval request's id, or the call's item.
+    pub item_id: String,
+    /// The call.
+    pub call_id: String,
+    /// Tool name.
+    pub name: String,
+    /// As the model wrote them.
+    pub args_raw: String,
+    /// Whether a person must approve it; otherwise the client executes it.
+    pub approval: bool,
+}
+
+/// The first event's content: all that a renderer must know of the request.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct RunStarted {
+    /// The run.
+    pub run_id: Uuid,
+    /// The model's name.
+    pub model: String,
+    /// As asked, trimmed.
+    pub question: String,
+    /// Which protocol asked.
+    pub protocol: String,
+    /// The conversation's id, if it has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub conversation: Option<String>,
+    /// The run that it continues.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous_run_id: Option<Uuid>,
+    /// The caller's own id for it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub invocation_id: Option<String>,
+    /// What began it.
+    pub trigger: Trigger,
+    /// Messages that came before.
+    pub history_len: usize,
+    /// What the protocol repeats from its request.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub request: Value,
+    /// The items that it was asked with, where the protocol has items.
+    #[serde(default, skip_serializing_if = "Value::is_null")]
+    pub input: Value,
+}
+
+/// A tool call as it begins.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCallStarted {
+    /// Unique among all runs.
+    pub call_id: String,
+    /// Of the item that shows it.
+    pub item_id: String,
+    /// From 0.
+    pub call_index: u32,
+    /// Tool name.
+    pub tool: String,
+    /// Parsed.
+    pub args: Value,
+    /// As the model wrote them.
+    pub args_raw: String,
+    /// In one line.
+    pub description: String,
+    /// The request that a person approved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub approval_request_id: Option<String>,
+}
+
+/// A tool call as it ended.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolResult {
+    /// As in its start.
+    pub call_id: String,
+    /// As in its start.
+    pub item_id: String,
+    /// As in its start.
+    pub call_index: u32,
+    /// Tool name.
+    pub tool: String,
+    /// How it went.
+    pub status: ToolStatus,
+    /// The bounded JSON view; a failure is `{"error": {"code", "message", "hint"?}}`.
+    pub result: Value,
+    /// What the model reads.
+    pub text: String,
+    /// How long it took.
+    pub elapsed_ms: u64,
+}
+
+/// What happened.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "event", content = "data", rename_all = "snake_case")]
+pub enum EventKind {
+    /// The run exists and is stored as `running`. First, unless the run could not begin.
+    RunStarted(Box<RunStarted>),
+    /// Earlier messages are being summed up: they filled the model's context.
+    CompactionStarted {
+        /// Estimated, of all messages.
+        tokens: usize,
+        /// What the messages may take.
+        max_tokens: usize,
+        /// Messages that will be summed up.
+        messages: usize,
     },
-    /// The model thinks. Emitted only when asked for.
+    /// They were.
+    CompactionFinished {
+        /// Before, estimated.
+        initial_tokens: usize,
+        /// After, estimated.
+        compacted_tokens: usize,
+        /// Before.
+        messages_before: usize,
+        /// After.
+        messages_after: usize,
+        /// What stands in their place.
+        summary: String,
+        /// Of the request that wrote the summary.
+        usage: TokenUsage,
+    },
+    /// A request to the model begins.
+    LlmCallStarted {
+        /// From 0.
+        iteration: u32,
+    },
+    /// It ended.
+    LlmCallFinished {
+        /// As in its start.
+        iteration: u32,
+        /// Its tokens.
+        usage: TokenUsage,
+        /// Whether it was cut at the model's limit.
+        cut: bool,
+        /// Estimated tokens of the messages by role.
+        context: ContextTokens,
+        /// In the model's currency, where prices are set.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<f64>,
+    },
+    /// The model begins to think. Emitted, as all thinking, only when asked for.
+    ThinkingStarted {
+        /// Of the item.
+        item_id: String,
+    },
+    /// It thinks.
     ThinkingDelta {
+        /// Of the item.
+        item_id: String,
         /// A piece.
         text: String,
     },
-    /// The model answers. What it says before a tool call is part of the answer too: pieces are passed on as they
-    /// are generated, before anybody can know that a call follows. A turn's text begins a new paragraph.
-    AnswerDelta {
-        /// A piece; the pieces together are the final answer's text.
+    /// It has thought.
+    ThinkingDone {
+        /// Of the item.
+        item_id: String,
+        /// All pieces.
         text: String,
     },
-    /// The model calls a tool.
-    ToolCall {
-        /// Tool name.
-        tool: String,
-        /// The full arguments.
-        args: Value,
-        /// From 0.
-        call_index: u32,
+    /// The model begins to speak.
+    TextStarted {
+        /// Of the item.
+        item_id: String,
     },
-    /// A tool returned. A failure is `{"error": {"code", "message", "hint"?}}`.
-    ToolResult {
+    /// It speaks. What it says before a tool call is passed on as it is generated, before anybody can know that a
+    /// call follows.
+    TextDelta {
+        /// Of the item.
+        item_id: String,
+        /// A piece.
+        text: String,
+    },
+    /// It has spoken.
+    TextDone {
+        /// Of the item.
+        item_id: String,
+        /// All pieces.
+        text: String,
+        /// What it was.
+        phase: TextPhase,
+    },
+    /// A tool of ours is called.
+    ToolCallStarted(Box<ToolCallStarted>),
+    /// It returned.
+    ToolResult(Box<ToolResult>),
+    /// A call waits for a person.
+    ApprovalRequested(WaitingCall),
+    /// A person decided.
+    ApprovalResolved {
+        /// The request's id.
+        request_id: String,
+        /// The call.
+        call_id: String,
+        /// Yes or no.
+        approved: bool,
+        /// Why.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
+    /// A call waits for the client to execute it.
+    ClientToolRequested(WaitingCall),
+    /// It did.
+    ClientToolResolved {
+        /// The call.
+        call_id: String,
         /// Tool name.
-        tool: String,
-        /// As in its `ToolCall`.
-        call_index: u32,
-        /// The bounded JSON view.
-        result: Value,
+        name: String,
+        /// What came back.
+        result: String,
     },
     /// The whole answer; on success only.
     AnswerFinal {
-        /// All answer pieces.
+        /// Of its item.
+        item_id: String,
+        /// Its text, without what was said before calls.
         text: String,
+        /// Whether it is JSON of the asked-for schema.
+        structured: bool,
+        /// Whether it was cut at the model's limit.
+        cut: bool,
         /// The last `run_kql`.
         kql_used: Option<String>,
         /// The last `run_sql`.
         sql_used: Option<String>,
+    },
+    /// The run waits for these calls and ends; another goes on.
+    Paused {
+        /// All of them.
+        waiting: Vec<WaitingCall>,
     },
     /// The run failed.
     RunError {
@@ -104,57 +353,57 @@ pub enum RunEvent {
         /// What and what to do.
         message: String,
         /// Our own stable code.
-        detail_code: &'static str,
+        detail_code: String,
     },
     /// The end, always.
     RunFinished {
         /// The run.
         run_id: Uuid,
+        /// How.
+        outcome: RunOutcome,
         /// Final.
         usage: Usage,
+        /// Of the last request to the model.
+        last_usage: TokenUsage,
+        /// Requests to the model.
+        llm_calls: u32,
+        /// Summed, where prices are set.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<f64>,
     },
 }
 
-impl RunEvent {
-    /// The event's name in the ask protocol and in the stored trace.
-    pub fn name(&self) -> &'static str {
-        match self {
-            RunEvent::RunStarted { .. } => "run_started",
-            RunEvent::ThinkingDelta { .. } => "thinking_delta",
-            RunEvent::AnswerDelta { .. } => "answer_delta",
-            RunEvent::ToolCall { .. } => "tool_call",
-            RunEvent::ToolResult { .. } => "tool_result",
-            RunEvent::AnswerFinal { .. } => "answer_final",
-            RunEvent::RunError { .. } => "run_error",
-            RunEvent::RunFinished { .. } => "run_finished",
-        }
-    }
+/// Estimated tokens of a request to the model.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ContextTokens {
+    /// Instructions.
+    pub system: usize,
+    /// The asker's messages.
+    pub user: usize,
+    /// The model's own.
+    pub assistant: usize,
+    /// Tools' results.
+    pub tool: usize,
+    /// The tools' descriptions.
+    pub tools: usize,
+    /// What all may take.
+    pub max: usize,
+}
 
-    /// The event's payload in the ask protocol and in the stored trace.
-    pub fn data(&self) -> Value {
-        match self {
-            RunEvent::RunStarted { run_id, model, question } => {
-                json!({ "run_id": run_id, "model": model, "question": question })
-            }
-            RunEvent::ThinkingDelta { text } | RunEvent::AnswerDelta { text } => json!({ "text": text }),
-            RunEvent::ToolCall { tool, args, call_index } => {
-                json!({ "tool": tool, "args": args, "call_index": call_index })
-            }
-            RunEvent::ToolResult { tool, call_index, result } => {
-                json!({ "tool": tool, "call_index": call_index, "result": result })
-            }
-            RunEvent::AnswerFinal { text, kql_used, sql_used } => {
-                json!({ "text": text, "kql_used": kql_used, "sql_used": sql_used })
-            }
-            RunEvent::RunError { code, message, detail_code } => {
-                json!({ "code": code.as_str(), "message": message, "detail_code": detail_code })
-            }
-            RunEvent::RunFinished { run_id, usage } => json!({
-                "run_id": run_id,
-                "usage": { "input_tokens": usage.input_tokens, "output_tokens": usage.output_tokens },
-                "elapsed_ms": usage.elapsed_ms,
-                "tool_calls": usage.tool_calls,
-            }),
+impl ContextTokens {
+    /// Of these messages.
+    pub(crate) fn of(messages: &[ChatMessage], cost: impl Fn(&ChatMessage) -> usize) -> Self {
+        use crate::models::ChatRole;
+        let mut tokens = Self::default();
+        for message in messages {
+            let part = match message.role {
+                ChatRole::System => &mut tokens.system,
+                ChatRole::User => &mut tokens.user,
+                ChatRole::Assistant => &mut tokens.assistant,
+                ChatRole::Tool => &mut tokens.tool,
+            };
+            *part += cost(message);
         }
+        tokens
     }
 }

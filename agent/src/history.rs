@@ -11,7 +11,11 @@ const SHORTENED_MARK: &str =
 /// Tokens that a chat template adds around a message.
 const MESSAGE_TOKENS: usize = 8;
 
-/// The messages so far.
+/// Part of the limit from which earlier messages are summed up, in percent.
+const COMPACT_AT_PERCENT: usize = 95;
+const SUMMARY_MARK: &str = "[Summary of the conversation so far, written by you to save space]";
+
+/// The messages so far: the system's, then what was said.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     messages: Vec<ChatMessage>,
@@ -19,25 +23,89 @@ pub(crate) struct Conversation {
     limit_tokens: usize,
 }
 
+/// What is to be summed up.
+pub(crate) struct Compaction {
+    /// The messages between the system's and the last question.
+    pub(crate) older: Vec<ChatMessage>,
+    /// Of all messages.
+    pub(crate) tokens: usize,
+}
+
 impl Conversation {
-    /// Begins with the first turn's messages, which are never shortened.
-    pub(crate) fn new(messages: Vec<ChatMessage>, limit_tokens: usize) -> Self {
+    /// Begins with the system's message, which is never shortened, and what was said.
+    pub(crate) fn new(system: ChatMessage, said: Vec<ChatMessage>, limit_tokens: usize) -> Self {
+        let mut messages = vec![system];
+        messages.extend(said);
         Self { messages, limit_tokens }
+    }
+
+    /// What the messages may cost.
+    pub(crate) fn limit_tokens(&self) -> usize {
+        self.limit_tokens
+    }
+
+    /// How many messages there are.
+    pub(crate) fn len(&self) -> usize {
+        self.messages.len()
+    }
+
+    /// Estimated, of all messages.
+    pub(crate) fn tokens(&self) -> usize {
+        self.messages.iter().map(cost).sum()
+    }
+
+    /// All but the system's message.
+    pub(crate) fn said(&self) -> &[ChatMessage] {
+        self.messages.get(1..).unwrap_or_default()
     }
 
     /// What the model said.
     pub(crate) fn push_assistant(&mut self, content: String, tool_calls: Vec<ModelToolCall>) {
-        self.messages.push(ChatMessage { role: ChatRole::Assistant, content, tool_calls, tool_name: None });
+        self.messages.push(ChatMessage::assistant(content, tool_calls));
+    }
+
+    /// What the asker says, or is made to say.
+    pub(crate) fn push_user(&mut self, content: String) {
+        self.messages.push(ChatMessage::text(ChatRole::User, content));
     }
 
     /// What a tool returned.
-    pub(crate) fn push_tool_result(&mut self, tool: &str, content: String) {
-        let tool_name = Some(tool.to_owned());
-        self.messages.push(ChatMessage { role: ChatRole::Tool, content, tool_calls: Vec::new(), tool_name });
+    pub(crate) fn push_tool_result(&mut self, tool: &str, call_id: &str, content: String) {
+        self.messages.push(ChatMessage::tool_result(tool, Some(call_id.to_owned()), content));
+    }
+
+    /// Adds words to the last message.
+    pub(crate) fn add_to_last(&mut self, words: &str) {
+        if let Some(last) = self.messages.last_mut() {
+            last.content.push_str(words);
+        }
+    }
+
+    /// The messages before the last question, once all fill the context, results shortened as they are.
+    pub(crate) fn to_compact(&mut self) -> Option<Compaction> {
+        self.shorten_results();
+        let tokens = self.tokens();
+        if tokens * 100 <= self.limit_tokens * COMPACT_AT_PERCENT {
+            return None;
+        }
+        let question = self.messages.iter().rposition(|message| message.role == ChatRole::User)?;
+        let older = self.messages.get(1..question).filter(|older| older.len() > 1)?.to_vec();
+        Some(Compaction { older, tokens })
+    }
+
+    /// Puts a summary in the place of the first `count` messages after the system's.
+    pub(crate) fn replace_older(&mut self, count: usize, summary: &str) {
+        let summary = ChatMessage::text(ChatRole::User, format!("{SUMMARY_MARK}\n{summary}"));
+        self.messages.splice(1..=count, [summary]);
     }
 
     /// The messages for the next turn. The latest result stays whole: it is what the turn is about.
     pub(crate) fn for_next_turn(&mut self) -> Vec<ChatMessage> {
+        self.shorten_results();
+        self.messages.clone()
+    }
+
+    fn shorten_results(&mut self) {
         let latest_result = self.messages.iter().rposition(|message| message.role == ChatRole::Tool);
         let mut total: usize = self.messages.iter().map(cost).sum();
         for (index, message) in self.messages.iter_mut().enumerate() {
@@ -57,11 +125,29 @@ impl Conversation {
                 total = (total + cost(message)).saturating_sub(before);
             }
         }
-        self.messages.clone()
     }
 }
 
-fn cost(message: &ChatMessage) -> usize {
+/// The messages as a text.
+pub(crate) fn transcript_of(messages: &[ChatMessage]) -> String {
+    let mut transcript = String::new();
+    for message in messages {
+        let who = match message.role {
+            ChatRole::System => "system",
+            ChatRole::User => "user",
+            ChatRole::Assistant => "assistant",
+            ChatRole::Tool => message.tool_name.as_deref().unwrap_or("tool"),
+        };
+        transcript.push_str(&format!("{who}: {}\n", message.content));
+        for call in &message.tool_calls {
+            transcript.push_str(&format!("{who} calls {} {}\n", call.name, call.arguments));
+        }
+    }
+    transcript
+}
+
+/// Estimated tokens of a message.
+pub(crate) fn cost(message: &ChatMessage) -> usize {
     let calls: usize =
         message.tool_calls.iter().map(|call| estimate_tokens(&call.arguments.to_string()) + MESSAGE_TOKENS).sum();
     estimate_tokens(&message.content) + calls + MESSAGE_TOKENS
@@ -73,12 +159,15 @@ mod tests {
 
     #[test]
     fn the_oldest_results_are_shortened_first_and_marked() {
-        let question =
-            ChatMessage { role: ChatRole::User, content: "q".to_owned(), tool_calls: Vec::new(), tool_name: None };
-        let mut conversation = Conversation::new(vec![question], 1_500);
+        let system = ChatMessage::text(ChatRole::System, "s");
+        let mut conversation = Conversation::new(system, Vec::new(), 1_500);
         for number in 0..4 {
             conversation.push_assistant(String::new(), Vec::new());
-            conversation.push_tool_result("run_sql", format!("result {number}: {}", "carrier | 17\n".repeat(90)));
+            conversation.push_tool_result(
+                "run_sql",
+                "call",
+                format!("result {number}: {}", "carrier | 17\n".repeat(90)),
+            );
         }
         let messages = conversation.for_next_turn();
         let shortened: Vec<bool> = messages
@@ -89,5 +178,26 @@ mod tests {
         assert_eq!(shortened, [true, true, false, false], "no more than the limit asks for");
         assert!(messages.iter().map(cost).sum::<usize>() <= 1_500);
         assert_eq!(messages, conversation.for_next_turn());
+    }
+
+    #[test]
+    fn what_was_said_before_the_last_question_is_summed_up_when_the_context_is_full() {
+        let system = ChatMessage::text(ChatRole::System, "s");
+        let mut said = Vec::new();
+        for number in 0..10 {
+            said.push(ChatMessage::text(ChatRole::User, format!("question {number}")));
+            said.push(ChatMessage::assistant("an answer of some words ".repeat(20), Vec::new()));
+        }
+        said.push(ChatMessage::text(ChatRole::User, "the last question"));
+        assert!(Conversation::new(system.clone(), said.clone(), 100_000).to_compact().is_none());
+        let mut conversation = Conversation::new(system, said, 800);
+        let Compaction { older, tokens } = conversation.to_compact().unwrap();
+        assert_eq!(older.len(), 20);
+        assert!(tokens > 760);
+        conversation.replace_older(older.len(), "ten questions");
+        assert_eq!(conversation.len(), 3);
+        assert!(conversation.messages[1].content.ends_with("ten questions"));
+        assert_eq!(conversation.messages[2].content, "the last question");
+        assert!(conversation.to_compact().is_none());
     }
 }

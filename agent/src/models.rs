@@ -2,8 +2,11 @@
 //! how a model's tool calls are written (natively, as text, as schema-constrained actions) is settled above it, in `actions`.
 
 pub mod actions;
+pub mod configured;
 pub mod ollama;
 pub mod recorded;
+pub mod registry;
+pub mod remote;
 pub mod scripted;
 
 use std::path::PathBuf;
@@ -15,6 +18,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::Result;
+
+pub use registry::{ModelEntry, Models, Price};
 
 /// Who said a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +35,23 @@ pub enum ChatRole {
     Tool,
 }
 
+/// A picture that the asker shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChatImage {
+    /// `image/png` and the like.
+    pub media_type: String,
+    /// Base64.
+    pub data: String,
+}
+
+impl ChatImage {
+    /// Of a picture's bytes.
+    pub fn of(media_type: &str, data: &[u8]) -> Self {
+        use base64::Engine as _;
+        Self { media_type: media_type.to_owned(), data: base64::engine::general_purpose::STANDARD.encode(data) }
+    }
+}
+
 /// One message of a chat.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ChatMessage {
@@ -43,6 +65,36 @@ pub struct ChatMessage {
     /// For a tool's result: which tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_name: Option<String>,
+    /// For a tool's result: which call of the assistant it answers, as in [`ModelToolCall::id`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tool_call_id: Option<String>,
+    /// Pictures, for models that take them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub images: Vec<ChatImage>,
+}
+
+impl ChatMessage {
+    /// A message of text only.
+    pub fn text(role: ChatRole, content: impl Into<String>) -> Self {
+        Self {
+            role,
+            content: content.into(),
+            tool_calls: Vec::new(),
+            tool_name: None,
+            tool_call_id: None,
+            images: Vec::new(),
+        }
+    }
+
+    /// What the assistant said and called.
+    pub fn assistant(content: impl Into<String>, tool_calls: Vec<ModelToolCall>) -> Self {
+        Self { tool_calls, ..Self::text(ChatRole::Assistant, content) }
+    }
+
+    /// What `tool` returned to the call `call_id`.
+    pub fn tool_result(tool: &str, call_id: Option<String>, content: impl Into<String>) -> Self {
+        Self { tool_name: Some(tool.to_owned()), tool_call_id: call_id, ..Self::text(ChatRole::Tool, content) }
+    }
 }
 
 /// A tool call as the model made it.
@@ -53,7 +105,7 @@ pub struct ModelToolCall {
     pub id: Option<String>,
     /// Tool name.
     pub name: String,
-    /// A JSON object.
+    /// A JSON object; what the model wrote instead comes as a string, for the tool to refuse.
     pub arguments: Value,
 }
 
@@ -66,6 +118,62 @@ pub struct ToolSpec {
     pub description: String,
     /// JSON schema of the arguments.
     pub parameters: Value,
+}
+
+/// Whether a turn must call a tool.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// The model decides.
+    #[default]
+    Auto,
+    /// It must not.
+    None,
+    /// It must call one.
+    Required,
+    /// It must call this one.
+    Named(String),
+}
+
+impl ToolChoice {
+    /// Whether the model decides.
+    pub fn is_auto(&self) -> bool {
+        *self == ToolChoice::Auto
+    }
+}
+
+/// Tokens of one turn, as the model's server reports them; zero where it does not say.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TokenUsage {
+    /// Prompt tokens, cached ones included.
+    pub input_tokens: u64,
+    /// Generated tokens, reasoning included.
+    pub output_tokens: u64,
+    /// Prompt tokens read from the provider's cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cached_tokens: u64,
+    /// Prompt tokens written to it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write_tokens: u64,
+    /// Generated tokens that were thinking.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reasoning_tokens: u64,
+}
+
+impl std::ops::AddAssign for TokenUsage {
+    fn add_assign(&mut self, other: Self) {
+        self.input_tokens += other.input_tokens;
+        self.output_tokens += other.output_tokens;
+        self.cached_tokens += other.cached_tokens;
+        self.cache_write_tokens += other.cache_write_tokens;
+        self.reasoning_tokens += other.reasoning_tokens;
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a field by reference")]
+fn is_zero(tokens: &u64) -> bool {
+    *tokens == 0
 }
 
 /// One turn to generate.
@@ -81,6 +189,9 @@ pub struct ChatRequest {
     pub think: Option<bool>,
     /// At most this many tokens generated.
     pub max_output_tokens: Option<u32>,
+    /// Whether it must call a tool, where the provider can be told.
+    #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
+    pub tool_choice: ToolChoice,
 }
 
 /// A piece of a turn.
@@ -95,10 +206,9 @@ pub enum ModelEvent {
     ToolCall(ModelToolCall),
     /// The end of the turn; nothing follows.
     Done {
-        /// Prompt tokens.
-        input_tokens: u64,
-        /// Generated tokens.
-        output_tokens: u64,
+        /// Tokens.
+        #[serde(flatten)]
+        usage: TokenUsage,
         /// Why it ended.
         reason: DoneReason,
     },
@@ -135,6 +245,9 @@ pub struct ModelCapabilities {
     pub small: bool,
     /// Context length in tokens, where known.
     pub context_tokens: Option<u32>,
+    /// Whether it takes pictures.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub images: bool,
 }
 
 /// A language model.

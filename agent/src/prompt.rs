@@ -73,7 +73,7 @@ pub(crate) struct PromptParts<'a> {
 }
 
 /// The first turn's messages: at most `budget_tokens` by the estimate of [`tokens`].
-pub(crate) fn first_turn(parts: &PromptParts<'_>) -> Vec<ChatMessage> {
+pub(crate) fn first_turn(parts: &PromptParts<'_>) -> [ChatMessage; 2] {
     let mut system = ROLE.to_owned();
     for section in [parts.instructions, Some(RULES), (!parts.small).then_some(MORE_RULES)].into_iter().flatten() {
         system.push('\n');
@@ -97,7 +97,7 @@ pub(crate) fn first_turn(parts: &PromptParts<'_>) -> Vec<ChatMessage> {
         system.push_str("\n\n");
         system.push_str(section);
     }
-    vec![message(ChatRole::System, system), message(ChatRole::User, question)]
+    [ChatMessage::text(ChatRole::System, system), ChatMessage::text(ChatRole::User, question)]
 }
 
 /// What the catalog has to say of a question; only what the caller may see.
@@ -197,10 +197,6 @@ fn asks_about_time(question: &str) -> bool {
     question
         .split(|c: char| !c.is_alphanumeric())
         .any(|word| WORDS.iter().any(|time_word| word.eq_ignore_ascii_case(time_word)))
-}
-
-fn message(role: ChatRole, content: String) -> ChatMessage {
-    ChatMessage { role, content, tool_calls: Vec::new(), tool_name: None }
 }
 
 #[cfg(test)]

@@ -3,15 +3,18 @@
 //! and a shorter text for the model. A failure is data, never an error of the run.
 
 mod arguments;
+mod create_table_as;
 mod describe_table;
 mod explore_schema;
 mod find_references_to;
 mod graph_traverse;
+mod insert_rows;
 mod list_databases;
 mod rows;
 mod run_kql;
 mod run_sql;
 mod sample_rows;
+mod save_verified_query;
 mod search_schema;
 mod sql_text;
 mod tables;
@@ -41,6 +44,8 @@ pub(crate) const RUN_SQL: &str = run_sql::NAME;
 /// One tool.
 #[async_trait]
 pub(crate) trait Tool: Send + Sync {
+    /// Its name, as in its spec.
+    fn name(&self) -> &'static str;
     /// What the model is told of it.
     fn spec(&self) -> ToolSpec;
     /// Calls it.
@@ -51,6 +56,8 @@ pub(crate) trait Tool: Send + Sync {
 pub(crate) struct ToolContext {
     /// Read-only, the caller's, in the request's database.
     pub(crate) session: Session,
+    /// Writes as the caller may; absent where no tool may write.
+    pub(crate) writer: Option<Session>,
     /// Tokens of a result's text.
     pub(crate) text_tokens: usize,
     /// Rows of a result when the model does not say.
@@ -133,16 +140,37 @@ pub(crate) const TOOLS: [&dyn Tool; 9] = [
 /// How many of them a small model is told of: its prompt has room for few, and it calls the wrong one of many.
 const TOOLS_OF_SMALL: usize = 4;
 
+/// Tools that write, where the server has them. None of them is ever called before a person has approved the call.
+const WRITERS: [&dyn Tool; 3] =
+    [&create_table_as::CreateTableAs, &insert_rows::InsertRows, &save_verified_query::SaveVerifiedQuery];
+
 /// What the model is told of the tools. Those that a small model is not told of it may call all the same.
-pub(crate) fn specs(small: bool) -> Vec<ToolSpec> {
+pub(crate) fn specs(small: bool, with_writers: bool) -> Vec<ToolSpec> {
     let told = if small { TOOLS_OF_SMALL } else { TOOLS.len() };
-    TOOLS.iter().take(told).map(|tool| tool.spec()).collect()
+    let writers = WRITERS.iter().filter(|_| with_writers);
+    TOOLS.iter().take(told).chain(writers).map(|tool| tool.spec()).collect()
+}
+
+/// Whether the tool `name` writes.
+pub(crate) fn writes(name: &str) -> bool {
+    WRITERS.iter().any(|tool| tool.name() == name)
+}
+
+/// Whether there is a tool `name` of this server.
+pub(crate) fn is_ours(name: &str) -> bool {
+    known(name).is_some()
+}
+
+/// The tool of that name, as a name that lives on.
+pub(crate) fn known(name: &str) -> Option<&'static str> {
+    TOOLS.iter().chain(&WRITERS).map(|tool| tool.name()).find(|known| *known == name)
 }
 
 /// Calls the tool `name`.
 pub(crate) async fn call(context: &ToolContext, name: &str, arguments: &Value) -> Result<ToolOutput, ToolError> {
-    let Some(tool) = TOOLS.iter().find(|tool| tool.spec().name == name) else {
-        let names: Vec<String> = TOOLS.iter().map(|tool| format!("`{}`", tool.spec().name)).collect();
+    let writers = WRITERS.iter().filter(|_| context.writer.is_some());
+    let Some(tool) = TOOLS.iter().chain(writers).find(|tool| tool.name() == name) else {
+        let names: Vec<String> = TOOLS.iter().map(|tool| format!("`{}`", tool.name())).collect();
         return Err(ToolError::new("unknown_tool", format!("unknown tool `{}`", shortened(name, 100)))
             .with_hint(format!("the tools are {}", names.join(", "))));
     };
@@ -157,4 +185,23 @@ fn table_name(session: &Session, database: Option<String>, table: &str) -> Table
     let name = parts.pop().unwrap_or_default();
     let database = parts.pop().or(database).unwrap_or_else(|| session.database().to_owned());
     TableName { database, table: name }
+}
+
+/// The session that writes.
+fn writer(context: &ToolContext) -> Result<&Session, ToolError> {
+    context.writer.as_ref().ok_or_else(|| ToolError::new("not_allowed", "nothing may be written here"))
+}
+
+/// `"database"."table"` as far as it needs quotes.
+fn quoted_name(name: &TableName) -> String {
+    format!("{}.{}", quote_identifier(&name.database), quote_identifier(&name.table))
+}
+
+async fn rows_written(session: &Session, name: &TableName) -> Result<u64, ToolError> {
+    let (batches, _) = session.sql(&format!("SELECT count(*) FROM {}", quoted_name(name))).await?.collect().await?;
+    let count = batches.first().and_then(|batch| {
+        let counts = batch.columns().first()?.as_any().downcast_ref::<arrow::array::Int64Array>()?;
+        counts.iter().next().flatten()
+    });
+    Ok(count.and_then(|count| u64::try_from(count).ok()).unwrap_or_default())
 }

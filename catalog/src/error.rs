@@ -128,6 +128,38 @@ pub enum CatalogError {
         /// The id asked for.
         run_id: String,
     },
+    /// No conversation of that id that the caller may see.
+    #[error("unknown conversation `{id}`")]
+    ConversationNotFound {
+        /// The id asked for.
+        id: String,
+    },
+    /// No item of that id that the caller may see.
+    #[error("unknown item `{id}`")]
+    ItemNotFound {
+        /// The id asked for.
+        id: String,
+    },
+    /// The id of an item, a pending call or a file is taken.
+    #[error("{what} `{id}` is stored already")]
+    ItemExists {
+        /// `item`, `pending call` or `file`.
+        what: &'static str,
+        /// The id.
+        id: String,
+    },
+    /// No tool call of that id waits, or waited, for a decision of the caller.
+    #[error("no pending call `{id}`: there never was one, or it went with its run")]
+    PendingCallNotFound {
+        /// The id asked for.
+        id: String,
+    },
+    /// No file of that id that the caller may see.
+    #[error("unknown file `{id}`")]
+    FileNotFound {
+        /// The id asked for.
+        id: String,
+    },
     /// No relationship, metric or verified query of that id that the caller may see.
     #[error("unknown {what} `{id}`")]
     ObjectNotFound {
@@ -191,6 +223,11 @@ impl CatalogError {
             CatalogError::Corrupt { .. } => "catalog_corrupt",
             CatalogError::Busy { .. } => "catalog_busy",
             CatalogError::RunNotFound { .. } => "run_not_found",
+            CatalogError::ConversationNotFound { .. } => "conversation_not_found",
+            CatalogError::ItemNotFound { .. } => "item_not_found",
+            CatalogError::ItemExists { .. } => "item_exists",
+            CatalogError::PendingCallNotFound { .. } => "pending_call_not_found",
+            CatalogError::FileNotFound { .. } => "file_not_found",
             CatalogError::ObjectNotFound { .. } => "object_not_found",
             CatalogError::InvalidObject { .. } => "invalid_object",
             CatalogError::Embedder { .. } => "embedder_error",

@@ -1,10 +1,11 @@
-//! What exists: databases, tables, columns, runs; and finding tables by name, by text and by meaning.
+//! What exists: databases, tables, columns, runs, conversations; and finding tables by name, by text and by meaning.
 //!
 //! The catalog is a DuckLake 1.0 in SQLite with `querent_*` tables beside it, and a Lance schema index
 //! derived from it. Nothing here enumerates the catalog to answer a query: names resolve in one batch at
 //! one snapshot, listings are paged, and the index can be deleted and rebuilt at any time.
 
 mod columns;
+mod conversations;
 mod error;
 mod knowledge;
 mod model;
@@ -22,14 +23,18 @@ use std::sync::Arc;
 
 use arrow_schema::{Schema, SchemaRef};
 use futures::FutureExt;
-use uuid::Uuid;
 
 pub use columns::{ColumnHit, ColumnSearch};
+pub use conversations::{
+    ConversationAccess, ConversationChange, ConversationFilter, ConversationKey, ConversationRecord, Decision,
+    FileRecord, ItemRecord, ItemRole, ItemScope, Listed, PendingCall, PendingKind, PendingState, Purged,
+};
 pub use error::{CatalogError, Result};
 pub use knowledge::{MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};
 pub use model::*;
 pub use principal::{DatabaseScope, Principal, Role};
 pub use relationships::{ForeignKey, NewRelationship, Relationship, RelationshipOrigin, looks_like_key};
+pub use runs::{RunRecord, RunStatus};
 pub use search::cutoff::clear_drop;
 pub use values::{ColumnProfile, TableProfile, Unprofiled, ValueHit};
 
@@ -297,44 +302,6 @@ impl Catalog {
     pub async fn set_database_comment(&self, name: &str, comment: Option<&str>) -> Result<()> {
         let (name, comment) = (name.to_string(), comment.map(str::to_string));
         self.store.write(move |change| store::databases::set_comment(change, &name, comment.as_deref())).await
-    }
-}
-
-/// Agent runs.
-impl Catalog {
-    /// Durable when it returns.
-    pub async fn insert_run(&self, run: &RunRecord) -> Result<()> {
-        let run = run.clone();
-        self.store.write_rows(move |connection| runs::insert(connection, &run)).await
-    }
-
-    /// Sets status, finished_at, usage_json and trace_json. Durable when it returns.
-    pub async fn update_run(&self, run: &RunRecord) -> Result<()> {
-        let run = run.clone();
-        self.store.write_rows(move |connection| runs::update(connection, &run)).await
-    }
-
-    /// Owner and administrators only; others get `run_not_found`.
-    pub async fn get_run(&self, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
-        let who = who.clone();
-        self.store.read(move |connection| runs::get(connection, &who, run_id)).await
-    }
-
-    /// Newest first; trace left empty.
-    pub async fn list_runs(&self, who: &Principal, page: PageRequest) -> Result<Page<RunRecord>> {
-        let who = who.clone();
-        self.store.read(move |connection| runs::list(connection, &who, &page)).await
-    }
-
-    /// Newest first, whole records, for the system table. `limit` rows at most.
-    pub async fn scan_runs(&self, who: &Principal, limit: usize) -> Result<Vec<RunRecord>> {
-        let who = who.clone();
-        self.store.read(move |connection| runs::scan(connection, &who, limit)).await
-    }
-
-    /// Runs a previous process left `running` become `error`. Called at open by the server. Returns how many.
-    pub async fn abandon_running_runs(&self) -> Result<u64> {
-        self.store.write_rows(runs::abandon_running).await
     }
 }
 

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use arrow::array::RecordBatch;
 use arrow_schema::{DataType, Schema, SchemaRef};
-use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -389,58 +388,6 @@ pub struct TableFilter {
     pub name_like: Option<String>,
     /// Only these kinds; empty means all.
     pub kinds: Vec<TableKind>,
-}
-
-/// An agent run's state.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum RunStatus {
-    /// Not finished.
-    Running,
-    /// Answered.
-    Success,
-    /// Failed.
-    Error,
-    /// Out of time or tool calls.
-    BudgetExceeded,
-    /// Stopped by its owner, an administrator, a client that went away or a shutdown.
-    Cancelled,
-}
-
-impl RunStatus {
-    /// The status in the store and on the wire.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            RunStatus::Running => "running",
-            RunStatus::Success => "success",
-            RunStatus::Error => "error",
-            RunStatus::BudgetExceeded => "budget_exceeded",
-            RunStatus::Cancelled => "cancelled",
-        }
-    }
-}
-
-/// A run as stored. `trace` and `usage` are JSON texts.
-#[derive(Debug, Clone, PartialEq)]
-pub struct RunRecord {
-    /// UUIDv7.
-    pub run_id: Uuid,
-    /// [`crate::Principal::subject`] of the asker.
-    pub subject: String,
-    /// As asked, trimmed.
-    pub question: String,
-    /// Model name.
-    pub model_id: String,
-    /// State.
-    pub status: RunStatus,
-    /// When it began.
-    pub started_at: DateTime<Utc>,
-    /// When it ended.
-    pub finished_at: Option<DateTime<Utc>>,
-    /// `{tool_calls, elapsed_ms, input_tokens, output_tokens}`.
-    pub usage_json: String,
-    /// `[{event, data}, ...]`.
-    pub trace_json: String,
 }
 
 /// One result of a schema search.

@@ -1,36 +1,295 @@
-//! Agent runs as stored: who asked what, how it went, the whole trace. Visible to their owner and to administrators.
+//! Agent runs as stored: who asked what, how it went, and what it takes to show the run again and to continue it.
+//! Visible to their owner and to administrators. Listings never read the logs.
 
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::{CatalogError, Page, PageRequest, PageToken, Principal, Result, Role, RunRecord, RunStatus};
+use crate::conversations::{self, ConversationKey};
+use crate::{Catalog, CatalogError, Page, PageRequest, PageToken, Principal, Result, Role};
 
 /// The most items of a page.
-const MAX_PAGE: usize = 10_000;
-const COLUMNS: &str = "run_id, subject, question, model_id, status, started_at, finished_at, usage_json, trace_json";
-const COLUMNS_WITHOUT_TRACE: &str =
-    "run_id, subject, question, model_id, status, started_at, finished_at, usage_json, ''";
+pub(crate) const MAX_PAGE: usize = 10_000;
 
-pub(crate) fn insert(connection: &Connection, run: &RunRecord) -> Result<()> {
-    connection.prepare_cached("INSERT INTO querent_run VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)")?.execute(params![
-        run.run_id.to_string(),
-        run.subject,
-        run.question,
-        run.model_id,
-        run.status.as_str(),
-        run.started_at.timestamp_micros(),
-        run.finished_at.map(|time| time.timestamp_micros()),
-        run.usage_json,
-        run.trace_json,
-    ])?;
+/// Made anew: the logs come last, so that no listing walks over them to what it shows.
+pub(crate) const RUNS_DDL: &str = "
+CREATE TABLE querent_run_made_anew (run_id VARCHAR PRIMARY KEY, subject VARCHAR NOT NULL, question VARCHAR NOT NULL, model_id VARCHAR NOT NULL, status VARCHAR NOT NULL, started_at BIGINT NOT NULL, finished_at BIGINT, protocol VARCHAR NOT NULL, space VARCHAR, conversation_id VARCHAR, previous_run_id VARCHAR, invocation_id VARCHAR, retained BIGINT NOT NULL, usage_json VARCHAR NOT NULL, trace_json VARCHAR NOT NULL, events_json VARCHAR NOT NULL, messages_json VARCHAR NOT NULL);
+INSERT INTO querent_run_made_anew SELECT run_id, subject, question, model_id, status, started_at, finished_at, 'ask', NULL, NULL, NULL, NULL, 0, usage_json, trace_json, '[]', '[]' FROM querent_run;
+DROP TABLE querent_run;
+ALTER TABLE querent_run_made_anew RENAME TO querent_run;
+CREATE INDEX querent_ix_run_time ON querent_run (started_at, run_id);
+CREATE INDEX querent_ix_run_subject ON querent_run (subject, started_at, run_id);
+CREATE INDEX querent_ix_run_running ON querent_run (status) WHERE status = 'running';
+CREATE INDEX querent_ix_run_finished ON querent_run (finished_at) WHERE finished_at IS NOT NULL;
+CREATE INDEX querent_ix_run_conversation ON querent_run (space, conversation_id, started_at, run_id) WHERE conversation_id IS NOT NULL;
+CREATE INDEX querent_ix_run_invocation ON querent_run (invocation_id, started_at) WHERE invocation_id IS NOT NULL;
+";
+
+const WHOLE: &str = "run_id, subject, question, model_id, status, started_at, finished_at, protocol, space, \
+    conversation_id, previous_run_id, invocation_id, retained, usage_json, trace_json, events_json, messages_json";
+const WITHOUT_LOGS: &str = "run_id, subject, question, model_id, status, started_at, finished_at, protocol, space, \
+    conversation_id, previous_run_id, invocation_id, retained, usage_json, '', '', ''";
+
+/// An agent run's state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RunStatus {
+    /// Not finished.
+    Running,
+    /// Answered.
+    Success,
+    /// Failed.
+    Error,
+    /// Out of time or tool calls.
+    BudgetExceeded,
+    /// Stopped by its owner, an administrator, a client that went away or a shutdown.
+    Cancelled,
+    /// Waits for a decision or a client's result; another run goes on from here.
+    Paused,
+}
+
+impl RunStatus {
+    /// The status in the store and on the wire.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            RunStatus::Running => "running",
+            RunStatus::Success => "success",
+            RunStatus::Error => "error",
+            RunStatus::BudgetExceeded => "budget_exceeded",
+            RunStatus::Cancelled => "cancelled",
+            RunStatus::Paused => "paused",
+        }
+    }
+}
+
+/// A run as stored. Fields that end with `_json` are JSON texts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RunRecord {
+    /// UUIDv7.
+    pub run_id: Uuid,
+    /// [`crate::Principal::subject`] of the asker.
+    pub subject: String,
+    /// As asked, trimmed.
+    pub question: String,
+    /// Model name.
+    pub model_id: String,
+    /// State.
+    pub status: RunStatus,
+    /// When it began.
+    pub started_at: DateTime<Utc>,
+    /// When it ended.
+    pub finished_at: Option<DateTime<Utc>>,
+    /// What it was asked by: `ask`, `responses`, `chat`, `ksadk`, `adk`.
+    pub protocol: String,
+    /// The conversation it is a turn of.
+    pub conversation: Option<ConversationKey>,
+    /// The run it continues.
+    pub previous_run_id: Option<Uuid>,
+    /// What its caller calls it.
+    pub invocation_id: Option<String>,
+    /// Whether it may be retrieved and continued; only the trace is kept of one that may not.
+    pub retained: bool,
+    /// `{tool_calls, elapsed_ms, input_tokens, output_tokens}`.
+    pub usage_json: String,
+    /// `[{event, data}, ...]`.
+    pub trace_json: String,
+    /// Every event of the run, in order: `[...]`.
+    pub events_json: String,
+    /// The model's messages as they stood at the run's end: `[...]`.
+    pub messages_json: String,
+}
+
+impl RunRecord {
+    /// A run of the ask protocol that begins: retained, in no conversation, its logs empty.
+    pub fn new(
+        run_id: Uuid,
+        subject: impl Into<String>,
+        question: impl Into<String>,
+        model_id: impl Into<String>,
+        started_at: DateTime<Utc>,
+    ) -> Self {
+        Self {
+            run_id,
+            subject: subject.into(),
+            question: question.into(),
+            model_id: model_id.into(),
+            status: RunStatus::Running,
+            started_at,
+            finished_at: None,
+            protocol: "ask".into(),
+            conversation: None,
+            previous_run_id: None,
+            invocation_id: None,
+            retained: true,
+            usage_json: "{}".into(),
+            trace_json: "[]".into(),
+            events_json: "[]".into(),
+            messages_json: "[]".into(),
+        }
+    }
+}
+
+/// Agent runs.
+impl Catalog {
+    /// Stores a run that begins, and marks its conversation as used. Durable when it returns. Errors:
+    /// `conversation_not_found` when the run's conversation is not there or is another subject's.
+    pub async fn insert_run(&self, run: &RunRecord) -> Result<()> {
+        let run = run.clone();
+        self.store.write_rows(move |connection| insert(connection, &run)).await
+    }
+
+    /// Sets status, end, usage, trace, events and messages. Durable when it returns. Errors: `run_not_found`, also
+    /// when the run was deleted meanwhile.
+    pub async fn update_run(&self, run: &RunRecord) -> Result<()> {
+        let run = run.clone();
+        self.store.write_rows(move |connection| update(connection, &run)).await
+    }
+
+    /// Owner and administrators only; others get `run_not_found`.
+    pub async fn get_run(&self, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
+        let who = who.clone();
+        self.store.read(move |connection| get(connection, &who, run_id)).await
+    }
+
+    /// The trace alone of a run; `None` where [`Catalog::get_run`] finds no run.
+    pub async fn run_trace(&self, who: &Principal, run_id: Uuid) -> Result<Option<String>> {
+        let who = who.clone();
+        self.store.read(move |connection| trace(connection, &who, run_id)).await
+    }
+
+    /// Newest first; trace, events and messages left empty.
+    pub async fn list_runs(&self, who: &Principal, page: PageRequest) -> Result<Page<RunRecord>> {
+        let who = who.clone();
+        self.store.read(move |connection| list(connection, &who, &page)).await
+    }
+
+    /// The newest `limit` runs of a conversation, whole, oldest first.
+    pub async fn runs_of_conversation(
+        &self,
+        who: &Principal,
+        key: &ConversationKey,
+        limit: usize,
+    ) -> Result<Vec<RunRecord>> {
+        let (who, key) = (who.clone(), key.clone());
+        self.store.read(move |connection| of_conversation(connection, &who, &key, limit)).await
+    }
+
+    /// The newest run of a conversation, whole, whatever became of it.
+    pub async fn last_run_of_conversation(&self, who: &Principal, key: &ConversationKey) -> Result<Option<RunRecord>> {
+        Ok(self.runs_of_conversation(who, key, 1).await?.pop())
+    }
+
+    /// The newest run of an invocation, whole.
+    pub async fn run_of_invocation(&self, who: &Principal, invocation_id: &str) -> Result<Option<RunRecord>> {
+        let (who, invocation_id) = (who.clone(), invocation_id.to_string());
+        self.store.read(move |connection| of_invocation(connection, &who, &invocation_id)).await
+    }
+
+    /// Deletes a run with its items and pending calls, running or not. Returns whether there was one.
+    pub async fn delete_run(&self, who: &Principal, run_id: Uuid) -> Result<bool> {
+        let who = who.clone();
+        self.store.write_rows(move |connection| delete(connection, &who, run_id)).await
+    }
+
+    /// Runs a previous process left `running` become `error`. Called at open by the server. Returns how many.
+    pub async fn abandon_running_runs(&self) -> Result<u64> {
+        self.store.write_rows(abandon_running).await
+    }
+}
+
+/// The only subject whose runs, conversations, items and files `who` may see; `None` for an administrator.
+pub(crate) fn owner(who: &Principal) -> Option<&str> {
+    (who.role() < Role::Admin).then(|| who.subject())
+}
+
+/// A time of a row, which the store keeps in microseconds.
+pub(crate) fn read_time(row: &Row<'_>, column: usize) -> rusqlite::Result<DateTime<Utc>> {
+    time(row.get(column)?).ok_or_else(|| unreadable(column, "a time out of range"))
+}
+
+/// SQLite's numbers have a sign, whatever they count.
+pub(crate) fn read_count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
+    Ok(row.get::<_, i64>(column)?.unsigned_abs())
+}
+
+pub(crate) fn read_uuid(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Uuid>> {
+    let text: Option<String> = row.get(column)?;
+    text.map(|text| Uuid::parse_str(&text).map_err(|error| unreadable(column, error))).transpose()
+}
+
+/// The conversation that a row names in `column` and the one after.
+pub(crate) fn read_key(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ConversationKey>> {
+    let (space, id): (Option<String>, Option<String>) = (row.get(column)?, row.get(column + 1)?);
+    Ok(id.map(|id| ConversationKey { space: space.unwrap_or_default(), id }))
+}
+
+pub(crate) fn unreadable(
+    column: usize,
+    reason: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> rusqlite::Error {
+    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, reason.into())
+}
+
+/// As SQLite counts.
+pub(crate) fn as_limit(limit: usize) -> i64 {
+    i64::try_from(limit).unwrap_or(i64::MAX)
+}
+
+/// The time and the rest of a page token that begins with a time.
+pub(crate) fn parse_token(token: &PageToken, listing: &str) -> Result<(i64, String)> {
+    token.0.split_once('.').and_then(|(time, id)| Some((time.parse().ok()?, id.to_string()))).ok_or_else(|| {
+        CatalogError::InvalidName { name: token.0.clone(), reason: format!("it is not a page token of a {listing}") }
+    })
+}
+
+/// Whether there is such a run, of `owner` where one is given; `run_not_found` where there is none.
+pub(crate) fn check(connection: &Connection, owner: Option<&str>, run_id: Uuid) -> Result<()> {
+    let exists: bool = connection
+        .prepare_cached("SELECT EXISTS (SELECT 1 FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2))")?
+        .query_row(params![run_id.to_string(), owner], |row| row.get(0))?;
+    exists.then_some(()).ok_or_else(|| not_found(run_id))
+}
+
+fn not_found(run_id: Uuid) -> CatalogError {
+    CatalogError::RunNotFound { run_id: run_id.to_string() }
+}
+
+fn insert(connection: &Connection, run: &RunRecord) -> Result<()> {
+    if let Some(key) = &run.conversation {
+        conversations::touch(connection, key, &run.subject, run.started_at)?;
+    }
+    connection
+        .prepare_cached(&format!(
+            "INSERT INTO querent_run ({WHOLE}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        ))?
+        .execute(params![
+            run.run_id.to_string(),
+            run.subject,
+            run.question,
+            run.model_id,
+            run.status.as_str(),
+            run.started_at.timestamp_micros(),
+            run.finished_at.map(|time| time.timestamp_micros()),
+            run.protocol,
+            run.conversation.as_ref().map(|key| &key.space),
+            run.conversation.as_ref().map(|key| &key.id),
+            run.previous_run_id.map(|run_id| run_id.to_string()),
+            run.invocation_id,
+            run.retained,
+            run.usage_json,
+            run.trace_json,
+            run.events_json,
+            run.messages_json,
+        ])?;
     Ok(())
 }
 
-pub(crate) fn update(connection: &Connection, run: &RunRecord) -> Result<()> {
+fn update(connection: &Connection, run: &RunRecord) -> Result<()> {
     let updated = connection
         .prepare_cached(
-            "UPDATE querent_run SET status = ?2, finished_at = ?3, usage_json = ?4, trace_json = ?5 WHERE run_id = ?1",
+            "UPDATE querent_run SET status = ?2, finished_at = ?3, usage_json = ?4, trace_json = ?5, events_json = ?6,
+                 messages_json = ?7 WHERE run_id = ?1",
         )?
         .execute(params![
             run.run_id.to_string(),
@@ -38,6 +297,8 @@ pub(crate) fn update(connection: &Connection, run: &RunRecord) -> Result<()> {
             run.finished_at.map(|time| time.timestamp_micros()),
             run.usage_json,
             run.trace_json,
+            run.events_json,
+            run.messages_json,
         ])?;
     match updated {
         0 => Err(not_found(run.run_id)),
@@ -45,24 +306,35 @@ pub(crate) fn update(connection: &Connection, run: &RunRecord) -> Result<()> {
     }
 }
 
-pub(crate) fn get(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
+fn get(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
     let run = connection
-        .prepare_cached(&format!(
-            "SELECT {COLUMNS} FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2)"
-        ))?
+        .prepare_cached(&format!("SELECT {WHOLE} FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2)"))?
         .query_row(params![run_id.to_string(), owner(who)], read)
         .optional()?;
     run.ok_or_else(|| not_found(run_id))
 }
 
-/// Newest first, without traces.
-pub(crate) fn list(connection: &Connection, who: &Principal, page: &PageRequest) -> Result<Page<RunRecord>> {
+fn trace(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<Option<String>> {
+    Ok(connection
+        .prepare_cached("SELECT trace_json FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
+        .query_row(params![run_id.to_string(), owner(who)], |row| row.get(0))
+        .optional()?)
+}
+
+fn list(connection: &Connection, who: &Principal, page: &PageRequest) -> Result<Page<RunRecord>> {
     let limit = page.limit.clamp(1, MAX_PAGE);
     let (before_time, before_id) = match &page.after {
-        Some(token) => parse_token(token)?,
+        Some(token) => parse_token(token, "run listing")?,
         None => (i64::MAX, String::new()),
     };
-    let mut items = newest(connection, COLUMNS_WITHOUT_TRACE, owner(who), before_time, &before_id, limit + 1)?;
+    // Two statements, so that each is a walk along one index.
+    let mine = if owner(who).is_some() { "subject = ?4 AND" } else { "?4 IS NULL AND" };
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {WITHOUT_LOGS} FROM querent_run WHERE {mine} (started_at, run_id) < (?1, ?2)
+         ORDER BY started_at DESC, run_id DESC LIMIT ?3"
+    ))?;
+    let rows = statement.query_map(params![before_time, before_id, as_limit(limit + 1), owner(who)], read)?;
+    let mut items: Vec<RunRecord> = rows.collect::<rusqlite::Result<_>>()?;
     let has_more = items.len() > limit;
     items.truncate(limit);
     let next = items
@@ -72,79 +344,103 @@ pub(crate) fn list(connection: &Connection, who: &Principal, page: &PageRequest)
     Ok(Page { items, next })
 }
 
-/// Newest first, whole.
-pub(crate) fn scan(connection: &Connection, who: &Principal, limit: usize) -> Result<Vec<RunRecord>> {
-    newest(connection, COLUMNS, owner(who), i64::MAX, "", limit)
+fn of_conversation(
+    connection: &Connection,
+    who: &Principal,
+    key: &ConversationKey,
+    limit: usize,
+) -> Result<Vec<RunRecord>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {WHOLE} FROM querent_run WHERE space = ?1 AND conversation_id = ?2 AND (?3 IS NULL OR subject = ?3)
+         ORDER BY started_at DESC, run_id DESC LIMIT ?4"
+    ))?;
+    let rows = statement.query_map(params![key.space, key.id, owner(who), as_limit(limit.min(MAX_PAGE))], read)?;
+    let mut runs: Vec<RunRecord> = rows.collect::<rusqlite::Result<_>>()?;
+    runs.reverse();
+    Ok(runs)
 }
 
-/// Ends the runs that a process which is no more left running.
-pub(crate) fn abandon_running(connection: &Connection) -> Result<u64> {
+fn of_invocation(connection: &Connection, who: &Principal, invocation_id: &str) -> Result<Option<RunRecord>> {
+    Ok(connection
+        .prepare_cached(&format!(
+            "SELECT {WHOLE} FROM querent_run WHERE invocation_id = ?1 AND (?2 IS NULL OR subject = ?2)
+             ORDER BY started_at DESC LIMIT 1"
+        ))?
+        .query_row(params![invocation_id, owner(who)], read)
+        .optional()?)
+}
+
+fn delete(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<bool> {
+    let deleted = connection
+        .prepare_cached("DELETE FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
+        .execute(params![run_id.to_string(), owner(who)])?;
+    if deleted > 0 {
+        forget_parts(connection, &run_id.to_string())?;
+    }
+    Ok(deleted > 0)
+}
+
+/// Deletes what hangs on a run that is no more.
+pub(crate) fn forget_parts(connection: &Connection, run_id: &str) -> Result<()> {
+    connection.prepare_cached("DELETE FROM querent_item WHERE run_id = ?")?.execute([run_id])?;
+    connection.prepare_cached("DELETE FROM querent_pending_call WHERE run_id = ?")?.execute([run_id])?;
+    Ok(())
+}
+
+/// Deletes up to `limit` runs that ended before.
+pub(crate) fn purge(connection: &Connection, before: i64, limit: usize) -> Result<u64> {
+    let run_ids: Vec<String> = connection
+        .prepare_cached("SELECT run_id FROM querent_run WHERE finished_at < ?1 LIMIT ?2")?
+        .query_map(params![before, as_limit(limit)], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for run_id in &run_ids {
+        connection.prepare_cached("DELETE FROM querent_run WHERE run_id = ?")?.execute([run_id])?;
+        forget_parts(connection, run_id)?;
+    }
+    Ok(run_ids.len() as u64)
+}
+
+fn abandon_running(connection: &Connection) -> Result<u64> {
     let abandoned = connection
         .prepare_cached("UPDATE querent_run SET status = ?, finished_at = ? WHERE status = 'running'")?
         .execute(params![RunStatus::Error.as_str(), Utc::now().timestamp_micros()])?;
     Ok(abandoned as u64)
 }
 
-fn newest(
-    connection: &Connection,
-    columns: &str,
-    owner: Option<&str>,
-    before_time: i64,
-    before_id: &str,
-    limit: usize,
-) -> Result<Vec<RunRecord>> {
-    // Two statements, so that each is a walk along one index.
-    let mine = if owner.is_some() { "subject = ?4 AND" } else { "?4 IS NULL AND" };
-    let mut statement = connection.prepare_cached(&format!(
-        "SELECT {columns} FROM querent_run WHERE {mine} (started_at, run_id) < (?1, ?2)
-         ORDER BY started_at DESC, run_id DESC LIMIT ?3"
-    ))?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let rows = statement.query_map(params![before_time, before_id, limit, owner], read)?;
-    Ok(rows.collect::<rusqlite::Result<_>>()?)
-}
-
-/// The only subject whose runs `who` may see; `None` for an administrator.
-fn owner(who: &Principal) -> Option<&str> {
-    (who.role() < Role::Admin).then(|| who.subject())
-}
-
-fn parse_token(token: &PageToken) -> Result<(i64, String)> {
-    token.0.split_once('.').and_then(|(time, id)| Some((time.parse().ok()?, id.to_string()))).ok_or_else(|| {
-        CatalogError::InvalidName { name: token.0.clone(), reason: "it is not a page token of a run listing".into() }
-    })
-}
-
 fn read(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
-    let run_id: String = row.get(0)?;
     let status: String = row.get(4)?;
     Ok(RunRecord {
-        run_id: Uuid::parse_str(&run_id).map_err(|error| unreadable(0, error))?,
+        run_id: read_uuid(row, 0)?.ok_or_else(|| unreadable(0, "a run without an id"))?,
         subject: row.get(1)?,
         question: row.get(2)?,
         model_id: row.get(3)?,
         status: parse_status(&status).ok_or_else(|| unreadable(4, format!("unknown run status `{status}`")))?,
-        started_at: read_time(row.get(5)?).ok_or_else(|| unreadable(5, "a time out of range"))?,
-        finished_at: row.get::<_, Option<i64>>(6)?.and_then(read_time),
-        usage_json: row.get(7)?,
-        trace_json: row.get(8)?,
+        started_at: read_time(row, 5)?,
+        finished_at: row.get::<_, Option<i64>>(6)?.and_then(time),
+        protocol: row.get(7)?,
+        conversation: read_key(row, 8)?,
+        previous_run_id: read_uuid(row, 10)?,
+        invocation_id: row.get(11)?,
+        retained: row.get(12)?,
+        usage_json: row.get(13)?,
+        trace_json: row.get(14)?,
+        events_json: row.get(15)?,
+        messages_json: row.get(16)?,
     })
 }
 
-fn read_time(micros: i64) -> Option<DateTime<Utc>> {
+pub(crate) fn time(micros: i64) -> Option<DateTime<Utc>> {
     DateTime::from_timestamp_micros(micros)
 }
 
 fn parse_status(text: &str) -> Option<RunStatus> {
-    let all =
-        [RunStatus::Running, RunStatus::Success, RunStatus::Error, RunStatus::BudgetExceeded, RunStatus::Cancelled];
+    let all = [
+        RunStatus::Running,
+        RunStatus::Success,
+        RunStatus::Error,
+        RunStatus::BudgetExceeded,
+        RunStatus::Cancelled,
+        RunStatus::Paused,
+    ];
     all.into_iter().find(|status| status.as_str() == text)
-}
-
-fn unreadable(column: usize, reason: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, reason.into())
-}
-
-fn not_found(run_id: Uuid) -> CatalogError {
-    CatalogError::RunNotFound { run_id: run_id.to_string() }
 }

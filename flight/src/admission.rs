@@ -18,6 +18,8 @@ pub enum Door {
     Flight,
     /// Kusto's REST routes.
     Kusto,
+    /// Tool calls over MCP.
+    Mcp,
 }
 
 impl Door {
@@ -27,6 +29,7 @@ impl Door {
             Door::Http => "http",
             Door::Flight => "flight",
             Door::Kusto => "kusto",
+            Door::Mcp => "mcp",
         }
     }
 }

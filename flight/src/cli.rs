@@ -14,6 +14,7 @@ mod import;
 mod knowledge;
 mod kql;
 mod local_model;
+mod mcp;
 mod output;
 mod place;
 mod progress;
@@ -62,6 +63,7 @@ enum Command {
     VerifiedQueries(knowledge::QueriesCommand),
     #[command(subcommand)]
     Metrics(knowledge::MetricsCommand),
+    Mcp(mcp::Args),
     Demo(demo::Args),
     #[command(subcommand)]
     Config(config_check::Command),
@@ -91,6 +93,7 @@ where
         Command::Relationships(command) => relationships::run(command).await,
         Command::VerifiedQueries(command) => knowledge::queries(command).await,
         Command::Metrics(command) => knowledge::metrics(command).await,
+        Command::Mcp(args) => mcp::run(args).await,
         Command::Demo(args) => demo::run(args).await,
         Command::Config(config_check::Command::Check(args)) => config_check::run(args),
     };

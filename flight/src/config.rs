@@ -6,6 +6,7 @@
 mod build;
 mod keys;
 mod load;
+mod models;
 mod units;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -19,6 +20,7 @@ use sha2::{Digest, Sha256};
 
 pub use keys::{KEYS, Key, Kind};
 pub use load::{ConfigError, EffectiveSetting, Origin, Sources};
+pub use models::{ModelEntrySettings, ModelProviderName};
 pub use units::{Bytes, Span};
 
 /// Settings that have been read and checked, and where each came from.
@@ -53,6 +55,8 @@ pub struct Settings {
     pub query: QuerySettings,
     /// `[http]`
     pub http: HttpSettings,
+    /// `[mcp]`
+    pub mcp: McpSettings,
     /// `[log]`
     pub log: LogSettings,
 }
@@ -103,6 +107,8 @@ pub struct AgentSettings {
     pub ollama_host: String,
     /// The model's name there.
     pub model: String,
+    /// `[[agent.models]]`: the models that requests choose from, the first by default; none: the one model above.
+    pub models: Vec<ModelEntrySettings>,
     /// Wall clock of one run.
     pub run_timeout: Span,
     /// Tool calls of one run; the next one ends it.
@@ -135,10 +141,14 @@ pub enum ToolStyleName {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct EmbedSettings {
-    /// `fastembed`, `model2vec`, or `none` to search by name and text only.
+    /// `fastembed`, `model2vec`, `ollama`, `openai`, `gemini`, or `none` to search by name and text only.
     pub provider: EmbedProvider,
     /// The model; unset: the provider's default.
     pub model: Option<String>,
+    /// Address of the server that embeds; unset: the provider's own.
+    pub base_url: Option<String>,
+    /// The environment variable that holds its key; unset: the provider's usual one.
+    pub api_key_env: Option<String>,
     /// Folder with `model.onnx` and the tokenizer's files; unset: the provider's own download.
     pub model_path: Option<PathBuf>,
     /// An ONNX model that ranks the best hundred tables of a search anew; unset: none does.
@@ -157,6 +167,13 @@ pub enum EmbedProvider {
     Fastembed,
     /// A static model, in process: for very large catalogs.
     Model2vec,
+    /// An Ollama server.
+    Ollama,
+    /// OpenAI, or a server that speaks its protocol.
+    #[serde(alias = "openai-compat")]
+    OpenAi,
+    /// Google's Gemini.
+    Gemini,
     /// No vectors.
     None,
 }
@@ -199,6 +216,16 @@ pub struct HttpSettings {
     pub max_import_bytes: Bytes,
 }
 
+/// The Model Context Protocol at `/mcp`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct McpSettings {
+    /// Sessions at most; the one that was not used for longest makes room.
+    pub max_sessions: usize,
+    /// A session that is not used for so long is forgotten.
+    pub session_idle: Span,
+}
+
 /// What is logged, and how.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
@@ -231,6 +258,7 @@ impl Default for Settings {
             embed: EmbedSettings::default(),
             query: QuerySettings::default(),
             http: HttpSettings::default(),
+            mcp: McpSettings::default(),
             log: LogSettings::default(),
         }
     }
@@ -241,6 +269,7 @@ impl Default for AgentSettings {
         Self {
             ollama_host: "http://localhost:11434".to_owned(),
             model: "gemma4:latest".to_owned(),
+            models: Vec::new(),
             run_timeout: Span(Duration::from_secs(60)),
             max_tool_calls: 12,
             max_concurrent_runs: 16,
@@ -257,6 +286,8 @@ impl Default for EmbedSettings {
         Self {
             provider: EmbedProvider::Fastembed,
             model: None,
+            base_url: None,
+            api_key_env: None,
             model_path: None,
             rerank_model: None,
             rerank_model_path: None,
@@ -289,6 +320,12 @@ impl Default for HttpSettings {
             max_query_bytes: Bytes(16 << 20),
             max_import_bytes: Bytes(16 << 30),
         }
+    }
+}
+
+impl Default for McpSettings {
+    fn default() -> Self {
+        Self { max_sessions: 1_024, session_idle: Span(Duration::from_secs(1_800)) }
     }
 }
 

@@ -82,10 +82,23 @@ impl ApiError {
         match self.code {
             "unauthenticated" => StatusCode::UNAUTHORIZED,
             "forbidden" | "not_allowed" | "location_not_allowed" | "store_access_denied" => StatusCode::FORBIDDEN,
-            "not_found" | "run_not_found" | "object_not_found" | "database_not_found" => StatusCode::NOT_FOUND,
+            "not_found"
+            | "run_not_found"
+            | "object_not_found"
+            | "database_not_found"
+            | "conversation_not_found"
+            | "item_not_found"
+            | "pending_call_not_found"
+            | "file_not_found"
+            | "session_not_found" => StatusCode::NOT_FOUND,
             "method_not_allowed" => StatusCode::METHOD_NOT_ALLOWED,
             "not_acceptable" => StatusCode::NOT_ACCEPTABLE,
-            "already_exists" | "conflict" | "database_not_empty" => StatusCode::CONFLICT,
+            "already_exists"
+            | "item_exists"
+            | "conflict"
+            | "conversation_locked"
+            | "already_resumed"
+            | "database_not_empty" => StatusCode::CONFLICT,
             "body_too_large" => StatusCode::PAYLOAD_TOO_LARGE,
             "unsupported_media_type" => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             "too_many_requests" | "too_many_runs" | "wall_clock_exceeded" | "memory_exceeded" => {
@@ -106,9 +119,19 @@ impl ApiError {
         match self.code {
             "unauthenticated" => Code::Unauthenticated,
             "forbidden" | "not_allowed" | "location_not_allowed" | "store_access_denied" => Code::PermissionDenied,
-            "not_found" | "run_not_found" | "object_not_found" | "database_not_found" | "table_not_found"
-            | "ticket_expired" | "no_such_bucket" => Code::NotFound,
-            "already_exists" => Code::AlreadyExists,
+            "not_found"
+            | "run_not_found"
+            | "object_not_found"
+            | "database_not_found"
+            | "table_not_found"
+            | "conversation_not_found"
+            | "item_not_found"
+            | "pending_call_not_found"
+            | "file_not_found"
+            | "session_not_found"
+            | "ticket_expired"
+            | "no_such_bucket" => Code::NotFound,
+            "already_exists" | "item_exists" => Code::AlreadyExists,
             "conflict" => Code::Aborted,
             "database_not_empty" | "unsupported_lake" | "ticket_used" | "missing_credentials" => {
                 Code::FailedPrecondition
@@ -177,6 +200,7 @@ fn is_callers_fault(code: &str) -> bool {
                 | "empty_query"
                 | "empty_question"
                 | "invalid_request"
+                | "images_not_supported"
                 | "sql_parse_error"
                 | "sql_plan_error"
                 | "multiple_statements"

@@ -7,6 +7,8 @@ mod health;
 mod import;
 mod knowledge;
 mod kusto;
+mod mcp;
+mod openai;
 mod query;
 mod relationships;
 mod request;
@@ -14,12 +16,14 @@ mod runs;
 mod same_site;
 mod schema;
 pub(crate) mod search;
+mod sessions;
+mod stream;
 
-use axum::Router;
 use axum::extract::{Request, State};
 use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{delete, get, post};
+use axum::{Extension, Router};
 use querent_catalog::Role;
 
 use crate::AppState;
@@ -47,6 +51,10 @@ pub(crate) fn router(state: &AppState) -> Router {
         .route("/v1/agent/runs", get(runs::list))
         .route("/v1/agent/runs/{run_id}", get(runs::get))
         .route("/v1/agent/runs/{run_id}/cancel", post(runs::cancel))
+        .route("/v1/agent/sessions", get(sessions::list))
+        .route("/v1/agent/sessions/{id}", get(sessions::get).delete(sessions::remove))
+        .route("/v1/agent/sessions/{id}/turns", get(sessions::turns))
+        .merge(openai_routes())
         .route_layer(from_fn_with_state(state.clone(), readers_only));
     let writers = Router::new()
         .route("/v1/import", post(import::import))
@@ -64,13 +72,42 @@ pub(crate) fn router(state: &AppState) -> Router {
         .route_layer(from_fn_with_state(state.clone(), readers_only))
         .route("/v1/rest/auth/metadata", get(kusto::auth_metadata))
         .route_layer(from_fn(kusto::around));
+    let mcp = Router::new()
+        .route("/mcp", post(mcp::post).delete(mcp::delete))
+        .route_layer(from_fn_with_state(state.clone(), readers_only))
+        .route_layer(Extension(mcp::McpRoutes::new(state)))
+        .route_layer(from_fn_with_state(state.clone(), mcp::around));
     anyone
         .merge(kusto)
+        .merge(mcp)
         .merge(readers)
         .merge(writers)
         .fallback(not_found)
         .method_not_allowed_fallback(method_not_allowed)
         .with_state(state.clone())
+}
+
+/// OpenAI's surface.
+fn openai_routes() -> Router<AppState> {
+    use openai::{chat, conversations, files, models, responses};
+    Router::new()
+        .route("/v1/responses", post(responses::create))
+        .route("/v1/responses/{id}", get(responses::retrieve).delete(responses::remove))
+        .route("/v1/responses/{id}/cancel", post(responses::cancel))
+        .route("/v1/responses/{id}/input_items", get(responses::list_input))
+        .route("/v1/conversations", post(conversations::create))
+        .route(
+            "/v1/conversations/{id}",
+            get(conversations::get).post(conversations::update).delete(conversations::remove),
+        )
+        .route("/v1/conversations/{id}/items", get(conversations::list_items).post(conversations::add_items))
+        .route("/v1/conversations/{id}/items/{item}", get(conversations::get_item).delete(conversations::remove_item))
+        .route("/v1/chat/completions", post(chat::create))
+        .route("/v1/models", get(models::list))
+        .route("/v1/models/{id}", get(models::get))
+        .route("/v1/files", get(files::list).post(files::upload))
+        .route("/v1/files/{id}", get(files::get).delete(files::remove))
+        .route("/v1/files/{id}/content", get(files::content))
 }
 
 async fn readers_only(State(state): State<AppState>, request: Request, next: Next) -> Response {

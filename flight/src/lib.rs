@@ -10,6 +10,7 @@ pub mod config;
 pub mod error;
 mod http;
 mod logs;
+mod mcp;
 pub mod metrics;
 mod server;
 mod shutdown;

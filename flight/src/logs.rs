@@ -4,9 +4,10 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{LogFormat, LogSettings};
 
-/// Dependencies whose `info` is noise to an operator; a filter that names them itself wins.
-const QUIET: &str =
-    "lance=warn,lance_core=warn,lance_index=warn,datafusion=warn,tantivy=warn,hyper=warn,h2=warn,ort=warn";
+/// Dependencies whose `info` is noise to an operator (what genai logs is also in the error that we tell); a filter that
+/// names them itself wins. What rmcp warns of are its clients' mistakes, which are answered.
+const QUIET: &str = "lance=warn,lance_core=warn,lance_index=warn,datafusion=warn,tantivy=warn,hyper=warn,h2=warn,ort=warn,genai=off,\
+     rmcp=off";
 
 /// Starts logging. Errs when something else in this process logs already.
 pub fn init_logs(settings: &LogSettings) -> Result<(), tracing_subscriber::util::TryInitError> {

@@ -8,6 +8,7 @@ use std::time::Duration;
 use metrics::{counter, describe_counter, describe_gauge, describe_histogram, gauge, histogram};
 use metrics_exporter_prometheus::{BuildError, PrometheusBuilder, PrometheusHandle};
 use parking_lot::Mutex;
+use querent_agent::{RunErrorCode, RunOutcome, RunWatcher, ToolResult, ToolStatus, Usage};
 
 /// Upper bounds of the duration histograms, in seconds.
 const DURATION_BUCKETS: [f64; 14] =
@@ -43,8 +44,9 @@ fn describe() {
     describe_gauge!("querent_runs_running", "agent runs in progress");
     describe_counter!("querent_runs_total", "agent runs ended, by outcome");
     describe_histogram!("querent_run_duration_seconds", "wall clock of agent runs");
-    describe_counter!("querent_tool_calls_total", "tool calls of agent runs, by tool and outcome");
+    describe_counter!("querent_tool_calls_total", "tool calls of agent runs and of MCP clients, by tool and outcome");
     describe_histogram!("querent_tool_duration_seconds", "from a tool's call to its result, by tool");
+    describe_gauge!("querent_mcp_sessions", "open sessions of MCP clients");
     describe_counter!("querent_model_tokens_total", "tokens the model reported, by direction");
 }
 
@@ -64,8 +66,8 @@ pub fn http_request(route: &str, method: &http::Method, status: http::StatusCode
 }
 
 /// An error was sent to a client.
-pub fn error(code: &'static str) {
-    counter!("querent_errors_total", "code" => code).increment(1);
+pub fn error(code: &str) {
+    counter!("querent_errors_total", "code" => code.to_owned()).increment(1);
 }
 
 /// A connection was accepted; it is closed when the guard drops.
@@ -87,23 +89,54 @@ pub fn query_finished(door: &'static str, outcome: &'static str, rows: u64, elap
     histogram!("querent_query_duration_seconds", "door" => door).record(elapsed);
 }
 
-/// A run began; it has ended when the guard drops.
-pub fn run_started() -> GaugeGuard {
-    GaugeGuard::new("querent_runs_running")
-}
+/// Counts the agent's runs.
+pub struct RunMetrics;
 
-/// A run ended.
-pub fn run_finished(outcome: &'static str, elapsed: Duration, input_tokens: u64, output_tokens: u64) {
-    counter!("querent_runs_total", "outcome" => outcome).increment(1);
-    histogram!("querent_run_duration_seconds").record(elapsed);
-    counter!("querent_model_tokens_total", "direction" => "input").increment(input_tokens);
-    counter!("querent_model_tokens_total", "direction" => "output").increment(output_tokens);
+impl RunWatcher for RunMetrics {
+    fn began(&self) {
+        gauge!("querent_runs_running").increment(1.0);
+    }
+
+    fn tool_returned(&self, result: &ToolResult) {
+        let outcome = match result.status {
+            ToolStatus::Success | ToolStatus::NoData => "success",
+            ToolStatus::Error => "error",
+            ToolStatus::Denied => "denied",
+            ToolStatus::Cancelled => "cancelled",
+        };
+        // A model may call tools that do not exist; their names must not become labels.
+        let tool = querent_agent::known_tool(&result.tool).unwrap_or("unknown");
+        tool_call(tool, outcome, Duration::from_millis(result.elapsed_ms));
+    }
+
+    fn ended(&self, outcome: RunOutcome, failure: Option<(RunErrorCode, &str)>, usage: &Usage) {
+        gauge!("querent_runs_running").decrement(1.0);
+        if let Some((_, code)) = failure {
+            error(code);
+        }
+        let outcome = match (outcome, failure) {
+            (RunOutcome::Success, _) => "success",
+            (RunOutcome::Paused, _) => "paused",
+            (RunOutcome::Cancelled, _) => "cancelled",
+            (RunOutcome::Error | RunOutcome::BudgetExceeded, Some((code, _))) => code.as_str(),
+            (RunOutcome::Error | RunOutcome::BudgetExceeded, None) => "internal",
+        };
+        counter!("querent_runs_total", "outcome" => outcome).increment(1);
+        histogram!("querent_run_duration_seconds").record(Duration::from_millis(usage.elapsed_ms));
+        counter!("querent_model_tokens_total", "direction" => "input").increment(usage.tokens.input_tokens);
+        counter!("querent_model_tokens_total", "direction" => "output").increment(usage.tokens.output_tokens);
+    }
 }
 
 /// A tool returned.
 pub fn tool_call(tool: &'static str, outcome: &'static str, elapsed: Duration) {
     counter!("querent_tool_calls_total", "tool" => tool, "outcome" => outcome).increment(1);
     histogram!("querent_tool_duration_seconds", "tool" => tool).record(elapsed);
+}
+
+/// How many sessions of MCP clients are open.
+pub fn mcp_sessions(open: usize) {
+    gauge!("querent_mcp_sessions").set(open as f64);
 }
 
 /// Something that is counted while it lasts.

@@ -14,7 +14,7 @@ use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
-use querent_agent::models::ModelProvider;
+use querent_agent::models::{ModelProvider, Models};
 use querent_agent::{Agent, AgentError};
 use querent_catalog::{CatalogError, Progress};
 use querent_engine::{Engine, EngineError};
@@ -27,6 +27,7 @@ use tower::ServiceExt;
 use crate::admission::Admission;
 use crate::auth::Authenticator;
 use crate::config::Config;
+use crate::metrics::RunMetrics;
 use crate::shutdown::Shutdown;
 use crate::{AppState, http, metrics, sql};
 
@@ -95,14 +96,25 @@ impl ServerError {
 impl Server {
     /// Opens the data folder and listens, with the model that the settings name.
     pub async fn start(config: Config, progress: Arc<dyn Progress>) -> Result<RunningServer, ServerError> {
-        let model = config.settings.model().await?;
-        Self::start_with(config, model, progress).await
+        // The clients of the models want it.
+        install_crypto_provider();
+        let models = config.settings.models().await?;
+        Self::start_with_models(config, models, progress).await
     }
 
     /// The same with a model of the caller's own.
     pub async fn start_with(
         config: Config,
         model: Arc<dyn ModelProvider>,
+        progress: Arc<dyn Progress>,
+    ) -> Result<RunningServer, ServerError> {
+        Self::start_with_models(config, Models::single(model), progress).await
+    }
+
+    /// The same with a list of models of the caller's own.
+    pub async fn start_with_models(
+        config: Config,
+        models: Models,
         progress: Arc<dyn Progress>,
     ) -> Result<RunningServer, ServerError> {
         install_crypto_provider();
@@ -121,7 +133,7 @@ impl Server {
         if abandoned > 0 {
             tracing::warn!(runs = abandoned, "runs of an earlier process did not end; they are stored as errors");
         }
-        let agent = Agent::new(engine.clone(), model, settings.agent_config());
+        let agent = Agent::with_models(engine.clone(), models, settings.agent_config(), Arc::new(RunMetrics));
         let state = AppState {
             engine,
             agent,
@@ -129,6 +141,7 @@ impl Server {
             admission: Admission::new(settings.query.max_concurrent),
             shutdown: Shutdown::default(),
             settings,
+            started_at: chrono::Utc::now(),
             metrics,
         };
         let upkeep = state.clone();

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use chrono::{DateTime, Utc};
 use metrics_exporter_prometheus::PrometheusHandle;
 use querent_agent::Agent;
 use querent_catalog::Principal;
@@ -27,6 +28,8 @@ pub struct AppState {
     pub settings: Arc<Settings>,
     /// Whether the server is stopping, and the tasks it waits for then.
     pub shutdown: Shutdown,
+    /// When the server began.
+    pub started_at: DateTime<Utc>,
     pub(crate) metrics: PrometheusHandle,
 }
 

@@ -10,7 +10,7 @@ use querent_agent::models::ChatRole;
 use querent_agent::models::scripted::{ScriptedModel, from_value};
 use querent_agent::protocols::ask::AskRenderer;
 use querent_agent::protocols::{Frame, Renderer};
-use querent_agent::{Agent, AgentConfig, AskRequest, RunEvent};
+use querent_agent::{Agent, AgentConfig, AskRequest, EventKind, RunEvent};
 use querent_catalog::{PageRequest, Principal, Role, RunStatus};
 use querent_engine::{Engine, Limits};
 use serde_json::{Value, json};
@@ -199,14 +199,15 @@ async fn a_cancelled_run_still_ends_with_run_finished() {
     let fixture = Fixture::new(json!({"runs": [{"turns": [turn(json!([{"text": "Let me see"}, "hang"]))]}]})).await;
     let (owner, other) = (Principal::new("ann", Role::Read), Principal::new("bob", Role::Read));
     let mut run = fixture.agent.ask(&owner, question("Which?", false)).await.unwrap();
-    let begun = [run.events.next().await.unwrap(), run.events.next().await.unwrap()];
-    assert!(matches!(begun, [RunEvent::RunStarted { .. }, RunEvent::AnswerDelta { .. }]), "{begun:?}");
+    // The run's start, the request to the model, a message's start, and its first words.
+    let begun: Vec<_> = run.events.by_ref().take(4).collect().await;
+    assert!(matches!(begun.last().unwrap().kind, EventKind::TextDelta { .. }), "{begun:?}");
     assert_eq!(fixture.agent.get_run(&owner, run.run_id).await.unwrap().status, RunStatus::Running);
     assert_eq!(fixture.agent.get_run(&other, run.run_id).await.unwrap_err().code(), "run_not_found");
     assert_eq!(fixture.agent.cancel_run(&other, run.run_id).await.unwrap_err().code(), "run_not_found");
     let cancelled = fixture.agent.cancel_run(&owner, run.run_id).await.unwrap();
     assert_eq!(cancelled.status, RunStatus::Cancelled);
-    let events: Vec<RunEvent> = begun.into_iter().chain(run.events.collect::<Vec<_>>().await).collect();
+    let events: Vec<_> = begun.into_iter().chain(run.events.collect::<Vec<_>>().await).collect();
     insta::assert_snapshot!("cancelled", Transcript::of(&events).text);
     fixture.model.calls().wait_for(|calls| calls.dropped == 1).await.unwrap();
     // Once more is no error and changes nothing.
@@ -243,7 +244,7 @@ async fn a_client_that_goes_away_stops_the_query() {
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let mut run = fixture.agent.ask(&Principal::local_admin(), question("Count", false)).await.unwrap();
     while let Some(event) = run.events.next().await {
-        if matches!(event, RunEvent::ToolCall { .. }) {
+        if matches!(event.kind, EventKind::ToolCallStarted(_)) {
             break;
         }
     }
@@ -438,9 +439,11 @@ struct Transcript {
 }
 
 impl Transcript {
-    fn of(events: &[RunEvent]) -> Self {
-        let Some(RunEvent::RunFinished { run_id, .. }) = events.last() else { panic!("no run_finished: {events:?}") };
-        let mut renderer = AskRenderer;
+    fn of(events: &[Arc<RunEvent>]) -> Self {
+        let Some(EventKind::RunFinished { run_id, .. }) = events.last().map(|event| &event.kind) else {
+            panic!("no run_finished: {events:?}")
+        };
+        let mut renderer = AskRenderer::default();
         let frames: Vec<Frame> = events.iter().flat_map(|event| renderer.frame(event)).collect();
         let frames: Vec<(String, Value)> = frames
             .iter()
@@ -461,7 +464,7 @@ impl Transcript {
 }
 
 fn question(text: &str, include_thinking: bool) -> AskRequest {
-    AskRequest { question: text.to_owned(), database: None, include_thinking }
+    AskRequest { question: text.to_owned(), database: None, include_thinking, session_id: None }
 }
 
 fn turn(events: Value) -> Value {

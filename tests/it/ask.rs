@@ -1,9 +1,13 @@
 //! The ask protocol as a pure fold: requests in, frames and documents out, against what its pages fix.
 
 use chrono::{DateTime, Utc};
+use querent_agent::models::TokenUsage;
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::ask::{AskRenderer, parse_request, run_json, run_list_json};
-use querent_agent::{AskRequest, RunErrorCode, RunEvent, Usage};
+use querent_agent::{
+    AskRequest, EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, ToolCallStarted, ToolResult, ToolStatus,
+    Trigger, Usage,
+};
 use querent_catalog::{Page, PageToken, RunRecord, RunStatus};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -12,15 +16,16 @@ use uuid::Uuid;
 fn requests_are_read_leniently_and_refused_clearly() {
     let read = |body: &str| parse_request(body.as_bytes());
     assert_eq!(
-        read(r#"{"question": "  which service errored most? ", "database": "default", "include_thinking": true, "session_id": 7}"#)
+        read(r#"{"question": "  which service errored most? ", "database": "default", "include_thinking": true, "session_id": " s-1 ", "source": 7}"#)
             .unwrap(),
         AskRequest {
             question: "which service errored most?".to_owned(),
             database: Some("default".to_owned()),
-            include_thinking: true
+            include_thinking: true,
+            session_id: Some("s-1".to_owned()),
         }
     );
-    let plain = AskRequest { question: "q".to_owned(), database: None, include_thinking: false };
+    let plain = AskRequest { question: "q".to_owned(), database: None, include_thinking: false, session_id: None };
     for body in [
         r#"{"question": "q"}"#,
         r#"{"question": "q", "database": null, "include_thinking": null}"#,
@@ -37,6 +42,7 @@ fn requests_are_read_leniently_and_refused_clearly() {
         (r#"{"question": 7}"#, "`question` must be a string, not a number"),
         (r#"{"question": "q", "database": ["a"]}"#, "`database` must be a string, not an array"),
         (r#"{"question": "q", "include_thinking": "yes"}"#, "`include_thinking` must be true or false, not a string"),
+        (r#"{"question": "q", "session_id": 7}"#, "`session_id` must be a string, not a number"),
         ("[]", "the body must be a JSON object, not an array"),
         ("", "the body is not JSON: EOF while parsing a value at line 1 column 0"),
     ] {
@@ -50,32 +56,75 @@ fn requests_are_read_leniently_and_refused_clearly() {
 #[test]
 fn every_event_has_its_frame() {
     let run_id = Uuid::from_u128(0x0199_0000_0000_7000_8000_0000_0000_0001);
-    let events = [
-        RunEvent::RunStarted { run_id, model: "gemma4:latest".to_owned(), question: "top 5 \"errors\"\n?".to_owned() },
-        RunEvent::ThinkingDelta { text: "Looking at the schema.".to_owned() },
-        RunEvent::AnswerDelta { text: "Over the last hour, ".to_owned() },
-        RunEvent::ToolCall { tool: "run_sql".to_owned(), args: json!({"sql": "SELECT 1"}), call_index: 0 },
-        RunEvent::ToolResult {
-            tool: "run_sql".to_owned(),
+    let tokens = TokenUsage { input_tokens: 940, output_tokens: 320, ..TokenUsage::default() };
+    let (item_id, call_id) = ("msg_1".to_owned(), "call_1".to_owned());
+    let kinds = [
+        EventKind::RunStarted(Box::new(RunStarted {
+            run_id,
+            model: "gemma4:latest".to_owned(),
+            question: "top 5 \"errors\"\n?".to_owned(),
+            protocol: "ask".to_owned(),
+            conversation: None,
+            previous_run_id: None,
+            invocation_id: None,
+            trigger: Trigger::New,
+            history_len: 0,
+            request: Value::Null,
+            input: Value::Null,
+        })),
+        EventKind::LlmCallStarted { iteration: 0 },
+        EventKind::ThinkingDelta { item_id: "rs_1".to_owned(), text: "Looking at the schema.".to_owned() },
+        EventKind::TextStarted { item_id: item_id.clone() },
+        EventKind::TextDelta { item_id: item_id.clone(), text: "Over the last hour, ".to_owned() },
+        EventKind::ToolCallStarted(Box::new(ToolCallStarted {
+            call_id: call_id.clone(),
+            item_id: "mcp_1".to_owned(),
             call_index: 0,
+            tool: "run_sql".to_owned(),
+            args: json!({"sql": "SELECT 1"}),
+            args_raw: r#"{"sql":"SELECT 1"}"#.to_owned(),
+            description: "run_sql: SELECT 1".to_owned(),
+            approval_request_id: None,
+        })),
+        EventKind::ToolResult(Box::new(ToolResult {
+            call_id,
+            item_id: "mcp_1".to_owned(),
+            call_index: 0,
+            tool: "run_sql".to_owned(),
+            status: ToolStatus::Success,
             result: json!({"columns": [{"name": "n", "type": "Int64"}], "rows": [{"n": 1}], "row_count": 1, "truncated": false}),
-        },
-        RunEvent::AnswerFinal {
-            text: "Over the last hour, ü.".to_owned(),
+            text: "1".to_owned(),
+            elapsed_ms: 3,
+        })),
+        EventKind::TextStarted { item_id: "msg_2".to_owned() },
+        EventKind::TextDelta { item_id: "msg_2".to_owned(), text: "ü.".to_owned() },
+        EventKind::AnswerFinal {
+            item_id: "msg_2".to_owned(),
+            text: "ü.".to_owned(),
+            structured: false,
+            cut: false,
             kql_used: None,
             sql_used: Some("SELECT 1".to_owned()),
         },
-        RunEvent::RunError {
+        EventKind::RunError {
             code: RunErrorCode::Timeout,
             message: "the run took longer than 60 s".to_owned(),
-            detail_code: "run_timeout",
+            detail_code: "run_timeout".to_owned(),
         },
-        RunEvent::RunFinished {
+        EventKind::RunFinished {
             run_id,
-            usage: Usage { tool_calls: 2, elapsed_ms: 1840, input_tokens: 940, output_tokens: 320 },
+            outcome: RunOutcome::BudgetExceeded,
+            usage: Usage { tool_calls: 2, elapsed_ms: 1840, tokens },
+            last_usage: tokens,
+            llm_calls: 2,
+            cost: None,
         },
     ];
-    let mut renderer = AskRenderer;
+    let events = kinds.into_iter().zip(0..).map(|(kind, seq)| RunEvent { seq, at: at("2026-05-02T10:14:22Z"), kind });
+    let events: Vec<RunEvent> = events.collect();
+    let stored = serde_json::to_string(&events).unwrap();
+    assert_eq!(serde_json::from_str::<Vec<RunEvent>>(&stored).unwrap(), events, "a log reads back as it was");
+    let mut renderer = AskRenderer::default();
     let lines: Vec<String> = events
         .iter()
         .flat_map(|event| renderer.frame(event))
@@ -90,15 +139,17 @@ fn every_event_has_its_frame() {
 #[test]
 fn stored_runs_have_their_documents() {
     let run = |status: RunStatus, finished_at: Option<&str>, trace_json: &str| RunRecord {
-        run_id: Uuid::from_u128(7),
-        subject: "ann".to_owned(),
-        question: "top 5 errors in the last hour".to_owned(),
-        model_id: "gemma4:latest".to_owned(),
         status,
-        started_at: at("2026-05-02T10:14:22Z"),
         finished_at: finished_at.map(at),
         usage_json: r#"{"tool_calls":2,"elapsed_ms":1840,"input_tokens":940,"output_tokens":320}"#.to_owned(),
         trace_json: trace_json.to_owned(),
+        ..RunRecord::new(
+            Uuid::from_u128(7),
+            "ann",
+            "top 5 errors in the last hour",
+            "gemma4:latest",
+            at("2026-05-02T10:14:22Z"),
+        )
     };
     let trace = r#"[{"event":"run_started","data":{"model":"gemma4:latest"}}]"#;
     let finished = run(RunStatus::Success, Some("2026-05-02T10:14:24Z"), trace);

@@ -326,7 +326,7 @@ async fn runs_belong_to_who_asked() {
     assert_eq!(first.items[0].trace_json, "");
     let second = catalog.list_runs(&ann, PageRequest { limit: 1, after: first.next }).await.unwrap();
     assert_eq!((second.items[0].run_id, second.next), (ids[0], None));
-    assert_eq!(catalog.scan_runs(&admin(), 10).await.unwrap().len(), 3);
+    assert_eq!(catalog.list_runs(&admin(), PageRequest::first(10)).await.unwrap().items.len(), 3);
 
     let mut done = run_record_of(ids[0], "ann", 0);
     done.status = RunStatus::Success;
@@ -428,7 +428,8 @@ async fn migrations_that_a_store_lacks_are_applied_in_any_order() {
     let folder = tempfile::tempdir().unwrap();
     open(folder.path()).await.close().await.unwrap();
     let store = sqlite(folder.path());
-    for table in ["relationship", "verified_query", "metric", "column_value", "column_profile", "profile"] {
+    let taught = ["relationship", "verified_query", "metric", "column_value", "column_profile", "profile"];
+    for table in taught.into_iter().chain(["conversation", "item", "pending_call", "file", "file_content"]) {
         store.execute(&format!("DROP TABLE querent_{table}"), []).unwrap();
     }
     store.execute("DELETE FROM querent_migrations WHERE version = 3", []).unwrap();
@@ -547,15 +548,6 @@ fn run_record(subject: &str, second: i64) -> RunRecord {
 }
 
 fn run_record_of(run_id: Uuid, subject: &str, second: i64) -> RunRecord {
-    RunRecord {
-        run_id,
-        subject: subject.into(),
-        question: "how many?".into(),
-        model_id: "scripted".into(),
-        status: RunStatus::Running,
-        started_at: chrono::DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap(),
-        finished_at: None,
-        usage_json: "{}".into(),
-        trace_json: "[]".into(),
-    }
+    let started_at = chrono::DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap();
+    RunRecord::new(run_id, subject, "how many?", "scripted", started_at)
 }

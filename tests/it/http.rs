@@ -71,6 +71,8 @@ async fn every_endpoint_asks_for_its_role() {
         ("GET", "/v1/agent/runs", "read"),
         ("GET", some_run, "read"),
         ("POST", &cancel, "read"),
+        ("POST", "/mcp", "read"),
+        ("DELETE", "/mcp", "read"),
         ("POST", "/v1/import?table=t&format=csv", "write"),
         ("GET", "/v1/catalog/relationships", "read"),
         ("POST", "/v1/catalog/relationships", "write"),

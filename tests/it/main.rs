@@ -9,11 +9,13 @@
 )]
 
 mod agent;
+mod approvals;
 mod ask;
 mod catalog_store;
 mod changes;
 mod cli;
 mod clients;
+mod conversation_store;
 mod duckdb;
 mod duckdb_changes;
 mod faults;
@@ -24,9 +26,12 @@ mod index;
 mod kql;
 mod lake;
 mod many_tables;
+mod mcp;
 mod models;
 mod object_stores;
 mod policy;
+mod remote_embedders;
+mod remote_models;
 mod server_config;
 mod sql;
 mod tables;

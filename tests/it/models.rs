@@ -14,7 +14,7 @@ use querent_agent::models::ollama::OllamaModel;
 use querent_agent::models::recorded::{RecordingModel, ReplayingModel};
 use querent_agent::models::{
     ChatMessage, ChatRequest, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall,
-    ToolSpec, ToolStyle, ToolStyleSetting, scripted,
+    TokenUsage, ToolChoice, ToolSpec, ToolStyle, ToolStyleSetting, scripted,
 };
 use querent_agent::{AgentError, Result};
 use serde_json::{Value, json};
@@ -48,7 +48,10 @@ async fn a_chat_streams_thinking_text_calls_and_counts() {
             ModelEvent::Thinking("naïve".to_owned()),
             ModelEvent::Text("Zürich 😀".to_owned()),
             ModelEvent::ToolCall(call),
-            ModelEvent::Done { input_tokens: 12, output_tokens: 3, reason: DoneReason::Length },
+            ModelEvent::Done {
+                usage: TokenUsage { input_tokens: 12, output_tokens: 3, ..TokenUsage::default() },
+                reason: DoneReason::Length,
+            },
         ]
     );
 }
@@ -69,6 +72,7 @@ async fn a_chat_sends_its_options_tools_and_schema_as_ollama_takes_them() {
         format: Some(format.clone()),
         think: Some(true),
         max_output_tokens: Some(64),
+        tool_choice: ToolChoice::Auto,
     };
 
     all(model.chat(request).await).await.unwrap();
@@ -172,7 +176,13 @@ async fn the_style_of_tool_calls_follows_what_the_server_reports() {
     ];
     for (name, setting, tool_style, small, context_tokens) in cases {
         let model = OllamaModel::new(&server.host(), name, setting).unwrap();
-        let expected = ModelCapabilities { tool_style, thinking: false, small, context_tokens: Some(context_tokens) };
+        let expected = ModelCapabilities {
+            tool_style,
+            thinking: false,
+            small,
+            context_tokens: Some(context_tokens),
+            images: false,
+        };
         assert_eq!(model.capabilities().await.unwrap(), expected, "{name}");
     }
 }
@@ -291,7 +301,7 @@ fn run_sql() -> ToolSpec {
 }
 
 fn message(role: ChatRole, content: &str) -> ChatMessage {
-    ChatMessage { role, content: content.to_owned(), tool_calls: Vec::new(), tool_name: None }
+    ChatMessage::text(role, content)
 }
 
 fn question(text: &str) -> ChatRequest {
@@ -301,12 +311,22 @@ fn question(text: &str) -> ChatRequest {
         format: None,
         think: None,
         max_output_tokens: None,
+        tool_choice: ToolChoice::Auto,
     }
 }
 
 fn turn(messages: Vec<ChatMessage>) -> TurnRequest {
     let tools = vec![run_sql()];
-    TurnRequest { messages, known_tools: tools.clone(), tools, may_answer: true, think: None, max_output_tokens: None }
+    TurnRequest {
+        messages,
+        known_tools: tools.clone(),
+        tools,
+        may_answer: true,
+        think: None,
+        max_output_tokens: None,
+        answer_schema: None,
+        tool_choice: ToolChoice::Auto,
+    }
 }
 
 type Turn = futures::stream::BoxStream<'static, Result<ModelEvent>>;

@@ -453,16 +453,11 @@ async fn sampled(session: &Session, table: &str, n: usize) -> Vec<i64> {
 }
 
 fn run(subject: &str, minute: u32) -> RunRecord {
+    let started_at = Utc.with_ymd_and_hms(2026, 1, 1, minute / 60, minute % 60, 0).unwrap();
     RunRecord {
-        run_id: Uuid::now_v7(),
-        subject: subject.to_owned(),
-        question: format!("how many? {minute}"),
-        model_id: "m".into(),
         status: RunStatus::Success,
-        started_at: Utc.with_ymd_and_hms(2026, 1, 1, minute / 60, minute % 60, 0).unwrap(),
-        finished_at: None,
-        usage_json: "{}".into(),
         trace_json: format!("[\"{subject}\"]"),
+        ..RunRecord::new(Uuid::now_v7(), subject, format!("how many? {minute}"), "m", started_at)
     }
 }
 

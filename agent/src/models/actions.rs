@@ -24,7 +24,7 @@ use self::schema::{ACTION_FIELD, ANSWER_ACTION, ANSWER_FIELD};
 use self::text_form::TextFormParser;
 use super::{
     ChatMessage, ChatRequest, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall,
-    ToolSpec, ToolStyle,
+    ToolChoice, ToolSpec, ToolStyle,
 };
 use crate::{AgentError, Result};
 
@@ -44,6 +44,10 @@ pub struct TurnRequest {
     pub think: Option<bool>,
     /// At most this many tokens generated.
     pub max_output_tokens: Option<u32>,
+    /// JSON schema that an answer must satisfy, where the provider can be held to it.
+    pub answer_schema: Option<Value>,
+    /// Whether it must call a tool.
+    pub tool_choice: ToolChoice,
 }
 
 /// A model whose tool calls are always native.
@@ -86,9 +90,18 @@ impl ToolCalling {
     }
 
     async fn native_turn(&self, turn: TurnRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
-        let TurnRequest { messages, tools, known_tools, may_answer: _, think, max_output_tokens } = turn;
+        let TurnRequest {
+            messages,
+            tools,
+            known_tools,
+            may_answer: _,
+            think,
+            max_output_tokens,
+            answer_schema,
+            tool_choice,
+        } = turn;
         let reader = TextFormParser::new(&known_tools);
-        let request = ChatRequest { messages, tools, format: None, think, max_output_tokens };
+        let request = ChatRequest { messages, tools, format: answer_schema, think, max_output_tokens, tool_choice };
         Ok(read_content(self.provider.chat(request).await?, reader))
     }
 
@@ -99,6 +112,7 @@ impl ToolCalling {
             format: Some(schema::action_schema(&turn.tools, turn.may_answer)),
             think: turn.think,
             max_output_tokens: turn.max_output_tokens,
+            tool_choice: ToolChoice::Auto,
         };
         Ok(read_content(self.provider.chat(request).await?, ActionParser::new()))
     }
@@ -129,11 +143,11 @@ fn read_content(
                         yield event;
                     }
                 }
-                ModelEvent::Done { input_tokens, output_tokens, reason } => {
+                ModelEvent::Done { usage, reason } => {
                     for event in reader.finish(reason)? {
                         yield event;
                     }
-                    yield ModelEvent::Done { input_tokens, output_tokens, reason };
+                    yield ModelEvent::Done { usage, reason };
                 }
                 event @ (ModelEvent::Thinking(_) | ModelEvent::ToolCall(_)) => yield event,
             }
@@ -158,7 +172,11 @@ fn as_action_message(message: &ChatMessage) -> ChatMessage {
             (ChatRole::User, format!("Result of {tool}:\n{}", message.content))
         }
     };
-    ChatMessage { role, content, tool_calls: Vec::new(), tool_name: message.tool_name.clone() }
+    ChatMessage {
+        tool_name: message.tool_name.clone(),
+        images: message.images.clone(),
+        ..ChatMessage::text(role, content)
+    }
 }
 
 fn action_text(call: &ModelToolCall) -> String {

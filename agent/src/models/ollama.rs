@@ -48,6 +48,7 @@ pub struct OllamaModel {
     base: Url,
     model: String,
     tool_style: ToolStyleSetting,
+    context_tokens: Option<u32>,
     client: reqwest::Client,
     ollama: Ollama,
     capabilities: OnceCell<ModelCapabilities>,
@@ -64,7 +65,20 @@ impl OllamaModel {
             .build()
             .map_err(|error| AgentError::Internal(format!("cannot make an HTTP client: {}", causes_of(&error))))?;
         let ollama = Ollama::builder().url(base.clone()).reqwest_client(client.clone()).build();
-        Ok(Self { base, model: model.to_owned(), tool_style, client, ollama, capabilities: OnceCell::new() })
+        Ok(Self {
+            base,
+            model: model.to_owned(),
+            tool_style,
+            context_tokens: None,
+            client,
+            ollama,
+            capabilities: OnceCell::new(),
+        })
+    }
+
+    /// The same with a context of that length, where one is given, instead of one that fits most machines.
+    pub fn with_context_tokens(self, context_tokens: Option<u32>) -> Self {
+        Self { context_tokens, ..self }
     }
 
     async fn probe(&self) -> Result<ModelCapabilities> {
@@ -93,10 +107,12 @@ impl OllamaModel {
             ToolStyleSetting::Actions => ToolStyle::Actions,
         };
         let small = reported.is_small();
-        let wanted = if small { SMALL_CONTEXT_TOKENS } else { CONTEXT_TOKENS };
+        let by_size = if small { SMALL_CONTEXT_TOKENS } else { CONTEXT_TOKENS };
+        let wanted = self.context_tokens.unwrap_or(by_size);
         let context_tokens = trained_context(&info).map_or(wanted, |trained| trained.min(wanted));
         let thinking = reported.thinks();
-        Ok(ModelCapabilities { tool_style, thinking, small, context_tokens: Some(context_tokens) })
+        let images = info.capabilities.iter().any(|capability| capability == "vision");
+        Ok(ModelCapabilities { tool_style, thinking, small, context_tokens: Some(context_tokens), images })
     }
 
     /// A model that is not listed is not there; any other refusal is told as it is.
@@ -242,6 +258,9 @@ struct WireMessage {
     tool_calls: Vec<WireToolCall>,
     #[serde(skip_serializing_if = "Option::is_none")]
     tool_name: Option<String>,
+    /// Base64.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    images: Vec<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -259,7 +278,7 @@ struct WireFunction {
 
 impl From<ChatMessage> for WireMessage {
     fn from(message: ChatMessage) -> Self {
-        let ChatMessage { role, content, tool_calls, tool_name } = message;
+        let ChatMessage { role, content, tool_calls, tool_name, tool_call_id: _, images } = message;
         let tool_calls = tool_calls
             .into_iter()
             .map(|ModelToolCall { id, name, arguments }| WireToolCall {
@@ -267,7 +286,8 @@ impl From<ChatMessage> for WireMessage {
                 function: WireFunction { name, arguments },
             })
             .collect();
-        Self { role, content, tool_calls, tool_name: tool_name.filter(|_| role == ChatRole::Tool) }
+        let images = images.into_iter().map(|image| image.data).collect();
+        Self { role, content, tool_calls, tool_name: tool_name.filter(|_| role == ChatRole::Tool), images }
     }
 }
 
@@ -321,7 +341,7 @@ fn base_url(host: &str) -> Result<Url> {
     )
 }
 
-fn is_loopback(url: &Url) -> bool {
+pub(super) fn is_loopback(url: &Url) -> bool {
     match url.host() {
         Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
         Some(Host::Ipv4(address)) => address.is_loopback(),

@@ -20,7 +20,7 @@ use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
 use tokio::sync::OnceCell;
 
-use super::{ChatMessage, ChatRequest, ModelCapabilities, ModelEvent, ModelProvider};
+use super::{ChatRequest, ModelCapabilities, ModelEvent, ModelProvider};
 use crate::{AgentError, Result};
 
 /// First line of a recording.
@@ -184,8 +184,11 @@ impl ModelProvider for ReplayingModel {
 /// What identifies a request: all of it but the ids of tool calls.
 fn request_key(model: &str, request: &ChatRequest) -> Result<String> {
     let mut request = request.clone();
-    for call in request.messages.iter_mut().flat_map(|message: &mut ChatMessage| &mut message.tool_calls) {
-        call.id = None;
+    for message in &mut request.messages {
+        message.tool_call_id = None;
+        for call in &mut message.tool_calls {
+            call.id = None;
+        }
     }
     let text = serde_json::to_vec(&(model, &request))
         .map_err(|error| AgentError::Internal(format!("a request is not JSON: {error}")))?;

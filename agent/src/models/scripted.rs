@@ -45,7 +45,7 @@ use tokio::sync::watch;
 use super::actions::is_tool_result;
 use super::{
     ChatMessage, ChatRequest, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall,
-    ToolStyle,
+    TokenUsage, ToolStyle,
 };
 use crate::{AgentError, Result};
 
@@ -101,20 +101,10 @@ pub struct ScriptedTurn {
     pub events: Vec<ScriptedEvent>,
     /// Tokens to report.
     #[serde(default)]
-    pub usage: ScriptedUsage,
+    pub usage: TokenUsage,
     /// Why the turn ends.
     #[serde(default = "default_done")]
     pub done: DoneReason,
-}
-
-/// Tokens a turn reports.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct ScriptedUsage {
-    /// Prompt tokens.
-    pub input_tokens: u64,
-    /// Generated tokens.
-    pub output_tokens: u64,
 }
 
 /// What happens next in a turn.
@@ -256,8 +246,7 @@ impl ModelProvider for ScriptedModel {
             }
             // A reader may stop at `Done` and never poll again, so the call counts as complete before it is given.
             call.complete();
-            let ScriptedUsage { input_tokens, output_tokens } = turn.usage;
-            yield Ok(ModelEvent::Done { input_tokens, output_tokens, reason: turn.done });
+            yield Ok(ModelEvent::Done { usage: turn.usage, reason: turn.done });
         };
         Ok(stream.boxed())
     }
@@ -296,7 +285,13 @@ fn default_model_id() -> String {
 }
 
 fn default_capabilities() -> ModelCapabilities {
-    ModelCapabilities { tool_style: ToolStyle::Native, thinking: true, small: false, context_tokens: Some(8192) }
+    ModelCapabilities {
+        tool_style: ToolStyle::Native,
+        thinking: true,
+        small: false,
+        context_tokens: Some(8192),
+        images: true,
+    }
 }
 
 fn default_done() -> DoneReason {

@@ -1,17 +1,21 @@
 //! The ask protocol: `POST /v1/agent/ask` as server-sent events, and the JSON documents of stored runs.
-//! Its frames are the run's events one to one, so the stored trace replays exactly what a client saw.
+//! The stored trace is made of its frames, so that it replays exactly what a client saw.
+
+use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use querent_catalog::{Page, RunRecord};
 use serde_json::{Value, json};
 
-use super::{Frame, Renderer};
-use crate::{AgentError, AskRequest, Result, RunEvent};
+use super::{Frame, Paragraphs, Renderer};
+use crate::{AgentError, AskRequest, EventKind, Result, RunEvent};
 
+/// A session's id is a name, not a document.
+const MAX_SESSION_ID_BYTES: usize = 256;
 /// A question longer than this is a document.
 const MAX_QUESTION_BYTES: usize = 32 * 1024;
 
-/// Reads a request's body: `{question, database?, include_thinking?}`. Fields it does not know are ignored.
+/// Reads a request's body: `{question, database?, include_thinking?, session_id?}`. Fields it does not know are ignored.
 ///
 /// Errors: `empty_question`, `invalid_request`; the protocol answers both with 400 and `{"error": message}`.
 pub fn parse_request(body: &[u8]) -> Result<AskRequest> {
@@ -46,17 +50,96 @@ pub fn parse_request(body: &[u8]) -> Result<AskRequest> {
             return Err(invalid(format!("`include_thinking` must be true or false, not {}", kind_of(&other))));
         }
     };
-    Ok(AskRequest { question, database, include_thinking })
+    let session_id = match fields.remove("session_id") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(id)) if id.len() > MAX_SESSION_ID_BYTES => {
+            return Err(invalid(format!(
+                "`session_id` has {} bytes; at most {MAX_SESSION_ID_BYTES} are taken",
+                id.len()
+            )));
+        }
+        Some(Value::String(id)) => Some(id.trim().to_owned()).filter(|id| !id.is_empty()),
+        Some(other) => return Err(invalid(format!("`session_id` must be a string, not {}", kind_of(&other)))),
+    };
+    Ok(AskRequest { question, database, include_thinking, session_id })
 }
 
-/// Events to frames, one to one.
+/// Events to frames: one frame an event that the protocol knows.
 #[derive(Debug, Default)]
-pub struct AskRenderer;
+pub struct AskRenderer {
+    answer: Paragraphs,
+}
 
 impl Renderer for AskRenderer {
     fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
-        vec![Frame { event: Some(event.name()), data: event.data().to_string() }]
+        self.render(event).into_iter().map(|(name, data)| Frame::named(name, &data)).collect()
     }
+}
+
+impl AskRenderer {
+    fn render(&mut self, event: &RunEvent) -> Option<(&'static str, Value)> {
+        Some(match &event.kind {
+            EventKind::RunStarted(started) => {
+                let mut data =
+                    json!({ "run_id": started.run_id, "model": started.model, "question": started.question });
+                if let Some(session_id) = &started.conversation {
+                    data["session_id"] = json!(session_id);
+                }
+                ("run_started", data)
+            }
+            EventKind::ThinkingDelta { text, .. } => ("thinking_delta", json!({ "text": text })),
+            EventKind::TextStarted { .. } => {
+                self.answer.begin();
+                return None;
+            }
+            EventKind::TextDelta { text, .. } => ("answer_delta", json!({ "text": self.answer.push(text) })),
+            EventKind::ToolCallStarted(call) => {
+                ("tool_call", json!({ "tool": call.tool, "args": call.args, "call_index": call.call_index }))
+            }
+            EventKind::ToolResult(result) => (
+                "tool_result",
+                json!({ "tool": result.tool, "call_index": result.call_index, "result": result.result }),
+            ),
+            EventKind::AnswerFinal { kql_used, sql_used, .. } => {
+                ("answer_final", json!({ "text": self.answer.text(), "kql_used": kql_used, "sql_used": sql_used }))
+            }
+            EventKind::RunError { code, message, detail_code } => {
+                ("run_error", json!({ "code": code.as_str(), "message": message, "detail_code": detail_code }))
+            }
+            EventKind::RunFinished { run_id, usage, .. } => (
+                "run_finished",
+                json!({
+                    "run_id": run_id,
+                    "usage": { "input_tokens": usage.tokens.input_tokens, "output_tokens": usage.tokens.output_tokens },
+                    "elapsed_ms": usage.elapsed_ms,
+                    "tool_calls": usage.tool_calls,
+                }),
+            ),
+            EventKind::CompactionStarted { .. }
+            | EventKind::CompactionFinished { .. }
+            | EventKind::LlmCallStarted { .. }
+            | EventKind::LlmCallFinished { .. }
+            | EventKind::ThinkingStarted { .. }
+            | EventKind::ThinkingDone { .. }
+            | EventKind::TextDone { .. }
+            | EventKind::ApprovalRequested(_)
+            | EventKind::ApprovalResolved { .. }
+            | EventKind::ClientToolRequested(_)
+            | EventKind::ClientToolResolved { .. }
+            | EventKind::Paused { .. } => return None,
+        })
+    }
+}
+
+/// The trace of a run as it is stored and shown: the protocol's frames, `[{event, data}, ...]`.
+pub fn trace_json(log: &[Arc<RunEvent>]) -> String {
+    let mut renderer = AskRenderer::default();
+    let entries: Vec<Value> = log
+        .iter()
+        .filter_map(|event| renderer.render(event))
+        .map(|(event, data)| json!({ "event": event, "data": data }))
+        .collect();
+    json!(entries).to_string()
 }
 
 /// The document of `GET /v1/agent/runs/{id}`.

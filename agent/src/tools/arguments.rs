@@ -71,6 +71,23 @@ impl<'a> Arguments<'a> {
         })
     }
 
+    /// A list of objects that must be there; also as a JSON text.
+    pub(super) fn objects(&mut self, name: &str) -> Vec<Value> {
+        self.taken.push(format!("{name} (array of objects, required)"));
+        let read = match self.get(name, &[]) {
+            Some(Value::String(text)) => serde_json::from_str(text).ok(),
+            Some(value) => Some(value.clone()),
+            None => None,
+        };
+        match read {
+            Some(Value::Array(objects)) if objects.iter().all(Value::is_object) => objects,
+            _ => {
+                self.problem(format!("`{name}` must be an array of objects"));
+                Vec::new()
+            }
+        }
+    }
+
     /// Texts and numbers: one, or an array of them.
     pub(super) fn values(&mut self, name: &str, is_required: bool) -> Vec<Value> {
         let needed = if is_required { ", required" } else { "" };

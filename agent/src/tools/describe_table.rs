@@ -21,6 +21,10 @@ pub(super) struct DescribeTable;
 
 #[async_trait]
 impl Tool for DescribeTable {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

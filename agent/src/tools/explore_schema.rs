@@ -23,6 +23,10 @@ pub(super) struct ExploreSchema;
 
 #[async_trait]
 impl Tool for ExploreSchema {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

@@ -18,6 +18,10 @@ pub(super) struct FindReferencesTo;
 
 #[async_trait]
 impl Tool for FindReferencesTo {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

@@ -18,6 +18,10 @@ pub(super) struct GraphTraverse;
 
 #[async_trait]
 impl Tool for GraphTraverse {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

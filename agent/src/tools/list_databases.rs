@@ -11,13 +11,19 @@ use crate::prompt::tokens::take_tokens;
 /// A model has no use for more; a query over `system.databases` filters them.
 const MAX_DATABASES: usize = 200;
 
+const NAME: &str = "list_databases";
+
 pub(super) struct ListDatabases;
 
 #[async_trait]
 impl Tool for ListDatabases {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
-            name: "list_databases".to_owned(),
+            name: NAME.to_owned(),
             description: "List the databases.".to_owned(),
             parameters: json!({ "type": "object", "properties": {} }),
         }

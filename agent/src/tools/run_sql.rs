@@ -25,6 +25,10 @@ pub(super) struct RunSql;
 
 #[async_trait]
 impl Tool for RunSql {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

@@ -16,6 +16,10 @@ pub(super) struct SampleRows;
 
 #[async_trait]
 impl Tool for SampleRows {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

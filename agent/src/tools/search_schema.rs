@@ -17,6 +17,10 @@ pub(super) struct SearchSchema;
 
 #[async_trait]
 impl Tool for SearchSchema {
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
     fn spec(&self) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),

@@ -8,9 +8,10 @@ use async_trait::async_trait;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use querent_agent::models::{
-    ChatRequest, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall, ToolStyle,
+    ChatRequest, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall, TokenUsage,
+    ToolStyle,
 };
-use querent_agent::{Agent, AgentConfig, AskRequest, RunEvent};
+use querent_agent::{Agent, AgentConfig, AskRequest, EventKind};
 use querent_catalog::Principal;
 use querent_engine::{Engine, EngineOptions, Limits};
 use serde::{Deserialize, Serialize};
@@ -71,21 +72,21 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     for round in 0..WARM_UPS + RUNS {
         model.first_request.clear();
         let question = format!("how many orders were made in region {round}?");
-        let request = AskRequest { question, database: None, include_thinking: false };
+        let request = AskRequest { question, database: None, include_thinking: false, session_id: None };
         let started = Instant::now();
         let mut run = agent.ask(&principal, request).await?;
         let (mut first_event, mut called, mut tool_call) = (None, None, None);
         while let Some(event) = run.events.next().await {
             first_event.get_or_insert_with(|| milliseconds(started));
-            match event {
-                RunEvent::ToolCall { .. } => called = Some(Instant::now()),
-                RunEvent::ToolResult { result, .. } => {
-                    if result.get("error").is_some() {
-                        return Err(format!("the query failed: {result}").into());
+            match &event.kind {
+                EventKind::ToolCallStarted(_) => called = Some(Instant::now()),
+                EventKind::ToolResult(returned) => {
+                    if returned.result.get("error").is_some() {
+                        return Err(format!("the query failed: {}", returned.result).into());
                     }
                     tool_call = called.map(milliseconds);
                 }
-                RunEvent::RunError { message, .. } => return Err(message.into()),
+                EventKind::RunError { message, .. } => return Err(message.clone().into()),
                 _ => {}
             }
         }
@@ -159,7 +160,13 @@ impl ModelProvider for InstantModel {
     }
 
     async fn capabilities(&self) -> querent_agent::Result<ModelCapabilities> {
-        Ok(ModelCapabilities { tool_style: ToolStyle::Native, thinking: false, small: false, context_tokens: None })
+        Ok(ModelCapabilities {
+            tool_style: ToolStyle::Native,
+            thinking: false,
+            small: false,
+            context_tokens: None,
+            images: false,
+        })
     }
 
     async fn chat(
@@ -174,7 +181,7 @@ impl ModelProvider for InstantModel {
             let arguments = serde_json::json!({ "sql": QUERY });
             ModelEvent::ToolCall(ModelToolCall { id: None, name: "run_sql".to_owned(), arguments })
         };
-        let done = ModelEvent::Done { input_tokens: 1, output_tokens: 1, reason: DoneReason::Stop };
+        let done = ModelEvent::Done { usage: TokenUsage::default(), reason: DoneReason::Stop };
         Ok(stream::iter([Ok(piece), Ok(done)]).boxed())
     }
 }

@@ -1,12 +1,18 @@
 //! Turning texts into vectors. One file a provider; the index never assumes a model or a dimension.
 
 mod fastembed;
+mod gemini;
+mod http;
 mod model2vec;
+mod ollama;
+mod openai;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use crate::{CatalogError, Result};
+
+use http::HttpEmbedder;
 
 /// What made a vector; recorded on every index row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -41,6 +47,12 @@ pub enum EmbedProvider {
     Fastembed,
     /// A static model (Model2Vec) in this process: hundreds of times faster, for very large catalogs.
     Model2vec,
+    /// An Ollama server.
+    Ollama,
+    /// OpenAI, or a server that speaks its protocol.
+    OpenAi,
+    /// Google's Gemini.
+    Gemini,
     /// No vectors: search has names and full text.
     None,
 }
@@ -51,6 +63,18 @@ impl EmbedProvider {
         match self {
             EmbedProvider::Fastembed | EmbedProvider::None => DEFAULT_EMBED_MODEL,
             EmbedProvider::Model2vec => model2vec::DEFAULT_MODEL,
+            EmbedProvider::Ollama => ollama::DEFAULT_MODEL,
+            EmbedProvider::OpenAi => openai::DEFAULT_MODEL,
+            EmbedProvider::Gemini => gemini::DEFAULT_MODEL,
+        }
+    }
+
+    /// The environment variable that holds its key by custom, where it wants one.
+    pub fn default_key_variable(self) -> Option<&'static str> {
+        match self {
+            EmbedProvider::OpenAi => Some(openai::KEY_VARIABLE),
+            EmbedProvider::Gemini => Some(gemini::KEY_VARIABLE),
+            EmbedProvider::Fastembed | EmbedProvider::Model2vec | EmbedProvider::Ollama | EmbedProvider::None => None,
         }
     }
 }
@@ -62,8 +86,13 @@ impl std::str::FromStr for EmbedProvider {
         match text {
             "fastembed" => Ok(EmbedProvider::Fastembed),
             "model2vec" => Ok(EmbedProvider::Model2vec),
+            "ollama" => Ok(EmbedProvider::Ollama),
+            "openai" => Ok(EmbedProvider::OpenAi),
+            "gemini" => Ok(EmbedProvider::Gemini),
             "none" => Ok(EmbedProvider::None),
-            other => Err(format!("unknown embedding provider `{other}`; providers are fastembed, model2vec and none")),
+            other => Err(format!(
+                "unknown embedding provider `{other}`; providers are fastembed, model2vec, ollama, openai, gemini and none"
+            )),
         }
     }
 }
@@ -75,6 +104,12 @@ pub struct EmbedSettings {
     pub provider: EmbedProvider,
     /// Model name, as the model's own page spells it.
     pub model: String,
+    /// Address of the server that embeds, as far as its version; without it the provider's own.
+    pub base_url: Option<String>,
+    /// Its key.
+    pub api_key: Option<ApiKey>,
+    /// The environment variable of the key: named in errors.
+    pub api_key_variable: Option<String>,
     /// Folder with `model.onnx`, `tokenizer.json`, `config.json`, `special_tokens_map.json` and
     /// `tokenizer_config.json` (for a static model, `model.safetensors` and `tokenizer.json`); without it the model is downloaded from its hub on first use.
     pub model_path: Option<PathBuf>,
@@ -86,6 +121,28 @@ pub struct EmbedSettings {
     pub threads: Option<usize>,
 }
 
+/// A key that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    /// The key; `None` when there is nothing in it.
+    pub fn new(key: impl Into<String>) -> Option<Self> {
+        let key = key.into().trim().to_owned();
+        (!key.is_empty()).then_some(Self(key))
+    }
+
+    fn secret(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("***")
+    }
+}
+
 /// The model used unless told otherwise.
 pub const DEFAULT_EMBED_MODEL: &str = "all-MiniLM-L6-v2";
 
@@ -94,6 +151,9 @@ impl Default for EmbedSettings {
         Self {
             provider: EmbedProvider::default(),
             model: DEFAULT_EMBED_MODEL.to_string(),
+            base_url: None,
+            api_key: None,
+            api_key_variable: None,
             model_path: None,
             ort_dylib_path: None,
             cache_dir: None,
@@ -105,11 +165,14 @@ impl Default for EmbedSettings {
 /// The embedder that the settings ask for; `None` for [`EmbedProvider::None`]. An ONNX model is not loaded yet: one
 /// that cannot be, or a library, is an `embedder_error` of the first `embed`, and search then does without vectors.
 /// Errors here: `embedder_error` for an unknown model, a model folder that lacks a file, a static model that cannot be
-/// downloaded or loaded.
+/// downloaded or loaded, a server that does not answer with a vector.
 pub fn from_settings(settings: &EmbedSettings) -> Result<Option<Arc<dyn Embedder>>> {
     match settings.provider {
         EmbedProvider::Fastembed => Ok(Some(Arc::new(fastembed::FastEmbedder::new(settings)?))),
         EmbedProvider::Model2vec => Ok(Some(Arc::new(model2vec::Model2VecEmbedder::new(settings)?))),
+        EmbedProvider::Ollama => Ok(Some(Arc::new(HttpEmbedder::<ollama::Ollama>::new(settings)?))),
+        EmbedProvider::OpenAi => Ok(Some(Arc::new(HttpEmbedder::<openai::OpenAi>::new(settings)?))),
+        EmbedProvider::Gemini => Ok(Some(Arc::new(HttpEmbedder::<gemini::Gemini>::new(settings)?))),
         EmbedProvider::None => Ok(None),
     }
 }
@@ -122,6 +185,14 @@ fn read_file(model: &str, path: &Path) -> Result<Vec<u8>> {
 
 fn embedder_error(model: &str, detail: impl std::fmt::Display, hint: &str) -> CatalogError {
     CatalogError::Embedder { model: model.to_string(), detail: detail.to_string(), hint: hint.to_string() }
+}
+
+/// To unit length; a text without a known token stays zero, which is near nothing.
+fn normalise(vector: &mut [f32]) {
+    let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
+    if length > f32::EPSILON {
+        vector.iter_mut().for_each(|number| *number /= length);
+    }
 }
 
 fn default_cache_dir() -> PathBuf {

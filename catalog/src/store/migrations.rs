@@ -12,8 +12,9 @@ use super::knowledge::KNOWLEDGE_DDL;
 use super::relationships::RELATIONSHIPS_DDL;
 use super::values::VALUES_DDL;
 use super::{DATA_FOLDER, change, column_names, objects};
+use crate::conversations::CONVERSATIONS_DDL;
 use crate::index::pending::{COLUMN_TEXT_DDL, PENDING_DDL, PENDING_DUE_DDL};
-use crate::{CatalogError, DEFAULT_DATABASE, Result};
+use crate::{CatalogError, DEFAULT_DATABASE, Result, runs};
 
 /// The DuckLake version that is read and written.
 const DUCKLAKE_VERSION: &str = "1.0";
@@ -67,7 +68,7 @@ struct Migration {
     fill: Option<fn(&Connection) -> Result<()>>,
 }
 
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 5] = [
     Migration {
         version: 1,
         name: "objects, external tables, views, runs",
@@ -84,6 +85,12 @@ const MIGRATIONS: [Migration; 4] = [
         version: 3,
         name: "relationships, verified queries, metrics, values",
         sql: &[RELATIONSHIPS_DDL, KNOWLEDGE_DDL, VALUES_DDL],
+        fill: None,
+    },
+    Migration {
+        version: 4,
+        name: "runs that continue, conversations, items, pending calls, files",
+        sql: &[runs::RUNS_DDL, CONVERSATIONS_DDL],
         fill: None,
     },
     Migration { version: 5, name: "listings read one index", sql: &[LISTING_DDL], fill: None },

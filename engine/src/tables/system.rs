@@ -20,7 +20,7 @@ use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
-use querent_catalog::{Catalog, PageRequest, PageToken, Principal, TableFilter, TableKind};
+use querent_catalog::{Catalog, PageRequest, PageToken, Principal, RunRecord, TableFilter, TableKind};
 
 use filters::Lookup;
 
@@ -92,6 +92,8 @@ impl SystemTable {
                 time("finished_at", true),
                 text("usage_json"),
                 text("trace_json"),
+                text("protocol"),
+                maybe("conversation_id"),
             ],
             Self::Databases => vec![text("name"), maybe("comment")],
             Self::Tables => {
@@ -305,9 +307,14 @@ impl Listing {
     async fn runs(&self, request: PageRequest) -> Result<(RecordBatch, Option<PageToken>)> {
         let mut page = self.catalog.list_runs(&self.who, PageRequest { limit: RUNS_PAGE, ..request }).await?;
         if self.with_traces {
-            for run in &mut page.items {
-                *run = self.catalog.get_run(&self.who, run.run_id).await?;
+            let mut with_traces = Vec::with_capacity(page.items.len());
+            for run in page.items {
+                // None: deleted since it was listed.
+                if let Some(trace_json) = self.catalog.run_trace(&self.who, run.run_id).await? {
+                    with_traces.push(RunRecord { trace_json, ..run });
+                }
             }
+            page.items = with_traces;
         }
         Ok((rows::runs(&self.schema, &page.items)?, page.next))
     }

@@ -87,16 +87,17 @@ impl Question {
 /// Asks an agent of this process, on the settings' data folder.
 async fn ask_here(config: Config, question: &Question, shown: Shown) -> Result<String, CliError> {
     let request = parse_request(question.body().to_string().as_bytes())?;
-    let (model, settings) = (config.settings.model().await?, config.settings.agent_config());
+    let (models, settings) = (config.settings.models().await?, config.settings.agent_config());
     let bars = Arc::new(Bars::new(false));
     let embedded = Embedded::open(config, &bars).await?;
     bars.clear();
-    let agent = Agent::new(embedded.engine.clone(), model, settings);
+    let agent = Agent::new(embedded.engine.clone(), Arc::clone(&models.default_entry().provider), settings);
     let answered = async {
         let mut run = agent.ask(&Principal::local_admin(), request).await?;
         let mut printer = EventPrinter::new(shown);
+        let mut renderer = AskRenderer::default();
         while let Some(event) = run.events.next().await {
-            for frame in AskRenderer.frame(&event) {
+            for frame in renderer.frame(&event) {
                 let name = frame.event.unwrap_or_default().to_owned();
                 printer.event(&SseEvent { name, data: frame.data })?;
             }

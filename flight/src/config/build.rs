@@ -3,13 +3,13 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use querent_agent::models::{self, ModelProvider, ModelSettings, ToolStyleSetting};
+use querent_agent::models::{self, ModelProvider, ModelSettings, Models};
 use querent_agent::{AgentConfig, AgentError};
 use querent_catalog::index::embed;
 use querent_catalog::{CatalogError, Progress};
 use querent_engine::{EngineOptions, Limits};
 
-use super::{EmbedProvider, Settings, ToolStyleName};
+use super::{EmbedProvider, Settings};
 
 impl Settings {
     /// How to open the engine. Loads no model yet. Errors: `embedder_error`.
@@ -17,6 +17,9 @@ impl Settings {
         let provider = match self.embed.provider {
             EmbedProvider::Fastembed => embed::EmbedProvider::Fastembed,
             EmbedProvider::Model2vec => embed::EmbedProvider::Model2vec,
+            EmbedProvider::Ollama => embed::EmbedProvider::Ollama,
+            EmbedProvider::OpenAi => embed::EmbedProvider::OpenAi,
+            EmbedProvider::Gemini => embed::EmbedProvider::Gemini,
             EmbedProvider::None => embed::EmbedProvider::None,
         };
         let model = self.embed.model.as_deref().unwrap_or_else(|| provider.default_model());
@@ -44,13 +47,27 @@ impl Settings {
         model: &str,
         model_path: &Option<PathBuf>,
     ) -> Result<Option<Arc<dyn embed::Embedder>>, CatalogError> {
+        let usual_variable = provider.default_key_variable();
+        let api_key_variable = self.embed.api_key_env.clone().or_else(|| usual_variable.map(str::to_owned));
         embed::from_settings(&embed::EmbedSettings {
             provider,
             model: model.to_owned(),
+            base_url: match provider {
+                embed::EmbedProvider::Ollama => Some(self.embed_host()),
+                _ => self.embed.base_url.clone(),
+            },
+            api_key: api_key_variable.as_ref().and_then(|name| std::env::var(name).ok()).and_then(embed::ApiKey::new),
+            api_key_variable,
             model_path: model_path.clone(),
             ort_dylib_path: self.embed.runtime.clone(),
             ..embed::EmbedSettings::default()
         })
+    }
+
+    /// The Ollama server that embeds; an address of Ollama's is usually written without a scheme.
+    fn embed_host(&self) -> String {
+        let host = self.embed.base_url.as_ref().unwrap_or(&self.agent.ollama_host);
+        if host.contains("://") { host.clone() } else { format!("http://{host}") }
     }
 
     /// The most that one query may use.
@@ -73,17 +90,25 @@ impl Settings {
         }
     }
 
-    /// The language model. Nothing is asked of it yet: whether it is there shows when a run begins.
+    /// The language models. Nothing is asked of them yet: whether they are there shows when a run begins.
     /// Errors: files that cannot be read or written, an address that is none.
-    pub async fn model(&self) -> Result<Arc<dyn ModelProvider>, AgentError> {
+    pub async fn models(&self) -> Result<Models, AgentError> {
+        let is_played = self.agent.script.is_some() || self.agent.replay.is_some();
+        if self.agent.models.is_empty() || is_played {
+            return Ok(Models::single(self.model().await?));
+        }
+        let models = self.agent.open_models()?;
+        match &self.agent.record {
+            Some(recording) => models.record_default(recording).await,
+            None => Ok(models),
+        }
+    }
+
+    async fn model(&self) -> Result<Arc<dyn ModelProvider>, AgentError> {
         let settings = ModelSettings {
             ollama_host: self.agent.ollama_host.clone(),
             model: self.agent.model.clone(),
-            tool_style: match self.agent.tool_style {
-                ToolStyleName::Auto => ToolStyleSetting::Auto,
-                ToolStyleName::Native => ToolStyleSetting::Native,
-                ToolStyleName::Actions => ToolStyleSetting::Actions,
-            },
+            tool_style: self.agent.tool_style.into(),
             script: self.agent.script.clone(),
             replay: self.agent.replay.clone(),
             record: self.agent.record.clone(),

@@ -30,6 +30,8 @@ pub enum Kind {
     List,
     /// `token:role[:subject],...`.
     Tokens,
+    /// Tables of the settings file, which text cannot say.
+    Tables,
 }
 
 const fn key(path: &'static str, environment: &'static [&'static str], kind: Kind, about: &'static str) -> Key {
@@ -67,6 +69,7 @@ pub const KEYS: &[Key] = &[
     ),
     key("agent.ollama_host", &["QUERENT_AGENT_OLLAMA_HOST", "KYMA_AGENT_OLLAMA_HOST"], Kind::Text, "the model server"),
     key("agent.model", &["QUERENT_AGENT_MODEL", "KYMA_AGENT_MODEL"], Kind::Text, "the language model"),
+    key("agent.models", &[], Kind::Tables, "[[agent.models]]: models to choose from, the first by default"),
     key("agent.run_timeout", &["QUERENT_AGENT_RUN_TIMEOUT"], Kind::Text, "wall clock of one run"),
     key("agent.max_tool_calls", &["QUERENT_AGENT_MAX_TOOL_CALLS"], Kind::Number, "tool calls of one run"),
     key("agent.max_concurrent_runs", &["QUERENT_MAX_CONCURRENT_RUNS"], Kind::Number, "runs at once, then 429"),
@@ -83,9 +86,16 @@ pub const KEYS: &[Key] = &[
         "embed.provider",
         &["QUERENT_EMBED_PROVIDER", "KYMA_EMBED_PROVIDER"],
         Kind::Text,
-        "fastembed, model2vec (static, for very large catalogs) or none",
+        "fastembed, model2vec (static, for very large catalogs), ollama, openai, gemini or none",
     ),
     key("embed.model", &["QUERENT_EMBED_MODEL", "KYMA_EMBED_MODEL_ID"], Kind::Text, "the embedding model"),
+    key("embed.base_url", &["QUERENT_EMBED_BASE_URL", "KYMA_EMBED_BASE_URL"], Kind::Text, "the server that embeds"),
+    key(
+        "embed.api_key_env",
+        &["QUERENT_EMBED_API_KEY_ENV", "KYMA_EMBED_API_KEY_ENV"],
+        Kind::Text,
+        "the environment variable that holds its key",
+    ),
     key(
         "embed.model_path",
         &["QUERENT_EMBED_MODEL_PATH", "KYMA_EMBED_MODEL_PATH"],
@@ -148,6 +158,8 @@ pub const KEYS: &[Key] = &[
     ),
     key("http.max_query_bytes", &["QUERENT_HTTP_MAX_QUERY_BYTES"], Kind::Text, "largest body of a query or question"),
     key("http.max_import_bytes", &["QUERENT_HTTP_MAX_IMPORT_BYTES"], Kind::Text, "largest body of an import"),
+    key("mcp.max_sessions", &["QUERENT_MCP_MAX_SESSIONS"], Kind::Number, "sessions of MCP clients, at most"),
+    key("mcp.session_idle", &["QUERENT_MCP_SESSION_IDLE"], Kind::Text, "an unused MCP session is forgotten after this"),
     key("log.filter", &["QUERENT_LOG", "RUST_LOG"], Kind::Text, "what is logged, as in RUST_LOG"),
     key("log.format", &["QUERENT_LOG_FORMAT"], Kind::Text, "text or json"),
 ];

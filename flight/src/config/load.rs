@@ -143,8 +143,11 @@ impl Config {
             figment = figment.merge(layer);
         }
         let settings: Settings = figment.extract().map_err(|error| invalid(error, &origins))?;
-        let config = Self { settings, warnings: misspelt_variables(&sources.environment), origins };
+        let mut warnings = misspelt_variables(&sources.environment);
+        warnings.extend(settings.agent.missing_keys(&sources.environment));
+        let mut config = Self { settings, warnings, origins };
         config.check()?;
+        config.choose_model()?;
         Ok(config)
     }
 
@@ -172,6 +175,22 @@ impl Config {
     pub fn origin(&self, path: &str) -> Origin {
         let found = self.origins.iter().find(|(known, _)| *known == path);
         found.map_or(Origin::Default, |(_, origin)| origin.clone())
+    }
+
+    /// `agent.model` beside a list of models says which of them is the default.
+    fn choose_model(&mut self) -> Result<(), ConfigError> {
+        let origin = self.origin("agent.model");
+        let agent = &mut self.settings.agent;
+        if agent.models.is_empty() || origin == Origin::Default {
+            return Ok(());
+        }
+        let name = agent.model.clone();
+        if agent.prefer_model(&name) {
+            return Ok(());
+        }
+        let names: Vec<&str> = agent.models.iter().map(|entry| entry.name.as_str()).collect();
+        let detail = format!("`{name}` is not in agent.models; there are {}", names.join(", "));
+        Err(ConfigError::Invalid { key: "agent.model".to_owned(), origin, detail })
     }
 
     fn check(&self) -> Result<(), ConfigError> {
@@ -203,8 +222,14 @@ impl Config {
         if settings.agent.max_concurrent_runs == 0 {
             return invalid("agent.max_concurrent_runs", "must be at least 1".to_owned());
         }
+        if let Some(fault) = settings.agent.models_fault() {
+            return invalid("agent.models", fault);
+        }
         if settings.http.max_connections == 0 {
             return invalid("http.max_connections", "must be at least 1".to_owned());
+        }
+        if settings.mcp.max_sessions == 0 {
+            return invalid("mcp.max_sessions", "must be at least 1".to_owned());
         }
         if settings.query.timeout.0.is_zero() {
             return invalid("query.timeout", "must be longer than nothing".to_owned());
@@ -328,6 +353,7 @@ fn read(key: &Key, text: &str, origin: &Origin) -> Result<Value, ConfigError> {
             let tokens = items(text).map(|item| token(item).map_err(&invalid)).collect::<Result<Vec<_>, _>>()?;
             Ok(Value::from(tokens))
         }
+        Kind::Tables => Err(invalid("only a settings file can say it, as [[agent.models]]".to_owned())),
     }
 }
 
@@ -385,6 +411,7 @@ fn shown(value: &serde_json::Value) -> String {
         serde_json::Value::Null => String::new(),
         serde_json::Value::String(text) => text.clone(),
         serde_json::Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
+        serde_json::Value::Object(entry) if entry.contains_key("name") => shown(&entry["name"]),
         other => other.to_string(),
     }
 }

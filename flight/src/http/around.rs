@@ -111,8 +111,14 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
         true => AllowOrigin::any(),
         false => AllowOrigin::list(origins.iter().filter_map(|origin| HeaderValue::from_str(origin).ok())),
     };
-    let exposed =
-        ["x-request-id", "x-querent-error-code", "x-kyma-budget-limit", "x-querent-budget-limit", "retry-after"];
+    let exposed = [
+        "x-request-id",
+        "x-querent-error-code",
+        "x-kyma-budget-limit",
+        "x-querent-budget-limit",
+        "retry-after",
+        "mcp-session-id",
+    ];
     Some(
         CorsLayer::new()
             .allow_origin(allowed)

@@ -37,6 +37,7 @@ pub(super) async fn index() -> Response {
             "GET /v1/agent/runs",
             "GET /v1/agent/runs/{run_id}",
             "POST /v1/agent/runs/{run_id}/cancel",
+            "POST, DELETE /mcp",
         ],
     });
     json_response(StatusCode::OK, &index)

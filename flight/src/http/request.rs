@@ -7,6 +7,7 @@ use axum::extract::{FromRequestParts, Path, Query};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
+use http::HeaderMap;
 use http::request::Parts;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use querent_catalog::{PageRequest, PageToken};
@@ -58,6 +59,17 @@ pub(super) async fn read_body(body: Body, limit: u64) -> Result<Bytes, ApiError>
         None => ApiError::new("bad_request_body", format!("the request's body broke off: {error}")),
     })?;
     Ok(collected.to_bytes())
+}
+
+/// The first of these headers that is there. Errors: `bad_header`.
+pub(super) fn header_text(headers: &HeaderMap, names: &[&str]) -> Result<Option<String>, ApiError> {
+    let Some((name, value)) = names.iter().find_map(|name| Some((name, headers.get(*name)?))) else {
+        return Ok(None);
+    };
+    match value.to_str() {
+        Ok(text) => Ok(Some(text.trim().to_owned())),
+        Err(_) => Err(ApiError::new("bad_header", format!("header {name} is not text"))),
+    }
 }
 
 /// A JSON body of a few objects. Errors: as [`read_body`].

@@ -16,6 +16,16 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 /// Refuses (`forbidden`) what a browser sends for a page of another site that CORS does not allow, and, where only this
 /// machine is listened to, what was sent to a name that is not this machine's.
 pub(super) fn check(parts: &Parts, settings: &Settings) -> Result<(), ApiError> {
+    check_origin(parts, settings)?;
+    let host = host_of(parts);
+    if settings.auth.allow_anonymous_remote || host.is_none_or(names_this_machine) {
+        return Ok(());
+    }
+    Err(refused(&format!("a request to {}", host.unwrap_or_default())))
+}
+
+/// Refuses (`forbidden`) what a browser sends for a page of another site that CORS does not allow.
+pub(super) fn check_origin(parts: &Parts, settings: &Settings) -> Result<(), ApiError> {
     let allowed = &settings.http.cors_allowed_origins;
     let host = host_of(parts);
     if let Some(origin) = text(&parts.headers, &ORIGIN) {
@@ -26,10 +36,7 @@ pub(super) fn check(parts: &Parts, settings: &Settings) -> Result<(), ApiError> 
     } else if text(&parts.headers, &FETCH_SITE) == Some("cross-site") {
         return Err(refused("a page of another site"));
     }
-    if settings.auth.allow_anonymous_remote || host.is_none_or(names_this_machine) {
-        return Ok(());
-    }
-    Err(refused(&format!("a request to {}", host.unwrap_or_default())))
+    Ok(())
 }
 
 fn refused(what: &str) -> ApiError {

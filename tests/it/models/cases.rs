@@ -14,7 +14,7 @@ use futures::{StreamExt, TryStreamExt};
 use querent_agent::models::ollama::OllamaModel;
 use querent_agent::models::recorded::{RecordingModel, ReplayingModel};
 use querent_agent::models::{ModelProvider, ToolStyleSetting};
-use querent_agent::{Agent, AgentConfig, AskRequest, RunErrorCode, RunEvent};
+use querent_agent::{Agent, AgentConfig, AskRequest, EventKind, RunErrorCode};
 use querent_catalog::Principal;
 use querent_engine::{Engine, Limits};
 use serde_json::Value;
@@ -76,7 +76,7 @@ async fn refuses_to_change_data() {
 
 /// What a run did.
 struct Finished {
-    events: Vec<RunEvent>,
+    events: Vec<EventKind>,
     flights_left: i64,
 }
 
@@ -85,15 +85,15 @@ impl Finished {
     /// a recording.
     fn assert_ended_in_order(&self) {
         let events = &self.events;
-        assert!(matches!(events.first(), Some(RunEvent::RunStarted { .. })), "{events:#?}");
-        assert!(matches!(events.last(), Some(RunEvent::RunFinished { .. })), "{events:#?}");
-        let finished = events.iter().filter(|event| matches!(event, RunEvent::RunFinished { .. })).count();
+        assert!(matches!(events.first(), Some(EventKind::RunStarted(_))), "{events:#?}");
+        assert!(matches!(events.last(), Some(EventKind::RunFinished { .. })), "{events:#?}");
+        let finished = events.iter().filter(|event| matches!(event, EventKind::RunFinished { .. })).count();
         assert_eq!(finished, 1, "{events:#?}");
         let failure = events
             .iter()
-            .find(|event| matches!(event, RunEvent::RunError { code, .. } if *code != RunErrorCode::ToolLoop));
+            .find(|event| matches!(event, EventKind::RunError { code, .. } if *code != RunErrorCode::ToolLoop));
         assert!(failure.is_none(), "{failure:?}");
-        let calls = events.iter().filter(|event| matches!(event, RunEvent::ToolCall { .. })).count();
+        let calls = events.iter().filter(|event| matches!(event, EventKind::ToolCallStarted(_))).count();
         assert_eq!(self.results().len(), calls, "{events:#?}");
     }
 
@@ -121,7 +121,7 @@ impl Finished {
 
     fn answer(&self) -> (&str, &str) {
         let finals = self.events.iter().find_map(|event| match event {
-            RunEvent::AnswerFinal { text, sql_used: Some(sql), .. } => Some((text.as_str(), sql.as_str())),
+            EventKind::AnswerFinal { text, sql_used: Some(sql), .. } => Some((text.as_str(), sql.as_str())),
             _ => None,
         });
         finals.unwrap_or_else(|| panic!("no answer from SQL: {:#?}", self.events))
@@ -129,7 +129,7 @@ impl Finished {
 
     fn results(&self) -> Vec<(&str, &Value)> {
         let results = self.events.iter().filter_map(|event| match event {
-            RunEvent::ToolResult { tool, result, .. } => Some((tool.as_str(), result)),
+            EventKind::ToolResult(returned) => Some((returned.tool.as_str(), &returned.result)),
             _ => None,
         });
         results.collect()
@@ -147,9 +147,11 @@ async fn ask(case: &str, question: &str) -> Finished {
     let config = AgentConfig { run_timeout: Duration::from_secs(900), ..AgentConfig::default() };
     let agent = Agent::new(engine.clone(), model(case).await, config);
     let principal = Principal::local_admin();
-    let request = AskRequest { question: question.to_owned(), database: None, include_thinking: false };
+    let request =
+        AskRequest { question: question.to_owned(), database: None, include_thinking: false, session_id: None };
 
-    let events: Vec<RunEvent> = agent.ask(&principal, request).await.unwrap().events.collect().await;
+    let events: Vec<_> = agent.ask(&principal, request).await.unwrap().events.collect().await;
+    let events: Vec<EventKind> = events.iter().map(|event| event.kind.clone()).collect();
     for event in &events {
         println!("{event:?}");
     }

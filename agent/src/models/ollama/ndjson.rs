@@ -4,7 +4,7 @@
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::models::{DoneReason, ModelEvent, ModelToolCall};
+use crate::models::{DoneReason, ModelEvent, ModelToolCall, TokenUsage};
 use crate::{AgentError, Result};
 
 /// A line longer than this is not a chat line.
@@ -68,8 +68,11 @@ impl NdjsonDecoder {
                 _ => DoneReason::Stop,
             };
             events.push(ModelEvent::Done {
-                input_tokens: line.prompt_eval_count,
-                output_tokens: line.eval_count,
+                usage: TokenUsage {
+                    input_tokens: line.prompt_eval_count,
+                    output_tokens: line.eval_count,
+                    ..TokenUsage::default()
+                },
                 reason,
             });
         }
@@ -182,7 +185,10 @@ mod tests {
             ModelEvent::Thinking("naïve 🤔".to_owned()),
             ModelEvent::Text("Zürich → 東京 😀".to_owned()),
             ModelEvent::ToolCall(call),
-            ModelEvent::Done { input_tokens: 12, output_tokens: 3, reason: DoneReason::Length },
+            ModelEvent::Done {
+                usage: TokenUsage { input_tokens: 12, output_tokens: 3, ..TokenUsage::default() },
+                reason: DoneReason::Length,
+            },
         ]
     }
 

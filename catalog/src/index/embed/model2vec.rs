@@ -12,7 +12,7 @@ use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use tokenizers::Tokenizer;
 
-use super::{EmbedSettings, Embedder, EmbeddingModel, default_cache_dir, embedder_error, read_file};
+use super::{EmbedSettings, Embedder, EmbeddingModel, default_cache_dir, embedder_error, normalise, read_file};
 use crate::{CatalogError, Result};
 
 /// The model used unless told otherwise.
@@ -101,14 +101,6 @@ impl Embedder for Model2VecEmbedder {
 
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
         texts.iter().map(|text| self.embed_one(text)).collect()
-    }
-}
-
-/// To unit length; a text without a known token stays zero, which is near nothing.
-fn normalise(vector: &mut [f32]) {
-    let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
-    if length > f32::EPSILON {
-        vector.iter_mut().for_each(|number| *number /= length);
     }
 }
 

@@ -27,6 +27,8 @@ pub(super) fn runs(schema: &SchemaRef, runs: &[RunRecord]) -> Result<RecordBatch
         times(finished.collect()),
         text(runs.iter().map(|run| &run.usage_json)),
         text(runs.iter().map(|run| &run.trace_json)),
+        text(runs.iter().map(|run| &run.protocol)),
+        maybe(runs.iter().map(|run| run.conversation.as_ref().map(|key| key.id.as_str()))),
     ];
     batch(schema, columns, runs.len())
 }

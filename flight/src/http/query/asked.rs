@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::config::Settings;
 use crate::error::ApiError;
-use crate::http::request::{LEAST_WALL_CLOCK, read_body};
+use crate::http::request::{LEAST_WALL_CLOCK, header_text, read_body};
 
 /// Less would only fail.
 const LEAST_MEMORY: usize = 1 << 20;
@@ -152,17 +152,6 @@ impl ResultFormat {
             Self::Json => "application/json",
             Self::Arrow => "application/vnd.apache.arrow.stream",
         }
-    }
-}
-
-/// The first of these headers that is there.
-fn header_text(headers: &HeaderMap, names: &[&str]) -> Result<Option<String>, ApiError> {
-    let Some((name, value)) = names.iter().find_map(|name| Some((name, headers.get(*name)?))) else {
-        return Ok(None);
-    };
-    match value.to_str() {
-        Ok(text) => Ok(Some(text.trim().to_owned())),
-        Err(_) => Err(ApiError::new("bad_header", format!("header {name} is not text"))),
     }
 }
 

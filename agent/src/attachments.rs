@@ -1,0 +1,70 @@
+//! Files that come with a message: their text, bounded, as the model can read it. CSV, JSON, NDJSON and plain text
+//! are shown as they are; of Parquet the columns and the first rows. Nothing is fetched from elsewhere.
+
+use arrow::util::display::FormatOptions;
+use arrow::util::pretty::pretty_format_batches_with_options;
+use bytes::Bytes;
+use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
+
+use crate::prompt::tokens::take_tokens;
+use crate::{AgentError, Result};
+
+/// Tokens of one file's text.
+const FILE_TOKENS: usize = 2_000;
+/// Rows that are shown of a Parquet file.
+const PARQUET_ROWS: usize = 20;
+const PARQUET_MAGIC: &[u8] = b"PAR1";
+
+/// The file as a part of a message. Errors: `invalid_request` for a kind that cannot be read.
+pub(crate) fn as_text(filename: &str, media_type: Option<&str>, data: &[u8]) -> Result<String> {
+    let text = if data.starts_with(PARQUET_MAGIC) {
+        parquet_text(data).map_err(|error| unreadable(filename, &error))?
+    } else {
+        match std::str::from_utf8(data) {
+            Ok(text) if !text.contains('\0') => text.to_owned(),
+            _ => {
+                let kind = media_type.unwrap_or("unknown");
+                return Err(unreadable(filename, &format!("it is not text (its type is {kind})")));
+            }
+        }
+    };
+    let shown = take_tokens(&text, FILE_TOKENS);
+    let mark = if shown.len() < text.len() {
+        format!("\n[cut here: {} of {} bytes of text are shown]", shown.len(), text.len())
+    } else {
+        String::new()
+    };
+    Ok(format!("[File {filename}]\n{shown}{mark}\n[End of {filename}]"))
+}
+
+fn parquet_text(data: &[u8]) -> std::result::Result<String, String> {
+    let builder = ParquetRecordBatchReaderBuilder::try_new(Bytes::copy_from_slice(data)).map_err(|e| e.to_string())?;
+    let rows = builder.metadata().file_metadata().num_rows();
+    let fields: Vec<String> =
+        builder.schema().fields().iter().map(|field| format!("{} {}", field.name(), field.data_type())).collect();
+    let reader = builder.with_limit(PARQUET_ROWS).build().map_err(|e| e.to_string())?;
+    let batches = reader.collect::<std::result::Result<Vec<_>, _>>().map_err(|e| e.to_string())?;
+    let options = FormatOptions::default().with_display_error(true);
+    let table = pretty_format_batches_with_options(&batches, &options).map_err(|e| e.to_string())?;
+    Ok(format!("{rows} rows; columns: {}\nthe first rows:\n{table}", fields.join(", ")))
+}
+
+fn unreadable(filename: &str, why: &str) -> AgentError {
+    let message =
+        format!("the file `{filename}` cannot be read: {why}; text, CSV, JSON, NDJSON, Parquet and images can");
+    AgentError::InvalidRequest { message }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_is_bounded_and_says_so() {
+        let text = as_text("a.csv", None, b"a,b\n1,2\n").unwrap();
+        assert_eq!(text, "[File a.csv]\na,b\n1,2\n\n[End of a.csv]");
+        let long = as_text("b.txt", None, "word ".repeat(50_000).as_bytes()).unwrap();
+        assert!(long.len() < 20_000 && long.contains("[cut here: "), "{}", long.len());
+        assert_eq!(as_text("c.bin", None, &[0, 159, 146]).unwrap_err().code(), "invalid_request");
+    }
+}

@@ -1,0 +1,161 @@
+//! A model as the operator configured it: held to its bound of output, and with others that stand in for it.
+//!
+//! Another one is asked only where the first cannot be reached or is still busy after its own retries, and only before
+//! the first piece of a turn: what was said is never said again by somebody else. A stand-in is spoken to in the style
+//! of the model whose capabilities the run began with, so both should call tools alike.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+
+use super::ollama::OllamaModel;
+use super::registry::{ModelEntry, Models, Price};
+use super::remote::{RemoteModel, RemoteSettings};
+use super::{ChatRequest, ModelCapabilities, ModelEvent, ModelProvider, ToolStyleSetting};
+use crate::{AgentError, Result};
+
+/// One entry of the list of models, from the settings.
+#[derive(Debug, Clone)]
+pub struct EntrySettings {
+    /// The name by which requests choose it.
+    pub name: String,
+    /// Who answers.
+    pub provider: ProviderSettings,
+    /// What it costs.
+    pub price: Option<Price>,
+    /// Context length, instead of the provider's.
+    pub context_tokens: Option<u32>,
+    /// Bound of one turn's output.
+    pub max_output_tokens: Option<u32>,
+    /// Names of the entries that stand in for it, in order.
+    pub fallbacks: Vec<String>,
+}
+
+/// Who answers.
+#[derive(Debug, Clone)]
+pub enum ProviderSettings {
+    /// An Ollama server.
+    Ollama {
+        /// Its address.
+        host: String,
+        /// The model's name there.
+        model: String,
+        /// How it is told of tools.
+        tool_style: ToolStyleSetting,
+    },
+    /// A provider reached with a key.
+    Remote(RemoteSettings),
+}
+
+/// The models that the settings name. Nothing is sent to any of them yet. Errors: addresses that are none, a list that
+/// is empty, names that are there twice, fallbacks that are not in the list.
+pub fn open_list(list: &[EntrySettings]) -> Result<Models> {
+    let candidates = list.iter().map(Candidate::open).collect::<Result<Vec<_>>>()?;
+    let named = |name: &String| {
+        let found = candidates.iter().find(|candidate| candidate.name.eq_ignore_ascii_case(name));
+        let unknown =
+            || AgentError::InvalidRequest { message: format!("fallback `{name}` is not in the list of models") };
+        found.cloned().ok_or_else(unknown)
+    };
+    let mut entries = Vec::new();
+    for (settings, first) in list.iter().zip(&candidates) {
+        let fallbacks = settings.fallbacks.iter().map(named).collect::<Result<Vec<_>>>()?;
+        entries.push(ModelEntry {
+            name: settings.name.clone(),
+            provider: Arc::new(ConfiguredModel { first: first.clone(), fallbacks }),
+            price: settings.price,
+            context_tokens: settings.context_tokens,
+            max_output_tokens: settings.max_output_tokens,
+        });
+    }
+    Models::new(entries)
+}
+
+/// A provider and its bound.
+#[derive(Clone)]
+struct Candidate {
+    name: String,
+    provider: Arc<dyn ModelProvider>,
+    max_output_tokens: Option<u32>,
+}
+
+impl Candidate {
+    fn open(settings: &EntrySettings) -> Result<Self> {
+        let provider: Arc<dyn ModelProvider> = match &settings.provider {
+            ProviderSettings::Ollama { host, model, tool_style } => {
+                Arc::new(OllamaModel::new(host, model, *tool_style)?.with_context_tokens(settings.context_tokens))
+            }
+            ProviderSettings::Remote(remote) => {
+                let context_tokens = settings.context_tokens.or(remote.context_tokens);
+                Arc::new(RemoteModel::new(RemoteSettings { context_tokens, ..remote.clone() })?)
+            }
+        };
+        Ok(Self { name: settings.name.clone(), provider, max_output_tokens: settings.max_output_tokens })
+    }
+
+    /// A turn whose first piece has come.
+    async fn begin(&self, mut request: ChatRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
+        request.max_output_tokens = [request.max_output_tokens, self.max_output_tokens].into_iter().flatten().min();
+        let mut events = self.provider.chat(request).await?;
+        match events.next().await {
+            Some(first) => Ok(futures::stream::once(std::future::ready(Ok(first?))).chain(events).boxed()),
+            None => Ok(events),
+        }
+    }
+}
+
+struct ConfiguredModel {
+    first: Candidate,
+    fallbacks: Vec<Candidate>,
+}
+
+impl ConfiguredModel {
+    /// What the first that can be reached answers; where none can, the error of the first.
+    async fn ask<T, F: Future<Output = Result<T>>>(&self, ask: impl Fn(Candidate) -> F) -> Result<T> {
+        let first_error = match ask(self.first.clone()).await {
+            Err(error) if may_stand_in(&error) => error,
+            outcome => return outcome,
+        };
+        for fallback in &self.fallbacks {
+            tracing::warn!(model = %self.first.name, fallback = %fallback.name, error = %first_error, "another model stands in");
+            match ask(fallback.clone()).await {
+                Err(error) if may_stand_in(&error) => {
+                    tracing::warn!(model = %fallback.name, %error, "it cannot stand in");
+                }
+                outcome => return outcome,
+            }
+        }
+        Err(first_error)
+    }
+}
+
+#[async_trait]
+impl ModelProvider for ConfiguredModel {
+    fn model_id(&self) -> &str {
+        self.first.provider.model_id()
+    }
+
+    async fn capabilities(&self) -> Result<ModelCapabilities> {
+        self.ask(|candidate| async move { candidate.provider.capabilities().await }).await
+    }
+
+    async fn chat(&self, request: ChatRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
+        self.ask(|candidate| {
+            let request = request.clone();
+            async move { candidate.begin(request).await }
+        })
+        .await
+    }
+}
+
+/// A wrong key, name or question would be wrong tomorrow too: the operator must see it.
+fn may_stand_in(error: &AgentError) -> bool {
+    matches!(
+        error,
+        AgentError::ModelUnreachable { .. }
+            | AgentError::ProviderUnreachable { .. }
+            | AgentError::ModelRateLimited { .. }
+    )
+}

@@ -1,0 +1,292 @@
+//! Models of providers other than Ollama, through genai: OpenAI and whatever speaks its Chat Completions, Anthropic,
+//! Gemini. A turn is tried again while the provider is busy, but only before its first piece came.
+//!
+//! What genai 0.7 leaves to be known: the base URL ends where the provider's version does (`https://host/v1`);
+//! OpenAI's thinking has no text, so it is neither asked for nor turned off; its structured output is strict, so that
+//! every field becomes required; no temperature is sent, since reasoning models refuse one; a stream of OpenAI's form
+//! must end with `[DONE]`; pictures go with the asker's messages only. The process installs a rustls provider before
+//! the first of these models is made.
+
+mod calls;
+mod errors;
+mod probe;
+mod reply;
+mod request;
+mod retry;
+mod thoughts;
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use async_trait::async_trait;
+use futures::stream::BoxStream;
+use genai::adapter::AdapterKind;
+use genai::resolver::{AuthData, Endpoint};
+use genai::{Client, Headers, ModelIden, ServiceTarget};
+use tokio::sync::OnceCell;
+use url::Url;
+
+use super::{ChatRequest, ModelCapabilities, ModelEvent, ModelProvider, ToolStyleSetting};
+use crate::{AgentError, Result};
+
+pub use retry::RetryPolicy;
+
+use errors::{Refusal, Translator};
+use thoughts::ThoughtMemory;
+
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// Whose protocol a model speaks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RemoteKind {
+    /// Chat Completions, of OpenAI or of any server that speaks it.
+    OpenAi,
+    /// Messages.
+    Anthropic,
+    /// `generateContent`.
+    Gemini,
+}
+
+impl RemoteKind {
+    /// The provider's own address.
+    pub fn default_base_url(self) -> &'static str {
+        match self {
+            RemoteKind::OpenAi => "https://api.openai.com/v1",
+            RemoteKind::Anthropic => "https://api.anthropic.com/v1",
+            RemoteKind::Gemini => "https://generativelanguage.googleapis.com/v1beta",
+        }
+    }
+
+    /// The variable that holds its key by custom.
+    pub fn default_key_variable(self) -> &'static str {
+        match self {
+            RemoteKind::OpenAi => "OPENAI_API_KEY",
+            RemoteKind::Anthropic => "ANTHROPIC_API_KEY",
+            RemoteKind::Gemini => "GEMINI_API_KEY",
+        }
+    }
+
+    fn adapter(self) -> AdapterKind {
+        match self {
+            RemoteKind::OpenAi => AdapterKind::OpenAI,
+            RemoteKind::Anthropic => AdapterKind::Anthropic,
+            RemoteKind::Gemini => AdapterKind::Gemini,
+        }
+    }
+}
+
+/// A key that is never shown.
+#[derive(Clone, PartialEq, Eq)]
+pub struct ApiKey(String);
+
+impl ApiKey {
+    /// The key; `None` when there is nothing in it.
+    pub fn new(key: impl Into<String>) -> Option<Self> {
+        let key = key.into().trim().to_owned();
+        (!key.is_empty()).then_some(Self(key))
+    }
+
+    fn secret(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for ApiKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("***")
+    }
+}
+
+/// Which model, and how it is reached.
+#[derive(Debug, Clone)]
+pub struct RemoteSettings {
+    /// Its provider's protocol.
+    pub kind: RemoteKind,
+    /// Its name there.
+    pub model: String,
+    /// Where; `None`: the provider itself.
+    pub base_url: Option<String>,
+    /// The key; servers of OpenAI's protocol at an address of their own may need none.
+    pub api_key: Option<ApiKey>,
+    /// The variable that the key came from, or should have come from: named in errors.
+    pub api_key_variable: String,
+    /// Context length, instead of what is known of it.
+    pub context_tokens: Option<u32>,
+    /// How it is told of tools; by itself natively.
+    pub tool_style: ToolStyleSetting,
+    /// How long a busy provider is waited for.
+    pub retry: RetryPolicy,
+}
+
+/// A model of a provider.
+pub struct RemoteModel {
+    settings: RemoteSettings,
+    /// Ends with a slash.
+    base: Url,
+    http: reqwest_genai::Client,
+    client: Client,
+    thoughts: Arc<ThoughtMemory>,
+    capabilities: OnceCell<ModelCapabilities>,
+}
+
+impl RemoteModel {
+    /// The model that the settings name. Nothing is sent yet. Errors: `model_unreachable` for an address that is none.
+    pub fn new(settings: RemoteSettings) -> Result<Self> {
+        let address = settings.base_url.as_deref().unwrap_or_else(|| settings.kind.default_base_url());
+        let base = base_url(address)?;
+        // A key must not follow a redirect to another host.
+        let builder = reqwest_genai::Client::builder()
+            .connect_timeout(CONNECT_TIMEOUT)
+            .redirect(reqwest_genai::redirect::Policy::none());
+        // A proxy cannot reach this machine's loopback.
+        let builder = if super::ollama::is_loopback(&base) { builder.no_proxy() } else { builder };
+        let http = builder
+            .build()
+            .map_err(|error| AgentError::Internal(format!("cannot make an HTTP client: {}", errors::causes(&error))))?;
+        let client = Client::builder()
+            .with_reqwest(http.clone())
+            .build()
+            .map_err(|error| AgentError::Internal(format!("cannot make a model client: {error}")))?;
+        let thoughts = Arc::new(ThoughtMemory::default());
+        Ok(Self { settings, base, http, client, thoughts, capabilities: OnceCell::new() })
+    }
+
+    fn host(&self) -> String {
+        // What a client is told has no credentials in it.
+        let mut shown = self.base.clone();
+        if shown.set_username("").and_then(|()| shown.set_password(None)).is_err() {
+            return self.base.host_str().unwrap_or_default().to_owned();
+        }
+        shown.set_query(None);
+        shown.as_str().trim_end_matches('/').to_owned()
+    }
+
+    fn translator(&self) -> Translator {
+        Translator {
+            host: self.host(),
+            model: self.settings.model.clone(),
+            key: self.settings.api_key.clone(),
+            key_variable: self.settings.api_key_variable.clone(),
+        }
+    }
+
+    /// The key, or the error that names the variable for it. A server of OpenAI's protocol elsewhere may need none.
+    fn key(&self) -> Result<Option<&ApiKey>> {
+        let is_elsewhere = self.settings.base_url.is_some();
+        match &self.settings.api_key {
+            Some(key) => Ok(Some(key)),
+            None if is_elsewhere => Ok(None),
+            None => Err(AgentError::ModelAuth {
+                host: self.host(),
+                detail: format!("there is no key; set {}", self.settings.api_key_variable),
+            }),
+        }
+    }
+
+    fn target(&self) -> Result<ServiceTarget> {
+        let auth = match (self.key()?, self.settings.kind) {
+            (Some(key), _) => AuthData::from_single(key.secret()),
+            (None, RemoteKind::OpenAi) => {
+                AuthData::RequestOverride { url: format!("{}chat/completions", self.base), headers: Headers::default() }
+            }
+            (None, RemoteKind::Anthropic | RemoteKind::Gemini) => AuthData::from_single(String::new()),
+        };
+        let model = match self.settings.model.contains("::") {
+            // genai would take the part before for a namespace.
+            true => format!("model::{}", self.settings.model),
+            false => self.settings.model.clone(),
+        };
+        Ok(ServiceTarget {
+            endpoint: Endpoint::from_owned(self.base.as_str()),
+            auth,
+            model: ModelIden::new(self.settings.kind.adapter(), model),
+        })
+    }
+
+    async fn attempt(
+        &self,
+        target: ServiceTarget,
+        request: &request::Request,
+        translator: &Translator,
+    ) -> Result<BoxStream<'static, Result<ModelEvent>>, Refusal> {
+        let thinking_tokens = reply::ThinkingTokens::default();
+        let options = thinking_tokens.counted_from(request.options.clone(), self.settings.kind);
+        let opened = self.client.exec_chat_stream(target, request.chat.clone(), Some(&options)).await;
+        let stream = opened.map_err(|error| translator.refusal(error))?.stream;
+        let reader = reply::Reader {
+            stream,
+            kind: self.settings.kind,
+            translator: translator.clone(),
+            thoughts: Arc::clone(&self.thoughts),
+            thinking_tokens,
+        };
+        reader.events().await
+    }
+}
+
+#[async_trait]
+impl ModelProvider for RemoteModel {
+    fn model_id(&self) -> &str {
+        &self.settings.model
+    }
+
+    async fn capabilities(&self) -> Result<ModelCapabilities> {
+        self.capabilities.get_or_try_init(|| self.probe()).await.cloned()
+    }
+
+    async fn chat(&self, request: ChatRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
+        let target = self.target()?;
+        let request = request::Request::new(request, &self.settings, &self.thoughts);
+        let translator = self.translator();
+        let started = Instant::now();
+        for tried in 1.. {
+            let refusal = match self.attempt(target.clone(), &request, &translator).await {
+                Ok(events) => return Ok(events),
+                Err(refusal) => refusal,
+            };
+            let Some(pause) = self.settings.retry.pause(tried, started.elapsed(), &refusal) else {
+                return Err(refusal.error);
+            };
+            tracing::info!(model = %self.settings.model, error = %refusal.error, ?pause, "the model's server is busy");
+            tokio::time::sleep(pause).await;
+        }
+        Err(AgentError::Internal("a turn was tried too often".to_owned()))
+    }
+}
+
+fn base_url(address: &str) -> Result<Url> {
+    let address = address.trim();
+    // Without its slash, the last part of a path would be replaced by what is joined to it.
+    let with_slash = format!("{}/", address.trim_end_matches('/'));
+    let fits = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host() && url.query().is_none();
+    Url::parse(&with_slash).ok().filter(fits).ok_or_else(|| AgentError::ProviderUnreachable {
+        host: address.to_owned(),
+        detail: "not an address; write it as https://host/v1".to_owned(),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_address_ends_with_one_slash() {
+        for (address, expected) in [
+            ("https://host/v1", "https://host/v1/"),
+            ("https://host/v1//", "https://host/v1/"),
+            (" http://127.0.0.1:8000", "http://127.0.0.1:8000/"),
+        ] {
+            assert_eq!(base_url(address).unwrap().as_str(), expected);
+        }
+        for bad in ["", "host/v1", "ftp://host", "https://host/v1?key=a"] {
+            assert_eq!(base_url(bad).unwrap_err().code(), "model_unreachable", "{bad}");
+        }
+    }
+
+    #[test]
+    fn a_key_is_not_shown() {
+        assert_eq!(format!("{:?}", ApiKey::new(" s3cret ")), "Some(***)");
+        assert_eq!(ApiKey::new("  "), None);
+    }
+}

@@ -1,0 +1,257 @@
+//! What a provider's refusals mean: our errors, and whether asking again may help. Pure.
+//!
+//! No key is ever told: a provider that repeats it in its message finds it masked.
+
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use reqwest_genai::StatusCode;
+use reqwest_genai::header::HeaderMap;
+use serde_json::Value;
+
+use super::ApiKey;
+use crate::AgentError;
+
+const SHOWN_CHARS: usize = 500;
+/// What Anthropic says when it is overloaded.
+const OVERLOADED: u16 = 529;
+
+/// Why a turn did not begin.
+#[derive(Debug)]
+pub(super) struct Refusal {
+    pub(super) error: AgentError,
+    /// The provider limits its callers or is overloaded: it may answer later.
+    pub(super) is_busy: bool,
+    /// How long it asks to be left alone.
+    pub(super) retry_after: Option<Duration>,
+}
+
+impl Refusal {
+    pub(super) fn final_one(error: AgentError) -> Self {
+        Self { error, is_busy: false, retry_after: None }
+    }
+}
+
+/// Turns genai's errors into ours.
+#[derive(Debug, Clone)]
+pub(super) struct Translator {
+    pub(super) host: String,
+    pub(super) model: String,
+    pub(super) key: Option<ApiKey>,
+    pub(super) key_variable: String,
+}
+
+impl Translator {
+    pub(super) fn refusal(&self, error: genai::Error) -> Refusal {
+        match error {
+            genai::Error::HttpError { status, body, headers, .. } => self.of_status(status, &body, &headers),
+            genai::Error::ChatResponse { body, .. } => self.of_body(&body),
+            genai::Error::StreamParse { serde_error, .. } => {
+                self.failed(format!("it sent a piece that is not JSON: {serde_error}"))
+            }
+            genai::Error::WebStream { cause, error, .. } => match error.downcast::<genai::Error>() {
+                Ok(inner) => self.refusal(*inner),
+                Err(error) => match error.downcast_ref::<reqwest_genai::Error>() {
+                    Some(error) => self.of_transport(error),
+                    None => self.failed(cause),
+                },
+            },
+            other => self.failed(other.to_string()),
+        }
+    }
+
+    pub(super) fn of_transport(&self, error: &reqwest_genai::Error) -> Refusal {
+        let detail = self.clean(&causes(error));
+        if error.is_body() || error.is_decode() {
+            return self.failed(format!("the connection broke: {detail}"));
+        }
+        Refusal::final_one(AgentError::ProviderUnreachable { host: self.host.clone(), detail })
+    }
+
+    pub(super) fn of_status(&self, status: StatusCode, body: &str, headers: &HeaderMap) -> Refusal {
+        let parsed = serde_json::from_str::<Value>(body).ok();
+        let said = parsed.as_ref().and_then(message_in).unwrap_or_else(|| body.trim().to_owned());
+        let detail = self.clean(&format!("{}: {said}", status.as_u16()));
+        let retry_after = asked_pause(headers, Utc::now()).or_else(|| parsed.as_ref().and_then(pause_in));
+        // Gemini calls a wrong key a wrong argument.
+        let is_wrong_key = body.contains("API_KEY_INVALID") || body.contains("API key not valid");
+        match status.as_u16() {
+            401 | 403 => Refusal::final_one(self.auth(&detail)),
+            400 if is_wrong_key => Refusal::final_one(self.auth(&detail)),
+            404 => Refusal::final_one(AgentError::ProviderModelNotFound {
+                model: self.model.clone(),
+                host: self.host.clone(),
+                detail,
+            }),
+            429 | 503 | OVERLOADED => {
+                // An empty account stays empty.
+                let is_busy = !body.contains("insufficient_quota");
+                Refusal { error: self.rate_limited(detail), is_busy, retry_after }
+            }
+            _ => self.failed(detail),
+        }
+    }
+
+    /// An error within the stream, as the provider words it.
+    fn of_body(&self, body: &Value) -> Refusal {
+        let inner = body.get("error").unwrap_or(body);
+        let kinds = ["type", "code", "status"].map(|field| inner.get(field));
+        let is =
+            |words: &[&str]| kinds.iter().flatten().any(|kind| kind.as_str().is_some_and(|kind| words.contains(&kind)));
+        let numbers = kinds.iter().flatten().find_map(|kind| kind.as_u64());
+        let said = message_in(body).unwrap_or_else(|| match body.get("finishReason") {
+            Some(_) => "it sent no answer; the question may have been blocked".to_owned(),
+            None => body.to_string(),
+        });
+        let detail = self.clean(&said);
+        let busy = ["overloaded_error", "rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED", "UNAVAILABLE"];
+        if is(&busy) || matches!(numbers, Some(429 | 503 | 529)) {
+            return Refusal { error: self.rate_limited(detail), is_busy: true, retry_after: pause_in(body) };
+        }
+        if is(&["authentication_error", "permission_error", "invalid_api_key"]) || matches!(numbers, Some(401 | 403)) {
+            return Refusal::final_one(self.auth(&detail));
+        }
+        self.failed(detail)
+    }
+
+    fn auth(&self, detail: &str) -> AgentError {
+        let detail = format!("{detail}; check the key in {}", self.key_variable);
+        AgentError::ModelAuth { host: self.host.clone(), detail }
+    }
+
+    fn rate_limited(&self, detail: String) -> AgentError {
+        AgentError::ModelRateLimited { host: self.host.clone(), detail }
+    }
+
+    pub(super) fn failed(&self, detail: String) -> Refusal {
+        Refusal::final_one(AgentError::ModelFailed { detail: self.clean(&detail) })
+    }
+
+    /// Short, and without the key.
+    fn clean(&self, text: &str) -> String {
+        let text = match &self.key {
+            Some(key) => text.replace(key.secret(), "***"),
+            None => text.to_owned(),
+        };
+        match text.char_indices().nth(SHOWN_CHARS) {
+            Some((end, _)) => format!("{}...", text.get(..end).unwrap_or_default()),
+            None => text,
+        }
+    }
+}
+
+/// An error with its causes: reqwest's own message stops at "error sending request".
+pub(super) fn causes(error: &dyn std::error::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        text.push_str(": ");
+        text.push_str(&inner.to_string());
+        cause = inner.source();
+    }
+    text
+}
+
+/// The message, wherever the provider puts it.
+fn message_in(body: &Value) -> Option<String> {
+    let body = body.as_array().and_then(|items| items.first()).unwrap_or(body);
+    let error = body.get("error").unwrap_or(body);
+    let places = [error.get("message"), Some(error), body.get("message"), body.get("detail")];
+    places.into_iter().flatten().find_map(|place| place.as_str().map(str::to_owned))
+}
+
+/// `retry-after-ms`, or `Retry-After` in seconds or as a date.
+fn asked_pause(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
+    if let Some(milliseconds) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
+        return Duration::try_from_secs_f64(milliseconds / 1_000.0).ok();
+    }
+    let after = text("retry-after")?;
+    if let Ok(seconds) = after.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    let date = DateTime::parse_from_rfc2822(after).ok()?;
+    Some((date.with_timezone(&Utc) - now).to_std().unwrap_or_default())
+}
+
+/// Gemini's `retryDelay`, such as `"12s"`, in the error's details.
+fn pause_in(body: &Value) -> Option<Duration> {
+    let body = body.as_array().and_then(|items| items.first()).unwrap_or(body);
+    let details = body.get("error").unwrap_or(body).get("details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail.get("retryDelay")?.as_str())?;
+    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn translator() -> Translator {
+        Translator {
+            host: "https://host/v1".to_owned(),
+            model: "m".to_owned(),
+            key: ApiKey::new("sk-s3cret"),
+            key_variable: "SOME_KEY".to_owned(),
+        }
+    }
+
+    fn refused(status: u16, body: &str) -> Refusal {
+        translator().of_status(StatusCode::from_u16(status).unwrap(), body, &HeaderMap::new())
+    }
+
+    #[test]
+    fn statuses_have_their_codes() {
+        let cases = [
+            (401, r#"{"error":{"message":"no"}}"#, "model_auth", false),
+            (400, r#"[{"error":{"message":"API key not valid."}}]"#, "model_auth", false),
+            (404, r#"{"error":{"message":"no such model"}}"#, "model_not_found", false),
+            (429, r#"{"error":{"message":"slow down"}}"#, "model_rate_limited", true),
+            (429, r#"{"error":{"message":"pay","code":"insufficient_quota"}}"#, "model_rate_limited", false),
+            (529, "", "model_rate_limited", true),
+            (503, "<html>busy</html>", "model_rate_limited", true),
+            (500, "oops", "model_failed", false),
+        ];
+        for (status, body, code, is_busy) in cases {
+            let refusal = refused(status, body);
+            assert_eq!((refusal.error.code(), refusal.is_busy), (code, is_busy), "{status} {body}");
+        }
+    }
+
+    #[test]
+    fn a_key_in_a_message_is_masked_and_its_variable_named() {
+        let text = refused(401, r#"{"error":{"message":"wrong key sk-s3cret"}}"#).error.to_string();
+        assert!(!text.contains("s3cret") && text.contains("SOME_KEY"), "{text}");
+    }
+
+    #[test]
+    fn pauses_are_read_in_every_form() {
+        let pause = |name: &'static str, value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(name, value.parse().unwrap());
+            let now = DateTime::parse_from_rfc2822("Mon, 01 Jan 2029 00:00:00 GMT").unwrap();
+            asked_pause(&headers, now.with_timezone(&Utc))
+        };
+        assert_eq!(pause("retry-after", "2"), Some(Duration::from_secs(2)));
+        assert_eq!(pause("retry-after-ms", "250"), Some(Duration::from_millis(250)));
+        assert_eq!(pause("retry-after", "Mon, 01 Jan 2029 00:00:07 GMT"), Some(Duration::from_secs(7)));
+        assert_eq!(pause("retry-after", "-1"), None);
+        assert_eq!(pause("retry-after", "soon"), None);
+        let body = json!({"error": {"details": [{"a": 1}, {"retryDelay": "1.5s"}]}});
+        assert_eq!(pause_in(&body), Some(Duration::from_millis(1_500)));
+    }
+
+    #[test]
+    fn errors_within_a_stream_are_told_apart() {
+        let cases = [
+            (json!({"type": "error", "error": {"type": "overloaded_error", "message": "m"}}), "model_rate_limited"),
+            (json!({"error": {"code": 429, "message": "m", "status": "RESOURCE_EXHAUSTED"}}), "model_rate_limited"),
+            (json!({"message": "m", "type": "server_error", "code": null}), "model_failed"),
+            (json!({"finishReason": null}), "model_failed"),
+        ];
+        for (body, code) in cases {
+            assert_eq!(translator().of_body(&body).error.code(), code, "{body}");
+        }
+    }
+}

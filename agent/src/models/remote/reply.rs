@@ -1,0 +1,170 @@
+//! A provider's stream as our events: pieces as they come, calls whole at the end, then the count of tokens.
+//!
+//! A stream that ends without its provider's last word is an error. Bounded: a reply that never ends is cut.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_stream::try_stream;
+use futures::stream::BoxStream;
+use futures::{Stream, StreamExt};
+use genai::chat::{ChatOptions, ChatStream, ChatStreamEvent, ContentPart, StopReason, StreamEnd, Usage};
+
+use super::RemoteKind;
+use super::calls::CallCollector;
+use super::errors::{Refusal, Translator};
+use super::thoughts::{ThoughtMemory, Thoughts};
+use crate::models::{DoneReason, ModelEvent, TokenUsage};
+use crate::{AgentError, Result};
+
+/// The pieces of one turn together; a model's longest output is a tenth of it.
+const MAX_TURN_BYTES: usize = 16 << 20;
+
+/// Tokens of Anthropic's thinking, which genai does not pass on from a stream.
+#[derive(Debug, Clone, Default)]
+pub(super) struct ThinkingTokens(Arc<AtomicU64>);
+
+impl ThinkingTokens {
+    /// The options under which they are counted.
+    pub(super) fn counted_from(&self, options: ChatOptions, kind: RemoteKind) -> ChatOptions {
+        if kind != RemoteKind::Anthropic {
+            return options;
+        }
+        let counted = Arc::clone(&self.0);
+        options.with_raw_frame_fn(move |_, frame| {
+            if frame.event != Some("message_delta") {
+                return;
+            }
+            let data = frame.json().unwrap_or_default();
+            let tokens = data.pointer("/usage/output_tokens_details/thinking_tokens");
+            if let Some(tokens) = tokens.and_then(serde_json::Value::as_u64) {
+                counted.store(tokens, Ordering::Relaxed);
+            }
+        })
+    }
+
+    fn get(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Reads one turn.
+pub(super) struct Reader {
+    pub(super) stream: ChatStream,
+    pub(super) kind: RemoteKind,
+    pub(super) translator: Translator,
+    pub(super) thoughts: Arc<ThoughtMemory>,
+    pub(super) thinking_tokens: ThinkingTokens,
+}
+
+impl Reader {
+    /// The turn's events. What fails before its first piece is told at once, since it may be tried again.
+    pub(super) async fn events(self) -> Result<BoxStream<'static, Result<ModelEvent>>, Refusal> {
+        let mut events = Box::pin(self.read());
+        match events.next().await {
+            Some(Ok(first)) => {
+                let rest = events.map(|event| event.map_err(|refusal| refusal.error));
+                Ok(futures::stream::once(std::future::ready(Ok(first))).chain(rest).boxed())
+            }
+            Some(Err(refusal)) => Err(refusal),
+            None => Err(Refusal::final_one(AgentError::Internal("a turn without an end".to_owned()))),
+        }
+    }
+
+    fn read(self) -> impl Stream<Item = Result<ModelEvent, Refusal>> + Send + 'static {
+        try_stream! {
+            let Reader { mut stream, kind, translator, thoughts, thinking_tokens } = self;
+            let mut calls = CallCollector::new(kind);
+            let mut bytes = 0_usize;
+            let mut has_said = false;
+            let end = loop {
+                let event = match stream.next().await {
+                    Some(Ok(event)) => event,
+                    Some(Err(error)) => Err(translator.refusal(error))?,
+                    None => Err(broke_off(&translator))?,
+                };
+                bytes = bytes.saturating_add(size_of_piece(&event));
+                if bytes > MAX_TURN_BYTES {
+                    Err(translator.failed(format!("its reply is longer than {} MiB", MAX_TURN_BYTES >> 20)))?;
+                }
+                match event {
+                    ChatStreamEvent::Chunk(chunk) if !chunk.content.is_empty() => {
+                        has_said = true;
+                        yield ModelEvent::Text(chunk.content);
+                    }
+                    ChatStreamEvent::ReasoningChunk(chunk) if !chunk.content.is_empty() => {
+                        yield ModelEvent::Thinking(chunk.content);
+                    }
+                    ChatStreamEvent::ToolCallChunk(chunk) => {
+                        calls.push(chunk.tool_call).map_err(|detail| translator.failed(detail))?;
+                    }
+                    ChatStreamEvent::End(end) => break end,
+                    _ => {}
+                }
+            };
+            let StreamEnd { captured_usage, captured_stop_reason, captured_content, .. } = end;
+            let reason = match captured_stop_reason {
+                Some(StopReason::MaxTokens(_)) => DoneReason::Length,
+                Some(StopReason::ContentFilter(why) | StopReason::Other(why)) if !has_said && calls.is_empty() => {
+                    Err(translator.failed(format!("it ended without an answer ({why})")))?
+                }
+                // Gemini says why in its last piece; genai makes up an end where that did not come.
+                None if kind == RemoteKind::Gemini => Err(broke_off(&translator))?,
+                _ => DoneReason::Stop,
+            };
+            let mut leading: Vec<ContentPart> = match kind {
+                RemoteKind::Anthropic => captured_content.map(leading_thoughts).unwrap_or_default(),
+                RemoteKind::OpenAi | RemoteKind::Gemini => Vec::new(),
+            };
+            for collected in calls.finish() {
+                // Cut at the output limit: half a call is no call.
+                if reason == DoneReason::Length && !collected.is_whole {
+                    continue;
+                }
+                if let Some(id) = &collected.call.id {
+                    let leading = std::mem::take(&mut leading);
+                    thoughts.keep(id, Thoughts { leading, ..collected.thoughts });
+                }
+                yield ModelEvent::ToolCall(collected.call);
+            }
+            let usage = tokens(captured_usage.unwrap_or_default(), thinking_tokens.get());
+            yield ModelEvent::Done { usage, reason };
+        }
+    }
+}
+
+fn broke_off(translator: &Translator) -> Refusal {
+    translator.failed("its reply broke off before the end; ask again".to_owned())
+}
+
+fn size_of_piece(event: &ChatStreamEvent) -> usize {
+    match event {
+        ChatStreamEvent::Chunk(chunk)
+        | ChatStreamEvent::ReasoningChunk(chunk)
+        | ChatStreamEvent::ThoughtSignatureChunk(chunk) => chunk.content.len(),
+        ChatStreamEvent::ToolCallChunk(chunk) => chunk.tool_call.fn_arguments.as_str().map_or(0, str::len),
+        ChatStreamEvent::Start | ChatStreamEvent::Heartbeat | ChatStreamEvent::End(_) => 0,
+    }
+}
+
+/// The thinking that precedes a turn's calls.
+fn leading_thoughts(content: genai::chat::MessageContent) -> Vec<ContentPart> {
+    let is_thought = |part: &ContentPart| {
+        matches!(part, ContentPart::ThoughtSignature(_) | ContentPart::ReasoningContent(_) | ContentPart::Custom(_))
+    };
+    content.into_parts().into_iter().filter(is_thought).collect()
+}
+
+fn tokens(usage: Usage, thinking_tokens: u64) -> TokenUsage {
+    let count = |tokens: Option<i32>| tokens.and_then(|tokens| u64::try_from(tokens).ok()).unwrap_or_default();
+    let prompt = usage.prompt_tokens_details.unwrap_or_default();
+    let reasoning = count(usage.completion_tokens_details.unwrap_or_default().reasoning_tokens).max(thinking_tokens);
+    TokenUsage {
+        input_tokens: count(usage.prompt_tokens),
+        // Gemini counts a turn that only thought by its thinking alone.
+        output_tokens: count(usage.completion_tokens).max(reasoning),
+        cached_tokens: count(prompt.cached_tokens),
+        cache_write_tokens: count(prompt.cache_creation_tokens),
+        reasoning_tokens: reasoning,
+    }
+}

@@ -1,0 +1,247 @@
+//! A turn in genai's words. Pure but for the thoughts that are looked up.
+//!
+//! Providers refuse a conversation in which a call has no result or a result no call; ours may have either after a
+//! cut, so the gaps are filled here.
+
+use std::collections::VecDeque;
+
+use genai::chat::{
+    Binary, CacheControl, ChatMessage as Message, ChatOptions, ChatRequest as Chat, ContentPart, JsonSpec,
+    MessageContent, ReasoningEffort, Tool, ToolCall, ToolChoice as Choice, ToolResponse,
+};
+use serde_json::{Value, json};
+
+use super::thoughts::{ThoughtMemory, Thoughts};
+use super::{RemoteKind, RemoteSettings};
+use crate::models::{ChatMessage, ChatRequest, ChatRole, ModelToolCall, ToolChoice};
+
+/// Anthropic's smallest thinking budget is 1,024 tokens, which the output must exceed.
+const LEAST_THINKING_OUTPUT: u32 = 2_048;
+/// genai's medium budget, with room for the answer.
+const MEDIUM_THINKING_OUTPUT: u32 = 9_000;
+/// OpenAI wants a name for a schema.
+const SCHEMA_NAME: &str = "answer";
+
+/// What is sent, and how.
+#[derive(Debug, Clone)]
+pub(super) struct Request {
+    pub(super) chat: Chat,
+    pub(super) options: ChatOptions,
+}
+
+impl Request {
+    pub(super) fn new(request: ChatRequest, settings: &RemoteSettings, memory: &ThoughtMemory) -> Self {
+        let ChatRequest { messages, tools, format, think, max_output_tokens, tool_choice } = request;
+        let mut conversation =
+            Conversation { memory, messages: Vec::new(), pending: VecDeque::new(), results: Vec::new() };
+        for message in messages {
+            conversation.push(message);
+        }
+        conversation.answer_pending();
+        let is_free = tools.is_empty() || matches!(tool_choice, ToolChoice::Auto | ToolChoice::None);
+        let mut options = ChatOptions::default().with_capture_usage(true);
+        options.max_tokens = max_output_tokens;
+        options.tool_choice = if tools.is_empty() { None } else { choice(tool_choice) };
+        options.response_format = format.map(|schema| JsonSpec::new(SCHEMA_NAME, schema).into());
+        match settings.kind {
+            // Any set effort keeps genai from reading one out of the model's name; this one is not sent.
+            RemoteKind::OpenAi => options.reasoning_effort = Some(ReasoningEffort::Budget(0)),
+            RemoteKind::Anthropic => {
+                let may_think = think == Some(true) && is_free && conversation.has_its_thoughts();
+                let effort = if may_think { anthropic_effort(max_output_tokens) } else { ReasoningEffort::Zero };
+                options.capture_reasoning_content = Some(!matches!(effort, ReasoningEffort::Zero));
+                options.reasoning_effort = Some(effort);
+                // The instructions and the tools are the same in every turn of a run.
+                options.cache_control = Some(CacheControl::Ephemeral);
+            }
+            RemoteKind::Gemini => options.capture_reasoning_content = think,
+        }
+        let mut chat = Chat::new(conversation.messages);
+        if !tools.is_empty() {
+            chat = chat.with_tools(
+                tools
+                    .into_iter()
+                    .map(|tool| Tool::new(tool.name).with_description(tool.description).with_schema(tool.parameters)),
+            );
+        }
+        Self { chat, options }
+    }
+}
+
+struct Conversation<'a> {
+    memory: &'a ThoughtMemory,
+    messages: Vec<Message>,
+    /// Calls of the last assistant's message that have no result yet.
+    pending: VecDeque<PendingCall>,
+    /// Results since then: they go in one message.
+    results: Vec<ToolResponse>,
+}
+
+struct PendingCall {
+    /// As the conversation has it.
+    id: Option<String>,
+    /// As it is sent.
+    sent_id: String,
+    name: String,
+}
+
+impl Conversation<'_> {
+    fn push(&mut self, message: ChatMessage) {
+        let ChatMessage { role, content, tool_calls, tool_name, tool_call_id, images } = message;
+        if role == ChatRole::Tool {
+            return self.push_result(tool_call_id, tool_name, content);
+        }
+        self.answer_pending();
+        match role {
+            ChatRole::System => self.messages.push(Message::system(content)),
+            ChatRole::Assistant => self.push_assistant(content, tool_calls),
+            ChatRole::User | ChatRole::Tool => {
+                let mut parts = vec![ContentPart::Text(content)];
+                let pictures = images.into_iter();
+                parts.extend(
+                    pictures.map(|image| ContentPart::Binary(Binary::from_base64(image.media_type, image.data, None))),
+                );
+                self.messages.push(Message::user(MessageContent::from_parts(parts)));
+            }
+        }
+    }
+
+    fn push_assistant(&mut self, content: String, tool_calls: Vec<ModelToolCall>) {
+        let mut parts = Vec::new();
+        let mut calls = Vec::new();
+        let turn = self.messages.len();
+        for (index, ModelToolCall { id, name, arguments }) in tool_calls.into_iter().enumerate() {
+            let Thoughts { leading, signatures } = id.as_deref().and_then(|id| self.memory.of(id)).unwrap_or_default();
+            parts.extend(leading);
+            let sent_id = id.as_deref().map_or_else(|| format!("call_{turn}_{index}"), sendable_id);
+            calls.push(ContentPart::ToolCall(ToolCall {
+                call_id: sent_id.clone(),
+                fn_name: name.clone(),
+                fn_arguments: as_object(arguments),
+                thought_signatures: signatures,
+            }));
+            self.pending.push_back(PendingCall { id, sent_id, name });
+        }
+        if !content.is_empty() {
+            parts.push(ContentPart::Text(content));
+        }
+        parts.extend(calls);
+        // A message with nothing in it is refused.
+        if !parts.is_empty() {
+            self.messages.push(Message::assistant(MessageContent::from_parts(parts)));
+        }
+    }
+
+    fn push_result(&mut self, call_id: Option<String>, tool: Option<String>, content: String) {
+        let by_id = call_id.as_ref().and_then(|id| self.pending.iter().position(|call| call.id.as_ref() == Some(id)));
+        let by_name = || self.pending.iter().position(|call| tool.as_deref() == Some(call.name.as_str()));
+        let found = by_id.or_else(|| if call_id.is_none() { by_name() } else { None });
+        match found.and_then(|index| self.pending.remove(index)) {
+            Some(call) => self.results.push(ToolResponse::new(call.sent_id, content).with_fn_name(call.name)),
+            None => {
+                self.answer_pending();
+                let tool = tool.as_deref().unwrap_or("the tool");
+                self.messages.push(Message::user(format!("Result of {tool}:\n{content}")));
+            }
+        }
+    }
+
+    /// Ends the last assistant's calls: those that have no result get one that says so.
+    fn answer_pending(&mut self) {
+        let missing = std::mem::take(&mut self.pending).into_iter();
+        let missing = missing.map(|call| ToolResponse::new(call.sent_id, "(no result)").with_fn_name(call.name));
+        self.results.extend(missing);
+        if !self.results.is_empty() {
+            let results = std::mem::take(&mut self.results).into_iter().map(ContentPart::ToolResponse);
+            self.messages.push(Message::tool(MessageContent::from_parts(results.collect::<Vec<_>>())));
+        }
+    }
+
+    /// Whether the calls since the asker's last message have their thinking with them: Anthropic wants it back once it
+    /// thinks.
+    fn has_its_thoughts(&self) -> bool {
+        let is_asked = |message: &&Message| matches!(message.role, genai::chat::ChatRole::User);
+        let recent = self.messages.iter().rev().take_while(|message| !is_asked(message));
+        let mut calls = recent.filter(|message| message.content.contains_tool_call());
+        calls.all(|message| message.content.contains_thought_signature() || message.content.contains_custom())
+    }
+}
+
+fn choice(choice: ToolChoice) -> Option<Choice> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(Choice::None),
+        ToolChoice::Required => Some(Choice::Required),
+        ToolChoice::Named(name) => Some(Choice::tool(name)),
+    }
+}
+
+fn anthropic_effort(max_output_tokens: Option<u32>) -> ReasoningEffort {
+    match max_output_tokens {
+        Some(most) if most < LEAST_THINKING_OUTPUT => ReasoningEffort::Zero,
+        Some(most) if most < MEDIUM_THINKING_OUTPUT => ReasoningEffort::Low,
+        _ => ReasoningEffort::Medium,
+    }
+}
+
+/// Anthropic refuses ids with other characters than these, and a conversation may have begun elsewhere.
+fn sendable_id(id: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    id.chars().map(|c| if fits(c) { c } else { '_' }).collect()
+}
+
+fn as_object(arguments: Value) -> Value {
+    match arguments {
+        Value::Object(_) => arguments,
+        Value::Null => json!({}),
+        other => json!({ "not_an_object": other }),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(messages: Vec<ChatMessage>) -> Vec<Message> {
+        let memory = ThoughtMemory::default();
+        let mut conversation =
+            Conversation { memory: &memory, messages: Vec::new(), pending: VecDeque::new(), results: Vec::new() };
+        for message in messages {
+            conversation.push(message);
+        }
+        conversation.answer_pending();
+        conversation.messages
+    }
+
+    fn call(id: Option<&str>, name: &str) -> ModelToolCall {
+        ModelToolCall { id: id.map(str::to_owned), name: name.to_owned(), arguments: json!({}) }
+    }
+
+    #[test]
+    fn results_go_together_with_the_ids_of_their_calls() {
+        let messages = sent(vec![
+            ChatMessage::text(ChatRole::User, "how many?"),
+            ChatMessage::assistant("", vec![call(Some("a#1"), "run_sql"), call(None, "run_kql")]),
+            ChatMessage::tool_result("run_kql", None, "2"),
+            ChatMessage::tool_result("run_sql", Some("a#1".to_owned()), "1"),
+            ChatMessage::text(ChatRole::User, "thanks"),
+        ]);
+        assert_eq!(messages.len(), 4);
+        let answers: Vec<_> = messages[2].content.tool_responses();
+        let told: Vec<_> = answers.iter().map(|one| (one.call_id.as_str(), one.content.as_str())).collect();
+        assert_eq!(told, [("call_1_1", "2"), ("a_1", "1")]);
+    }
+
+    #[test]
+    fn gaps_are_filled() {
+        let messages = sent(vec![
+            ChatMessage::assistant("", vec![call(Some("a"), "run_sql")]),
+            ChatMessage::text(ChatRole::User, "never mind"),
+            ChatMessage::tool_result("run_sql", Some("b".to_owned()), "late"),
+            ChatMessage::assistant("", Vec::new()),
+        ]);
+        assert_eq!(messages.len(), 4, "an empty message is left out");
+        assert_eq!(messages[1].content.tool_responses()[0].content, "(no result)");
+        assert_eq!(messages[3].content.first_text(), Some("Result of run_sql:\nlate"));
+    }
+}

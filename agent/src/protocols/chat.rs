@@ -1,0 +1,336 @@
+//! OpenAI's Chat Completions: its requests, its chunks and its completion object. Our own tools are not shown:
+//! clients would try to execute them. References: <https://platform.openai.com/docs/api-reference/chat>.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+
+use super::responses::{BadRequest, InputItem, parse_content};
+use super::responses::{answer_schema, flag, kind_of, metadata_of, positive, text, tool_choice, tools_of};
+use super::{Frame, Paragraphs, Renderer};
+use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
+use crate::models::{ChatRole, TokenUsage, ToolChoice, ToolSpec};
+use crate::request::AnswerSchema;
+
+/// What the request asks for.
+#[derive(Debug, Clone)]
+pub struct ChatCompletionRequest {
+    /// The messages, as items.
+    pub items: Vec<InputItem>,
+    /// As given.
+    pub model: Option<String>,
+    /// As chunks.
+    pub stream: bool,
+    /// Whether the last chunk tells the tokens.
+    pub include_usage: bool,
+    /// A session of this server.
+    pub session_id: Option<String>,
+    /// Tools that the client executes.
+    pub tools: Vec<ToolSpec>,
+    /// Whether a tool must be called.
+    pub tool_choice: ToolChoice,
+    /// The answer's form.
+    pub answer_schema: Option<AnswerSchema>,
+    /// Whether thinking is shown.
+    pub include_thinking: bool,
+    /// Tokens of one turn.
+    pub max_output_tokens: Option<u32>,
+    /// What the completion repeats.
+    pub echo: Value,
+}
+
+/// Reads a body.
+pub fn parse_request(body: &[u8]) -> Result<ChatCompletionRequest, BadRequest> {
+    let body: Value = serde_json::from_slice(body)
+        .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
+    parse_value(&body)
+}
+
+/// Reads a request.
+pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
+    let Value::Object(fields) = body else {
+        return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(body))));
+    };
+    let messages = match fields.get("messages") {
+        None | Some(Value::Null) => {
+            return Err(BadRequest::new("missing_required_parameter", "messages", "`messages` is missing"));
+        }
+        Some(Value::Array(messages)) if messages.is_empty() => {
+            return Err(BadRequest::invalid("messages", "`messages` is empty; say something"));
+        }
+        Some(Value::Array(messages)) => messages,
+        Some(other) => {
+            return Err(BadRequest::invalid("messages", format!("`messages` must be a list, not {}", kind_of(other))));
+        }
+    };
+    let mut items = Vec::new();
+    for (index, message) in messages.iter().enumerate() {
+        read_message(message, &format!("messages[{index}]"), &mut items)?;
+    }
+    if fields.get("n").and_then(Value::as_u64).is_some_and(|n| n > 1) {
+        return Err(BadRequest::invalid("n", "`n` must be 1: a question has one answer here"));
+    }
+    let max_output_tokens = match positive(fields, "max_completion_tokens")? {
+        Some(tokens) => Some(tokens),
+        None => positive(fields, "max_tokens")?,
+    };
+    let include_usage = fields.get("stream_options").is_some_and(|options| options["include_usage"] == json!(true));
+    let effort = fields.get("reasoning_effort").and_then(Value::as_str);
+    let option = fields.get("model_options").is_some_and(|options| options["thinking"] == json!(true));
+    let model = text(fields, "model")?;
+    Ok(ChatCompletionRequest {
+        items,
+        stream: flag(fields, "stream", false)?,
+        include_usage,
+        session_id: text(fields, "session_id")?.filter(|id| !id.is_empty()),
+        tools: tools_of(fields, "parameters", |tool| tool.get("function"))?,
+        tool_choice: tool_choice(fields.get("tool_choice"))?,
+        answer_schema: answer_schema(fields.get("response_format").unwrap_or(&Value::Null), "response_format")?,
+        include_thinking: option || effort.is_some_and(|effort| effort != "none"),
+        max_output_tokens,
+        echo: json!({ "model": model, "metadata": metadata_of(fields)? }),
+        model,
+    })
+}
+
+fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result<(), BadRequest> {
+    let role = message["role"].as_str().unwrap_or_default();
+    match role {
+        "user" => {
+            items.push(InputItem::Message { role: ChatRole::User, content: parse_content(&message["content"], at)? })
+        }
+        "system" | "developer" => {
+            items.push(InputItem::Message { role: ChatRole::System, content: parse_content(&message["content"], at)? });
+        }
+        "assistant" => {
+            let content = parse_content(&message["content"], at)?;
+            if !content.is_empty() {
+                items.push(InputItem::Message { role: ChatRole::Assistant, content });
+            }
+            for call in message["tool_calls"].as_array().into_iter().flatten() {
+                let function = &call["function"];
+                let (Some(id), Some(name)) = (call["id"].as_str(), function["name"].as_str()) else {
+                    let param = format!("{at}.tool_calls");
+                    return Err(BadRequest::invalid(
+                        &param,
+                        format!("a call of `{param}` has no id or no function name"),
+                    ));
+                };
+                items.push(InputItem::FunctionCall {
+                    call_id: id.to_owned(),
+                    name: name.to_owned(),
+                    arguments: function["arguments"].as_str().unwrap_or("{}").to_owned(),
+                });
+            }
+        }
+        "tool" => {
+            let Some(call_id) = message["tool_call_id"].as_str() else {
+                let param = format!("{at}.tool_call_id");
+                return Err(BadRequest::invalid(&param, format!("`{param}` is missing")));
+            };
+            let output: Vec<String> = parse_content(&message["content"], at)?
+                .into_iter()
+                .filter_map(|part| match part {
+                    super::responses::Content::Text(text) => Some(text),
+                    _ => None,
+                })
+                .collect();
+            items.push(InputItem::FunctionCallOutput { call_id: call_id.to_owned(), output: output.join("\n") });
+        }
+        _ => {
+            let roles = "system, developer, user, assistant and tool";
+            return Err(BadRequest::invalid(&format!("{at}.role"), format!("`{at}.role` is not one of {roles}")));
+        }
+    }
+    Ok(())
+}
+
+/// Events to chunks, or to one completion.
+#[derive(Debug)]
+pub struct ChatRenderer {
+    include_usage: bool,
+    head: Map<String, Value>,
+    session_id: Option<String>,
+    answer: Paragraphs,
+    thinking: String,
+    calls: Vec<Value>,
+    cut: bool,
+    failure: Option<(RunErrorCode, String)>,
+    usage: TokenUsage,
+}
+
+impl ChatRenderer {
+    /// A renderer; `include_usage` as in the request's `stream_options`.
+    pub fn new(include_usage: bool) -> Self {
+        Self {
+            include_usage,
+            head: Map::new(),
+            session_id: None,
+            answer: Paragraphs::default(),
+            thinking: String::new(),
+            calls: Vec::new(),
+            cut: false,
+            failure: None,
+            usage: TokenUsage::default(),
+        }
+    }
+
+    /// Why the run failed, if it did: its code, and what to do.
+    pub fn failure(&self) -> Option<(RunErrorCode, &str)> {
+        self.failure.as_ref().map(|(code, message)| (*code, message.as_str()))
+    }
+
+    /// The completion, once the run has ended.
+    pub fn completion(&self) -> Value {
+        let mut message = json!({ "role": "assistant", "content": self.answer.text(), "refusal": null });
+        if !self.calls.is_empty() {
+            message["tool_calls"] = json!(self.calls);
+            if self.answer.text().is_empty() {
+                message["content"] = Value::Null;
+            }
+        }
+        if !self.thinking.is_empty() {
+            message["reasoning_content"] = json!(self.thinking);
+        }
+        let mut completion = self.head.clone();
+        completion.insert("object".to_owned(), json!("chat.completion"));
+        let choice = json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": self.finish_reason() });
+        completion.insert("choices".to_owned(), json!([choice]));
+        completion.insert("usage".to_owned(), usage_json(&self.usage));
+        completion.insert("session_id".to_owned(), json!(self.session_id));
+        Value::Object(completion)
+    }
+
+    fn begin(&mut self, id: String, at: DateTime<Utc>, model: Value) {
+        let fields = [
+            ("id", json!(id)),
+            ("object", json!("chat.completion.chunk")),
+            ("created", json!(at.timestamp())),
+            ("model", model),
+            ("system_fingerprint", Value::Null),
+        ];
+        self.head = fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
+    }
+
+    fn chunk(&self, choices: Value, usage: Option<Value>) -> Frame {
+        let mut chunk = self.head.clone();
+        chunk.insert("choices".to_owned(), choices);
+        if self.include_usage {
+            chunk.insert("usage".to_owned(), usage.unwrap_or_default());
+        }
+        Frame::unnamed(&Value::Object(chunk))
+    }
+
+    fn delta(&self, delta: &Value, finish_reason: Option<&str>) -> Frame {
+        let choice = json!({ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason });
+        self.chunk(json!([choice]), None)
+    }
+
+    fn finish_reason(&self) -> &'static str {
+        match (self.calls.is_empty(), self.cut) {
+            (false, _) => "tool_calls",
+            (true, true) => "length",
+            (true, false) => "stop",
+        }
+    }
+
+    fn call(&mut self, call: &WaitingCall) -> Vec<Frame> {
+        let index = self.calls.len();
+        let whole = |arguments: &str| {
+            json!({
+                "id": call.call_id,
+                "type": "function",
+                "function": { "name": call.name, "arguments": arguments },
+            })
+        };
+        self.calls.push(whole(&call.args_raw));
+        let mut begun = whole("");
+        begun["index"] = json!(index);
+        let arguments = json!({ "index": index, "function": { "arguments": call.args_raw } });
+        vec![
+            self.delta(&json!({ "tool_calls": [begun] }), None),
+            self.delta(&json!({ "tool_calls": [arguments] }), None),
+        ]
+    }
+
+    fn finished(&self) -> Vec<Frame> {
+        if let Some((code, message)) = &self.failure {
+            return vec![Frame::unnamed(&error_json(*code, message))];
+        }
+        let mut frames = vec![self.delta(&json!({}), Some(self.finish_reason()))];
+        if self.include_usage {
+            frames.push(self.chunk(json!([]), Some(usage_json(&self.usage))));
+        }
+        frames.push(Frame { event: None, data: "[DONE]".to_owned() });
+        frames
+    }
+}
+
+impl Renderer for ChatRenderer {
+    fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
+        match &event.kind {
+            EventKind::RunStarted(started) => {
+                let model = match &started.request["model"] {
+                    Value::Null => json!(started.model),
+                    asked => asked.clone(),
+                };
+                self.begin(format!("chatcmpl-{}", started.run_id.simple()), event.at, model);
+                self.session_id.clone_from(&started.conversation);
+                vec![self.delta(&json!({ "role": "assistant", "content": "" }), None)]
+            }
+            EventKind::ThinkingDelta { text, .. } => {
+                self.thinking.push_str(text);
+                vec![self.delta(&json!({ "reasoning_content": text }), None)]
+            }
+            EventKind::TextStarted { .. } => {
+                self.answer.begin();
+                Vec::new()
+            }
+            EventKind::TextDelta { text, .. } => {
+                let text = self.answer.push(text);
+                vec![self.delta(&json!({ "content": text }), None)]
+            }
+            EventKind::ClientToolRequested(call) => self.call(call),
+            EventKind::AnswerFinal { cut, .. } => {
+                self.cut = *cut;
+                Vec::new()
+            }
+            EventKind::RunError { code, message, .. } => {
+                self.failure = Some((*code, message.clone()));
+                Vec::new()
+            }
+            EventKind::RunFinished { usage, .. } => {
+                self.usage = usage.tokens;
+                self.finished()
+            }
+            EventKind::CompactionStarted { .. }
+            | EventKind::CompactionFinished { .. }
+            | EventKind::LlmCallStarted { .. }
+            | EventKind::LlmCallFinished { .. }
+            | EventKind::ThinkingStarted { .. }
+            | EventKind::ThinkingDone { .. }
+            | EventKind::TextDone { .. }
+            | EventKind::ToolCallStarted(_)
+            | EventKind::ToolResult(_)
+            | EventKind::ApprovalRequested(_)
+            | EventKind::ApprovalResolved { .. }
+            | EventKind::ClientToolResolved { .. }
+            | EventKind::Paused { .. } => Vec::new(),
+        }
+    }
+}
+
+fn usage_json(usage: &TokenUsage) -> Value {
+    json!({
+        "prompt_tokens": usage.input_tokens,
+        "completion_tokens": usage.output_tokens,
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "prompt_tokens_details": { "cached_tokens": usage.cached_tokens },
+        "completion_tokens_details": { "reasoning_tokens": usage.reasoning_tokens },
+    })
+}
+
+/// A failure in the protocol's error shape.
+pub fn error_json(code: RunErrorCode, message: &str) -> Value {
+    let code = if code == RunErrorCode::Timeout { "timeout" } else { "server_error" };
+    json!({ "error": { "message": message, "type": "server_error", "param": null, "code": code } })
+}

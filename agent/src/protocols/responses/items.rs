@@ -1,0 +1,331 @@
+//! Input items: what clients send as a conversation. Read forgivingly, as they send it: a bare string, a message
+//! without its type, content in any of the three forms.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use super::{BadRequest, kind_of};
+use crate::models::{ChatImage, ChatRole};
+
+/// One item.
+#[derive(Debug, Clone, PartialEq)]
+pub enum InputItem {
+    /// Said by somebody; instructions are messages of the role system.
+    Message {
+        /// Who.
+        role: ChatRole,
+        /// What.
+        content: Vec<Content>,
+    },
+    /// The assistant called a client's tool.
+    FunctionCall {
+        /// The call.
+        call_id: String,
+        /// Tool name.
+        name: String,
+        /// As written.
+        arguments: String,
+    },
+    /// What the client's tool returned.
+    FunctionCallOutput {
+        /// The call.
+        call_id: String,
+        /// As text.
+        output: String,
+    },
+    /// The assistant called one of ours.
+    McpCall {
+        /// The item.
+        id: String,
+        /// Tool name.
+        name: String,
+        /// As written.
+        arguments: String,
+        /// What it returned, or why it failed.
+        output: String,
+        /// The request that was approved.
+        approval_request_id: Option<String>,
+    },
+    /// A call waited for approval.
+    ApprovalRequest {
+        /// The request.
+        id: String,
+        /// Tool name.
+        name: String,
+        /// As written.
+        arguments: String,
+    },
+    /// A person decided.
+    ApprovalResponse {
+        /// The request.
+        request_id: String,
+        /// Yes or no.
+        approve: bool,
+        /// Why.
+        reason: Option<String>,
+    },
+    /// An item that is stored here.
+    Reference {
+        /// Its id.
+        id: String,
+    },
+    /// Thinking, or what we do not know: left out.
+    Ignored,
+}
+
+/// A part of a message.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Content {
+    /// Words.
+    Text(String),
+    /// A picture.
+    Image(ChatImage),
+    /// A picture elsewhere, which is not fetched.
+    ImageUrl(String),
+    /// A file that came along.
+    File {
+        /// Its name.
+        filename: String,
+        /// As the client says.
+        media_type: Option<String>,
+        /// Its bytes.
+        data: Vec<u8>,
+    },
+    /// A file that is stored here.
+    FileId(String),
+    /// A file elsewhere, which is not fetched.
+    FileUrl(String),
+}
+
+/// Reads `input`: a string, an item, or a list of items.
+pub fn parse_items(input: &Value) -> Result<Vec<InputItem>, BadRequest> {
+    match input {
+        Value::String(text) => {
+            Ok(vec![InputItem::Message { role: ChatRole::User, content: vec![Content::Text(text.clone())] }])
+        }
+        Value::Object(_) => Ok(vec![parse_item(input, "input")?]),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .map(|(index, item)| match item {
+                Value::String(text) => {
+                    Ok(InputItem::Message { role: ChatRole::User, content: vec![Content::Text(text.clone())] })
+                }
+                item => parse_item(item, &format!("input[{index}]")),
+            })
+            .collect(),
+        other => Err(BadRequest::invalid(
+            "input",
+            format!("`input` must be a string or a list of items, not {}", kind_of(other)),
+        )),
+    }
+}
+
+fn parse_item(item: &Value, at: &str) -> Result<InputItem, BadRequest> {
+    if !item.is_object() {
+        return Err(BadRequest::invalid(at, format!("`{at}` must be an object, not {}", kind_of(item))));
+    }
+    let text = |name: &str| -> Result<String, BadRequest> {
+        match &item[name] {
+            Value::String(text) => Ok(text.clone()),
+            other => Err(BadRequest::invalid(
+                &format!("{at}.{name}"),
+                format!("`{at}.{name}` must be a string, not {}", kind_of(other)),
+            )),
+        }
+    };
+    let kind = item["type"].as_str().unwrap_or(if item.get("role").is_some() { "message" } else { "" });
+    Ok(match kind {
+        "message" => {
+            let role = parse_role(&text("role")?).ok_or_else(|| {
+                let roles = "user, assistant, system and developer";
+                BadRequest::invalid(&format!("{at}.role"), format!("`{at}.role` is not one of {roles}"))
+            })?;
+            InputItem::Message { role, content: parse_content(&item["content"], at)? }
+        }
+        "function_call" => InputItem::FunctionCall {
+            call_id: text("call_id")?,
+            name: text("name")?,
+            arguments: raw_text(&item["arguments"]),
+        },
+        "function_call_output" => {
+            InputItem::FunctionCallOutput { call_id: text("call_id")?, output: output_text(&item["output"]) }
+        }
+        "mcp_call" => InputItem::McpCall {
+            id: text("id")?,
+            name: text("name")?,
+            arguments: raw_text(&item["arguments"]),
+            output: if item["output"].is_null() { raw_text(&item["error"]) } else { raw_text(&item["output"]) },
+            approval_request_id: item["approval_request_id"].as_str().map(str::to_owned),
+        },
+        "mcp_approval_request" => {
+            InputItem::ApprovalRequest { id: text("id")?, name: text("name")?, arguments: raw_text(&item["arguments"]) }
+        }
+        "mcp_approval_response" => InputItem::ApprovalResponse {
+            request_id: text("approval_request_id")?,
+            approve: item["approve"].as_bool().ok_or_else(|| {
+                BadRequest::invalid(&format!("{at}.approve"), format!("`{at}.approve` must be true or false"))
+            })?,
+            reason: item["reason"].as_str().map(str::to_owned),
+        },
+        "item_reference" => InputItem::Reference { id: text("id")? },
+        "" => {
+            return Err(BadRequest::invalid(&format!("{at}.type"), format!("`{at}` has neither a type nor a role")));
+        }
+        _ => InputItem::Ignored,
+    })
+}
+
+fn parse_role(role: &str) -> Option<ChatRole> {
+    match role {
+        "user" => Some(ChatRole::User),
+        "assistant" => Some(ChatRole::Assistant),
+        "system" | "developer" => Some(ChatRole::System),
+        _ => None,
+    }
+}
+
+/// Reads a message's content: a string, or a list of blocks of Responses, of Chat Completions or of the older
+/// `inlineData` and `fileData` kind.
+pub fn parse_content(content: &Value, at: &str) -> Result<Vec<Content>, BadRequest> {
+    match content {
+        Value::Null => Ok(Vec::new()),
+        Value::String(text) => Ok(vec![Content::Text(text.clone())]),
+        Value::Object(_) => Ok(parse_block(content, at)?.into_iter().collect()),
+        Value::Array(blocks) => {
+            let mut parts = Vec::new();
+            for block in blocks {
+                parts.extend(parse_block(block, at)?);
+            }
+            Ok(parts)
+        }
+        other => Err(BadRequest::invalid(
+            &format!("{at}.content"),
+            format!("`{at}.content` must be a string or a list of blocks, not {}", kind_of(other)),
+        )),
+    }
+}
+
+fn parse_block(block: &Value, at: &str) -> Result<Option<Content>, BadRequest> {
+    if let Value::String(text) = block {
+        return Ok(Some(Content::Text(text.clone())));
+    }
+    if let Some(inline) = block.get("inlineData").or_else(|| block.get("inline_data")) {
+        return parse_inline(inline, at).map(Some);
+    }
+    if let Some(file) = block.get("fileData").or_else(|| block.get("file_data")).filter(|file| file.is_object()) {
+        let uri = file["fileUri"].as_str().or(file["file_uri"].as_str()).unwrap_or_default();
+        return Ok(Some(Content::FileUrl(uri.to_owned())));
+    }
+    let kind = block["type"].as_str().unwrap_or_default();
+    Ok(match kind {
+        "image_url" | "input_image" => {
+            let url = block["image_url"]["url"].as_str().or(block["image_url"].as_str());
+            match (url, block["file_id"].as_str()) {
+                (Some(url), _) => Some(parse_image(url, at)?),
+                (None, Some(file_id)) => Some(Content::FileId(file_id.to_owned())),
+                (None, None) => {
+                    return Err(BadRequest::invalid(
+                        &format!("{at}.content"),
+                        format!("an image of `{at}` has no image_url"),
+                    ));
+                }
+            }
+        }
+        "file" => parse_file(&block["file"], at)?,
+        "input_file" => parse_file(block, at)?,
+        "refusal" => block["refusal"].as_str().map(|text| Content::Text(text.to_owned())),
+        _ => block["text"].as_str().map(|text| Content::Text(text.to_owned())),
+    })
+}
+
+fn parse_image(url: &str, at: &str) -> Result<Content, BadRequest> {
+    let Some(rest) = url.strip_prefix("data:") else { return Ok(Content::ImageUrl(url.to_owned())) };
+    let bad = || BadRequest::invalid(&format!("{at}.content"), format!("an image of `{at}` is not a base64 data URI"));
+    let (media_type, data) = rest.split_once(";base64,").ok_or_else(bad)?;
+    STANDARD.decode(data.trim()).map_err(|_| bad())?;
+    Ok(Content::Image(ChatImage { media_type: media_type.to_owned(), data: data.trim().to_owned() }))
+}
+
+fn parse_file(file: &Value, at: &str) -> Result<Option<Content>, BadRequest> {
+    if let Some(file_id) = file["file_id"].as_str() {
+        return Ok(Some(Content::FileId(file_id.to_owned())));
+    }
+    if let Some(url) = file["file_url"].as_str() {
+        return Ok(Some(Content::FileUrl(url.to_owned())));
+    }
+    let Some(encoded) = file["file_data"].as_str() else {
+        return Err(BadRequest::invalid(
+            &format!("{at}.content"),
+            format!("a file of `{at}` has neither file_data, file_id nor file_url"),
+        ));
+    };
+    let filename = file["filename"].as_str().unwrap_or("file").to_owned();
+    decoded_file(filename, None, encoded, at).map(Some)
+}
+
+fn parse_inline(inline: &Value, at: &str) -> Result<Content, BadRequest> {
+    let media_type = inline["mimeType"].as_str().or(inline["mime_type"].as_str()).unwrap_or_default();
+    let data = inline["data"].as_str().unwrap_or_default();
+    if media_type.starts_with("image/") {
+        return parse_image(&format!("data:{media_type};base64,{data}"), at);
+    }
+    let filename = inline["displayName"].as_str().or(inline["display_name"].as_str()).unwrap_or("file").to_owned();
+    decoded_file(filename, Some(media_type.to_owned()), data, at)
+}
+
+/// A data URI, or base64 alone.
+fn decoded_file(filename: String, media_type: Option<String>, encoded: &str, at: &str) -> Result<Content, BadRequest> {
+    let (media_type, encoded) = match encoded.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
+        Some((media_type, data)) => (Some(media_type.to_owned()), data),
+        None => (media_type, encoded),
+    };
+    let data = STANDARD.decode(encoded.trim()).map_err(|_| {
+        BadRequest::invalid(&format!("{at}.content"), format!("the file `{filename}` of `{at}` is not base64"))
+    })?;
+    if let Some(media_type) = media_type.as_deref().filter(|media_type| media_type.starts_with("image/")) {
+        let image = ChatImage { media_type: media_type.to_owned(), data: encoded.trim().to_owned() };
+        return Ok(Content::Image(image));
+    }
+    Ok(Content::File { filename, media_type, data })
+}
+
+fn raw_text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}
+
+/// A tool's output: a string, or blocks of text.
+fn output_text(output: &Value) -> String {
+    match output {
+        Value::Array(blocks) if blocks.iter().all(|block| block["text"].is_string()) => {
+            blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+        }
+        other => raw_text(other),
+    }
+}
+
+/// The item as it is stored and listed: with a type.
+pub(super) fn listed_item(item: &Value) -> Value {
+    let mut listed = match item {
+        Value::String(text) => json!({ "role": "user", "content": [{ "type": "input_text", "text": text }] }),
+        other => other.clone(),
+    };
+    let is_message = listed.get("type").is_none();
+    if let Value::Object(fields) = &mut listed {
+        if is_message {
+            fields.insert("type".to_owned(), json!("message"));
+            fields.entry("status").or_insert_with(|| json!("completed"));
+        }
+        if let Some(Value::String(text)) = fields.get("content") {
+            let kind = if fields.get("role") == Some(&json!("assistant")) { "output_text" } else { "input_text" };
+            let block = json!([{ "type": kind, "text": text }]);
+            fields.insert("content".to_owned(), block);
+        }
+    }
+    listed
+}

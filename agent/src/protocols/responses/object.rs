@@ -1,0 +1,126 @@
+//! The response object, and the ids of responses and items: made of the run's id, so that they need no table.
+
+use chrono::DateTime;
+use serde_json::{Map, Value, json};
+use std::sync::Arc;
+use uuid::Uuid;
+
+use super::render::{Dialect, ResponsesRenderer};
+use crate::event::{EventKind, RunEvent, RunStarted};
+use crate::models::TokenUsage;
+use crate::protocols::Renderer;
+
+/// Hexadecimal digits of a run's id.
+const RUN_ID_DIGITS: usize = 32;
+
+/// `resp_<run>`.
+pub fn response_id(run_id: Uuid) -> String {
+    format!("resp_{}", run_id.simple())
+}
+
+/// The run of a response.
+pub fn run_of_response(response_id: &str) -> Option<Uuid> {
+    let digits = response_id.strip_prefix("resp_")?;
+    (digits.len() == RUN_ID_DIGITS).then(|| Uuid::try_parse(digits).ok())?
+}
+
+/// The run that an item is of: `msg_<run><number>` and the like.
+pub fn run_of_item(item_id: &str) -> Option<Uuid> {
+    let (_, digits) = item_id.split_once('_')?;
+    Uuid::try_parse(digits.get(..RUN_ID_DIGITS)?).ok()
+}
+
+/// The items of a run's response, from its log.
+pub fn output_items(log: &[Arc<RunEvent>]) -> Vec<Value> {
+    let mut renderer = ResponsesRenderer::new(Dialect::OpenAi);
+    for event in log {
+        renderer.frame(event);
+    }
+    renderer.response()["output"].as_array().cloned().unwrap_or_default()
+}
+
+/// The items that a run was asked with, from its log.
+pub fn input_items(log: &[Arc<RunEvent>]) -> Vec<Value> {
+    log.iter()
+        .find_map(|event| match &event.kind {
+            EventKind::RunStarted(started) => started.input.as_array().cloned(),
+            _ => None,
+        })
+        .unwrap_or_default()
+}
+
+/// The object as it stands when the run begins.
+pub(super) fn new_response(started: &RunStarted, created_at: DateTime<chrono::Utc>) -> Map<String, Value> {
+    let echo = |name: &str, absent: Value| match started.request.get(name) {
+        Some(value) if !value.is_null() => value.clone(),
+        _ => absent,
+    };
+    let fields = [
+        ("id", json!(response_id(started.run_id))),
+        ("object", json!("response")),
+        ("created_at", json!(created_at.timestamp())),
+        ("completed_at", Value::Null),
+        ("status", json!("in_progress")),
+        ("background", echo("background", json!(false))),
+        ("error", Value::Null),
+        ("incomplete_details", Value::Null),
+        ("instructions", echo("instructions", Value::Null)),
+        ("max_output_tokens", echo("max_output_tokens", Value::Null)),
+        ("max_tool_calls", echo("max_tool_calls", Value::Null)),
+        ("model", echo("model", json!(started.model))),
+        ("output", json!([])),
+        ("parallel_tool_calls", echo("parallel_tool_calls", json!(true))),
+        ("previous_response_id", echo("previous_response_id", Value::Null)),
+        ("prompt_cache_key", echo("prompt_cache_key", Value::Null)),
+        ("reasoning", echo("reasoning", Value::Null)),
+        ("safety_identifier", echo("safety_identifier", Value::Null)),
+        ("service_tier", echo("service_tier", json!("default"))),
+        ("store", echo("store", json!(true))),
+        ("temperature", echo("temperature", json!(1.0))),
+        ("text", echo("text", json!({ "format": { "type": "text" } }))),
+        ("tool_choice", echo("tool_choice", json!("auto"))),
+        ("tools", echo("tools", json!([]))),
+        ("top_logprobs", echo("top_logprobs", json!(0))),
+        ("top_p", echo("top_p", json!(1.0))),
+        ("presence_penalty", echo("presence_penalty", json!(0.0))),
+        ("frequency_penalty", echo("frequency_penalty", json!(0.0))),
+        ("truncation", echo("truncation", json!("disabled"))),
+        ("usage", Value::Null),
+        ("user", echo("user", Value::Null)),
+        ("metadata", echo("metadata", json!({}))),
+        ("conversation", started.conversation.as_ref().map_or(Value::Null, |id| json!({ "id": id }))),
+        ("session_id", json!(started.conversation)),
+        ("output_text", json!("")),
+    ];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Tokens as the protocol names them.
+pub(super) fn usage_json(usage: &TokenUsage) -> Value {
+    json!({
+        "input_tokens": usage.input_tokens,
+        "input_tokens_details": {
+            "cached_tokens": usage.cached_tokens,
+            "cache_write_tokens": usage.cache_write_tokens,
+        },
+        "output_tokens": usage.output_tokens,
+        "output_tokens_details": { "reasoning_tokens": usage.reasoning_tokens },
+        "total_tokens": usage.input_tokens + usage.output_tokens,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_name_their_run() {
+        let run_id = Uuid::now_v7();
+        assert_eq!(run_of_response(&response_id(run_id)), Some(run_id));
+        assert_eq!(run_of_item(&format!("msg_{}000a", run_id.simple())), Some(run_id));
+        for not_ours in ["resp_", "resp_12", "msg_1", "x", "resp_éééééééééééééééé"] {
+            assert_eq!(run_of_response(not_ours), None);
+            assert_eq!(run_of_item(not_ours), None);
+        }
+    }
+}

@@ -1,0 +1,379 @@
+//! Events to `response.*` events. A fold: what it keeps is the response object as it grows.
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+
+use super::object::{new_response, usage_json};
+use crate::event::{
+    EventKind, RunErrorCode, RunEvent, RunOutcome, SERVER_LABEL, ToolCallStarted, ToolResult, ToolStatus, Usage,
+    WaitingCall,
+};
+use crate::models::TokenUsage;
+use crate::protocols::{Frame, Renderer};
+
+/// Whose clients read the stream.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Dialect {
+    /// OpenAI's own shapes and events only.
+    OpenAi,
+    /// KsADK's extension events, tools as function calls, `response.incomplete` on a pause for approval.
+    KsAdk,
+}
+
+/// Renders one run.
+#[derive(Debug)]
+pub struct ResponsesRenderer {
+    dialect: Dialect,
+    response: Map<String, Value>,
+    output: Vec<Value>,
+    sequence: u64,
+    failure: Option<(RunErrorCode, String)>,
+    /// What the client calls this server's tools.
+    server_label: String,
+}
+
+impl ResponsesRenderer {
+    /// A renderer of the dialect.
+    pub fn new(dialect: Dialect) -> Self {
+        Self {
+            dialect,
+            response: Map::new(),
+            output: Vec::new(),
+            sequence: 0,
+            failure: None,
+            server_label: SERVER_LABEL.to_owned(),
+        }
+    }
+
+    /// The response object as it stands.
+    pub fn response(&self) -> Value {
+        let mut response = self.response.clone();
+        let texts =
+            self.output.iter().filter(|item| item["type"] == "message").flat_map(|item| {
+                item["content"].as_array().into_iter().flatten().filter_map(|part| part["text"].as_str())
+            });
+        response.insert("output_text".to_owned(), json!(texts.collect::<String>()));
+        response.insert("output".to_owned(), json!(self.output));
+        Value::Object(response)
+    }
+
+    /// Why the run failed, if it did: its code, and what to do.
+    pub fn failure(&self) -> Option<(RunErrorCode, &str)> {
+        self.failure.as_ref().map(|(code, message)| (*code, message.as_str()))
+    }
+
+    fn event(&mut self, name: &'static str, fields: Value) -> Frame {
+        let mut data = Map::new();
+        data.insert("type".to_owned(), json!(name));
+        data.insert("sequence_number".to_owned(), json!(self.sequence));
+        self.sequence += 1;
+        if let Value::Object(fields) = fields {
+            data.extend(fields);
+        }
+        Frame::named(name, &Value::Object(data))
+    }
+
+    fn lifecycle(&mut self, name: &'static str) -> Frame {
+        let response = self.response();
+        self.event(name, json!({ "response": response }))
+    }
+
+    /// Adds an item that is not done yet; its index.
+    fn add(&mut self, item: Value) -> (usize, Frame) {
+        let index = self.output.len();
+        self.output.push(item.clone());
+        (index, self.event("response.output_item.added", json!({ "output_index": index, "item": item })))
+    }
+
+    fn done(&mut self, index: usize, item: Value) -> Frame {
+        if let Some(place) = self.output.get_mut(index) {
+            *place = item.clone();
+        }
+        self.event("response.output_item.done", json!({ "output_index": index, "item": item }))
+    }
+
+    fn index_of(&self, item_id: &str) -> Option<usize> {
+        self.output.iter().rposition(|item| item["id"] == item_id)
+    }
+
+    fn text_started(&mut self, item_id: &str) -> Vec<Frame> {
+        let (index, added) = self.add(message_item(item_id, "in_progress", None));
+        let part = text_part("");
+        let part_added = json!({ "item_id": item_id, "output_index": index, "content_index": 0, "part": part });
+        vec![added, self.event("response.content_part.added", part_added)]
+    }
+
+    fn text_delta(&mut self, item_id: &str, text: &str) -> Vec<Frame> {
+        let Some(index) = self.index_of(item_id) else { return Vec::new() };
+        // Kept as it grows: a run that breaks off shows what was said.
+        let item = &mut self.output[index];
+        let said = item["content"][0]["text"].as_str().unwrap_or_default().to_owned() + text;
+        item["content"] = json!([text_part(&said)]);
+        let delta =
+            json!({ "item_id": item_id, "output_index": index, "content_index": 0, "delta": text, "logprobs": [] });
+        vec![self.event("response.output_text.delta", delta)]
+    }
+
+    fn text_done(&mut self, item_id: &str, text: &str) -> Vec<Frame> {
+        let Some(index) = self.index_of(item_id) else { return Vec::new() };
+        let done =
+            json!({ "item_id": item_id, "output_index": index, "content_index": 0, "text": text, "logprobs": [] });
+        let part = json!({ "item_id": item_id, "output_index": index, "content_index": 0, "part": text_part(text) });
+        vec![
+            self.event("response.output_text.done", done),
+            self.event("response.content_part.done", part),
+            self.done(index, message_item(item_id, "completed", Some(text))),
+        ]
+    }
+
+    fn thinking_started(&mut self, item_id: &str) -> Vec<Frame> {
+        let (index, added) = self.add(json!({ "id": item_id, "type": "reasoning", "summary": [] }));
+        let part = json!({ "item_id": item_id, "output_index": index, "summary_index": 0, "part": summary_part("") });
+        vec![added, self.event("response.reasoning_summary_part.added", part)]
+    }
+
+    fn thinking_delta(&mut self, item_id: &str, text: &str) -> Vec<Frame> {
+        let Some(index) = self.index_of(item_id) else { return Vec::new() };
+        let delta = json!({ "item_id": item_id, "output_index": index, "summary_index": 0, "delta": text });
+        vec![self.event("response.reasoning_summary_text.delta", delta)]
+    }
+
+    fn thinking_done(&mut self, item_id: &str, text: &str) -> Vec<Frame> {
+        let Some(index) = self.index_of(item_id) else { return Vec::new() };
+        let done = json!({ "item_id": item_id, "output_index": index, "summary_index": 0, "text": text });
+        let part = json!({ "item_id": item_id, "output_index": index, "summary_index": 0, "part": summary_part(text) });
+        vec![
+            self.event("response.reasoning_summary_text.done", done),
+            self.event("response.reasoning_summary_part.done", part),
+            self.done(index, json!({ "id": item_id, "type": "reasoning", "summary": [summary_part(text)] })),
+        ]
+    }
+
+    fn tool_started(&mut self, call: &ToolCallStarted) -> Vec<Frame> {
+        if self.dialect == Dialect::KsAdk {
+            return self.function_call(&call.item_id, &call.call_id, &call.tool, &call.args_raw);
+        }
+        let (index, added) = self.add(json!({
+            "id": call.item_id,
+            "type": "mcp_call",
+            "status": "in_progress",
+            "server_label": self.server_label,
+            "name": call.tool,
+            "arguments": "",
+            "output": null,
+            "error": null,
+            "approval_request_id": call.approval_request_id,
+        }));
+        let id = json!({ "item_id": call.item_id, "output_index": index });
+        let with = |name: &str| {
+            let mut fields = id.clone();
+            fields[name] = json!(call.args_raw);
+            fields
+        };
+        if let Some(item) = self.output.get_mut(index) {
+            item["arguments"] = json!(call.args_raw);
+        }
+        vec![
+            added,
+            self.event("response.mcp_call.in_progress", id.clone()),
+            self.event("response.mcp_call_arguments.delta", with("delta")),
+            self.event("response.mcp_call_arguments.done", with("arguments")),
+        ]
+    }
+
+    fn tool_returned(&mut self, result: &ToolResult) -> Vec<Frame> {
+        // A call that was refused was never shown as one.
+        let Some(index) = self.index_of(&result.item_id) else { return Vec::new() };
+        let output = result.result.to_string();
+        if self.dialect == Dialect::KsAdk {
+            return self.function_output(result, &output);
+        }
+        let mut item = self.output[index].clone();
+        let failed = !matches!(result.status, ToolStatus::Success | ToolStatus::NoData);
+        item["status"] = json!(if failed { "failed" } else { "completed" });
+        if failed {
+            item["error"] = json!(error_message(&result.result));
+        } else {
+            item["output"] = json!(output);
+        }
+        let name = if failed { "response.mcp_call.failed" } else { "response.mcp_call.completed" };
+        let id = json!({ "item_id": result.item_id, "output_index": index });
+        vec![self.event(name, id), self.done(index, item)]
+    }
+
+    fn function_output(&mut self, result: &ToolResult, output: &str) -> Vec<Frame> {
+        let item = json!({
+            "id": format!("{}_output", result.item_id),
+            "type": "function_call_output",
+            "status": "completed",
+            "call_id": result.call_id,
+            "output": output,
+        });
+        let (index, added) = self.add(item.clone());
+        let told = json!({
+            "output_index": index,
+            "call_id": result.call_id,
+            "name": result.tool,
+            "output": output,
+            "elapsed_ms": result.elapsed_ms,
+        });
+        vec![added, self.done(index, item), self.event("response.ksadk.tool_result", told)]
+    }
+
+    fn function_call(&mut self, item_id: &str, call_id: &str, name: &str, arguments: &str) -> Vec<Frame> {
+        let item = |status: &str, arguments: &str| {
+            json!({
+                "id": item_id,
+                "type": "function_call",
+                "status": status,
+                "call_id": call_id,
+                "name": name,
+                "arguments": arguments,
+            })
+        };
+        let (index, added) = self.add(item("in_progress", ""));
+        let delta = json!({ "item_id": item_id, "output_index": index, "delta": arguments });
+        let done = json!({ "item_id": item_id, "output_index": index, "name": name, "arguments": arguments });
+        vec![
+            added,
+            self.event("response.function_call_arguments.delta", delta),
+            self.event("response.function_call_arguments.done", done),
+            self.done(index, item("completed", arguments)),
+        ]
+    }
+
+    fn approval_requested(&mut self, call: &WaitingCall) -> Vec<Frame> {
+        let item = json!({
+            "id": call.item_id,
+            "type": "mcp_approval_request",
+            "server_label": self.server_label,
+            "name": call.name,
+            "arguments": call.args_raw,
+        });
+        let (index, added) = self.add(item.clone());
+        vec![added, self.done(index, item)]
+    }
+
+    fn compaction(&mut self, name: &'static str, fields: Value) -> Vec<Frame> {
+        if self.dialect == Dialect::KsAdk { vec![self.event(name, fields)] } else { Vec::new() }
+    }
+
+    fn finished(
+        &mut self,
+        at: DateTime<Utc>,
+        outcome: RunOutcome,
+        usage: &Usage,
+        last_usage: &TokenUsage,
+    ) -> Vec<Frame> {
+        let waits_for_person = self.output.iter().any(|item| item["type"] == "mcp_approval_request");
+        let (name, status) = match outcome {
+            RunOutcome::Paused if waits_for_person && self.dialect == Dialect::KsAdk => {
+                self.set("incomplete_details", json!({ "reason": "approval_required" }));
+                ("response.incomplete", "incomplete")
+            }
+            RunOutcome::Success | RunOutcome::Paused => ("response.completed", "completed"),
+            RunOutcome::Cancelled => ("response.incomplete", "cancelled"),
+            RunOutcome::Error | RunOutcome::BudgetExceeded => {
+                let (code, message) = self.failure.clone().unwrap_or((RunErrorCode::Internal, String::new()));
+                // The protocol's list of codes has none for a timeout; the message says which limit it was.
+                let code = match code {
+                    RunErrorCode::Timeout | RunErrorCode::ToolLoop | RunErrorCode::RunnerError => "server_error",
+                    RunErrorCode::InitError | RunErrorCode::Internal => "server_error",
+                };
+                self.set("error", json!({ "code": code, "message": message }));
+                ("response.failed", "failed")
+            }
+        };
+        self.set("status", json!(status));
+        for item in &mut self.output {
+            if item["status"] == "in_progress" {
+                item["status"] = json!("incomplete");
+            }
+        }
+        if status == "completed" {
+            self.set("completed_at", json!(at.timestamp()));
+        }
+        self.set("usage", usage_json(&usage.tokens));
+        if self.dialect == Dialect::KsAdk
+            && let Some(metadata) = self.response.get_mut("metadata").and_then(Value::as_object_mut)
+        {
+            metadata.insert("last_usage".to_owned(), usage_json(last_usage));
+        }
+        vec![self.lifecycle(name)]
+    }
+
+    fn set(&mut self, name: &str, value: Value) {
+        self.response.insert(name.to_owned(), value);
+    }
+}
+
+impl Renderer for ResponsesRenderer {
+    fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
+        match &event.kind {
+            EventKind::RunStarted(started) => {
+                self.response = new_response(started, event.at);
+                // A client that declared the server by a name looks for that name.
+                let tools = started.request["tools"].as_array().into_iter().flatten();
+                if let Some(label) = tools.filter_map(|tool| tool["server_label"].as_str()).next() {
+                    label.clone_into(&mut self.server_label);
+                }
+                vec![self.lifecycle("response.created"), self.lifecycle("response.in_progress")]
+            }
+            EventKind::ThinkingStarted { item_id } => self.thinking_started(item_id),
+            EventKind::ThinkingDelta { item_id, text } => self.thinking_delta(item_id, text),
+            EventKind::ThinkingDone { item_id, text } => self.thinking_done(item_id, text),
+            EventKind::TextStarted { item_id } => self.text_started(item_id),
+            EventKind::TextDelta { item_id, text } => self.text_delta(item_id, text),
+            EventKind::TextDone { item_id, text, .. } => self.text_done(item_id, text),
+            EventKind::ToolCallStarted(call) => self.tool_started(call),
+            EventKind::ToolResult(result) => self.tool_returned(result),
+            EventKind::ApprovalRequested(call) => self.approval_requested(call),
+            EventKind::ClientToolRequested(call) => {
+                self.function_call(&call.item_id, &call.call_id, &call.name, &call.args_raw)
+            }
+            EventKind::CompactionStarted { tokens, max_tokens, messages } => self.compaction(
+                "response.compaction.started",
+                json!({ "tokens": tokens, "max_tokens": max_tokens, "messages": messages }),
+            ),
+            EventKind::CompactionFinished { initial_tokens, compacted_tokens, summary, .. } => self.compaction(
+                "response.compaction.completed",
+                json!({ "initial_tokens": initial_tokens, "compacted_tokens": compacted_tokens, "summary": summary }),
+            ),
+            EventKind::RunError { code, message, .. } => {
+                self.failure = Some((*code, message.clone()));
+                Vec::new()
+            }
+            EventKind::RunFinished { outcome, usage, last_usage, .. } => {
+                self.finished(event.at, *outcome, usage, last_usage)
+            }
+            EventKind::LlmCallStarted { .. }
+            | EventKind::LlmCallFinished { .. }
+            | EventKind::ApprovalResolved { .. }
+            | EventKind::ClientToolResolved { .. }
+            | EventKind::AnswerFinal { .. }
+            | EventKind::Paused { .. } => Vec::new(),
+        }
+    }
+}
+
+fn message_item(item_id: &str, status: &str, text: Option<&str>) -> Value {
+    let content: Vec<Value> = text.map(text_part).into_iter().collect();
+    json!({ "id": item_id, "type": "message", "status": status, "role": "assistant", "content": content })
+}
+
+fn text_part(text: &str) -> Value {
+    json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
+}
+
+fn summary_part(text: &str) -> Value {
+    json!({ "type": "summary_text", "text": text })
+}
+
+fn error_message(result: &Value) -> String {
+    let error = &result["error"];
+    let message = error["message"].as_str().unwrap_or("the tool failed");
+    match error["hint"].as_str() {
+        Some(hint) => format!("{message}; {hint}"),
+        None => message.to_owned(),
+    }
+}

@@ -1,0 +1,319 @@
+//! A request of `POST /v1/responses`, read and checked. Fields that are not known are ignored.
+
+use serde_json::{Map, Value, json};
+
+use super::items::{InputItem, listed_item, parse_items};
+use super::{BadRequest, kind_of};
+use crate::models::{ToolChoice, ToolSpec};
+use crate::request::AnswerSchema;
+
+const MAX_METADATA_PAIRS: usize = 16;
+const MAX_METADATA_KEY_CHARS: usize = 64;
+const MAX_METADATA_VALUE_CHARS: usize = 512;
+const MAX_ID_BYTES: usize = 256;
+/// KsADK's own part of the metadata: any shape, not repeated.
+const KSADK_METADATA: &str = "agentengine";
+
+/// What the request asks for.
+#[derive(Debug, Clone)]
+pub struct ResponsesRequest {
+    /// In order.
+    pub items: Vec<InputItem>,
+    /// The items as they are listed later, without their ids.
+    pub raw_items: Vec<Value>,
+    /// As given.
+    pub model: Option<String>,
+    /// As given.
+    pub instructions: Option<String>,
+    /// As events.
+    pub stream: bool,
+    /// Whether it may be retrieved.
+    pub store: bool,
+    /// Whether to answer before it is done.
+    pub background: bool,
+    /// The conversation's id, by either name.
+    pub conversation: Option<String>,
+    /// The response that it continues.
+    pub previous_response_id: Option<String>,
+    /// Tools that the client executes.
+    pub tools: Vec<ToolSpec>,
+    /// Whether a tool must be called.
+    pub tool_choice: ToolChoice,
+    /// The answer's form.
+    pub answer_schema: Option<AnswerSchema>,
+    /// Whether thinking is shown.
+    pub include_thinking: bool,
+    /// Tokens of one turn.
+    pub max_output_tokens: Option<u32>,
+    /// The application's user.
+    pub user: String,
+    /// KsADK's invocation.
+    pub invocation_id: Option<String>,
+    /// Whether fields say that a client of KsADK asks.
+    pub is_ksadk: bool,
+    /// Whether a field of KsADK's stands in `metadata`: its client for certain.
+    pub has_ksadk_metadata: bool,
+    /// What the response repeats.
+    pub echo: Value,
+}
+
+/// Reads a body.
+pub fn parse_request(body: &[u8]) -> Result<ResponsesRequest, BadRequest> {
+    let body: Value = serde_json::from_slice(body)
+        .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
+    parse_value(&body)
+}
+
+/// Reads a request.
+pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
+    let Value::Object(fields) = body else {
+        return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(body))));
+    };
+    let input = match fields.get("input") {
+        None | Some(Value::Null) => {
+            return Err(BadRequest::new("missing_required_parameter", "input", "`input` is missing"));
+        }
+        Some(input) => input,
+    };
+    let items = parse_items(input)?;
+    if items.is_empty() {
+        return Err(BadRequest::invalid("input", "`input` is an empty list; say something"));
+    }
+    let raw_items = match input {
+        Value::Array(items) => items.clone(),
+        other => vec![other.clone()],
+    };
+    let conversation = conversation_of(fields)?;
+    let previous_response_id = text(fields, "previous_response_id")?;
+    if conversation.is_some() && previous_response_id.is_some() {
+        let message = "`conversation` (or `session_id`) and `previous_response_id` exclude each other; send one";
+        return Err(BadRequest::new("mutually_exclusive_parameters", "previous_response_id", message));
+    }
+    let metadata = metadata_of(fields)?;
+    let has_ksadk_metadata = fields.get("metadata").is_some_and(|metadata| metadata.get(KSADK_METADATA).is_some());
+    let ksadk = fields.get("metadata").map(|metadata| &metadata[KSADK_METADATA]);
+    let answer_schema = answer_schema(&fields.get("text").unwrap_or(&Value::Null)["format"], "text.format")?;
+    let stream = flag(fields, "stream", false)?;
+    let store = flag(fields, "store", true)?;
+    let background = flag(fields, "background", false)?;
+    let max_output_tokens = positive(fields, "max_output_tokens")?;
+    let user = ["safety_identifier", "user"].iter().find_map(|name| fields.get(*name)?.as_str()).unwrap_or("user");
+    let mut echo = Map::new();
+    const REPEATED: [&str; 18] = [
+        "background",
+        "instructions",
+        "max_output_tokens",
+        "max_tool_calls",
+        "model",
+        "parallel_tool_calls",
+        "previous_response_id",
+        "prompt_cache_key",
+        "reasoning",
+        "safety_identifier",
+        "service_tier",
+        "store",
+        "temperature",
+        "text",
+        "tool_choice",
+        "tools",
+        "top_logprobs",
+        "top_p",
+    ];
+    for name in REPEATED.into_iter().chain(["presence_penalty", "frequency_penalty", "truncation", "user"]) {
+        if let Some(value) = fields.get(name) {
+            echo.insert(name.to_owned(), value.clone());
+        }
+    }
+    echo.insert("metadata".to_owned(), metadata);
+    let ksadk_fields = ["session_id", "model_metadata", "model_options"];
+    Ok(ResponsesRequest {
+        raw_items,
+        model: text(fields, "model")?,
+        instructions: text(fields, "instructions")?,
+        stream,
+        store,
+        background,
+        conversation,
+        previous_response_id,
+        tools: tools_of(fields, "parameters", |tool| Some(tool))?,
+        tool_choice: tool_choice(fields.get("tool_choice"))?,
+        answer_schema,
+        include_thinking: wants_thinking(fields),
+        max_output_tokens,
+        user: user.to_owned(),
+        invocation_id: ksadk.and_then(|ksadk| ksadk["invocation_id"].as_str()).map(str::to_owned),
+        is_ksadk: ksadk_fields.iter().any(|name| fields.get(*name).is_some_and(|value| !value.is_null())),
+        has_ksadk_metadata,
+        echo: Value::Object(echo),
+        items,
+    })
+}
+
+impl ResponsesRequest {
+    /// The items as they are listed; their ids come with the run.
+    pub fn listed_items(&self) -> Value {
+        json!(self.raw_items.iter().map(listed_item).collect::<Vec<_>>())
+    }
+}
+
+fn wants_thinking(fields: &Map<String, Value>) -> bool {
+    let summary = fields.get("reasoning").map(|reasoning| &reasoning["summary"]);
+    let option = fields.get("model_options").map(|options| &options["thinking"]);
+    summary.is_some_and(|summary| !summary.is_null()) || option.is_some_and(|option| *option == Value::Bool(true))
+}
+
+fn conversation_of(fields: &Map<String, Value>) -> Result<Option<String>, BadRequest> {
+    let conversation = match fields.get("conversation") {
+        None | Some(Value::Null) => None,
+        Some(Value::String(id)) => Some(id.clone()),
+        Some(Value::Object(conversation)) => match conversation.get("id") {
+            Some(Value::String(id)) => Some(id.clone()),
+            _ => return Err(BadRequest::invalid("conversation.id", "`conversation.id` must be a string")),
+        },
+        Some(other) => {
+            let message = format!("`conversation` must be a string or an object with an id, not {}", kind_of(other));
+            return Err(BadRequest::invalid("conversation", message));
+        }
+    };
+    let session = text(fields, "session_id")?;
+    if let (Some(conversation), Some(session)) = (&conversation, &session)
+        && conversation != session
+    {
+        let message = format!("`session_id` (`{session}`) is not the conversation's id (`{conversation}`)");
+        return Err(BadRequest::invalid("session_id", message));
+    }
+    let id = conversation.or(session).map(|id| id.trim().to_owned()).filter(|id| !id.is_empty());
+    match id {
+        Some(id) if id.len() > MAX_ID_BYTES => Err(BadRequest::invalid(
+            "conversation",
+            format!("the conversation's id is longer than {MAX_ID_BYTES} bytes"),
+        )),
+        id => Ok(id),
+    }
+}
+
+/// The metadata that is repeated.
+pub(crate) fn metadata_of(fields: &Map<String, Value>) -> Result<Value, BadRequest> {
+    let bad = |message: String| BadRequest::invalid("metadata", message).with_status(422);
+    let mut metadata = match fields.get("metadata") {
+        None | Some(Value::Null) => return Ok(json!({})),
+        Some(Value::Object(metadata)) => metadata.clone(),
+        Some(other) => return Err(bad(format!("`metadata` must be an object, not {}", kind_of(other)))),
+    };
+    metadata.shift_remove(KSADK_METADATA);
+    if metadata.len() > MAX_METADATA_PAIRS {
+        return Err(bad(format!("`metadata` has {} pairs; at most {MAX_METADATA_PAIRS} are kept", metadata.len())));
+    }
+    for (key, value) in &metadata {
+        if key.chars().count() > MAX_METADATA_KEY_CHARS {
+            return Err(bad(format!("a key of `metadata` is longer than {MAX_METADATA_KEY_CHARS} characters")));
+        }
+        match value {
+            Value::String(text) if text.chars().count() <= MAX_METADATA_VALUE_CHARS => {}
+            Value::String(_) => {
+                return Err(bad(format!("`metadata.{key}` is longer than {MAX_METADATA_VALUE_CHARS} characters")));
+            }
+            other => return Err(bad(format!("`metadata.{key}` must be a string, not {}", kind_of(other)))),
+        }
+    }
+    Ok(Value::Object(metadata))
+}
+
+/// The function tools of a request; `function` finds a tool's definition in its entry.
+pub(crate) fn tools_of(
+    fields: &Map<String, Value>,
+    parameters: &str,
+    function: impl Fn(&Value) -> Option<&Value>,
+) -> Result<Vec<ToolSpec>, BadRequest> {
+    let entries = match fields.get("tools") {
+        None | Some(Value::Null) => return Ok(Vec::new()),
+        Some(Value::Array(entries)) => entries,
+        Some(other) => {
+            return Err(BadRequest::invalid("tools", format!("`tools` must be a list, not {}", kind_of(other))));
+        }
+    };
+    let mut tools = Vec::new();
+    for (index, entry) in entries.iter().enumerate() {
+        // Other kinds name tools of a server; ours are always there.
+        if entry["type"].as_str() != Some("function") {
+            continue;
+        }
+        let definition = function(entry).unwrap_or(&Value::Null);
+        let Some(name) = definition["name"].as_str().filter(|name| !name.is_empty()) else {
+            return Err(BadRequest::invalid(&format!("tools[{index}].name"), format!("`tools[{index}]` has no name")));
+        };
+        let parameters = match &definition[parameters] {
+            Value::Null => json!({ "type": "object", "properties": {} }),
+            schema => schema.clone(),
+        };
+        let description = definition["description"].as_str().unwrap_or_default().to_owned();
+        tools.push(ToolSpec { name: name.to_owned(), description, parameters });
+    }
+    Ok(tools)
+}
+
+/// `auto`, `none`, `required`, or a function's name in either protocol's form.
+pub(crate) fn tool_choice(choice: Option<&Value>) -> Result<ToolChoice, BadRequest> {
+    match choice {
+        None | Some(Value::Null) => Ok(ToolChoice::Auto),
+        Some(Value::String(word)) => match word.as_str() {
+            "auto" => Ok(ToolChoice::Auto),
+            "none" => Ok(ToolChoice::None),
+            "required" => Ok(ToolChoice::Required),
+            other => Err(BadRequest::invalid("tool_choice", format!("`tool_choice` `{other}` is not known"))),
+        },
+        Some(choice) => {
+            let name = choice["name"].as_str().or(choice["function"]["name"].as_str());
+            Ok(name.map_or(ToolChoice::Auto, |name| ToolChoice::Named(name.to_owned())))
+        }
+    }
+}
+
+/// A response format in either protocol's form; `None` for text.
+pub(crate) fn answer_schema(format: &Value, at: &str) -> Result<Option<AnswerSchema>, BadRequest> {
+    match format["type"].as_str() {
+        None | Some("text") => Ok(None),
+        Some("json_object") => {
+            Ok(Some(AnswerSchema { name: "json_object".to_owned(), schema: json!({ "type": "object" }) }))
+        }
+        Some("json_schema") => {
+            let definition = if format["json_schema"].is_object() { &format["json_schema"] } else { format };
+            let schema = &definition["schema"];
+            if !schema.is_object() {
+                let message = format!("`{at}` has no `schema` object");
+                return Err(BadRequest::invalid(&format!("{at}.schema"), message));
+            }
+            let name = definition["name"].as_str().unwrap_or("answer").to_owned();
+            Ok(Some(AnswerSchema { name, schema: schema.clone() }))
+        }
+        Some(other) => Err(BadRequest::invalid(at, format!("`{at}.type` `{other}` is not known"))),
+    }
+}
+
+pub(crate) fn text(fields: &Map<String, Value>, name: &str) -> Result<Option<String>, BadRequest> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text.clone())),
+        Some(other) => Err(BadRequest::invalid(name, format!("`{name}` must be a string, not {}", kind_of(other)))),
+    }
+}
+
+pub(crate) fn flag(fields: &Map<String, Value>, name: &str, absent: bool) -> Result<bool, BadRequest> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(absent),
+        Some(Value::Bool(flag)) => Ok(*flag),
+        Some(other) => {
+            Err(BadRequest::invalid(name, format!("`{name}` must be true or false, not {}", kind_of(other))))
+        }
+    }
+}
+
+pub(crate) fn positive(fields: &Map<String, Value>, name: &str) -> Result<Option<u32>, BadRequest> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(value) => match value.as_u64().and_then(|value| u32::try_from(value).ok()).filter(|value| *value > 0) {
+            Some(value) => Ok(Some(value)),
+            None => Err(BadRequest::invalid(name, format!("`{name}` must be a whole number above 0"))),
+        },
+    }
+}

@@ -1,0 +1,210 @@
+//! A run as everybody else sees it: its log, which any number of readers follow at their own pace, its state, and a
+//! way to stop it. The log is the run's only output; it is bounded by the run's budget.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use chrono::{DateTime, SubsecRound, Utc};
+use futures::Stream;
+use parking_lot::Mutex;
+use querent_catalog::{RunRecord, RunStatus};
+use serde_json::json;
+use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
+
+use super::elapsed_ms;
+use crate::event::{EventKind, RunEvent, Usage};
+use crate::models::{ChatMessage, TokenUsage};
+use crate::protocols::ask::trace_json;
+use crate::watch::{RunWatcher, tell_end};
+
+/// Who ends a run early.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Stop {
+    /// Its owner or an administrator.
+    Cancelled,
+    /// Its client, by going away.
+    ClientGone,
+    /// The server goes down.
+    Shutdown,
+}
+
+/// A run in progress.
+pub(crate) struct RunHandle {
+    state: Mutex<RunState>,
+    /// How many events there are, for those who wait for more.
+    grown: watch::Sender<usize>,
+    watcher: Arc<dyn RunWatcher>,
+    stop: CancellationToken,
+    stop_cause: Mutex<Option<Stop>>,
+    /// Cancelled when the run has ended: it is stored in its last state, or will be.
+    pub(crate) ended: CancellationToken,
+}
+
+struct RunState {
+    record: RunRecord,
+    log: Vec<Arc<RunEvent>>,
+    /// No event follows.
+    closed: bool,
+    messages: Vec<ChatMessage>,
+    totals: Totals,
+}
+
+/// What a run has used.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub(crate) usage: Usage,
+    pub(crate) last_usage: TokenUsage,
+    pub(crate) llm_calls: u32,
+    pub(crate) cost: Option<f64>,
+}
+
+impl RunHandle {
+    pub(crate) fn new(record: RunRecord, watcher: Arc<dyn RunWatcher>) -> Self {
+        let state =
+            RunState { record, log: Vec::new(), closed: false, messages: Vec::new(), totals: Totals::default() };
+        Self {
+            state: Mutex::new(state),
+            grown: watch::Sender::new(0),
+            watcher,
+            stop: CancellationToken::new(),
+            stop_cause: Mutex::new(None),
+            ended: CancellationToken::new(),
+        }
+    }
+
+    /// Tells that the run begins.
+    pub(crate) fn begin(&self) {
+        self.watcher.began();
+    }
+
+    /// Asks the run to end; the first cause counts.
+    pub(crate) fn stop(&self, cause: Stop) {
+        self.stop_cause.lock().get_or_insert(cause);
+        self.stop.cancel();
+    }
+
+    /// Returns once somebody has asked the run to end: who.
+    pub(crate) async fn stopped(&self) -> Stop {
+        self.stop.cancelled().await;
+        self.stop_cause.lock().unwrap_or(Stop::Cancelled)
+    }
+
+    /// Appends to the log.
+    pub(crate) fn emit(&self, kind: EventKind) {
+        if let EventKind::ToolResult(result) = &kind {
+            self.watcher.tool_returned(result);
+        }
+        let mut state = self.state.lock();
+        let event = Arc::new(state.next_event(kind));
+        state.log.push(event);
+        let length = state.log.len();
+        drop(state);
+        self.grown.send_replace(length);
+    }
+
+    /// The last events, made but not yet seen by readers, and the run as it ended.
+    pub(crate) fn last_events(
+        &self,
+        kinds: Vec<EventKind>,
+        status: RunStatus,
+        started: Instant,
+    ) -> (Vec<Arc<RunEvent>>, RunRecord) {
+        let mut state = self.state.lock();
+        state.record.status = status;
+        state.record.finished_at = Some(Utc::now());
+        let seen = state.log.len();
+        for kind in kinds {
+            let event = Arc::new(state.next_event(kind));
+            state.log.push(event);
+        }
+        let record = state.record(started);
+        let last = state.log.split_off(seen);
+        (last, record)
+    }
+
+    /// Shows the last events to readers.
+    pub(crate) fn close(&self, last: Vec<Arc<RunEvent>>) {
+        tell_end(self.watcher.as_ref(), last.iter().map(Arc::as_ref));
+        let mut state = self.state.lock();
+        state.log.extend(last);
+        state.closed = true;
+        let length = state.log.len();
+        drop(state);
+        self.grown.send_replace(length);
+        self.ended.cancel();
+    }
+
+    /// The events from the `from`th on, those to come included; ends with the run.
+    pub(crate) fn subscribe(self: &Arc<Self>, from: usize) -> impl Stream<Item = Arc<RunEvent>> + Send + use<> {
+        let handle = Arc::clone(self);
+        let mut grown = self.grown.subscribe();
+        async_stream::stream! {
+            let mut next = from;
+            loop {
+                // Marked as seen before the log is read, so that what comes in between wakes this reader.
+                grown.borrow_and_update();
+                let (events, closed) = handle.events_from(next);
+                next += events.len();
+                for event in events {
+                    yield event;
+                }
+                if closed || grown.changed().await.is_err() {
+                    break;
+                }
+            }
+        }
+    }
+
+    fn events_from(&self, from: usize) -> (Vec<Arc<RunEvent>>, bool) {
+        let state = self.state.lock();
+        (state.log.get(from..).unwrap_or_default().to_vec(), state.closed)
+    }
+
+    /// The run as it would be stored now.
+    pub(crate) fn snapshot(&self, started: Instant) -> RunRecord {
+        self.state.lock().record(started)
+    }
+
+    pub(crate) fn update_totals(&self, update: impl FnOnce(&mut Totals)) {
+        update(&mut self.state.lock().totals);
+    }
+
+    pub(crate) fn totals(&self, started: Instant) -> Totals {
+        let mut state = self.state.lock();
+        state.totals.usage.elapsed_ms = elapsed_ms(started);
+        state.totals
+    }
+
+    /// The conversation as it stands, for the run that goes on from this one.
+    pub(crate) fn keep_messages(&self, messages: Vec<ChatMessage>) {
+        self.state.lock().messages = messages;
+    }
+}
+
+impl RunState {
+    fn next_event(&self, kind: EventKind) -> RunEvent {
+        let at: DateTime<Utc> = Utc::now().trunc_subsecs(3);
+        RunEvent { seq: self.log.len() as u64, at, kind }
+    }
+
+    fn record(&self, started: Instant) -> RunRecord {
+        let usage = match self.record.finished_at {
+            Some(_) => self.totals.usage,
+            None => Usage { elapsed_ms: elapsed_ms(started), ..self.totals.usage },
+        };
+        let record = RunRecord {
+            usage_json: json!(usage).to_string(),
+            trace_json: trace_json(&self.log),
+            ..self.record.clone()
+        };
+        if !record.retained {
+            return record;
+        }
+        RunRecord {
+            events_json: json!(self.log).to_string(),
+            messages_json: json!(self.messages).to_string(),
+            ..record
+        }
+    }
+}

@@ -1,0 +1,494 @@
+//! The exchange with the model, turn by turn: what it says, what it calls, what it is told.
+
+mod calls;
+mod resume;
+mod speech;
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+use futures::StreamExt;
+use querent_catalog::RunStatus;
+use serde_json::{Value, json};
+
+use self::calls::Waiting;
+use self::speech::{ItemIds, Speech};
+use super::{Failure, RunTask};
+use crate::answer::StructuredAnswer;
+use crate::budget::{Exhausted, Offer, ToolBudget};
+use crate::event::{ContextTokens, EventKind, RunErrorCode, TextPhase};
+use crate::history::{Compaction, Conversation};
+use crate::models::actions::{ToolCalling, TurnRequest};
+use crate::models::{
+    ChatMessage, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelToolCall, TokenUsage, ToolChoice, ToolSpec,
+    ToolStyle,
+};
+use crate::prompt::tokens::{estimate_tokens, take_tokens};
+use crate::prompt::{Context, PromptParts, find_context, first_turn};
+use crate::tools::{self, ToolContext};
+use crate::{AgentError, RunRequest};
+
+/// A run that goes on is stored this often, so that a crash loses little of its trace.
+const STORE_EVERY: Duration = Duration::from_secs(5);
+/// What a small model can use: its prompt, and a tool's text.
+const SMALL_PROMPT_TOKENS: usize = 900;
+const SMALL_TOOL_RESULT_TOKENS: usize = 600;
+/// Generated in one turn: a query or an answer, and no endless repetition.
+const MAX_OUTPUT_TOKENS: u32 = 4_096;
+const SMALL_MAX_OUTPUT_TOKENS: u32 = 768;
+/// The context of a model that does not say.
+const DEFAULT_CONTEXT_TOKENS: u32 = 8_192;
+/// Tokens with which chat templates introduce native tools.
+const NATIVE_TOOLS_TOKENS: usize = 120;
+/// The application's instructions take at most this part of the context.
+const INSTRUCTIONS_SHARE: usize = 4;
+/// Ends an answer that the model could not finish.
+const ANSWER_CUT: &str = "\n\n[The answer was cut here: it reached the model's output limit.]";
+/// Tokens that the words of a nudge may add to a tool's text.
+const NUDGE_TOKENS: usize = 32;
+
+/// How the exchange ended well.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// With an answer.
+    Answered,
+    /// With calls that wait for a person or the client.
+    Paused,
+}
+
+/// The exchange so far.
+pub(super) struct Turns<'a> {
+    task: &'a RunTask,
+    model: ToolCalling,
+    capabilities: ModelCapabilities,
+    /// Ours, then the client's.
+    specs: Vec<ToolSpec>,
+    tool_tokens: usize,
+    context: ToolContext,
+    conversation: Conversation,
+    budget: ToolBudget,
+    ids: ItemIds,
+    iteration: u32,
+    structured: Option<StructuredAnswer>,
+    /// The answer did not fit its schema once.
+    repairing: bool,
+    /// The last text of the model, with its item.
+    said: Option<(String, String)>,
+    waiting: Vec<Waiting>,
+    kql_used: Option<String>,
+    sql_used: Option<String>,
+    stored_at: Instant,
+}
+
+/// What a turn said and wants.
+struct Reply {
+    text: String,
+    item_id: Option<String>,
+    calls: Vec<ModelToolCall>,
+    reason: DoneReason,
+}
+
+impl<'a> Turns<'a> {
+    /// Everything up to the first request to the model.
+    pub(super) async fn begin(task: &'a RunTask, capabilities: ModelCapabilities) -> Self {
+        let model = ToolCalling::new(Arc::clone(&task.model.provider), capabilities.clone());
+        let mut specs = tools::specs(capabilities.small, task.writer.is_some());
+        specs.extend(task.request.client_tools.iter().cloned());
+        let tool_tokens = match capabilities.tool_style {
+            ToolStyle::Native => estimate_tokens(&json!(specs).to_string()) + NATIVE_TOOLS_TOKENS,
+            ToolStyle::Actions => 0,
+        };
+        let structured = task.request.answer_schema.as_ref().and_then(|schema| StructuredAnswer::new(schema).ok());
+        let conversation = first_messages(task, &model, &capabilities, &specs, tool_tokens, structured.as_ref()).await;
+        let text_tokens = if capabilities.small {
+            task.config.tool_result_tokens.min(SMALL_TOOL_RESULT_TOKENS).saturating_sub(NUDGE_TOKENS)
+        } else {
+            task.config.tool_result_tokens
+        };
+        let context = ToolContext {
+            session: task.session.clone(),
+            writer: task.writer.clone(),
+            text_tokens,
+            default_rows: task.config.default_tool_rows,
+        };
+        Self {
+            task,
+            model,
+            capabilities,
+            specs,
+            tool_tokens,
+            context,
+            conversation,
+            budget: ToolBudget::new(task.config.max_tool_calls),
+            ids: ItemIds::of(task.started_event.run_id),
+            iteration: 0,
+            structured,
+            repairing: false,
+            said: None,
+            waiting: Vec::new(),
+            kql_used: None,
+            sql_used: None,
+            stored_at: Instant::now(),
+        }
+    }
+
+    pub(super) async fn run(mut self) -> Result<End, Failure> {
+        self.resume().await?;
+        loop {
+            self.compact().await;
+            let reply = self.turn().await?;
+            if reply.calls.is_empty() {
+                if self.finish(reply)? {
+                    return Ok(End::Answered);
+                }
+                continue;
+            }
+            self.conversation.push_assistant(reply.text, reply.calls.clone());
+            for call in reply.calls {
+                self.call(call).await?;
+            }
+            if !self.waiting.is_empty() {
+                return self.pause().await;
+            }
+        }
+    }
+
+    /// One request to the model; its text is passed on as it comes.
+    async fn turn(&mut self) -> Result<Reply, Failure> {
+        let messages = self.conversation.for_next_turn();
+        let iteration = self.iteration;
+        self.iteration += 1;
+        self.emit(EventKind::LlmCallStarted { iteration });
+        let context = ContextTokens {
+            tools: self.tool_tokens,
+            max: self.conversation.limit_tokens(),
+            ..ContextTokens::of(&messages, crate::history::cost)
+        };
+        let request = self.turn_request(messages);
+        let mut pieces = self.model.turn(request).await.map_err(|error| runner_error(&error))?;
+        let mut speech = Speech::new(self.structured.is_some());
+        let mut calls = Vec::new();
+        while let Some(piece) = pieces.next().await {
+            match piece.map_err(|error| runner_error(&error))? {
+                ModelEvent::Thinking(text) => {
+                    if self.task.request.include_thinking {
+                        speech.think(&text, &mut self.ids, |kind| self.task.handle.emit(kind));
+                    }
+                }
+                ModelEvent::Text(text) => speech.say(&text, &mut self.ids, |kind| self.task.handle.emit(kind)),
+                ModelEvent::ToolCall(call) => {
+                    // The model's own id is what it is told of the result by: a provider may keep things under it.
+                    let id = call.id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| self.ids.next("call"));
+                    calls.push(ModelToolCall { id: Some(id), ..call });
+                }
+                ModelEvent::Done { usage, reason } => {
+                    let cut = reason == DoneReason::Length;
+                    if cut && calls.is_empty() && (speech.has_spoken() || self.said.is_some()) {
+                        speech.say_more(ANSWER_CUT, &mut self.ids, |kind| self.task.handle.emit(kind));
+                    }
+                    let phase = if calls.is_empty() { TextPhase::FinalAnswer } else { TextPhase::Commentary };
+                    let (item_id, text) = speech.finish(phase, |kind| self.task.handle.emit(kind));
+                    if let Some(item_id) = &item_id {
+                        self.said = Some((item_id.clone(), text.clone()));
+                    }
+                    let cost = self.count(usage);
+                    self.emit(EventKind::LlmCallFinished { iteration, usage, cut, context, cost });
+                    return Ok(Reply { text, item_id, calls, reason });
+                }
+            }
+        }
+        let error = AgentError::ModelFailed { detail: "the reply broke off before its end; ask again".to_owned() };
+        Err(runner_error(&error))
+    }
+
+    fn turn_request(&self, messages: Vec<ChatMessage>) -> TurnRequest {
+        let offer = self.budget.offer();
+        let request = &self.task.request;
+        let first = self.iteration == 1 && request.resume.is_empty();
+        let tool_choice = if first { request.tool_choice.clone() } else { ToolChoice::Auto };
+        let silent = self.repairing || request.tool_choice == ToolChoice::None;
+        let limit = max_output_tokens(self.capabilities.small);
+        TurnRequest {
+            messages,
+            tools: if silent { Vec::new() } else { self.offered_tools(offer) },
+            known_tools: self.specs.clone(),
+            may_answer: offer != Offer::CallOnly || !request.history.is_empty() || !request.client_tools.is_empty(),
+            think: self.capabilities.thinking.then_some(request.include_thinking),
+            max_output_tokens: Some(request.max_output_tokens.unwrap_or(limit).min(limit)),
+            answer_schema: self
+                .structured
+                .as_ref()
+                .filter(|_| self.repairing)
+                .map(|structured| structured.schema().clone()),
+            tool_choice,
+        }
+    }
+
+    /// Adds to what the run has used; the cost of this turn, where prices are set.
+    fn count(&self, usage: TokenUsage) -> Option<f64> {
+        let cost = self.task.model.price.as_ref().map(|price| price.cost(&usage));
+        self.task.handle.update_totals(|totals| {
+            totals.usage.tokens += usage;
+            totals.last_usage = usage;
+            totals.llm_calls += 1;
+            if let Some(cost) = cost {
+                *totals.cost.get_or_insert_default() += cost;
+            }
+        });
+        cost
+    }
+
+    /// A small model that has rows may query again, but is kept from going on to look at tables.
+    fn offered_tools(&self, offer: Offer) -> Vec<ToolSpec> {
+        match offer {
+            Offer::AnswerOnly => Vec::new(),
+            Offer::CallOrAnswer if self.capabilities.small && self.budget.has_succeeded(tools::RUN_SQL) => {
+                self.specs.iter().filter(|spec| spec.name == tools::RUN_SQL).cloned().collect()
+            }
+            Offer::CallOnly | Offer::CallOrAnswer => self.specs.clone(),
+        }
+    }
+
+    /// Whether the reply ends the run; otherwise the model is asked to mend it.
+    fn finish(&mut self, reply: Reply) -> Result<bool, Failure> {
+        let cut = reply.reason == DoneReason::Length;
+        if reply.item_id.is_none() && self.said.is_none() && reply.text.trim().is_empty() {
+            let message = match reply.reason {
+                DoneReason::Stop => "the model gave no answer; ask again, or use another model",
+                DoneReason::Length => {
+                    "the model's reply was cut at its limit before it said anything; ask something narrower"
+                }
+            };
+            return Err(Failure::new(RunStatus::Error, RunErrorCode::RunnerError, message, "empty_answer"));
+        }
+        if let Some(structured) = &self.structured {
+            match structured.check(&reply.text) {
+                Ok(text) => {
+                    let mut speech = Speech::new(false);
+                    speech.say_more(&text, &mut self.ids, |kind| self.task.handle.emit(kind));
+                    let (item_id, text) = speech.finish(TextPhase::FinalAnswer, |kind| self.task.handle.emit(kind));
+                    self.said = item_id.map(|item_id| (item_id, text));
+                }
+                Err(problem) if !self.repairing => {
+                    self.repairing = true;
+                    self.conversation.push_assistant(reply.text, Vec::new());
+                    self.conversation.push_user(format!(
+                        "That is not the JSON that was asked for: {problem}. Reply with the corrected JSON document and nothing else."
+                    ));
+                    return Ok(false);
+                }
+                Err(problem) => {
+                    let message = format!("the model's answer does not fit the asked-for JSON schema: {problem}");
+                    return Err(Failure::new(
+                        RunStatus::Error,
+                        RunErrorCode::RunnerError,
+                        message,
+                        "invalid_structured_output",
+                    ));
+                }
+            }
+        }
+        let (item_id, text) = self.said.clone().unwrap_or_default();
+        if !text.is_empty() {
+            self.conversation.push_assistant(text.clone(), Vec::new());
+        }
+        self.keep_messages();
+        let (kql_used, sql_used) = (self.kql_used.take(), self.sql_used.take());
+        self.emit(EventKind::AnswerFinal {
+            item_id,
+            text,
+            structured: self.structured.is_some(),
+            cut,
+            kql_used,
+            sql_used,
+        });
+        Ok(true)
+    }
+
+    /// Sums up earlier messages once they fill the model's context.
+    async fn compact(&mut self) {
+        let Some(Compaction { older, tokens }) = self.conversation.to_compact() else { return };
+        let max_tokens = self.conversation.limit_tokens();
+        self.emit(EventKind::CompactionStarted { tokens, max_tokens, messages: older.len() });
+        let (summary, usage) = self.summary_of(&older, max_tokens).await;
+        self.count(usage);
+        let messages_before = self.conversation.len();
+        self.conversation.replace_older(older.len(), &summary);
+        self.emit(EventKind::CompactionFinished {
+            initial_tokens: tokens,
+            compacted_tokens: self.conversation.tokens(),
+            messages_before,
+            messages_after: self.conversation.len(),
+            summary,
+            usage,
+        });
+    }
+
+    /// In the model's words; where it fails, their beginning and the mark that says so.
+    async fn summary_of(&self, older: &[ChatMessage], max_tokens: usize) -> (String, TokenUsage) {
+        const ASK: &str = "Sum up this conversation for yourself, so that you can go on without it: what was asked, what \
+            was found (names, figures, queries that worked), what is still open. Be brief.";
+        let transcript = crate::history::transcript_of(older);
+        let transcript = take_tokens(&transcript, max_tokens / 2).to_owned();
+        let request = TurnRequest {
+            messages: vec![
+                ChatMessage::text(ChatRole::System, ASK),
+                ChatMessage::text(ChatRole::User, transcript.as_str()),
+            ],
+            tools: Vec::new(),
+            known_tools: Vec::new(),
+            may_answer: true,
+            think: self.capabilities.thinking.then_some(false),
+            max_output_tokens: Some(max_output_tokens(true)),
+            answer_schema: None,
+            tool_choice: ToolChoice::Auto,
+        };
+        let mut summary = String::new();
+        let mut tokens = TokenUsage::default();
+        let read = async {
+            let mut pieces = self.model.turn(request).await?;
+            while let Some(piece) = pieces.next().await {
+                match piece? {
+                    ModelEvent::Text(text) => summary.push_str(&text),
+                    ModelEvent::Done { usage, .. } => tokens = usage,
+                    ModelEvent::Thinking(_) | ModelEvent::ToolCall(_) => {}
+                }
+            }
+            Ok::<_, AgentError>(())
+        };
+        if let Err(error) = read.await {
+            tracing::warn!(code = error.code(), %error, "earlier messages could not be summed up; they are cut");
+        }
+        if summary.trim().is_empty() {
+            summary = format!("{}\n[the rest was left out to save space]", take_tokens(&transcript, max_tokens / 8));
+        }
+        (summary, tokens)
+    }
+
+    /// Stores the waiting calls, so that whoever decides them finds them.
+    async fn pause(mut self) -> Result<End, Failure> {
+        self.keep_messages();
+        self.store_waiting().await?;
+        let waiting = std::mem::take(&mut self.waiting).into_iter().map(|waiting| waiting.call).collect();
+        self.emit(EventKind::Paused { waiting });
+        Ok(End::Paused)
+    }
+
+    fn emit(&self, kind: EventKind) {
+        self.task.handle.emit(kind);
+    }
+
+    fn keep_messages(&self) {
+        self.task.handle.keep_messages(self.conversation.said().to_vec());
+    }
+
+    fn tool_loop(&self, exhausted: Exhausted) -> Failure {
+        let (message, detail_code) = match exhausted {
+            Exhausted::TooManyCalls => (
+                format!("more than {} tool calls; ask something narrower", self.task.config.max_tool_calls),
+                "too_many_tool_calls",
+            ),
+            Exhausted::RepeatedFailure => {
+                ("the model made the same failing tool call three times in a row".to_owned(), "repeated_tool_failure")
+            }
+        };
+        Failure::new(RunStatus::BudgetExceeded, RunErrorCode::ToolLoop, message, detail_code)
+    }
+
+    async fn store_now_and_then(&mut self) {
+        if self.stored_at.elapsed() < STORE_EVERY {
+            return;
+        }
+        self.stored_at = Instant::now();
+        let record = self.task.handle.snapshot(self.task.started);
+        if let Err(error) = self.task.catalog.update_run(&record).await {
+            tracing::warn!(run_id = %record.run_id, code = error.code(), %error, "the run's trace could not be stored");
+        }
+    }
+}
+
+/// The system message, what came before, and what is new.
+async fn first_messages(
+    task: &RunTask,
+    model: &ToolCalling,
+    capabilities: &ModelCapabilities,
+    specs: &[ToolSpec],
+    tool_tokens: usize,
+    structured: Option<&StructuredAnswer>,
+) -> Conversation {
+    let RunRequest { database, history, input, .. } = &task.request;
+    let small = capabilities.small;
+    let question = task.request.question();
+    let Context { tables, relationships, taught } =
+        find_context(&task.session, &question, database.as_deref(), small).await;
+    let tables = task.examples.of_tables(&task.session, tables).await;
+    let instructions = model.instructions(specs);
+    let budget_tokens =
+        if small { task.config.prompt_tokens.min(SMALL_PROMPT_TOKENS) } else { task.config.prompt_tokens };
+    let [mut system, asked] = first_turn(&PromptParts {
+        question: &question,
+        database: task.session.database(),
+        instructions: instructions.as_deref(),
+        tool_tokens,
+        tables: &tables,
+        relationships: &relationships,
+        taught: &taught,
+        today: Utc::now().date_naive(),
+        small,
+        budget_tokens,
+    });
+    let context_tokens = task.model.context_tokens.or(capabilities.context_tokens).unwrap_or(DEFAULT_CONTEXT_TOKENS);
+    let context_tokens = context_tokens as usize;
+    let application = application_instructions(&task.request, structured);
+    if !application.is_empty() {
+        system.content.push_str("\n\n");
+        system.content.push_str(&bounded(&application, context_tokens / INSTRUCTIONS_SHARE));
+    }
+    let mut said = history.clone();
+    said.extend(input.iter().cloned());
+    // The question fits the prompt's budget, however long it is.
+    if let Some(last) = said.iter_mut().skip(history.len()).rev().find(|message| message.role == ChatRole::User) {
+        last.content = asked.content;
+    }
+    let for_reply = (max_output_tokens(small) as usize).min(context_tokens / 4);
+    Conversation::new(system, said, context_tokens.saturating_sub(for_reply + tool_tokens))
+}
+
+fn application_instructions(request: &RunRequest, structured: Option<&StructuredAnswer>) -> String {
+    let mut sections = Vec::new();
+    if let Some(instructions) = request.instructions.as_deref().filter(|text| !text.trim().is_empty()) {
+        sections.push(format!("The application adds:\n{}", instructions.trim()));
+    }
+    if let Some(structured) = structured {
+        sections.push(format!(
+            "The final answer must be one JSON document of this schema, without a code fence and without other words:\n{}",
+            structured.schema()
+        ));
+    }
+    sections.join("\n\n")
+}
+
+fn bounded(text: &str, tokens: usize) -> String {
+    let kept = take_tokens(text, tokens);
+    if kept.len() == text.len() {
+        return text.to_owned();
+    }
+    format!("{kept}\n[the rest of these instructions was left out: they are too long for this model]")
+}
+
+fn runner_error(error: &AgentError) -> Failure {
+    Failure::of_model(RunErrorCode::RunnerError, error)
+}
+
+fn max_output_tokens(small: bool) -> u32 {
+    if small { SMALL_MAX_OUTPUT_TOKENS } else { MAX_OUTPUT_TOKENS }
+}
+
+/// The arguments as one JSON text.
+fn raw_arguments(arguments: &Value) -> String {
+    match arguments {
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
+}

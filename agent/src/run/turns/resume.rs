@@ -1,0 +1,97 @@
+//! The beginning of a run that goes on from a pause: what was approved is executed, once and for all readers; what
+//! was refused or left is told to the model.
+
+use querent_catalog::PendingKind;
+use serde_json::{Value, json};
+
+use super::super::Failure;
+use super::Turns;
+use crate::event::{EventKind, ToolStatus};
+use crate::models::ModelToolCall;
+use crate::request::{Decision, ResumedCall};
+use crate::tools::ToolError;
+
+impl Turns<'_> {
+    pub(super) async fn resume(&mut self) -> Result<(), Failure> {
+        let task = self.task;
+        for ResumedCall { call, decision } in &task.request.resume {
+            let model_call = ModelToolCall {
+                id: Some(model_call_id(call.decision_json.as_deref().unwrap_or_default(), &call.call_id)),
+                name: call.tool.clone(),
+                arguments: serde_json::from_str(&call.arguments_json).unwrap_or(Value::Null),
+            };
+            let (approved, reason) = match decision {
+                Decision::Output(result) => {
+                    self.client_answered(&call.call_id, &model_call, result);
+                    continue;
+                }
+                Decision::Abandoned if call.kind == PendingKind::ClientTool => {
+                    self.client_answered(
+                        &call.call_id,
+                        &model_call,
+                        "The user went on without the result of this call.",
+                    );
+                    continue;
+                }
+                Decision::Approved { reason } => (true, reason.clone()),
+                Decision::Denied { reason } => (false, reason.clone()),
+                Decision::Abandoned => (false, None),
+            };
+            let model_id = model_call.id.clone().unwrap_or_default();
+            let call_id = self.ids.next("call");
+            let request_id = call.call_id.clone();
+            self.emit(EventKind::ApprovalResolved {
+                request_id: request_id.clone(),
+                call_id: call_id.clone(),
+                approved,
+                reason: reason.clone(),
+            });
+            let (call_index, allowed) = self.budget.begin_call();
+            let started = self.started(&model_call, call_id, call_index, Some(request_id));
+            if approved {
+                self.emit(EventKind::ToolCallStarted(Box::new(started.clone())));
+                allowed.map_err(|exhausted| self.tool_loop(exhausted))?;
+                let outcome = self.execute(&started).await;
+                let failed = self.record_outcome(&started, &model_id, outcome, None);
+                let recorded = self.budget.record(&started.tool, &started.args, failed);
+                recorded.map_err(|exhausted| self.tool_loop(exhausted))?;
+                let receipt = json!({ "run_id": task.started_event.run_id, "failed": failed }).to_string();
+                if let Err(error) = task.catalog.put_receipt(&call.call_id, &receipt).await {
+                    tracing::warn!(code = error.code(), %error, "a call's receipt could not be stored");
+                }
+            } else {
+                let (status, refusal) = refusal(decision, &started.tool, reason.as_deref());
+                self.record_outcome(&started, &model_id, (Err(refusal), 0), Some(status));
+            }
+        }
+        Ok(())
+    }
+
+    fn client_answered(&mut self, call_id: &str, call: &ModelToolCall, result: &str) {
+        let model_id = call.id.clone().unwrap_or_default();
+        self.conversation.push_tool_result(&call.name, &model_id, result.to_owned());
+        self.emit(EventKind::ClientToolResolved {
+            call_id: call_id.to_owned(),
+            name: call.name.clone(),
+            result: result.to_owned(),
+        });
+    }
+}
+
+fn refusal(decision: &Decision, tool: &str, reason: Option<&str>) -> (ToolStatus, ToolError) {
+    if *decision == Decision::Abandoned {
+        let error =
+            ToolError::new("cancelled", format!("{tool} was not executed: the user asked something else instead"));
+        return (ToolStatus::Cancelled, error);
+    }
+    let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+    let error = ToolError::new("denied", format!("the user denied this call of {tool}{why}"))
+        .with_hint("do not call it again with the same arguments; go on without it");
+    (ToolStatus::Denied, error)
+}
+
+/// The id that the model's own message has for the call.
+fn model_call_id(decision_json: &str, call_id: &str) -> String {
+    let decision: Value = serde_json::from_str(decision_json).unwrap_or_default();
+    decision["tool_call_id"].as_str().unwrap_or(call_id).to_owned()
+}

@@ -1,0 +1,102 @@
+//! What the model says and thinks in one turn, as events. Text is passed on as it comes, without leading white space;
+//! an answer that must fit a schema is held back until it was checked.
+
+use uuid::Uuid;
+
+use crate::event::{EventKind, TextPhase};
+
+/// Ids of a run's items, the same for every reader and every replay.
+pub(super) struct ItemIds {
+    run: String,
+    next: u32,
+}
+
+impl ItemIds {
+    pub(super) fn of(run_id: Uuid) -> Self {
+        Self { run: run_id.simple().to_string(), next: 0 }
+    }
+
+    /// `msg_<run><number>`.
+    pub(super) fn next(&mut self, prefix: &str) -> String {
+        let id = format!("{prefix}_{}{:04x}", self.run, self.next);
+        self.next += 1;
+        id
+    }
+}
+
+/// An item that is being said.
+struct OpenItem {
+    item_id: String,
+    text: String,
+}
+
+/// One turn's text and thinking.
+pub(super) struct Speech {
+    held: bool,
+    held_text: String,
+    thinking: Option<OpenItem>,
+    text: Option<OpenItem>,
+}
+
+impl Speech {
+    pub(super) fn new(held: bool) -> Self {
+        Self { held, held_text: String::new(), thinking: None, text: None }
+    }
+
+    pub(super) fn think(&mut self, piece: &str, ids: &mut ItemIds, mut emit: impl FnMut(EventKind)) {
+        let item = self.thinking.get_or_insert_with(|| {
+            let item_id = ids.next("rs");
+            emit(EventKind::ThinkingStarted { item_id: item_id.clone() });
+            OpenItem { item_id, text: String::new() }
+        });
+        item.text.push_str(piece);
+        emit(EventKind::ThinkingDelta { item_id: item.item_id.clone(), text: piece.to_owned() });
+    }
+
+    pub(super) fn say(&mut self, piece: &str, ids: &mut ItemIds, emit: impl FnMut(EventKind)) {
+        let piece = if self.text.is_none() && self.held_text.is_empty() { piece.trim_start() } else { piece };
+        if piece.is_empty() {
+            return;
+        }
+        if self.held {
+            self.held_text.push_str(piece);
+        } else {
+            self.say_more(piece, ids, emit);
+        }
+    }
+
+    /// As it is.
+    pub(super) fn say_more(&mut self, piece: &str, ids: &mut ItemIds, mut emit: impl FnMut(EventKind)) {
+        // Thinking ends where speaking begins.
+        self.end_thinking(&mut emit);
+        let item = self.text.get_or_insert_with(|| {
+            let item_id = ids.next("msg");
+            emit(EventKind::TextStarted { item_id: item_id.clone() });
+            OpenItem { item_id, text: String::new() }
+        });
+        item.text.push_str(piece);
+        emit(EventKind::TextDelta { item_id: item.item_id.clone(), text: piece.to_owned() });
+    }
+
+    pub(super) fn has_spoken(&self) -> bool {
+        self.text.is_some()
+    }
+
+    /// Ends what is open. The item, if one was shown, and the turn's text, shown or held.
+    pub(super) fn finish(mut self, phase: TextPhase, mut emit: impl FnMut(EventKind)) -> (Option<String>, String) {
+        self.end_thinking(&mut emit);
+        match self.text {
+            Some(OpenItem { item_id, text }) => {
+                emit(EventKind::TextDone { item_id: item_id.clone(), text: text.clone(), phase });
+                (Some(item_id), text)
+            }
+            None => (None, self.held_text),
+        }
+    }
+
+    fn end_thinking(&mut self, emit: &mut impl FnMut(EventKind)) {
+        if let Some(OpenItem { item_id, text }) = self.thinking.take() {
+            emit(EventKind::ThinkingDone { item_id, text });
+        }
+    }
+}

@@ -1,0 +1,70 @@
+//! The agent's read-only tools for callers that bring a model of their own: what there is, and a call as its caller.
+//!
+//! A call reads whatever its session may do otherwise, ends within the session's wall clock, and stops its query when
+//! it is dropped. A failure is a reply, so that the caller's model can mend its call.
+
+use std::sync::LazyLock;
+
+use querent_engine::{EngineError, Session};
+use serde_json::{Map, Value};
+
+use crate::models::ToolSpec;
+use crate::tools::{self, ToolContext, ToolError, ToolOutput};
+
+static SPECS: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| tools::specs(false, false));
+
+/// How long a reply may be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ReplyBounds {
+    /// Rows of a result when the caller does not say.
+    pub default_rows: usize,
+    /// Tokens of the text.
+    pub text_tokens: usize,
+}
+
+/// A tool's answer in its two views.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolReply {
+    /// An object within fixed bounds; `{"error": {"code", "message", "hint"?}}` for a failure.
+    pub json: Value,
+    /// For a model; of a failure, what was wrong and what to do.
+    pub text: String,
+    /// Whether the call failed.
+    pub is_error: bool,
+}
+
+/// Every tool, the most useful first.
+pub fn specs() -> &'static [ToolSpec] {
+    &SPECS
+}
+
+/// The tool of that name.
+pub fn find(name: &str) -> Option<&'static ToolSpec> {
+    SPECS.iter().find(|spec| spec.name == name)
+}
+
+/// Calls the tool `name`.
+pub async fn call(session: Session, bounds: ReplyBounds, name: &str, arguments: Map<String, Value>) -> ToolReply {
+    let limit = session.limits().wall_clock;
+    let context = ToolContext {
+        session: session.read_only(),
+        writer: None,
+        text_tokens: bounds.text_tokens,
+        default_rows: bounds.default_rows,
+    };
+    let arguments = Value::Object(arguments);
+    let called = tokio::time::timeout(limit, tools::call(&context, name, &arguments)).await;
+    match called.unwrap_or_else(|_| Err(EngineError::WallClockExceeded { limit }.into())) {
+        Ok(ToolOutput { json, text }) => ToolReply { json, text, is_error: false },
+        Err(error) => failure(name, &error),
+    }
+}
+
+/// The reply to a call whose database is not there or may not be seen, as the tool itself would have said it.
+pub fn refusal(name: &str, error: EngineError) -> ToolReply {
+    failure(name, &error.into())
+}
+
+fn failure(name: &str, error: &ToolError) -> ToolReply {
+    ToolReply { json: error.to_json(), text: error.to_text(name), is_error: true }
+}

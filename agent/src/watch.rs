@@ -1,0 +1,32 @@
+//! Who counts runs: every run, whichever protocol asked and whether or not its client still listens.
+
+use crate::event::{EventKind, RunErrorCode, RunEvent, RunOutcome, ToolResult, Usage};
+
+/// Told of every run. Called by the runs themselves: it must not block.
+pub trait RunWatcher: Send + Sync {
+    /// A run began.
+    fn began(&self);
+    /// A tool returned.
+    fn tool_returned(&self, result: &ToolResult);
+    /// A run ended; with the code of its failure and ours, if it failed.
+    fn ended(&self, outcome: RunOutcome, failure: Option<(RunErrorCode, &str)>, usage: &Usage);
+}
+
+/// Nobody.
+impl RunWatcher for () {
+    fn began(&self) {}
+    fn tool_returned(&self, _: &ToolResult) {}
+    fn ended(&self, _: RunOutcome, _: Option<(RunErrorCode, &str)>, _: &Usage) {}
+}
+
+/// Tells of the end.
+pub(crate) fn tell_end<'a>(watcher: &dyn RunWatcher, last: impl IntoIterator<Item = &'a RunEvent>) {
+    let mut failure = None;
+    for event in last {
+        match &event.kind {
+            EventKind::RunError { code, detail_code, .. } => failure = Some((*code, detail_code.as_str())),
+            EventKind::RunFinished { outcome, usage, .. } => watcher.ended(*outcome, failure, usage),
+            _ => {}
+        }
+    }
+}

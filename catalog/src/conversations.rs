@@ -1,0 +1,189 @@
+//! What the agent keeps of its talks: conversations, the items said in them, tool calls that wait for a person or a
+//! program, files, and how long all of it is kept.
+//!
+//! Each belongs to one subject, seen by it and by administrators; to others it is not there. What belongs to a run or
+//! a conversation goes with it. Tests are in `tests/it/conversation_store.rs`.
+
+mod calls;
+mod files;
+mod items;
+mod purge;
+mod rows;
+
+use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
+
+use crate::{Catalog, Page, PageRequest, Principal, Result};
+
+pub use calls::{Decision, PendingCall, PendingKind, PendingState};
+pub use files::FileRecord;
+pub use items::{ItemRecord, ItemRole, ItemScope};
+pub use purge::Purged;
+pub(crate) use rows::touch;
+
+/// Large values come last, so that no listing walks over them; a file's content is in a table of its own.
+pub(crate) const CONVERSATIONS_DDL: &str = "
+CREATE TABLE querent_conversation (space VARCHAR NOT NULL, id VARCHAR NOT NULL, subject VARCHAR NOT NULL, user_id VARCHAR NOT NULL, app VARCHAR NOT NULL, title VARCHAR NOT NULL, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, metadata_json VARCHAR NOT NULL, state_json VARCHAR NOT NULL, PRIMARY KEY (space, id));
+CREATE INDEX querent_ix_conversation_space ON querent_conversation (space, updated_at, id);
+CREATE INDEX querent_ix_conversation_subject ON querent_conversation (subject, space, updated_at, id);
+CREATE INDEX querent_ix_conversation_subject_user ON querent_conversation (subject, user_id, space, updated_at, id);
+CREATE INDEX querent_ix_conversation_user ON querent_conversation (user_id, space, updated_at, id);
+CREATE INDEX querent_ix_conversation_updated ON querent_conversation (updated_at);
+CREATE TABLE querent_item (seq INTEGER PRIMARY KEY, item_id VARCHAR NOT NULL UNIQUE, subject VARCHAR NOT NULL, space VARCHAR, conversation_id VARCHAR, run_id VARCHAR, role VARCHAR NOT NULL, created_at BIGINT NOT NULL, item_json VARCHAR NOT NULL);
+CREATE INDEX querent_ix_item_conversation ON querent_item (space, conversation_id) WHERE conversation_id IS NOT NULL;
+CREATE INDEX querent_ix_item_run ON querent_item (run_id, role) WHERE run_id IS NOT NULL;
+CREATE TABLE querent_pending_call (call_id VARCHAR PRIMARY KEY, kind VARCHAR NOT NULL, subject VARCHAR NOT NULL, run_id VARCHAR NOT NULL, space VARCHAR, conversation_id VARCHAR, tool VARCHAR NOT NULL, state VARCHAR NOT NULL, decided_at BIGINT, arguments_json VARCHAR NOT NULL, decision_json VARCHAR, receipt_json VARCHAR);
+CREATE INDEX querent_ix_pending_call_run ON querent_pending_call (run_id);
+CREATE INDEX querent_ix_pending_call_conversation ON querent_pending_call (space, conversation_id) WHERE conversation_id IS NOT NULL;
+CREATE TABLE querent_file (file_id VARCHAR PRIMARY KEY, subject VARCHAR NOT NULL, filename VARCHAR NOT NULL, media_type VARCHAR NOT NULL, purpose VARCHAR NOT NULL, bytes BIGINT NOT NULL, created_at BIGINT NOT NULL);
+CREATE INDEX querent_ix_file_time ON querent_file (created_at, file_id);
+CREATE INDEX querent_ix_file_subject ON querent_file (subject, created_at, file_id);
+CREATE TABLE querent_file_content (file_id VARCHAR PRIMARY KEY, content BLOB NOT NULL);
+";
+
+/// Names a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ConversationKey {
+    /// Where its id is unique; empty is the space that all share.
+    pub space: String,
+    /// Its id in the space.
+    pub id: String,
+}
+
+/// A conversation as stored. Fields that end with `_json` are JSON texts.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ConversationRecord {
+    /// Its name.
+    pub key: ConversationKey,
+    /// [`Principal::subject`] of its owner.
+    pub subject: String,
+    /// Which of the owner's own users talks; may be empty.
+    pub user_id: String,
+    /// The application it belongs to; may be empty.
+    pub app: String,
+    /// For people; may be empty.
+    pub title: String,
+    /// What the owner attached: `{...}`.
+    pub metadata_json: String,
+    /// What the owner's application remembers: `{...}`.
+    pub state_json: String,
+    /// When it was opened.
+    pub created_at: DateTime<Utc>,
+    /// When a run of it last began, an item was last added, or it was last changed.
+    pub updated_at: DateTime<Utc>,
+    /// Its runs that are stored. Counted, not set.
+    pub run_count: u64,
+}
+
+impl ConversationRecord {
+    /// A conversation of `subject` that begins: no user, application or title, metadata and state empty.
+    pub fn new(key: ConversationKey, subject: impl Into<String>, created_at: DateTime<Utc>) -> Self {
+        Self {
+            key,
+            subject: subject.into(),
+            user_id: String::new(),
+            app: String::new(),
+            title: String::new(),
+            metadata_json: "{}".into(),
+            state_json: "{}".into(),
+            created_at,
+            updated_at: created_at,
+            run_count: 0,
+        }
+    }
+}
+
+/// What became of opening a conversation.
+#[derive(Debug, Clone, PartialEq)]
+pub enum ConversationAccess {
+    /// There was none of that name; now there is.
+    Created(ConversationRecord),
+    /// It is the caller's own, and was there.
+    Existing(ConversationRecord),
+    /// The name is taken by another subject's.
+    Foreign,
+}
+
+/// Which conversations to list. All conditions hold.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConversationFilter {
+    /// Only this space.
+    pub space: String,
+    /// Only this user of the owner's.
+    pub user_id: Option<String>,
+    /// Only this application.
+    pub app: Option<String>,
+}
+
+/// What to change of a conversation; `None` leaves a part as it is.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConversationChange {
+    /// The title.
+    pub title: Option<String>,
+    /// The whole metadata.
+    pub metadata_json: Option<String>,
+    /// The whole state.
+    pub state_json: Option<String>,
+}
+
+/// A part of a list that goes on after its last item, or does not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Listed<T> {
+    /// In the list's order.
+    pub items: Vec<T>,
+    /// Whether there are items after the last one.
+    pub has_more: bool,
+}
+
+impl<T> Listed<T> {
+    /// Of up to one item more than `limit`.
+    fn cut(mut items: Vec<T>, limit: usize) -> Self {
+        let has_more = items.len() > limit;
+        items.truncate(limit);
+        Self { items, has_more }
+    }
+}
+
+/// Conversations.
+impl Catalog {
+    /// The conversation of the record's name: made from the record, the caller its owner, where there is none. An
+    /// administrator does not open somebody else's either.
+    pub async fn open_conversation(&self, who: &Principal, new: &ConversationRecord) -> Result<ConversationAccess> {
+        let (who, new) = (who.clone(), new.clone());
+        self.store.write_rows(move |connection| rows::open(connection, &who, &new)).await
+    }
+
+    /// Owner and administrators only; others get `conversation_not_found`.
+    pub async fn get_conversation(&self, who: &Principal, key: &ConversationKey) -> Result<ConversationRecord> {
+        let (who, key) = (who.clone(), key.clone());
+        self.store.read(move |connection| rows::get(connection, &who, &key)).await
+    }
+
+    /// Newest activity first. A conversation used between two pages moves to the front and may be on neither.
+    pub async fn list_conversations(
+        &self,
+        who: &Principal,
+        filter: &ConversationFilter,
+        page: PageRequest,
+    ) -> Result<Page<ConversationRecord>> {
+        let (who, filter) = (who.clone(), filter.clone());
+        self.store.read(move |connection| rows::list(connection, &who, &filter, &page)).await
+    }
+
+    /// Changes parts of a conversation and returns it as it is then. Errors: `conversation_not_found`.
+    pub async fn update_conversation(
+        &self,
+        who: &Principal,
+        key: &ConversationKey,
+        change: &ConversationChange,
+    ) -> Result<ConversationRecord> {
+        let (who, key, change) = (who.clone(), key.clone(), change.clone());
+        self.store.write_rows(move |connection| rows::update(connection, &who, &key, &change)).await
+    }
+
+    /// Deletes a conversation with its runs, their items and pending calls. Returns whether there was one.
+    pub async fn delete_conversation(&self, who: &Principal, key: &ConversationKey) -> Result<bool> {
+        let (who, key) = (who.clone(), key.clone());
+        self.store.write_rows(move |connection| rows::delete(connection, &who, &key)).await
+    }
+}

@@ -1,0 +1,231 @@
+//! Items: what was said, each by its id, in the order in which it was stored. An item belongs to a conversation, to a
+//! run, or to both, and goes with either.
+
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use super::{ConversationKey, Listed, rows};
+use crate::runs::{self, MAX_PAGE, as_limit, owner, read_key, read_time, read_uuid, unreadable};
+use crate::{Catalog, CatalogError, Principal, Result};
+
+const COLUMNS: &str = "item_id, subject, space, conversation_id, run_id, role, created_at, item_json";
+
+/// How an item came to be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ItemRole {
+    /// A run was asked with it.
+    Input,
+    /// A run made it.
+    Output,
+    /// It was put into the conversation without a run.
+    Added,
+}
+
+impl ItemRole {
+    const ALL: [Self; 3] = [Self::Input, Self::Output, Self::Added];
+
+    /// The role in the store.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            ItemRole::Input => "input",
+            ItemRole::Output => "output",
+            ItemRole::Added => "added",
+        }
+    }
+}
+
+/// An item as stored.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ItemRecord {
+    /// Names it among all items.
+    pub item_id: String,
+    /// [`Principal::subject`] of its owner, who also owns its conversation and its run.
+    pub subject: String,
+    /// The conversation it is in.
+    pub conversation: Option<ConversationKey>,
+    /// The run that took it or made it.
+    pub run_id: Option<Uuid>,
+    /// How it came to be.
+    pub role: ItemRole,
+    /// The item itself.
+    pub item_json: String,
+    /// When.
+    pub created_at: DateTime<Utc>,
+}
+
+/// Which items to list.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum ItemScope {
+    /// All of a conversation.
+    Conversation(ConversationKey),
+    /// What a run was asked with.
+    RunInput(Uuid),
+    /// What a run made.
+    RunOutput(Uuid),
+}
+
+/// Items.
+impl Catalog {
+    /// Stores items in their order: all of them, or none. Errors: `item_exists`; `conversation_not_found` and
+    /// `run_not_found` where what they belong to is not their subject's; `invalid_object` for one that belongs to
+    /// nothing.
+    pub async fn insert_items(&self, items: &[ItemRecord]) -> Result<()> {
+        let items = items.to_vec();
+        self.store.write_rows(move |connection| insert(connection, &items)).await
+    }
+
+    /// The items of these ids, in order: `None` where there is none that the caller may see.
+    pub async fn get_items(&self, who: &Principal, item_ids: &[String]) -> Result<Vec<Option<ItemRecord>>> {
+        let (who, item_ids) = (who.clone(), item_ids.to_vec());
+        self.store
+            .read(move |connection| item_ids.iter().map(|item_id| find(connection, &who, item_id)).collect())
+            .await
+    }
+
+    /// Up to `limit` items that come after the item `after`, in the order of storing or backwards. Errors:
+    /// `conversation_not_found`, `run_not_found`, and `item_not_found` for `after`.
+    pub async fn list_items(
+        &self,
+        who: &Principal,
+        scope: &ItemScope,
+        after: Option<&str>,
+        limit: usize,
+        ascending: bool,
+    ) -> Result<Listed<ItemRecord>> {
+        let (who, scope, after) = (who.clone(), scope.clone(), after.map(str::to_string));
+        self.store.read(move |connection| list(connection, &who, &scope, after.as_deref(), limit, ascending)).await
+    }
+
+    /// Deletes an item. Returns whether there was one.
+    pub async fn delete_item(&self, who: &Principal, item_id: &str) -> Result<bool> {
+        let (who, item_id) = (who.clone(), item_id.to_string());
+        self.store.write_rows(move |connection| delete(connection, &who, &item_id)).await
+    }
+}
+
+fn insert(connection: &Connection, items: &[ItemRecord]) -> Result<()> {
+    let mut checked = (None, None);
+    let mut statement = connection.prepare_cached(&format!(
+        "INSERT INTO querent_item ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (item_id) DO NOTHING"
+    ))?;
+    for item in items {
+        // Most often all of them belong to the same.
+        let belongs_to = (Some((&item.subject, &item.conversation)), Some((&item.subject, item.run_id)));
+        if checked != belongs_to {
+            check(connection, item)?;
+            checked = belongs_to;
+        }
+        let inserted = statement.execute(params![
+            item.item_id,
+            item.subject,
+            item.conversation.as_ref().map(|key| &key.space),
+            item.conversation.as_ref().map(|key| &key.id),
+            item.run_id.map(|run_id| run_id.to_string()),
+            item.role.as_str(),
+            item.created_at.timestamp_micros(),
+            item.item_json,
+        ])?;
+        if inserted == 0 {
+            return Err(CatalogError::ItemExists { what: "item", id: item.item_id.clone() });
+        }
+    }
+    Ok(())
+}
+
+/// What belongs to nothing would never be purged, and what is another's would be seen by it.
+fn check(connection: &Connection, item: &ItemRecord) -> Result<()> {
+    if item.conversation.is_none() && item.run_id.is_none() {
+        let reason = format!("`{}` is of no conversation and no run", item.item_id);
+        return Err(CatalogError::InvalidObject { what: "item", reason });
+    }
+    if let Some(key) = &item.conversation {
+        rows::touch(connection, key, &item.subject, item.created_at)?;
+    }
+    if let Some(run_id) = item.run_id {
+        runs::check(connection, Some(&item.subject), run_id)?;
+    }
+    Ok(())
+}
+
+fn find(connection: &Connection, who: &Principal, item_id: &str) -> Result<Option<ItemRecord>> {
+    Ok(connection
+        .prepare_cached(&format!(
+            "SELECT {COLUMNS} FROM querent_item WHERE item_id = ?1 AND (?2 IS NULL OR subject = ?2)"
+        ))?
+        .query_row(params![item_id, owner(who)], read)
+        .optional()?)
+}
+
+fn list(
+    connection: &Connection,
+    who: &Principal,
+    scope: &ItemScope,
+    after: Option<&str>,
+    limit: usize,
+    ascending: bool,
+) -> Result<Listed<ItemRecord>> {
+    let limit = limit.clamp(1, MAX_PAGE);
+    let (within, first, second) = match scope {
+        ItemScope::Conversation(key) => {
+            rows::get(connection, who, key)?;
+            ("space = ?1 AND conversation_id = ?2", key.space.clone(), key.id.clone())
+        }
+        ItemScope::RunInput(run_id) => of_run(connection, who, *run_id, ItemRole::Input)?,
+        ItemScope::RunOutput(run_id) => of_run(connection, who, *run_id, ItemRole::Output)?,
+    };
+    let from = match after {
+        Some(item_id) => place(connection, who, item_id)?,
+        None if ascending => i64::MIN,
+        None => i64::MAX,
+    };
+    let (beyond, order) = if ascending { (">", "ASC") } else { ("<", "DESC") };
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM querent_item WHERE {within} AND seq {beyond} ?3 AND (?4 IS NULL OR subject = ?4)
+         ORDER BY seq {order} LIMIT ?5"
+    ))?;
+    let rows = statement.query_map(params![first, second, from, owner(who), as_limit(limit + 1)], read)?;
+    Ok(Listed::cut(rows.collect::<rusqlite::Result<_>>()?, limit))
+}
+
+fn of_run(
+    connection: &Connection,
+    who: &Principal,
+    run_id: Uuid,
+    role: ItemRole,
+) -> Result<(&'static str, String, String)> {
+    runs::check(connection, owner(who), run_id)?;
+    Ok(("run_id = ?1 AND role = ?2", run_id.to_string(), role.as_str().to_string()))
+}
+
+/// Where an item stands among all.
+fn place(connection: &Connection, who: &Principal, item_id: &str) -> Result<i64> {
+    connection
+        .prepare_cached("SELECT seq FROM querent_item WHERE item_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
+        .query_row(params![item_id, owner(who)], |row| row.get(0))
+        .optional()?
+        .ok_or_else(|| CatalogError::ItemNotFound { id: item_id.to_string() })
+}
+
+fn delete(connection: &Connection, who: &Principal, item_id: &str) -> Result<bool> {
+    let deleted = connection
+        .prepare_cached("DELETE FROM querent_item WHERE item_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
+        .execute(params![item_id, owner(who)])?;
+    Ok(deleted > 0)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<ItemRecord> {
+    let role: String = row.get(5)?;
+    let known = ItemRole::ALL.into_iter().find(|known| known.as_str() == role);
+    Ok(ItemRecord {
+        item_id: row.get(0)?,
+        subject: row.get(1)?,
+        conversation: read_key(row, 2)?,
+        run_id: read_uuid(row, 4)?,
+        role: known.ok_or_else(|| unreadable(5, format!("unknown item role `{role}`")))?,
+        created_at: read_time(row, 6)?,
+        item_json: row.get(7)?,
+    })
+}

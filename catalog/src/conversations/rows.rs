@@ -1,0 +1,193 @@
+//! Conversations as rows. Those of a subject, of one of its users and of a space are each a walk along one index.
+
+use chrono::{DateTime, Utc};
+use rusqlite::{Connection, OptionalExtension, Row, params};
+
+use super::{ConversationAccess, ConversationChange, ConversationFilter, ConversationKey, ConversationRecord};
+use crate::runs::{MAX_PAGE, as_limit, forget_parts, owner, parse_token, read_count, read_time};
+use crate::{CatalogError, Page, PageRequest, PageToken, Principal, Result};
+
+const SELECT: &str =
+    "SELECT space, id, subject, user_id, app, title, metadata_json, state_json, created_at, updated_at,
+    (SELECT count(*) FROM querent_run AS run WHERE run.space = talk.space AND run.conversation_id = talk.id)
+    FROM querent_conversation AS talk";
+
+pub(super) fn open(connection: &Connection, who: &Principal, new: &ConversationRecord) -> Result<ConversationAccess> {
+    let inserted = connection
+        .prepare_cached(
+            "INSERT INTO querent_conversation (space, id, subject, user_id, app, title, metadata_json, state_json,
+                 created_at, updated_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT DO NOTHING",
+        )?
+        .execute(params![
+            new.key.space,
+            new.key.id,
+            who.subject(),
+            new.user_id,
+            new.app,
+            new.title,
+            new.metadata_json,
+            new.state_json,
+            new.created_at.timestamp_micros(),
+            new.updated_at.timestamp_micros(),
+        ])?;
+    let stored = find(connection, None, &new.key)?.ok_or_else(|| not_found(&new.key))?;
+    Ok(match inserted {
+        0 if stored.subject != who.subject() => ConversationAccess::Foreign,
+        0 => ConversationAccess::Existing(stored),
+        _ => ConversationAccess::Created(stored),
+    })
+}
+
+pub(super) fn get(connection: &Connection, who: &Principal, key: &ConversationKey) -> Result<ConversationRecord> {
+    find(connection, owner(who), key)?.ok_or_else(|| not_found(key))
+}
+
+pub(super) fn list(
+    connection: &Connection,
+    who: &Principal,
+    filter: &ConversationFilter,
+    page: &PageRequest,
+) -> Result<Page<ConversationRecord>> {
+    let limit = page.limit.clamp(1, MAX_PAGE);
+    let (before_time, before_id) = match &page.after {
+        Some(token) => parse_token(token, "conversation listing")?,
+        None => (i64::MAX, String::new()),
+    };
+    // A statement each, so that each is a walk along one index.
+    let mine = match (owner(who), &filter.user_id) {
+        (None, None) => "?5 IS NULL AND ?6 IS NULL",
+        (None, Some(_)) => "?5 IS NULL AND user_id = ?6",
+        (Some(_), None) => "subject = ?5 AND ?6 IS NULL",
+        (Some(_), Some(_)) => "subject = ?5 AND user_id = ?6",
+    };
+    let mut statement = connection.prepare_cached(&format!(
+        "{SELECT} WHERE space = ?1 AND (updated_at, id) < (?2, ?3) AND {mine} AND (?7 IS NULL OR app = ?7)
+         ORDER BY updated_at DESC, id DESC LIMIT ?4"
+    ))?;
+    let bound =
+        params![filter.space, before_time, before_id, as_limit(limit + 1), owner(who), filter.user_id, filter.app];
+    let mut items: Vec<ConversationRecord> = statement.query_map(bound, read)?.collect::<rusqlite::Result<_>>()?;
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let next = items
+        .last()
+        .filter(|_| has_more)
+        .map(|last| PageToken(format!("{}.{}", last.updated_at.timestamp_micros(), last.key.id)));
+    Ok(Page { items, next })
+}
+
+pub(super) fn update(
+    connection: &Connection,
+    who: &Principal,
+    key: &ConversationKey,
+    change: &ConversationChange,
+) -> Result<ConversationRecord> {
+    connection
+        .prepare_cached(
+            "UPDATE querent_conversation SET title = coalesce(?4, title), metadata_json = coalesce(?5, metadata_json),
+                 state_json = coalesce(?6, state_json), updated_at = max(updated_at, ?7)
+             WHERE space = ?1 AND id = ?2 AND (?3 IS NULL OR subject = ?3)",
+        )?
+        .execute(params![
+            key.space,
+            key.id,
+            owner(who),
+            change.title,
+            change.metadata_json,
+            change.state_json,
+            Utc::now().timestamp_micros(),
+        ])?;
+    get(connection, who, key)
+}
+
+pub(super) fn delete(connection: &Connection, who: &Principal, key: &ConversationKey) -> Result<bool> {
+    let deleted = connection
+        .prepare_cached(
+            "DELETE FROM querent_conversation WHERE space = ?1 AND id = ?2 AND (?3 IS NULL OR subject = ?3)",
+        )?
+        .execute(params![key.space, key.id, owner(who)])?;
+    if deleted > 0 {
+        delete_parts(connection, key)?;
+    }
+    Ok(deleted > 0)
+}
+
+/// Marks a conversation of `subject` as used. Errors: `conversation_not_found`.
+pub(crate) fn touch(
+    connection: &Connection,
+    key: &ConversationKey,
+    subject: &str,
+    used_at: DateTime<Utc>,
+) -> Result<()> {
+    let touched = connection
+        .prepare_cached(
+            "UPDATE querent_conversation SET updated_at = max(updated_at, ?4)
+             WHERE space = ?1 AND id = ?2 AND subject = ?3",
+        )?
+        .execute(params![key.space, key.id, subject, used_at.timestamp_micros()])?;
+    match touched {
+        0 => Err(not_found(key)),
+        _ => Ok(()),
+    }
+}
+
+/// Deletes up to `limit` conversations that were not used since, and of which no run is left.
+pub(super) fn purge(connection: &Connection, before: i64, limit: usize) -> Result<u64> {
+    let mut statement = connection.prepare_cached(
+        "SELECT space, id FROM querent_conversation AS talk WHERE updated_at < ?1 AND NOT EXISTS
+             (SELECT 1 FROM querent_run AS run WHERE run.space = talk.space AND run.conversation_id = talk.id) LIMIT ?2",
+    )?;
+    let rows = statement.query_map(params![before, as_limit(limit)], |row| {
+        Ok(ConversationKey { space: row.get(0)?, id: row.get(1)? })
+    })?;
+    let keys: Vec<ConversationKey> = rows.collect::<rusqlite::Result<_>>()?;
+    for key in &keys {
+        connection
+            .prepare_cached("DELETE FROM querent_conversation WHERE space = ?1 AND id = ?2")?
+            .execute(params![key.space, key.id])?;
+        delete_parts(connection, key)?;
+    }
+    Ok(keys.len() as u64)
+}
+
+fn delete_parts(connection: &Connection, key: &ConversationKey) -> Result<()> {
+    let runs: Vec<String> = connection
+        .prepare_cached("DELETE FROM querent_run WHERE space = ?1 AND conversation_id = ?2 RETURNING run_id")?
+        .query_map(params![key.space, key.id], |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?;
+    for run_id in &runs {
+        forget_parts(connection, run_id)?;
+    }
+    for table in ["querent_item", "querent_pending_call"] {
+        connection
+            .prepare_cached(&format!("DELETE FROM {table} WHERE space = ?1 AND conversation_id = ?2"))?
+            .execute(params![key.space, key.id])?;
+    }
+    Ok(())
+}
+
+fn find(connection: &Connection, owner: Option<&str>, key: &ConversationKey) -> Result<Option<ConversationRecord>> {
+    Ok(connection
+        .prepare_cached(&format!("{SELECT} WHERE space = ?1 AND id = ?2 AND (?3 IS NULL OR subject = ?3)"))?
+        .query_row(params![key.space, key.id, owner], read)
+        .optional()?)
+}
+
+fn read(row: &Row<'_>) -> rusqlite::Result<ConversationRecord> {
+    Ok(ConversationRecord {
+        key: ConversationKey { space: row.get(0)?, id: row.get(1)? },
+        subject: row.get(2)?,
+        user_id: row.get(3)?,
+        app: row.get(4)?,
+        title: row.get(5)?,
+        metadata_json: row.get(6)?,
+        state_json: row.get(7)?,
+        created_at: read_time(row, 8)?,
+        updated_at: read_time(row, 9)?,
+        run_count: read_count(row, 10)?,
+    })
+}
+
+fn not_found(key: &ConversationKey) -> CatalogError {
+    CatalogError::ConversationNotFound { id: key.id.clone() }
+}

@@ -1,0 +1,35 @@
+//! Embeddings of an Ollama server: `POST /api/embed`.
+
+use reqwest::RequestBuilder;
+use serde_json::{Value, json};
+
+use super::http::{Protocol, numbers};
+
+/// The model used unless told otherwise.
+pub(super) const DEFAULT_MODEL: &str = "all-minilm";
+
+/// Ollama's protocol.
+pub(super) struct Ollama;
+
+impl Protocol for Ollama {
+    const BASE_URL: &'static str = "http://localhost:11434";
+    const BATCH: usize = 64;
+    /// It computes on this machine: two at once only wait for each other.
+    const WORKERS: usize = 1;
+
+    fn path(_model: &str) -> String {
+        "api/embed".to_owned()
+    }
+
+    fn body(model: &str, texts: &[String]) -> Value {
+        json!({ "model": model, "input": texts, "truncate": true })
+    }
+
+    fn with_key(request: RequestBuilder, key: &str) -> RequestBuilder {
+        request.bearer_auth(key)
+    }
+
+    fn vectors(answer: Value) -> Option<Vec<Vec<f32>>> {
+        answer.get("embeddings")?.as_array()?.iter().map(numbers).collect()
+    }
+}

@@ -1,0 +1,87 @@
+//! `querent mcp`: the tools for the model of another program, over standard input and output.
+
+mod clients;
+mod proxy;
+
+use std::sync::Arc;
+
+use querent_catalog::Principal;
+use rmcp::transport::async_rw::AsyncRwTransport;
+use rmcp::transport::stdio_pipes;
+use tokio_util::sync::CancellationToken;
+
+use super::client::Client;
+use super::embedded::Embedded;
+use super::error::CliError;
+use super::place::{Place, PlaceArgs};
+use super::progress::Bars;
+use crate::admission::Admission;
+use crate::config::Config;
+use crate::mcp::{Caller, McpServer};
+use crate::{init_logs, stop_signal};
+use clients::ClientName;
+
+/// Serve the tools to an MCP client, over standard input and output
+///
+/// A client such as Claude, Cursor or VS Code starts this itself: --print-config says what to write into its settings.
+/// With --server the calls go to a running server, as the caller that the token stands for; otherwise they are done
+/// here, on the data folder, which one process at a time can have open.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  querent mcp --print-config claude-code
+  querent mcp --print-config --server http://127.0.0.1:8080
+  querent mcp --data ./querent-data")]
+pub(super) struct Args {
+    /// Print the configuration of a client, or of all that are known, and stop
+    #[arg(long, value_name = "CLIENT", value_enum, num_args = 0..=1, default_missing_value = "all")]
+    print_config: Option<ClientName>,
+    /// Where bare table names are found
+    #[arg(long, value_name = "NAME")]
+    database: Option<String>,
+    #[command(flatten)]
+    place: PlaceArgs,
+}
+
+pub(super) async fn run(args: Args) -> Result<(), CliError> {
+    let place = args.place.place()?;
+    if let Some(client) = args.print_config {
+        return clients::print(client, &place, args.database.as_deref());
+    }
+    match place {
+        Place::Server(server) => until_stopped(proxy::run(Client::new(server)?, args.database)).await,
+        Place::Embedded(config) => serve_here(*config, args.database).await,
+    }
+}
+
+async fn serve_here(config: Config, database: Option<String>) -> Result<(), CliError> {
+    let settings = &config.settings;
+    init_logs(&settings.log).map_err(|error| CliError::failed(error.to_string()))?;
+    let (limits, max_line) = (settings.limits(), settings.http.max_query_bytes.to_usize());
+    let admission = Admission::new(settings.query.max_concurrent);
+    let embedded = Embedded::open(config, &Arc::new(Bars::new(true))).await?;
+    let caller = Caller { principal: Principal::local_admin(), database, gone: CancellationToken::new() };
+    let server = McpServer::for_caller(embedded.engine.clone(), admission, limits, caller);
+    let served = until_stopped(async {
+        let (stdin, stdout) = stdio_pipes();
+        let transport = AsyncRwTransport::new_server(stdin, stdout).with_max_line_length(max_line);
+        match rmcp::serve_server(server, transport).await {
+            Ok(running) => {
+                let _ = running.waiting().await;
+                Ok(())
+            }
+            Err(error) => Err(CliError::failed(format!("the client did not begin as MCP does: {error}"))),
+        }
+    });
+    let served = served.await;
+    embedded.close().await?;
+    served
+}
+
+/// Ends at a signal too: clients close standard input first, and then send one.
+async fn until_stopped(work: impl Future<Output = Result<(), CliError>>) -> Result<(), CliError> {
+    tokio::select! {
+        done = work => done,
+        signal = stop_signal() => Ok(signal?),
+    }
+}

@@ -1,0 +1,243 @@
+//! `POST /mcp` and `DELETE /mcp`: the Model Context Protocol over streamable HTTP.
+//!
+//! Each request is served by itself, as its caller, and ends when its client goes away. A session is only a name under
+//! which a client of the older revisions can cancel its requests; newer revisions have none, and a request may come
+//! without. Nothing is sent to a client that did not ask, so there is no `GET`.
+
+mod sessions;
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use futures::StreamExt;
+use http::request::Parts;
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use http_body_util::BodyExt;
+use querent_catalog::Principal;
+use rmcp::transport::streamable_http_server::session::never::NeverSessionManager;
+use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
+use serde_json::{Value, json};
+use tokio_util::sync::CancellationToken;
+
+use super::kusto::Rendered;
+use super::request::{header_text, read_body};
+use super::same_site;
+use crate::AppState;
+use crate::error::ApiError;
+use crate::mcp::{Caller, McpServer};
+use sessions::Sessions;
+
+const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
+const BOTH_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
+/// JSON-RPC's codes.
+const PARSE_ERROR: i64 = -32_700;
+const INVALID_REQUEST: i64 = -32_600;
+const SERVER_ERROR: i64 = -32_000;
+
+/// What the routes share.
+pub(super) struct McpRoutes {
+    service: StreamableHttpService<McpServer, NeverSessionManager>,
+    sessions: Arc<Sessions>,
+}
+
+impl McpRoutes {
+    pub(super) fn new(state: &AppState) -> Arc<Self> {
+        let settings = &state.settings;
+        let server = McpServer::for_requests(state.engine.clone(), state.admission.clone(), settings.limits());
+        // Who may call, from where, and how much, is decided before a request comes here.
+        let config = StreamableHttpServerConfig::default()
+            .with_legacy_session_mode(false)
+            .disable_allowed_hosts()
+            .disable_allowed_origins()
+            .with_max_request_body_bytes(usize::MAX);
+        let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config);
+        let sessions = Arc::new(Sessions::new(settings.mcp.max_sessions, settings.mcp.session_idle.0));
+        Arc::new(Self { service, sessions })
+    }
+}
+
+/// The id of a request whose message could be read.
+#[derive(Debug, Clone)]
+struct MessageId(Value);
+
+/// Gives errors JSON-RPC's shape, and refuses what a browser sends for a page of a site that is not allowed.
+pub(super) async fn around(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    let mut response = match same_site::check_origin(&parts, &state.settings) {
+        Ok(()) => next.run(Request::from_parts(parts, body)).await,
+        Err(error) => error.into_response(),
+    };
+    if let Some(error) = response.extensions().get::<ApiError>() {
+        let id = response.extensions().get::<MessageId>().map_or(Value::Null, |id| id.0.clone());
+        let rendered = Rendered { status: error.http_status(), body: rpc_error(error, &id) };
+        response.extensions_mut().insert(rendered);
+    }
+    response
+}
+
+fn rpc_error(error: &ApiError, id: &Value) -> Value {
+    let code = match error.code() {
+        "bad_request_body" => PARSE_ERROR,
+        "invalid_request" | "session_not_found" => INVALID_REQUEST,
+        _ => SERVER_ERROR,
+    };
+    let mut data = json!({ "code": error.code() });
+    if let Some(hint) = error.hint() {
+        data["hint"] = json!(hint);
+    }
+    json!({ "jsonrpc": "2.0", "id": id, "error": { "code": code, "message": error.message(), "data": data } })
+}
+
+/// `DELETE /mcp`: ends a session, and its requests with it.
+pub(super) async fn delete(
+    Extension(routes): Extension<Arc<McpRoutes>>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+) -> Result<Response, ApiError> {
+    let id = header_text(&headers, &[SESSION_ID.as_str()])?
+        .ok_or_else(|| ApiError::new("invalid_request", "the header Mcp-Session-Id names the session to end"))?;
+    routes.sessions.close(&id, principal.subject())?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+/// `POST /mcp`: one message of a client.
+pub(super) async fn post(
+    State(state): State<AppState>,
+    Extension(routes): Extension<Arc<McpRoutes>>,
+    Extension(principal): Extension<Principal>,
+    request: Request,
+) -> Result<Response, ApiError> {
+    let (mut parts, body) = request.into_parts();
+    check_types(&mut parts)?;
+    let database = header_text(&parts.headers, &["x-database"])?;
+    let bytes = read_body(body, state.settings.http.max_query_bytes.0).await?;
+    let message = Message::parse(&bytes)?;
+    let id = message.id.clone();
+    let session = header_text(&parts.headers, &[SESSION_ID.as_str()])?;
+    let subject = principal.subject().to_owned();
+    let gone = CancellationToken::new();
+    parts.extensions.insert(Caller { principal, database, gone: gone.clone() });
+    let request = Request::from_parts(parts, Body::from(bytes));
+    let answered = answer(&routes, &subject, session.as_deref(), message, request, gone).await;
+    Ok(answered.unwrap_or_else(|error| {
+        let mut response = error.into_response();
+        response.extensions_mut().insert(MessageId(id.unwrap_or(Value::Null)));
+        response
+    }))
+}
+
+/// `gone` is cancelled as soon as nobody waits for the answer: its body ends or is dropped, or this is.
+async fn answer(
+    routes: &McpRoutes,
+    subject: &str,
+    session: Option<&str>,
+    message: Message,
+    request: Request,
+    gone: CancellationToken,
+) -> Result<Response, ApiError> {
+    let waits = gone.clone().drop_guard();
+    if let Some(session) = session {
+        routes.sessions.touch(session, subject)?;
+        if let Some(cancelled) = &message.cancels {
+            routes.sessions.cancel(session, cancelled);
+            return Ok(StatusCode::ACCEPTED.into_response());
+        }
+    }
+    let call = match (session, &message.id) {
+        (Some(session), Some(id)) => Some(routes.sessions.begin(session, id, gone.clone())?),
+        _ => None,
+    };
+    let response = tokio::select! {
+        response = routes.service.handle(request) => response,
+        () = gone.cancelled() => return Ok(StatusCode::ACCEPTED.into_response()),
+    };
+    let mut response = readable(response.map(Body::new)).await?;
+    if message.is_initialize && session.is_none() && response.status().is_success() {
+        let opened = routes.sessions.open(subject)?;
+        let value = HeaderValue::from_str(&opened).map_err(ApiError::internal)?;
+        response.headers_mut().insert(SESSION_ID, value);
+    }
+    Ok(response.map(|body| {
+        let frames = body.into_data_stream().take_until(gone.cancelled_owned()).map(move |frame| {
+            let _ = (&call, &waits);
+            frame
+        });
+        Body::from_stream(frames)
+    }))
+}
+
+/// The protocol library's own refusals are plain text; they become errors of ours.
+async fn readable(response: Response) -> Result<Response, ApiError> {
+    let status = response.status();
+    let is_json =
+        response.headers().get(header::CONTENT_TYPE).is_some_and(|value| value.as_bytes() == b"application/json");
+    if status.is_success() || is_json {
+        return Ok(response);
+    }
+    let text = response.into_body().collect().await.map_err(ApiError::internal)?.to_bytes();
+    let text = String::from_utf8_lossy(&text).into_owned();
+    Err(match status {
+        status if status.is_server_error() => ApiError::internal(text),
+        // It has JSON, but no message that it knows.
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => ApiError::new("invalid_request", "the body is no message of MCP"),
+        _ => ApiError::new("invalid_request", text),
+    })
+}
+
+/// What must be known of a message before it is served.
+struct Message {
+    /// Of a request; a notification has none.
+    id: Option<Value>,
+    is_initialize: bool,
+    /// The id of the request that this notification cancels.
+    cancels: Option<Value>,
+}
+
+impl Message {
+    fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
+        let message: Value = serde_json::from_slice(bytes)
+            .map_err(|error| ApiError::new("bad_request_body", format!("the body is not JSON: {error}")))?;
+        if message.is_array() {
+            return Err(ApiError::new("invalid_request", "the body is a batch of messages; send them one by one"));
+        }
+        if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
+            return Err(ApiError::new("invalid_request", "the body is not a message of JSON-RPC 2.0"));
+        }
+        let method = message.get("method").and_then(Value::as_str);
+        let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
+        let cancels = message
+            .pointer("/params/requestId")
+            .filter(|_| method == Some("notifications/cancelled"))
+            .filter(|id| id.is_string() || id.is_number())
+            .cloned();
+        Ok(Self { id: id.filter(|_| method.is_some()), is_initialize: method == Some("initialize"), cancels })
+    }
+}
+
+/// A client takes JSON and event streams and sends JSON. One that says nothing of what it takes is taken to mean both.
+fn check_types(parts: &mut Parts) -> Result<(), ApiError> {
+    let sent = header_text(&parts.headers, &["content-type"])?.unwrap_or_default();
+    if !essence(&sent).eq_ignore_ascii_case("application/json") {
+        return Err(ApiError::new("unsupported_media_type", "the body must be application/json"));
+    }
+    let accepted: Vec<&str> =
+        parts.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
+    let takes = |kind: &str, any: &str| {
+        let mut sent = accepted.iter().flat_map(|value| value.split(',')).map(essence);
+        accepted.is_empty() || sent.any(|one| [kind, any, "*/*"].iter().any(|known| one.eq_ignore_ascii_case(known)))
+    };
+    if !(takes("application/json", "application/*") && takes("text/event-stream", "text/*")) {
+        return Err(ApiError::new("not_acceptable", "answers are application/json or text/event-stream")
+            .with_hint("send `Accept: application/json, text/event-stream`"));
+    }
+    parts.headers.insert(header::ACCEPT, BOTH_TYPES);
+    Ok(())
+}
+
+fn essence(media_type: &str) -> &str {
+    media_type.split(';').next().unwrap_or_default().trim()
+}

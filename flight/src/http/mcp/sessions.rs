@@ -1,0 +1,195 @@
+//! The sessions of MCP clients: bounded in number and idle time, each its owner's, with the requests that can be
+//! cancelled. A session holds nothing else: one that is forgotten costs its client a new `initialize`.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use serde_json::Value;
+use tokio_util::sync::CancellationToken;
+use uuid::Uuid;
+
+use crate::error::ApiError;
+use crate::metrics;
+
+/// Requests of one session at once.
+const MAX_CALLS: usize = 256;
+
+/// Every open session.
+pub(super) struct Sessions {
+    max: usize,
+    idle: Duration,
+    open: Mutex<HashMap<String, Session>>,
+}
+
+struct Session {
+    subject: String,
+    used: Instant,
+    calls: HashMap<String, CancellationToken>,
+}
+
+impl Session {
+    fn is_idle(&self) -> bool {
+        self.calls.is_empty()
+    }
+}
+
+impl Sessions {
+    pub(super) fn new(max: usize, idle: Duration) -> Self {
+        Self { max, idle, open: Mutex::default() }
+    }
+
+    /// A new session. Where there are too many, the one that its owner used longest ago is forgotten, or another's where
+    /// it has none. Errors: `too_many_requests` when all are at work.
+    pub(super) fn open(&self, subject: &str) -> Result<String, ApiError> {
+        let id = Uuid::new_v4().to_string();
+        let session = Session { subject: subject.to_owned(), used: Instant::now(), calls: HashMap::new() };
+        let mut open = self.open.lock();
+        if open.len() >= self.max {
+            open.retain(|_, session| !session.is_idle() || session.used.elapsed() < self.idle);
+        }
+        if open.len() >= self.max {
+            let idle = open.iter().filter(|(_, session)| session.is_idle());
+            let oldest = idle.min_by_key(|(_, session)| (session.subject != subject, session.used));
+            let oldest = oldest.map(|(id, _)| id.clone()).ok_or_else(|| {
+                ApiError::new("too_many_requests", format!("{} sessions are at work, which is the limit", self.max))
+            })?;
+            open.remove(&oldest);
+        }
+        open.insert(id.clone(), session);
+        metrics::mcp_sessions(open.len());
+        Ok(id)
+    }
+
+    /// The session is used now. Errors: `session_not_found`, also for one of somebody else.
+    pub(super) fn touch(&self, id: &str, subject: &str) -> Result<(), ApiError> {
+        let mut open = self.open.lock();
+        let session = open.get_mut(id).filter(|session| session.subject == subject).ok_or_else(not_found)?;
+        if session.is_idle() && session.used.elapsed() >= self.idle {
+            open.remove(id);
+            metrics::mcp_sessions(open.len());
+            return Err(not_found());
+        }
+        session.used = Instant::now();
+        Ok(())
+    }
+
+    /// Ends a session and its requests. Errors: `session_not_found`.
+    pub(super) fn close(&self, id: &str, subject: &str) -> Result<(), ApiError> {
+        let mut open = self.open.lock();
+        if open.get(id).is_none_or(|session| session.subject != subject) {
+            return Err(not_found());
+        }
+        if let Some(session) = open.remove(id) {
+            session.calls.values().for_each(CancellationToken::cancel);
+        }
+        metrics::mcp_sessions(open.len());
+        Ok(())
+    }
+
+    /// A request begins, which `token` cancels; it has ended when the result is dropped. Errors: `session_not_found`, `invalid_request` for an
+    /// id that is in use, `too_many_requests`.
+    pub(super) fn begin(
+        self: &Arc<Self>,
+        id: &str,
+        request: &Value,
+        token: CancellationToken,
+    ) -> Result<OpenCall, ApiError> {
+        let mut open = self.open.lock();
+        let session = open.get_mut(id).ok_or_else(not_found)?;
+        let request = request.to_string();
+        if session.calls.contains_key(&request) {
+            return Err(ApiError::new("invalid_request", format!("a request with the id {request} is in progress")));
+        }
+        if session.calls.len() >= MAX_CALLS {
+            let message = format!("{MAX_CALLS} requests of this session are in progress; try again later");
+            return Err(ApiError::new("too_many_requests", message));
+        }
+        session.calls.insert(request.clone(), token);
+        Ok(OpenCall { sessions: Arc::clone(self), session: id.to_owned(), request })
+    }
+
+    /// Cancels a request, if it is in progress.
+    pub(super) fn cancel(&self, id: &str, request: &Value) {
+        let open = self.open.lock();
+        if let Some(token) = open.get(id).and_then(|session| session.calls.get(&request.to_string())) {
+            token.cancel();
+        }
+    }
+}
+
+fn not_found() -> ApiError {
+    ApiError::new("session_not_found", "there is no such session").with_hint("begin one with `initialize`")
+}
+
+/// A request in progress.
+pub(super) struct OpenCall {
+    sessions: Arc<Sessions>,
+    session: String,
+    request: String,
+}
+
+impl Drop for OpenCall {
+    fn drop(&mut self) {
+        if let Some(session) = self.sessions.open.lock().get_mut(&self.session) {
+            session.calls.remove(&self.request);
+            session.used = Instant::now();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const HOUR: Duration = Duration::from_secs(3_600);
+
+    #[test]
+    fn a_session_is_its_owners() {
+        let sessions = Sessions::new(8, HOUR);
+        let id = sessions.open("ann").unwrap();
+        assert!(sessions.touch(&id, "ann").is_ok());
+        assert_eq!(sessions.touch(&id, "bob").unwrap_err().code(), "session_not_found");
+        assert_eq!(sessions.close(&id, "bob").unwrap_err().code(), "session_not_found");
+        assert!(sessions.close(&id, "ann").is_ok());
+        assert_eq!(sessions.touch(&id, "ann").unwrap_err().code(), "session_not_found");
+    }
+
+    #[test]
+    fn the_oldest_of_the_same_owner_makes_room() {
+        let sessions = Sessions::new(3, HOUR);
+        let others = sessions.open("bob").unwrap();
+        let (first, second) = (sessions.open("ann").unwrap(), sessions.open("ann").unwrap());
+        sessions.touch(&first, "ann").unwrap();
+        sessions.open("ann").unwrap();
+        assert!(sessions.touch(&others, "bob").is_ok() && sessions.touch(&first, "ann").is_ok());
+        assert!(sessions.touch(&second, "ann").is_err());
+    }
+
+    #[test]
+    fn an_idle_session_is_forgotten_and_one_at_work_is_not() {
+        let sessions = Arc::new(Sessions::new(1, Duration::ZERO));
+        let id = sessions.open("ann").unwrap();
+        let call = sessions.begin(&id, &json!(1), CancellationToken::new()).unwrap();
+        assert!(sessions.touch(&id, "ann").is_ok());
+        assert_eq!(sessions.open("ann").unwrap_err().code(), "too_many_requests");
+        drop(call);
+        assert!(sessions.touch(&id, "ann").is_err());
+    }
+
+    #[test]
+    fn a_request_is_cancelled_by_its_id_and_type() {
+        let sessions = Arc::new(Sessions::new(1, HOUR));
+        let id = sessions.open("ann").unwrap();
+        let token = CancellationToken::new();
+        let _call = sessions.begin(&id, &json!(1), token.clone()).unwrap();
+        assert_eq!(sessions.begin(&id, &json!(1), token.clone()).err().unwrap().code(), "invalid_request");
+        sessions.cancel(&id, &json!("1"));
+        assert!(!token.is_cancelled());
+        sessions.cancel(&id, &json!(1));
+        assert!(token.is_cancelled());
+    }
+}

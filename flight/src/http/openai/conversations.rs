@@ -1,0 +1,231 @@
+//! `/v1/conversations`: what was said in them, by runs or put there by the client.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use chrono::Utc;
+use http::StatusCode;
+use querent_agent::events_of;
+use querent_agent::protocols::responses::{input_items, output_items, parse_items};
+use querent_catalog::{
+    ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, ItemRecord, ItemRole, ItemScope,
+    Principal,
+};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
+
+use super::super::request::{Params, PathText};
+use super::responses::ListParams;
+use super::{OpenAiError, body_of, json_response};
+use crate::AppState;
+
+/// Runs and added items of one conversation that a listing reads.
+const MAX_READ: usize = 1_000;
+/// Items that one request may add.
+const MAX_ADDED: usize = 20;
+
+/// `POST /v1/conversations`: `{metadata?, items?}`.
+pub(in crate::http) async fn create(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    body: Body,
+) -> Result<Response, OpenAiError> {
+    let fields = fields_of(&state, body).await?;
+    let key = key(&format!("conv_{}", Uuid::now_v7().simple()));
+    let metadata = fields.get("metadata").filter(|metadata| metadata.is_object()).cloned().unwrap_or_else(|| json!({}));
+    let record = ConversationRecord {
+        metadata_json: metadata.to_string(),
+        ..ConversationRecord::new(key.clone(), principal.subject(), Utc::now())
+    };
+    let ConversationAccess::Created(record) = state.agent.catalog().open_conversation(&principal, &record).await?
+    else {
+        return Err(unknown(&key));
+    };
+    if let Some(items) = fields.get("items").filter(|items| !items.is_null()) {
+        add(&state, &principal, &key, items).await?;
+    }
+    Ok(json_response(StatusCode::OK, &conversation_json(&record)))
+}
+
+/// `GET /v1/conversations/{id}`.
+pub(in crate::http) async fn get(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+) -> Result<Response, OpenAiError> {
+    let record = state.agent.catalog().get_conversation(&principal, &key(&id)).await?;
+    Ok(json_response(StatusCode::OK, &conversation_json(&record)))
+}
+
+/// `POST /v1/conversations/{id}`: new metadata.
+pub(in crate::http) async fn update(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+    body: Body,
+) -> Result<Response, OpenAiError> {
+    let fields = fields_of(&state, body).await?;
+    let Some(metadata) = fields.get("metadata").filter(|metadata| metadata.is_object()) else {
+        return Err(OpenAiError::bad_request("invalid_request", "metadata", "`metadata` must be an object"));
+    };
+    let change = ConversationChange { metadata_json: Some(metadata.to_string()), ..ConversationChange::default() };
+    let catalog = state.agent.catalog();
+    catalog.update_conversation(&principal, &key(&id), &change).await?;
+    let record = catalog.get_conversation(&principal, &key(&id)).await?;
+    Ok(json_response(StatusCode::OK, &conversation_json(&record)))
+}
+
+/// `DELETE /v1/conversations/{id}`: with its runs.
+pub(in crate::http) async fn remove(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+) -> Result<Response, OpenAiError> {
+    if !state.agent.catalog().delete_conversation(&principal, &key(&id)).await? {
+        return Err(unknown(&key(&id)));
+    }
+    Ok(json_response(StatusCode::OK, &json!({ "id": id, "object": "conversation.deleted", "deleted": true })))
+}
+
+/// `POST /v1/conversations/{id}/items`: `{items}`.
+pub(in crate::http) async fn add_items(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+    body: Body,
+) -> Result<Response, OpenAiError> {
+    let fields = fields_of(&state, body).await?;
+    let key = key(&id);
+    state.agent.catalog().get_conversation(&principal, &key).await?;
+    let added = add(&state, &principal, &key, fields.get("items").unwrap_or(&Value::Null)).await?;
+    let params = ListParams { after: None, limit: Some(MAX_ADDED), order: Some("asc".to_owned()) };
+    Ok(json_response(StatusCode::OK, &params.listing(added)?))
+}
+
+/// `GET /v1/conversations/{id}/items`.
+pub(in crate::http) async fn list_items(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+    Params(params): Params<ListParams>,
+) -> Result<Response, OpenAiError> {
+    let items = all_items(&state, &principal, &key(&id)).await?;
+    Ok(json_response(StatusCode::OK, &params.listing(items)?))
+}
+
+/// `GET /v1/conversations/{id}/items/{item}`.
+pub(in crate::http) async fn get_item(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Path((id, item_id)): Path<(String, String)>,
+) -> Result<Response, OpenAiError> {
+    let items = all_items(&state, &principal, &key(&id)).await?;
+    let item = items.into_iter().find(|item| item["id"] == item_id.as_str());
+    Ok(json_response(StatusCode::OK, &item.ok_or_else(|| unknown_item(&item_id))?))
+}
+
+/// `DELETE /v1/conversations/{id}/items/{item}`: an item that the client put there.
+pub(in crate::http) async fn remove_item(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Path((id, item_id)): Path<(String, String)>,
+) -> Result<Response, OpenAiError> {
+    let catalog = state.agent.catalog();
+    let record = catalog.get_conversation(&principal, &key(&id)).await?;
+    let stored = catalog.get_items(&principal, std::slice::from_ref(&item_id)).await?;
+    let is_here = stored.into_iter().flatten().any(|item| item.conversation.as_ref() == Some(&record.key));
+    if !is_here || !catalog.delete_item(&principal, &item_id).await? {
+        return Err(unknown_item(&item_id));
+    }
+    Ok(json_response(StatusCode::OK, &conversation_json(&record)))
+}
+
+async fn add(
+    state: &AppState,
+    principal: &Principal,
+    key: &ConversationKey,
+    items: &Value,
+) -> Result<Vec<Value>, OpenAiError> {
+    let Value::Array(items) = items else {
+        return Err(OpenAiError::bad_request("invalid_request", "items", "`items` must be a list"));
+    };
+    if items.len() > MAX_ADDED {
+        let message = format!("{} items at once; at most {MAX_ADDED} are taken", items.len());
+        return Err(OpenAiError::bad_request("invalid_request", "items", message));
+    }
+    parse_items(&Value::Array(items.clone()))?;
+    let records: Vec<ItemRecord> = items
+        .iter()
+        .map(|item| {
+            let item_id = format!("msg_{}", Uuid::now_v7());
+            let mut item = item.clone();
+            item["id"] = json!(item_id);
+            if item.get("type").is_none() {
+                item["type"] = json!("message");
+            }
+            ItemRecord {
+                item_id,
+                subject: principal.subject().to_owned(),
+                conversation: Some(key.clone()),
+                run_id: None,
+                role: ItemRole::Added,
+                item_json: item.to_string(),
+                created_at: Utc::now(),
+            }
+        })
+        .collect();
+    state.agent.catalog().insert_items(&records).await?;
+    Ok(records.iter().filter_map(|record| serde_json::from_str(&record.item_json).ok()).collect())
+}
+
+/// Everything that was said, by runs and by the client, in order.
+async fn all_items(state: &AppState, principal: &Principal, key: &ConversationKey) -> Result<Vec<Value>, OpenAiError> {
+    let catalog = state.agent.catalog();
+    let scope = ItemScope::Conversation(key.clone());
+    let added = catalog.list_items(principal, &scope, None, MAX_READ, true).await?;
+    let mut items: Vec<_> = added
+        .items
+        .into_iter()
+        .filter_map(|record| Some((record.created_at, serde_json::from_str::<Value>(&record.item_json).ok()?)))
+        .collect();
+    for run in catalog.runs_of_conversation(principal, key, MAX_READ).await? {
+        let log = events_of(&run)?;
+        items.extend(input_items(&log).into_iter().chain(output_items(&log)).map(|item| (run.started_at, item)));
+    }
+    items.sort_by_key(|(at, _)| *at);
+    Ok(items.into_iter().map(|(_, item)| item).collect())
+}
+
+async fn fields_of(state: &AppState, body: Body) -> Result<Map<String, Value>, OpenAiError> {
+    let body = body_of(state, body).await?;
+    if body.is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_json::from_slice(&body) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(_) => Err(OpenAiError::bad_request("invalid_request", "body", "the body must be a JSON object")),
+        Err(error) => Err(OpenAiError::bad_request("invalid_json", "body", format!("the body is not JSON: {error}"))),
+    }
+}
+
+fn key(id: &str) -> ConversationKey {
+    ConversationKey { space: String::new(), id: id.to_owned() }
+}
+
+fn conversation_json(record: &ConversationRecord) -> Value {
+    json!({
+        "id": record.key.id,
+        "object": "conversation",
+        "created_at": record.created_at.timestamp(),
+        "metadata": serde_json::from_str::<Value>(&record.metadata_json).unwrap_or_else(|_| json!({})),
+    })
+}
+
+fn unknown(key: &ConversationKey) -> OpenAiError {
+    OpenAiError::not_found("conversation_not_found", format!("conversation with id `{}` not found", key.id))
+}
+
+fn unknown_item(id: &str) -> OpenAiError {
+    OpenAiError::not_found("item_not_found", format!("item with id `{id}` not found"))
+}

@@ -1,0 +1,131 @@
+//! Errors as OpenAI's clients read them: `{"error": {message, type, param, code}}`, with `detail` beside it for
+//! callers of KsADK. Their clients repeat what fails with 409 or 5xx unless told not to; a run must not be repeated.
+
+use axum::response::{IntoResponse, Response};
+use http::{HeaderName, HeaderValue, StatusCode};
+use querent_agent::protocols::responses::BadRequest;
+use querent_agent::{AgentError, ContinueError, RunErrorCode};
+use querent_catalog::CatalogError;
+use serde_json::json;
+
+use super::json_response;
+use crate::error::ApiError;
+use crate::metrics;
+
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+/// An error on its way to a client of this surface.
+#[derive(Debug)]
+pub(crate) struct OpenAiError {
+    status: StatusCode,
+    message: String,
+    param: Option<String>,
+    code: String,
+    /// Whether sending the request again could run something twice.
+    is_final: bool,
+}
+
+impl OpenAiError {
+    pub(crate) fn of_run(code: RunErrorCode, message: &str, detail_code: &str) -> Self {
+        let status = match code {
+            RunErrorCode::Timeout => StatusCode::GATEWAY_TIMEOUT,
+            RunErrorCode::InitError if detail_code == "images_not_supported" => StatusCode::BAD_REQUEST,
+            RunErrorCode::InitError if detail_code == "model_unreachable" => StatusCode::SERVICE_UNAVAILABLE,
+            RunErrorCode::InitError | RunErrorCode::RunnerError => StatusCode::BAD_GATEWAY,
+            RunErrorCode::ToolLoop | RunErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
+        };
+        let code = if code == RunErrorCode::Timeout { "timeout" } else { detail_code };
+        Self { status, message: message.to_owned(), param: None, code: code.to_owned(), is_final: true }
+    }
+
+    pub(crate) fn not_found(code: &str, message: impl Into<String>) -> Self {
+        let (status, message) = (StatusCode::NOT_FOUND, message.into());
+        Self { status, message, param: None, code: code.to_owned(), is_final: false }
+    }
+
+    pub(crate) fn bad_request(code: &str, param: &str, message: impl Into<String>) -> Self {
+        let (status, message) = (StatusCode::BAD_REQUEST, message.into());
+        Self { status, message, param: Some(param.to_owned()), code: code.to_owned(), is_final: false }
+    }
+
+    /// What was wrong.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The status of its answer.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
+}
+
+impl From<ApiError> for OpenAiError {
+    fn from(error: ApiError) -> Self {
+        let message = match error.hint() {
+            Some(hint) => format!("{}; {hint}", error.message()),
+            None => error.message().to_owned(),
+        };
+        let status = error.http_status();
+        let is_final = status == StatusCode::CONFLICT;
+        Self { status, message, param: None, code: error.code().to_owned(), is_final }
+    }
+}
+
+impl From<AgentError> for OpenAiError {
+    fn from(error: AgentError) -> Self {
+        let (status, param) = match &error {
+            AgentError::UnknownModel { .. } => (Some(StatusCode::NOT_FOUND), Some("model")),
+            AgentError::EmptyQuestion => (None, Some("input")),
+            _ => (None, None),
+        };
+        let mut error = Self::from(ApiError::from(error));
+        error.status = status.unwrap_or(error.status);
+        error.param = param.map(str::to_owned);
+        error
+    }
+}
+
+impl From<CatalogError> for OpenAiError {
+    fn from(error: CatalogError) -> Self {
+        Self::from(ApiError::from(error))
+    }
+}
+
+impl From<BadRequest> for OpenAiError {
+    fn from(error: BadRequest) -> Self {
+        let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
+        let is_final = status == StatusCode::CONFLICT;
+        Self { status, message: error.message, param: error.param, code: error.code.to_owned(), is_final }
+    }
+}
+
+impl From<ContinueError> for OpenAiError {
+    fn from(error: ContinueError) -> Self {
+        match error {
+            ContinueError::Request(error) => error.into(),
+            ContinueError::Agent(error) => error.into(),
+        }
+    }
+}
+
+impl IntoResponse for OpenAiError {
+    fn into_response(self) -> Response {
+        metrics::error(&self.code);
+        let kind = match self.status {
+            StatusCode::UNAUTHORIZED => "authentication_error",
+            StatusCode::FORBIDDEN => "permission_error",
+            StatusCode::TOO_MANY_REQUESTS => "rate_limit_error",
+            status if status.is_server_error() => "server_error",
+            _ => "invalid_request_error",
+        };
+        let body = json!({
+            "error": { "message": self.message, "type": kind, "param": self.param, "code": self.code },
+            "detail": self.message,
+        });
+        let mut response = json_response(self.status, &body);
+        if self.is_final {
+            response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+        }
+        response
+    }
+}

@@ -1,0 +1,144 @@
+//! `/v1/files`: files that messages name by id. Seen by their owner.
+
+use axum::Extension;
+use axum::extract::{Multipart, State};
+use axum::response::{IntoResponse, Response};
+use chrono::Utc;
+use http::{StatusCode, header};
+use querent_catalog::{FileRecord, Principal};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::super::request::{Params, PathText};
+use super::responses::ListParams;
+use super::{OpenAiError, json_response};
+use crate::AppState;
+
+/// Files in one listing.
+const MAX_LISTED: usize = 1_000;
+
+/// `POST /v1/files`: a form with `file` and `purpose`.
+pub(in crate::http) async fn upload(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    form: Multipart,
+) -> Result<Response, OpenAiError> {
+    let file = store(&state, &principal, form).await?;
+    Ok(json_response(StatusCode::OK, &file_json(&file)))
+}
+
+/// Stores the form's file.
+pub(in crate::http) async fn store(
+    state: &AppState,
+    principal: &Principal,
+    mut form: Multipart,
+) -> Result<FileRecord, OpenAiError> {
+    let bad = |error: &dyn std::fmt::Display| {
+        OpenAiError::bad_request("bad_request_body", "file", format!("the form cannot be read: {error}"))
+    };
+    let limit = state.settings.http.max_query_bytes.0;
+    let mut purpose = "user_data".to_owned();
+    let mut uploaded: Option<(String, String, Vec<u8>)> = None;
+    while let Some(mut field) = form.next_field().await.map_err(|error| bad(&error))? {
+        match field.name() {
+            Some("purpose") => purpose = field.text().await.map_err(|error| bad(&error))?,
+            Some("file") => {
+                let filename = field.file_name().unwrap_or("file").to_owned();
+                let media_type = field.content_type().unwrap_or("application/octet-stream").to_owned();
+                let mut content = Vec::new();
+                while let Some(chunk) = field.chunk().await.map_err(|error| bad(&error))? {
+                    content.extend_from_slice(&chunk);
+                    if content.len() as u64 > limit {
+                        let message = format!("the file is larger than {limit} bytes; http.max_query_bytes sets this");
+                        return Err(OpenAiError::bad_request("body_too_large", "file", message));
+                    }
+                }
+                uploaded = Some((filename, media_type, content));
+            }
+            _ => {}
+        }
+    }
+    let Some((filename, media_type, content)) = uploaded else {
+        return Err(OpenAiError::bad_request("missing_required_parameter", "file", "the form has no field `file`"));
+    };
+    let file = FileRecord {
+        file_id: format!("file-{}", Uuid::now_v7().simple()),
+        subject: principal.subject().to_owned(),
+        filename,
+        media_type,
+        purpose,
+        bytes: content.len() as u64,
+        created_at: Utc::now(),
+    };
+    state.agent.catalog().insert_file(&file, content).await?;
+    Ok(file)
+}
+
+/// `GET /v1/files`.
+pub(in crate::http) async fn list(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Params(params): Params<ListParams>,
+) -> Result<Response, OpenAiError> {
+    let limit = params.limit.unwrap_or(MAX_LISTED).clamp(1, MAX_LISTED);
+    let listed = state.agent.catalog().list_files(&principal, params.after.as_deref(), limit).await?;
+    let files: Vec<Value> = listed.items.iter().map(file_json).collect();
+    let body = json!({
+        "object": "list",
+        "first_id": files.first().map(|file| file["id"].clone()),
+        "last_id": files.last().map(|file| file["id"].clone()),
+        "has_more": listed.has_more,
+        "data": files,
+    });
+    Ok(json_response(StatusCode::OK, &body))
+}
+
+/// `GET /v1/files/{id}`.
+pub(in crate::http) async fn get(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+) -> Result<Response, OpenAiError> {
+    let file = state.agent.catalog().get_file(&principal, &id).await?;
+    Ok(json_response(StatusCode::OK, &file_json(&file)))
+}
+
+/// `GET /v1/files/{id}/content`: never shown by a browser, whatever it is.
+pub(in crate::http) async fn content(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+) -> Result<Response, OpenAiError> {
+    let content = state.agent.catalog().file_content(&principal, &id).await?;
+    let headers = [
+        (header::CONTENT_TYPE, "application/octet-stream"),
+        (header::CONTENT_DISPOSITION, "attachment"),
+        (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    ];
+    Ok((headers, content).into_response())
+}
+
+/// `DELETE /v1/files/{id}`.
+pub(in crate::http) async fn remove(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+) -> Result<Response, OpenAiError> {
+    if !state.agent.catalog().delete_file(&principal, &id).await? {
+        return Err(OpenAiError::not_found("file_not_found", format!("file with id `{id}` not found")));
+    }
+    Ok(json_response(StatusCode::OK, &json!({ "id": id, "object": "file", "deleted": true })))
+}
+
+fn file_json(file: &FileRecord) -> Value {
+    json!({
+        "id": file.file_id,
+        "object": "file",
+        "bytes": file.bytes,
+        "created_at": file.created_at.timestamp(),
+        "filename": file.filename,
+        "purpose": file.purpose,
+        "status": "processed",
+        "expires_at": null,
+    })
+}

@@ -1,0 +1,41 @@
+//! `GET /v1/models`: what a request may name.
+
+use axum::extract::State;
+use axum::response::Response;
+use http::StatusCode;
+use serde_json::{Value, json};
+
+use super::super::request::PathText;
+use super::{OpenAiError, json_response};
+use crate::AppState;
+
+/// The agent's own name: a request that names it gets the default model.
+pub(in crate::http) const AGENT: &str = "querent";
+
+/// `GET /v1/models`.
+pub(in crate::http) async fn list(State(state): State<AppState>) -> Response {
+    let body = json!({ "object": "list", "data": models(&state), "current": current(&state) });
+    json_response(StatusCode::OK, &body)
+}
+
+/// `GET /v1/models/{id}`.
+pub(in crate::http) async fn get(
+    State(state): State<AppState>,
+    PathText(id): PathText,
+) -> Result<Response, OpenAiError> {
+    let model = models(&state).into_iter().find(|model| model["id"] == id.as_str());
+    let unknown = || OpenAiError::not_found("model_not_found", format!("the model `{id}` does not exist"));
+    Ok(json_response(StatusCode::OK, &model.ok_or_else(unknown)?))
+}
+
+/// The agent, then every configured model.
+pub(in crate::http) fn models(state: &AppState) -> Vec<Value> {
+    let entry = |id: &str, owner: &str| json!({ "id": id, "object": "model", "created": state.started_at.timestamp(), "owned_by": owner, "source": owner });
+    let configured = state.agent.models().entries().map(|model| entry(&model.name, "operator"));
+    std::iter::once(entry(AGENT, "querent")).chain(configured).collect()
+}
+
+/// The default model's name.
+pub(in crate::http) fn current(state: &AppState) -> &str {
+    &state.agent.models().default_entry().name
+}

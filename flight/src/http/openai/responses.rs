@@ -1,0 +1,286 @@
+//! `/v1/responses`: ask, follow, cancel, forget.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use futures::StreamExt;
+use http::{HeaderMap, StatusCode};
+use querent_agent::protocols::Renderer;
+use querent_agent::protocols::responses::{
+    Dialect, ResponsesRenderer, ResponsesRequest, input_items, parse_request, response_id, run_of_response,
+};
+use querent_agent::{Continued, OnDisconnect, Protocol, RunOutcome, RunRequest, events_of};
+use querent_catalog::{ConversationKey, Principal, RunRecord, RunStatus};
+use serde::Deserialize;
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::super::request::{Params, PathText};
+use super::super::stream::event_stream;
+use super::{Events, OpenAiError, begun, body_of, json_response};
+use crate::AppState;
+
+/// Asks for KsADK's extension events.
+const KSADK_EVENTS: &str = "x-ksadk-events";
+/// OpenAI's own libraries send headers that begin so.
+const STAINLESS: &str = "x-stainless-";
+const MAX_LISTED: usize = 100;
+
+/// `POST /v1/responses`.
+pub(in crate::http) async fn create(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, OpenAiError> {
+    let body = body_of(&state, body).await?;
+    let request = parse_request(&body)?;
+    let dialect = dialect_of(&request, &headers);
+    answer(&state, &principal, request, Protocol::Responses, dialect).await
+}
+
+/// Runs a request and answers as it asks: as events, when it is done, or at once.
+pub(in crate::http) async fn answer(
+    state: &AppState,
+    principal: &Principal,
+    request: ResponsesRequest,
+    protocol: Protocol,
+    dialect: Dialect,
+) -> Result<Response, OpenAiError> {
+    let (stream, background) = (request.stream, request.background);
+    let (run_id, events) = start(state, principal, request, protocol).await?;
+    if stream {
+        return Ok(event_stream(begun(events).await?, ResponsesRenderer::new(dialect)));
+    }
+    let response = if background {
+        let mut events = events;
+        let mut renderer = ResponsesRenderer::new(dialect);
+        while let Some(event) = events.next().await {
+            if !renderer.frame(&event).is_empty() {
+                break;
+            }
+        }
+        tracing::info!(%run_id, "run goes on in the background");
+        renderer.response()
+    } else {
+        whole(events, dialect).await?
+    };
+    Ok(json_response(StatusCode::OK, &response))
+}
+
+/// Begins the run that a request leads to, or finds it.
+pub(in crate::http) async fn start(
+    state: &AppState,
+    principal: &Principal,
+    request: ResponsesRequest,
+    protocol: Protocol,
+) -> Result<(Uuid, Events), OpenAiError> {
+    let detached = request.store || request.background;
+    let run = RunRequest {
+        include_thinking: request.include_thinking,
+        model: request.model.clone(),
+        instructions: request.instructions.clone(),
+        client_tools: request.tools.clone(),
+        tool_choice: request.tool_choice.clone(),
+        answer_schema: request.answer_schema.clone(),
+        can_approve: true,
+        max_output_tokens: request.max_output_tokens,
+        invocation_id: request.invocation_id.clone(),
+        retained: request.store,
+        on_disconnect: if detached { OnDisconnect::GoOn } else { OnDisconnect::Cancel },
+        echo: request.echo.clone(),
+        input_items: request.listed_items(),
+        ..RunRequest::new(protocol, Vec::new())
+    };
+    let conversation = request.conversation.map(|id| ConversationKey { space: String::new(), id });
+    let previous = request.previous_response_id.as_deref();
+    match state.agent.continue_with(principal, run, request.items, conversation, previous).await? {
+        Continued::Start(run) => {
+            let run = state.agent.start(principal, *run).await?;
+            tracing::info!(run_id = %run.run_id, "run started");
+            Ok((run.run_id, run.events))
+        }
+        Continued::Replay(run_id) => Ok((run_id, state.agent.events(principal, run_id, 0).await?)),
+    }
+}
+
+/// The response once it is done. Errors: a run that failed.
+pub(in crate::http) async fn whole(events: Events, dialect: Dialect) -> Result<Value, OpenAiError> {
+    let mut events = begun(events).await?;
+    let mut renderer = ResponsesRenderer::new(dialect);
+    let mut detail = String::new();
+    let mut cancelled = false;
+    while let Some(event) = events.next().await {
+        match &event.kind {
+            querent_agent::EventKind::RunError { detail_code, .. } => detail.clone_from(detail_code),
+            querent_agent::EventKind::RunFinished { outcome, .. } => cancelled = *outcome == RunOutcome::Cancelled,
+            _ => {}
+        }
+        renderer.frame(&event);
+    }
+    match renderer.failure() {
+        Some((code, message)) if !cancelled => Err(OpenAiError::of_run(code, message, &detail)),
+        _ => Ok(renderer.response()),
+    }
+}
+
+fn dialect_of(request: &ResponsesRequest, headers: &HeaderMap) -> Dialect {
+    let asked = headers.get(KSADK_EVENTS).is_some_and(|value| value == "1");
+    let official = headers.keys().any(|name| name.as_str().starts_with(STAINLESS));
+    if asked || request.has_ksadk_metadata || (request.is_ksadk && !official) {
+        Dialect::KsAdk
+    } else {
+        Dialect::OpenAi
+    }
+}
+
+#[derive(Debug, Deserialize)]
+pub(in crate::http) struct RetrieveParams {
+    #[serde(default)]
+    stream: bool,
+    starting_after: Option<u64>,
+}
+
+/// `GET /v1/responses/{id}`: the object, or its events again, after the `starting_after`th.
+pub(in crate::http) async fn retrieve(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+    Params(params): Params<RetrieveParams>,
+) -> Result<Response, OpenAiError> {
+    let run = stored_run(&state, &principal, &id).await?;
+    let events = state.agent.events(&principal, run.run_id, 0).await?;
+    if params.stream {
+        let renderer = After { inner: ResponsesRenderer::new(Dialect::OpenAi), seen: 0, after: params.starting_after };
+        return Ok(event_stream(events, renderer));
+    }
+    let response =
+        if run.status == RunStatus::Running { so_far(&state, &principal, run.run_id).await? } else { object_of(&run)? };
+    Ok(json_response(StatusCode::OK, &response))
+}
+
+/// Leaves out the frames that a client has seen.
+struct After {
+    inner: ResponsesRenderer,
+    seen: u64,
+    after: Option<u64>,
+}
+
+impl Renderer for After {
+    fn frame(&mut self, event: &querent_agent::RunEvent) -> Vec<querent_agent::protocols::Frame> {
+        let mut frames = self.inner.frame(event);
+        frames.retain(|_| {
+            let number = self.seen;
+            self.seen += 1;
+            self.after.is_none_or(|after| number > after)
+        });
+        frames
+    }
+}
+
+/// `POST /v1/responses/{id}/cancel`.
+pub(in crate::http) async fn cancel(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+) -> Result<Response, OpenAiError> {
+    let run = stored_run(&state, &principal, &id).await?;
+    let run = state.agent.cancel_run(&principal, run.run_id).await?;
+    Ok(json_response(StatusCode::OK, &object_of(&run)?))
+}
+
+/// `DELETE /v1/responses/{id}`: a run in progress is cancelled first.
+pub(in crate::http) async fn remove(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+) -> Result<Response, OpenAiError> {
+    let run = stored_run(&state, &principal, &id).await?;
+    state.agent.cancel_run(&principal, run.run_id).await?;
+    state.agent.catalog().delete_run(&principal, run.run_id).await?;
+    let deleted = json!({ "id": response_id(run.run_id), "object": "response", "deleted": true });
+    Ok(json_response(StatusCode::OK, &deleted))
+}
+
+#[derive(Debug, Deserialize)]
+pub(in crate::http) struct ListParams {
+    pub(super) after: Option<String>,
+    pub(super) limit: Option<usize>,
+    pub(super) order: Option<String>,
+}
+
+impl ListParams {
+    /// `{object: "list", data, first_id, last_id, has_more}` of items in the order in which they were made.
+    pub(super) fn listing(&self, mut items: Vec<Value>) -> Result<Value, OpenAiError> {
+        match self.order.as_deref() {
+            None | Some("desc") => items.reverse(),
+            Some("asc") => {}
+            Some(other) => {
+                let message = format!("`order` `{other}` is neither asc nor desc");
+                return Err(OpenAiError::bad_request("invalid_request", "order", message));
+            }
+        }
+        if let Some(after) = &self.after {
+            let Some(place) = items.iter().position(|item| item["id"] == after.as_str()) else {
+                return Err(OpenAiError::not_found("item_not_found", format!("no item `{after}` in this list")));
+            };
+            items.drain(..=place);
+        }
+        let limit = self.limit.unwrap_or(20).clamp(1, MAX_LISTED);
+        let has_more = items.len() > limit;
+        items.truncate(limit);
+        let id = |item: Option<&Value>| item.map_or(Value::Null, |item| item["id"].clone());
+        Ok(json!({
+            "object": "list",
+            "first_id": id(items.first()),
+            "last_id": id(items.last()),
+            "has_more": has_more,
+            "data": items,
+        }))
+    }
+}
+
+/// `GET /v1/responses/{id}/input_items`.
+pub(in crate::http) async fn list_input(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+    Params(params): Params<ListParams>,
+) -> Result<Response, OpenAiError> {
+    let run = stored_run(&state, &principal, &id).await?;
+    let items = if run.status == RunStatus::Running {
+        let mut events = state.agent.events(&principal, run.run_id, 0).await?;
+        let first: Vec<_> = events.next().await.into_iter().collect();
+        input_items(&first)
+    } else {
+        input_items(&events_of(&run)?)
+    };
+    Ok(json_response(StatusCode::OK, &params.listing(items)?))
+}
+
+/// The run of a response that may be retrieved.
+async fn stored_run(state: &AppState, principal: &Principal, id: &str) -> Result<RunRecord, OpenAiError> {
+    let unknown = || OpenAiError::not_found("response_not_found", format!("response with id `{id}` not found"));
+    let run_id = run_of_response(id).ok_or_else(unknown)?;
+    match state.agent.get_run(principal, run_id).await {
+        Ok(run) if run.retained => Ok(run),
+        Ok(_) => Err(unknown()),
+        Err(error) if error.code() == "run_not_found" => Err(unknown()),
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn object_of(run: &RunRecord) -> Result<Value, OpenAiError> {
+    let mut renderer = ResponsesRenderer::new(Dialect::OpenAi);
+    for event in events_of(run)? {
+        renderer.frame(&event);
+    }
+    Ok(renderer.response())
+}
+
+/// The object of a run in progress, as far as it is.
+async fn so_far(state: &AppState, principal: &Principal, run_id: Uuid) -> Result<Value, OpenAiError> {
+    let run = state.agent.get_run(principal, run_id).await?;
+    object_of(&run)
+}

@@ -1,0 +1,104 @@
+//! `/v1/agent/sessions`: the caller's conversations, and their turns.
+
+use axum::Extension;
+use axum::extract::State;
+use axum::response::Response;
+use chrono::SecondsFormat;
+use http::StatusCode;
+use querent_agent::{EventKind, events_of, protocols::Renderer, protocols::ask::AskRenderer};
+use querent_catalog::{ConversationFilter, ConversationKey, ConversationRecord, PageRequest, Principal};
+use serde_json::{Value, json};
+
+use super::around::json as json_response;
+use super::request::{PageParams, Params, PathText};
+use crate::AppState;
+use crate::error::ApiError;
+
+const DEFAULT_LIMIT: usize = 200;
+/// Turns of a session that are shown.
+const MAX_TURNS: usize = 1_000;
+
+/// `GET /v1/agent/sessions`: newest activity first.
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Params(params): Params<PageParams>,
+) -> Result<Response, ApiError> {
+    let page: PageRequest = params.page(DEFAULT_LIMIT);
+    let filter = ConversationFilter::default();
+    let page = state.agent.catalog().list_conversations(&principal, &filter, page).await?;
+    let sessions: Vec<Value> = page.items.iter().map(session_json).collect();
+    let next = page.next.map(|token| token.0);
+    Ok(json_response(StatusCode::OK, &json!({ "sessions": sessions, "next_page_token": next })))
+}
+
+/// `GET /v1/agent/sessions/{id}`.
+pub(super) async fn get(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+) -> Result<Response, ApiError> {
+    let session = state.agent.catalog().get_conversation(&principal, &key(&id)).await?;
+    Ok(json_response(StatusCode::OK, &session_json(&session)))
+}
+
+/// `GET /v1/agent/sessions/{id}/turns`: what was asked and answered, oldest first.
+pub(super) async fn turns(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+) -> Result<Response, ApiError> {
+    let catalog = state.agent.catalog();
+    catalog.get_conversation(&principal, &key(&id)).await?;
+    let mut turns = Vec::new();
+    for run in catalog.runs_of_conversation(&principal, &key(&id), MAX_TURNS).await? {
+        let mut renderer = AskRenderer::default();
+        let mut answer = None;
+        for event in events_of(&run)? {
+            let frames = renderer.frame(&event);
+            if let (EventKind::AnswerFinal { .. }, Some(frame)) = (&event.kind, frames.first()) {
+                answer = serde_json::from_str::<Value>(&frame.data).ok();
+            }
+        }
+        let at = run.started_at.to_rfc3339_opts(SecondsFormat::Millis, true);
+        let said =
+            [("user", json!(run.question)), ("assistant", answer.map_or(Value::Null, |mut data| data["text"].take()))];
+        for (role, content) in said.into_iter().filter(|(_, content)| !content.is_null()) {
+            turns.push(json!({
+                "turn_index": turns.len(),
+                "role": role,
+                "content": content,
+                "run_id": run.run_id,
+                "created_at": at,
+            }));
+        }
+    }
+    Ok(json_response(StatusCode::OK, &json!({ "turns": turns })))
+}
+
+/// `DELETE /v1/agent/sessions/{id}`: with its runs.
+pub(super) async fn remove(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    PathText(id): PathText,
+) -> Result<Response, ApiError> {
+    if !state.agent.catalog().delete_conversation(&principal, &key(&id)).await? {
+        return Err(ApiError::new("conversation_not_found", format!("there is no session `{id}`")));
+    }
+    Ok(json_response(StatusCode::OK, &json!({ "deleted": true, "session_id": id })))
+}
+
+fn key(id: &str) -> ConversationKey {
+    ConversationKey { space: String::new(), id: id.to_owned() }
+}
+
+fn session_json(session: &ConversationRecord) -> Value {
+    let time = |at: chrono::DateTime<chrono::Utc>| at.to_rfc3339_opts(SecondsFormat::Millis, true);
+    json!({
+        "session_id": session.key.id,
+        "title": session.title,
+        "created_at": time(session.created_at),
+        "last_active": time(session.updated_at),
+        "turn_count": session.run_count,
+    })
+}

@@ -1,0 +1,51 @@
+//! A run's events as a body: one frame a chunk, and a sign of life while a model is silent.
+//!
+//! The sign is a comment that ends with one line feed. With a second one, `@microsoft/fetch-event-source` hands its
+//! user an empty message, whose parser fails, and the request is sent again.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use futures::StreamExt;
+use futures::stream::BoxStream;
+use http::{HeaderName, HeaderValue, header};
+use querent_agent::RunEvent;
+use querent_agent::protocols::Renderer;
+
+/// Proxies cut connections that are silent for long; a model may be.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
+const HEARTBEAT: Bytes = Bytes::from_static(b": ping\n");
+/// nginx buffers responses unless told not to.
+const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// Server-sent events: what `renderer` makes of `events`, then what it adds at the end.
+pub(super) fn event_stream(events: BoxStream<'static, Arc<RunEvent>>, renderer: impl Renderer + 'static) -> Response {
+    let mut response = Response::new(Body::from_stream(frames(events, renderer)));
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+    headers.insert(UNBUFFERED, HeaderValue::from_static("no"));
+    response
+}
+
+fn frames(
+    mut events: BoxStream<'static, Arc<RunEvent>>,
+    mut renderer: impl Renderer + 'static,
+) -> impl futures::Stream<Item = Result<Bytes, Infallible>> + Send {
+    async_stream::stream! {
+        loop {
+            match tokio::time::timeout(HEARTBEAT_EVERY, events.next()).await {
+                Err(_) => yield Ok(HEARTBEAT),
+                Ok(None) => break,
+                Ok(Some(event)) => {
+                    for frame in renderer.frame(&event) {
+                        yield Ok(Bytes::from(frame.to_sse()));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,292 @@
+//! The Model Context Protocol's server: the agent's read-only tools, and the schemas as resources.
+//!
+//! It knows nothing of how messages travel. Every call runs as its caller, whom HTTP puts into each request's parts and
+//! whom a process on its own data folder is given. A tool's failure is a result; only a request that names nothing is a
+//! protocol error.
+
+mod resources;
+mod uri;
+
+use std::borrow::Cow;
+use std::sync::Arc;
+use std::time::Instant;
+
+use querent_agent::models::ToolSpec;
+use querent_agent::toolbox::{self, ReplyBounds, ToolReply};
+use querent_catalog::Principal;
+use querent_engine::{Engine, Limits};
+use rmcp::model::{
+    CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, ContentBlock,
+    CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, ListResourceTemplatesResult,
+    ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
+    ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
+};
+use rmcp::service::RequestContext;
+use rmcp::{RoleServer, ServerHandler};
+use serde_json::{Map, Value, json};
+use tokio_util::sync::CancellationToken;
+
+use crate::admission::{Admission, Door};
+use crate::error::ApiError;
+use crate::metrics;
+
+/// A client's model has more room than the small ones that the agent is made for.
+const REPLY_BOUNDS: ReplyBounds = ReplyBounds { default_rows: 200, text_tokens: 4_000 };
+const INSTRUCTIONS: &str = "\
+Querent answers questions about tables with SQL and KQL. Nothing can be changed through these tools. \
+Find tables with search_schema or explore_schema, look at one with describe_table, and then query with run_sql \
+(DataFusion's dialect: PostgreSQL-like, names are lowercase unless quoted) or run_kql. \
+Name a table as database.table; bare names are of the database `default`. \
+Aggregate and filter in the query: results are cut at 200 rows unless max_rows says otherwise. \
+Schemas are resources too: querent://schema/{database} and querent://schema/{database}/{table}.";
+/// What a request of these methods is when it could not be read as one.
+const KNOWN_METHODS: [&str; 7] = [
+    "initialize",
+    "tools/call",
+    "tools/list",
+    "resources/list",
+    "resources/read",
+    "resources/templates/list",
+    "completion/complete",
+];
+
+/// Who calls, and where bare names resolve.
+#[derive(Debug, Clone)]
+pub(crate) struct Caller {
+    /// The caller.
+    pub(crate) principal: Principal,
+    /// `None`: `default`.
+    pub(crate) database: Option<String>,
+    /// Cancelled when the caller waits no more.
+    pub(crate) gone: CancellationToken,
+}
+
+/// The protocol's handler. Cheap to clone.
+#[derive(Clone)]
+pub(crate) struct McpServer {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    engine: Engine,
+    admission: Admission,
+    limits: Limits,
+    /// For requests that do not bring one.
+    caller: Option<Caller>,
+}
+
+impl McpServer {
+    /// A handler whose requests each bring their [`Caller`] among the extensions of their HTTP parts.
+    pub(crate) fn for_requests(engine: Engine, admission: Admission, limits: Limits) -> Self {
+        Self { inner: Arc::new(Inner { engine, admission, limits, caller: None }) }
+    }
+
+    /// A handler for one caller.
+    pub(crate) fn for_caller(engine: Engine, admission: Admission, limits: Limits, caller: Caller) -> Self {
+        Self { inner: Arc::new(Inner { engine, admission, limits, caller: Some(caller) }) }
+    }
+
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
+        let sent = context.extensions.get::<http::request::Parts>().and_then(|parts| parts.extensions.get::<Caller>());
+        let caller = sent.or(self.inner.caller.as_ref()).cloned();
+        caller.ok_or_else(|| rpc_error(&ApiError::internal("an MCP request came without its caller")))
+    }
+
+    async fn reply(&self, caller: Caller, spec: &'static ToolSpec, arguments: Map<String, Value>) -> ToolReply {
+        let Inner { engine, admission, limits, .. } = &*self.inner;
+        let mut permit = match admission.admit(Door::Mcp) {
+            Ok(permit) => permit,
+            Err(error) => return refused(&spec.name, &error),
+        };
+        let session = engine.session(caller.principal, limits.clone());
+        let reply = match session.in_database(caller.database.as_deref()).await {
+            Ok(session) => toolbox::call(session, REPLY_BOUNDS, &spec.name, arguments).await,
+            Err(error) => toolbox::refusal(&spec.name, error),
+        };
+        match reply.is_error {
+            true => permit.failed(),
+            false => permit.succeeded(reply.json["row_count"].as_u64().unwrap_or_default()),
+        }
+        reply
+    }
+}
+
+impl ServerHandler for McpServer {
+    fn get_info(&self) -> ServerConfig {
+        let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_completions().build();
+        let implementation = Implementation::new("querent", env!("CARGO_PKG_VERSION")).with_title("Querent");
+        ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(INSTRUCTIONS)
+    }
+
+    async fn list_tools(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListToolsResult, ErrorData> {
+        Ok(ListToolsResult::with_all_items(toolbox::specs().iter().map(tool).collect()))
+    }
+
+    fn get_tool(&self, name: &str) -> Option<Tool> {
+        toolbox::find(name).map(tool)
+    }
+
+    async fn call_tool(
+        &self,
+        request: CallToolRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CallToolResponse, ErrorData> {
+        let caller = self.caller(&context)?;
+        let spec = toolbox::find(&request.name).ok_or_else(|| unknown_tool(&request.name))?;
+        let gone = caller.gone.clone();
+        let mut call = ToolMetrics { tool: &spec.name, outcome: "cancelled", started: Instant::now() };
+        let reply = tokio::select! {
+            biased;
+            () = context.ct.cancelled() => None,
+            () = gone.cancelled() => None,
+            reply = self.reply(caller, spec, request.arguments.unwrap_or_default()) => Some(reply),
+        };
+        let Some(reply) = reply else { return Err(ErrorData::internal_error("the call was cancelled", None)) };
+        call.outcome = if reply.is_error { "error" } else { "success" };
+        let content = vec![ContentBlock::text(reply.text)];
+        let mut result = match reply.is_error {
+            true => CallToolResult::error(content),
+            false => CallToolResult::success(content),
+        };
+        result.structured_content = Some(reply.json);
+        Ok(result.into())
+    }
+
+    async fn list_resources(
+        &self,
+        page: Option<PaginatedRequestParams>,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ListResourcesResult, ErrorData> {
+        let caller = self.caller(&context)?;
+        let cursor = page.and_then(|page| page.cursor);
+        resources::list(self.inner.engine.catalog(), &caller.principal, cursor.as_deref())
+            .await
+            .map_err(|error| rpc_error(&error))
+    }
+
+    async fn list_resource_templates(
+        &self,
+        _page: Option<PaginatedRequestParams>,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<ListResourceTemplatesResult, ErrorData> {
+        Ok(ListResourceTemplatesResult::with_all_items(resources::templates()))
+    }
+
+    async fn read_resource(
+        &self,
+        request: ReadResourceRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<ReadResourceResponse, ErrorData> {
+        let caller = self.caller(&context)?;
+        let read = resources::read(&self.inner.engine, &caller.principal, &request.uri).await;
+        Ok(read.map_err(|error| rpc_error(&error))?.into())
+    }
+
+    async fn complete(
+        &self,
+        request: CompleteRequestParams,
+        context: RequestContext<RoleServer>,
+    ) -> Result<CompleteResult, ErrorData> {
+        let caller = self.caller(&context)?;
+        resources::complete(self.inner.engine.catalog(), &caller.principal, request)
+            .await
+            .map_err(|error| rpc_error(&error))
+    }
+
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        _context: RequestContext<RoleServer>,
+    ) -> Result<CustomResult, ErrorData> {
+        let CustomRequest { method, .. } = request;
+        if KNOWN_METHODS.contains(&method.as_str()) {
+            let message = format!("the params are not what {method} takes");
+            return Err(ErrorData::invalid_params(message, Some(json!({ "code": "invalid_request" }))));
+        }
+        let message = format!("there is no method {}", cut(&method));
+        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, Some(json!({ "code": "not_found" }))))
+    }
+}
+
+/// Counts a call however it ends.
+struct ToolMetrics {
+    tool: &'static str,
+    outcome: &'static str,
+    started: Instant,
+}
+
+impl Drop for ToolMetrics {
+    fn drop(&mut self) {
+        metrics::tool_call(self.tool, self.outcome, self.started.elapsed());
+    }
+}
+
+fn tool(spec: &'static ToolSpec) -> Tool {
+    let schema = spec.parameters.as_object().cloned().unwrap_or_default();
+    let title = title(&spec.name);
+    let annotations =
+        ToolAnnotations::with_title(&title).read_only(true).destructive(false).idempotent(true).open_world(false);
+    Tool::new(Cow::Borrowed(spec.name.as_str()), Cow::Borrowed(spec.description.as_str()), schema)
+        .with_title(title)
+        .with_annotations(annotations)
+}
+
+/// `run_sql` as `Run SQL`.
+fn title(name: &str) -> String {
+    let words = name.split('_').enumerate().map(|(place, word)| match (place, word) {
+        (_, "sql" | "kql") => word.to_uppercase(),
+        (0, _) => word.chars().take(1).flat_map(char::to_uppercase).chain(word.chars().skip(1)).collect(),
+        _ => word.to_owned(),
+    });
+    words.collect::<Vec<String>>().join(" ")
+}
+
+fn unknown_tool(name: &str) -> ErrorData {
+    let known: Vec<&str> = toolbox::specs().iter().map(|spec| spec.name.as_str()).collect();
+    let hint = format!("the tools are {}", known.join(", "));
+    let data = json!({ "code": "unknown_tool", "hint": hint });
+    ErrorData::invalid_params(format!("unknown tool `{}`", cut(name)), Some(data))
+}
+
+/// Errors of the server's own as a tool's result.
+fn refused(tool: &str, error: &ApiError) -> ToolReply {
+    metrics::error(error.code());
+    let json = json!({ "error": { "code": error.code(), "message": error.message() } });
+    ToolReply { json, text: format!("{tool} failed: {}", error.message()), is_error: true }
+}
+
+/// An error as the protocol has it; our own code of it is in `data`.
+fn rpc_error(error: &ApiError) -> ErrorData {
+    metrics::error(error.code());
+    let mut data = json!({ "code": error.code() });
+    if let Some(hint) = error.hint() {
+        data["hint"] = json!(hint);
+    }
+    let code = match error.code() {
+        "not_found" | "table_not_found" | "database_not_found" | "object_not_found" => ErrorCode::RESOURCE_NOT_FOUND,
+        "internal" => ErrorCode::INTERNAL_ERROR,
+        _ if error.http_status().is_client_error() => ErrorCode::INVALID_PARAMS,
+        _ => ErrorCode::INTERNAL_ERROR,
+    };
+    ErrorData::new(code, error.message().to_owned(), Some(data))
+}
+
+/// What a client sent, short enough to be said back.
+fn cut(text: &str) -> String {
+    text.chars().take(100).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn tools_have_titles_for_people() {
+        assert_eq!(title("run_sql"), "Run SQL");
+        assert_eq!(title("find_references_to"), "Find references to");
+    }
+}

@@ -1,0 +1,458 @@
+//! What the catalog keeps of the agent's talks, through its public door: whose it is, in what order it comes, that a
+//! call is decided once, and what goes when something is deleted or grows old.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use chrono::{DateTime, Duration, Utc};
+use querent_catalog::{
+    Catalog, ConversationAccess, ConversationChange, ConversationFilter, ConversationKey, ConversationRecord, Decision,
+    FileRecord, ItemRecord, ItemRole, ItemScope, PageRequest, PendingCall, PendingKind, PendingState, Principal,
+    Purged, Role, RunRecord, RunStatus,
+};
+use uuid::Uuid;
+
+use crate::lake::{admin, open, sqlite};
+
+#[tokio::test]
+async fn a_conversation_is_its_owners() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path()).await;
+    let new = ConversationRecord { title: "errors".into(), ..conversation("ann", "c", 0) };
+    assert_eq!(catalog.open_conversation(&ann(), &new).await.unwrap(), ConversationAccess::Created(new.clone()));
+    let again = conversation("ann", "c", 5);
+    assert_eq!(catalog.open_conversation(&ann(), &again).await.unwrap(), ConversationAccess::Existing(new.clone()));
+    for other in [ben(), admin()] {
+        assert_eq!(catalog.open_conversation(&other, &new).await.unwrap(), ConversationAccess::Foreign);
+    }
+    let elsewhere = ConversationKey { space: "adk/ben".into(), id: "c".into() };
+    let of_ben = ConversationRecord::new(elsewhere, "ben", at(0));
+    assert_eq!(catalog.open_conversation(&ben(), &of_ben).await.unwrap(), ConversationAccess::Created(of_ben));
+
+    assert_eq!(catalog.get_conversation(&admin(), &key("c")).await.unwrap(), new);
+    let unseen = catalog.get_conversation(&ben(), &key("c")).await.unwrap_err();
+    assert_eq!((unseen.code(), unseen.to_string().as_str()), ("conversation_not_found", "unknown conversation `c`"));
+    let change = ConversationChange { state_json: Some(r#"{"n":1}"#.into()), ..Default::default() };
+    let refused = catalog.update_conversation(&ben(), &key("c"), &change).await.unwrap_err();
+    assert_eq!(refused.code(), "conversation_not_found");
+    let changed = catalog.update_conversation(&ann(), &key("c"), &change).await.unwrap();
+    assert_eq!((changed.title.as_str(), changed.state_json.as_str()), ("errors", r#"{"n":1}"#));
+    assert!(changed.updated_at > new.updated_at);
+    assert!(!catalog.delete_conversation(&ben(), &key("c")).await.unwrap());
+    assert!(catalog.delete_conversation(&ann(), &key("c")).await.unwrap());
+    assert!(!catalog.delete_conversation(&ann(), &key("c")).await.unwrap());
+}
+
+#[tokio::test]
+async fn conversations_are_listed_by_their_last_activity() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path()).await;
+    for second in 0..4 {
+        let user_id = if second % 2 == 0 { "even" } else { "odd" };
+        let id = format!("a.{second}");
+        let new = ConversationRecord { user_id: user_id.into(), ..conversation("ann", &id, second) };
+        catalog.open_conversation(&ann(), &new).await.unwrap();
+    }
+    catalog.open_conversation(&ben(), &conversation("ben", "b", 9)).await.unwrap();
+    catalog.insert_run(&run_in("ann", "a.1", 20)).await.unwrap();
+
+    let all = ConversationFilter::default();
+    for limit in 1..=4 {
+        assert_eq!(ids_by(&catalog, &ann(), &all, limit).await, ["a.1", "a.3", "a.2", "a.0"], "pages of {limit}");
+    }
+    assert_eq!(ids_by(&catalog, &admin(), &all, 2).await, ["a.1", "b", "a.3", "a.2", "a.0"]);
+    let odd = ConversationFilter { user_id: Some("odd".into()), ..Default::default() };
+    assert_eq!(ids_by(&catalog, &ann(), &odd, 1).await, ["a.1", "a.3"]);
+    assert_eq!(ids_by(&catalog, &admin(), &odd, 1).await, ["a.1", "a.3"]);
+    assert!(ids_by(&catalog, &ben(), &odd, 1).await.is_empty());
+    let app = ConversationFilter { app: Some("other".into()), ..Default::default() };
+    assert!(ids_by(&catalog, &ann(), &app, 1).await.is_empty());
+    assert_eq!(catalog.get_conversation(&ann(), &key("a.1")).await.unwrap().run_count, 1);
+    let page = PageRequest { limit: 1, after: Some(querent_catalog::PageToken("nonsense".into())) };
+    assert_eq!(catalog.list_conversations(&ann(), &all, page).await.unwrap_err().code(), "invalid_name");
+}
+
+#[tokio::test]
+async fn runs_of_a_conversation_come_whole_and_in_order() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path()).await;
+    let refused = catalog.insert_run(&run_in("ann", "c", 0)).await.unwrap_err();
+    assert_eq!(refused.code(), "conversation_not_found");
+    catalog.open_conversation(&ann(), &conversation("ann", "c", 0)).await.unwrap();
+    assert_eq!(catalog.insert_run(&run_in("ben", "c", 0)).await.unwrap_err().code(), "conversation_not_found");
+    let mut runs = Vec::new();
+    for second in 0..3 {
+        let run = RunRecord {
+            invocation_id: Some("e-1".into()),
+            protocol: "adk".into(),
+            previous_run_id: runs.last().map(|run: &RunRecord| run.run_id),
+            retained: second != 1,
+            ..run_in("ann", "c", second)
+        };
+        catalog.insert_run(&run).await.unwrap();
+        let ended = RunRecord {
+            status: RunStatus::Success,
+            finished_at: Some(at(second + 1)),
+            usage_json: r#"{"tool_calls":1}"#.into(),
+            trace_json: r#"["trace"]"#.into(),
+            events_json: r#"["events"]"#.into(),
+            messages_json: format!("[{second}]"),
+            ..run
+        };
+        catalog.update_run(&ended).await.unwrap();
+        runs.push(ended);
+    }
+    assert_eq!(catalog.runs_of_conversation(&ann(), &key("c"), 10).await.unwrap(), runs);
+    assert_eq!(catalog.runs_of_conversation(&admin(), &key("c"), 2).await.unwrap(), runs[1..]);
+    assert!(catalog.runs_of_conversation(&ben(), &key("c"), 10).await.unwrap().is_empty());
+    assert_eq!(catalog.last_run_of_conversation(&ann(), &key("c")).await.unwrap().as_ref(), runs.last());
+    assert_eq!(catalog.run_of_invocation(&ann(), "e-1").await.unwrap().as_ref(), runs.last());
+    assert_eq!(catalog.run_of_invocation(&ben(), "e-1").await.unwrap(), None);
+    let listed = catalog.list_runs(&ann(), PageRequest::first(1)).await.unwrap().items.remove(0);
+    assert_eq!((listed.trace_json, listed.events_json, listed.messages_json), Default::default());
+    assert_eq!(listed.conversation, Some(key("c")));
+    assert_eq!(catalog.run_trace(&ann(), listed.run_id).await.unwrap().as_deref(), Some(r#"["trace"]"#));
+    assert_eq!(catalog.run_trace(&ben(), listed.run_id).await.unwrap(), None);
+}
+
+#[tokio::test]
+async fn items_are_found_by_id_and_listed_both_ways() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path()).await;
+    let run = begun(&catalog, "c").await;
+    let roles = [ItemRole::Input, ItemRole::Input, ItemRole::Output, ItemRole::Output, ItemRole::Added];
+    let items: Vec<ItemRecord> =
+        roles.into_iter().enumerate().map(|(index, role)| item(&format!("i{index}"), &run, role)).collect();
+    catalog.insert_items(&items).await.unwrap();
+
+    let wanted = ["i3", "nothing", "i0"].map(String::from);
+    let found = catalog.get_items(&ann(), &wanted).await.unwrap();
+    assert_eq!(found, [Some(items[3].clone()), None, Some(items[0].clone())]);
+    assert_eq!(catalog.get_items(&ben(), &wanted).await.unwrap(), [None, None, None]);
+
+    let (whole, input, output) =
+        (ItemScope::Conversation(key("c")), ItemScope::RunInput(run.run_id), ItemScope::RunOutput(run.run_id));
+    assert_eq!(listed(&catalog, &whole, None, 3, true).await, ids(["i0", "i1", "i2"], true));
+    assert_eq!(listed(&catalog, &whole, Some("i2"), 2, true).await, ids(["i3", "i4"], false));
+    assert_eq!(listed(&catalog, &whole, None, 2, false).await, ids(["i4", "i3"], true));
+    assert_eq!(listed(&catalog, &whole, Some("i1"), 9, false).await, ids(["i0"], false));
+    assert_eq!(listed(&catalog, &input, None, 9, true).await, ids(["i0", "i1"], false));
+    assert_eq!(listed(&catalog, &output, None, 9, false).await, ids(["i3", "i2"], false));
+    let unknown = catalog.list_items(&ann(), &whole, Some("nothing"), 1, true).await.unwrap_err();
+    assert_eq!(unknown.code(), "item_not_found");
+    assert_eq!(catalog.list_items(&ben(), &whole, None, 1, true).await.unwrap_err().code(), "conversation_not_found");
+    assert_eq!(catalog.list_items(&ben(), &input, None, 1, true).await.unwrap_err().code(), "run_not_found");
+
+    assert!(!catalog.delete_item(&ben(), "i0").await.unwrap());
+    assert!(catalog.delete_item(&ann(), "i0").await.unwrap());
+    assert!(!catalog.delete_item(&ann(), "i0").await.unwrap());
+}
+
+#[tokio::test]
+async fn items_that_cannot_be_stored_store_none_beside_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path()).await;
+    let run = begun(&catalog, "c").await;
+    catalog.insert_items(&[item("taken", &run, ItemRole::Input)]).await.unwrap();
+    let nobody = ItemRecord { conversation: None, run_id: None, ..item("x", &run, ItemRole::Added) };
+    let of_another = ItemRecord { subject: "ben".into(), ..item("x", &run, ItemRole::Added) };
+    let of_another_run = ItemRecord { conversation: None, ..of_another.clone() };
+    let cases = [
+        (item("taken", &run, ItemRole::Output), "item_exists"),
+        (nobody, "invalid_object"),
+        (of_another, "conversation_not_found"),
+        (of_another_run, "run_not_found"),
+    ];
+    for (bad, code) in cases {
+        let batch = [item("beside", &run, ItemRole::Output), bad];
+        assert_eq!(catalog.insert_items(&batch).await.unwrap_err().code(), code);
+    }
+    assert_eq!(catalog.get_items(&ann(), &["beside".to_string()]).await.unwrap(), [None]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_call_is_decided_once_however_many_decide() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path()).await;
+    let run = begun(&catalog, "c").await;
+    let calls = [call("mcpr_1", &run), PendingCall { kind: PendingKind::ClientTool, ..call("call_2", &run) }];
+    catalog.insert_pending_calls(&calls).await.unwrap();
+    assert_eq!(catalog.insert_pending_calls(&calls[..1]).await.unwrap_err().code(), "item_exists");
+    let of_another = PendingCall { subject: "ben".into(), ..call("call_3", &run) };
+    assert_eq!(catalog.insert_pending_calls(&[of_another]).await.unwrap_err().code(), "run_not_found");
+    assert_eq!(catalog.pending_calls_of_run(&ann(), run.run_id).await.unwrap(), calls);
+    assert_eq!(catalog.pending_calls_of_run(&ben(), run.run_id).await.unwrap_err().code(), "run_not_found");
+    assert_eq!(catalog.pending_call(&ben(), "mcpr_1").await.unwrap_err().code(), "pending_call_not_found");
+    let stolen = catalog.decide_call(&ben(), "mcpr_1", PendingState::Approved, "{}").await.unwrap_err();
+    assert_eq!(stolen.code(), "pending_call_not_found");
+    let undecided = catalog.decide_call(&ann(), "mcpr_1", PendingState::Waiting, "{}").await.unwrap_err();
+    assert_eq!(undecided.code(), "invalid_object");
+
+    let mut deciders = tokio::task::JoinSet::new();
+    for decider in 0..16 {
+        let catalog = Arc::clone(&catalog);
+        deciders.spawn(async move {
+            let state = if decider % 2 == 0 { PendingState::Approved } else { PendingState::Denied };
+            catalog.decide_call(&ann(), "mcpr_1", state, &decider.to_string()).await.unwrap()
+        });
+    }
+    let decisions = deciders.join_all().await;
+    let stored = catalog.pending_call(&ann(), "mcpr_1").await.unwrap();
+    assert!(stored.decided_at.is_some() && stored.decision_json.is_some());
+    assert_eq!(decisions.iter().filter(|decision| **decision == Decision::Now(stored.clone())).count(), 1);
+    assert_eq!(decisions.iter().filter(|decision| **decision == Decision::Before(stored.clone())).count(), 15);
+
+    catalog.put_receipt("mcpr_1", r#"{"rows":3}"#).await.unwrap();
+    assert_eq!(catalog.put_receipt("nothing", "{}").await.unwrap_err().code(), "pending_call_not_found");
+    let before = catalog.decide_call(&ann(), "mcpr_1", PendingState::Approved, "{}").await.unwrap();
+    let receipt_json = Some(r#"{"rows":3}"#.to_string());
+    assert_eq!(before, Decision::Before(PendingCall { receipt_json, ..stored }));
+}
+
+#[tokio::test]
+async fn what_belongs_to_a_run_or_a_conversation_goes_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path()).await;
+    let first = begun(&catalog, "c").await;
+    let second = run_in("ann", "c", 1);
+    catalog.insert_run(&second).await.unwrap();
+    let other = begun(&catalog, "d").await;
+    for (name, run) in [("first", &first), ("second", &second), ("other", &other)] {
+        catalog.insert_items(&[item(name, run, ItemRole::Input)]).await.unwrap();
+        catalog.insert_pending_calls(&[call(name, run)]).await.unwrap();
+    }
+    let added = ItemRecord { run_id: None, ..item("added", &first, ItemRole::Added) };
+    catalog.insert_items(&[added]).await.unwrap();
+
+    assert!(!catalog.delete_run(&ben(), first.run_id).await.unwrap());
+    assert!(catalog.delete_run(&ann(), first.run_id).await.unwrap());
+    assert!(!catalog.delete_run(&ann(), first.run_id).await.unwrap());
+    assert_eq!(catalog.update_run(&first).await.unwrap_err().code(), "run_not_found");
+    assert_eq!(stored(folder.path()), ["other", "other", "second", "second", "added"]);
+    assert_eq!(catalog.get_conversation(&ann(), &key("c")).await.unwrap().run_count, 1);
+
+    assert!(catalog.delete_conversation(&ann(), &key("c")).await.unwrap());
+    assert_eq!(stored(folder.path()), ["other", "other"]);
+    assert_eq!(catalog.get_run(&ann(), second.run_id).await.unwrap_err().code(), "run_not_found");
+    catalog.get_run(&ann(), other.run_id).await.unwrap();
+}
+
+#[tokio::test]
+async fn files_are_their_owners_and_listed_without_content() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path()).await;
+    for second in 0..3 {
+        catalog.insert_file(&file("ann", second), vec![7; second as usize]).await.unwrap();
+    }
+    assert_eq!(catalog.insert_file(&file("ben", 1), Vec::new()).await.unwrap_err().code(), "item_exists");
+    assert_eq!(catalog.get_file(&ann(), "file-2").await.unwrap(), file("ann", 2));
+    assert_eq!(catalog.file_content(&admin(), "file-2").await.unwrap(), [7, 7]);
+    assert_eq!(catalog.get_file(&ben(), "file-2").await.unwrap_err().code(), "file_not_found");
+    assert_eq!(catalog.file_content(&ben(), "file-2").await.unwrap_err().code(), "file_not_found");
+    let first = catalog.list_files(&ann(), None, 2).await.unwrap();
+    assert_eq!((first.items, first.has_more), (vec![file("ann", 2), file("ann", 1)], true));
+    let second = catalog.list_files(&ann(), Some("file-1"), 2).await.unwrap();
+    assert_eq!((second.items, second.has_more), (vec![file("ann", 0)], false));
+    assert!(catalog.list_files(&ben(), None, 2).await.unwrap().items.is_empty());
+    assert!(!catalog.delete_file(&ben(), "file-2").await.unwrap());
+    assert!(catalog.delete_file(&ann(), "file-2").await.unwrap());
+    let contents: i64 =
+        sqlite(folder.path()).query_row("SELECT count(*) FROM querent_file_content", [], |row| row.get(0)).unwrap();
+    assert_eq!(contents, 2);
+}
+
+#[tokio::test]
+async fn what_is_old_is_forgotten_and_what_runs_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let catalog = open(folder.path()).await;
+    catalog.open_conversation(&ann(), &conversation("ann", "c", 0)).await.unwrap();
+    for second in 0..250 {
+        let run = ended(RunRecord { conversation: None, ..run_in("ann", "", second) });
+        catalog.insert_run(&run).await.unwrap();
+    }
+    let in_conversation = ended(run_in("ann", "c", 1));
+    catalog.insert_run(&in_conversation).await.unwrap();
+    catalog.insert_items(&[item("old", &in_conversation, ItemRole::Input)]).await.unwrap();
+    let running = begun(&catalog, "running").await;
+    catalog.open_conversation(&ann(), &conversation("ann", "new", 500)).await.unwrap();
+    for second in [0, 500] {
+        catalog.insert_file(&file("ann", second), vec![1]).await.unwrap();
+    }
+
+    let purged = catalog.purge_before(at(240)).await.unwrap();
+    assert_eq!(purged, Purged { runs: 241, conversations: 1, files: 1 });
+    assert_eq!(catalog.purge_before(at(240)).await.unwrap(), Purged::default());
+    assert_eq!(catalog.get_conversation(&ann(), &key("c")).await.unwrap_err().code(), "conversation_not_found");
+    assert!(stored(folder.path()).is_empty());
+    catalog.get_run(&ann(), running.run_id).await.unwrap();
+    catalog.get_conversation(&ann(), &key("running")).await.unwrap();
+    catalog.get_conversation(&ann(), &key("new")).await.unwrap();
+    catalog.get_file(&ann(), "file-500").await.unwrap();
+    assert_eq!(catalog.list_runs(&ann(), PageRequest::first(100)).await.unwrap().items.len(), 11);
+}
+
+#[tokio::test]
+async fn a_store_of_the_version_before_keeps_its_runs_and_can_be_reopened() {
+    let folder = tempfile::tempdir().unwrap();
+    open(folder.path()).await.close().await.unwrap();
+    let run_id = Uuid::now_v7();
+    let store = sqlite(folder.path());
+    store
+        .execute_batch(&format!(
+            "DROP TABLE querent_run; DROP TABLE querent_conversation; DROP TABLE querent_item;
+             DROP TABLE querent_pending_call; DROP TABLE querent_file; DROP TABLE querent_file_content;
+             DELETE FROM querent_migrations WHERE version > 3;
+             CREATE TABLE querent_run (run_id VARCHAR PRIMARY KEY, subject VARCHAR NOT NULL, question VARCHAR NOT NULL, model_id VARCHAR NOT NULL, status VARCHAR NOT NULL, started_at BIGINT NOT NULL, finished_at BIGINT, usage_json VARCHAR NOT NULL, trace_json VARCHAR NOT NULL);
+             CREATE INDEX querent_ix_run_time ON querent_run (started_at, run_id);
+             CREATE INDEX querent_ix_run_subject ON querent_run (subject, started_at, run_id);
+             CREATE INDEX querent_ix_run_running ON querent_run (status) WHERE status = 'running';
+             INSERT INTO querent_run VALUES ('{run_id}', 'ann', 'how many?', 'm', 'success', {}, {}, '{{}}', '[1]');",
+            at(0).timestamp_micros(),
+            at(1).timestamp_micros(),
+        ))
+        .unwrap();
+    drop(store);
+
+    let kept = RunRecord {
+        status: RunStatus::Success,
+        finished_at: Some(at(1)),
+        trace_json: "[1]".into(),
+        retained: false,
+        ..RunRecord::new(run_id, "ann", "how many?", "m", at(0))
+    };
+    let catalog = open(folder.path()).await;
+    assert_eq!(catalog.get_run(&ann(), run_id).await.unwrap(), kept);
+    let run = begun(&catalog, "c").await;
+    catalog.insert_items(&[item("i", &run, ItemRole::Input)]).await.unwrap();
+    catalog.insert_pending_calls(&[call("p", &run)]).await.unwrap();
+    catalog.close().await.unwrap();
+    drop(catalog);
+
+    let catalog = open(folder.path()).await;
+    assert_eq!(catalog.get_run(&ann(), run_id).await.unwrap(), kept);
+    assert_eq!(catalog.get_run(&ann(), run.run_id).await.unwrap(), run);
+    assert_eq!(catalog.pending_call(&ann(), "p").await.unwrap(), call("p", &run));
+    assert_eq!(listed(&catalog, &ItemScope::Conversation(key("c")), None, 9, true).await.0, ["i"]);
+}
+
+fn ann() -> Principal {
+    Principal::new("ann", Role::Write)
+}
+
+fn ben() -> Principal {
+    Principal::new("ben", Role::Write)
+}
+
+fn at(second: i64) -> DateTime<Utc> {
+    DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap()
+}
+
+fn key(id: &str) -> ConversationKey {
+    ConversationKey { space: String::new(), id: id.into() }
+}
+
+fn conversation(subject: &str, id: &str, second: i64) -> ConversationRecord {
+    ConversationRecord::new(key(id), subject, at(second))
+}
+
+fn run_in(subject: &str, conversation: &str, second: i64) -> RunRecord {
+    RunRecord {
+        conversation: Some(key(conversation)),
+        ..RunRecord::new(Uuid::now_v7(), subject, "how many?", "m", at(second))
+    }
+}
+
+fn ended(run: RunRecord) -> RunRecord {
+    RunRecord { status: RunStatus::Success, finished_at: Some(run.started_at), ..run }
+}
+
+/// A run of ann's that goes on, in a conversation made for it.
+async fn begun(catalog: &Catalog, id: &str) -> RunRecord {
+    catalog.open_conversation(&ann(), &conversation("ann", id, 0)).await.unwrap();
+    let run = run_in("ann", id, 0);
+    catalog.insert_run(&run).await.unwrap();
+    run
+}
+
+fn item(item_id: &str, run: &RunRecord, role: ItemRole) -> ItemRecord {
+    ItemRecord {
+        item_id: item_id.into(),
+        subject: run.subject.clone(),
+        conversation: run.conversation.clone(),
+        run_id: Some(run.run_id),
+        role,
+        item_json: format!(r#"{{"id":"{item_id}"}}"#),
+        created_at: run.started_at + Duration::microseconds(3),
+    }
+}
+
+fn call(call_id: &str, run: &RunRecord) -> PendingCall {
+    PendingCall {
+        call_id: call_id.into(),
+        kind: PendingKind::Approval,
+        subject: run.subject.clone(),
+        run_id: run.run_id,
+        conversation: run.conversation.clone(),
+        tool: "create_table_as".into(),
+        arguments_json: "{}".into(),
+        state: PendingState::Waiting,
+        decided_at: None,
+        decision_json: None,
+        receipt_json: None,
+    }
+}
+
+fn file(subject: &str, second: i64) -> FileRecord {
+    FileRecord {
+        file_id: format!("file-{second}"),
+        subject: subject.into(),
+        filename: "a.csv".into(),
+        media_type: "text/csv".into(),
+        purpose: "user_data".into(),
+        bytes: second.unsigned_abs(),
+        created_at: at(second),
+    }
+}
+
+async fn ids_by(catalog: &Catalog, who: &Principal, filter: &ConversationFilter, limit: usize) -> Vec<String> {
+    let mut ids = Vec::new();
+    let mut request = PageRequest::first(limit);
+    loop {
+        let page = catalog.list_conversations(who, filter, request).await.unwrap();
+        assert!(page.items.len() <= limit);
+        ids.extend(page.items.into_iter().map(|conversation| conversation.key.id));
+        match page.next {
+            Some(next) => request = PageRequest { limit, after: Some(next) },
+            None => return ids,
+        }
+    }
+}
+
+async fn listed(
+    catalog: &Catalog,
+    scope: &ItemScope,
+    after: Option<&str>,
+    limit: usize,
+    ascending: bool,
+) -> (Vec<String>, bool) {
+    let listed = catalog.list_items(&ann(), scope, after, limit, ascending).await.unwrap();
+    (listed.items.into_iter().map(|item| item.item_id).collect(), listed.has_more)
+}
+
+fn ids<const N: usize>(ids: [&str; N], has_more: bool) -> (Vec<String>, bool) {
+    (ids.map(String::from).to_vec(), has_more)
+}
+
+/// The ids of all items and calls that the store holds; an item without a run last.
+fn stored(folder: &Path) -> Vec<String> {
+    sqlite(folder)
+        .prepare(
+            "SELECT item_id AS id, run_id IS NULL AS loose FROM querent_item
+             UNION ALL SELECT call_id, 0 FROM querent_pending_call ORDER BY loose, id",
+        )
+        .unwrap()
+        .query_map([], |row| row.get(0))
+        .unwrap()
+        .map(|id| id.unwrap())
+        .collect()
+}

@@ -1,0 +1,211 @@
+//! A server that stands for a provider: it says what it was told to, in any protocol, and remembers what it was asked.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, Method, StatusCode, Uri};
+use axum::response::{IntoResponse, Response};
+use futures::StreamExt;
+use parking_lot::Mutex;
+use querent_agent::models::ToolStyleSetting;
+use querent_agent::models::remote::{ApiKey, RemoteKind, RemoteModel, RemoteSettings, RetryPolicy};
+use serde_json::{Value, json};
+use tokio::sync::watch;
+
+/// One answer to a POST.
+#[derive(Clone)]
+pub enum Answer {
+    /// Server-sent events, each a network write of its own; then the end, or silence.
+    Events { frames: Vec<String>, then_hang: bool },
+    /// Any other answer.
+    Plain { status: u16, headers: Vec<(&'static str, String)>, body: String },
+}
+
+impl Answer {
+    /// OpenAI's and Gemini's form: data only.
+    pub fn data(pieces: &[Value]) -> Self {
+        let frames = pieces.iter().map(|piece| format!("data: {piece}\n\n")).collect();
+        Self::Events { frames, then_hang: false }
+    }
+
+    /// OpenAI's form, ended as it must be.
+    pub fn chat(pieces: &[Value]) -> Self {
+        let Self::Events { mut frames, then_hang } = Self::data(pieces) else { unreachable!() };
+        frames.push("data: [DONE]\n\n".to_owned());
+        Self::Events { frames, then_hang }
+    }
+
+    /// Anthropic's form: each event has its name.
+    pub fn named(events: &[Value]) -> Self {
+        let name = |event: &Value| event["type"].as_str().unwrap_or_default().to_owned();
+        let frames = events.iter().map(|event| format!("event: {}\ndata: {event}\n\n", name(event))).collect();
+        Self::Events { frames, then_hang: false }
+    }
+
+    pub fn status(status: u16, body: &Value) -> Self {
+        Self::Plain { status, headers: Vec::new(), body: body.to_string() }
+    }
+
+    pub fn with_header(self, name: &'static str, value: &str) -> Self {
+        match self {
+            Self::Plain { status, mut headers, body } => {
+                headers.push((name, value.to_owned()));
+                Self::Plain { status, headers, body }
+            }
+            events => events,
+        }
+    }
+
+    pub fn then_hang(self) -> Self {
+        match self {
+            Self::Events { frames, .. } => Self::Events { frames, then_hang: true },
+            plain => plain,
+        }
+    }
+}
+
+/// What was asked.
+#[derive(Clone, Debug)]
+pub struct Asked {
+    pub path: String,
+    pub headers: HeaderMap,
+    pub body: Value,
+}
+
+impl Asked {
+    pub fn header(&self, name: &str) -> &str {
+        self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    }
+}
+
+/// The server.
+pub struct Provider {
+    address: std::net::SocketAddr,
+    shared: Shared,
+    closed: watch::Receiver<bool>,
+    serving: tokio::task::JoinHandle<()>,
+}
+
+#[derive(Clone)]
+struct Shared {
+    /// The last one is repeated.
+    answers: Arc<Mutex<VecDeque<Answer>>>,
+    /// What a GET is answered with.
+    described: Arc<(u16, Value)>,
+    asked: Arc<Mutex<Vec<Asked>>>,
+    closed: Arc<watch::Sender<bool>>,
+}
+
+impl Provider {
+    pub async fn start(answers: Vec<Answer>) -> Self {
+        Self::describing(200, json!({}), answers).await
+    }
+
+    /// One that answers every GET with `body`.
+    pub async fn describing(status: u16, body: Value, answers: Vec<Answer>) -> Self {
+        querent_flight::install_crypto_provider();
+        let (closed, closed_seen) = watch::channel(false);
+        let shared = Shared {
+            answers: Arc::new(Mutex::new(answers.into())),
+            described: Arc::new((status, body)),
+            asked: Arc::default(),
+            closed: Arc::new(closed),
+        };
+        let router = Router::new().fallback(answer).with_state(shared.clone());
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+        Self { address, shared, closed: closed_seen, serving }
+    }
+
+    pub fn base_url(&self) -> String {
+        format!("http://{}/v1", self.address)
+    }
+
+    pub fn settings(&self, kind: RemoteKind, model: &str) -> RemoteSettings {
+        RemoteSettings {
+            kind,
+            model: model.to_owned(),
+            base_url: Some(self.base_url()),
+            api_key: ApiKey::new("sk-s3cret"),
+            api_key_variable: "SOME_KEY".to_owned(),
+            context_tokens: None,
+            tool_style: ToolStyleSetting::Auto,
+            retry: RetryPolicy { first_pause: std::time::Duration::from_millis(5), ..RetryPolicy::default() },
+        }
+    }
+
+    pub fn model(&self, kind: RemoteKind, model: &str) -> RemoteModel {
+        RemoteModel::new(self.settings(kind, model)).unwrap()
+    }
+
+    /// The POSTs so far.
+    pub fn asked(&self) -> Vec<Asked> {
+        self.shared.asked.lock().clone()
+    }
+
+    /// When the last answer was dropped before its end.
+    pub async fn wait_until_closed(&self) {
+        self.closed.clone().wait_for(|closed| *closed).await.unwrap();
+    }
+}
+
+impl Drop for Provider {
+    fn drop(&mut self) {
+        self.serving.abort();
+    }
+}
+
+async fn answer(State(shared): State<Shared>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+    if method == Method::GET {
+        let (status, body) = &*shared.described;
+        return (StatusCode::from_u16(*status).unwrap(), axum::Json(body)).into_response();
+    }
+    let body = serde_json::from_slice(&body).unwrap();
+    shared.asked.lock().push(Asked { path: uri.to_string(), headers, body });
+    let answer = {
+        let mut answers = shared.answers.lock();
+        if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
+    };
+    match answer.unwrap() {
+        Answer::Plain { status, headers, body } => {
+            let mut response = (StatusCode::from_u16(status).unwrap(), body).into_response();
+            for (name, value) in headers {
+                response.headers_mut().insert(name, value.parse().unwrap());
+            }
+            response
+        }
+        Answer::Events { frames, then_hang } => {
+            let pieces = futures::stream::iter(frames).then(async |frame| {
+                // Lets each piece leave on its own.
+                tokio::task::yield_now().await;
+                Ok::<_, std::io::Error>(Bytes::from(frame))
+            });
+            let unfinished = Unfinished(Some(shared.closed));
+            let end = futures::stream::once(async move {
+                if then_hang {
+                    futures::future::pending::<()>().await;
+                }
+                let mut unfinished = unfinished;
+                unfinished.0 = None;
+                Ok(Bytes::new())
+            });
+            let response = Response::builder().header("content-type", "text/event-stream");
+            response.body(Body::from_stream(pieces.chain(end))).unwrap()
+        }
+    }
+}
+
+/// Says so when an answer is dropped before its end.
+struct Unfinished(Option<Arc<watch::Sender<bool>>>);
+
+impl Drop for Unfinished {
+    fn drop(&mut self) {
+        if let Some(closed) = self.0.take() {
+            closed.send_replace(true);
+        }
+    }
+}
