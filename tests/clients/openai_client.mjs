@@ -54,11 +54,14 @@ const checks = {
   },
   async cancellation() {
     const { id } = await client.responses.create({ model, input: "slow", background: true });
-    const followed = client.responses.stream({ response_id: id });
-    await client.responses.cancel(id);
     const kinds = [];
-    for await (const event of followed) kinds.push(event.type);
+    let cancelled;
+    for await (const event of client.responses.stream({ response_id: id })) {
+      kinds.push(event.type);
+      cancelled ??= client.responses.cancel(id);
+    }
     assert.equal(kinds.at(-1), "response.incomplete");
+    assert.equal((await cancelled).status, "cancelled");
     assert.equal((await client.responses.retrieve(id)).status, "cancelled");
   },
   async chat() {
