@@ -47,16 +47,6 @@ impl OpenAiError {
         let (status, message) = (StatusCode::BAD_REQUEST, message.into());
         Self { status, message, param: Some(param.to_owned()), code: code.to_owned(), is_final: false }
     }
-
-    /// What was wrong.
-    pub(crate) fn message(&self) -> &str {
-        &self.message
-    }
-
-    /// The status of its answer.
-    pub(crate) fn status(&self) -> StatusCode {
-        self.status
-    }
 }
 
 impl From<ApiError> for OpenAiError {
