@@ -115,6 +115,10 @@ pub struct AgentSettings {
     pub max_tool_calls: u32,
     /// Runs at once, then 429.
     pub max_concurrent_runs: usize,
+    /// Whether there are tools that write; a person approves each of their calls.
+    pub write_tools: bool,
+    /// Whether a run of ADK's protocol in a session that is not there is refused; otherwise the session is made.
+    pub adk_strict_sessions: bool,
     /// How the model is told of tools.
     pub tool_style: ToolStyleName,
     /// Write the model's streams to this file.
@@ -273,6 +277,8 @@ impl Default for AgentSettings {
             run_timeout: Span(Duration::from_secs(60)),
             max_tool_calls: 12,
             max_concurrent_runs: 16,
+            write_tools: false,
+            adk_strict_sessions: false,
             tool_style: ToolStyleName::Auto,
             record: None,
             replay: None,

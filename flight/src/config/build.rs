@@ -86,6 +86,7 @@ impl Settings {
             run_timeout: self.agent.run_timeout.0,
             max_tool_calls: self.agent.max_tool_calls,
             max_concurrent_runs: self.agent.max_concurrent_runs,
+            write_tools: self.agent.write_tools,
             ..AgentConfig::default()
         }
     }

@@ -74,6 +74,18 @@ pub const KEYS: &[Key] = &[
     key("agent.max_tool_calls", &["QUERENT_AGENT_MAX_TOOL_CALLS"], Kind::Number, "tool calls of one run"),
     key("agent.max_concurrent_runs", &["QUERENT_MAX_CONCURRENT_RUNS"], Kind::Number, "runs at once, then 429"),
     key(
+        "agent.write_tools",
+        &["QUERENT_AGENT_WRITE_TOOLS"],
+        Kind::Bool,
+        "tools that write, each call approved by a person",
+    ),
+    key(
+        "agent.adk_strict_sessions",
+        &["QUERENT_AGENT_ADK_STRICT_SESSIONS"],
+        Kind::Bool,
+        "refuse ADK runs in sessions that are not there",
+    ),
+    key(
         "agent.tool_style",
         &["QUERENT_AGENT_TOOL_STYLE"],
         Kind::Text,

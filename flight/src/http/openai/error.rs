@@ -48,6 +48,12 @@ impl OpenAiError {
         Self { status, message, param: Some(param.to_owned()), code: code.to_owned(), is_final: false }
     }
 
+    /// Something is as the request does not expect it; sending it again changes nothing.
+    pub(crate) fn conflict(code: &str, message: impl Into<String>) -> Self {
+        let (status, message) = (StatusCode::CONFLICT, message.into());
+        Self { status, message, param: None, code: code.to_owned(), is_final: true }
+    }
+
     /// What was wrong.
     pub(crate) fn message(&self) -> &str {
         &self.message
