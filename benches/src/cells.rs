@@ -7,6 +7,7 @@ mod engine;
 mod index;
 mod kql;
 mod recall;
+mod sse;
 mod vectors;
 
 use std::path::Path;
@@ -16,7 +17,7 @@ use crate::harness::Figure;
 use crate::{Failure, chart};
 
 /// All cells, in the order `all` runs them.
-pub(crate) const NAMES: &[&str] = &["engine", "agent", "catalog", "index", "recall", "vectors", "kql"];
+pub(crate) const NAMES: &[&str] = &["engine", "agent", "catalog", "index", "recall", "vectors", "kql", "sse"];
 
 /// Measures a cell.
 pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
@@ -28,6 +29,7 @@ pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
         "recall" => recall::run().await,
         "vectors" => vectors::run().await,
         "kql" => kql::run().await,
+        "sse" => sse::run().await,
         other => Err(format!("unknown cell `{other}`; cells are {}", NAMES.join(", ")).into()),
     }
 }
@@ -42,6 +44,7 @@ pub(crate) async fn measure(name: &str, folder: &Path) -> Result<serde_json::Val
         "index" => index::measure(folder).await,
         "recall" => recall::measure(folder).await,
         "vectors" => vectors::measure(folder).await,
+        "sse" => sse::measure(folder).await,
         "kql" => kql::measure(folder, "kql").await,
         "kql-as-sql" => kql::measure(folder, "sql").await,
         other => Err(format!("unknown measurement `{other}`").into()),

@@ -26,7 +26,7 @@ struct Arguments {
 enum Command {
     /// Measure every cell.
     All,
-    /// Measure one cell: engine, agent, catalog, index, recall, vectors or kql.
+    /// Measure one cell: engine, agent, catalog, index, recall, vectors, kql or sse.
     Run {
         /// The cell's name.
         cell: String,

@@ -115,8 +115,10 @@ pub struct AgentSettings {
     pub max_tool_calls: u32,
     /// Runs at once, then 429.
     pub max_concurrent_runs: usize,
-    /// Whether there are tools that write; a person approves each of their calls.
+    /// Whether there are tools that write; each of their calls waits for a person.
     pub write_tools: bool,
+    /// Whether a model name that is not configured is refused.
+    pub strict_models: bool,
     /// Whether a run of ADK's protocol in a session that is not there is refused; otherwise the session is made.
     pub adk_strict_sessions: bool,
     /// How the model is told of tools.
@@ -278,6 +280,7 @@ impl Default for AgentSettings {
             max_tool_calls: 12,
             max_concurrent_runs: 16,
             write_tools: false,
+            strict_models: false,
             adk_strict_sessions: false,
             tool_style: ToolStyleName::Auto,
             record: None,

@@ -432,8 +432,7 @@ async fn migrations_that_a_store_lacks_are_applied_in_any_order() {
     for table in taught.into_iter().chain(["conversation", "item", "pending_call", "file", "file_content"]) {
         store.execute(&format!("DROP TABLE querent_{table}"), []).unwrap();
     }
-    store.execute("DELETE FROM querent_migrations WHERE version > 1", []).unwrap();
-    store.execute("INSERT OR IGNORE INTO querent_migrations VALUES (2, 'applied before', '')", []).unwrap();
+    store.execute("DELETE FROM querent_migrations WHERE version = 3", []).unwrap();
     drop(store);
     let catalog = open(folder.path()).await;
     let page = querent_catalog::PageRequest::first(10);

@@ -31,6 +31,7 @@ mod many_tables;
 mod mcp;
 mod models;
 mod object_stores;
+mod openai;
 mod policy;
 mod remote_embedders;
 mod remote_models;

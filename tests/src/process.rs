@@ -47,7 +47,9 @@ pub struct Node;
 impl Node {
     /// A command that runs one of our scripts, told first where `node_modules` is.
     pub fn command(script: &Path) -> Command {
-        let mut command = Command::new("node");
+        // The one that the clients need, where it is installed; the system's may be older.
+        let own = installed("QUERENT_PYTHON", "venv/bin/python").with_file_name("node");
+        let mut command = Command::new(if own.exists() { own.as_path() } else { Path::new("node") });
         command.arg(script).arg(installed("QUERENT_NODE", "node"));
         command
     }

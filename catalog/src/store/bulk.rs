@@ -6,6 +6,7 @@ use uuid::Uuid;
 use super::change::Change;
 use super::columns::Layout;
 use super::names::{folder_name, name_key};
+use super::objects::ObjectName;
 use super::relations::LakePath;
 use super::{comments, databases, objects, tables, views};
 use crate::index::pending::PendingObject;
@@ -88,6 +89,7 @@ fn register_one(change: &mut Change<'_>, table: &NewTable, if_exists: IfExists) 
         };
         change.index_column_later(&column.name, column_text(&column))?;
     }
-    objects::insert_row(change.connection(), object_id, schema_id, &table.name, kind)?;
+    let object = ObjectName { id: object_id, name: &table.name, kind, comment: table.comment.as_deref() };
+    objects::insert_row(change.connection(), schema_id, &object)?;
     change.index_later(PendingObject::due_table(object_id, schema_id)).map(|()| true)
 }

@@ -4,7 +4,8 @@ use rusqlite::params;
 use uuid::Uuid;
 
 use super::change::{Change, quoted};
-use super::names::{check_database_name, folder_name, name_key};
+use super::listing::{MAX_PAGE, visible_names};
+use super::names::{KeyPattern, check_database_name, folder_name, name_key};
 use super::{View, objects, tables};
 use crate::{
     CatalogError, Created, DEFAULT_DATABASE, DatabaseInfo, IfExists, Page, PageRequest, PageToken, Principal, Result,
@@ -40,21 +41,25 @@ pub(crate) fn list(
     like: Option<&str>,
     page: &PageRequest,
 ) -> Result<Page<DatabaseInfo>> {
-    let limit = page.limit.clamp(1, super::listing::MAX_PAGE);
-    let mut cursor = super::listing::DatabaseCursor::new(who, like, page.after.as_ref().map(|token| token.0.clone()));
-    let mut items = Vec::new();
-    while let Some(database) = cursor.next(view)? {
-        let key = name_key(&database.name);
-        if key == DUCKDB_DEFAULT && !objects::database_holds_objects(view.connection, &key)? {
-            continue;
-        }
-        if items.len() == limit {
-            let next = items.last().map(|last: &DatabaseInfo| PageToken(name_key(&last.name)));
-            return Ok(Page { items, next });
-        }
-        items.push(database);
-    }
-    Ok(Page { items, next: None })
+    let limit = page.limit.clamp(1, MAX_PAGE);
+    let pattern = KeyPattern::new(like.unwrap_or("%"));
+    let below = if pattern.below.is_empty() { char::MAX.to_string() } else { pattern.below };
+    let mut statement = view.connection.prepare_cached(
+        "SELECT schema_id, name, comment FROM querent_database INDEXED BY querent_ix_database
+         WHERE key > ?1 AND key >= ?2 AND key < ?3 AND key LIKE ?4 ESCAPE '\\'
+           AND (?5 IS NULL OR key IN (SELECT value FROM json_each(?5)))
+           AND (key <> ?6 OR EXISTS (SELECT 1 FROM querent_object WHERE database_key = ?6))
+         ORDER BY key, schema_id LIMIT ?7",
+    )?;
+    let after = page.after.as_ref().map_or("", |token| token.0.as_str());
+    let only = visible_names(who)?;
+    // One more than asked for tells whether there is a next page.
+    let wanted = params![after, pattern.at_least, below, pattern.like, only, DUCKDB_DEFAULT, (limit + 1) as i64];
+    let mut items: Vec<DatabaseInfo> = statement.query_map(wanted, read_database)?.collect::<rusqlite::Result<_>>()?;
+    let has_more = items.len() > limit;
+    items.truncate(limit);
+    let next = items.last().filter(|_| has_more).map(|last| PageToken(name_key(&last.name)));
+    Ok(Page { items, next })
 }
 
 /// Creates a database.
@@ -112,7 +117,7 @@ fn drop_found(change: &mut Change<'_>, database: &DatabaseInfo, cascade: bool) -
     }
     let connection = change.connection();
     let mut statement =
-        connection.prepare_cached("SELECT object_id, name, kind FROM querent_object WHERE schema_id = ?")?;
+        connection.prepare_cached("SELECT object_id, name, kind, comment FROM querent_object WHERE schema_id = ?")?;
     let held: Vec<_> =
         statement.query_map([database.id], objects::read_object)?.collect::<rusqlite::Result<Vec<_>>>()?;
     if !held.is_empty() && !cascade {

@@ -1,98 +1,30 @@
 //! Listings: pages by key, filters pushed down, nothing enumerated that is not asked for.
 
-use rusqlite::{OptionalExtension, params};
+use std::collections::BinaryHeap;
+
+use rusqlite::{OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 
 use super::names::{Beginning, KeyPattern, key_range_end, name_key};
 use super::objects::{self, ObjectRow};
+use super::relations::RowCounts;
 use super::{View, relations};
 use crate::{
-    CatalogError, DatabaseInfo, DatabaseScope, Page, PageRequest, PageToken, Principal, Result, TableFilter, TableInfo,
-    TableKind, TableName, TableSummary,
+    CatalogError, DatabaseScope, Page, PageRequest, PageToken, Principal, Result, TableFilter, TableInfo, TableKind,
+    TableName, TableSummary,
 };
 
 /// The most items of a page.
 pub(super) const MAX_PAGE: usize = 10_000;
-/// Objects whose names begin as asked for that are read along the index of names, in all databases at once: more of them
-/// are found soon by going through the databases.
-const FEW: usize = 256;
-/// Databases read at first while a listing goes through them, and at most: each batch is twice the last.
-const FIRST_BATCH: usize = 32;
-const LAST_BATCH: usize = 512;
-
-/// Goes through the databases a caller may see, by key, a batch at a time.
-pub(super) struct DatabaseCursor {
-    names: Names,
-    pattern: Option<KeyPattern>,
-    after: Option<String>,
-    batch: std::vec::IntoIter<DatabaseInfo>,
-    batch_size: usize,
-    is_last_batch: bool,
-}
-
-/// Which keys to go through.
-enum Names {
-    All,
-    Only(Vec<String>),
-}
-
-impl DatabaseCursor {
-    /// Starts behind `after`, a key.
-    pub(super) fn new(who: &Principal, like: Option<&str>, after: Option<String>) -> Self {
-        let names = match who.scope() {
-            DatabaseScope::All => Names::All,
-            DatabaseScope::Only(names) => Names::Only(names.iter().cloned().collect()),
-        };
-        Self {
-            names,
-            pattern: like.map(KeyPattern::new),
-            after,
-            batch: Vec::new().into_iter(),
-            batch_size: FIRST_BATCH,
-            is_last_batch: false,
-        }
-    }
-
-    pub(super) fn next(&mut self, view: &View<'_>) -> Result<Option<DatabaseInfo>> {
-        loop {
-            if let Some(database) = self.batch.next() {
-                self.after = Some(name_key(&database.name));
-                return Ok(Some(database));
-            }
-            if self.is_last_batch {
-                return Ok(None);
-            }
-            let batch = self.read_batch(view)?;
-            self.is_last_batch = batch.len() < self.batch_size;
-            self.batch_size = (self.batch_size * 2).min(LAST_BATCH);
-            self.batch = batch.into_iter();
-        }
-    }
-
-    fn read_batch(&self, view: &View<'_>) -> Result<Vec<DatabaseInfo>> {
-        let (like, at_least, below) = match &self.pattern {
-            Some(pattern) => (pattern.like.as_str(), pattern.at_least.as_str(), pattern.below.as_str()),
-            None => ("%", "", ""),
-        };
-        let only = match &self.names {
-            Names::All => None,
-            Names::Only(names) => {
-                Some(serde_json::to_string(names).map_err(|error| CatalogError::Internal(error.to_string()))?)
-            }
-        };
-        let mut statement = view.connection.prepare_cached(
-            "SELECT schema_id, name, comment FROM querent_database
-             WHERE key > ?1 AND key >= ?2 AND (?3 = '' OR key < ?3) AND key LIKE ?4 ESCAPE '\\'
-               AND (?5 IS NULL OR key IN (SELECT value FROM json_each(?5)))
-             ORDER BY key, schema_id LIMIT ?6",
-        )?;
-        let after = self.after.as_deref().unwrap_or("");
-        let rows = statement.query_map(params![after, at_least, below, like, only, self.batch_size as i64], |row| {
-            Ok(DatabaseInfo { id: row.get(0)?, name: row.get(1)?, comment: row.get(2)? })
-        })?;
-        Ok(rows.collect::<rusqlite::Result<_>>()?)
-    }
-}
+/// What is read along the index of names, in all databases at once, before the databases are gone through: a page of
+/// names that more objects have is found soon there.
+const FEW: usize = 512;
+/// The same after [`NEAR`] databases gave less than a page: of names that many objects have in a few databases only.
+const MANY: usize = 16_384;
+/// Databases gone through before that.
+const NEAR: i64 = 256;
+/// A search in an index costs about what so many steps along it do.
+const STEPS_A_SEARCH: usize = 4;
 
 /// Where a listing of tables goes on.
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -116,9 +48,10 @@ pub(crate) fn tables(
     page: &PageRequest,
 ) -> Result<Page<TableSummary>> {
     let page = table_rows(view, who, filter, page)?;
+    let counts = RowCounts::at(view.connection, view.snapshot)?;
     let mut items = Vec::with_capacity(page.items.len());
     for (database, object) in page.items {
-        items.push(relations::summary(view.connection, object, &database, view.snapshot)?);
+        items.push(relations::summary(&counts, object, &database)?);
     }
     Ok(Page { items, next: page.next })
 }
@@ -133,7 +66,7 @@ pub(crate) fn tables_with_columns(
     let page = table_rows(view, who, filter, page)?;
     let mut items = Vec::with_capacity(page.items.len());
     for (_, object) in page.items {
-        if let Some(relation) = relations::load(view.connection, object.id, view.snapshot)? {
+        if let Some(relation) = relations::load_known(view, object)? {
             items.push(relation.resolved.info);
         }
     }
@@ -156,11 +89,8 @@ fn table_rows(
     };
     let query = RowQuery::new(filter);
     // One more than asked for tells whether there is a next page.
-    let items = match query.read_few(view, who, filter, position.as_ref(), limit + 1)? {
-        Some(few) => few,
-        None => query.read(view, who, filter, position.as_ref(), limit + 1)?,
-    };
-    page_of(items, limit)
+    let wanted = Wanted { view, who, filter, after: position.as_ref(), limit: limit + 1 };
+    page_of(query.read(&wanted)?, limit)
 }
 
 /// A page of at most `limit` of the items, which are one more where there is a next page.
@@ -176,6 +106,32 @@ fn page_of(mut items: Vec<(String, ObjectRow)>, limit: usize) -> Result<Page<(St
         _ => None,
     };
     Ok(Page { items, next })
+}
+
+/// A part of a listing: the first objects after a position.
+struct Wanted<'a> {
+    view: &'a View<'a>,
+    who: &'a Principal,
+    filter: &'a TableFilter,
+    after: Option<&'a TablePosition>,
+    limit: usize,
+}
+
+impl Wanted<'_> {
+    /// The database that the position is in; before all others without one.
+    fn first_database(&self) -> &str {
+        self.after.map_or("", |at| at.database.as_str())
+    }
+
+    /// The key of the database that `count` others are before, from the position on; above all where there are fewer.
+    fn database_after(&self, count: i64) -> Result<String> {
+        let mut read = self.view.connection.prepare_cached(
+            "SELECT key FROM querent_database INDEXED BY querent_ix_database WHERE key >= ?1
+             ORDER BY key LIMIT 1 OFFSET ?2",
+        )?;
+        let key = read.query_row(params![self.first_database(), count], |row| row.get(0)).optional()?;
+        Ok(key.unwrap_or_else(|| char::MAX.to_string()))
+    }
 }
 
 /// The part of a filter that is about tables, as parameters.
@@ -207,37 +163,50 @@ impl RowQuery {
         Self { at_least, below, pattern: pattern.filter(|pattern| !pattern.is_range), kinds }
     }
 
-    /// The first objects of all databases by database and key, after a position, where few have names in the range:
-    /// along the index of names. `None` where they are many, the names' beginning is open, or one database is asked for.
-    fn read_few(
-        &self,
-        view: &View<'_>,
-        who: &Principal,
-        filter: &TableFilter,
-        after: Option<&TablePosition>,
-        limit: usize,
-    ) -> Result<Option<Vec<(String, ObjectRow)>>> {
-        if self.at_least.is_empty() || filter.database.is_some() {
-            return Ok(None);
+    /// The first objects by database and key, by whichever way is short: a name that few have is found along the index of
+    /// names, one that many have soon turns up in the databases.
+    fn read(&self, wanted: &Wanted<'_>) -> Result<Vec<(String, ObjectRow)>> {
+        if !self.at_least.is_empty() && wanted.filter.database.is_none() {
+            if let Some(objects) = self.read_by_name(wanted, FEW)? {
+                return Ok(objects);
+            }
+            let near = self.read_by_database(wanted, &wanted.database_after(NEAR)?)?;
+            if near.len() == wanted.limit {
+                return Ok(near);
+            }
+            if let Some(objects) = self.read_by_name(wanted, MANY)? {
+                return Ok(objects);
+            }
         }
-        let database_like = filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);
-        let mut in_range = view.connection.prepare_cached(
-            "SELECT database_key, key, object_id, kind, (?3 IS NULL OR key LIKE ?3 ESCAPE '\\')
-               AND (?4 IS NULL OR database_key LIKE ?4 ESCAPE '\\')
-             FROM querent_object INDEXED BY querent_ix_object_key WHERE key >= ?1 AND key < ?2 LIMIT ?5",
+        self.read_by_database(wanted, char::MAX.encode_utf8(&mut [0; 4]))
+    }
+
+    /// Along the index of names, where each name's objects are by database: what is after the best that were found, or
+    /// before the position, is stepped over. `None` where that takes more than `most` steps.
+    fn read_by_name(&self, wanted: &Wanted<'_>, most: usize) -> Result<Option<Vec<(String, ObjectRow)>>> {
+        let connection = wanted.view.connection;
+        let database_like = wanted.filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);
+        let mut in_range = connection.prepare_cached(
+            "SELECT database_key, key, object_id, kind, (?4 IS NULL OR key LIKE ?4 ESCAPE '\\')
+               AND (?5 IS NULL OR database_key LIKE ?5 ESCAPE '\\')
+             FROM querent_object INDEXED BY querent_ix_object_key
+             WHERE (key, database_key) >= (?1, ?2) AND key < ?3 ORDER BY key, database_key",
         )?;
-        let mut found: Vec<(String, String, i64)> = Vec::new();
-        let mut looked_at = 0;
+        let first = wanted.first_database();
+        let mut best: BinaryHeap<(String, String, i64)> = BinaryHeap::new();
+        let mut steps_left = most;
         let mut next = Some(self.at_least.clone());
         while let Some(from) = next.take() {
-            let mut rows = in_range.query(params![from, self.below, self.like(), database_like, (FEW + 1) as i64])?;
+            steps_left = steps_left.saturating_sub(STEPS_A_SEARCH);
+            let mut rows = in_range.query(params![from, first, self.below, self.like(), database_like])?;
+            let mut stepped_over = 0;
             while let Some(row) = rows.next()? {
-                looked_at += 1;
-                if looked_at > FEW {
+                if steps_left == 0 {
                     return Ok(None);
                 }
-                let (database, key, id): (String, String, i64) = (row.get(0)?, row.get(1)?, row.get(2)?);
-                match self.pattern.as_ref().map_or(Beginning::Same, |pattern| pattern.beginning_of(&key)) {
+                steps_left -= 1;
+                let (database, key) = (text(row, 0)?, text(row, 1)?);
+                match self.pattern.as_ref().map_or(Beginning::Same, |pattern| pattern.beginning_of(key)) {
                     Beginning::Same => {}
                     Beginning::NotBefore(later) => {
                         next = Some(later);
@@ -245,63 +214,60 @@ impl RowQuery {
                     }
                     Beginning::Past => break,
                 }
-                let is_after = after.is_none_or(|at| at.is_before(&database, &key, id));
-                let is_of_kind = self.is_of_kind(row.get_ref(3)?.as_str().unwrap_or_default());
-                if row.get(4)? && is_after && is_of_kind && who.may_see(&database) {
-                    found.push((database, key, id));
+                let is_early = database < first;
+                let worst = best.peek().filter(|_| best.len() == wanted.limit);
+                if is_early || worst.is_some_and(|(worst, ..)| database > worst.as_str()) {
+                    stepped_over += 1;
+                    if stepped_over == STEPS_A_SEARCH {
+                        next = Some(if is_early { key.to_owned() } else { format!("{key}\0") });
+                        break;
+                    }
+                    continue;
+                }
+                stepped_over = 0;
+                let id: i64 = row.get(2)?;
+                let is_after = wanted.after.is_none_or(|at| at.is_before(database, key, id));
+                if row.get(4)? && is_after && self.is_of_kind(text(row, 3)?) && wanted.who.may_see(database) {
+                    best.push((database.to_owned(), key.to_owned(), id));
+                    if best.len() > wanted.limit {
+                        best.pop();
+                    }
                 }
             }
         }
-        found.sort_unstable();
-        found.truncate(limit);
-        let mut read = view.connection.prepare_cached(
-            "SELECT o.object_id, o.name, o.kind, d.name FROM querent_object o JOIN querent_database d USING (schema_id)
-             WHERE o.object_id = ?",
+        let mut read = connection.prepare_cached(
+            "SELECT o.object_id, o.name, o.kind, o.comment, d.name
+             FROM querent_object o JOIN querent_database d USING (schema_id) WHERE o.object_id = ?",
         )?;
-        let mut objects = Vec::with_capacity(found.len());
-        for (_, _, id) in found {
-            let row = read.query_row([id], |row| Ok((row.get::<_, String>(3)?, objects::read_object(row)?)));
+        let mut objects = Vec::with_capacity(best.len());
+        for (_, _, id) in best.into_sorted_vec() {
+            let row = read.query_row([id], |row| Ok((row.get::<_, String>(4)?, objects::read_object(row)?)));
             objects.extend(row.optional()?);
         }
         Ok(Some(objects))
     }
 
-    /// The same however many there are: from one database to the next, each a range of an index, or of one for each kind
-    /// that is asked for.
-    fn read(
-        &self,
-        view: &View<'_>,
-        who: &Principal,
-        filter: &TableFilter,
-        after: Option<&TablePosition>,
-        limit: usize,
-    ) -> Result<Vec<(String, ObjectRow)>> {
-        let Some(kinds) = &self.kinds else { return self.walk(view, who, filter, after, limit, None) };
+    /// From one database to the next, up to one, each a range of an index, or of one for each kind that is asked for.
+    fn read_by_database(&self, wanted: &Wanted<'_>, until: &str) -> Result<Vec<(String, ObjectRow)>> {
+        let Some(kinds) = &self.kinds else { return self.walk(wanted, until, None) };
         let mut objects = Vec::new();
         for kind in kinds {
-            objects.extend(self.walk(view, who, filter, after, limit, Some(*kind))?);
+            objects.extend(self.walk(wanted, until, Some(*kind))?);
         }
         objects.sort_by_cached_key(|(database, object)| (name_key(database), name_key(&object.name), object.id));
         objects.dedup_by_key(|(_, object)| object.id);
-        objects.truncate(limit);
+        objects.truncate(wanted.limit);
         Ok(objects)
     }
 
-    fn walk(
-        &self,
-        view: &View<'_>,
-        who: &Principal,
-        filter: &TableFilter,
-        after: Option<&TablePosition>,
-        limit: usize,
-        kind: Option<TableKind>,
-    ) -> Result<Vec<(String, ObjectRow)>> {
+    fn walk(&self, wanted: &Wanted<'_>, until: &str, kind: Option<TableKind>) -> Result<Vec<(String, ObjectRow)>> {
+        let Wanted { view, who, filter, after, limit } = wanted;
         let (after_database, after_key, after_id) =
             after.map_or(("", "", -1), |at| (at.database.as_str(), at.key.as_str(), at.id));
         // The walk starts at whichever bound is later.
         let (first, below) = match filter.database.as_deref().map(name_key) {
             Some(database) => (database.as_str().max(after_database).to_owned(), format!("{database}\0")),
-            None => (after_database.to_owned(), char::MAX.to_string()),
+            None => (after_database.to_owned(), until.to_owned()),
         };
         let database_like = filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);
         // Without statistics SQLite does not see that the longer index is the better one.
@@ -310,12 +276,13 @@ impl RowQuery {
             None => ("querent_ix_object", "AND ?11 IS NULL"),
         };
         // The order is that of the two indexes, so that the walk ends with the page.
+        // The plus keeps the position from being taken for the start of the walk: on a first page it is before everything.
         let mut statement = view.connection.prepare_cached(&format!(
-            "SELECT o.object_id, o.name, o.kind, d.name FROM querent_database d INDEXED BY querent_ix_database
+            "SELECT o.object_id, o.name, o.kind, o.comment, d.name FROM querent_database d INDEXED BY querent_ix_database
              CROSS JOIN querent_object o INDEXED BY {index}
                ON o.database_key = d.key {of_kind}
                 AND o.key >= CASE WHEN d.key = ?5 AND ?6 > ?1 THEN ?6 ELSE ?1 END AND o.key < ?2
-             WHERE d.key >= ?3 AND d.key < ?4 AND (d.key, o.key, o.object_id) > (?5, ?6, ?7)
+             WHERE d.key >= ?3 AND d.key < ?4 AND (+d.key, o.key, o.object_id) > (?5, ?6, ?7)
                AND (?8 IS NULL OR o.key LIKE ?8 ESCAPE '\\') AND (?9 IS NULL OR d.key LIKE ?9 ESCAPE '\\')
                AND (?10 IS NULL OR d.key IN (SELECT value FROM json_each(?10))) AND o.schema_id = d.schema_id
              ORDER BY d.key, d.schema_id, o.key, o.object_id LIMIT ?12"
@@ -333,9 +300,9 @@ impl RowQuery {
                 database_like,
                 visible_names(who)?,
                 kind.map(TableKind::as_str),
-                limit as i64,
+                *limit as i64,
             ],
-            |row| Ok((row.get(3)?, objects::read_object(row)?)),
+            |row| Ok((row.get(4)?, objects::read_object(row)?)),
         )?;
         Ok(rows.collect::<rusqlite::Result<_>>()?)
     }
@@ -349,8 +316,12 @@ impl RowQuery {
     }
 }
 
+fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str> {
+    Ok(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
+}
+
 /// The names of the databases that a caller may see, as JSON; `None` where that is all.
-fn visible_names(who: &Principal) -> Result<Option<String>> {
+pub(super) fn visible_names(who: &Principal) -> Result<Option<String>> {
     let json = |names| serde_json::to_string(names).map_err(|error| CatalogError::Internal(error.to_string()));
     match who.scope() {
         DatabaseScope::All => Ok(None),

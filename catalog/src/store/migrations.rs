@@ -68,7 +68,7 @@ struct Migration {
     fill: Option<fn(&Connection) -> Result<()>>,
 }
 
-const MIGRATIONS: [Migration; 4] = [
+const MIGRATIONS: [Migration; 5] = [
     Migration {
         version: 1,
         name: "objects, external tables, views, runs",
@@ -93,6 +93,7 @@ const MIGRATIONS: [Migration; 4] = [
         sql: &[runs::RUNS_DDL, CONVERSATIONS_DDL],
         fill: None,
     },
+    Migration { version: 5, name: "listings read one index", sql: &[LISTING_DDL], fill: None },
 ];
 
 /// DuckDB ignores them; a look-up among a million tables needs them.
@@ -131,6 +132,15 @@ CREATE TABLE querent_external_table (object_id INTEGER PRIMARY KEY, table_uuid V
 CREATE TABLE querent_view (view_id INTEGER PRIMARY KEY, default_database VARCHAR NOT NULL);
 CREATE TABLE querent_object_schema (object_id INTEGER PRIMARY KEY, arrow_schema BLOB NOT NULL);
 CREATE TABLE querent_vector_column (table_id BIGINT, column_id BIGINT, dimension BIGINT NOT NULL, PRIMARY KEY (table_id, column_id)) WITHOUT ROWID;
+";
+
+/// One range of an index holds all that is listed of a database's objects, and all but the columns of one.
+const LISTING_DDL: &str = "
+ALTER TABLE querent_object ADD COLUMN comment VARCHAR;
+UPDATE querent_object SET comment = tag.value FROM ducklake_tag tag
+    WHERE tag.object_id = querent_object.object_id AND tag.key = 'comment' AND tag.end_snapshot IS NULL;
+DROP INDEX querent_ix_object;
+CREATE INDEX querent_ix_object ON querent_object (database_key, key, object_id, name, kind, schema_id, comment);
 ";
 
 const RUNS_DDL: &str = "

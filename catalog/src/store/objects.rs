@@ -1,7 +1,8 @@
 //! What lives at the newest snapshot, by lowercase key: `querent_database` and `querent_object`.
 //!
-//! Both are kept by every change of ours. What DuckDB committed meanwhile is taken in by [`absorb`] before the
-//! next read or change of names, so that its tables resolve, list and are searched like ours.
+//! Both are kept by every change of ours, with what a listing says of an object, so that a page of one is a range of
+//! one index. What DuckDB committed meanwhile is taken in by [`absorb`] before the next read or change of names, so
+//! that its tables resolve, list and are searched like ours.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -12,7 +13,7 @@ use super::names::name_key;
 use super::relations::{self, Relation};
 use crate::index::pending::{self, ObjectKind, PendingObject};
 use crate::index::text::{column_text, table_text};
-use crate::{Result, SnapshotId, TableKind, TableName};
+use crate::{Result, SnapshotId, TableInfo, TableKind, TableName};
 
 const ABSORBED_SNAPSHOT: &str = "absorbed_snapshot";
 /// Before anything was taken in.
@@ -160,7 +161,7 @@ pub(super) fn refresh(change: &mut Change<'_>, object_id: i64, snapshot: Snapsho
     match &relation {
         Some(relation) => {
             let info = relation.info();
-            insert_row(connection, object_id, relation.database_id, &info.name, info.kind)?;
+            insert_row(connection, relation.database_id, &ObjectName::of(info))?;
             change.index(PendingObject::table(object_id, relation.database_id, table_text(info)))?;
             for column in &info.columns {
                 change.index_column(&column.name, column_text(column))?;
@@ -179,28 +180,38 @@ pub(super) fn refresh(change: &mut Change<'_>, object_id: i64, snapshot: Snapsho
     Ok(relation)
 }
 
+/// What an object's row says of it.
+pub(super) struct ObjectName<'a> {
+    pub(super) id: i64,
+    pub(super) name: &'a TableName,
+    pub(super) kind: TableKind,
+    pub(super) comment: Option<&'a str>,
+}
+
+impl<'a> ObjectName<'a> {
+    fn of(info: &'a TableInfo) -> Self {
+        Self { id: info.id, name: &info.name, kind: info.kind, comment: info.comment.as_deref() }
+    }
+}
+
 /// Makes an object's name known, in the place of what it had before.
-pub(super) fn insert_row(
-    connection: &Connection,
-    object_id: i64,
-    schema_id: i64,
-    name: &TableName,
-    kind: TableKind,
-) -> Result<()> {
-    let key = name_key(&name.table);
+pub(super) fn insert_row(connection: &Connection, schema_id: i64, object: &ObjectName<'_>) -> Result<()> {
+    let key = name_key(&object.name.table);
     connection
         .prepare_cached(
             "INSERT OR REPLACE INTO querent_object
-             (object_id, schema_id, database_key, key, key_reversed, name, kind) VALUES (?, ?, ?, ?, ?, ?, ?)",
+             (object_id, schema_id, database_key, key, key_reversed, name, kind, comment)
+             VALUES (?, ?, ?, ?, ?, ?, ?, ?)",
         )?
         .execute(params![
-            object_id,
+            object.id,
             schema_id,
-            name_key(&name.database),
+            name_key(&object.name.database),
             key,
             key.chars().rev().collect::<String>(),
-            name.table,
-            kind.as_str(),
+            object.name.table,
+            object.kind.as_str(),
+            object.comment,
         ])?;
     Ok(())
 }
@@ -219,6 +230,7 @@ pub(super) struct ObjectRow {
     pub(super) id: i64,
     pub(super) name: String,
     pub(super) kind: TableKind,
+    pub(super) comment: Option<String>,
 }
 
 /// The object of a name. DuckDB tells accented letters apart by case and we do not: of two such tables the one
@@ -226,28 +238,21 @@ pub(super) struct ObjectRow {
 pub(super) fn object(connection: &Connection, database: &str, table: &str) -> Result<Option<ObjectRow>> {
     Ok(connection
         .prepare_cached(
-            "SELECT object_id, name, kind FROM querent_object WHERE database_key = ?1 AND key = ?2
+            "SELECT object_id, name, kind, comment FROM querent_object WHERE database_key = ?1 AND key = ?2
              ORDER BY name = ?3 DESC, object_id LIMIT 1",
         )?
         .query_row([&name_key(database), &name_key(table), table], read_object)
         .optional()?)
 }
 
-/// Reads `object_id, name, kind`.
+/// Reads `object_id, name, kind, comment`.
 pub(super) fn read_object(row: &rusqlite::Row<'_>) -> rusqlite::Result<ObjectRow> {
     let kind: String = row.get(2)?;
     let kind = TableKind::from_stored(&kind).ok_or_else(|| {
         let reason = format!("an object of unknown kind `{kind}`");
         rusqlite::Error::FromSqlConversionFailure(2, rusqlite::types::Type::Text, reason.into())
     })?;
-    Ok(ObjectRow { id: row.get(0)?, name: row.get(1)?, kind })
-}
-
-/// Whether a database holds anything.
-pub(super) fn database_holds_objects(connection: &Connection, database_key: &str) -> Result<bool> {
-    Ok(connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM querent_object WHERE database_key = ?)")?
-        .query_row([database_key], |row| row.get(0))?)
+    Ok(ObjectRow { id: row.get(0)?, name: row.get(1)?, kind, comment: row.get(3)? })
 }
 
 /// An object and the text the schema index holds of it.

@@ -11,7 +11,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
 use super::columns::{self, COMMENT_KEY};
-use super::{View, column_names, objects};
+use super::{View, column_names, deletes, objects};
 use crate::{
     CATALOG_NAME, CatalogError, ColumnInfo, ExternalTable, ManagedTable, Principal, ResolvedTable, Result, SnapshotId,
     TableInfo, TableKind, TableName, TableSource, TableSummary,
@@ -39,13 +39,36 @@ struct Database {
 
 /// Reads an object that lives at `snapshot`.
 pub(super) fn load(connection: &Connection, object_id: i64, snapshot: SnapshotId) -> Result<Option<Relation>> {
-    if let Some(relation) = load_managed(connection, object_id, snapshot)? {
-        return Ok(Some(relation));
+    for kind in [TableKind::Managed, TableKind::View, TableKind::External] {
+        if let Some(mut relation) = load_of_kind(connection, object_id, kind, snapshot)? {
+            relation.resolved.info.comment = load_comment(connection, object_id, snapshot)?;
+            return Ok(Some(relation));
+        }
     }
-    if let Some(relation) = load_view(connection, object_id, snapshot)? {
-        return Ok(Some(relation));
+    Ok(None)
+}
+
+/// The same of an object whose row is at hand, which tells where to look and the comment.
+pub(super) fn load_known(view: &View<'_>, object: objects::ObjectRow) -> Result<Option<Relation>> {
+    let mut relation = load_of_kind(view.connection, object.id, object.kind, view.snapshot)?;
+    if let Some(relation) = &mut relation {
+        relation.resolved.info.comment = object.comment;
     }
-    load_external(connection, object_id, snapshot)
+    Ok(relation)
+}
+
+/// Reads an object without its comment.
+fn load_of_kind(
+    connection: &Connection,
+    object_id: i64,
+    kind: TableKind,
+    snapshot: SnapshotId,
+) -> Result<Option<Relation>> {
+    match kind {
+        TableKind::Managed => load_managed(connection, object_id, snapshot),
+        TableKind::View => load_view(connection, object_id, snapshot),
+        TableKind::External => load_external(connection, object_id, snapshot),
+    }
 }
 
 /// The tables of a list of ids at one snapshot, in order; `None` where one is gone or may not be seen.
@@ -78,9 +101,9 @@ fn load_managed(connection: &Connection, table_id: i64, snapshot: SnapshotId) ->
         uuid: parse_uuid(&uuid),
         name: TableName::new(database.name, name),
         kind: TableKind::Managed,
-        comment: load_comment(connection, table_id, snapshot)?,
+        comment: None,
         columns: columns::load(connection, table_id, snapshot)?.columns,
-        row_count: row_count(connection, table_id, snapshot)?,
+        row_count: RowCounts::at(connection, snapshot)?.of(table_id)?,
     };
     let source = TableSource::Managed(ManagedTable { id: table_id, snapshot, location });
     Ok(Some(Relation { resolved: ResolvedTable { info, source }, database_id: database.id }))
@@ -116,7 +139,7 @@ fn load_view(connection: &Connection, view_id: i64, snapshot: SnapshotId) -> Res
         uuid: parse_uuid(&uuid),
         name: TableName::new(database.name, name),
         kind: TableKind::View,
-        comment: load_comment(connection, view_id, snapshot)?,
+        comment: None,
         columns: load_described_columns(connection, view_id, snapshot)?,
         row_count: None,
     };
@@ -144,7 +167,7 @@ fn load_external(connection: &Connection, object_id: i64, snapshot: SnapshotId) 
         uuid: parse_uuid(&uuid),
         name: TableName::new(database.name, name),
         kind: TableKind::External,
-        comment: load_comment(connection, object_id, snapshot)?,
+        comment: None,
         columns: load_described_columns(connection, object_id, snapshot)?,
         row_count: None,
     };
@@ -153,21 +176,16 @@ fn load_external(connection: &Connection, object_id: i64, snapshot: SnapshotId) 
 }
 
 /// What a listing says of an object.
-pub(super) fn summary(
-    connection: &Connection,
-    object: objects::ObjectRow,
-    database: &str,
-    snapshot: SnapshotId,
-) -> Result<TableSummary> {
+pub(super) fn summary(counts: &RowCounts<'_>, object: objects::ObjectRow, database: &str) -> Result<TableSummary> {
     let row_count = match object.kind {
-        TableKind::Managed => row_count(connection, object.id, snapshot)?,
+        TableKind::Managed => counts.of(object.id)?,
         TableKind::External | TableKind::View => None,
     };
     Ok(TableSummary {
-        comment: load_comment(connection, object.id, snapshot)?,
         id: object.id,
         name: TableName::new(database, object.name),
         kind: object.kind,
+        comment: object.comment,
         row_count,
     })
 }
@@ -221,25 +239,43 @@ fn load_comment(connection: &Connection, object_id: i64, snapshot: SnapshotId) -
     Ok(comment.flatten())
 }
 
-/// The rows of a managed table's live files; unknown where DuckDB may have deleted or inlined some.
-fn row_count(connection: &Connection, table_id: i64, snapshot: SnapshotId) -> Result<Option<u64>> {
-    let may_differ: bool = connection
-        .prepare_cached(
-            "SELECT EXISTS (SELECT 1 FROM ducklake_delete_file WHERE table_id = ?1 AND end_snapshot IS NULL)
-                 OR EXISTS (SELECT 1 FROM ducklake_inlined_data_tables WHERE table_id = ?1)
-                 OR EXISTS (SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'ducklake_inlined_delete_' || ?1)",
-        )?
-        .query_row([table_id], |row| row.get(0))?;
-    if may_differ {
-        return Ok(None);
+/// How many rows managed tables hold at a snapshot.
+pub(super) struct RowCounts<'a> {
+    connection: &'a Connection,
+    snapshot: SnapshotId,
+    /// DuckDB keeps deletes of some tables in the catalog, in a table for each: whether there is any.
+    has_inlined_deletes: bool,
+}
+
+impl<'a> RowCounts<'a> {
+    pub(super) fn at(connection: &'a Connection, snapshot: SnapshotId) -> Result<Self> {
+        let has_inlined_deletes = connection
+            .prepare_cached(
+                "SELECT EXISTS (SELECT 1 FROM sqlite_master
+                                WHERE type = 'table' AND name GLOB 'ducklake_inlined_delete_*')",
+            )?
+            .query_row([], |row| row.get(0))?;
+        Ok(Self { connection, snapshot, has_inlined_deletes })
     }
-    let rows: Option<i64> = connection
-        .prepare_cached(
-            "SELECT COALESCE(SUM(record_count), 0) FROM ducklake_data_file
-             WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
-        )?
-        .query_row([table_id, snapshot], |row| row.get(0))?;
-    Ok(rows.and_then(|rows| u64::try_from(rows).ok()))
+
+    /// The rows of a table's live files; unknown where DuckDB may have deleted or inlined some.
+    pub(super) fn of(&self, table_id: i64) -> Result<Option<u64>> {
+        if self.has_inlined_deletes && deletes::inlined_table(self.connection, table_id)?.is_some() {
+            return Ok(None);
+        }
+        let rows: Option<i64> = self
+            .connection
+            .prepare_cached(
+                "SELECT CASE
+                    WHEN EXISTS (SELECT 1 FROM ducklake_delete_file WHERE table_id = ?1 AND end_snapshot IS NULL)
+                      OR EXISTS (SELECT 1 FROM ducklake_inlined_data_tables WHERE table_id = ?1) THEN NULL
+                    ELSE (SELECT COALESCE(SUM(record_count), 0) FROM ducklake_data_file
+                          WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2))
+                 END",
+            )?
+            .query_row([table_id, self.snapshot], |row| row.get(0))?;
+        Ok(rows.and_then(|rows| u64::try_from(rows).ok()))
+    }
 }
 
 fn load_database(connection: &Connection, schema_id: i64, snapshot: SnapshotId) -> Result<Option<Database>> {

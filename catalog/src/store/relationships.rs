@@ -457,10 +457,10 @@ fn why(origin: RelationshipOrigin, subject: &str) -> String {
 fn name_of(connection: &Connection, object_id: i64) -> Result<Option<(TableName, TableKind)>> {
     let found = connection
         .prepare_cached(
-            "SELECT o.object_id, o.name, o.kind, d.name FROM querent_object o JOIN querent_database d USING (schema_id)
-             WHERE o.object_id = ?",
+            "SELECT o.object_id, o.name, o.kind, o.comment, d.name
+             FROM querent_object o JOIN querent_database d USING (schema_id) WHERE o.object_id = ?",
         )?
-        .query_row([object_id], |row| Ok((objects::read_object(row)?, row.get::<_, String>(3)?)))
+        .query_row([object_id], |row| Ok((objects::read_object(row)?, row.get::<_, String>(4)?)))
         .optional()?;
     Ok(found.map(|(object, database)| (TableName::new(database, object.name), object.kind)))
 }

@@ -18,7 +18,7 @@ pub(crate) fn resolve(view: &View<'_>, who: &Principal, names: &[TableName]) -> 
             false => None,
         };
         let relation = match object {
-            Some(object) => relations::load(view.connection, object.id, view.snapshot)?,
+            Some(object) => relations::load_known(view, object)?,
             None => None,
         };
         resolved.push(relation.map(|relation| relation.resolved));

@@ -87,6 +87,7 @@ impl Settings {
             max_tool_calls: self.agent.max_tool_calls,
             max_concurrent_runs: self.agent.max_concurrent_runs,
             write_tools: self.agent.write_tools,
+            strict_models: self.agent.strict_models,
             ..AgentConfig::default()
         }
     }

@@ -80,6 +80,12 @@ pub const KEYS: &[Key] = &[
         "tools that write, each call approved by a person",
     ),
     key(
+        "agent.strict_models",
+        &["QUERENT_AGENT_STRICT_MODELS"],
+        Kind::Bool,
+        "refuse model names that are not configured",
+    ),
+    key(
         "agent.adk_strict_sessions",
         &["QUERENT_AGENT_ADK_STRICT_SESSIONS"],
         Kind::Bool,

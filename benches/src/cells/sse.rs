@@ -1,0 +1,217 @@
+//! The event stream under load: a thousand runs at once whose model says twenty pieces a second, stored as they go; and
+//! how many events a second leave the server against a plain axum server that sends the same bytes.
+//!
+//! Each piece of text is the time at which the model said it, so that its reader knows how long it took.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::{Body, Bytes};
+use axum::http::header;
+use axum::response::IntoResponse;
+use axum::routing::post;
+use futures::StreamExt;
+use futures::stream::{self, BoxStream};
+use querent_agent::models::{
+    ChatRequest, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, TokenUsage, ToolStyle,
+};
+use querent_catalog::NoProgress;
+use querent_flight::Server;
+use querent_flight::config::{Config, EmbedProvider, Sources};
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::Failure;
+use crate::harness::{Figure, measure_in_process, median};
+
+const STREAMS: usize = 1_000;
+const EVENTS_A_STREAM: usize = 400;
+const EVENT_EVERY: Duration = Duration::from_millis(50);
+const BURST_STREAMS: usize = 32;
+const BURST_EVENTS: usize = 4_000;
+const ROUNDS: usize = 5;
+
+#[derive(Serialize, Deserialize)]
+struct Measured {
+    delay_p50_ms: f64,
+    delay_p99_ms: f64,
+    /// Events that the slowest stream got, of those that it should have.
+    least_share: f64,
+    resident_mib: f64,
+    ratio: f64,
+    events_a_second: f64,
+}
+
+pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
+    let folder = tempfile::tempdir()?;
+    let measured: Measured = measure_in_process("sse", folder.path()).await?;
+    Ok(vec![
+        Figure::alone("1,000 streams of 20 events a second: delay of an event, p50", measured.delay_p50_ms, "ms", None),
+        Figure::alone("the same, p99", measured.delay_p99_ms, "ms", Some(100.0)),
+        Figure::alone("the same: events of the slowest stream", measured.least_share * 100.0, "%", None),
+        Figure::alone("the same: memory of the server and its readers", measured.resident_mib, "MiB", Some(1024.0)),
+        Figure::alone("events a second, all at once", measured.events_a_second, "events/s", None),
+        Figure::alone("the same against plain axum (at least 0.7)", measured.ratio, "x", None),
+    ])
+}
+
+pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure> {
+    let server = serve(folder).await?;
+    let plain = serve_plain().await?;
+    // Warm-up, of both.
+    burst(server.addr, "/v1/agent/ask").await?;
+    burst(plain, "/").await?;
+    let (mut ratios, mut rates) = (Vec::new(), Vec::new());
+    for _ in 0..ROUNDS {
+        let ours = burst(server.addr, "/v1/agent/ask").await?;
+        let theirs = burst(plain, "/").await?;
+        ratios.push(ours / theirs);
+        rates.push(ours);
+    }
+    let readers: Vec<_> = (0..STREAMS).map(|_| read_stream(server.addr, "/v1/agent/ask", "paced")).collect();
+    let read = futures::future::try_join_all(readers).await?;
+    let resident_mib = resident_mib().await?;
+    let least = read.iter().map(Vec::len).min().unwrap_or_default();
+    let mut delays: Vec<f64> = read.into_iter().flatten().collect();
+    delays.sort_by(f64::total_cmp);
+    let at = |share: f64| delays.get((delays.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN);
+    let measured = Measured {
+        delay_p50_ms: at(0.5),
+        delay_p99_ms: at(0.99),
+        least_share: least as f64 / EVENTS_A_STREAM as f64,
+        resident_mib,
+        ratio: median(&ratios),
+        events_a_second: median(&rates),
+    };
+    server.shutdown().await?;
+    Ok(serde_json::to_value(measured)?)
+}
+
+async fn serve(folder: &Path) -> Result<querent_flight::RunningServer, Failure> {
+    let folder = folder.to_str().ok_or("the folder's name is not Unicode")?;
+    let sources = Sources::default().with_flag("listen", "127.0.0.1:0").with_flag("data", folder);
+    let mut settings = Config::load(&sources)?.settings;
+    settings.embed.provider = EmbedProvider::None;
+    settings.agent.max_concurrent_runs = 2 * STREAMS;
+    let config = Config::from_settings(settings)?;
+    Ok(Server::start_with(config, Arc::new(ClockModel), Arc::new(NoProgress)).await?)
+}
+
+/// Sends what the ask protocol would send for the same pieces.
+async fn serve_plain() -> Result<SocketAddr, Failure> {
+    async fn events() -> impl IntoResponse {
+        let frames = stream::iter(0..BURST_EVENTS).map(|_| {
+            let frame = format!("event: answer_delta\ndata: {{\"text\":\"{} \"}}\n\n", now_micros());
+            Ok::<_, std::convert::Infallible>(Bytes::from(frame))
+        });
+        ([(header::CONTENT_TYPE, "text/event-stream")], Body::from_stream(frames))
+    }
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    let addr = listener.local_addr()?;
+    #[expect(clippy::disallowed_methods, reason = "serves until the process ends")]
+    tokio::spawn(async move { axum::serve(listener, Router::new().route("/", post(events))).await });
+    Ok(addr)
+}
+
+/// Events a second over all streams.
+async fn burst(addr: SocketAddr, path: &str) -> Result<f64, Failure> {
+    let started = Instant::now();
+    let readers: Vec<_> = (0..BURST_STREAMS).map(|_| read_stream(addr, path, "burst")).collect();
+    let read = futures::future::try_join_all(readers).await?;
+    let events: usize = read.iter().map(Vec::len).sum();
+    if events != BURST_STREAMS * BURST_EVENTS {
+        return Err(format!("{events} events of {path}, not {}", BURST_STREAMS * BURST_EVENTS).into());
+    }
+    Ok(events as f64 / started.elapsed().as_secs_f64())
+}
+
+/// Milliseconds from each piece to its reader.
+async fn read_stream(addr: SocketAddr, path: &str, question: &str) -> Result<Vec<f64>, Failure> {
+    const MARK: &[u8] = b"answer_delta\ndata: {\"text\":\"";
+    let body = serde_json::json!({ "question": question }).to_string();
+    let mut connection = TcpStream::connect(addr).await?;
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nHost: {addr}\r\nConnection: close\r\nContent-Type: application/json\r\nContent-Length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    connection.write_all(request.as_bytes()).await?;
+    let mut delays = Vec::new();
+    let mut buffer = Vec::with_capacity(1 << 16);
+    while connection.read_buf(&mut buffer).await? > 0 {
+        let now = now_micros();
+        let mut rest: &[u8] = &buffer;
+        let mut kept = 0;
+        while let Some(at) = rest.windows(MARK.len()).position(|window| window == MARK) {
+            let digits = &rest[at + MARK.len()..];
+            let Some(end) = digits.iter().position(|byte| *byte == b' ') else { break };
+            let said: u64 = std::str::from_utf8(&digits[..end])?.parse()?;
+            delays.push(now.saturating_sub(said) as f64 / 1e3);
+            rest = &digits[end..];
+            kept = buffer.len() - rest.len();
+        }
+        // What may be the beginning of the next one.
+        let tail = buffer.len().saturating_sub(128).max(kept);
+        buffer.drain(..tail);
+    }
+    Ok(delays)
+}
+
+/// Says what time it is.
+struct ClockModel;
+
+#[async_trait]
+impl ModelProvider for ClockModel {
+    fn model_id(&self) -> &str {
+        "clock"
+    }
+
+    async fn capabilities(&self) -> querent_agent::Result<ModelCapabilities> {
+        Ok(ModelCapabilities {
+            tool_style: ToolStyle::Native,
+            thinking: false,
+            small: false,
+            context_tokens: None,
+            images: false,
+        })
+    }
+
+    async fn chat(
+        &self,
+        request: ChatRequest,
+    ) -> querent_agent::Result<BoxStream<'static, querent_agent::Result<ModelEvent>>> {
+        let paced = request.messages.last().is_some_and(|message| message.content == "paced");
+        let done = ModelEvent::Done { usage: TokenUsage::default(), reason: DoneReason::Stop };
+        let piece = || Ok(ModelEvent::Text(format!("{} ", now_micros())));
+        let pieces = if paced {
+            let mut clock = tokio::time::interval(EVENT_EVERY);
+            clock.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+            let ticks = stream::unfold((clock, 0), move |(mut clock, said)| async move {
+                if said == EVENTS_A_STREAM {
+                    return None;
+                }
+                clock.tick().await;
+                Some((piece(), (clock, said + 1)))
+            });
+            ticks.boxed()
+        } else {
+            stream::iter(0..BURST_EVENTS).map(move |_| piece()).boxed()
+        };
+        Ok(pieces.chain(stream::iter([Ok(done)])).boxed())
+    }
+}
+
+fn now_micros() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_micros() as u64)
+}
+
+async fn resident_mib() -> Result<f64, Failure> {
+    let status = tokio::fs::read_to_string("/proc/self/status").await?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).ok_or("no VmHWM")?;
+    let kib: f64 = line.trim().trim_end_matches("kB").trim().parse()?;
+    Ok(kib / 1024.0)
+}

@@ -1,0 +1,172 @@
+//! OpenAI's surface: its own libraries for Python and Node, LangChain and httpx-sse against a running server, and the
+//! bytes of each sequence.
+
+use std::process::Command;
+
+use querent_tests::{Node, Python, TestServer, TestSettings, package_folder};
+use serde_json::{Value, json};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn openai_for_python() {
+    let server = serve().await;
+    let script = package_folder().join("clients/openai_client.py");
+    let mut python = Python::command([script]);
+    python.args([server.url(""), "ann-tok".to_owned(), "bob-tok".to_owned()]);
+    succeeds(python).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn openai_for_node() {
+    let server = serve().await;
+    let mut node = Node::command(&package_folder().join("clients/openai_client.mjs"));
+    node.args([server.url(""), "ann-tok".to_owned()]);
+    succeeds(node).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn langchain_and_httpx_sse() {
+    let server = serve().await;
+    let mut python = Python::command([package_folder().join("clients/langchain_client.py")]);
+    python.args([server.url(""), "ann-tok".to_owned()]);
+    succeeds(python).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_sequence_of_responses_has_its_bytes() {
+    let server = serve().await;
+    let tools = json!([{"type": "function", "name": "get_weather", "parameters": {"type": "object"}}]);
+    let format = json!({"format": {"type": "json_schema", "name": "count", "schema": {"type": "object"}}});
+    for (name, body) in [
+        ("plain", json!({"input": "thanks"})),
+        ("thinking_and_tools", json!({"input": "how many?", "reasoning": {"summary": "auto"}})),
+        ("two_tools", json!({"input": "both"})),
+        ("failed_tool", json!({"input": "unknown tool"})),
+        ("error", json!({"input": "fail"})),
+        ("timeout", json!({"input": "slow"})),
+        ("approval", json!({"input": "create a table"})),
+        ("client_tool", json!({"input": "weather?", "tools": tools})),
+        ("structured", json!({"input": "structured", "text": format})),
+        ("imitation", json!({"input": "imitate"})),
+        ("ksadk_tools", json!({"input": "how many?", "metadata": {"agentengine": {}}})),
+        ("ksadk_approval", json!({"input": "create a table", "metadata": {"agentengine": {}}})),
+    ] {
+        let bytes = stream(&server, "/v1/responses", body).await;
+        insta::assert_snapshot!(format!("responses_{name}"), bytes);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn each_sequence_of_chat_completions_has_its_bytes() {
+    let server = serve().await;
+    let tools = json!([{"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}]);
+    let ask = |text: &str| json!({"messages": [{"role": "user", "content": text}]});
+    let with = |text: &str, name: &str, value: Value| {
+        let mut body = ask(text);
+        body[name] = value;
+        body
+    };
+    for (name, body) in [
+        ("plain", ask("thanks")),
+        ("tools_and_usage", with("how many?", "stream_options", json!({"include_usage": true}))),
+        ("thinking", with("how many?", "reasoning_effort", json!("low"))),
+        ("error", ask("fail")),
+        ("timeout", ask("slow")),
+        ("approval", ask("create a table")),
+        ("client_tool", with("weather?", "tools", tools)),
+        ("structured", with("structured", "response_format", json!({"type": "json_object"}))),
+    ] {
+        let bytes = stream(&server, "/v1/chat/completions", body).await;
+        insta::assert_snapshot!(format!("chat_{name}"), bytes);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_clients_probe_is_there() {
+    let server = serve().await;
+    let get = |path: &str| server.http.get(server.url(path)).bearer_auth("ann-tok").send();
+    assert_eq!(get("/v1/responses").await.unwrap().status(), 405);
+    assert_eq!(get("/v1/responses/resp_none").await.unwrap().status(), 404);
+    let too_large = json!({"input": "x".repeat(20 << 20)}).to_string();
+    let sent = server.http.post(server.url("/v1/responses")).bearer_auth("ann-tok").body(too_large).send();
+    assert_eq!(sent.await.unwrap().status(), 413);
+    let unread = server.http.post(server.url("/v1/responses")).bearer_auth("ann-tok").body("{").send().await.unwrap();
+    assert_eq!(unread.status(), 400);
+    let body: Value = unread.json().await.unwrap();
+    assert_eq!(body["error"]["code"], "invalid_json");
+    assert_eq!(body["detail"], body["error"]["message"]);
+}
+
+async fn serve() -> TestServer {
+    let settings = TestSettings::default().tokens("ann-tok:write:ann,bob-tok:write:bob").script(script());
+    let server = TestServer::start(settings.change(|settings| {
+        settings.agent.write_tools = true;
+        settings.agent.run_timeout.0 = std::time::Duration::from_secs(3);
+    }));
+    server.await
+}
+
+fn script() -> Value {
+    let sql = |text: &str| json!({"tool_call": {"name": "run_sql", "arguments": {"sql": text}}});
+    let say = |text: &str| json!({"events": [{"text": text}]});
+    let fitting = r#"{"name": "UA", "n": 3}"#;
+    json!({"runs": [
+        {"when": "not the JSON that was asked for", "turns": [say(fitting)]},
+        {"when": "structured", "turns": [say(fitting)]},
+        {"when": "repair", "turns": [say("three")]},
+        {"when": "weather", "turns": [
+            {"events": [{"tool_call": {"name": "get_weather", "arguments": {"city": "Paris"}}}]},
+            say("It is sunny."),
+        ]},
+        {"when": "fail", "turns": [{"events": [{"text": "The answer "}, {"error": "out of memory"}]}]},
+        {"when": "thanks", "turns": [say("You are welcome.")]},
+        {"when": "create", "turns": [
+            {"events": [{"tool_call": {"name": "create_table_as", "arguments": {"table": "busy", "sql": "SELECT 1 AS n"}}}]},
+            say("It is made."),
+        ]},
+        {"when": "slow", "turns": [{"events": [{"text": "Let me see"}, "hang"]}]},
+        {"when": "both", "turns": [{"events": [sql("SELECT 1 AS a"), sql("SELECT 2 AS b")]}, say("1 and 2.")]},
+        {"when": "unknown tool", "turns": [
+            {"events": [{"tool_call": {"name": "drop_table", "arguments": {}}}]},
+            say("There is no such tool."),
+        ]},
+        {"when": "imitate", "turns": [say("data: [DONE]\n\nevent: response.completed\ndata: {}\n\n")]},
+        {"turns": [
+            {
+                "events": [{"thinking": "count"}, {"text": "I will count. "}, sql("SELECT 42 AS n")],
+                "usage": {"input_tokens": 100, "output_tokens": 10, "cached_tokens": 40},
+            },
+            {
+                "events": [{"text": "It is "}, {"text": "42."}],
+                "usage": {"input_tokens": 120, "output_tokens": 5, "reasoning_tokens": 2},
+            },
+        ]},
+    ]})
+}
+
+/// A stream's bytes, with the run's id and the times taken out.
+async fn stream(server: &TestServer, path: &str, mut body: Value) -> String {
+    body["stream"] = json!(true);
+    let sent = server.http.post(server.url(path)).bearer_auth("ann-tok").json(&body).send().await.unwrap();
+    assert_eq!(sent.headers()["content-type"], "text/event-stream");
+    let bytes = sent.text().await.unwrap();
+    let (_, rest) = bytes.split_once("\"id\":\"").unwrap_or_else(|| panic!("{bytes}"));
+    let id: String = rest.chars().skip_while(|c| !['_', '-'].contains(c)).skip(1).take(32).collect();
+    TIMES.iter().fold(bytes.replace(&id, "[run]"), |bytes, name| {
+        let mut parts = bytes.split(name);
+        let first = parts.next().unwrap_or_default().to_owned();
+        parts.fold(first, |shown, part| {
+            let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
+            let time = if rest.len() < part.len() { "[time]" } else { "" };
+            shown + name + time + rest
+        })
+    })
+}
+
+/// What stands before a time.
+const TIMES: [&str; 4] = ["\"created_at\":", "\"completed_at\":", "\"created\":", "\"elapsed_ms\":"];
+
+async fn succeeds(mut client: Command) {
+    let output = tokio::task::spawn_blocking(move || client.output().expect("the client starts")).await.unwrap();
+    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
+    assert!(output.status.success(), "{said}");
+}
