@@ -36,6 +36,7 @@ mod policy;
 mod remote_embedders;
 mod remote_models;
 mod server_config;
+mod sessions;
 mod sql;
 mod tables;
 mod tidy;
