@@ -53,16 +53,6 @@ impl OpenAiError {
         let (status, message) = (StatusCode::CONFLICT, message.into());
         Self { status, message, param: None, code: code.to_owned(), is_final: true }
     }
-
-    /// What was wrong.
-    pub(crate) fn message(&self) -> &str {
-        &self.message
-    }
-
-    /// The status of its answer.
-    pub(crate) fn status(&self) -> StatusCode {
-        self.status
-    }
 }
 
 impl From<ApiError> for OpenAiError {
