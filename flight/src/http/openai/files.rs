@@ -1,7 +1,8 @@
 //! `/v1/files`: files that messages name by id. Seen by their owner.
 
 use axum::Extension;
-use axum::extract::{Multipart, State};
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State};
 use axum::response::{IntoResponse, Response};
 use chrono::Utc;
 use http::{StatusCode, header};
@@ -11,7 +12,7 @@ use uuid::Uuid;
 
 use super::super::request::{Params, PathText};
 use super::responses::ListParams;
-use super::{OpenAiError, json_response};
+use super::{OpenAiError, body_of, json_response};
 use crate::AppState;
 
 /// Files in one listing.
@@ -21,8 +22,15 @@ const MAX_LISTED: usize = 1_000;
 pub(in crate::http) async fn upload(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
-    form: Multipart,
+    request: Request,
 ) -> Result<Response, OpenAiError> {
+    let (parts, body) = request.into_parts();
+    let mut request = Request::from_parts(parts, Body::from(body_of(&state, body).await?));
+    // The setting's limit is in force already; axum's own would be 2 MB.
+    DefaultBodyLimit::disable().apply(&mut request);
+    let form = Multipart::from_request(request, &())
+        .await
+        .map_err(|rejection| OpenAiError::bad_request("bad_request_body", "file", rejection.body_text()))?;
     let file = store(&state, &principal, form).await?;
     Ok(json_response(StatusCode::OK, &file_json(&file)))
 }
