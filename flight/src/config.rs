@@ -121,6 +121,8 @@ pub struct AgentSettings {
     pub write_tools: bool,
     /// Whether a model name that is not configured is refused.
     pub strict_models: bool,
+    /// Whether a run of ADK's protocol in a session that is not there is refused; otherwise the session is made.
+    pub adk_strict_sessions: bool,
     /// How the model is told of tools.
     pub tool_style: ToolStyleName,
     /// Write the model's streams to this file.
@@ -282,6 +284,7 @@ impl Default for AgentSettings {
             retention: Span(Duration::from_secs(30 * 24 * 60 * 60)),
             write_tools: false,
             strict_models: false,
+            adk_strict_sessions: false,
             tool_style: ToolStyleName::Auto,
             record: None,
             replay: None,

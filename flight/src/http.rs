@@ -1,11 +1,13 @@
 //! HTTP: one file a surface. Routes are grouped by the role they need, so that a new one cannot forget to ask.
 
+mod adk;
 mod around;
 mod ask;
 mod encoding;
 mod health;
 mod import;
 mod knowledge;
+mod ksadk;
 mod kusto;
 mod mcp;
 mod openai;
@@ -54,6 +56,8 @@ pub(crate) fn router(state: &AppState) -> Router {
         .route("/v1/agent/sessions", get(sessions::list))
         .route("/v1/agent/sessions/{id}", get(sessions::get).delete(sessions::remove))
         .route("/v1/agent/sessions/{id}/turns", get(sessions::turns))
+        .merge(ksadk::routes())
+        .merge(adk::routes())
         .route_layer(from_fn_with_state(state.clone(), readers_only));
     let openai = openai_routes()
         .route_layer(from_fn_with_state(state.clone(), readers_only))

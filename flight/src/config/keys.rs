@@ -92,6 +92,12 @@ pub const KEYS: &[Key] = &[
         "refuse model names that are not configured",
     ),
     key(
+        "agent.adk_strict_sessions",
+        &["QUERENT_AGENT_ADK_STRICT_SESSIONS"],
+        Kind::Bool,
+        "refuse ADK runs in sessions that are not there",
+    ),
+    key(
         "agent.tool_style",
         &["QUERENT_AGENT_TOOL_STYLE"],
         Kind::Text,

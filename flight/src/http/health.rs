@@ -37,6 +37,12 @@ pub(super) async fn index() -> Response {
             "GET /v1/agent/runs",
             "GET /v1/agent/runs/{run_id}",
             "POST /v1/agent/runs/{run_id}/cancel",
+            "POST /agentengine/api/v1/RunAgent",
+            "GET /agentengine/api/v1/SubscribeRunEvents",
+            "POST /run_sse",
+            "POST /run",
+            "GET /list-apps",
+            "GET, POST /apps/{app}/users/{user}/sessions",
             "POST, DELETE /mcp",
         ],
     });

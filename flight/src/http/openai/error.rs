@@ -63,6 +63,22 @@ impl OpenAiError {
             headers: Box::default(),
         }
     }
+
+    /// Something is as the request does not expect it; sending it again changes nothing.
+    pub(crate) fn conflict(code: &str, message: impl Into<String>) -> Self {
+        let (status, message) = (StatusCode::CONFLICT, message.into());
+        Self { status, message, param: None, code: code.to_owned(), is_final: true, headers: Box::default() }
+    }
+
+    /// What was wrong.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
+    /// The status of its answer.
+    pub(crate) fn status(&self) -> StatusCode {
+        self.status
+    }
 }
 
 impl From<ApiError> for OpenAiError {
