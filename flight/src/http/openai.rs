@@ -10,7 +10,9 @@ pub(super) mod responses;
 pub(super) use error::OpenAiError;
 
 use axum::body::{Body, Bytes};
-use axum::response::Response;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use http::{HeaderValue, StatusCode, header};
@@ -20,8 +22,18 @@ use std::sync::Arc;
 
 use super::request::read_body;
 use crate::AppState;
+use crate::error::ApiError;
 
 pub(super) type Events = BoxStream<'static, Arc<RunEvent>>;
+
+/// Errors from before the handlers (a wrong token, a wrong parameter) in this surface's words too.
+pub(super) async fn around(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    match response.extensions_mut().remove::<ApiError>() {
+        Some(error) => OpenAiError::from(error).into_response(),
+        None => response,
+    }
+}
 
 /// A request's body: files come inside of it.
 pub(super) async fn body_of(state: &AppState, body: Body) -> Result<Bytes, OpenAiError> {

@@ -2,7 +2,7 @@
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Multipart, State};
+use axum::extract::{Request, State};
 use axum::response::Response;
 use querent_agent::protocols::ksadk::SessionEventRenderer;
 use querent_catalog::{ConversationFilter, ConversationRecord, PageRequest, Principal, RunStatus};
@@ -279,9 +279,9 @@ pub(super) async fn upload(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
     Extension(request_id): Extension<RequestId>,
-    form: Multipart,
+    request: Request,
 ) -> Result<Response, OpenAiError> {
-    let file = files::store(&state, &principal, form).await?;
+    let file = files::store(&state, &principal, request).await?;
     let data = json!({
         "FileData": {
             "fileUri": file.file_id,
