@@ -287,9 +287,10 @@ impl Agent {
             task.run(leave).await;
         };
         let events = handle.subscribe(0).boxed();
+        // Before anything is awaited: a client may go away while its run is being stored.
+        let guard = (on_disconnect == OnDisconnect::Cancel).then(|| Attached(handle));
         self.inner.tasks.spawn(whole.instrument(tracing::info_span!("run", %run_id)));
         has_begun.await.map_err(|_| AgentError::ShuttingDown)??;
-        let guard = (on_disconnect == OnDisconnect::Cancel).then(|| Attached(handle));
         let events = events.map(move |event| {
             let _attached = &guard;
             event

@@ -111,14 +111,16 @@ impl RunHandle {
         started: Instant,
     ) -> (Vec<Arc<RunEvent>>, RunRecord) {
         let mut state = self.state.lock();
-        state.record.status = status;
-        state.record.finished_at = Some(Utc::now());
         let seen = state.log.len();
         for kind in kinds {
             let event = Arc::new(state.next_event(kind));
             state.log.push(event);
         }
-        let record = state.record(started);
+        // Others see the run as running until its last events are there.
+        let mut record = state.record(started);
+        record.status = status;
+        record.finished_at = Some(Utc::now());
+        record.usage_json = json!(state.totals.usage).to_string();
         let last = state.log.split_off(seen);
         (last, record)
     }
@@ -189,10 +191,7 @@ impl RunState {
     }
 
     fn record(&self, started: Instant) -> RunRecord {
-        let usage = match self.record.finished_at {
-            Some(_) => self.totals.usage,
-            None => Usage { elapsed_ms: elapsed_ms(started), ..self.totals.usage },
-        };
+        let usage = Usage { elapsed_ms: elapsed_ms(started), ..self.totals.usage };
         let record = RunRecord {
             usage_json: json!(usage).to_string(),
             trace_json: trace_json(&self.log),
