@@ -6,6 +6,7 @@
 //! run that the first decision began.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
 use querent_catalog::{
@@ -78,10 +79,9 @@ impl Agent {
         if live.is_empty()
             && let Some(last) = past.iter().max_by_key(|decided| decided.at)
             && !items.iter().skip(last.at).any(is_new)
+            && let Some(run_id) = run_after(&last.call)
         {
-            if let Some(run_id) = run_after(&last.call) {
-                return Ok(Continued::Replay(run_id));
-            }
+            return Ok(Continued::Replay(run_id));
         }
         let (question_items, skipped) = match live.iter().map(|decided| decided.at).max() {
             // The history before a decision is the server's own.
@@ -173,11 +173,11 @@ impl Agent {
             };
             let stored = match run_of_item(&id) {
                 Some(run_id) => {
-                    if !logs.contains_key(&run_id) {
+                    if let Entry::Vacant(unread) = logs.entry(run_id) {
                         let run = self.catalog().get_run(who, run_id).await;
                         let log = run.ok().filter(|run| run.retained).map(|run| events_of(&run)).transpose()?;
                         let log = log.unwrap_or_default();
-                        logs.insert(run_id, input_items(&log).into_iter().chain(output_items(&log)).collect());
+                        unread.insert(input_items(&log).into_iter().chain(output_items(&log)).collect());
                     }
                     logs.get(&run_id).and_then(|items| items.iter().find(|item| item["id"] == id.as_str()).cloned())
                 }

@@ -82,7 +82,7 @@ impl Conversation {
     }
 
     /// The messages before the last question, once all fill the context, results shortened as they are.
-    pub(crate) fn to_compact(&mut self) -> Option<Compaction> {
+    pub(crate) fn due_compaction(&mut self) -> Option<Compaction> {
         self.shorten_results();
         let tokens = self.tokens();
         if tokens * 100 <= self.limit_tokens * COMPACT_AT_PERCENT {
@@ -189,15 +189,15 @@ mod tests {
             said.push(ChatMessage::assistant("an answer of some words ".repeat(20), Vec::new()));
         }
         said.push(ChatMessage::text(ChatRole::User, "the last question"));
-        assert!(Conversation::new(system.clone(), said.clone(), 100_000).to_compact().is_none());
+        assert!(Conversation::new(system.clone(), said.clone(), 100_000).due_compaction().is_none());
         let mut conversation = Conversation::new(system, said, 800);
-        let Compaction { older, tokens } = conversation.to_compact().unwrap();
+        let Compaction { older, tokens } = conversation.due_compaction().unwrap();
         assert_eq!(older.len(), 20);
         assert!(tokens > 760);
         conversation.replace_older(older.len(), "ten questions");
         assert_eq!(conversation.len(), 3);
         assert!(conversation.messages[1].content.ends_with("ten questions"));
         assert_eq!(conversation.messages[2].content, "the last question");
-        assert!(conversation.to_compact().is_none());
+        assert!(conversation.due_compaction().is_none());
     }
 }

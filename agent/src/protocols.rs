@@ -1,7 +1,9 @@
 //! One renderer and one request parser a protocol. A renderer is a pure fold: no clock, no ids, no I/O.
 
+pub mod adk;
 pub mod ask;
 pub mod chat;
+pub mod ksadk;
 pub mod responses;
 
 use crate::RunEvent;

@@ -115,10 +115,14 @@ pub struct AgentSettings {
     pub max_tool_calls: u32,
     /// Runs at once, then 429.
     pub max_concurrent_runs: usize,
+    /// How long runs, conversations and files are kept; 0: for ever.
+    pub retention: Span,
     /// Whether there are tools that write; each of their calls waits for a person.
     pub write_tools: bool,
     /// Whether a model name that is not configured is refused.
     pub strict_models: bool,
+    /// Whether a run of ADK's protocol in a session that is not there is refused; otherwise the session is made.
+    pub adk_strict_sessions: bool,
     /// How the model is told of tools.
     pub tool_style: ToolStyleName,
     /// Write the model's streams to this file.
@@ -277,8 +281,10 @@ impl Default for AgentSettings {
             run_timeout: Span(Duration::from_secs(60)),
             max_tool_calls: 12,
             max_concurrent_runs: 16,
+            retention: Span(Duration::from_secs(30 * 24 * 60 * 60)),
             write_tools: false,
             strict_models: false,
+            adk_strict_sessions: false,
             tool_style: ToolStyleName::Auto,
             record: None,
             replay: None,

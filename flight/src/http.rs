@@ -1,11 +1,13 @@
 //! HTTP: one file a surface. Routes are grouped by the role they need, so that a new one cannot forget to ask.
 
+mod adk;
 mod around;
 mod ask;
 mod encoding;
 mod health;
 mod import;
 mod knowledge;
+mod ksadk;
 mod kusto;
 mod mcp;
 mod openai;
@@ -57,8 +59,12 @@ pub(crate) fn router(state: &AppState) -> Router {
         .route("/v1/agent/sessions", get(sessions::list))
         .route("/v1/agent/sessions/{id}", get(sessions::get).delete(sessions::remove))
         .route("/v1/agent/sessions/{id}/turns", get(sessions::turns))
-        .merge(openai_routes())
+        .merge(ksadk::routes())
+        .merge(adk::routes())
         .route_layer(from_fn_with_state(state.clone(), readers_only));
+    let openai = openai_routes()
+        .route_layer(from_fn_with_state(state.clone(), readers_only))
+        .route_layer(from_fn(openai::around));
     let writers = Router::new()
         .route("/v1/import", post(import::import))
         .route("/v1/catalog/relationships", post(relationships::declare))
@@ -82,6 +88,7 @@ pub(crate) fn router(state: &AppState) -> Router {
         .route_layer(from_fn_with_state(state.clone(), mcp::around));
     anyone
         .merge(kusto)
+        .merge(openai)
         .merge(mcp)
         .merge(readers)
         .merge(writers)

@@ -16,7 +16,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::server::conn::auto;
 use querent_agent::models::{ModelProvider, Models};
 use querent_agent::{Agent, AgentError};
-use querent_catalog::{CatalogError, Progress};
+use querent_catalog::{CatalogError, Progress, Purged};
 use querent_engine::{Engine, EngineError};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
@@ -41,6 +41,8 @@ const CONCURRENT_STREAMS: u32 = 256;
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
 /// The pause after a failed accept: out of file descriptors, it would otherwise spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+/// Between two looks for runs that are too old.
+const PURGE_EVERY: Duration = Duration::from_secs(60 * 60);
 /// How often old histogram samples are folded away.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
@@ -151,9 +153,29 @@ impl Server {
                 let _ = tokio::time::timeout(METRICS_UPKEEP, upkeep.shutdown.draining()).await;
             }
         });
+        state.shutdown.spawn(forget_old_runs(state.clone()));
         state.shutdown.spawn(accept(listener, state.clone()));
         tracing::info!(%addr, data = %state.settings.data.display(), anonymous = state.auth.is_open(), "listening");
         Ok(RunningServer { addr, state })
+    }
+}
+
+/// Deletes what the agent has kept for long enough, at start and then every hour.
+async fn forget_old_runs(state: AppState) {
+    let retention = state.settings.agent.retention.0;
+    if retention.is_zero() {
+        return;
+    }
+    while !state.shutdown.is_unready() {
+        let age = chrono::TimeDelta::from_std(retention).ok();
+        if let Some(before) = age.and_then(|age| chrono::Utc::now().checked_sub_signed(age)) {
+            match state.engine.catalog().purge_before(before).await {
+                Ok(purged) if purged == Purged::default() => {}
+                Ok(purged) => tracing::info!(?purged, "old runs were deleted"),
+                Err(error) => tracing::warn!(code = error.code(), %error, "old runs could not be deleted"),
+            }
+        }
+        let _ = tokio::time::timeout(PURGE_EVERY, state.shutdown.draining()).await;
     }
 }
 

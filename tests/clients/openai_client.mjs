@@ -77,6 +77,46 @@ const checks = {
     assert.equal(called.choices[0].finish_reason, "tool_calls");
     assert.equal(called.choices[0].message.tool_calls[0].function.arguments, '{"city":"Paris"}');
   },
+  async conversations() {
+    const { id } = await client.conversations.create({ items: [{ role: "user", content: "my name is Ann" }] });
+    const first = await client.responses.create({ model, input: "how many?", conversation: id });
+    const items = [];
+    for await (const item of client.conversations.items.list(id, { order: "asc", limit: 2 })) items.push(item);
+    assert.deepEqual(items.map((item) => item.type), ["message", "message", "message", "mcp_call", "message"]);
+    const references = first.output.map((item) => ({ type: "item_reference", id: item.id }));
+    const input = [...references, { role: "user", content: "thanks" }];
+    assert.equal((await client.responses.create({ model, input })).output_text, "You are welcome.");
+    assert.equal((await client.conversations.delete(id)).deleted, true);
+    await assert.rejects(client.conversations.retrieve(id), OpenAI.NotFoundError);
+  },
+  async rawStreams() {
+    const events = [];
+    for await (const event of await client.responses.create({ model, input: "how many?", stream: true })) events.push(event);
+    assert.deepEqual(events.map((event) => event.sequence_number), events.map((_, number) => number));
+    const { id } = events.at(-1).response;
+    const later = [];
+    for await (const event of await client.responses.retrieve(id, { stream: true, starting_after: 3 })) later.push(event);
+    assert.deepEqual(later, events.slice(4));
+    const chunks = [];
+    const messages = [{ role: "user", content: "how many?" }];
+    for await (const chunk of await client.chat.completions.create({ model, messages, stream: true })) chunks.push(chunk);
+    assert.equal(chunks.map((chunk) => chunk.choices[0].delta.content ?? "").join(""), "I will count. \n\nIt is 42.");
+    assert.equal(chunks.at(-1).choices[0].finish_reason, "stop");
+    const failing = await client.chat.completions.create({ model, messages: [{ role: "user", content: "fail" }], stream: true });
+    await assert.rejects(async () => {
+      for await (const _ of failing);
+    }, OpenAI.APIError);
+  },
+  async files() {
+    const file = await client.files.create({ file: new File(["a,b\n1,2\n"], "notes.csv", { type: "text/csv" }), purpose: "user_data" });
+    assert.equal(file.bytes, 8);
+    const content = [{ type: "input_text", text: "thanks" }, { type: "input_file", file_id: file.id }];
+    assert.equal((await client.responses.create({ model, input: [{ role: "user", content }] })).output_text, "You are welcome.");
+    assert.equal((await client.files.delete(file.id)).deleted, true);
+    const ids = [];
+    for await (const { id } of client.models.list()) ids.push(id);
+    assert.deepEqual(ids, ["querent", "scripted"]);
+  },
   async structured() {
     const schema = { type: "object", properties: { n: { type: "integer" } }, required: ["n"] };
     const text = { format: { type: "json_schema", name: "count", schema } };

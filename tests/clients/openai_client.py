@@ -89,6 +89,20 @@ def conversations():
     assert response.conversation.id == conversation.id
     items = client.conversations.items.list(conversation.id, order="asc").data
     assert [item.type for item in items] == ["message", "message", "message", "mcp_call", "message"], items
+    added = items[0]
+    assert client.conversations.items.retrieve(added.id, conversation_id=conversation.id) == added
+    assert [item.id for item in client.conversations.items.list(conversation.id, limit=2)] == [
+        item.id for item in reversed(items)
+    ], "the library asks for page after page"
+    raises(
+        openai.NotFoundError,
+        lambda: stranger.conversations.items.retrieve(added.id, conversation_id=conversation.id),
+    )
+    client.conversations.items.delete(added.id, conversation_id=conversation.id)
+    left = client.conversations.items.list(conversation.id, order="asc").data
+    assert [item.id for item in left] == [item.id for item in items[1:]], left
+    changed = client.conversations.update(conversation.id, metadata={"topic": "sums"})
+    assert changed.metadata == {"topic": "sums"}
     raises(openai.NotFoundError, lambda: stranger.conversations.retrieve(conversation.id))
     raises(
         openai.NotFoundError,
@@ -132,6 +146,15 @@ def approvals():
     assert done.output[0].type == "mcp_call" and done.output[0].error is None, done
     assert done.output_text == "It is made."
     assert client.responses.create(model="querent", input=[decision]).id == done.id
+    # A tool that writes cannot ask in Chat Completions: it is refused, and the run goes on.
+    question = [{"role": "user", "content": "create a table"}]
+    refused = client.chat.completions.create(model="querent", messages=question).choices[0]
+    assert refused.finish_reason == "stop" and refused.message.tool_calls is None, refused
+    talk = client.conversations.create()
+    paused = client.responses.create(model="querent", input="create a table", conversation=talk.id)
+    decision = {"type": "mcp_approval_response", "approval_request_id": paused.output[-1].id, "approve": True}
+    done = client.responses.create(model="querent", input=[decision], conversation=talk.id)
+    assert done.output_text == "It is made." and done.conversation.id == talk.id, done
     denied = client.responses.create(model="querent", input="create a table")
     decision = {"type": "mcp_approval_response", "approval_request_id": denied.output[-1].id, "approve": False}
     answer = client.responses.create(model="querent", input=[decision], previous_response_id=denied.id)
@@ -176,7 +199,8 @@ def failures():
     metadata = {f"k{number}": "v" for number in range(17)}
     raises(openai.UnprocessableEntityError, lambda: client.responses.create(model="m", input="x", metadata=metadata))
     nobody = OpenAI(base_url=f"{base}/v1", api_key="wrong")
-    raises(openai.AuthenticationError, lambda: nobody.models.list())
+    error = raises(openai.AuthenticationError, lambda: nobody.models.list())
+    assert error.type == "authentication_error" and error.code, error.body
     raises(openai.NotFoundError, lambda: client.models.retrieve("none"))
 
 

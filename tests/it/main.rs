@@ -8,6 +8,7 @@
     reason = "a test fails by panicking, prints what it saw, and sets its scene with blocking calls"
 )]
 
+mod adk;
 mod agent;
 mod approvals;
 mod ask;
@@ -24,6 +25,7 @@ mod formats;
 mod http;
 mod index;
 mod kql;
+mod ksadk;
 mod lake;
 mod many_tables;
 mod mcp;
@@ -34,6 +36,7 @@ mod policy;
 mod remote_embedders;
 mod remote_models;
 mod server_config;
+mod sessions;
 mod sql;
 mod tables;
 mod tidy;

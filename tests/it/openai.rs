@@ -1,6 +1,8 @@
 //! OpenAI's surface: its own libraries for Python and Node, LangChain and httpx-sse against a running server, and the
 //! bytes of each sequence.
 
+mod refusals;
+
 use std::process::Command;
 
 use querent_tests::{Node, Python, TestServer, TestSettings, package_folder};

@@ -148,7 +148,10 @@ fn every_key_can_be_set_from_its_variables() {
             let value = match key.path {
                 "listen" => "127.0.0.1:1",
                 "auth.tokens" => "t:read",
-                "auth.allow_anonymous_remote" => "true",
+                "auth.allow_anonymous_remote"
+                | "agent.write_tools"
+                | "agent.strict_models"
+                | "agent.adk_strict_sessions" => "true",
                 "agent.tool_style" => "native",
                 "embed.provider" => "none",
                 "log.format" => "json",

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::responses::{BadRequest, InputItem, parse_content};
 use super::responses::{answer_schema, flag, kind_of, metadata_of, positive, text, tool_choice, tools_of};
-use super::{Frame, Paragraphs, Renderer};
+use super::{Frame, Paragraphs, Renderer, ksadk};
 use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
 use crate::models::{ChatRole, TokenUsage, ToolChoice, ToolSpec};
 use crate::request::AnswerSchema;
@@ -66,6 +66,7 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
     for (index, message) in messages.iter().enumerate() {
         read_message(message, &format!("messages[{index}]"), &mut items)?;
     }
+    ksadk::attach(fields, &mut items)?;
     if fields.get("n").and_then(Value::as_u64).is_some_and(|n| n > 1) {
         return Err(BadRequest::invalid("n", "`n` must be 1: a question has one answer here"));
     }

@@ -308,7 +308,7 @@ impl<'a> Turns<'a> {
 
     /// Sums up earlier messages once they fill the model's context.
     async fn compact(&mut self) {
-        let Some(Compaction { older, tokens }) = self.conversation.to_compact() else { return };
+        let Some(Compaction { older, tokens }) = self.conversation.due_compaction() else { return };
         let max_tokens = self.conversation.limit_tokens();
         self.emit(EventKind::CompactionStarted { tokens, max_tokens, messages: older.len() });
         let (summary, usage) = self.summary_of(&older, max_tokens).await;

@@ -38,6 +38,9 @@ pub(super) struct Args {
     /// Which database the question is about
     #[arg(long, value_name = "NAME")]
     database: Option<String>,
+    /// Go on with this session, or begin it
+    #[arg(long, value_name = "ID")]
+    session: Option<String>,
     /// Show what the model thinks, where it can
     #[arg(long)]
     thinking: bool,
@@ -58,7 +61,12 @@ pub(super) async fn run(args: Args) -> Result<(), CliError> {
         (false, true) => Shown::Answer,
         (false, false) => Shown::All,
     };
-    let question = Question { text: args.question.join(" "), database: args.database, thinking: args.thinking };
+    let question = Question {
+        text: args.question.join(" "),
+        database: args.database,
+        session: args.session,
+        thinking: args.thinking,
+    };
     match place {
         Place::Server(server) => ask(&Client::new(server)?, &question, shown).await?,
         Place::Embedded(config) => ask_here(*config, &question, shown).await?,
@@ -70,6 +78,7 @@ pub(super) async fn run(args: Args) -> Result<(), CliError> {
 pub(super) struct Question {
     pub(super) text: String,
     pub(super) database: Option<String>,
+    pub(super) session: Option<String>,
     pub(super) thinking: bool,
 }
 
@@ -77,6 +86,9 @@ impl Question {
     /// As the body of a request.
     fn body(&self) -> Value {
         let mut body = json!({ "question": self.text, "include_thinking": self.thinking });
+        if let Some(session) = &self.session {
+            body["session_id"] = json!(session);
+        }
         if let Some(database) = &self.database {
             body["database"] = json!(database);
         }

@@ -136,7 +136,7 @@ async fn show(
     let client = Client::new(ServerAddress { url: parsed, token })?;
 
     step(&format!("question, over SSE: {question}"))?;
-    let question = Question { text: question.to_owned(), database: None, thinking: false };
+    let question = Question { text: question.to_owned(), database: None, session: None, thinking: false };
     let asked = ask(&client, &question, Shown::All).await;
 
     step("the same by SQL, over Arrow Flight")?;

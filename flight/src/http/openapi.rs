@@ -1,8 +1,9 @@
 //! `GET /openapi.json`: every route, as OpenAPI has it; `GET /docs`: the same as a page to read.
 //!
-//! The tables in [`routes`] and [`openai`] are the only description of routes: `GET /` lists them too, and a test compares
+//! The tables in [`routes`], [`openai`] and [`ksadk`] are the only description of routes: `GET /` lists them too, and a test compares
 //! them with the router's. The document is made once.
 
+mod ksadk;
 mod openai;
 mod routes;
 mod table;
@@ -25,7 +26,7 @@ use uuid::Uuid;
 use self::table::{ErrorSchema, Field, Kind, Media, Route, Surface, Verb};
 use crate::error::ApiError;
 
-const SURFACES: [Surface; 7] =
+const SURFACES: [Surface; 9] =
     [routes::SERVER, routes::QUERY, routes::CATALOG, routes::AGENT, openai::OPENAI, routes::MCP, routes::KUSTO];
 
 const PAGE: &str = include_str!("openapi/page.html");
@@ -77,6 +78,7 @@ fn document() -> OpenApi {
             let method = match route.verb {
                 Verb::Get => HttpMethod::Get,
                 Verb::Post => HttpMethod::Post,
+                Verb::Patch => HttpMethod::Patch,
                 Verb::Delete => HttpMethod::Delete,
             };
             let item = PathItem::new(method, operation(surface, route));

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::TOKENS;
 
-const METHODS: [&str; 3] = ["get", "post", "delete"];
+const METHODS: [&str; 4] = ["get", "post", "patch", "delete"];
 
 #[tokio::test]
 async fn the_document_is_whole_and_needs_no_token() {
@@ -84,9 +84,7 @@ fn every_route_of_the_router_is_documented() {
         let text = std::fs::read_to_string(source).unwrap();
         // `.route_layer(` ends a route's methods too.
         for part in text.split(".route").filter_map(|part| part.strip_prefix('(')) {
-            let Some((path, rest)) = part.trim_start().strip_prefix('"').and_then(|part| part.split_once('"')) else {
-                continue;
-            };
+            let (path, rest) = path_of(part, &text);
             for method in METHODS.iter().filter(|method| rest.contains(&format!("{method}("))) {
                 routed.insert(format!("{} {path}", method.to_ascii_uppercase()));
             }
@@ -137,6 +135,24 @@ fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, &Value)> {
     paths.iter().flat_map(|(path, item)| {
         METHODS.iter().filter_map(move |method| Some((*method, path.as_str(), item.get(*method)?)))
     })
+}
+
+/// The path that `.route(` is called with, and what follows it. KsADK's are named by their action, ADK's by a constant.
+fn path_of<'a>(call: &'a str, source: &str) -> (String, &'a str) {
+    let call = call.trim_start();
+    let literal = |text: &'a str| text.split_once('"').unwrap();
+    if let Some(path) = call.strip_prefix('"') {
+        let (path, rest) = literal(path);
+        return (path.to_owned(), rest);
+    }
+    if let Some(action) = call.strip_prefix("&action(\"") {
+        let (action, rest) = literal(action);
+        return (format!("/agentengine/api/v1/{action}"), rest);
+    }
+    let (name, rest) = call.split_once(',').unwrap();
+    let definition = format!("const {name}: &str = \"");
+    let value = source.split(&definition).nth(1).unwrap_or_else(|| panic!("`{name}` is not a constant of its file"));
+    (value.split('"').next().unwrap().to_owned(), rest)
 }
 
 fn collect_references<'a>(value: &'a Value, into: &mut Vec<&'a str>) {

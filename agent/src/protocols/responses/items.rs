@@ -216,7 +216,7 @@ fn parse_block(block: &Value, at: &str) -> Result<Option<Content>, BadRequest> {
     }
     if let Some(file) = block.get("fileData").or_else(|| block.get("file_data")).filter(|file| file.is_object()) {
         let uri = file["fileUri"].as_str().or(file["file_uri"].as_str()).unwrap_or_default();
-        return Ok(Some(Content::FileUrl(uri.to_owned())));
+        return Ok(Some(file_at(uri)));
     }
     let kind = block["type"].as_str().unwrap_or_default();
     Ok(match kind {
@@ -253,7 +253,7 @@ fn parse_file(file: &Value, at: &str) -> Result<Option<Content>, BadRequest> {
         return Ok(Some(Content::FileId(file_id.to_owned())));
     }
     if let Some(url) = file["file_url"].as_str() {
-        return Ok(Some(Content::FileUrl(url.to_owned())));
+        return Ok(Some(file_at(url)));
     }
     let Some(encoded) = file["file_data"].as_str() else {
         return Err(BadRequest::invalid(
@@ -263,6 +263,11 @@ fn parse_file(file: &Value, at: &str) -> Result<Option<Content>, BadRequest> {
     };
     let filename = file["filename"].as_str().unwrap_or("file").to_owned();
     decoded_file(filename, None, encoded, at).map(Some)
+}
+
+/// A file's address: that of a stored file is its id.
+fn file_at(uri: &str) -> Content {
+    if uri.starts_with("file-") { Content::FileId(uri.to_owned()) } else { Content::FileUrl(uri.to_owned()) }
 }
 
 fn parse_inline(inline: &Value, at: &str) -> Result<Content, BadRequest> {

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use super::items::{InputItem, listed_item, parse_items};
 use super::{BadRequest, kind_of};
 use crate::models::{ToolChoice, ToolSpec};
+use crate::protocols::ksadk;
 use crate::request::AnswerSchema;
 
 const MAX_METADATA_PAIRS: usize = 16;
@@ -75,7 +76,8 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
         }
         Some(input) => input,
     };
-    let items = parse_items(input)?;
+    let mut items = parse_items(input)?;
+    ksadk::attach(fields, &mut items)?;
     if items.is_empty() {
         return Err(BadRequest::invalid("input", "`input` is an empty list; say something"));
     }

@@ -2,7 +2,7 @@
 //! callers of KsADK. Their clients repeat what fails with 409 or 5xx unless told not to; a run must not be repeated.
 
 use axum::response::{IntoResponse, Response};
-use http::{HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use querent_agent::protocols::responses::BadRequest;
 use querent_agent::{AgentError, ContinueError, RunErrorCode};
 use querent_catalog::CatalogError;
@@ -23,6 +23,8 @@ pub(crate) struct OpenAiError {
     code: String,
     /// Whether sending the request again could run something twice.
     is_final: bool,
+    /// When to come back, how to say who one is.
+    headers: Box<HeaderMap>,
 }
 
 impl OpenAiError {
@@ -35,27 +37,37 @@ impl OpenAiError {
             RunErrorCode::ToolLoop | RunErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         };
         let code = if code == RunErrorCode::Timeout { "timeout" } else { detail_code };
-        Self { status, message: message.to_owned(), param: None, code: code.to_owned(), is_final: true }
+        Self {
+            status,
+            message: message.to_owned(),
+            param: None,
+            code: code.to_owned(),
+            is_final: true,
+            headers: Box::default(),
+        }
     }
 
     pub(crate) fn not_found(code: &str, message: impl Into<String>) -> Self {
         let (status, message) = (StatusCode::NOT_FOUND, message.into());
-        Self { status, message, param: None, code: code.to_owned(), is_final: false }
+        Self { status, message, param: None, code: code.to_owned(), is_final: false, headers: Box::default() }
     }
 
     pub(crate) fn bad_request(code: &str, param: &str, message: impl Into<String>) -> Self {
         let (status, message) = (StatusCode::BAD_REQUEST, message.into());
-        Self { status, message, param: Some(param.to_owned()), code: code.to_owned(), is_final: false }
+        Self {
+            status,
+            message,
+            param: Some(param.to_owned()),
+            code: code.to_owned(),
+            is_final: false,
+            headers: Box::default(),
+        }
     }
 
-    /// What was wrong.
-    pub(crate) fn message(&self) -> &str {
-        &self.message
-    }
-
-    /// The status of its answer.
-    pub(crate) fn status(&self) -> StatusCode {
-        self.status
+    /// Something is as the request does not expect it; sending it again changes nothing.
+    pub(crate) fn conflict(code: &str, message: impl Into<String>) -> Self {
+        let (status, message) = (StatusCode::CONFLICT, message.into());
+        Self { status, message, param: None, code: code.to_owned(), is_final: true, headers: Box::default() }
     }
 }
 
@@ -67,7 +79,14 @@ impl From<ApiError> for OpenAiError {
         };
         let status = error.http_status();
         let is_final = status == StatusCode::CONFLICT;
-        Self { status, message, param: None, code: error.code().to_owned(), is_final }
+        Self {
+            status,
+            message,
+            param: None,
+            code: error.code().to_owned(),
+            is_final,
+            headers: Box::new(error.headers()),
+        }
     }
 }
 
@@ -95,7 +114,14 @@ impl From<BadRequest> for OpenAiError {
     fn from(error: BadRequest) -> Self {
         let status = StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST);
         let is_final = status == StatusCode::CONFLICT;
-        Self { status, message: error.message, param: error.param, code: error.code.to_owned(), is_final }
+        Self {
+            status,
+            message: error.message,
+            param: error.param,
+            code: error.code.to_owned(),
+            is_final,
+            headers: Box::default(),
+        }
     }
 }
 
@@ -123,6 +149,7 @@ impl IntoResponse for OpenAiError {
             "detail": self.message,
         });
         let mut response = json_response(self.status, &body);
+        response.headers_mut().extend(*self.headers);
         if self.is_final {
             response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));
         }

@@ -1,7 +1,8 @@
 //! `/v1/files`: files that messages name by id. Seen by their owner.
 
 use axum::Extension;
-use axum::extract::{Multipart, State};
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State};
 use axum::response::{IntoResponse, Response};
 use chrono::Utc;
 use http::{StatusCode, header};
@@ -11,7 +12,7 @@ use uuid::Uuid;
 
 use super::super::request::{Params, PathText};
 use super::responses::ListParams;
-use super::{OpenAiError, json_response};
+use super::{OpenAiError, body_of, json_response};
 use crate::AppState;
 
 /// Files in one listing.
@@ -21,38 +22,37 @@ const MAX_LISTED: usize = 1_000;
 pub(in crate::http) async fn upload(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
-    form: Multipart,
+    request: Request,
 ) -> Result<Response, OpenAiError> {
-    let file = store(&state, &principal, form).await?;
+    let file = store(&state, &principal, request).await?;
     Ok(json_response(StatusCode::OK, &file_json(&file)))
 }
 
-/// Stores the form's file.
+/// Stores the file of a form.
 pub(in crate::http) async fn store(
     state: &AppState,
     principal: &Principal,
-    mut form: Multipart,
+    request: Request,
 ) -> Result<FileRecord, OpenAiError> {
+    let (parts, body) = request.into_parts();
+    let mut request = Request::from_parts(parts, Body::from(body_of(state, body).await?));
+    // The setting's limit is in force already; axum's own would be 2 MB.
+    DefaultBodyLimit::disable().apply(&mut request);
+    let mut form = Multipart::from_request(request, &())
+        .await
+        .map_err(|rejection| OpenAiError::bad_request("bad_request_body", "file", rejection.body_text()))?;
     let bad = |error: &dyn std::fmt::Display| {
         OpenAiError::bad_request("bad_request_body", "file", format!("the form cannot be read: {error}"))
     };
-    let limit = state.settings.http.max_query_bytes.0;
     let mut purpose = "user_data".to_owned();
     let mut uploaded: Option<(String, String, Vec<u8>)> = None;
-    while let Some(mut field) = form.next_field().await.map_err(|error| bad(&error))? {
+    while let Some(field) = form.next_field().await.map_err(|error| bad(&error))? {
         match field.name() {
             Some("purpose") => purpose = field.text().await.map_err(|error| bad(&error))?,
             Some("file") => {
                 let filename = field.file_name().unwrap_or("file").to_owned();
                 let media_type = field.content_type().unwrap_or("application/octet-stream").to_owned();
-                let mut content = Vec::new();
-                while let Some(chunk) = field.chunk().await.map_err(|error| bad(&error))? {
-                    content.extend_from_slice(&chunk);
-                    if content.len() as u64 > limit {
-                        let message = format!("the file is larger than {limit} bytes; http.max_query_bytes sets this");
-                        return Err(OpenAiError::bad_request("body_too_large", "file", message));
-                    }
-                }
+                let content = field.bytes().await.map_err(|error| bad(&error))?.to_vec();
                 uploaded = Some((filename, media_type, content));
             }
             _ => {}

@@ -31,6 +31,7 @@ pub(super) struct Surface {
 pub(super) enum Verb {
     Get,
     Post,
+    Patch,
     Delete,
 }
 
@@ -87,6 +88,7 @@ impl Verb {
         match self {
             Self::Get => "GET",
             Self::Post => "POST",
+            Self::Patch => "PATCH",
             Self::Delete => "DELETE",
         }
     }
@@ -111,6 +113,10 @@ impl Route {
 
     pub(super) const fn post(path: &'static str, summary: &'static str) -> Self {
         Self::new(Verb::Post, path, summary)
+    }
+
+    pub(super) const fn patch(path: &'static str, summary: &'static str) -> Self {
+        Self::new(Verb::Patch, path, summary)
     }
 
     pub(super) const fn delete(path: &'static str, summary: &'static str) -> Self {

@@ -1,0 +1,382 @@
+//! ADK's `/run_sse` and `/run`: their requests, and a run's events as ADK's `Event`. Only keys that ADK declares are
+//! written: its own clients refuse others in `actions` and, in older versions, anywhere.
+//!
+//! A call that waits for a person is a call of `adk_request_confirmation`; its answer, and a client's result, come as
+//! a `functionResponse` in a later request. References: <https://adk.dev/runtime/api-server/>.
+
+use serde_json::{Map, Value, json};
+
+use super::responses::{BadRequest, InputItem, kind_of, parse_content, tools_of};
+use super::{Frame, Renderer};
+use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
+use crate::models::{ChatRole, TokenUsage, ToolSpec};
+
+/// The author of every event that is not the user's.
+const AUTHOR: &str = "querent";
+/// The tool that ADK calls to ask a person.
+const REQUEST_CONFIRMATION: &str = "adk_request_confirmation";
+/// Longest name of an application, a user or a session.
+const MAX_NAME_BYTES: usize = 256;
+
+/// What the request asks for.
+#[derive(Debug, Clone)]
+pub struct AdkRequest {
+    /// The application's name, whatever the client calls this agent.
+    pub app_name: String,
+    /// The application's user.
+    pub user_id: String,
+    /// The session, unless it is to be made.
+    pub session_id: Option<String>,
+    /// The message, as items.
+    pub items: Vec<InputItem>,
+    /// Whether pieces of text are events too.
+    pub streaming: bool,
+    /// What the session's state gets.
+    pub state_delta: Map<String, Value>,
+    /// The client's id for the run.
+    pub invocation_id: Option<String>,
+    /// A model's name.
+    pub model: Option<String>,
+    /// Tools that the client executes.
+    pub tools: Vec<ToolSpec>,
+    /// Whether thinking is shown.
+    pub include_thinking: bool,
+    /// What the session shows of the request later.
+    pub echo: Value,
+}
+
+/// Reads a body. Errors have the status that ADK's own server gives them: 422 for a field that is missing or wrong.
+pub fn parse_request(body: &[u8]) -> Result<AdkRequest, BadRequest> {
+    let body: Value = serde_json::from_slice(body)
+        .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
+    let Value::Object(fields) = &body else {
+        return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(&body))));
+    };
+    let text = |camel: &str, snake: &str| name_of(field(fields, camel, snake), camel);
+    let required = |name: Option<String>, at: &str| name.ok_or_else(|| missing(at));
+    let message = field(fields, "newMessage", "new_message").ok_or_else(|| missing("newMessage"))?;
+    let items = message_items(message)?;
+    let state_delta = state_delta(field(fields, "stateDelta", "state_delta"))?;
+    let streaming = match fields.get("streaming") {
+        None | Some(Value::Null) => false,
+        Some(Value::Bool(streaming)) => *streaming,
+        Some(other) => {
+            return Err(wrong("streaming", format!("`streaming` must be true or false, not {}", kind_of(other))));
+        }
+    };
+    let thinking =
+        field(fields, "modelOptions", "model_options").is_some_and(|options| options["thinking"] == json!(true));
+    Ok(AdkRequest {
+        app_name: required(text("appName", "app_name")?, "appName")?,
+        user_id: required(text("userId", "user_id")?, "userId")?,
+        session_id: text("sessionId", "session_id")?,
+        items,
+        streaming,
+        invocation_id: text("invocationId", "invocation_id")?,
+        model: text("model", "model")?,
+        tools: tools_of(fields, "parameters", |tool| Some(tool))?,
+        include_thinking: thinking,
+        echo: json!({ "newMessage": message, "stateDelta": state_delta }),
+        state_delta,
+    })
+}
+
+/// What a session's state gets. Errors: anything but an object.
+pub fn state_delta(delta: Option<&Value>) -> Result<Map<String, Value>, BadRequest> {
+    match delta {
+        None | Some(Value::Null) => Ok(Map::new()),
+        Some(Value::Object(delta)) => Ok(delta.clone()),
+        Some(other) => Err(wrong("stateDelta", format!("`stateDelta` must be an object, not {}", kind_of(other)))),
+    }
+}
+
+fn field<'a>(fields: &'a Map<String, Value>, camel: &str, snake: &str) -> Option<&'a Value> {
+    fields.get(camel).or_else(|| fields.get(snake)).filter(|value| !value.is_null())
+}
+
+fn name_of(value: Option<&Value>, at: &str) -> Result<Option<String>, BadRequest> {
+    match value {
+        None => Ok(None),
+        Some(Value::String(name)) if name.len() > MAX_NAME_BYTES => {
+            Err(wrong(at, format!("`{at}` has {} bytes; at most {MAX_NAME_BYTES} are taken", name.len())))
+        }
+        Some(Value::String(name)) => Ok(Some(name.clone()).filter(|name| !name.is_empty())),
+        Some(other) => Err(wrong(at, format!("`{at}` must be a string, not {}", kind_of(other)))),
+    }
+}
+
+fn missing(at: &str) -> BadRequest {
+    BadRequest::new("missing_required_parameter", at, format!("`{at}` is missing")).with_status(422)
+}
+
+fn wrong(at: &str, message: String) -> BadRequest {
+    BadRequest::invalid(at, message).with_status(422)
+}
+
+fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
+    let parts = match message {
+        Value::String(_) => std::slice::from_ref(message),
+        Value::Object(message) => match message.get("parts") {
+            Some(Value::Array(parts)) => parts.as_slice(),
+            _ => return Err(wrong("newMessage.parts", "`newMessage.parts` must be a list".to_owned())),
+        },
+        other => return Err(wrong("newMessage", format!("`newMessage` must be an object, not {}", kind_of(other)))),
+    };
+    let mut items = Vec::new();
+    let mut content = Vec::new();
+    for part in parts {
+        let response = part.get("functionResponse").or_else(|| part.get("function_response"));
+        match response {
+            Some(response) => items.push(response_item(response)?),
+            None => content.extend(parse_content(&json!([part]), "newMessage")?),
+        }
+    }
+    if !content.is_empty() {
+        items.push(InputItem::Message { role: ChatRole::User, content });
+    }
+    if items.is_empty() {
+        return Err(wrong("newMessage.parts", "`newMessage` says nothing; send a part with `text`".to_owned()));
+    }
+    Ok(items)
+}
+
+/// A person's decision, or what the client's tool returned.
+fn response_item(response: &Value) -> Result<InputItem, BadRequest> {
+    let at = "newMessage.parts.functionResponse";
+    let Some(id) = response["id"].as_str() else {
+        return Err(wrong(at, format!("`{at}` has no `id`; repeat the one of the call that it answers")));
+    };
+    let said = &response["response"];
+    if response["name"] != REQUEST_CONFIRMATION {
+        let output = match said {
+            Value::Object(fields) if fields.len() == 1 => match &said["result"] {
+                Value::String(result) => result.clone(),
+                _ => said.to_string(),
+            },
+            Value::String(text) => text.clone(),
+            other => other.to_string(),
+        };
+        return Ok(InputItem::FunctionCallOutput { call_id: id.to_owned(), output });
+    }
+    // ADK's web interface wraps what it says in a JSON text.
+    let wrapped = said["response"].as_str().and_then(|text| serde_json::from_str(text).ok());
+    let said = wrapped.as_ref().unwrap_or(said);
+    let Some(approve) = said["confirmed"].as_bool() else {
+        return Err(wrong(at, format!("`{at}.response.confirmed` must be true or false")));
+    };
+    let reason = said["hint"].as_str().or(said["payload"].as_str()).filter(|reason| !reason.is_empty());
+    Ok(InputItem::ApprovalResponse { request_id: id.to_owned(), approve, reason: reason.map(str::to_owned) })
+}
+
+/// Who reads the events.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AdkView {
+    /// A client that waits: pieces of text as they come, then the whole.
+    Streaming,
+    /// A client that waits, for whole messages.
+    Whole,
+    /// Somebody who opens the session later: with the user's message, and an error as an event.
+    Session,
+}
+
+/// Events to ADK's events.
+#[derive(Debug)]
+pub struct AdkRenderer {
+    view: AdkView,
+    run_id: String,
+    invocation_id: String,
+    model: String,
+    /// Said before a call, and thoughts: parts of the next whole event.
+    held: Vec<Value>,
+    usage: Option<TokenUsage>,
+    shown_calls: Vec<String>,
+    failure: Option<(RunErrorCode, String, String)>,
+}
+
+impl AdkRenderer {
+    /// A renderer for those who read.
+    pub fn new(view: AdkView) -> Self {
+        Self {
+            view,
+            run_id: String::new(),
+            invocation_id: String::new(),
+            model: String::new(),
+            held: Vec::new(),
+            usage: None,
+            shown_calls: Vec::new(),
+            failure: None,
+        }
+    }
+
+    /// Why the run failed, if it did: its code, what to do, and our own code.
+    pub fn failure(&self) -> Option<(RunErrorCode, &str, &str)> {
+        self.failure.as_ref().map(|(code, message, detail)| (*code, message.as_str(), detail.as_str()))
+    }
+
+    fn event(&self, event: &RunEvent, author: &str, role: &str, parts: Vec<Value>) -> Value {
+        json!({
+            "id": format!("{}{:04x}", self.run_id, event.seq),
+            "invocationId": self.invocation_id,
+            "author": author,
+            "timestamp": seconds(event),
+            "content": { "role": role, "parts": parts },
+            "actions": actions(),
+        })
+    }
+
+    /// A piece: only where they are wanted.
+    fn piece(&self, event: &RunEvent, part: Value) -> Option<Value> {
+        if self.view != AdkView::Streaming {
+            return None;
+        }
+        let mut piece = self.event(event, AUTHOR, "model", vec![part]);
+        piece["partial"] = json!(true);
+        Some(piece)
+    }
+
+    /// A whole event of the model's: what was held, then `part`.
+    fn whole(&mut self, event: &RunEvent, part: Value) -> Value {
+        let mut parts = std::mem::take(&mut self.held);
+        parts.push(part);
+        let mut whole = self.event(event, AUTHOR, "model", parts);
+        whole["modelVersion"] = json!(self.model);
+        if let Some(usage) = self.usage.take() {
+            whole["usageMetadata"] = usage_json(&usage);
+        }
+        whole
+    }
+
+    fn waiting(&mut self, event: &RunEvent, call: &WaitingCall) -> Value {
+        let args: Value = serde_json::from_str(&call.args_raw).unwrap_or_else(|_| json!({}));
+        let (id, function_call) = if call.approval {
+            let hint = format!("{} changes data; confirm it or not", call.name);
+            let asked = json!({
+                "originalFunctionCall": { "id": call.call_id, "name": call.name, "args": args },
+                "toolConfirmation": { "hint": hint, "confirmed": false },
+            });
+            (&call.item_id, json!({ "id": call.item_id, "name": REQUEST_CONFIRMATION, "args": asked }))
+        } else {
+            (&call.call_id, json!({ "id": call.call_id, "name": call.name, "args": object(&args) }))
+        };
+        let id = id.clone();
+        let mut waiting = self.whole(event, json!({ "functionCall": function_call }));
+        waiting["longRunningToolIds"] = json!([id]);
+        waiting
+    }
+
+    fn failed(&self, event: &RunEvent, message: &str, detail_code: &str) -> Value {
+        if self.view != AdkView::Session {
+            return json!({
+                "error": format!("{detail_code}: {message}"),
+                "error_details": { "code": detail_code, "message": message },
+            });
+        }
+        json!({
+            "id": format!("{}{:04x}", self.run_id, event.seq),
+            "invocationId": self.invocation_id,
+            "author": AUTHOR,
+            "timestamp": seconds(event),
+            "actions": actions(),
+            "errorCode": detail_code,
+            "errorMessage": message,
+        })
+    }
+
+    fn render(&mut self, event: &RunEvent) -> Option<Value> {
+        match &event.kind {
+            EventKind::RunStarted(started) => {
+                self.run_id = started.run_id.simple().to_string();
+                self.invocation_id = started.invocation_id.clone().unwrap_or_else(|| format!("e-{}", started.run_id));
+                self.model.clone_from(&started.model);
+                let parts = match &started.request["newMessage"] {
+                    Value::String(text) => vec![json!({ "text": text })],
+                    message => message["parts"].as_array().cloned().unwrap_or_default(),
+                };
+                if self.view != AdkView::Session || parts.is_empty() {
+                    return None;
+                }
+                let mut said = self.event(event, "user", "user", parts);
+                if let Some(delta) = started.request["stateDelta"].as_object().filter(|delta| !delta.is_empty()) {
+                    said["actions"]["stateDelta"] = json!(delta);
+                }
+                Some(said)
+            }
+            EventKind::ThinkingDelta { text, .. } => self.piece(event, json!({ "text": text, "thought": true })),
+            EventKind::ThinkingDone { text, .. } => {
+                self.held.push(json!({ "text": text, "thought": true }));
+                None
+            }
+            EventKind::TextDelta { text, .. } => self.piece(event, json!({ "text": text })),
+            EventKind::TextDone { text, phase: crate::TextPhase::Commentary, .. } => {
+                self.held.push(json!({ "text": text }));
+                None
+            }
+            EventKind::LlmCallFinished { usage, .. } => {
+                self.usage = Some(*usage);
+                None
+            }
+            EventKind::ToolCallStarted(call) => {
+                self.shown_calls.push(call.call_id.clone());
+                let call = json!({ "id": call.call_id, "name": call.tool, "args": object(&call.args) });
+                Some(self.whole(event, json!({ "functionCall": call })))
+            }
+            // What was refused was never shown as a call.
+            EventKind::ToolResult(result) if !self.shown_calls.contains(&result.call_id) => None,
+            EventKind::ToolResult(result) => {
+                let response = json!({ "id": result.call_id, "name": result.tool, "response": object(&result.result) });
+                Some(self.event(event, AUTHOR, "user", vec![json!({ "functionResponse": response })]))
+            }
+            EventKind::ApprovalRequested(call) | EventKind::ClientToolRequested(call) => {
+                Some(self.waiting(event, call))
+            }
+            EventKind::AnswerFinal { text, cut, .. } => {
+                let mut answer = self.whole(event, json!({ "text": text }));
+                answer["finishReason"] = json!(if *cut { "MAX_TOKENS" } else { "STOP" });
+                Some(answer)
+            }
+            EventKind::RunError { code, message, detail_code } => {
+                self.failure = Some((*code, message.clone(), detail_code.clone()));
+                Some(self.failed(event, message, detail_code))
+            }
+            EventKind::CompactionStarted { .. }
+            | EventKind::CompactionFinished { .. }
+            | EventKind::LlmCallStarted { .. }
+            | EventKind::ThinkingStarted { .. }
+            | EventKind::TextStarted { .. }
+            | EventKind::TextDone { .. }
+            | EventKind::ApprovalResolved { .. }
+            | EventKind::ClientToolResolved { .. }
+            | EventKind::Paused { .. }
+            | EventKind::RunFinished { .. } => None,
+        }
+    }
+}
+
+impl Renderer for AdkRenderer {
+    fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
+        self.render(event).iter().map(Frame::unnamed).collect()
+    }
+}
+
+fn actions() -> Value {
+    json!({ "stateDelta": {}, "artifactDelta": {}, "requestedAuthConfigs": {} })
+}
+
+fn seconds(event: &RunEvent) -> Value {
+    json!(event.at.timestamp_millis() as f64 / 1_000.0)
+}
+
+/// Arguments and responses are objects for ADK's clients.
+fn object(value: &Value) -> Value {
+    if value.is_object() { value.clone() } else { json!({ "result": value }) }
+}
+
+fn usage_json(usage: &TokenUsage) -> Value {
+    json!({
+        "promptTokenCount": usage.input_tokens,
+        "candidatesTokenCount": usage.output_tokens.saturating_sub(usage.reasoning_tokens),
+        "cachedContentTokenCount": usage.cached_tokens,
+        "thoughtsTokenCount": usage.reasoning_tokens,
+        "totalTokenCount": usage.input_tokens + usage.output_tokens,
+    })
+}

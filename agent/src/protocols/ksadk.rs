@@ -1,0 +1,371 @@
+//! KsADK: the body of `RunAgent` and its sibling actions, files that come beside a message, and a run's events as the
+//! session events that its web interface reads. The answers themselves are [`super::responses`] in its dialect, or
+//! [`super::chat`].
+
+use chrono::{DateTime, Utc};
+use serde_json::{Map, Value, json};
+
+use super::chat::{self, ChatCompletionRequest};
+use super::responses::{self, BadRequest, Content, InputItem, ResponsesRequest, kind_of, parse_content};
+use super::{Frame, Renderer};
+use crate::event::{EventKind, RunEvent, RunOutcome, Trigger};
+use crate::models::ChatRole;
+
+const AUTHOR: &str = "querent";
+/// Whom KsADK takes a caller for that names nobody.
+const DEFAULT_USER: &str = "user";
+/// Longest name of an agent, a user, a session or an invocation.
+const MAX_NAME_BYTES: usize = 256;
+/// Session events that one millisecond of a session's life has numbers for.
+const NUMBERS_PER_MS: i64 = 1_000;
+
+/// The fields of an action.
+#[derive(Debug, Clone)]
+pub struct Action(Map<String, Value>);
+
+impl Action {
+    /// Reads a body; an empty one has no fields.
+    pub fn parse(body: &[u8]) -> Result<Self, BadRequest> {
+        if body.is_empty() {
+            return Ok(Self(Map::new()));
+        }
+        match serde_json::from_slice(body) {
+            Ok(Value::Object(fields)) => Ok(Self(fields)),
+            Ok(other) => Err(wrong("body", format!("the body must be a JSON object, not {}", kind_of(&other)))),
+            Err(error) => Err(BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}"))),
+        }
+    }
+
+    /// A name; an empty one is none.
+    pub fn name(&self, field: &str) -> Result<Option<String>, BadRequest> {
+        match self.0.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(Value::String(name)) if name.len() > MAX_NAME_BYTES => {
+                Err(wrong(field, format!("`{field}` has {} bytes; at most {MAX_NAME_BYTES} are taken", name.len())))
+            }
+            Some(Value::String(name)) => Ok(Some(name.trim().to_owned()).filter(|name| !name.is_empty())),
+            Some(other) => Err(wrong(field, format!("`{field}` must be a string, not {}", kind_of(other)))),
+        }
+    }
+
+    /// A name that must be there. Errors: 422.
+    pub fn required(&self, field: &str) -> Result<String, BadRequest> {
+        let missing = || BadRequest::new("missing_required_parameter", field, format!("`{field}` is missing"));
+        self.name(field)?.ok_or_else(|| missing().with_status(422))
+    }
+
+    /// Who of the caller's users.
+    pub fn user(&self) -> Result<String, BadRequest> {
+        Ok(self.name("UserId")?.unwrap_or_else(|| DEFAULT_USER.to_owned()))
+    }
+
+    /// A whole number.
+    pub fn number(&self, field: &str) -> Result<Option<u64>, BadRequest> {
+        match self.0.get(field) {
+            None | Some(Value::Null) => Ok(None),
+            Some(value) => match value.as_u64() {
+                Some(number) => Ok(Some(number)),
+                None => Err(wrong(field, format!("`{field}` must be a whole number"))),
+            },
+        }
+    }
+
+    /// Words: a list, or one.
+    pub fn words(&self, field: &str) -> Vec<String> {
+        match self.0.get(field) {
+            Some(Value::String(word)) => vec![word.clone()],
+            Some(Value::Array(words)) => words.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    fn flag(&self, field: &str) -> Result<bool, BadRequest> {
+        match self.0.get(field) {
+            None | Some(Value::Null) => Ok(false),
+            Some(Value::Bool(flag)) => Ok(*flag),
+            Some(other) => Err(wrong(field, format!("`{field}` must be true or false, not {}", kind_of(other)))),
+        }
+    }
+}
+
+/// What `RunAgent` asks for.
+#[derive(Debug, Clone)]
+pub struct RunAgentRequest {
+    /// What the client calls this agent.
+    pub agent_id: String,
+    /// The client's user.
+    pub user_id: String,
+    /// The session, unless it is to be made.
+    pub session_id: Option<String>,
+    /// The client's id for the run.
+    pub invocation_id: Option<String>,
+    /// As events.
+    pub stream: bool,
+    /// Whether to answer before it is done.
+    pub background: bool,
+    /// The rest, in the format that is asked for.
+    pub format: ApiFormat,
+}
+
+/// How a run is asked and answered.
+#[derive(Debug, Clone)]
+pub enum ApiFormat {
+    /// As Responses.
+    Responses(Box<ResponsesRequest>),
+    /// As Chat Completions.
+    Chat(Box<ChatCompletionRequest>),
+}
+
+/// Reads the body of `RunAgent`. Errors: 422 for a field that is missing or wrong.
+pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
+    let action = Action::parse(body)?;
+    let agent_id = action.required("AgentId")?;
+    let fields = &action.0;
+    let of = |name: &str| fields.get(name).filter(|value| !value.is_null());
+    let mut inner = Map::new();
+    let renamed = [
+        ("Model", "model"),
+        ("ModelMetadata", "model_metadata"),
+        ("ModelOptions", "model_options"),
+        ("Metadata", "metadata"),
+        ("Tools", "tools"),
+        ("Attachments", "attachments"),
+        ("CurrentAttachments", "current_attachments"),
+        ("HasCurrentFiles", "has_current_files"),
+    ];
+    for (theirs, ours) in renamed {
+        if let Some(value) = of(theirs).or_else(|| of(ours)) {
+            inner.insert(ours.to_owned(), value.clone());
+        }
+    }
+    let user_id = action.user()?;
+    inner.insert("user".to_owned(), json!(user_id));
+    let format = match action.name("ApiFormat")?.as_deref() {
+        None | Some("responses") => {
+            let input = of("ResponsesInput").or_else(|| of("Messages")).filter(|input| *input != &json!([]));
+            let Some(input) = input else {
+                let message = "neither `ResponsesInput` nor `Messages` says anything";
+                return Err(BadRequest::new("missing_required_parameter", "Messages", message).with_status(422));
+            };
+            inner.insert("input".to_owned(), input.clone());
+            if let Some(previous) = action.name("PreviousResponseId")? {
+                inner.insert("previous_response_id".to_owned(), json!(previous));
+            }
+            ApiFormat::Responses(Box::new(responses::parse_value(&Value::Object(inner))?))
+        }
+        Some("chat_completions") => {
+            inner.insert("messages".to_owned(), of("Messages").cloned().unwrap_or_default());
+            inner.insert("stream_options".to_owned(), json!({ "include_usage": true }));
+            ApiFormat::Chat(Box::new(chat::parse_value(&Value::Object(inner))?))
+        }
+        Some(other) => {
+            let message = format!("`ApiFormat` `{other}` is neither responses nor chat_completions");
+            return Err(wrong("ApiFormat", message));
+        }
+    };
+    Ok(RunAgentRequest {
+        agent_id,
+        user_id,
+        session_id: action.name("SessionId")?,
+        invocation_id: action.name("InvocationId")?,
+        stream: action.flag("Stream")?,
+        background: action.flag("Background")?,
+        format,
+    })
+}
+
+/// Adds the files that came beside a message to it: `current_attachments`, or `attachments` unless `has_current_files`
+/// says that they are of earlier messages.
+pub(crate) fn attach(fields: &Map<String, Value>, items: &mut Vec<InputItem>) -> Result<(), BadRequest> {
+    let listed = |name: &str| match fields.get(name) {
+        None | Some(Value::Null) => Ok(Vec::new()),
+        Some(Value::Array(files)) => Ok(files.clone()),
+        Some(other) => Err(BadRequest::invalid(name, format!("`{name}` must be a list, not {}", kind_of(other)))),
+    };
+    let mut files = listed("current_attachments")?;
+    let (others, are_current) = (listed("attachments")?, fields.get("has_current_files") != Some(&json!(false)));
+    if files.is_empty() && are_current {
+        files = others;
+    }
+    let mut parts = Vec::new();
+    for file in &files {
+        parts.extend(attachment(file)?);
+    }
+    if parts.is_empty() {
+        return Ok(());
+    }
+    let last = items.iter_mut().rev().find_map(|item| match item {
+        InputItem::Message { role: ChatRole::User, content } => Some(content),
+        _ => None,
+    });
+    match last {
+        Some(content) => content.extend(parts),
+        None => items.push(InputItem::Message { role: ChatRole::User, content: parts }),
+    }
+    Ok(())
+}
+
+/// A block of a message, or `{name, mime_type, data | text | file_id | url}` in the spellings that are about.
+fn attachment(file: &Value) -> Result<Vec<Content>, BadRequest> {
+    let at = "attachments";
+    let is_block = ["type", "inlineData", "inline_data", "fileData"].iter().any(|key| file.get(*key).is_some())
+        && !matches!(file["type"].as_str(), Some("file" | "image") if file.get("file").is_none());
+    if is_block || file.is_string() {
+        return parse_content(&json!([file]), at);
+    }
+    if !file.is_object() {
+        return Err(BadRequest::invalid(at, format!("an entry of `{at}` must be an object, not {}", kind_of(file))));
+    }
+    let text = |names: &[&str]| names.iter().find_map(|name| file[*name].as_str());
+    let name = text(&["filename", "file_name", "display_name", "displayName", "name"]).unwrap_or("file");
+    let media_type = text(&["mime_type", "mimeType", "media_type", "content_type"]).unwrap_or("text/plain");
+    if let Some(id) = text(&["file_id", "fileId"]) {
+        return Ok(vec![Content::FileId(id.to_owned())]);
+    }
+    if let Some(words) = text(&["text"]) {
+        return Ok(vec![Content::Text(format!("[File {name}]\n{words}\n[End of {name}]"))]);
+    }
+    if let Some(data) = text(&["data", "file_data", "base64"]) {
+        let data = data.split_once(";base64,").map_or(data, |(_, data)| data);
+        let inline = json!({ "inlineData": { "mimeType": media_type, "data": data, "displayName": name } });
+        return parse_content(&json!([inline]), at);
+    }
+    match text(&["url", "uri", "file_url", "file_uri", "fileUri"]) {
+        Some(uri) => parse_content(&json!([{ "fileData": { "fileUri": uri } }]), at),
+        None => Err(BadRequest::invalid(at, format!("the file `{name}` of `{at}` has no data, text, file_id or url"))),
+    }
+}
+
+fn wrong(field: &str, message: String) -> BadRequest {
+    BadRequest::invalid(field, message).with_status(422)
+}
+
+/// Events to a session's events, numbered by when they happened in the session's life: `SeqId` grows within a session,
+/// with gaps.
+#[derive(Debug)]
+pub struct SessionEventRenderer {
+    session_id: String,
+    session_began: DateTime<Utc>,
+    after: u64,
+    run_id: String,
+    invocation_id: String,
+    first: i64,
+    error: Option<Value>,
+}
+
+impl SessionEventRenderer {
+    /// A renderer of a session's runs; events up to the `after`th are left out.
+    pub fn new(session_id: impl Into<String>, session_began: DateTime<Utc>, after: u64) -> Self {
+        Self {
+            session_id: session_id.into(),
+            session_began,
+            after,
+            run_id: String::new(),
+            invocation_id: String::new(),
+            first: 0,
+            error: None,
+        }
+    }
+
+    fn event(&self, event: &RunEvent, nth: i64, kind: &str, content: Value) -> Value {
+        let in_run = i64::try_from(event.seq).unwrap_or(i64::MAX / 4).saturating_mul(2).saturating_add(nth);
+        let number = self.first.saturating_add(in_run).saturating_add(1);
+        json!({
+            "EventId": format!("evt_{}{:04x}{nth}", self.run_id, event.seq),
+            "SessionId": self.session_id,
+            "InvocationId": self.invocation_id,
+            "Author": if kind == "user_message" { "user" } else { AUTHOR },
+            "EventType": kind,
+            "Content": content,
+            "Timestamp": event.at.timestamp_millis() as f64 / 1_000.0,
+            "SeqId": number,
+            "Metadata": { "run_id": self.run_id, "invocation_id": self.invocation_id },
+        })
+    }
+
+    /// The session events of one event.
+    pub fn render(&mut self, event: &RunEvent) -> Vec<Value> {
+        let mut rendered = self.all(event);
+        rendered.retain(|shown| shown["SeqId"].as_u64().is_none_or(|number| number > self.after));
+        rendered
+    }
+
+    fn all(&mut self, event: &RunEvent) -> Vec<Value> {
+        let one = |kind: &str, content: Value| vec![self.event(event, 0, kind, content)];
+        let call = |id: &str, name: &str, args: &Value| json!({ "parts": [{ "functionCall": { "id": id, "name": name, "args": args } }] });
+        match &event.kind {
+            EventKind::RunStarted(started) => {
+                self.run_id = started.run_id.simple().to_string();
+                self.invocation_id = started.invocation_id.clone().unwrap_or_else(|| started.run_id.to_string());
+                let age = (event.at - self.session_began).num_milliseconds().max(0);
+                self.first = age.saturating_mul(NUMBERS_PER_MS);
+                let status = self.event(event, 1, "run_status", json!({ "status": "in_progress" }));
+                let said = json!({ "parts": [{ "text": started.question }] });
+                match started.trigger {
+                    Trigger::New => vec![self.event(event, 0, "user_message", said), status],
+                    Trigger::Resume => vec![status],
+                }
+            }
+            EventKind::ThinkingDone { text, .. } => one("reasoning", json!({ "parts": [{ "text": text }] })),
+            EventKind::TextDone { text, .. } => one("assistant_message", json!({ "parts": [{ "text": text }] })),
+            EventKind::ToolCallStarted(started) => {
+                one("tool_call", call(&started.call_id, &started.tool, &started.args))
+            }
+            EventKind::ToolResult(result) => {
+                let response = json!({ "id": result.call_id, "name": result.tool, "response": result.result });
+                one("tool_result", json!({ "parts": [{ "functionResponse": response }] }))
+            }
+            EventKind::ApprovalRequested(waiting) => one(
+                "approval_request",
+                json!({ "approval_request_id": waiting.item_id, "name": waiting.name, "arguments": waiting.args_raw }),
+            ),
+            EventKind::ClientToolRequested(waiting) => {
+                let args = serde_json::from_str(&waiting.args_raw).unwrap_or(Value::Null);
+                one("tool_call", call(&waiting.call_id, &waiting.name, &args))
+            }
+            EventKind::RunError { code, message, detail_code } => {
+                self.error = Some(json!({ "code": code.as_str(), "detail_code": detail_code, "message": message }));
+                Vec::new()
+            }
+            EventKind::RunFinished { outcome, .. } => {
+                let mut content = json!({ "status": status_of(*outcome) });
+                if let Some(error) = &self.error {
+                    content["error"] = error.clone();
+                }
+                one("run_status", content)
+            }
+            EventKind::CompactionStarted { .. }
+            | EventKind::CompactionFinished { .. }
+            | EventKind::LlmCallStarted { .. }
+            | EventKind::LlmCallFinished { .. }
+            | EventKind::ThinkingStarted { .. }
+            | EventKind::ThinkingDelta { .. }
+            | EventKind::TextStarted { .. }
+            | EventKind::TextDelta { .. }
+            | EventKind::ApprovalResolved { .. }
+            | EventKind::ClientToolResolved { .. }
+            | EventKind::AnswerFinal { .. }
+            | EventKind::Paused { .. } => Vec::new(),
+        }
+    }
+}
+
+impl Renderer for SessionEventRenderer {
+    fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
+        let mut frames: Vec<Frame> = self.render(event).iter().map(Frame::unnamed).collect();
+        if matches!(event.kind, EventKind::RunFinished { .. }) {
+            frames.push(Frame { event: None, data: "[DONE]".to_owned() });
+        }
+        frames
+    }
+}
+
+/// How KsADK calls a run's end.
+fn status_of(outcome: RunOutcome) -> &'static str {
+    match outcome {
+        RunOutcome::Success => "completed",
+        RunOutcome::Paused => "interrupted",
+        RunOutcome::Error | RunOutcome::BudgetExceeded => "failed",
+        RunOutcome::Cancelled => "cancelled",
+    }
+}

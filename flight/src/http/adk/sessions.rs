@@ -1,0 +1,162 @@
+//! ADK's sessions: `{id, appName, userId, state, events, lastUpdateTime}` and no other key, since its clients refuse
+//! others. The events are those of the session's runs, rendered again from their logs.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Path, State};
+use axum::response::Response;
+use http::StatusCode;
+use querent_agent::events_of;
+use querent_agent::protocols::Renderer;
+use querent_agent::protocols::adk::{AdkRenderer, AdkView, state_delta};
+use querent_catalog::{ConversationFilter, ConversationRecord, Principal, RunStatus};
+use serde_json::{Map, Value, json};
+
+use super::super::ksadk::sessions::all_sessions;
+use super::super::openai::{OpenAiError, body_of, json_response};
+use super::{Place, merge_state, new_session_id};
+use crate::AppState;
+
+/// A session's runs whose events are shown.
+const MAX_RUNS: usize = 200;
+
+/// `POST .../sessions`: `{sessionId?, state?}`, or nothing.
+pub(super) async fn create(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Path((app, user)): Path<(String, String)>,
+    body: Body,
+) -> Result<Response, OpenAiError> {
+    let fields = fields_of(&state, body).await?;
+    let id = ["sessionId", "session_id"].iter().find_map(|name| fields.get(*name)?.as_str()).map(str::to_owned);
+    let with = state_delta(fields.get("state"))?;
+    make(&state, &principal, &Place { app, user }, id, with).await
+}
+
+/// `POST .../sessions/{session}`: the body is the state, or `{state}`.
+pub(super) async fn create_named(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Path((app, user, id)): Path<(String, String, String)>,
+    body: Body,
+) -> Result<Response, OpenAiError> {
+    let fields = fields_of(&state, body).await?;
+    let with = match fields.get("state") {
+        Some(Value::Object(with)) if fields.len() == 1 => with.clone(),
+        _ => fields,
+    };
+    make(&state, &principal, &Place { app, user }, Some(id), with).await
+}
+
+async fn make(
+    state: &AppState,
+    principal: &Principal,
+    place: &Place,
+    id: Option<String>,
+    with: Map<String, Value>,
+) -> Result<Response, OpenAiError> {
+    let id = id.filter(|id| !id.is_empty()).unwrap_or_else(new_session_id);
+    let (record, is_new) = place.open(state, principal, id.clone(), "", with).await?;
+    if !is_new {
+        return Err(OpenAiError::conflict("already_exists", format!("session `{id}` exists already")));
+    }
+    Ok(json_response(StatusCode::OK, &session_json(place, &record, Vec::new())))
+}
+
+/// `GET .../sessions`: newest activity first, without events.
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Path((app, user)): Path<(String, String)>,
+) -> Result<Response, OpenAiError> {
+    let place = Place { app, user };
+    let filter = ConversationFilter { space: place.space(), app: Some(place.app.clone()), user_id: None };
+    let records = all_sessions(&state, &principal, &filter).await?;
+    let sessions: Vec<Value> = records.iter().map(|record| session_json(&place, record, Vec::new())).collect();
+    Ok(json_response(StatusCode::OK, &json!(sessions)))
+}
+
+/// `GET .../sessions/{session}`.
+pub(super) async fn get(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Path((app, user, id)): Path<(String, String, String)>,
+) -> Result<Response, OpenAiError> {
+    let place = Place { app, user };
+    let record = place.session(&state, &principal, &id).await?;
+    whole(&state, &principal, &place, &record).await
+}
+
+/// `PATCH .../sessions/{session}`: `{stateDelta}`.
+pub(super) async fn patch(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Path((app, user, id)): Path<(String, String, String)>,
+    body: Body,
+) -> Result<Response, OpenAiError> {
+    let place = Place { app, user };
+    let fields = fields_of(&state, body).await?;
+    let delta = state_delta(fields.get("stateDelta").or_else(|| fields.get("state_delta")))?;
+    let record = place.session(&state, &principal, &id).await?;
+    let record = merge_state(&state, &principal, &record, delta).await?;
+    whole(&state, &principal, &place, &record).await
+}
+
+/// `DELETE .../sessions/{session}`: with its runs; one in progress is cancelled first.
+pub(super) async fn remove(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Path((app, user, id)): Path<(String, String, String)>,
+) -> Result<Response, OpenAiError> {
+    let record = Place { app, user }.session(&state, &principal, &id).await?;
+    let catalog = state.agent.catalog();
+    let last = catalog.last_run_of_conversation(&principal, &record.key).await?;
+    if let Some(run) = last.filter(|run| run.status == RunStatus::Running) {
+        state.agent.cancel_run(&principal, run.run_id).await?;
+    }
+    catalog.delete_conversation(&principal, &record.key).await?;
+    Ok(json_response(StatusCode::OK, &Value::Null))
+}
+
+async fn whole(
+    state: &AppState,
+    principal: &Principal,
+    place: &Place,
+    record: &ConversationRecord,
+) -> Result<Response, OpenAiError> {
+    let mut events = Vec::new();
+    for run in state.agent.catalog().runs_of_conversation(principal, &record.key, MAX_RUNS).await? {
+        let run =
+            if run.status == RunStatus::Running { state.agent.get_run(principal, run.run_id).await? } else { run };
+        let mut renderer = AdkRenderer::new(AdkView::Session);
+        for event in events_of(&run)? {
+            let frames = renderer.frame(&event);
+            events.extend(frames.iter().filter_map(|frame| serde_json::from_str::<Value>(&frame.data).ok()));
+        }
+    }
+    Ok(json_response(StatusCode::OK, &session_json(place, record, events)))
+}
+
+fn session_json(place: &Place, record: &ConversationRecord, events: Vec<Value>) -> Value {
+    json!({
+        "id": record.key.id,
+        "appName": place.app,
+        "userId": place.user,
+        "state": serde_json::from_str::<Value>(&record.state_json).unwrap_or_else(|_| json!({})),
+        "events": events,
+        "lastUpdateTime": record.updated_at.timestamp_millis() as f64 / 1_000.0,
+    })
+}
+
+async fn fields_of(state: &AppState, body: Body) -> Result<Map<String, Value>, OpenAiError> {
+    let body = body_of(state, body).await?;
+    if body.is_empty() {
+        return Ok(Map::new());
+    }
+    match serde_json::from_slice(&body) {
+        Ok(Value::Object(fields)) => Ok(fields),
+        Ok(Value::Null) => Ok(Map::new()),
+        Ok(_) => Err(OpenAiError::bad_request("invalid_request", "body", "the body must be a JSON object")),
+        Err(error) => Err(OpenAiError::bad_request("invalid_json", "body", format!("the body is not JSON: {error}"))),
+    }
+}

@@ -1,0 +1,342 @@
+//! What KsADK's web interface needs beside a run: what there is, sessions with their events, models, uploads.
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::response::Response;
+use querent_agent::protocols::ksadk::SessionEventRenderer;
+use querent_catalog::{ConversationFilter, ConversationRecord, PageRequest, Principal, RunStatus};
+use serde_json::{Value, json};
+
+use super::super::around::RequestId;
+use super::super::openai::{OpenAiError, files, models as model_list};
+use super::{action_of, envelope, new_session_id, open_session, scoped_session, status_of};
+use crate::AppState;
+
+/// Sessions that a listing reaches.
+const MAX_SESSIONS: usize = 1_000;
+/// A session's runs whose events are read.
+const MAX_RUNS: usize = 200;
+
+/// `GetAgentUiBootstrap`.
+pub(super) async fn bootstrap(
+    State(state): State<AppState>,
+    Extension(request_id): Extension<RequestId>,
+    body: Body,
+) -> Result<Response, OpenAiError> {
+    let action = action_of(&state, body).await?;
+    let agent_id = action.name("AgentId")?.unwrap_or_else(|| model_list::AGENT.to_owned());
+    let can_write = state.agent.config().write_tools;
+    let data = json!({
+        "Agent": {
+            "AgentId": agent_id,
+            "Name": model_list::AGENT,
+            "Description": "Answers questions about the tables of this server.",
+            "Framework": "querent",
+        },
+        "Modules": ["Chat"],
+        "Capabilities": {
+            "Attachments": true,
+            "WorkspaceFiles": false,
+            "Approval": can_write,
+            "Thinking": true,
+            "StopRun": true,
+            "ResumeRun": false,
+            "RunLifecycle": {
+                "Enabled": true,
+                "Resume": false,
+                "Abort": true,
+                "Checkpoints": false,
+                "CheckpointResume": false,
+                "CheckpointResumePreview": false,
+            },
+            "MCP": true,
+            "HostedRuntime": false,
+            "BuiltinTools": [],
+        },
+        "WorkspaceFiles": { "Enabled": false },
+        "AccessMode": "Owner",
+        "SharePermissions": { "Interactive": true },
+        "CustomUI": { "Enabled": false },
+        "ApiFormats": ["responses", "chat_completions"],
+        "HostedChat": {
+            "PreferredTransport": "responses",
+            "Transports": [{
+                "Protocol": "responses",
+                "Runtime": "querent",
+                "Endpoint": "/v1/responses",
+                "Version": "v1",
+                "Capabilities": { "A2UI": false, "Interrupt": can_write, "Cancel": true },
+            }],
+        },
+        "Stream": true,
+        "SessionId": action.name("SessionId")?,
+        "HostedRuntime": null,
+        "Model": { "Current": model_list::current(&state), "Models": model_list::models(&state) },
+    });
+    Ok(envelope(&request_id, "GetAgentUiBootstrap", &data))
+}
+
+/// `CreateSession`: a session that is there is returned as it is.
+pub(super) async fn create(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Extension(request_id): Extension<RequestId>,
+    body: Body,
+) -> Result<Response, OpenAiError> {
+    let action = action_of(&state, body).await?;
+    let (agent, user) = (action.required("AgentId")?, action.user()?);
+    let id = action.name("SessionId")?.unwrap_or_else(new_session_id);
+    let record = open_session(&state, &principal, &agent, &user, id, "").await?;
+    let session = session_json(&state, &principal, &record).await?;
+    Ok(envelope(&request_id, "CreateSession", &json!({ "Session": session })))
+}
+
+/// `ListSessions`: newest activity first.
+pub(super) async fn list(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Extension(request_id): Extension<RequestId>,
+    body: Body,
+) -> Result<Response, OpenAiError> {
+    let action = action_of(&state, body).await?;
+    let filter = ConversationFilter {
+        app: Some(action.required("AgentId")?),
+        user_id: action.name("UserId")?,
+        ..ConversationFilter::default()
+    };
+    let page = usize::try_from(action.number("Page")?.unwrap_or(1)).unwrap_or(usize::MAX).max(1);
+    let page_size = usize::try_from(action.number("PageSize")?.unwrap_or(20)).unwrap_or(usize::MAX);
+    let page_size = page_size.clamp(1, MAX_SESSIONS);
+    let records = all_sessions(&state, &principal, &filter).await?;
+    let mut sessions = Vec::new();
+    for record in records.iter().skip(page_size.saturating_mul(page - 1)).take(page_size) {
+        sessions.push(summary_json(record));
+    }
+    let data = json!({
+        "Sessions": sessions,
+        "Total": records.len(),
+        "Page": page,
+        "PageSize": page_size,
+        "DataSource": "runtime",
+        "Degraded": false,
+        "SessionContractVersion": 2,
+    });
+    Ok(envelope(&request_id, "ListSessions", &data))
+}
+
+/// The newest sessions, over as many pages as they take.
+pub(in crate::http) async fn all_sessions(
+    state: &AppState,
+    principal: &Principal,
+    filter: &ConversationFilter,
+) -> Result<Vec<ConversationRecord>, OpenAiError> {
+    let mut records = Vec::new();
+    let mut after = None;
+    loop {
+        let request = PageRequest { limit: MAX_SESSIONS, after };
+        let page = state.agent.catalog().list_conversations(principal, filter, request).await?;
+        records.extend(page.items);
+        after = page.next;
+        if after.is_none() || records.len() >= MAX_SESSIONS {
+            records.truncate(MAX_SESSIONS);
+            return Ok(records);
+        }
+    }
+}
+
+/// `GetSession`.
+pub(super) async fn get(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Extension(request_id): Extension<RequestId>,
+    body: Body,
+) -> Result<Response, OpenAiError> {
+    let record = named_session(&state, &principal, &action_of(&state, body).await?).await?;
+    let session = session_json(&state, &principal, &record).await?;
+    Ok(envelope(&request_id, "GetSession", &json!({ "Session": session })))
+}
+
+/// `DeleteSession`: with its runs; one in progress is cancelled first.
+pub(super) async fn remove(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Extension(request_id): Extension<RequestId>,
+    body: Body,
+) -> Result<Response, OpenAiError> {
+    let record = named_session(&state, &principal, &action_of(&state, body).await?).await?;
+    let last = state.agent.catalog().last_run_of_conversation(&principal, &record.key).await?;
+    if let Some(run) = last.filter(|run| run.status == RunStatus::Running) {
+        state.agent.cancel_run(&principal, run.run_id).await?;
+    }
+    let deleted = state.agent.catalog().delete_conversation(&principal, &record.key).await?;
+    Ok(envelope(&request_id, "DeleteSession", &json!({ "Deleted": deleted })))
+}
+
+async fn named_session(
+    state: &AppState,
+    principal: &Principal,
+    action: &querent_agent::protocols::ksadk::Action,
+) -> Result<ConversationRecord, OpenAiError> {
+    let (agent, user) = (action.name("AgentId")?, action.name("UserId")?);
+    let id = action.required("SessionId")?;
+    scoped_session(state, principal, &id, agent.as_deref(), user.as_deref()).await
+}
+
+/// `ListSessionEvents`: newest first.
+pub(super) async fn events(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Extension(request_id): Extension<RequestId>,
+    body: Body,
+) -> Result<Response, OpenAiError> {
+    let action = action_of(&state, body).await?;
+    let record = named_session(&state, &principal, &action).await?;
+    let (after, before) = (action.number("AfterSeqId")?, action.number("BeforeSeqId")?);
+    let kinds = action.words("EventTypes");
+    let offset = usize::try_from(action.number("Offset")?.unwrap_or(0)).unwrap_or(usize::MAX);
+    let limit = usize::try_from(action.number("Limit")?.unwrap_or(200)).unwrap_or(usize::MAX).clamp(1, 2_000);
+    let mut events = session_events(&state, &principal, &record, after.unwrap_or(0)).await?;
+    let is_before = |event: &Value| before.is_none_or(|before| event["SeqId"].as_u64().is_some_and(|id| id < before));
+    events.retain(|event| {
+        is_before(event) && (kinds.is_empty() || kinds.iter().any(|kind| event["EventType"] == kind.as_str()))
+    });
+    events.reverse();
+    let total = events.len();
+    let shown: Vec<Value> = events.into_iter().skip(offset).take(limit).collect();
+    let data = json!({
+        "Events": shown,
+        "Total": total,
+        "Offset": offset,
+        "Limit": limit,
+        "AfterSeqId": after,
+        "BeforeSeqId": before,
+        "CheckpointIds": action.words("CheckpointIds"),
+        "EventTypes": kinds,
+    });
+    Ok(envelope(&request_id, "ListSessionEvents", &data))
+}
+
+/// `ListSessionMessages`: the newest `Limit` before `BeforeSeqId`, oldest first.
+pub(super) async fn messages(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Extension(request_id): Extension<RequestId>,
+    body: Body,
+) -> Result<Response, OpenAiError> {
+    let action = action_of(&state, body).await?;
+    let record = named_session(&state, &principal, &action).await?;
+    let after = action.number("AfterSeqId")?.unwrap_or(0);
+    let before = action.number("BeforeSeqId")?;
+    let limit = usize::try_from(action.number("Limit")?.unwrap_or(50)).unwrap_or(usize::MAX).clamp(1, 200);
+    let events = session_events(&state, &principal, &record, after).await?;
+    let said = events.iter().filter_map(|event| {
+        let role = match event["EventType"].as_str()? {
+            "user_message" => "user",
+            "assistant_message" => "assistant",
+            _ => return None,
+        };
+        before.is_none_or(|before| event["SeqId"].as_u64().is_some_and(|id| id < before)).then(|| {
+            json!({
+                "MessageId": event["EventId"],
+                "InvocationId": event["InvocationId"],
+                "Role": role,
+                "Content": event["Content"]["parts"][0]["text"],
+                "Timestamp": event["Timestamp"],
+                "StartSeqId": event["SeqId"],
+                "SeqId": event["SeqId"],
+            })
+        })
+    });
+    let said: Vec<Value> = said.collect();
+    let from = said.len().saturating_sub(limit);
+    let has_more = from > 0;
+    let shown: Vec<Value> = said.into_iter().skip(from).collect();
+    let latest = shown.last().map_or(json!(after), |message| message["SeqId"].clone());
+    let next = shown.first().filter(|_| has_more).map(|message| message["StartSeqId"].clone());
+    let data = json!({
+        "SessionId": record.key.id,
+        "Messages": shown,
+        "LatestSeqId": latest,
+        "HasMore": has_more,
+        "NextCursor": next,
+    });
+    Ok(envelope(&request_id, "ListSessionMessages", &data))
+}
+
+/// `ListAgentModels`.
+pub(super) async fn models(State(state): State<AppState>, Extension(request_id): Extension<RequestId>) -> Response {
+    let data = json!({
+        "Models": model_list::models(&state),
+        "Current": model_list::current(&state),
+        "Source": "operator",
+    });
+    envelope(&request_id, "ListAgentModels", &data)
+}
+
+/// `UploadFile`: a form with `file`. The file is the one of `/v1/files`; its address here is its id there.
+pub(super) async fn upload(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Extension(request_id): Extension<RequestId>,
+    request: Request,
+) -> Result<Response, OpenAiError> {
+    let file = files::store(&state, &principal, request).await?;
+    let data = json!({
+        "FileData": {
+            "fileUri": file.file_id,
+            "fileId": file.file_id,
+            "displayName": file.filename,
+            "mimeType": file.media_type,
+            "sizeBytes": file.bytes,
+        },
+    });
+    Ok(envelope(&request_id, "UploadFile", &data))
+}
+
+/// The events of a session's runs after the `after`th, in order.
+async fn session_events(
+    state: &AppState,
+    principal: &Principal,
+    record: &ConversationRecord,
+    after: u64,
+) -> Result<Vec<Value>, OpenAiError> {
+    let mut shown = Vec::new();
+    for run in state.agent.catalog().runs_of_conversation(principal, &record.key, MAX_RUNS).await? {
+        let run =
+            if run.status == RunStatus::Running { state.agent.get_run(principal, run.run_id).await? } else { run };
+        let mut renderer = SessionEventRenderer::new(record.key.id.as_str(), record.created_at, after);
+        shown.extend(querent_agent::events_of(&run)?.iter().flat_map(|event| renderer.render(event)));
+    }
+    Ok(shown)
+}
+
+fn summary_json(record: &ConversationRecord) -> Value {
+    let seconds = |at: chrono::DateTime<chrono::Utc>| at.timestamp_millis() as f64 / 1_000.0;
+    json!({
+        "SessionId": record.key.id,
+        "AgentId": if record.app.is_empty() { model_list::AGENT } else { &record.app },
+        "UserId": record.user_id,
+        "Title": record.title,
+        "TitleSource": "first_prompt",
+        "Summary": null,
+        "FirstPrompt": record.title,
+        "State": serde_json::from_str::<Value>(&record.state_json).unwrap_or_else(|_| json!({})),
+        "CreatedAt": seconds(record.created_at),
+        "UpdatedAt": seconds(record.updated_at),
+    })
+}
+
+/// A session with what its last run does.
+async fn session_json(
+    state: &AppState,
+    principal: &Principal,
+    record: &ConversationRecord,
+) -> Result<Value, OpenAiError> {
+    let last = state.agent.catalog().last_run_of_conversation(principal, &record.key).await?;
+    let mut session = summary_json(record);
+    session["LastPrompt"] = json!(last.as_ref().map(|run| run.question.as_str()));
+    session["ActiveInvocationId"] = json!(last.as_ref().and_then(|run| run.invocation_id.as_deref()));
+    session["ActiveRunStatus"] = json!(last.as_ref().map(|run| status_of(run.status)));
+    Ok(session)
+}

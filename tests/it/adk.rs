@@ -1,0 +1,332 @@
+//! ADK's API server as its clients see it: runs as events, approvals, sessions, and how bad requests are refused.
+
+use std::time::Duration;
+
+use querent_tests::{Reply, TestServer, TestSettings};
+use serde_json::{Value, json};
+
+const TOKENS: &str = "ann-tok:write:ann,bob-tok:write:bob";
+const SESSION: &str = "/apps/querent/users/u1/sessions/s1";
+
+#[tokio::test]
+async fn a_plain_answer_and_its_pieces() {
+    let server = started(false).await;
+    let whole = server.post("/run_sse", &asked("plain", false), None).await;
+    assert_eq!((whole.status, whole.header("content-type")), (200, "text/event-stream"), "{}", whole.text);
+    insta::assert_snapshot!("plain_whole", transcript(&whole));
+    insta::assert_snapshot!("plain_streaming", transcript(&server.post("/run_sse", &asked("plain", true), None).await));
+
+    let list = server.post("/run", &asked("plain", true), None).await;
+    let events = list.json();
+    assert_eq!(events.as_array().unwrap().len(), 1, "no pieces in a list: {events}");
+    assert_eq!(events[0]["content"]["parts"][0]["text"], "Hello there.");
+}
+
+#[tokio::test]
+async fn tools_are_calls_with_responses() {
+    let server = started(false).await;
+    let reply = server.post("/run_sse", &asked("tools", false), None).await;
+    insta::assert_snapshot!("tools", transcript(&reply));
+    let events = unnamed(&reply);
+    let (call, response) = (&events[0]["content"]["parts"][1]["functionCall"], &events[1]["content"]["parts"][0]);
+    assert_eq!(call["id"], response["functionResponse"]["id"]);
+    assert!(response["functionResponse"]["response"].is_object());
+}
+
+#[tokio::test]
+async fn thoughts_are_shown_when_asked_for() {
+    let server = started(false).await;
+    let mut body = asked("think", true);
+    assert!(!server.post("/run_sse", &body, None).await.text.contains("\"thought\":"));
+    body["modelOptions"] = json!({ "thinking": true });
+    insta::assert_snapshot!("thinking", transcript(&server.post("/run_sse", &body, None).await));
+}
+
+#[tokio::test]
+async fn an_approval_pauses_and_is_resumed_by_a_function_response() {
+    let server = started(true).await;
+    let paused = server.post("/run_sse", &asked("write", false), None).await;
+    insta::assert_snapshot!("approval", transcript(&paused));
+    let events = unnamed(&paused);
+    let id = events[0]["longRunningToolIds"][0].as_str().unwrap();
+    let resumed =
+        server.post("/run_sse", &answered(id, "adk_request_confirmation", json!({"confirmed": true})), None).await;
+    insta::assert_snapshot!("approval_resumed", transcript(&resumed));
+    server.execute("SELECT * FROM kept").await;
+
+    // Again, and the other way round: what was decided is told, and nothing is executed.
+    server.execute("DROP TABLE kept").await;
+    for wrapped in [json!({"confirmed": true}), json!({"response": "{\"confirmed\": false}"})] {
+        let again = server.post("/run_sse", &answered(id, "adk_request_confirmation", wrapped), None).await;
+        assert_eq!(again.text, resumed.text);
+    }
+    // The session tells all of it.
+    let session = server.get(SESSION, None).await.json();
+    let authors: Vec<&str> =
+        session["events"].as_array().unwrap().iter().map(|event| event["author"].as_str().unwrap()).collect();
+    assert_eq!(authors, ["user", "querent", "user", "querent", "querent", "querent"], "{session:#}");
+}
+
+#[tokio::test]
+async fn a_denied_call_is_not_shown() {
+    let server = started(true).await;
+    let paused = unnamed(&server.post("/run_sse", &asked("write", false), None).await);
+    let id = paused[0]["longRunningToolIds"][0].as_str().unwrap();
+    let denied =
+        server.post("/run_sse", &answered(id, "adk_request_confirmation", json!({"confirmed": false})), None).await;
+    assert!(!denied.text.contains("functionCall") && !denied.text.contains("functionResponse"), "{}", denied.text);
+    let server_tables = server.get("/v1/catalog/schema", None).await;
+    assert!(!server_tables.text.contains("kept"), "{}", server_tables.text);
+}
+
+#[tokio::test]
+async fn a_clients_tool_is_a_long_running_call() {
+    let server = started(false).await;
+    let mut body = asked("weather", false);
+    body["tools"] = json!([{ "type": "function", "name": "get_weather", "description": "Weather", "parameters": {} }]);
+    let paused = server.post("/run_sse", &body, None).await;
+    insta::assert_snapshot!("client_tool", transcript(&paused));
+    let id = unnamed(&paused)[0]["longRunningToolIds"][0].as_str().unwrap().to_owned();
+    let resumed = server.post("/run_sse", &answered(&id, "get_weather", json!({"result": "rain"})), None).await;
+    assert!(resumed.text.contains("It rains."), "{}", resumed.text);
+    let told = server.model.requests().last().unwrap().messages.last().unwrap().content.clone();
+    assert_eq!(told, "rain");
+}
+
+#[tokio::test]
+async fn a_failure_is_an_error_frame_and_an_event_of_the_session() {
+    let server = started(false).await;
+    let reply = server.post("/run_sse", &asked("fail", true), None).await;
+    insta::assert_snapshot!("error", transcript(&reply));
+    assert_eq!(server.post("/run", &asked("fail", false), None).await.status, 502);
+    let session = server.get(SESSION, None).await.json();
+    let last = session["events"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(last["errorCode"], "model_failed", "{session:#}");
+}
+
+#[tokio::test]
+async fn a_client_that_goes_away_cancels_its_run() {
+    let server = started(false).await;
+    let response = server.http.post(server.url("/run_sse")).json(&asked("wait", true)).send().await.unwrap();
+    drop(response);
+    for _ in 0..100 {
+        let runs = server.get("/v1/agent/runs", None).await.json();
+        if runs["runs"][0]["status"] == "cancelled" {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("the run goes on");
+}
+
+#[tokio::test]
+async fn sessions_have_the_keys_that_adk_declares() {
+    let server = started(false).await;
+    let made = server.post(SESSION, &json!({ "state": { "a": 1, "temp:b": 2 } }), None).await;
+    assert_eq!(made.status, 200, "{}", made.text);
+    assert_eq!(keys(&made.json()), ["id", "appName", "userId", "state", "events", "lastUpdateTime"]);
+    assert_eq!(made.json()["state"], json!({ "a": 1 }));
+    assert_eq!(server.post(SESSION, &json!({}), None).await.status, 409);
+
+    let mut body = asked("plain", false);
+    body["stateDelta"] = json!({ "c": [3] });
+    server.post("/run_sse", &body, None).await;
+    let patch = server.http.patch(server.url(SESSION)).json(&json!({ "stateDelta": { "a": null } }));
+    let session = server.send(patch, None).await.json();
+    assert_eq!(session["state"], json!({ "a": null, "c": [3] }));
+    insta::assert_snapshot!("session_events", pretty(session["events"].as_array().unwrap()));
+
+    let sessions = "/apps/querent/users/u1/sessions";
+    let minted = server.send(server.http.post(server.url(sessions)), None).await.json();
+    assert!(!minted["id"].as_str().unwrap().is_empty());
+    let listed = server.get(sessions, None).await.json();
+    assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
+    assert_eq!(listed[0]["events"], json!([]));
+    assert_eq!(server.get("/apps/other/users/u1/sessions/s1", None).await.status, 404);
+    assert_eq!(server.send(server.http.delete(server.url(SESSION)), None).await.text, "null");
+    assert_eq!(server.get(SESSION, None).await.status, 404);
+}
+
+#[tokio::test]
+async fn sessions_are_their_owners() {
+    let server = TestServer::start(TestSettings::default().script(script()).tokens(TOKENS)).await;
+    assert_eq!(server.post("/run_sse", &asked("plain", false), Some("ann-tok")).await.status, 200);
+    assert_eq!(server.get(SESSION, Some("bob-tok")).await.status, 404);
+    assert_eq!(server.post("/run_sse", &asked("plain", false), Some("bob-tok")).await.status, 404);
+    let delete = server.http.delete(server.url(SESSION));
+    assert_eq!(server.send(delete, Some("bob-tok")).await.status, 404);
+    assert_eq!(server.get(SESSION, Some("ann-tok")).await.status, 200);
+}
+
+#[tokio::test]
+async fn what_the_server_is() {
+    let server = started(false).await;
+    assert_eq!(server.get("/list-apps?relative_path=./", None).await.json(), json!(["querent"]));
+    assert!(server.get("/version", None).await.json()["version"].is_string());
+    for stub in ["/apps/querent/eval_sets", "/apps/querent/eval_results", "/debug/trace/session/s1"] {
+        assert_eq!(server.get(stub, None).await.json(), json!([]), "{stub}");
+    }
+}
+
+#[tokio::test]
+async fn bad_requests_are_refused() {
+    let server = started(false).await;
+    let with = |field: &str, value: Value| {
+        let mut body = asked("plain", false);
+        body[field] = value;
+        body
+    };
+    let part = |part: Value| with("newMessage", json!({ "role": "user", "parts": [part] }));
+    for (body, status) in [
+        (json!([]), 400),
+        (json!({}), 422),
+        (with("userId", Value::Null), 422),
+        (with("appName", json!(7)), 422),
+        (with("sessionId", json!("x".repeat(300))), 422),
+        (with("streaming", json!("yes")), 422),
+        (with("stateDelta", json!([1])), 422),
+        (with("newMessage", json!({ "role": "user", "parts": [] })), 422),
+        (with("newMessage", json!(7)), 422),
+        (part(json!({ "functionResponse": { "name": "x", "response": {} } })), 422),
+        (part(json!({ "functionResponse": { "id": "x", "name": "adk_request_confirmation", "response": {} } })), 422),
+        (
+            part(
+                json!({ "functionResponse": { "id": "forged", "name": "adk_request_confirmation", "response": { "confirmed": true } } }),
+            ),
+            400,
+        ),
+        (part(json!({ "inlineData": { "mimeType": "text/csv", "data": "***" } })), 400),
+    ] {
+        let reply = server.post("/run_sse", &body, None).await;
+        assert_eq!(reply.status, status, "{body}: {}", reply.text);
+        assert!(reply.json()["error"]["message"].is_string() && reply.json()["detail"].is_string(), "{}", reply.text);
+    }
+    assert_eq!(server.get("/v1/agent/runs", None).await.json()["runs"], json!([]), "nothing was run");
+}
+
+#[tokio::test]
+async fn strict_servers_refuse_unknown_sessions() {
+    let settings =
+        TestSettings::default().script(script()).change(|settings| settings.agent.adk_strict_sessions = true);
+    let server = TestServer::start(settings).await;
+    let refused = server.post("/run_sse", &asked("plain", false), None).await;
+    assert_eq!((refused.status, &refused.json()["error"]["code"]), (404, &json!("conversation_not_found")));
+    server.post(SESSION, &json!({}), None).await;
+    assert_eq!(server.post("/run_sse", &asked("plain", false), None).await.status, 200);
+}
+
+/// A server with the script; an empty one has a table.
+pub(crate) async fn started(write_tools: bool) -> TestServer {
+    let settings = TestSettings::default().script(script());
+    TestServer::start(settings.change(move |settings| settings.agent.write_tools = write_tools)).await
+}
+
+pub(crate) fn script() -> Value {
+    let usage = json!({ "input_tokens": 20, "output_tokens": 5 });
+    let call = |name: &str, arguments: Value| json!({ "tool_call": { "name": name, "arguments": arguments } });
+    let says = |text: &str| json!({ "events": [{ "text": text }], "usage": usage });
+    json!({
+        "capabilities": { "tool_style": "native", "thinking": true, "small": false, "context_tokens": 8192 },
+        "runs": [
+            { "when": "plain", "turns": [{ "events": [{ "text": "Hello " }, { "text": "there." }], "usage": usage }] },
+            { "when": "think", "turns": [{ "events": [{ "thinking": "hm" }, { "text": "Yes." }], "usage": usage }] },
+            { "when": "tools", "turns": [
+                { "events": [{ "text": "Let me look." }, call("run_sql", json!({ "sql": "SELECT 1 AS one" }))], "usage": usage },
+                says("It is 1."),
+            ] },
+            { "when": "write", "turns": [
+                { "events": [call("create_table_as", json!({ "table": "kept", "sql": "SELECT 1 AS one" }))], "usage": usage },
+                says("Done."),
+            ] },
+            { "when": "weather", "turns": [{ "events": [call("get_weather", json!({ "city": "Oslo" }))] }, says("It rains.")] },
+            { "when": "fail", "turns": [{ "events": [{ "text": "Well" }, { "error": "out of order" }] }] },
+            { "when": "wait", "turns": [{ "events": [{ "text": "Well" }, "hang"] }] },
+        ],
+    })
+}
+
+fn asked(text: &str, streaming: bool) -> Value {
+    json!({
+        "appName": "querent",
+        "userId": "u1",
+        "sessionId": "s1",
+        "invocationId": "e-1",
+        "newMessage": { "role": "user", "parts": [{ "text": text }] },
+        "streaming": streaming,
+    })
+}
+
+fn answered(id: &str, name: &str, response: Value) -> Value {
+    let mut body = asked("", false);
+    body["newMessage"]["parts"] = json!([{ "functionResponse": { "id": id, "name": name, "response": response } }]);
+    body
+}
+
+fn keys(value: &Value) -> Vec<&str> {
+    value.as_object().unwrap().keys().map(String::as_str).collect()
+}
+
+/// The data of frames without names.
+pub(crate) fn unnamed(reply: &Reply) -> Vec<Value> {
+    let frames = reply.text.split("\n\n").filter(|frame| !frame.is_empty());
+    frames.map(|frame| serde_json::from_str(frame.strip_prefix("data: ").expect(frame)).expect(frame)).collect()
+}
+
+fn transcript(reply: &Reply) -> String {
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    pretty(&unnamed(reply))
+}
+
+fn pretty(events: &[Value]) -> String {
+    masked(&json!(events))
+}
+
+/// One line an entry of a list, with what differs from run to run replaced: ids by their first place, times by 0.
+pub(crate) fn masked(list: &Value) -> String {
+    let mut list = list.clone();
+    still(&mut list);
+    let mut lines: Vec<String> = list.as_array().unwrap().iter().map(Value::to_string).collect();
+    let mut ids: Vec<String> = Vec::new();
+    for line in &mut lines {
+        let mut at = 0;
+        while at + 32 <= line.len() {
+            if line.is_char_boundary(at) && line.as_bytes()[at..at + 32].iter().all(u8::is_ascii_hexdigit) {
+                let id = line[at..at + 32].to_owned();
+                let place = ids.iter().position(|known| *known == id).unwrap_or_else(|| {
+                    ids.push(id);
+                    ids.len() - 1
+                });
+                line.replace_range(at..at + 32, &format!("<run{place}>"));
+            }
+            at += 1;
+        }
+    }
+    lines.join("\n")
+}
+
+fn still(value: &mut Value) {
+    const MOVING: [&str; 9] = [
+        "timestamp",
+        "Timestamp",
+        "created_at",
+        "completed_at",
+        "created",
+        "elapsed_ms",
+        "SeqId",
+        "StartSeqId",
+        "LatestSeqId",
+    ];
+    match value {
+        Value::Array(values) => values.iter_mut().for_each(still),
+        Value::Object(fields) => {
+            for (name, value) in fields.iter_mut() {
+                if MOVING.contains(&name.as_str()) && value.is_number() {
+                    *value = json!(0);
+                } else {
+                    still(value);
+                }
+            }
+        }
+        _ => {}
+    }
+}

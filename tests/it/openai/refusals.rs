@@ -1,0 +1,292 @@
+//! What OpenAI's surface refuses, with its status, code and parameter; what waits for a decision, decided twice and by
+//! the wrong person; and models that write what they should not.
+
+use querent_tests::{Reply, TestServer, TestSettings, collect_sse};
+use serde_json::{Value, json};
+
+use super::serve;
+
+const ANN: Option<&str> = Some("ann-tok");
+const BOB: Option<&str> = Some("bob-tok");
+
+#[tokio::test(flavor = "multi_thread")]
+async fn responses_are_refused_in_openais_words() {
+    let server = serve().await;
+    let message = |content: Value| json!({"input": [{"role": "user", "content": content}]});
+    let pairs: serde_json::Map<String, Value> = (0..17).map(|n| (format!("k{n}"), json!("v"))).collect();
+    refused(&server, "/v1/responses", [
+        (json!({}), 400, "missing_required_parameter", "input"),
+        (json!([]), 400, "invalid_request", "body"),
+        (json!({"input": 7}), 400, "invalid_request", "input"),
+        (json!({"input": []}), 400, "invalid_request", "input"),
+        (json!({"input": [7]}), 400, "invalid_request", "input[0]"),
+        (json!({"input": [{}]}), 400, "invalid_request", "input[0].type"),
+        (json!({"input": [{"role": "nobody", "content": "x"}]}), 400, "invalid_request", "input[0].role"),
+        (message(json!(7)), 400, "invalid_request", "input[0].content"),
+        (message(json!([{"type": "input_image"}])), 400, "invalid_request", "input[0].content"),
+        (message(json!([{"type": "input_image", "image_url": "data:image/png;base64,?"}])), 400, "invalid_request", "input[0].content"),
+        (message(json!([{"type": "input_file", "filename": "a"}])), 400, "invalid_request", "input[0].content"),
+        (message(json!([{"type": "input_file", "file_id": "file-none"}])), 404, "file_not_found", "input"),
+        (json!({"input": "x", "model": 7}), 400, "invalid_request", "model"),
+        (json!({"input": "x", "stream": "yes"}), 400, "invalid_request", "stream"),
+        (json!({"input": "x", "conversation": 7}), 400, "invalid_request", "conversation"),
+        (json!({"input": "x", "conversation": {}}), 400, "invalid_request", "conversation.id"),
+        (json!({"input": "x", "conversation": "c".repeat(300)}), 400, "invalid_request", "conversation"),
+        (json!({"input": "x", "conversation": "a", "session_id": "b"}), 400, "invalid_request", "session_id"),
+        (json!({"input": "x", "conversation": "a", "previous_response_id": "resp_1"}), 400, "mutually_exclusive_parameters", "previous_response_id"),
+        (json!({"input": "x", "previous_response_id": "resp_1"}), 400, "previous_response_not_found", "previous_response_id"),
+        (json!({"input": [{"type": "item_reference", "id": "msg_1"}]}), 404, "item_not_found", "input"),
+        (json!({"input": "x", "metadata": pairs}), 422, "invalid_request", "metadata"),
+        (json!({"input": "x", "metadata": {"k".repeat(65): "v"}}), 422, "invalid_request", "metadata"),
+        (json!({"input": "x", "metadata": {"k": "v".repeat(513)}}), 422, "invalid_request", "metadata"),
+        (json!({"input": "x", "metadata": {"k": 7}}), 422, "invalid_request", "metadata"),
+        (json!({"input": "x", "metadata": []}), 422, "invalid_request", "metadata"),
+        (json!({"input": "x", "tools": 7}), 400, "invalid_request", "tools"),
+        (json!({"input": "x", "tools": [{"type": "function"}]}), 400, "invalid_request", "tools[0].name"),
+        (json!({"input": "x", "tool_choice": "sometimes"}), 400, "invalid_request", "tool_choice"),
+        (json!({"input": "x", "text": {"format": {"type": "json_schema", "name": "a"}}}), 400, "invalid_request", "text.format.schema"),
+        (json!({"input": "x", "text": {"format": {"type": "xml"}}}), 400, "invalid_request", "text.format"),
+        (json!({"input": "x", "max_output_tokens": 0}), 400, "invalid_request", "max_output_tokens"),
+        (json!({"input": [{"type": "function_call_output", "call_id": "call_1", "output": "x"}]}), 400, "unknown_call", "input"),
+        (json!({"input": [{"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": true}]}), 400, "unknown_call", "input"),
+        (json!({"input": [{"type": "mcp_approval_response", "approval_request_id": "mcpr_1", "approve": "yes"}]}), 400, "invalid_request", "input[0].approve"),
+    ])
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn chat_completions_are_refused_in_openais_words() {
+    let server = serve().await;
+    let said = |message: Value| json!({"messages": [message]});
+    let with = |name: &str, value: Value| json!({"messages": [{"role": "user", "content": "x"}], name: value});
+    refused(
+        &server,
+        "/v1/chat/completions",
+        [
+            (json!({}), 400, "missing_required_parameter", "messages"),
+            (json!({"messages": []}), 400, "invalid_request", "messages"),
+            (json!({"messages": "x"}), 400, "invalid_request", "messages"),
+            (said(json!({"role": "nobody", "content": "x"})), 400, "invalid_request", "messages[0].role"),
+            (said(json!({"role": "user", "content": 7})), 400, "invalid_request", "messages[0].content"),
+            (said(json!({"role": "tool", "content": "x"})), 400, "invalid_request", "messages[0].tool_call_id"),
+            (said(json!({"role": "assistant", "tool_calls": [{}]})), 400, "invalid_request", "messages[0].tool_calls"),
+            (with("n", json!(2)), 400, "invalid_request", "n"),
+            (with("max_tokens", json!(0)), 400, "invalid_request", "max_tokens"),
+            (with("stream", json!(7)), 400, "invalid_request", "stream"),
+            (with("response_format", json!({"type": "xml"})), 400, "invalid_request", "response_format"),
+            (with("tools", json!([{"type": "function"}])), 400, "invalid_request", "tools[0].name"),
+        ],
+    )
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ids_that_are_not_there_are_404_and_wrong_parameters_400() {
+    let server = serve().await;
+    let conversation =
+        server.post("/v1/conversations", &json!({"items": [{"role": "user", "content": "hi"}]}), ANN).await;
+    let conversation = conversation.json()["id"].as_str().unwrap().to_owned();
+    let response = server.post("/v1/responses", &json!({"input": "thanks"}), ANN).await.json();
+    let (id, item) = (response["id"].as_str().unwrap(), response["output"][0]["id"].as_str().unwrap());
+    let absent = [
+        "/v1/responses/resp_none".to_owned(),
+        "/v1/responses/resp_none/input_items".to_owned(),
+        "/v1/conversations/conv_none".to_owned(),
+        "/v1/conversations/conv_none/items".to_owned(),
+        format!("/v1/conversations/{conversation}/items/msg_none"),
+        "/v1/files/file-none".to_owned(),
+        "/v1/files/file-none/content".to_owned(),
+        "/v1/models/none".to_owned(),
+        format!("/v1/responses/{id}/input_items?after=msg_none"),
+    ];
+    for path in &absent {
+        let reply = server.get(path, ANN).await;
+        assert_eq!((reply.status, kind(&reply)), (404, "invalid_request_error".to_owned()), "{path}: {}", reply.text);
+    }
+    let others = [
+        format!("/v1/responses/{id}"),
+        format!("/v1/responses/{id}?stream=true"),
+        format!("/v1/responses/{id}/input_items"),
+        format!("/v1/conversations/{conversation}"),
+        format!("/v1/conversations/{conversation}/items"),
+    ];
+    for path in &others {
+        assert_eq!(server.get(path, BOB).await.status, 404, "{path}");
+        assert_eq!(server.get(path, ANN).await.status, 200, "{path}");
+    }
+    for path in [&others[0], &others[3]] {
+        assert_eq!(server.send(server.http.delete(server.url(path)), BOB).await.status, 404, "{path}");
+    }
+    let cancel = server.post(&format!("/v1/responses/{id}/cancel"), &json!({}), BOB).await;
+    assert_eq!(cancel.status, 404, "{}", cancel.text);
+    let reference = json!({"input": [{"type": "item_reference", "id": item}, {"role": "user", "content": "thanks"}]});
+    assert_eq!(server.post("/v1/responses", &reference, BOB).await.status, 404);
+    assert_eq!(server.post("/v1/responses", &reference, ANN).await.status, 200);
+
+    let order = server.get(&format!("/v1/responses/{id}/input_items?order=sideways"), ANN).await;
+    assert_eq!(order.status, 400, "{}", order.text);
+    let many = json!({"items": vec![json!({"role": "user", "content": "x"}); 21]});
+    for (path, body) in [
+        (format!("/v1/conversations/{conversation}/items"), many),
+        (format!("/v1/conversations/{conversation}/items"), json!({"items": 7})),
+        (format!("/v1/conversations/{conversation}"), json!({"metadata": 7})),
+        ("/v1/files".to_owned(), json!({"file": "x"})),
+    ] {
+        let reply = server.post(&path, &body, ANN).await;
+        assert_eq!((reply.status, kind(&reply)), (400, "invalid_request_error".to_owned()), "{path}: {}", reply.text);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn files_are_taken_up_to_the_limit() {
+    let server = serve().await;
+    let upload = |bytes: usize| {
+        let head = "--cut\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.txt\"\r\n\r\n";
+        let form = format!("{head}{}\r\n--cut--\r\n", "x".repeat(bytes));
+        server.http.post(server.url("/v1/files")).header("content-type", "multipart/form-data; boundary=cut").body(form)
+    };
+    let taken = server.send(upload(3 << 20), ANN).await;
+    assert_eq!((taken.status, &taken.json()["bytes"]), (200, &json!(3 << 20)), "{}", taken.text);
+    let refused = server.send(upload(17 << 20), ANN).await;
+    assert_eq!((refused.status, refused.json()["error"]["code"].as_str()), (413, Some("body_too_large")));
+    let empty = server.http.post(server.url("/v1/files")).header("content-type", "multipart/form-data; boundary=cut");
+    let empty = server.send(empty.body("--cut--\r\n"), ANN).await;
+    assert_eq!((empty.status, &empty.json()["error"]["param"]), (400, &json!("file")), "{}", empty.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_must_not_be_repeated_says_so() {
+    let server = serve().await;
+    for (body, status, code) in
+        [(json!({"input": "slow"}), 504, "timeout"), (json!({"input": "fail"}), 502, "model_failed")]
+    {
+        let reply = server.post("/v1/responses", &body, ANN).await;
+        assert_eq!((reply.status, reply.json()["error"]["code"].as_str()), (status, Some(code)), "{}", reply.text);
+        assert_eq!((reply.header("x-should-retry"), kind(&reply).as_str()), ("false", "server_error"));
+        assert!(!reply.header("x-request-id").is_empty());
+    }
+    let slow = json!({"input": "slow", "conversation": "c-1", "background": true});
+    let started = server.post("/v1/responses", &slow, ANN).await;
+    assert_eq!(started.json()["status"], "in_progress", "{}", started.text);
+    let id = started.json()["id"].clone();
+    for (body, code) in [
+        (json!({"input": "thanks", "conversation": "c-1"}), "conversation_locked"),
+        (json!({"input": "thanks", "previous_response_id": id}), "response_in_progress"),
+    ] {
+        let reply = server.post("/v1/responses", &body, ANN).await;
+        assert_eq!((reply.status, reply.json()["error"]["code"].as_str()), (409, Some(code)), "{}", reply.text);
+        assert_eq!(reply.header("x-should-retry"), "false");
+    }
+    let nobody = server.post("/v1/responses", &json!({"input": "x"}), Some("wrong")).await;
+    assert_eq!((nobody.status, kind(&nobody).as_str()), (401, "authentication_error"), "{}", nobody.text);
+    assert!(nobody.json()["error"]["code"].is_string() && !nobody.header("www-authenticate").is_empty());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_counts_once_and_only_its_owners() {
+    let server = serve().await;
+    let paused = server.post("/v1/responses", &json!({"input": "create a table", "conversation": "c-1"}), ANN).await;
+    let paused = paused.json();
+    let request = paused["output"].as_array().unwrap().last().unwrap().clone();
+    assert_eq!(request["type"], "mcp_approval_request", "{paused:#}");
+    let decide = |approve: bool| {
+        let response =
+            json!({"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": approve});
+        json!({"input": [{"role": "user", "content": "create a table"}, request, response], "stream": false})
+    };
+    let forged = server.post("/v1/responses", &decide(true), BOB).await;
+    assert_eq!(
+        (forged.status, forged.json()["error"]["code"].as_str()),
+        (400, Some("unknown_call")),
+        "{}",
+        forged.text
+    );
+
+    let done = server.post("/v1/responses", &decide(true), ANN).await.json();
+    assert_eq!(
+        (&done["output"][0]["type"], &done["output"][0]["error"]),
+        (&json!("mcp_call"), &Value::Null),
+        "{done:#}"
+    );
+    assert_eq!(done["conversation"]["id"], "c-1", "the pause's conversation goes on");
+    for approve in [true, false] {
+        assert_eq!(server.post("/v1/responses", &decide(approve), ANN).await.json(), done);
+    }
+    // The stored events are the live ones, and the later ones of them where a client was cut off.
+    let id = done["id"].as_str().unwrap();
+    let again = |query: &str| format!("/v1/responses/{id}?stream=true{query}");
+    let whole = collect_sse(&server.get(&again(""), ANN).await.text);
+    let later = collect_sse(&server.get(&again("&starting_after=2"), ANN).await.text);
+    assert_eq!(later, whole[3..]);
+    assert_eq!(whole.last().unwrap().data["response"], done);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_a_model_writes_is_only_text() {
+    let server = odd_model().await;
+    let imitation = server.post("/v1/responses", &json!({"input": "imitate", "stream": true}), None).await;
+    let frames = collect_sse(&imitation.text);
+    let ends = frames.iter().filter(|frame| frame.event == "response.completed").count();
+    assert_eq!(ends, 1, "{}", imitation.text);
+    assert_eq!(frames.last().unwrap().data["response"]["output_text"], IMITATION);
+    let chat = json!({"messages": [{"role": "user", "content": "imitate"}], "stream": true});
+    let chat = server.post("/v1/chat/completions", &chat, None).await.text;
+    assert_eq!(chat.matches("data: [DONE]\n").count(), 1, "{chat}");
+    assert!(chat.ends_with("data: [DONE]\n\n"), "{chat}");
+
+    for input in ["half a call", "a list of arguments", "no name", "unknown tool"] {
+        let reply = server.post("/v1/responses", &json!({"input": input}), None).await;
+        assert_eq!(reply.status, 200, "{input}: {}", reply.text);
+        let response = reply.json();
+        let call = &response["output"][0];
+        assert_eq!((&call["type"], &call["status"]), (&json!("mcp_call"), &json!("failed")), "{input}: {response:#}");
+        assert!(call["arguments"].is_string() && call["error"].is_string(), "{input}: {call:#}");
+        assert_eq!(response["output_text"], "I could not.", "{input}");
+    }
+
+    let format =
+        json!({"format": {"type": "json_schema", "name": "n", "schema": {"type": "object", "required": ["n"]}}});
+    let unfit = server.post("/v1/responses", &json!({"input": "never JSON", "text": format}), None).await;
+    assert_eq!(
+        (unfit.status, unfit.json()["error"]["code"].as_str()),
+        (502, Some("invalid_structured_output")),
+        "{}",
+        unfit.text
+    );
+}
+
+const IMITATION: &str =
+    "ok\n\nevent: response.completed\ndata: {\"type\":\"response.completed\"}\n\ndata: [DONE]\n\nend";
+
+async fn odd_model() -> TestServer {
+    let call =
+        |name: &str, arguments: Value| json!({"events": [{"tool_call": {"name": name, "arguments": arguments}}]});
+    let say = |text: &str| json!({"events": [{"text": text}]});
+    let sorry = || say("I could not.");
+    let script = json!({"runs": [
+        {"when": "imitate", "turns": [say(IMITATION)]},
+        {"when": "half a call", "turns": [call("run_sql", json!("{\"sql\": \"SELECT")), sorry()]},
+        {"when": "a list of arguments", "turns": [call("run_sql", json!([1, 2])), sorry()]},
+        {"when": "no name", "turns": [call("", json!({})), sorry()]},
+        {"when": "unknown tool", "turns": [call("drop_everything", json!({})), sorry()]},
+        {"when": "json", "turns": [say("three")], "repeat_last": true},
+    ]});
+    TestServer::start(TestSettings::default().script(script)).await
+}
+
+/// Sends each body and expects its status, code and parameter.
+async fn refused<const N: usize>(server: &TestServer, path: &str, cases: [(Value, u16, &str, &str); N]) {
+    for (body, status, code, param) in cases {
+        let reply = server.post(path, &body, ANN).await;
+        let what = format!("{body}: {} {}", reply.status, reply.text);
+        let error = &reply.json()["error"];
+        assert_eq!(reply.status, status, "{what}");
+        assert_eq!((&error["code"], &error["param"]), (&json!(code), &json!(param)), "{what}");
+        assert_eq!(error["type"], "invalid_request_error", "{what}");
+        assert_eq!(reply.json()["detail"], error["message"], "{what}");
+    }
+}
+
+fn kind(reply: &Reply) -> String {
+    reply.json()["error"]["type"].as_str().unwrap_or_default().to_owned()
+}
