@@ -26,8 +26,17 @@ use uuid::Uuid;
 use self::table::{ErrorSchema, Field, Kind, Media, Route, Surface, Verb};
 use crate::error::ApiError;
 
-const SURFACES: [Surface; 9] =
-    [routes::SERVER, routes::QUERY, routes::CATALOG, routes::AGENT, openai::OPENAI, routes::MCP, routes::KUSTO];
+const SURFACES: [Surface; 9] = [
+    routes::SERVER,
+    routes::QUERY,
+    routes::CATALOG,
+    routes::AGENT,
+    openai::OPENAI,
+    ksadk::KSADK,
+    ksadk::ADK,
+    routes::MCP,
+    routes::KUSTO,
+];
 
 const PAGE: &str = include_str!("openapi/page.html");
 /// Where the page's script and style wait for the nonce that lets them run.
