@@ -11,6 +11,7 @@ mod ksadk;
 mod kusto;
 mod mcp;
 mod openai;
+mod openapi;
 mod query;
 mod relationships;
 mod request;
@@ -40,7 +41,9 @@ pub(crate) fn router(state: &AppState) -> Router {
     let anyone = Router::new()
         .route("/", get(health::index))
         .route("/health", get(health::health))
-        .route("/ready", get(health::ready));
+        .route("/ready", get(health::ready))
+        .route("/openapi.json", get(openapi::json))
+        .route("/docs", get(openapi::page));
     let readers = Router::new()
         .route("/metrics", get(health::metrics))
         .route("/v1/query", post(query::query))

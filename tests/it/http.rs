@@ -3,6 +3,7 @@
 mod agent;
 mod catalog;
 mod import;
+mod openapi;
 mod query;
 mod values;
 

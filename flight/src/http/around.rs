@@ -122,7 +122,7 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
     Some(
         CorsLayer::new()
             .allow_origin(allowed)
-            .allow_methods([Method::GET, Method::POST, Method::DELETE])
+            .allow_methods([Method::GET, Method::POST, Method::PATCH, Method::DELETE])
             .allow_headers(AllowHeaders::mirror_request())
             .expose_headers(ExposeHeaders::list(exposed.map(HeaderName::from_static))),
     )

@@ -1,0 +1,117 @@
+//! KsADK's and ADK's routes.
+
+use super::table::{EVENTS, ErrorSchema, Field, JSON, Kind, Media, Route, Surface};
+
+const AGENT_ID: Field = Field::text("AgentId", "`querent`, or what its client calls it");
+const USER_ID: Field = Field::text("UserId", "the application's user; `user` unless said otherwise");
+const SESSION_ID: Field = Field::text("SessionId", "the session");
+const INVOCATION_ID: Field = Field::text("InvocationId", "the run");
+const AFTER: Field = Field::new("AfterSeqId", Kind::Integer, "only later events");
+
+const RUN_AGENT: Media = Media::json(&[
+    AGENT_ID.required(),
+    Field::new("Messages", Kind::List, "the conversation so far"),
+    Field::new("ResponsesInput", Kind::TextOrList, "the same as items of the Responses API"),
+    USER_ID,
+    SESSION_ID,
+    INVOCATION_ID,
+    Field::text("PreviousResponseId", "the response that this one continues"),
+    Field::new("ApiFormat", Kind::OneOf(&["responses", "chat_completions"]), "what the answer is"),
+    Field::new("Stream", Kind::Flag, "whether to answer with server-sent events"),
+    Field::new("Background", Kind::Flag, "whether to answer at once"),
+    Field::text("Model", "a configured model's name"),
+    Field::new("ModelOptions", Kind::Object, "`{\"thinking\": true}` shows thinking"),
+    Field::new("Metadata", Kind::Object, "kept with the run"),
+    Field::new("Tools", Kind::List, "functions that the client executes"),
+    Field::new("attachments", Kind::List, "files beside the message"),
+])
+.with(r#"{"AgentId": "querent", "Messages": [{"role": "user", "content": "how many orders were there yesterday?"}]}"#);
+
+const OF_SESSION: &[Media] = &[Media::json(&[SESSION_ID, AGENT_ID, USER_ID])];
+const OF_EVENTS: &[Media] = &[Media::json(&[
+    SESSION_ID,
+    AGENT_ID,
+    USER_ID,
+    AFTER,
+    Field::new("BeforeSeqId", Kind::Integer, "only earlier events"),
+    Field::new("Limit", Kind::Integer, "events at most"),
+    Field::new("EventTypes", Kind::List, "only events of these types"),
+])];
+
+pub(super) const KSADK: Surface = Surface {
+    name: "ksadk",
+    about: "KsADK's actions, for its applications. Answers are `{Code, Message, RequestId, Action, Data}`.",
+    page: "docs/protocols-ksadk-adk.md",
+    errors: ErrorSchema::OpenAi,
+    routes: &[
+        Route::post("/agentengine/api/v1/RunAgent", "Runs the agent").takes(&[RUN_AGENT]).answers(&[JSON, EVENTS]),
+        Route::post("/agentengine/api/v1/CancelRun", "Cancels a run").takes(&[Media::json(&[
+            INVOCATION_ID,
+            SESSION_ID,
+            AGENT_ID,
+            USER_ID,
+        ])]),
+        Route::get(
+            "/agentengine/api/v1/SubscribeRunEvents",
+            "A run's session events, those that were and those that come, then `[DONE]`",
+        )
+        .query(&[SESSION_ID, INVOCATION_ID, AFTER])
+        .answers(&[EVENTS]),
+        Route::post("/agentengine/api/v1/CreateSession", "Creates a session").takes(OF_SESSION),
+        Route::post("/agentengine/api/v1/ListSessions", "Lists sessions").takes(&[Media::json(&[AGENT_ID, USER_ID])]),
+        Route::post("/agentengine/api/v1/GetSession", "One session").takes(OF_SESSION),
+        Route::post("/agentengine/api/v1/DeleteSession", "Deletes a session with its runs").takes(OF_SESSION),
+        Route::post("/agentengine/api/v1/ListSessionEvents", "Events of a session's newest runs").takes(OF_EVENTS),
+        Route::post("/agentengine/api/v1/ListSessionMessages", "Messages of a session's newest runs").takes(OF_EVENTS),
+        Route::post("/agentengine/api/v1/GetAgentUiBootstrap", "What the web interface asks first")
+            .takes(&[Media::json(&[AGENT_ID])]),
+        Route::post("/agentengine/api/v1/ListAgentModels", "Models to choose from").takes(&[Media::json(&[AGENT_ID])]),
+        Route::post("/agentengine/api/v1/UploadFile", "Uploads a file that messages name by its id").takes(&[Media {
+            content_type: "multipart/form-data",
+            about: "a form",
+            fields: &[Field::new("file", Kind::File, "the file").required()],
+            example: None,
+        }]),
+    ],
+};
+
+const ADK_RUN: &[Media] = &[Media::json(&[
+    Field::text("appName", "`querent`, or what its client calls it").required(),
+    Field::text("userId", "the application's user").required(),
+    Field::text("sessionId", "the session; made when it is not there"),
+    Field::new("newMessage", Kind::Object, "`{role, parts}`").required(),
+    Field::new("streaming", Kind::Flag, "whether pieces of text are sent too"),
+    Field::new("stateDelta", Kind::Object, "merged into the session's state"),
+    Field::text("invocationId", "the run"),
+    Field::text("model", "a configured model's name"),
+    Field::new("modelOptions", Kind::Object, "`{\"thinking\": true}` shows thinking"),
+    Field::new("tools", Kind::List, "functions that the client executes"),
+])
+.with(
+    r#"{"appName": "querent", "userId": "user", "sessionId": "s1",
+    "newMessage": {"role": "user", "parts": [{"text": "how many orders were there yesterday?"}]}}"#,
+)];
+const SESSION: &[Media] = &[Media::json(&[Field::new("state", Kind::Object, "the session's first state")])];
+
+pub(super) const ADK: Surface = Surface {
+    name: "adk",
+    about: "The routes of ADK's API server, for its applications and its web interface.",
+    page: "docs/protocols-ksadk-adk.md",
+    errors: ErrorSchema::OpenAi,
+    routes: &[
+        Route::post("/run_sse", "Runs the agent; ADK events as server-sent events").takes(ADK_RUN).answers(&[EVENTS]),
+        Route::post("/run", "Runs the agent; a list of ADK events").takes(ADK_RUN),
+        Route::get("/list-apps", "The agent's name"),
+        Route::get("/version", "The server's version"),
+        Route::get("/apps/{app}/users/{user}/sessions", "Sessions of a user"),
+        Route::post("/apps/{app}/users/{user}/sessions", "Creates a session").takes(SESSION),
+        Route::get("/apps/{app}/users/{user}/sessions/{session}", "One session with its state and events"),
+        Route::post("/apps/{app}/users/{user}/sessions/{session}", "Creates a session of this id").takes(SESSION),
+        Route::patch("/apps/{app}/users/{user}/sessions/{session}", "Merges into a session's state")
+            .takes(&[Media::json(&[Field::new("stateDelta", Kind::Object, "what is merged")])]),
+        Route::delete("/apps/{app}/users/{user}/sessions/{session}", "Deletes a session with its runs"),
+        Route::get("/apps/{app}/eval_sets", "An empty list, for the web interface"),
+        Route::get("/apps/{app}/eval_results", "An empty list, for the web interface"),
+        Route::get("/debug/trace/session/{session}", "An empty list, for the web interface"),
+    ],
+};

@@ -1,0 +1,178 @@
+//! `/openapi.json` and `/docs`: the document is whole, and says of each route what the router does.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use querent_tests::{TestServer, TestSettings, package_folder};
+use serde_json::{Value, json};
+
+use super::TOKENS;
+
+const METHODS: [&str; 4] = ["get", "post", "patch", "delete"];
+
+#[tokio::test]
+async fn the_document_is_whole_and_needs_no_token() {
+    let server = TestServer::start(TestSettings::default().tokens(TOKENS)).await;
+    let reply = server.get("/openapi.json", None).await;
+    assert_eq!((reply.status, reply.header("content-type")), (200, "application/json"));
+    let document = reply.json();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"), "{}", document["openapi"]);
+    let mut ids = BTreeSet::new();
+    for (method, path, operation) in operations(&document) {
+        let what = format!("{method} {path}: {operation}");
+        assert!(ids.insert(operation["operationId"].as_str().unwrap().to_owned()), "twice: {what}");
+        assert!(!operation["summary"].as_str().unwrap().is_empty(), "{what}");
+        assert!(operation["responses"].as_object().unwrap().len() > 1, "{what}");
+        let declared: Vec<&str> = operation["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter(|parameter| parameter["in"] == "path" && parameter["required"] == true)
+            .map(|parameter| parameter["name"].as_str().unwrap())
+            .collect();
+        let variables: Vec<&str> =
+            path.split('/').filter_map(|part| part.strip_prefix('{')?.strip_suffix('}')).collect();
+        assert_eq!(declared, variables, "{what}");
+        for (kind, body) in operation["requestBody"]["content"].as_object().into_iter().flatten() {
+            let required = body["schema"]["required"].as_array().cloned().unwrap_or_default();
+            let Some(example) = body["example"].as_object() else {
+                assert!(body["example"].is_null() || kind != "application/json", "not JSON: {what}");
+                continue;
+            };
+            for field in required {
+                assert!(example.contains_key(field.as_str().unwrap()), "the example lacks {field}: {what}");
+            }
+        }
+    }
+    let mut references = Vec::new();
+    collect_references(&document, &mut references);
+    assert!(!references.is_empty());
+    for reference in references {
+        assert!(document.pointer(reference.trim_start_matches('#')).is_some(), "{reference}");
+    }
+}
+
+/// No dead entries, and the roles are those that the router asks for.
+#[tokio::test]
+async fn every_documented_route_answers_and_asks_for_its_role() {
+    let server = TestServer::start(TestSettings::default().tokens(TOKENS)).await;
+    let document = server.get("/openapi.json", None).await.json();
+    for (method, path, operation) in operations(&document) {
+        let place: Vec<&str> = path.split('/').map(|part| if part.starts_with('{') { "1" } else { part }).collect();
+        let url = server.url(&place.join("/"));
+        let request = || server.http.request(method.to_ascii_uppercase().parse().unwrap(), &url);
+        let reply = server.send(request(), Some("admin-tok")).await;
+        let what = format!("{method} {path}: {} {}", reply.status, reply.text);
+        assert!(reply.status != 405 && reply.status != 500, "{what}");
+        assert!(!reply.text.contains("there is nothing at"), "{what}");
+
+        let role = operation["security"].as_array().unwrap().first().map(|one| one["bearer"][0].as_str().unwrap());
+        let without = server.send(request(), None).await.status;
+        assert_eq!(without == 401, role.is_some(), "without a token, {what}");
+        let reader = server.send(request(), Some("reader-tok")).await.status;
+        assert_eq!(reader == 403, role == Some("write"), "as a reader, {what}");
+    }
+}
+
+#[test]
+fn every_route_of_the_router_is_documented() {
+    let root = package_folder().parent().unwrap().to_owned();
+    let mut routed = BTreeSet::new();
+    let mut sources = vec![root.join("flight/src/http.rs")];
+    rust_files(&root.join("flight/src/http"), &mut sources);
+    for source in &sources {
+        let text = std::fs::read_to_string(source).unwrap();
+        // `.route_layer(` ends a route's methods too.
+        for part in text.split(".route").filter_map(|part| part.strip_prefix('(')) {
+            let (path, rest) = path_of(part, &text);
+            for method in METHODS.iter().filter(|method| rest.contains(&format!("{method}("))) {
+                routed.insert(format!("{} {path}", method.to_ascii_uppercase()));
+            }
+        }
+    }
+    assert!(routed.contains("POST /v1/query") && routed.contains("DELETE /v1/conversations/{id}"), "{routed:?}");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    let documented: BTreeSet<String> = runtime.block_on(async {
+        let server = TestServer::start(TestSettings::default()).await;
+        let document = server.get("/openapi.json", None).await.json();
+        operations(&document).map(|(method, path, _)| format!("{} {path}", method.to_ascii_uppercase())).collect()
+    });
+    let undocumented: Vec<_> = routed.difference(&documented).collect();
+    let invented: Vec<_> = documented.difference(&routed).collect();
+    assert!(undocumented.is_empty() && invented.is_empty(), "not documented: {undocumented:?}, no route: {invented:?}");
+}
+
+#[tokio::test]
+async fn the_reference_page_loads_nothing_from_elsewhere() {
+    let server = TestServer::start(TestSettings::default().tokens(TOKENS)).await;
+    let page = server.get("/docs", None).await;
+    assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
+    let policy = page.header("content-security-policy");
+    assert!(policy.starts_with("default-src 'none'") && !policy.contains("unsafe"), "{policy}");
+    let nonce = policy.split("'nonce-").nth(1).and_then(|rest| rest.split('\'').next()).unwrap();
+    assert_eq!(page.text.matches(&format!("nonce=\"{nonce}\"")).count(), 2, "the script's and the style's");
+    for outside in ["http://", "https://", "src=", "{nonce}", " style=\"", "onclick"] {
+        assert!(!page.text.contains(outside), "{outside}");
+    }
+    let again = server.get("/docs", None).await;
+    assert_ne!(again.header("content-security-policy"), policy, "a nonce is used once");
+}
+
+#[tokio::test]
+async fn the_index_lists_what_is_documented() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let index = server.get("/", None).await.json();
+    assert_eq!(index["reference"], "/docs");
+    let routes = index["routes"].as_array().unwrap();
+    for line in ["GET /openapi.json", "POST, DELETE /mcp", "POST /v1/responses", "GET, POST /v1/catalog/metrics"] {
+        assert!(routes.contains(&json!(line)), "{line}: {index}");
+    }
+}
+
+/// Method, path and operation of each.
+fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, &Value)> {
+    let paths = document["paths"].as_object().unwrap();
+    paths.iter().flat_map(|(path, item)| {
+        METHODS.iter().filter_map(move |method| Some((*method, path.as_str(), item.get(*method)?)))
+    })
+}
+
+/// The path that `.route(` is called with, and what follows it. KsADK's are named by their action, ADK's by a constant.
+fn path_of<'a>(call: &'a str, source: &str) -> (String, &'a str) {
+    let call = call.trim_start();
+    let literal = |text: &'a str| text.split_once('"').unwrap();
+    if let Some(path) = call.strip_prefix('"') {
+        let (path, rest) = literal(path);
+        return (path.to_owned(), rest);
+    }
+    if let Some(action) = call.strip_prefix("&action(\"") {
+        let (action, rest) = literal(action);
+        return (format!("/agentengine/api/v1/{action}"), rest);
+    }
+    let (name, rest) = call.split_once(',').unwrap();
+    let definition = format!("const {name}: &str = \"");
+    let value = source.split(&definition).nth(1).unwrap_or_else(|| panic!("`{name}` is not a constant of its file"));
+    (value.split('"').next().unwrap().to_owned(), rest)
+}
+
+fn collect_references<'a>(value: &'a Value, into: &mut Vec<&'a str>) {
+    match value {
+        Value::Object(fields) => {
+            into.extend(fields.get("$ref").and_then(Value::as_str));
+            fields.values().for_each(|field| collect_references(field, into));
+        }
+        Value::Array(entries) => entries.iter().for_each(|entry| collect_references(entry, into)),
+        _ => {}
+    }
+}
+
+fn rust_files(folder: &Path, into: &mut Vec<std::path::PathBuf>) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            rust_files(&path, into);
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            into.push(path);
+        }
+    }
+}
