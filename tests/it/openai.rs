@@ -88,14 +88,23 @@ async fn what_the_clients_probe_is_there() {
     let get = |path: &str| server.http.get(server.url(path)).bearer_auth("ann-tok").send();
     assert_eq!(get("/v1/responses").await.unwrap().status(), 405);
     assert_eq!(get("/v1/responses/resp_none").await.unwrap().status(), 404);
-    let too_large = json!({"input": "x".repeat(20 << 20)}).to_string();
-    let sent = server.http.post(server.url("/v1/responses")).bearer_auth("ann-tok").body(too_large).send();
-    assert_eq!(sent.await.unwrap().status(), 413);
     let unread = server.http.post(server.url("/v1/responses")).bearer_auth("ann-tok").body("{").send().await.unwrap();
     assert_eq!(unread.status(), 400);
     let body: Value = unread.json().await.unwrap();
     assert_eq!(body["error"]["code"], "invalid_json");
     assert_eq!(body["detail"], body["error"]["message"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_body_over_the_limit_is_413() {
+    // Small, so that the client has sent all of it when it is refused.
+    let settings = TestSettings::default().change(|settings| settings.http.max_query_bytes.0 = 1_000);
+    let server = TestServer::start(settings).await;
+    let body = json!({"input": "x".repeat(2_000)});
+    for path in ["/v1/responses", "/v1/chat/completions"] {
+        let sent = server.http.post(server.url(path)).json(&body).send().await.unwrap();
+        assert_eq!(sent.status(), 413, "{path}");
+    }
 }
 
 async fn serve() -> TestServer {
