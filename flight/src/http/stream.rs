@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
-use futures::StreamExt;
 use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt};
 use http::{HeaderName, HeaderValue, header};
 use querent_agent::RunEvent;
 use querent_agent::protocols::Renderer;
@@ -37,7 +37,12 @@ fn frames(
 ) -> impl futures::Stream<Item = Result<Bytes, Infallible>> + Send {
     async_stream::stream! {
         loop {
-            match tokio::time::timeout(HEARTBEAT_EVERY, events.next()).await {
+            // A timer only for those who wait.
+            let next = match events.next().now_or_never() {
+                Some(next) => Ok(next),
+                None => tokio::time::timeout(HEARTBEAT_EVERY, events.next()).await,
+            };
+            match next {
                 Err(_) => yield Ok(HEARTBEAT),
                 Ok(None) => break,
                 Ok(Some(event)) => {
