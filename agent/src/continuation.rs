@@ -229,13 +229,15 @@ impl Agent {
 
     /// The decisions, and those that were not made on the other calls of the run that is continued.
     async fn resumed(&self, who: &Principal, base: Option<Uuid>, live: Vec<Decided>) -> Result<Vec<ResumedCall>> {
-        let mut resumed: Vec<ResumedCall> =
-            live.into_iter().map(|Decided { call, decision, .. }| ResumedCall { call, decision }).collect();
+        let mut resumed: Vec<ResumedCall> = live
+            .into_iter()
+            .map(|Decided { call, decision, .. }| ResumedCall { call, decision, stored: true })
+            .collect();
         let Some(run_id) = base else { return Ok(resumed) };
         for call in self.catalog().pending_calls_of_run(who, run_id).await? {
             let is_decided = resumed.iter().any(|resumed| resumed.call.call_id == call.call_id);
             if call.state == PendingState::Waiting && !is_decided {
-                resumed.push(ResumedCall { call, decision: Decision::Abandoned });
+                resumed.push(ResumedCall { call, decision: Decision::Abandoned, stored: true });
             }
         }
         Ok(resumed)

@@ -6,6 +6,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use uuid::Uuid;
 
+use crate::history::{calls_cost, words_cost};
 use crate::models::{ChatMessage, TokenUsage};
 
 /// The `server_label` of our tools wherever a protocol names one.
@@ -128,6 +129,9 @@ pub struct WaitingCall {
     pub name: String,
     /// As the model wrote them.
     pub args_raw: String,
+    /// What it does, in one line.
+    #[serde(default)]
+    pub description: String,
     /// Whether a person must approve it; otherwise the client executes it.
     pub approval: bool,
 }
@@ -203,8 +207,23 @@ pub struct ToolResult {
     pub result: Value,
     /// What the model reads.
     pub text: String,
+    /// Where `text` was cut, if it was.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub truncation: Option<Truncation>,
+    /// A Vega-Lite specification of the result, without its data, where it is worth plotting.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub chart: Option<Value>,
     /// How long it took.
     pub elapsed_ms: u64,
+}
+
+/// How much of a tool's text the model does not get to read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Truncation {
+    /// Characters that were kept.
+    pub end_index: usize,
+    /// Estimated tokens of the whole text.
+    pub original_tokens: usize,
 }
 
 /// What happened.
@@ -234,8 +253,14 @@ pub enum EventKind {
         messages_after: usize,
         /// What stands in their place.
         summary: String,
+        /// All messages as they are now, the system's included, for a client that keeps them.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        messages: Vec<ChatMessage>,
         /// Of the request that wrote the summary.
         usage: TokenUsage,
+        /// In the model's currency, where prices are set.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        cost: Option<f64>,
     },
     /// A request to the model begins.
     LlmCallStarted {
@@ -252,6 +277,9 @@ pub enum EventKind {
         cut: bool,
         /// Estimated tokens of the messages by role.
         context: ContextTokens,
+        /// What the reply could have taken.
+        #[serde(default)]
+        max_output_tokens: u32,
         /// In the model's currency, where prices are set.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
@@ -309,6 +337,15 @@ pub enum EventKind {
         request_id: String,
         /// The call.
         call_id: String,
+        /// Tool name.
+        #[serde(default)]
+        name: String,
+        /// As the model wrote them.
+        #[serde(default)]
+        args_raw: String,
+        /// What it does, in one line.
+        #[serde(default)]
+        description: String,
         /// Yes or no.
         approved: bool,
         /// Why.
@@ -323,8 +360,19 @@ pub enum EventKind {
         call_id: String,
         /// Tool name.
         name: String,
-        /// What came back.
+        /// As the model wrote them.
+        #[serde(default)]
+        args_raw: String,
+        /// What came back; where nothing did, what the model is told instead.
         result: String,
+        /// Whether nothing came back.
+        #[serde(default)]
+        missing: bool,
+    },
+    /// All messages, the system's included, for a client that keeps them: right before the answer or the pause.
+    Conversation {
+        /// In order.
+        messages: Vec<ChatMessage>,
     },
     /// The whole answer; on success only.
     AnswerFinal {
@@ -380,8 +428,11 @@ pub struct ContextTokens {
     pub system: usize,
     /// The asker's messages.
     pub user: usize,
-    /// The model's own.
+    /// The model's own words.
     pub assistant: usize,
+    /// The model's calls.
+    #[serde(default)]
+    pub calls: usize,
     /// Tools' results.
     pub tool: usize,
     /// The tools' descriptions.
@@ -392,17 +443,18 @@ pub struct ContextTokens {
 
 impl ContextTokens {
     /// Of these messages.
-    pub(crate) fn of(messages: &[ChatMessage], cost: impl Fn(&ChatMessage) -> usize) -> Self {
+    pub(crate) fn of(messages: &[ChatMessage]) -> Self {
         use crate::models::ChatRole;
         let mut tokens = Self::default();
         for message in messages {
+            tokens.calls += calls_cost(message);
             let part = match message.role {
                 ChatRole::System => &mut tokens.system,
                 ChatRole::User => &mut tokens.user,
                 ChatRole::Assistant => &mut tokens.assistant,
                 ChatRole::Tool => &mut tokens.tool,
             };
-            *part += cost(message);
+            *part += words_cost(message);
         }
         tokens
     }

@@ -54,6 +54,11 @@ impl Conversation {
         self.messages.iter().map(cost).sum()
     }
 
+    /// The system's message and all others.
+    pub(crate) fn all(&self) -> &[ChatMessage] {
+        &self.messages
+    }
+
     /// All but the system's message.
     pub(crate) fn said(&self) -> &[ChatMessage] {
         self.messages.get(1..).unwrap_or_default()
@@ -148,9 +153,17 @@ pub(crate) fn transcript_of(messages: &[ChatMessage]) -> String {
 
 /// Estimated tokens of a message.
 pub(crate) fn cost(message: &ChatMessage) -> usize {
-    let calls: usize =
-        message.tool_calls.iter().map(|call| estimate_tokens(&call.arguments.to_string()) + MESSAGE_TOKENS).sum();
-    estimate_tokens(&message.content) + calls + MESSAGE_TOKENS
+    words_cost(message) + calls_cost(message)
+}
+
+/// Without its tool calls.
+pub(crate) fn words_cost(message: &ChatMessage) -> usize {
+    estimate_tokens(&message.content) + MESSAGE_TOKENS
+}
+
+/// Of its tool calls.
+pub(crate) fn calls_cost(message: &ChatMessage) -> usize {
+    message.tool_calls.iter().map(|call| estimate_tokens(&call.arguments.to_string()) + MESSAGE_TOKENS).sum()
 }
 
 #[cfg(test)]

@@ -43,7 +43,7 @@ pub use continuation::{ContinueError, Continued};
 pub use error::{AgentError, Result};
 pub use event::{
     ContextTokens, EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, SERVER_LABEL, TextPhase, ToolCallStarted,
-    ToolResult, ToolStatus, Trigger, Usage, WaitingCall,
+    ToolResult, ToolStatus, Trigger, Truncation, Usage, WaitingCall,
 };
 pub use request::{AnswerSchema, AskRequest, Decision, OnDisconnect, Protocol, ResumedCall, RunRequest};
 pub use watch::RunWatcher;
@@ -249,7 +249,11 @@ impl Agent {
             request: request.echo.clone(),
             input: with_ids(request.input_items.clone(), run_id),
         };
-        let on_disconnect = request.on_disconnect;
+        handle.lingers(match request.on_disconnect {
+            OnDisconnect::Cancel => Some(Duration::ZERO),
+            OnDisconnect::CancelAfter(linger) => Some(linger),
+            OnDisconnect::GoOn => None,
+        });
         let decided = request.resume.clone();
         let task = RunTask {
             handle: Arc::clone(&handle),
@@ -286,16 +290,31 @@ impl Agent {
             let _ = begun.send(Ok(()));
             task.run(leave).await;
         };
-        let events = handle.subscribe(0).boxed();
         // Before anything is awaited: a client may go away while its run is being stored.
-        let guard = (on_disconnect == OnDisconnect::Cancel).then(|| Attached(handle));
+        let events = self.followed(handle, 0);
         self.inner.tasks.spawn(whole.instrument(tracing::info_span!("run", %run_id)));
         has_begun.await.map_err(|_| AgentError::ShuttingDown)??;
+        Ok(Run { run_id, events })
+    }
+
+    /// A run of the caller's that goes on without its client for a while, from its `from`th event on; the run belongs to
+    /// this reader as to its first. `None` where it has ended.
+    pub async fn follow(&self, who: &Principal, run_id: Uuid, from: u64) -> Result<Option<Run>> {
+        let Some(running) = self.running_run(run_id) else { return Ok(None) };
+        let events = self.followed(running.handle, usize::try_from(from).unwrap_or(usize::MAX));
+        self.catalog().get_run(who, run_id).await?;
+        Ok(Some(Run { run_id, events }))
+    }
+
+    /// A run's events for one of the clients that it runs for.
+    fn followed(&self, handle: Arc<RunHandle>, from: usize) -> BoxStream<'static, Arc<RunEvent>> {
+        let events = handle.subscribe(from);
+        let attached = Attached::to(handle, self.inner.tasks.clone());
         let events = events.map(move |event| {
-            let _attached = &guard;
+            let _attached = &attached;
             event
         });
-        Ok(Run { run_id, events: events.boxed() })
+        events.boxed()
     }
 
     /// A stored run's events, or a running one's as they come, from the `from`th on. Errors: `run_not_found`, also
@@ -406,12 +425,33 @@ pub struct Run {
     pub events: BoxStream<'static, Arc<RunEvent>>,
 }
 
-/// Stops its run when it goes.
-struct Attached(Arc<RunHandle>);
+/// One of the clients that a run runs for. When the last has gone, the run stops, at once or a while later.
+struct Attached {
+    handle: Arc<RunHandle>,
+    tasks: TaskTracker,
+}
+
+impl Attached {
+    fn to(handle: Arc<RunHandle>, tasks: TaskTracker) -> Self {
+        handle.attach();
+        Self { handle, tasks }
+    }
+}
 
 impl Drop for Attached {
     fn drop(&mut self) {
-        self.0.stop(Stop::ClientGone);
+        let Some(linger) = self.handle.detach() else { return };
+        if linger.is_zero() {
+            self.handle.stop(Stop::ClientGone);
+            return;
+        }
+        let handle = Arc::clone(&self.handle);
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(linger) => handle.stop_if_alone(),
+                () = handle.ended.cancelled() => {}
+            }
+        });
     }
 }
 
@@ -432,7 +472,7 @@ impl Drop for Place {
 
 /// Stores the run and what was decided, which happens once: a second run on the same decision is refused.
 async fn begin(catalog: &Catalog, who: &Principal, record: &RunRecord, decided: &[ResumedCall]) -> Result<()> {
-    for ResumedCall { call, decision } in decided {
+    for ResumedCall { call, decision, .. } in decided.iter().filter(|resumed| resumed.stored) {
         let (state, reason) = match decision {
             Decision::Approved { reason } => (PendingState::Approved, reason.as_deref()),
             Decision::Denied { reason } => (PendingState::Denied, reason.as_deref()),

@@ -1,5 +1,8 @@
 //! What a run is asked to do, whichever protocol asks.
 
+use std::collections::HashMap;
+use std::time::Duration;
+
 use querent_catalog::{ConversationKey, PendingCall};
 use serde_json::Value;
 use uuid::Uuid;
@@ -32,6 +35,10 @@ pub enum Protocol {
     KsAdk,
     /// ADK's `/run_sse` and `/run`.
     Adk,
+    /// Cube's chat.
+    Cube,
+    /// HolmesGPT's chat.
+    Holmes,
 }
 
 impl Protocol {
@@ -43,6 +50,8 @@ impl Protocol {
             Protocol::Chat => "chat",
             Protocol::KsAdk => "ksadk",
             Protocol::Adk => "adk",
+            Protocol::Cube => "cube",
+            Protocol::Holmes => "holmes",
         }
     }
 }
@@ -52,6 +61,8 @@ impl Protocol {
 pub enum OnDisconnect {
     /// It is cancelled, with its model call and query.
     Cancel,
+    /// It is cancelled unless a client follows it again within this time: see [`crate::Agent::follow`].
+    CancelAfter(Duration),
     /// It goes on to its end, within its budget.
     GoOn,
 }
@@ -91,6 +102,9 @@ pub struct ResumedCall {
     pub call: PendingCall,
     /// What of it.
     pub decision: Decision,
+    /// Whether the server knows of the call, so that it is decided once. One that only the client's history has can be
+    /// answered or refused, never approved.
+    pub stored: bool,
 }
 
 /// All that a run is asked to do.
@@ -114,6 +128,9 @@ pub struct RunRequest {
     pub input: Vec<ChatMessage>,
     /// Tools that the client executes.
     pub client_tools: Vec<ToolSpec>,
+    /// Those among them that the client executes without telling how it went, by name, each with what the model is told:
+    /// the run does not wait for them.
+    pub canned_results: HashMap<String, String>,
     /// Whether a tool must be called first.
     pub tool_choice: ToolChoice,
     /// The answer's form.
@@ -130,6 +147,9 @@ pub struct RunRequest {
     pub invocation_id: Option<String>,
     /// Whether it may be retrieved and continued.
     pub retained: bool,
+    /// Whether the client keeps the conversation: it gets all messages at the end, in which a call has the id that the
+    /// events name.
+    pub returns_messages: bool,
     /// What becomes of it without its client.
     pub on_disconnect: OnDisconnect,
     /// What the protocol repeats from its request.
@@ -151,6 +171,7 @@ impl RunRequest {
             resume: Vec::new(),
             input,
             client_tools: Vec::new(),
+            canned_results: HashMap::new(),
             tool_choice: ToolChoice::Auto,
             answer_schema: None,
             can_approve: false,
@@ -159,6 +180,7 @@ impl RunRequest {
             previous_run_id: None,
             invocation_id: None,
             retained: false,
+            returns_messages: false,
             on_disconnect: OnDisconnect::Cancel,
             echo: Value::Null,
             input_items: Value::Null,

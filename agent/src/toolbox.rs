@@ -55,7 +55,7 @@ pub async fn call(session: Session, bounds: ReplyBounds, name: &str, arguments: 
     let arguments = Value::Object(arguments);
     let called = tokio::time::timeout(limit, tools::call(&context, name, &arguments)).await;
     match called.unwrap_or_else(|_| Err(EngineError::WallClockExceeded { limit }.into())) {
-        Ok(ToolOutput { json, text }) => ToolReply { json, text, is_error: false },
+        Ok(ToolOutput { json, text, .. }) => ToolReply { json, text, is_error: false },
         Err(error) => failure(name, &error),
     }
 }

@@ -28,6 +28,7 @@ use querent_catalog::{CatalogError, TableName};
 use querent_engine::{EngineError, Session};
 use serde_json::{Map, Value, json};
 
+use crate::event::Truncation;
 use crate::models::ToolSpec;
 use values::shortened;
 
@@ -74,6 +75,17 @@ pub(crate) struct ToolOutput {
     pub(crate) json: Value,
     /// For the model; not above [`ToolContext::text_tokens`].
     pub(crate) text: String,
+    /// Where `text` was cut, if it was.
+    pub(crate) truncation: Option<Truncation>,
+    /// A Vega-Lite specification of the result, without its data.
+    pub(crate) chart: Option<Value>,
+}
+
+impl ToolOutput {
+    /// A whole result that is not worth plotting.
+    pub(crate) fn new(json: Value, text: impl Into<String>) -> Self {
+        Self { json, text: text.into(), truncation: None, chart: None }
+    }
 }
 
 /// A failure, as the model and the event stream see it.

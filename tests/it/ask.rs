@@ -94,6 +94,8 @@ fn every_event_has_its_frame() {
             status: ToolStatus::Success,
             result: json!({"columns": [{"name": "n", "type": "Int64"}], "rows": [{"n": 1}], "row_count": 1, "truncated": false}),
             text: "1".to_owned(),
+            truncation: None,
+            chart: None,
             elapsed_ms: 3,
         })),
         EventKind::TextStarted { item_id: "msg_2".to_owned() },

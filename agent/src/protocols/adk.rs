@@ -346,6 +346,7 @@ impl AdkRenderer {
             | EventKind::TextDone { .. }
             | EventKind::ApprovalResolved { .. }
             | EventKind::ClientToolResolved { .. }
+            | EventKind::Conversation { .. }
             | EventKind::Paused { .. }
             | EventKind::RunFinished { .. } => None,
         }

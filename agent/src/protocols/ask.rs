@@ -126,6 +126,7 @@ impl AskRenderer {
             | EventKind::ApprovalResolved { .. }
             | EventKind::ClientToolRequested(_)
             | EventKind::ClientToolResolved { .. }
+            | EventKind::Conversation { .. }
             | EventKind::Paused { .. } => return None,
         })
     }

@@ -315,6 +315,7 @@ impl Renderer for ChatRenderer {
             | EventKind::ApprovalRequested(_)
             | EventKind::ApprovalResolved { .. }
             | EventKind::ClientToolResolved { .. }
+            | EventKind::Conversation { .. }
             | EventKind::Paused { .. } => Vec::new(),
         }
     }

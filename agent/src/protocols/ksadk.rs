@@ -344,6 +344,7 @@ impl SessionEventRenderer {
             | EventKind::TextDelta { .. }
             | EventKind::ApprovalResolved { .. }
             | EventKind::ClientToolResolved { .. }
+            | EventKind::Conversation { .. }
             | EventKind::AnswerFinal { .. }
             | EventKind::Paused { .. } => Vec::new(),
         }

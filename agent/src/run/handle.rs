@@ -2,7 +2,8 @@
 //! way to stop it. The log is the run's only output; it is bounded by the run's budget.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SubsecRound, Utc};
 use futures::Stream;
@@ -35,6 +36,10 @@ pub(crate) struct RunHandle {
     /// How many events there are, for those who wait for more.
     grown: watch::Sender<usize>,
     watcher: Arc<dyn RunWatcher>,
+    /// How long the run goes on when nobody follows it; `None`: to its end.
+    linger: Mutex<Option<Duration>>,
+    /// The clients that it runs for.
+    attached: AtomicUsize,
     stop: CancellationToken,
     stop_cause: Mutex<Option<Stop>>,
     /// Cancelled when the run has ended: it is stored in its last state, or will be.
@@ -67,6 +72,8 @@ impl RunHandle {
             state: Mutex::new(state),
             grown: watch::Sender::new(0),
             watcher,
+            linger: Mutex::new(None),
+            attached: AtomicUsize::new(0),
             stop: CancellationToken::new(),
             stop_cause: Mutex::new(None),
             ended: CancellationToken::new(),
@@ -76,6 +83,29 @@ impl RunHandle {
     /// Tells that the run begins.
     pub(crate) fn begin(&self) {
         self.watcher.began();
+    }
+
+    /// How long the run goes on when nobody follows it; `None`: to its end.
+    pub(crate) fn lingers(&self, linger: Option<Duration>) {
+        *self.linger.lock() = linger;
+    }
+
+    /// One more client that it runs for.
+    pub(crate) fn attach(&self) {
+        self.attached.fetch_add(1, Ordering::SeqCst);
+    }
+
+    /// One less; how long the run goes on if that was the last.
+    pub(crate) fn detach(&self) -> Option<Duration> {
+        let last = self.attached.fetch_sub(1, Ordering::SeqCst) == 1;
+        self.linger.lock().filter(|_| last)
+    }
+
+    /// Stops the run unless a client has come back.
+    pub(crate) fn stop_if_alone(&self) {
+        if self.attached.load(Ordering::SeqCst) == 0 {
+            self.stop(Stop::ClientGone);
+        }
     }
 
     /// Asks the run to end; the first cause counts.

@@ -163,9 +163,10 @@ impl<'a> Turns<'a> {
         let context = ContextTokens {
             tools: self.tool_tokens,
             max: self.conversation.limit_tokens(),
-            ..ContextTokens::of(&messages, crate::history::cost)
+            ..ContextTokens::of(&messages)
         };
         let request = self.turn_request(messages);
+        let max_output_tokens = request.max_output_tokens.unwrap_or_default();
         let mut pieces = self.model.turn(request).await.map_err(|error| runner_error(&error))?;
         let mut speech = Speech::new(self.structured.is_some());
         let mut calls = Vec::new();
@@ -179,7 +180,8 @@ impl<'a> Turns<'a> {
                 ModelEvent::Text(text) => speech.say(&text, &mut self.ids, |kind| self.task.handle.emit(kind)),
                 ModelEvent::ToolCall(call) => {
                     // The model's own id is what it is told of the result by: a provider may keep things under it.
-                    let id = call.id.clone().filter(|id| !id.is_empty()).unwrap_or_else(|| self.ids.next("call"));
+                    let own = call.id.clone().filter(|id| !id.is_empty() && !self.task.request.returns_messages);
+                    let id = own.unwrap_or_else(|| self.ids.next("call"));
                     calls.push(ModelToolCall { id: Some(id), ..call });
                 }
                 ModelEvent::Done { usage, reason } => {
@@ -193,7 +195,7 @@ impl<'a> Turns<'a> {
                         self.said = Some((item_id.clone(), text.clone()));
                     }
                     let cost = self.count(usage);
-                    self.emit(EventKind::LlmCallFinished { iteration, usage, cut, context, cost });
+                    self.emit(EventKind::LlmCallFinished { iteration, usage, cut, context, max_output_tokens, cost });
                     return Ok(Reply { text, item_id, calls, reason });
                 }
             }
@@ -294,6 +296,7 @@ impl<'a> Turns<'a> {
             self.conversation.push_assistant(text.clone(), Vec::new());
         }
         self.keep_messages();
+        self.return_messages();
         let (kql_used, sql_used) = (self.kql_used.take(), self.sql_used.take());
         self.emit(EventKind::AnswerFinal {
             item_id,
@@ -312,7 +315,7 @@ impl<'a> Turns<'a> {
         let max_tokens = self.conversation.limit_tokens();
         self.emit(EventKind::CompactionStarted { tokens, max_tokens, messages: older.len() });
         let (summary, usage) = self.summary_of(&older, max_tokens).await;
-        self.count(usage);
+        let cost = self.count(usage);
         let messages_before = self.conversation.len();
         self.conversation.replace_older(older.len(), &summary);
         self.emit(EventKind::CompactionFinished {
@@ -321,7 +324,9 @@ impl<'a> Turns<'a> {
             messages_before,
             messages_after: self.conversation.len(),
             summary,
+            messages: self.returned_messages(),
             usage,
+            cost,
         });
     }
 
@@ -370,6 +375,7 @@ impl<'a> Turns<'a> {
     async fn pause(mut self) -> Result<End, Failure> {
         self.keep_messages();
         self.store_waiting().await?;
+        self.return_messages();
         let waiting = std::mem::take(&mut self.waiting).into_iter().map(|waiting| waiting.call).collect();
         self.emit(EventKind::Paused { waiting });
         Ok(End::Paused)
@@ -381,6 +387,17 @@ impl<'a> Turns<'a> {
 
     fn keep_messages(&self) {
         self.task.handle.keep_messages(self.conversation.said().to_vec());
+    }
+
+    /// All messages, for a client that keeps them.
+    fn returned_messages(&self) -> Vec<ChatMessage> {
+        if self.task.request.returns_messages { self.conversation.all().to_vec() } else { Vec::new() }
+    }
+
+    fn return_messages(&self) {
+        if self.task.request.returns_messages {
+            self.emit(EventKind::Conversation { messages: self.returned_messages() });
+        }
     }
 
     fn tool_loop(&self, exhausted: Exhausted) -> Failure {

@@ -46,9 +46,9 @@ impl Tool for CreateTableAs {
         let sql = sql.trim().trim_end_matches(';');
         writer.sql(&format!("CREATE TABLE {} AS {sql}", quoted_name(&name))).await?.collect().await?;
         let count = rows_written(writer, &name).await?;
-        Ok(ToolOutput {
-            json: json!({ "table": name.to_string(), "row_count": count }),
-            text: format!("created `{name}` with {count} rows"),
-        })
+        Ok(ToolOutput::new(
+            json!({ "table": name.to_string(), "row_count": count }),
+            format!("created `{name}` with {count} rows"),
+        ))
     }
 }

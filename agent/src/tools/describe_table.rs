@@ -47,7 +47,7 @@ impl Tool for DescribeTable {
         arguments.finish(NAME)?;
         let description = Description::of(context, table_name(&context.session, database, &table)).await?;
         let samples = samples(context, &description.name).await;
-        Ok(ToolOutput { json: description.to_json(&samples), text: description.to_text(&samples, context.text_tokens) })
+        Ok(ToolOutput::new(description.to_json(&samples), description.to_text(&samples, context.text_tokens)))
     }
 }
 

@@ -89,8 +89,8 @@ impl Tool for FindReferencesTo {
         };
         lines.insert(0, searched);
         lines.push(hint.to_owned());
-        Ok(ToolOutput {
-            json: json!({
+        Ok(ToolOutput::new(
+            json!({
                 "value": value,
                 "match_count": matches.len(),
                 "matches": matches,
@@ -102,8 +102,8 @@ impl Tool for FindReferencesTo {
                 "truncated": truncated,
                 "hint": hint,
             }),
-            text: take_tokens(&lines.join("\n"), context.text_tokens).to_owned(),
-        })
+            take_tokens(&lines.join("\n"), context.text_tokens).to_owned(),
+        ))
     }
 }
 

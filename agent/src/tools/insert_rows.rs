@@ -48,10 +48,10 @@ impl Tool for InsertRows {
         let name = table_name(writer, database, &table);
         let statement = insert_statement(&quoted_name(&name), &rows)?;
         writer.sql(&statement).await?.collect().await?;
-        Ok(ToolOutput {
-            json: json!({ "table": name.to_string(), "row_count": rows.len() }),
-            text: format!("inserted {} rows into `{name}`", rows.len()),
-        })
+        Ok(ToolOutput::new(
+            json!({ "table": name.to_string(), "row_count": rows.len() }),
+            format!("inserted {} rows into `{name}`", rows.len()),
+        ))
     }
 }
 

@@ -42,9 +42,9 @@ impl Tool for ListDatabases {
         if truncated {
             text.insert_str(0, "(truncated: filter with SELECT * FROM system.databases WHERE ...)\n");
         }
-        Ok(ToolOutput {
-            json: json!({ "databases": names, "truncated": truncated }),
-            text: take_tokens(&text, context.text_tokens).to_owned(),
-        })
+        Ok(ToolOutput::new(
+            json!({ "databases": names, "truncated": truncated }),
+            take_tokens(&text, context.text_tokens).to_owned(),
+        ))
     }
 }

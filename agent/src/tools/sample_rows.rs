@@ -44,6 +44,6 @@ impl Tool for SampleRows {
         arguments.finish(NAME)?;
         let name = table_name(&context.session, database, &table);
         let rows = Rows::read(context.session.sample(&name, n).await?, n).await?;
-        Ok(ToolOutput { json: rows.to_json(), text: rows.to_text(context.text_tokens) })
+        Ok(ToolOutput::new(rows.to_json(), rows.to_text(context.text_tokens)))
     }
 }

@@ -42,6 +42,6 @@ impl Tool for SaveVerifiedQuery {
         arguments.finish(NAME)?;
         let writer = writer(context)?.clone().in_database(database.as_deref()).await?;
         let saved = writer.verify_query(&question, &sql).await?;
-        Ok(ToolOutput { json: json!(saved), text: format!("kept the query for `{question}`") })
+        Ok(ToolOutput::new(json!(saved), format!("kept the query for `{question}`")))
     }
 }

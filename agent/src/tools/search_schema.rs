@@ -71,13 +71,13 @@ impl Tool for SearchSchema {
         if text.is_empty() {
             text = "no table fits; try other words, or list_databases".to_owned();
         }
-        Ok(ToolOutput {
-            json: json!({
+        Ok(ToolOutput::new(
+            json!({
                 "query": query, "tables": tables, "table_count": tables.len(), "relationships": edges,
                 "truncated": truncated,
             }),
             text,
-        })
+        ))
     }
 }
 

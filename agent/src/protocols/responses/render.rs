@@ -350,6 +350,7 @@ impl Renderer for ResponsesRenderer {
             | EventKind::LlmCallFinished { .. }
             | EventKind::ApprovalResolved { .. }
             | EventKind::ClientToolResolved { .. }
+            | EventKind::Conversation { .. }
             | EventKind::AnswerFinal { .. }
             | EventKind::Paused { .. } => Vec::new(),
         }

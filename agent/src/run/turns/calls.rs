@@ -33,16 +33,19 @@ impl Turns<'_> {
         self.task.handle.update_totals(|totals| totals.usage.tool_calls = calls);
         let is_clients = self.task.request.client_tools.iter().any(|tool| tool.name == call.name);
         let writes = tools::writes(&call.name) && self.task.writer.is_some();
-        if allowed.is_ok() && (is_clients || (writes && self.task.request.can_approve)) {
+        let canned = self.task.request.canned_results.get(&call.name).filter(|_| is_clients);
+        if allowed.is_ok() && canned.is_none() && (is_clients || (writes && self.task.request.can_approve)) {
             self.wait_for(call, !is_clients);
             return Ok(());
         }
-        let call_id = self.ids.next("call");
+        let call_id = self.call_id(&call);
         let started = self.started(&call, call_id, call_index, None);
         let model_id = call.id.unwrap_or_default();
         self.emit(EventKind::ToolCallStarted(Box::new(started.clone())));
         allowed.map_err(|exhausted| self.tool_loop(exhausted))?;
-        let outcome = if writes {
+        let outcome = if let Some(canned) = canned {
+            (Ok(ToolOutput::new(json!(canned), canned.clone())), 0)
+        } else if writes {
             let refused = ToolError::new("approval_unavailable", format!("{} needs a person's approval", call.name))
                 .with_hint("this client has no way to ask for it; tell the user so");
             (Err(refused), 0)
@@ -55,6 +58,14 @@ impl Turns<'_> {
         self.nudge(&started.tool, failed);
         self.store_now_and_then().await;
         Ok(())
+    }
+
+    /// The id that everybody but the model knows the call by; the model's too for a client that keeps the conversation.
+    fn call_id(&mut self, call: &ModelToolCall) -> String {
+        match &call.id {
+            Some(id) if self.task.request.returns_messages => id.clone(),
+            _ => self.ids.next("call"),
+        }
     }
 
     pub(super) fn started(
@@ -96,13 +107,10 @@ impl Turns<'_> {
         status: Option<ToolStatus>,
     ) -> bool {
         let failed = outcome.is_err();
-        let (result, text) = match outcome {
-            Ok(output) => (output.json, output.text),
-            Err(error) => {
-                let text = error.to_text(&call.tool);
-                (error.to_json(), take_tokens(&text, self.context.text_tokens).to_owned())
-            }
-        };
+        let ToolOutput { json: result, text, truncation, chart } = outcome.unwrap_or_else(|error| {
+            let text = error.to_text(&call.tool);
+            ToolOutput::new(error.to_json(), take_tokens(&text, self.context.text_tokens))
+        });
         let no_rows = result.get("row_count").and_then(Value::as_u64) == Some(0);
         let status = status.unwrap_or(match (failed, no_rows) {
             (true, _) => ToolStatus::Error,
@@ -117,6 +125,8 @@ impl Turns<'_> {
             status,
             result,
             text: text.clone(),
+            truncation,
+            chart,
             elapsed_ms: took_ms,
         })));
         self.conversation.push_tool_result(&call.tool, model_id, text);
@@ -139,9 +149,14 @@ impl Turns<'_> {
 
     fn wait_for(&mut self, call: ModelToolCall, approval: bool) {
         let ModelToolCall { id, name, arguments } = call;
-        let call_id = self.ids.next("call");
-        let item_id = self.ids.next(if approval { "mcpr" } else { "fc" });
-        let waiting = WaitingCall { item_id, call_id, name, args_raw: raw_arguments(&arguments), approval };
+        // A client that keeps the conversation names a call by one id, whatever it waits for.
+        let (call_id, item_id) = match &id {
+            Some(id) if self.task.request.returns_messages => (id.clone(), id.clone()),
+            _ => (self.ids.next("call"), self.ids.next(if approval { "mcpr" } else { "fc" })),
+        };
+        let description = describe(&name, &arguments);
+        let args_raw = raw_arguments(&arguments);
+        let waiting = WaitingCall { item_id, call_id, name, args_raw, description, approval };
         self.emit(if approval {
             EventKind::ApprovalRequested(waiting.clone())
         } else {

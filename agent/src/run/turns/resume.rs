@@ -5,7 +5,7 @@ use querent_catalog::PendingKind;
 use serde_json::{Value, json};
 
 use super::super::Failure;
-use super::Turns;
+use super::{Turns, raw_arguments};
 use crate::event::{EventKind, ToolStatus};
 use crate::models::ModelToolCall;
 use crate::request::{Decision, ResumedCall};
@@ -14,7 +14,7 @@ use crate::tools::ToolError;
 impl Turns<'_> {
     pub(super) async fn resume(&mut self) -> Result<(), Failure> {
         let task = self.task;
-        for ResumedCall { call, decision } in &task.request.resume {
+        for ResumedCall { call, decision, stored } in &task.request.resume {
             let model_call = ModelToolCall {
                 id: Some(model_call_id(call.decision_json.as_deref().unwrap_or_default(), &call.call_id)),
                 name: call.tool.clone(),
@@ -22,32 +22,31 @@ impl Turns<'_> {
             };
             let (approved, reason) = match decision {
                 Decision::Output(result) => {
-                    self.client_answered(&call.call_id, &model_call, result);
+                    self.client_answered(&call.call_id, &model_call, Some(result));
                     continue;
                 }
                 Decision::Abandoned if call.kind == PendingKind::ClientTool => {
-                    self.client_answered(
-                        &call.call_id,
-                        &model_call,
-                        "The user went on without the result of this call.",
-                    );
+                    self.client_answered(&call.call_id, &model_call, None);
                     continue;
                 }
-                Decision::Approved { reason } => (true, reason.clone()),
+                Decision::Approved { reason } => (*stored, reason.clone()),
                 Decision::Denied { reason } => (false, reason.clone()),
                 Decision::Abandoned => (false, None),
             };
             let model_id = model_call.id.clone().unwrap_or_default();
-            let call_id = self.ids.next("call");
             let request_id = call.call_id.clone();
+            let call_id = if task.request.returns_messages { request_id.clone() } else { self.ids.next("call") };
+            let (call_index, allowed) = self.budget.begin_call();
+            let started = self.started(&model_call, call_id, call_index, Some(request_id.clone()));
             self.emit(EventKind::ApprovalResolved {
-                request_id: request_id.clone(),
-                call_id: call_id.clone(),
+                request_id,
+                call_id: started.call_id.clone(),
+                name: started.tool.clone(),
+                args_raw: started.args_raw.clone(),
+                description: started.description.clone(),
                 approved,
                 reason: reason.clone(),
             });
-            let (call_index, allowed) = self.budget.begin_call();
-            let started = self.started(&model_call, call_id, call_index, Some(request_id));
             if approved {
                 self.emit(EventKind::ToolCallStarted(Box::new(started.clone())));
                 allowed.map_err(|exhausted| self.tool_loop(exhausted))?;
@@ -67,13 +66,18 @@ impl Turns<'_> {
         Ok(())
     }
 
-    fn client_answered(&mut self, call_id: &str, call: &ModelToolCall, result: &str) {
+    /// `None`: the asker went on without the result.
+    fn client_answered(&mut self, call_id: &str, call: &ModelToolCall, result: Option<&String>) {
         let model_id = call.id.clone().unwrap_or_default();
+        let missing = result.is_none();
+        let result = result.map_or("The user went on without the result of this call.", String::as_str);
         self.conversation.push_tool_result(&call.name, &model_id, result.to_owned());
         self.emit(EventKind::ClientToolResolved {
             call_id: call_id.to_owned(),
             name: call.name.clone(),
+            args_raw: raw_arguments(&call.arguments),
             result: result.to_owned(),
+            missing,
         });
     }
 }
