@@ -168,7 +168,7 @@ impl Agent {
         let session_id = request.session_id.clone();
         let mut run = RunRequest::from(request);
         if let Some(id) = session_id {
-            self.continue_conversation(principal, &mut run, ConversationKey { space: String::new(), id }).await?;
+            self.continue_conversation(principal, &mut run, ConversationKey::shared(id)).await?;
         }
         self.start(principal, run).await
     }
@@ -181,7 +181,7 @@ impl Agent {
         request: &mut RunRequest,
         key: ConversationKey,
     ) -> Result<()> {
-        let title: String = request.question().chars().take(TITLE_CHARS).collect();
+        let title = conversation_title(&request.question());
         let record = ConversationRecord { title, ..ConversationRecord::new(key.clone(), who.subject(), Utc::now()) };
         match self.catalog().open_conversation(who, &record).await? {
             ConversationAccess::Created(_) => {}
@@ -516,6 +516,11 @@ fn check_client_tools(request: &RunRequest) -> Result<()> {
 /// The tool of that name, if it is one of ours.
 pub fn known_tool(name: &str) -> Option<&'static str> {
     tools::known(name)
+}
+
+/// What a conversation that begins with `question` is called.
+pub fn conversation_title(question: &str) -> String {
+    question.trim().chars().take(TITLE_CHARS).collect()
 }
 
 /// The conversation as it stood at the run's end.

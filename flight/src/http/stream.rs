@@ -1,4 +1,4 @@
-//! A run's events as a body: one frame a chunk, and a sign of life while a model is silent.
+//! A run's events as a body: whole frames a chunk, as many as are there, and a sign of life while a model is silent.
 //!
 //! The sign is a comment that ends with one line feed. With a second one, `@microsoft/fetch-event-source` hands its
 //! user an empty message, whose parser fails, and the request is sent again.
@@ -17,6 +17,8 @@ use querent_agent::protocols::Renderer;
 
 /// Proxies cut connections that are silent for long; a model may be.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
+/// A chunk takes no more frames from here on: what one reader has waiting stays small.
+const CHUNK_BYTES: usize = 16 << 10;
 const HEARTBEAT: Bytes = Bytes::from_static(b": ping\n");
 /// nginx buffers responses unless told not to.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -36,10 +38,16 @@ fn frames(
     mut renderer: impl Renderer + 'static,
 ) -> impl futures::Stream<Item = Result<Bytes, Infallible>> + Send {
     async_stream::stream! {
+        let mut chunk = Vec::new();
         loop {
-            // A timer only for those who wait.
-            let next = match events.next().now_or_never() {
+            let ready = events.next().now_or_never();
+            // A timer only for those who wait, and nothing waits with them.
+            let next = match ready {
                 Some(next) => Ok(next),
+                None if !chunk.is_empty() => {
+                    yield Ok(Bytes::from(std::mem::take(&mut chunk)));
+                    continue;
+                }
                 None => tokio::time::timeout(HEARTBEAT_EVERY, events.next()).await,
             };
             match next {
@@ -47,10 +55,16 @@ fn frames(
                 Ok(None) => break,
                 Ok(Some(event)) => {
                     for frame in renderer.frame(&event) {
-                        yield Ok(Bytes::from(frame.to_sse()));
+                        frame.push_sse(&mut chunk);
+                    }
+                    if chunk.len() >= CHUNK_BYTES {
+                        yield Ok(Bytes::from(std::mem::take(&mut chunk)));
                     }
                 }
             }
+        }
+        if !chunk.is_empty() {
+            yield Ok(Bytes::from(chunk));
         }
     }
 }
