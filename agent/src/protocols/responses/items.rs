@@ -315,7 +315,7 @@ fn output_text(output: &Value) -> String {
 }
 
 /// The item as it is stored and listed: with a type.
-pub(super) fn listed_item(item: &Value) -> Value {
+pub fn listed_item(item: &Value) -> Value {
     let mut listed = match item {
         Value::String(text) => json!({ "role": "user", "content": [{ "type": "input_text", "text": text }] }),
         other => other.clone(),
@@ -328,7 +328,10 @@ pub(super) fn listed_item(item: &Value) -> Value {
         }
         if let Some(Value::String(text)) = fields.get("content") {
             let kind = if fields.get("role") == Some(&json!("assistant")) { "output_text" } else { "input_text" };
-            let block = json!([{ "type": kind, "text": text }]);
+            let mut block = json!([{ "type": kind, "text": text }]);
+            if kind == "output_text" {
+                block[0]["annotations"] = json!([]);
+            }
             fields.insert("content".to_owned(), block);
         }
     }
