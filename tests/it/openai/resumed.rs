@@ -47,6 +47,22 @@ async fn what_is_said_beside_a_decision_follows_the_result() {
     assert!(told[3].content.contains("went on without"), "{told:?}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_result_in_blocks_the_text_is_told() {
+    let server = serve().await;
+    let image = json!({"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="});
+    let text = json!({"type": "input_text", "text": "sunny"});
+    for (output, told_as) in [
+        (json!([text, image]), "sunny\n[an image, which is not shown]"),
+        (json!([{"type": "day", "sky": "blue"}]), r#"[{"type":"day","sky":"blue"}]"#),
+    ] {
+        let paused = respond(&server, json!({"input": "weather?", "tools": [weather()]})).await;
+        let output = json!({"type": "function_call_output", "call_id": call_id(&paused), "output": output});
+        respond(&server, json!({"input": [output]})).await;
+        assert_eq!(told(&server)[3].content, told_as);
+    }
+}
+
 /// The AI SDK leaves the request out of the history when nothing is stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pause_that_is_not_stored_goes_on_from_the_clients_history() {

@@ -106,9 +106,11 @@ impl ResponsesRenderer {
     fn text_delta(&mut self, item_id: &str, text: &str) -> Vec<Frame> {
         let Some(index) = self.index_of(item_id) else { return Vec::new() };
         // Kept as it grows: a run that breaks off shows what was said.
-        let item = &mut self.output[index];
-        let said = item["content"][0]["text"].as_str().unwrap_or_default().to_owned() + text;
-        item["content"] = json!([text_part(&said)]);
+        let content = &mut self.output[index]["content"];
+        match content.get_mut(0).and_then(|part| part.get_mut("text")) {
+            Some(Value::String(said)) => said.push_str(text),
+            _ => *content = json!([text_part(text)]),
+        }
         let delta =
             json!({ "item_id": item_id, "output_index": index, "content_index": 0, "delta": text, "logprobs": [] });
         vec![self.event("response.output_text.delta", delta)]
