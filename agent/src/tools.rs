@@ -120,7 +120,12 @@ impl ToolError {
     /// What the model reads: what failed, what helps, what to do next.
     pub(crate) fn to_text(&self, tool: &str) -> String {
         let hint = self.hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default();
-        format!("{tool} failed: {}{hint}\nCorrect this and call {tool} again.", self.message)
+        // A call that somebody decided against is not to be tried again.
+        let again = match self.code.as_str() {
+            "denied" | "cancelled" | "approval_unavailable" => String::new(),
+            _ => format!("\nCorrect this and call {tool} again."),
+        };
+        format!("{tool} failed: {}{hint}{again}", self.message)
     }
 }
 

@@ -37,6 +37,7 @@ mod remote_embedders;
 mod remote_models;
 mod server_config;
 mod sessions;
+mod slow_readers;
 mod sql;
 mod tables;
 mod tidy;

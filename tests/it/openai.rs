@@ -2,6 +2,7 @@
 //! bytes of each sequence.
 
 mod refusals;
+mod resumed;
 
 use std::process::Command;
 
