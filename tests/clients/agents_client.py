@@ -3,6 +3,7 @@
 import asyncio
 import json
 import sys
+import warnings
 
 from agents import (
     Agent,
@@ -18,6 +19,8 @@ from agents import (
 from openai import AsyncOpenAI
 from pydantic import BaseModel
 
+# What is not of its declared type is taken, with a warning.
+warnings.filterwarnings("error", message="(?s)Pydantic serializer warnings.*")
 url, token = sys.argv[1:3]
 client = AsyncOpenAI(base_url=f"{url}/v1", api_key=token, max_retries=0)
 set_tracing_disabled(True)
@@ -64,6 +67,12 @@ async def tools_of_the_server():
     assert kinds == ["tool_called", "tool_called", "message_output_created"], kinds
     calls = [item.raw_item for item in result.new_items[:2]]
     assert [(call.type, call.server_label, call.status) for call in calls] == [("mcp_call", "tables", "completed")] * 2
+    failed = await Runner.run(agent, "unknown tool")
+    call = failed.new_items[0].raw_item
+    assert (call.status, call.error.type) == ("failed", "mcp_tool_execution_error"), call
+    assert "drop_table" in call.error.content[0]["text"], call
+    thanked = await Runner.run(agent, failed.to_input_list() + [{"role": "user", "content": "thanks"}])
+    assert thanked.final_output == "You are welcome."
     again = result.to_input_list() + [{"role": "user", "content": "thanks"}]
     assert (await Runner.run(agent, again)).final_output == "You are welcome."
 
