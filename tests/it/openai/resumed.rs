@@ -63,6 +63,23 @@ async fn of_a_result_in_blocks_the_text_is_told() {
     }
 }
 
+/// A failed call comes back as it was told, or with an older client's string.
+#[tokio::test(flavor = "multi_thread")]
+async fn why_a_call_failed_is_told_again() {
+    let server = serve().await;
+    let failed = respond(&server, json!({"input": "unknown tool"})).await["output"][0].clone();
+    assert_eq!((&failed["type"], &failed["status"]), (&json!("mcp_call"), &json!("failed")));
+    let mut older = failed.clone();
+    older["error"] = failed["error"]["content"][0]["text"].clone();
+    for call in [failed, older] {
+        let input = json!([{"role": "user", "content": "unknown tool"}, call, {"role": "user", "content": "thanks"}]);
+        respond(&server, json!({"input": input})).await;
+        let told = told(&server);
+        assert_eq!(roles(&told), [&CALLED[..], &[ChatRole::User]].concat());
+        assert!(told[3].content.starts_with("unknown tool `drop_table`"), "{told:?}");
+    }
+}
+
 /// The AI SDK leaves the request out of the history when nothing is stored.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_pause_that_is_not_stored_goes_on_from_the_clients_history() {

@@ -156,7 +156,7 @@ fn parse_item(item: &Value, at: &str) -> Result<InputItem, BadRequest> {
             id: text("id")?,
             name: text("name")?,
             arguments: raw_text(&item["arguments"]),
-            output: if item["output"].is_null() { raw_text(&item["error"]) } else { raw_text(&item["output"]) },
+            output: if item["output"].is_null() { error_text(&item["error"]) } else { raw_text(&item["output"]) },
             approval_request_id: item["approval_request_id"].as_str().map(str::to_owned),
         },
         "mcp_approval_request" => {
@@ -301,6 +301,15 @@ fn raw_text(value: &Value) -> String {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
         other => other.to_string(),
+    }
+}
+
+/// Why a tool failed: a string, or an object with blocks or a message.
+fn error_text(error: &Value) -> String {
+    match (&error["content"], &error["message"]) {
+        (Value::Null, Value::Null) => raw_text(error),
+        (Value::Null, message) => raw_text(message),
+        (content, _) => output_text(content),
     }
 }
 

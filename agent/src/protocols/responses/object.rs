@@ -109,22 +109,6 @@ pub(super) fn usage_json(usage: &TokenUsage) -> Value {
     })
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ids_name_their_run() {
-        let run_id = Uuid::now_v7();
-        assert_eq!(run_of_response(&response_id(run_id)), Some(run_id));
-        assert_eq!(run_of_item(&format!("msg_{}000a", run_id.simple())), Some(run_id));
-        for not_ours in ["resp_", "resp_12", "msg_1", "x", "resp_éééééééééééééééé"] {
-            assert_eq!(run_of_response(not_ours), None);
-            assert_eq!(run_of_item(not_ours), None);
-        }
-    }
-}
-
 /// An object with these keys, null where it lacks them: typed clients want all that there are.
 fn with_keys(mut value: Value, keys: &[&str]) -> Value {
     if let Value::Object(fields) = &mut value {
@@ -159,4 +143,20 @@ fn text_of(mut text: Value) -> Value {
         format => format,
     };
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_name_their_run() {
+        let run_id = Uuid::now_v7();
+        assert_eq!(run_of_response(&response_id(run_id)), Some(run_id));
+        assert_eq!(run_of_item(&format!("msg_{}000a", run_id.simple())), Some(run_id));
+        for not_ours in ["resp_", "resp_12", "msg_1", "x", "resp_éééééééééééééééé"] {
+            assert_eq!(run_of_response(not_ours), None);
+            assert_eq!(run_of_item(not_ours), None);
+        }
+    }
 }

@@ -224,7 +224,8 @@ impl ResponsesRenderer {
         let failed = !matches!(result.status, ToolStatus::Success | ToolStatus::NoData);
         item["status"] = json!(if failed { "failed" } else { "completed" });
         if failed {
-            item["error"] = json!(error_message(&result.result));
+            let content = json!([{ "type": "text", "text": error_message(&result.result) }]);
+            item["error"] = json!({ "type": "mcp_tool_execution_error", "content": content });
         } else {
             item["output"] = json!(output);
         }
