@@ -3,6 +3,7 @@
 pub mod adk;
 pub mod ask;
 pub mod chat;
+pub mod cube;
 pub mod ksadk;
 pub mod responses;
 

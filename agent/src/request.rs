@@ -138,6 +138,8 @@ pub struct RunRequest {
     pub history: Vec<ChatMessage>,
     /// Calls that the history's last message waits for, with what was decided.
     pub resume: Vec<ResumedCall>,
+    /// Whether it asks about a branch of the data that there is not: then every call of a tool fails.
+    pub bad_branch: bool,
     /// The new messages; the last one of the asker's is the question.
     pub input: Vec<ChatMessage>,
     /// Tools that the client executes.
@@ -183,6 +185,7 @@ impl RunRequest {
             instructions: None,
             history: Vec::new(),
             resume: Vec::new(),
+            bad_branch: false,
             input,
             client_tools: Vec::new(),
             canned_results: HashMap::new(),

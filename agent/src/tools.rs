@@ -63,6 +63,8 @@ pub(crate) struct ToolContext {
     pub(crate) text_tokens: usize,
     /// Rows of a result when the model does not say.
     pub(crate) default_rows: usize,
+    /// The data that is asked about is of a branch that there is not.
+    pub(crate) bad_branch: bool,
 }
 
 /// Characters of an error's message and of its hint: both may quote what was sent.
@@ -185,6 +187,9 @@ pub(crate) fn known(name: &str) -> Option<&'static str> {
 
 /// Calls the tool `name`.
 pub(crate) async fn call(context: &ToolContext, name: &str, arguments: &Value) -> Result<ToolOutput, ToolError> {
+    if context.bad_branch {
+        return Err(ToolError::new("bad_request", "Bad branch").with_hint("the data has no branch but `main`"));
+    }
     let writers = WRITERS.iter().filter(|_| context.writer.is_some());
     let Some(tool) = TOOLS.iter().chain(writers).find(|tool| tool.name() == name) else {
         let names: Vec<String> = TOOLS.iter().map(|tool| format!("`{}`", tool.name())).collect();

@@ -3,6 +3,7 @@
 mod adk;
 mod around;
 mod ask;
+mod cube;
 mod encoding;
 mod health;
 mod import;
@@ -95,6 +96,7 @@ pub(crate) fn router(state: &AppState) -> Router {
         .merge(ksadk)
         .merge(adk)
         .merge(mcp)
+        .merge(cube::routes(state))
         .merge(readers)
         .merge(writers)
         .fallback(not_found)

@@ -17,6 +17,7 @@ mod changes;
 mod cli;
 mod clients;
 mod conversation_store;
+mod cube;
 mod duckdb;
 mod duckdb_changes;
 mod faults;

@@ -53,7 +53,7 @@ impl Tool for RunSql {
         arguments.finish(NAME)?;
         let sql = without_fence(&sql, "sql");
         let session = context.session.clone().in_database(database.as_deref()).await?;
-        let outcome = async { Rows::read(session.sql(sql).await?, max_rows).await }.await;
+        let outcome = async { Rows::read_and_count(session.sql(sql).await?, max_rows).await }.await;
         match outcome {
             Ok(rows) => Ok(ToolOutput::new(rows.to_json(), result_text(&rows, context.text_tokens))),
             Err(error) => Err(with_repair_hint(context, &error, sql).await),
