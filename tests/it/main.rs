@@ -14,6 +14,7 @@ mod approvals;
 mod ask;
 mod catalog_store;
 mod changes;
+mod charts;
 mod cli;
 mod clients;
 mod conversation_store;
