@@ -2,7 +2,7 @@
 // kept for the next.
 import assert from 'node:assert'
 
-const [url, key] = process.argv.slice(2)
+const [url, key] = process.argv.slice(3)
 const headers = { 'Content-Type': 'application/json', Authorization: `Api-Key ${key}` }
 const sessionSettings = { externalId: 'user@example.com', userAttributes: [{ name: 'city', value: 'San Francisco' }] }
 const response = await fetch(url, {

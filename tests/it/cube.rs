@@ -48,7 +48,7 @@ async fn results_say_how_many_rows_there_are() {
     assert_eq!(result["data"][0], json!(["1"]));
     assert_eq!(result["schema"], json!([{ "name": "value", "column_type": "Int64", "columnType": "number" }]));
     assert_eq!(result["annotation"]["measures"]["value"], json!({ "title": "Value", "type": "number" }));
-    let query = json!({ "query": result["sqlQuery"] });
+    let query = json!({ "sql": result["sqlQuery"] });
     let whole = server.post("/v1/query", &query, None).await;
     assert_eq!(whole.status, 200, "it runs as it is: {}", whole.text);
 }

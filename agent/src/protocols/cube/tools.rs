@@ -90,7 +90,7 @@ fn sql_input(args: &Map<String, Value>, question: &str) -> Value {
     if let Some(database) = given("database") {
         input["database"] = json!(database);
     }
-    let offered = ["chart", "vega_lite", "vega_spec", "vegaSpec"].iter().find_map(|name| args.get(*name));
+    let offered = ["vegaSpec", "vega_spec"].iter().find_map(|name| args.get(*name));
     match offered {
         Some(Value::String(spec)) => input["vegaSpec"] = json!(spec),
         Some(spec @ Value::Object(_)) => input["vegaSpec"] = json!(spec.to_string()),
