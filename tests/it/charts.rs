@@ -134,6 +134,13 @@ fn plotted() -> Vec<Plotted> {
             &["d[ay'", "x[1].y", "a._b_"],
         ),
         plain(
+            "escaped series",
+            "SELECT * FROM (VALUES ('p', 'u', 1), ('p', 'v', 2), ('q', 'u', 3), ('q', 'v', 4)) AS t(\"a[0]\", \"[^.b\", \"n.\")",
+            "bar",
+            4,
+            &["a[0]", "[^.b", "n."],
+        ),
+        plain(
             "hostile labels as series",
             "SELECT * FROM (VALUES ('</text><script>', 'a\\\"b', 1), ('</text><script>', '''', 2), ('y', 'a\\\"b', 3), ('y', '''', 4)) \
              AS t(\"<b>\", \"$x{y}\", \"value\")",
@@ -212,6 +219,12 @@ async fn every_protocol_tells_of_the_chart() {
     let frames = collect_sse(&server.post("/v1/responses", &ksadk, None).await.text);
     let told = frames.iter().find(|frame| frame.event == "response.ksadk.tool_result").unwrap();
     assert_eq!(told.data["vegaSpec"], spec);
+
+    let message = json!({"role": "user", "parts": [{"text": name}]});
+    let adk = json!({"appName": "querent", "userId": "ann", "sessionId": "s-1", "newMessage": message});
+    let events = server.post("/run", &adk, None).await.json();
+    let told = events.as_array().unwrap().iter().find_map(|event| event["customMetadata"].get("vegaSpec"));
+    assert_eq!(told, Some(&spec), "{events}");
 
     let arguments = json!({"sql": cases[0].sql});
     let call = json!({"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "run_sql", "arguments": arguments}});

@@ -54,6 +54,8 @@ pub(super) struct Column<'a> {
     pub(super) kind: ColumnKind,
     /// The number of each row's value among the different ones.
     pub(super) values: Vec<usize>,
+    /// Which rows have a value that can be drawn.
+    pub(super) drawable: Vec<bool>,
     /// How many different values there are, null being one.
     pub(super) distinct: usize,
     /// Characters of the longest value.
@@ -90,9 +92,15 @@ impl<'a> Column<'a> {
                 *numbers.entry(if cell.is_null() { "\0".to_owned() } else { text }).or_insert(next)
             })
             .collect();
+        let is_drawable = |cell: &&Value| match kind {
+            ColumnKind::Number => number(cell).is_some(),
+            _ => !cell.is_null(),
+        };
+        let drawable = cells.iter().map(is_drawable).collect();
         let words = words(name);
         let role = role(name, &words, kind, cells);
-        Self { name, role, kind, values, distinct: numbers.len(), longest, largest, is_id: identifies(&words) }
+        let (distinct, is_id) = (numbers.len(), identifies(&words));
+        Self { name, role, kind, values, drawable, distinct, longest, largest, is_id }
     }
 }
 

@@ -15,9 +15,10 @@ const MAX_TITLE_CHARS: usize = 60;
 
 /// The specification of a plan that fits these columns.
 pub(super) fn spec(plan: &Plan, offer: &Offer, columns: &[Column<'_>]) -> Spec {
-    let mut fields = Fields { columns, offer, transform: Vec::new(), names: Vec::new() };
+    let over_time = columns.get(plan.base).is_some_and(|base| base.role == Role::Time);
+    let mut fields = Fields { columns, offer, over_time, transform: Vec::new(), names: Vec::new() };
     let mut base = fields.channel(plan.base, plan.mark, false);
-    let (mut values, mut color) = match plan.measures.as_slice() {
+    let (mut values, color) = match plan.measures.as_slice() {
         [measure] => {
             let values = fields.channel(*measure, plan.mark, true);
             (values, plan.color.map(|color| fields.color(color)))
@@ -33,13 +34,8 @@ pub(super) fn spec(plan: &Plan, offer: &Offer, columns: &[Column<'_>]) -> Spec {
         }
     }
     let is_grouped = plan.mark == MarkType::Bar && (plan.is_grouped || plan.measures.len() > 1);
-    let mut offset = color.clone().filter(|_| is_grouped);
-    if let Some(offset) = &mut offset {
-        offset.title = None;
-    }
-    if let Some(color) = &mut color {
-        color.scale = None;
-    }
+    // With its title too: Vega-Lite would write the path, with its escapes, into an expression.
+    let offset = color.clone().filter(|_| is_grouped);
     let (x, y) = if plan.is_horizontal { (values, base) } else { (base, values) };
     let (x_offset, y_offset) = if plan.is_horizontal { (None, offset) } else { (offset, None) };
     Spec {
@@ -56,6 +52,7 @@ pub(super) fn spec(plan: &Plan, offer: &Offer, columns: &[Column<'_>]) -> Spec {
 struct Fields<'a> {
     columns: &'a [Column<'a>],
     offer: &'a Offer,
+    over_time: bool,
     transform: Vec<Transform>,
     /// Names that were given.
     names: Vec<String>,
@@ -116,7 +113,7 @@ impl Fields<'_> {
 
     fn field(&mut self, index: usize, r#type: FieldType, read_as: ReadAs) -> Channel {
         let name = self.columns.get(index).map_or("", |column| column.name);
-        let mut shown = sayable(name, r#type == FieldType::Temporal);
+        let mut shown = sayable(name, self.over_time);
         if shown != name {
             shown = self.unused(&shown);
         }

@@ -1,7 +1,7 @@
 //! Columns' names in Vega-Lite: as field paths, as texts of expressions, as titles.
 //!
 //! A field path takes `.` and `[ ]` for access and `\` for an escape. Vega-Lite 5 follows that in most places, but
-//! not for quotes and backslashes, nor for brackets in a field of time: such a column is first given another name.
+//! not for quotes and backslashes, nor for brackets in a chart over time: such a column is first given another name.
 
 use std::fmt;
 
@@ -102,13 +102,13 @@ pub fn field_name(path: &str) -> String {
 }
 
 /// The name itself where Vega-Lite can say it, else one that it can.
-pub(super) fn sayable(name: &str, is_time: bool) -> String {
-    let sayable: String = name.chars().map(|c| if is_unsayable(c, is_time) { '_' } else { c }).collect();
+pub(super) fn sayable(name: &str, over_time: bool) -> String {
+    let sayable: String = name.chars().map(|c| if is_unsayable(c, over_time) { '_' } else { c }).collect();
     if sayable.trim().is_empty() { "column".to_owned() } else { sayable }
 }
 
-fn is_unsayable(c: char, is_time: bool) -> bool {
-    is_line_end(c) || matches!(c, '\\' | '\'' | '"') || (is_time && matches!(c, '[' | ']'))
+fn is_unsayable(c: char, over_time: bool) -> bool {
+    is_line_end(c) || matches!(c, '\\' | '\'' | '"') || (over_time && matches!(c, '[' | ']'))
 }
 
 /// A text that is shown. Vega-Lite writes titles into expressions and escapes neither a backslash nor a line's end.

@@ -82,9 +82,10 @@ impl Offer {
     fn placed(&self, mark: MarkType, ruled: Option<&Plan>, columns: &[Column<'_>]) -> Option<Plan> {
         let is_measure = |index: usize| columns.get(index).is_some_and(|column| column.role == Role::Measure);
         match (self.x, self.y.as_slice()) {
-            // Values on x over something on y.
+            // Values on x over something on y; only lines must stand.
             (Some(x), [y]) if is_measure(x) && !is_measure(*y) => {
-                Some(Plan { is_horizontal: true, ..Plan::new(mark, *y, [x]) })
+                let is_horizontal = matches!(mark, MarkType::Bar | MarkType::Point);
+                Some(Plan { is_horizontal, ..Plan::new(mark, *y, [x]) })
             }
             (Some(x), [_, ..]) => Some(Plan::new(mark, x, self.y.clone())),
             (Some(x), []) => {

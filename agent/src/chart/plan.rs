@@ -82,6 +82,7 @@ impl Plan {
             || !are_numbers
             || !(1..=MAX_MEASURES).contains(&self.measures.len())
             || (several && color.is_some())
+            || !self.has_marks(columns)
         {
             return false;
         }
@@ -99,6 +100,15 @@ impl Plan {
                 is_one_a_place && base.distinct <= places && rows * self.measures.len() <= MAX_BARS
             }
         }
+    }
+
+    /// Whether any row has both a place and a value.
+    fn has_marks(&self, columns: &[Column<'_>]) -> bool {
+        let Some(base) = columns.get(self.base) else { return false };
+        let measures = self.measures.iter().filter_map(|measure| columns.get(*measure));
+        let both =
+            |measure: &Column<'_>| base.drawable.iter().zip(&measure.drawable).any(|(place, value)| *place && *value);
+        measures.into_iter().any(both)
     }
 
     /// With bars that lie down where standing ones have no room for their labels.

@@ -161,7 +161,7 @@ fn results_become_the_chart_that_suits_them() {
 fn results_not_worth_a_chart_have_none() {
     let many: Vec<Value> = (0..60).map(|n| json!([format!("c{n}"), n])).collect();
     let series: Vec<Value> =
-        (0..60).map(|n| json!([format!("2013-01-0{}", n % 2 + 1), format!("c{}", n / 2), n])).collect();
+        (0..144).map(|n| json!([format!("2013-01-{}", n % 12 + 10), format!("c{}", n / 12), n])).collect();
     for (columns, rows) in [
         (vec!["n:number"], json!([[42]])),
         (vec!["carrier:text", "n:number"], json!([["UA", 1]])),
@@ -231,6 +231,7 @@ fn a_model_may_ask_for_what_the_rules_would_not_draw() {
         (json!({"mark": "area"}), "area x=year:ordinal y=rank:quantitative"),
         (json!({"mark": "point", "x": "rank", "y": "year"}), "point x=rank:quantitative y=year:ordinal"),
         (json!({"x": "rank"}), "line x=year:ordinal y=rank:quantitative"),
+        (json!({"mark": "line", "x": "rank", "y": "year"}), "line x=year:ordinal y=rank:quantitative"),
     ] {
         assert_eq!(drawn(&columns, rows.clone(), Some(offered.clone())).as_deref(), Some(expected), "{offered}");
     }
