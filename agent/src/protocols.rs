@@ -8,8 +8,12 @@ pub mod ksadk;
 pub mod responses;
 
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::RunEvent;
+use crate::{RunEvent, ToolResult};
+
+/// The extension field of a result's chart, a Vega-Lite specification without its rows.
+pub const VEGA_SPEC: &str = "vegaSpec";
 
 /// One frame of a protocol's stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -47,6 +51,13 @@ impl Frame {
         to.extend_from_slice(b"data: ");
         to.extend_from_slice(self.data.as_bytes());
         to.extend_from_slice(b"\n\n");
+    }
+}
+
+/// Adds the result's chart, where it has one.
+pub(crate) fn add_chart(to: &mut Value, result: &ToolResult) {
+    if let Some(chart) = &result.chart {
+        to[VEGA_SPEC] = chart.clone();
     }
 }
 

@@ -7,7 +7,7 @@ use querent_catalog::{ConversationKey, PendingCall};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::models::{ChatMessage, ChatRole, ToolChoice, ToolSpec};
+use crate::models::{ChatMessage, ChatRole, ModelToolCall, ToolChoice, ToolSpec};
 
 /// One question of the ask protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -105,6 +105,20 @@ pub struct ResumedCall {
     /// Whether the server knows of the call, so that it is decided once. One that only the client's history has can be
     /// answered or refused, never approved.
     pub stored: bool,
+}
+
+impl ResumedCall {
+    /// The call as the model made it: its id is the one in the model's own message.
+    pub(crate) fn model_call(&self) -> ModelToolCall {
+        let stored: Value =
+            serde_json::from_str(self.call.decision_json.as_deref().unwrap_or_default()).unwrap_or_default();
+        let id = stored["tool_call_id"].as_str().unwrap_or(&self.call.call_id);
+        ModelToolCall {
+            id: Some(id.to_owned()),
+            name: self.call.tool.clone(),
+            arguments: serde_json::from_str(&self.call.arguments_json).unwrap_or(Value::Null),
+        }
+    }
 }
 
 /// All that a run is asked to do.

@@ -42,6 +42,9 @@ pub(crate) const RUN_KQL: &str = run_kql::NAME;
 /// The name of the tool whose text becomes `sql_used`.
 pub(crate) const RUN_SQL: &str = run_sql::NAME;
 
+/// The argument of the tools that run a query in which a model says how to plot the rows.
+const CHART: &str = "chart";
+
 /// One tool.
 #[async_trait]
 pub(crate) trait Tool: Send + Sync {
@@ -122,7 +125,12 @@ impl ToolError {
     /// What the model reads: what failed, what helps, what to do next.
     pub(crate) fn to_text(&self, tool: &str) -> String {
         let hint = self.hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default();
-        format!("{tool} failed: {}{hint}\nCorrect this and call {tool} again.", self.message)
+        // A call that somebody decided against is not to be tried again.
+        let again = match self.code.as_str() {
+            "denied" | "cancelled" | "approval_unavailable" => String::new(),
+            _ => format!("\nCorrect this and call {tool} again."),
+        };
+        format!("{tool} failed: {}{hint}{again}", self.message)
     }
 }
 
@@ -162,7 +170,28 @@ const WRITERS: [&dyn Tool; 3] =
 pub(crate) fn specs(small: bool, with_writers: bool) -> Vec<ToolSpec> {
     let told = if small { TOOLS_OF_SMALL } else { TOOLS.len() };
     let writers = WRITERS.iter().filter(|_| with_writers);
-    TOOLS.iter().take(told).chain(writers).map(|tool| tool.spec()).collect()
+    let mut specs: Vec<ToolSpec> = TOOLS.iter().take(told).chain(writers).map(|tool| tool.spec()).collect();
+    if !small {
+        for spec in specs.iter_mut().filter(|spec| [RUN_SQL, RUN_KQL].contains(&spec.name.as_str())) {
+            spec.parameters["properties"][CHART] = chart_argument();
+        }
+    }
+    specs
+}
+
+/// What a model is told of [`CHART`]; a small one is not: it would fill it in with nonsense.
+fn chart_argument() -> Value {
+    json!({
+        "type": "object",
+        "description": "How to plot the rows, where the usual chart does not suit. Name columns of the result.",
+        "properties": {
+            "mark": {"type": "string", "enum": ["bar", "line", "area", "point"]},
+            "x": {"type": "string"},
+            "y": {"type": "string"},
+            "color": {"type": "string"},
+            "title": {"type": "string"},
+        },
+    })
 }
 
 /// Whether the tool `name` writes.

@@ -148,9 +148,7 @@ impl<'a> Turns<'a> {
                 continue;
             }
             self.conversation.push_assistant(reply.text, reply.calls.clone());
-            for call in reply.calls {
-                self.call(call).await?;
-            }
+            self.call_all(reply.calls).await?;
             if !self.waiting.is_empty() {
                 return self.pause().await;
             }

@@ -9,7 +9,9 @@ use futures::StreamExt;
 use querent_engine::{EngineError, QueryStream};
 use serde_json::{Map, Value, json};
 
+use super::ToolOutput;
 use super::values::{Room, json_value, plain_text, shortened};
+use crate::chart::{ColumnKind, chart_of};
 use crate::prompt::tokens::{estimate_tokens, take_tokens};
 
 /// Bytes of the JSON rows of one result.
@@ -34,6 +36,8 @@ pub(super) struct Rows {
     names: Vec<String>,
     /// Arrow types.
     types: Vec<String>,
+    /// What the types are to a chart.
+    kinds: Vec<ColumnKind>,
     rows: Vec<Vec<Value>>,
     /// Why rows are missing, where they are.
     cut: Option<Cut>,
@@ -125,11 +129,18 @@ impl Rows {
         let names: Vec<String> = fields.clone().map(|field| shortened(field.name(), MAX_NAME_CHARS)).collect();
         Self {
             names: unique_names(names.iter().map(String::as_str)),
-            types: fields.map(|field| shortened(&field.data_type().to_string(), MAX_TYPE_CHARS)).collect(),
+            types: fields.clone().map(|field| shortened(&field.data_type().to_string(), MAX_TYPE_CHARS)).collect(),
+            kinds: fields.map(|field| ColumnKind::of(field.data_type())).collect(),
             rows: Vec::new(),
             cut: None,
             total: None,
         }
+    }
+
+    /// The result in its views, this text being what the model reads; `offered` is the chart that it wants.
+    pub(super) fn output(&self, text: impl Into<String>, offered: Option<&Value>) -> ToolOutput {
+        let chart = chart_of(&self.names, &self.kinds, &self.rows, offered).map(|chart| json!(chart));
+        ToolOutput { chart, ..ToolOutput::new(self.to_json(), text) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -270,6 +281,7 @@ mod tests {
         Rows {
             names: (0..columns).map(|column| format!("measure_{column}")).collect(),
             types: vec!["Int64".to_owned(); columns],
+            kinds: vec![ColumnKind::Number; columns],
             rows: (0..count).map(|row| (0..columns).map(|column| json!(row * column)).collect()).collect(),
             cut: None,
             total: None,
