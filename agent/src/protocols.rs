@@ -3,6 +3,7 @@
 pub mod adk;
 pub mod ask;
 pub mod chat;
+pub mod holmes;
 pub mod ksadk;
 pub mod responses;
 
@@ -36,9 +37,14 @@ impl Frame {
 
     /// The bytes of a server-sent event: one line of JSON, so nothing in it needs to be split.
     pub fn to_sse(&self) -> String {
+        format!("{}\n", self.to_sse_lines())
+    }
+
+    /// Its lines without the empty one that ends it.
+    pub fn to_sse_lines(&self) -> String {
         match self.event {
-            Some(event) => format!("event: {event}\ndata: {}\n\n", self.data),
-            None => format!("data: {}\n\n", self.data),
+            Some(event) => format!("event: {event}\ndata: {}\n", self.data),
+            None => format!("data: {}\n", self.data),
         }
     }
 }

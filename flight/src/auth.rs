@@ -64,7 +64,8 @@ impl Authenticator {
         Ok(token)
     }
 
-    fn principal_for(&self, token: &str) -> Result<Principal, ApiError> {
+    /// The caller with this token. Errors: `unauthenticated`.
+    pub(crate) fn principal_for(&self, token: &str) -> Result<Principal, ApiError> {
         let given = digest(token);
         let mut found = None;
         // No early exit: how long this takes must not depend on which token matches.

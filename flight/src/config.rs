@@ -4,6 +4,7 @@
 //! nearest known one, a value of the wrong kind names where it came from.
 
 mod build;
+mod holmes;
 mod keys;
 mod load;
 mod models;
@@ -18,6 +19,7 @@ use querent_engine::UrlRoot;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+pub use holmes::HolmesSettings;
 pub use keys::{KEYS, Key, Kind};
 pub use load::{ConfigError, EffectiveSetting, Origin, Sources};
 pub use models::{ModelEntrySettings, ModelProviderName};
@@ -57,6 +59,8 @@ pub struct Settings {
     pub http: HttpSettings,
     /// `[mcp]`
     pub mcp: McpSettings,
+    /// `[holmes]`
+    pub holmes: HolmesSettings,
     /// `[log]`
     pub log: LogSettings,
 }
@@ -267,6 +271,7 @@ impl Default for Settings {
             query: QuerySettings::default(),
             http: HttpSettings::default(),
             mcp: McpSettings::default(),
+            holmes: HolmesSettings::default(),
             log: LogSettings::default(),
         }
     }

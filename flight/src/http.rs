@@ -5,6 +5,7 @@ mod around;
 mod ask;
 mod encoding;
 mod health;
+mod holmes;
 mod import;
 mod knowledge;
 mod ksadk;
@@ -89,6 +90,7 @@ pub(crate) fn router(state: &AppState) -> Router {
     anyone
         .merge(kusto)
         .merge(openai)
+        .merge(holmes::routes(state))
         .merge(mcp)
         .merge(readers)
         .merge(writers)

@@ -60,5 +60,5 @@ pub(super) async fn rows_of(
 ) -> Result<ToolOutput, ToolError> {
     let session = context.session.clone().in_database(database.as_deref()).await?;
     let rows = Rows::read(session.kql(kql).await?, max_rows).await?;
-    Ok(ToolOutput::new(rows.to_json(), rows.to_text(context.text_tokens)))
+    Ok(rows.to_output(context.text_tokens))
 }

@@ -55,7 +55,10 @@ impl Tool for RunSql {
         let session = context.session.clone().in_database(database.as_deref()).await?;
         let outcome = async { Rows::read(session.sql(sql).await?, max_rows).await }.await;
         match outcome {
-            Ok(rows) => Ok(ToolOutput::new(rows.to_json(), result_text(&rows, context.text_tokens))),
+            Ok(rows) => Ok(ToolOutput {
+                truncation: rows.truncation(context.text_tokens),
+                ..ToolOutput::new(rows.to_json(), result_text(&rows, context.text_tokens))
+            }),
             Err(error) => Err(with_repair_hint(context, &error, sql).await),
         }
     }

@@ -228,6 +228,9 @@ impl Config {
         if settings.http.max_connections == 0 {
             return invalid("http.max_connections", "must be at least 1".to_owned());
         }
+        if let Some(fault) = settings.holmes.keys_fault() {
+            return invalid("holmes.api_keys", fault);
+        }
         if settings.mcp.max_sessions == 0 {
             return invalid("mcp.max_sessions", "must be at least 1".to_owned());
         }
@@ -422,6 +425,9 @@ fn masked(value: &serde_json::Value) -> String {
         return "***".to_owned();
     };
     let one = |token: &serde_json::Value| {
+        if token.is_string() {
+            return "***".to_owned();
+        }
         let role = token["role"].as_str().unwrap_or_default();
         match token["subject"].as_str() {
             Some(subject) => format!("***:{role}:{subject}"),

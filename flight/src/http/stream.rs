@@ -13,7 +13,7 @@ use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use http::{HeaderName, HeaderValue, header};
 use querent_agent::RunEvent;
-use querent_agent::protocols::Renderer;
+use querent_agent::protocols::{Frame, Renderer};
 
 /// Proxies cut connections that are silent for long; a model may be.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
@@ -23,7 +23,16 @@ const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Server-sent events: what `renderer` makes of `events`, then what it adds at the end.
 pub(super) fn event_stream(events: BoxStream<'static, Arc<RunEvent>>, renderer: impl Renderer + 'static) -> Response {
-    let mut response = Response::new(Body::from_stream(frames(events, renderer)));
+    event_stream_with(events, renderer, |_, _, frame| Some(Bytes::from(frame.to_sse())))
+}
+
+/// The same, each frame as `encode` has it: told of the event's number and the frame's place among those of the event.
+pub(super) fn event_stream_with(
+    events: BoxStream<'static, Arc<RunEvent>>,
+    renderer: impl Renderer + 'static,
+    encode: impl FnMut(u64, usize, &Frame) -> Option<Bytes> + Send + 'static,
+) -> Response {
+    let mut response = Response::new(Body::from_stream(frames(events, renderer, encode)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -34,6 +43,7 @@ pub(super) fn event_stream(events: BoxStream<'static, Arc<RunEvent>>, renderer: 
 fn frames(
     mut events: BoxStream<'static, Arc<RunEvent>>,
     mut renderer: impl Renderer + 'static,
+    mut encode: impl FnMut(u64, usize, &Frame) -> Option<Bytes> + Send + 'static,
 ) -> impl futures::Stream<Item = Result<Bytes, Infallible>> + Send {
     async_stream::stream! {
         loop {
@@ -46,8 +56,10 @@ fn frames(
                 Err(_) => yield Ok(HEARTBEAT),
                 Ok(None) => break,
                 Ok(Some(event)) => {
-                    for frame in renderer.frame(&event) {
-                        yield Ok(Bytes::from(frame.to_sse()));
+                    for (index, frame) in renderer.frame(&event).iter().enumerate() {
+                        if let Some(bytes) = encode(event.seq, index, frame) {
+                            yield Ok(bytes);
+                        }
                     }
                 }
             }
