@@ -7,10 +7,18 @@ mod clients;
 mod compaction;
 mod frontend;
 mod prompts;
+mod providers;
 mod refusals;
 
+use std::sync::Arc;
+
+use querent_agent::models::Models;
+use querent_catalog::NoProgress;
+use querent_flight::config::{Config, Sources};
+use querent_flight::{RunningServer, Server};
 use querent_tests::{Reply, SseFrame, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
+use tempfile::TempDir;
 
 pub(crate) const CHAT: &str = "/api/chat";
 
@@ -245,6 +253,17 @@ pub(crate) async fn started() -> TestServer {
 pub(crate) async fn started_to_write(tokens: &str) -> TestServer {
     let settings = TestSettings::default().script(script()).tokens(tokens);
     TestServer::start(settings.change(|settings| settings.agent.write_tools = true)).await
+}
+
+/// With these models.
+pub(crate) async fn serving(models: Models) -> (RunningServer, TempDir) {
+    let data = TempDir::new().unwrap();
+    let sources = Sources::default()
+        .with_flag("listen", "127.0.0.1:0")
+        .with_flag("embed.provider", "none")
+        .with_flag("data", data.path().to_str().unwrap());
+    let config = Config::load(&sources).unwrap();
+    (Server::start_with_models(config, models, Arc::new(NoProgress)).await.unwrap(), data)
 }
 
 pub(crate) fn asked(question: &str) -> Value {

@@ -1,7 +1,7 @@
 //! A call that writes waits for a person: it is executed once, and only where the token, the caller and the server's own
 //! record agree.
 
-use querent_tests::{Reply, TestServer};
+use querent_tests::{Python, Reply, TestServer};
 use serde_json::{Value, json};
 
 use super::{CHAT, answer, asked, frames, named, started_to_write, transcript};
@@ -107,6 +107,38 @@ async fn what_was_not_asked_is_not_executed() {
     assert_eq!(named(&reply, "tool_calling_result")[0]["result"]["status"], "success", "{}", reply.text);
     assert!(is_kept(&server).await);
 }
+
+#[tokio::test]
+async fn a_token_that_is_too_old_does_not_count() {
+    let server = started_to_write("").await;
+    let paused = answer(&server.post(CHAT, &may_write("keep"), None).await);
+    let good = resumed(&paused, true);
+    let place = "/conversation_history/2/tool_calls/1/approval_token";
+    let token = good.pointer(place).unwrap().as_str().unwrap().to_owned();
+    let key = server.data().join("holmes-approvals.key");
+    // Signed with the server's own key; unchanged it is the very token, so the signature is right.
+    for (seconds, status) in [(-31 * 86_400, "error"), (0, "success")] {
+        let signed = Python::run(SIGN, &[key.to_str().unwrap(), &token, &seconds.to_string()]);
+        let mut body = good.clone();
+        *body.pointer_mut(place).unwrap() = json!(signed.trim());
+        let reply = server.post(CHAT, &body, None).await;
+        let result = named(&reply, "tool_calling_result")[0]["result"].clone();
+        assert_eq!(result["status"], status, "{result}");
+        assert_eq!(is_kept(&server).await, status == "success");
+    }
+}
+
+/// Moves the end of a token's validity and signs it anew.
+const SIGN: &str = r#"
+import base64, hashlib, hmac, json, sys
+path, token, seconds = sys.argv[1:]
+head, claims, _ = token.split(".")
+claims = json.loads(base64.urlsafe_b64decode(claims + "=" * (-len(claims) % 4)))
+claims["exp"] += int(seconds)
+encode = lambda data: base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+signed = head + "." + encode(json.dumps(claims).encode())
+print(signed + "." + encode(hmac.new(open(path, "rb").read(), signed.encode(), hashlib.sha256).digest()))
+"#;
 
 #[tokio::test]
 async fn a_token_outlives_the_server() {

@@ -6,7 +6,7 @@ use querent_agent::models::{ModelEntry, ModelProvider, Models, scripted};
 use querent_tests::{Node, Python, TestServer, TestSettings, package_folder};
 use serde_json::{Value, json};
 
-use super::{script, started, started_to_write};
+use super::{script, serving, started, started_to_write};
 
 #[tokio::test]
 async fn fetch_event_source() {
@@ -98,14 +98,7 @@ async fn models_by_name() {
         ..entry("accurate-model", "Slow and right.")
     };
     let models = Models::new(vec![entry("fast-model", "Quick."), accurate]).unwrap();
-    let data = tempfile::TempDir::new().unwrap();
-    let sources = querent_flight::config::Sources::default()
-        .with_flag("listen", "127.0.0.1:0")
-        .with_flag("embed.provider", "none")
-        .with_flag("data", data.path().to_str().unwrap());
-    let config = querent_flight::config::Config::load(&sources).unwrap();
-    let progress = std::sync::Arc::new(querent_catalog::NoProgress);
-    let server = querent_flight::Server::start_with_models(config, models, progress).await.unwrap();
+    let (server, _data) = serving(models).await;
     let url = format!("http://{}/api", server.addr);
     let names = curl_of(&[&format!("{url}/model")]).await;
     assert_eq!(names, r#"{"model_name":["fast-model","accurate-model"]}"#);

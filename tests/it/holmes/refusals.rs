@@ -182,6 +182,23 @@ async fn keys_of_its_own() {
     assert_eq!(runs.status, 200, "the other routes have their own tokens: {}", runs.text);
 }
 
+#[test]
+fn keys_are_read_from_the_environment_and_never_shown() {
+    use querent_flight::config::{Config, Sources};
+    let with = |keys: &str| {
+        let environment = [("QUERENT_HOLMES_API_KEY".to_owned(), keys.to_owned())].into();
+        Config::load(&Sources { environment, ..Sources::default() })
+    };
+    let config = with("secret-one, ui=secret-two:write").unwrap();
+    let tokens = config.settings.holmes.tokens();
+    let subjects: Vec<String> = tokens.iter().map(|token| token.subject_or_default()).collect();
+    assert_eq!((tokens.len(), subjects[1].as_str()), (2, "ui"));
+    let shown: String = config.effective().iter().map(|setting| setting.value.clone()).collect();
+    assert!(!shown.contains("secret") && !format!("{:?}", config.settings).contains("secret"));
+    let error = with("secret-one,x=secret-one").unwrap_err().to_string();
+    assert!(error.contains("holmes.api_keys") && !error.contains("secret"), "{error}");
+}
+
 #[tokio::test]
 async fn the_servers_tokens_where_there_are_no_keys() {
     let server = TestServer::start(TestSettings::default().script(super::script()).tokens("tok:read")).await;
