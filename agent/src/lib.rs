@@ -169,7 +169,7 @@ impl Agent {
         let session_id = request.session_id.clone();
         let mut run = RunRequest::from(request);
         if let Some(id) = session_id {
-            self.continue_conversation(principal, &mut run, ConversationKey { space: String::new(), id }).await?;
+            self.continue_conversation(principal, &mut run, ConversationKey::shared(id)).await?;
         }
         self.start(principal, run).await
     }
@@ -182,7 +182,7 @@ impl Agent {
         request: &mut RunRequest,
         key: ConversationKey,
     ) -> Result<()> {
-        let title: String = request.question().chars().take(TITLE_CHARS).collect();
+        let title = conversation_title(&request.question());
         let record = ConversationRecord { title, ..ConversationRecord::new(key.clone(), who.subject(), Utc::now()) };
         match self.catalog().open_conversation(who, &record).await? {
             ConversationAccess::Created(_) => {}
@@ -522,6 +522,11 @@ pub fn known_tool(name: &str) -> Option<&'static str> {
 /// The names of the tools, with those that write or without.
 pub fn tool_names(with_writers: bool) -> impl Iterator<Item = String> {
     tools::specs(false, with_writers).into_iter().map(|tool| tool.name)
+}
+
+/// What a conversation that begins with `question` is called.
+pub fn conversation_title(question: &str) -> String {
+    question.trim().chars().take(TITLE_CHARS).collect()
 }
 
 /// The conversation as it stood at the run's end.

@@ -7,6 +7,8 @@ pub mod holmes;
 pub mod ksadk;
 pub mod responses;
 
+use serde::Serialize;
+
 use crate::RunEvent;
 
 /// One frame of a protocol's stream.
@@ -26,27 +28,44 @@ pub trait Renderer: Send {
 
 impl Frame {
     /// A frame with an `event:` line.
-    pub fn named(event: &'static str, data: &serde_json::Value) -> Self {
-        Self { event: Some(event), data: data.to_string() }
+    pub fn named(event: &'static str, data: &impl Serialize) -> Self {
+        Self { event: Some(event), data: json_text(data) }
     }
 
     /// A frame of data only.
-    pub fn unnamed(data: &serde_json::Value) -> Self {
-        Self { event: None, data: data.to_string() }
+    pub fn unnamed(data: &impl Serialize) -> Self {
+        Self { event: None, data: json_text(data) }
     }
 
-    /// The bytes of a server-sent event: one line of JSON, so nothing in it needs to be split.
-    pub fn to_sse(&self) -> String {
-        format!("{}\n", self.to_sse_lines())
+    /// Adds the bytes of a server-sent event: one line of JSON, so nothing in it needs to be split.
+    pub fn push_sse(&self, to: &mut Vec<u8>) {
+        self.push_lines(to);
+        to.push(b'\n');
     }
 
-    /// Its lines without the empty one that ends it.
-    pub fn to_sse_lines(&self) -> String {
-        match self.event {
-            Some(event) => format!("event: {event}\ndata: {}\n", self.data),
-            None => format!("data: {}\n", self.data),
+    /// The same with an id. It comes last: a client notes it as it reads the line, and must have the whole data by then.
+    pub fn push_sse_with_id(&self, id: &str, to: &mut Vec<u8>) {
+        self.push_lines(to);
+        to.extend_from_slice(b"id: ");
+        to.extend_from_slice(id.as_bytes());
+        to.extend_from_slice(b"\n\n");
+    }
+
+    fn push_lines(&self, to: &mut Vec<u8>) {
+        if let Some(event) = self.event {
+            to.extend_from_slice(b"event: ");
+            to.extend_from_slice(event.as_bytes());
+            to.push(b'\n');
         }
+        to.extend_from_slice(b"data: ");
+        to.extend_from_slice(self.data.as_bytes());
+        to.push(b'\n');
     }
+}
+
+/// What cannot be told in JSON, which nothing here is made of, becomes `null`.
+pub(crate) fn json_text(data: &impl Serialize) -> String {
+    serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned())
 }
 
 /// All that the model says in a run as one text: each message begins a paragraph.

@@ -12,6 +12,8 @@ mod vectors;
 
 use std::path::Path;
 
+use querent_agent::models::{ModelCapabilities, ToolStyle};
+
 use self::embedders::Models;
 use crate::harness::Figure;
 use crate::{Failure, chart};
@@ -70,5 +72,16 @@ pub(crate) async fn draw(cell: &str, figures: &[Figure]) -> Result<(), Failure> 
             chart::write(&docs.join("recall.svg"), title, "percent; the mark is the bar", &shown).await
         }
         _ => Ok(()),
+    }
+}
+
+/// What the scripted models of the cells can do: nothing but call tools.
+fn native_calls() -> ModelCapabilities {
+    ModelCapabilities {
+        tool_style: ToolStyle::Native,
+        thinking: false,
+        small: false,
+        context_tokens: None,
+        images: false,
     }
 }

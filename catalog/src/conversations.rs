@@ -50,6 +50,13 @@ pub struct ConversationKey {
     pub id: String,
 }
 
+impl ConversationKey {
+    /// In the space that all share.
+    pub fn shared(id: impl Into<String>) -> Self {
+        Self { space: String::new(), id: id.into() }
+    }
+}
+
 /// A conversation as stored. Fields that end with `_json` are JSON texts.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConversationRecord {

@@ -9,6 +9,7 @@ mod conversations;
 mod error;
 mod knowledge;
 mod model;
+pub mod outbound;
 mod principal;
 mod relationships;
 mod runs;

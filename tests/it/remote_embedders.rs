@@ -11,7 +11,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
 use parking_lot::Mutex;
-use querent_catalog::index::embed::{ApiKey, EmbedProvider, EmbedSettings, Embedder, from_settings};
+use querent_catalog::index::embed::{EmbedProvider, EmbedSettings, Embedder, from_settings};
+use querent_catalog::outbound::ApiKey;
 use querent_catalog::{Catalog, CatalogError, CatalogOptions, FoundBy, IfExists, Principal, SearchRequest, TableName};
 use serde_json::{Value, json};
 

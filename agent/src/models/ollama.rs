@@ -17,6 +17,7 @@ use ollama_rs::error::OllamaError;
 use ollama_rs::generation::parameters::{FormatType, ThinkType};
 use ollama_rs::generation::tools::ToolInfo;
 use ollama_rs::models::{ModelInfo, ModelOptions};
+use querent_catalog::outbound::with_causes;
 use reqwest::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
@@ -63,7 +64,7 @@ impl OllamaModel {
         let builder = if is_loopback(&base) { builder.no_proxy() } else { builder };
         let client = builder
             .build()
-            .map_err(|error| AgentError::Internal(format!("cannot make an HTTP client: {}", causes_of(&error))))?;
+            .map_err(|error| AgentError::Internal(format!("cannot make an HTTP client: {}", with_causes(&error))))?;
         let ollama = Ollama::builder().url(base.clone()).reqwest_client(client.clone()).build();
         Ok(Self {
             base,
@@ -212,7 +213,7 @@ impl ModelProvider for OllamaModel {
             .join("api/chat")
             .map_err(|error| AgentError::Internal(format!("no address under {}: {error}", self.base)))?;
         let sent = self.client.post(url).json(&body).send().await;
-        let response = sent.map_err(|error| self.unreachable(causes_of(&error)))?;
+        let response = sent.map_err(|error| self.unreachable(with_causes(&error)))?;
         if !response.status().is_success() {
             return Err(self.refusal(response).await);
         }
@@ -221,7 +222,7 @@ impl ModelProvider for OllamaModel {
             let mut decoder = NdjsonDecoder::default();
             while let Some(piece) = bytes.next().await {
                 let piece = piece.map_err(|error| {
-                    AgentError::ModelFailed { detail: format!("the connection broke: {}", causes_of(&error)) }
+                    AgentError::ModelFailed { detail: format!("the connection broke: {}", with_causes(&error)) }
                 })?;
                 for event in decoder.push(&piece)? {
                     yield event;
@@ -304,9 +305,9 @@ async fn within_probe_timeout<T>(
 ) -> std::result::Result<T, ProbeError> {
     match tokio::time::timeout(PROBE_TIMEOUT, probe).await {
         Ok(Ok(answer)) => Ok(answer),
-        Ok(Err(OllamaError::ReqwestError(error))) => Err(ProbeError::Unanswered(causes_of(&error))),
+        Ok(Err(OllamaError::ReqwestError(error))) => Err(ProbeError::Unanswered(with_causes(&error))),
         Ok(Err(OllamaError::Other(body))) => Err(ProbeError::Refused(body)),
-        Ok(Err(error)) => Err(ProbeError::Refused(causes_of(&error))),
+        Ok(Err(error)) => Err(ProbeError::Refused(with_causes(&error))),
         Err(_) => Err(ProbeError::Unanswered(format!("no answer within {} s", PROBE_TIMEOUT.as_secs()))),
     }
 }
@@ -348,18 +349,6 @@ pub(super) fn is_loopback(url: &Url) -> bool {
         Some(Host::Ipv6(address)) => address.is_loopback(),
         None => false,
     }
-}
-
-/// An error with its causes: reqwest's own message stops at "error sending request".
-fn causes_of(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }
 
 #[cfg(test)]

@@ -15,7 +15,6 @@ mod request;
 mod retry;
 mod thoughts;
 
-use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -24,6 +23,7 @@ use futures::stream::BoxStream;
 use genai::adapter::AdapterKind;
 use genai::resolver::{AuthData, Endpoint};
 use genai::{Client, Headers, ModelIden, ServiceTarget};
+use querent_catalog::outbound::{ApiKey, with_causes};
 use tokio::sync::OnceCell;
 use url::Url;
 
@@ -76,28 +76,6 @@ impl RemoteKind {
     }
 }
 
-/// A key that is never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ApiKey(String);
-
-impl ApiKey {
-    /// The key; `None` when there is nothing in it.
-    pub fn new(key: impl Into<String>) -> Option<Self> {
-        let key = key.into().trim().to_owned();
-        (!key.is_empty()).then_some(Self(key))
-    }
-
-    fn secret(&self) -> &str {
-        &self.0
-    }
-}
-
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("***")
-    }
-}
-
 /// Which model, and how it is reached.
 #[derive(Debug, Clone)]
 pub struct RemoteSettings {
@@ -143,7 +121,7 @@ impl RemoteModel {
         let builder = if super::ollama::is_loopback(&base) { builder.no_proxy() } else { builder };
         let http = builder
             .build()
-            .map_err(|error| AgentError::Internal(format!("cannot make an HTTP client: {}", errors::causes(&error))))?;
+            .map_err(|error| AgentError::Internal(format!("cannot make an HTTP client: {}", with_causes(&error))))?;
         let client = Client::builder()
             .with_reqwest(http.clone())
             .build()
@@ -282,11 +260,5 @@ mod tests {
         for bad in ["", "host/v1", "ftp://host", "https://host/v1?key=a"] {
             assert_eq!(base_url(bad).unwrap_err().code(), "model_unreachable", "{bad}");
         }
-    }
-
-    #[test]
-    fn a_key_is_not_shown() {
-        assert_eq!(format!("{:?}", ApiKey::new(" s3cret ")), "Some(***)");
-        assert_eq!(ApiKey::new("  "), None);
     }
 }

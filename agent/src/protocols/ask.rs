@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use querent_catalog::{Page, RunRecord};
+use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Frame, Paragraphs, Renderer};
+use super::{Frame, Paragraphs, Renderer, json_text};
 use crate::{AgentError, AskRequest, EventKind, Result, RunEvent};
 
 /// A session's id is a name, not a document.
@@ -77,7 +78,21 @@ impl Renderer for AskRenderer {
 }
 
 impl AskRenderer {
-    fn render(&mut self, event: &RunEvent) -> Option<(&'static str, Value)> {
+    fn render(&mut self, event: &RunEvent) -> Option<(&'static str, AskData)> {
+        // Nearly all events are these: they are not made into a document first.
+        match &event.kind {
+            EventKind::ThinkingDelta { text, .. } => {
+                return Some(("thinking_delta", AskData::Piece { text: text.clone() }));
+            }
+            EventKind::TextDelta { text, .. } => {
+                return Some(("answer_delta", AskData::Piece { text: self.answer.push(text) }));
+            }
+            _ => {}
+        }
+        self.document(event).map(|(name, document)| (name, AskData::Document(document)))
+    }
+
+    fn document(&mut self, event: &RunEvent) -> Option<(&'static str, Value)> {
         Some(match &event.kind {
             EventKind::RunStarted(started) => {
                 let mut data =
@@ -87,12 +102,10 @@ impl AskRenderer {
                 }
                 ("run_started", data)
             }
-            EventKind::ThinkingDelta { text, .. } => ("thinking_delta", json!({ "text": text })),
             EventKind::TextStarted { .. } => {
                 self.answer.begin();
                 return None;
             }
-            EventKind::TextDelta { text, .. } => ("answer_delta", json!({ "text": self.answer.push(text) })),
             EventKind::ToolCallStarted(call) => {
                 ("tool_call", json!({ "tool": call.tool, "args": call.args, "call_index": call.call_index }))
             }
@@ -120,6 +133,8 @@ impl AskRenderer {
             | EventKind::LlmCallStarted { .. }
             | EventKind::LlmCallFinished { .. }
             | EventKind::ThinkingStarted { .. }
+            | EventKind::ThinkingDelta { .. }
+            | EventKind::TextDelta { .. }
             | EventKind::ThinkingDone { .. }
             | EventKind::TextDone { .. }
             | EventKind::ApprovalRequested(_)
@@ -135,12 +150,24 @@ impl AskRenderer {
 /// The trace of a run as it is stored and shown: the protocol's frames, `[{event, data}, ...]`.
 pub fn trace_json(log: &[Arc<RunEvent>]) -> String {
     let mut renderer = AskRenderer::default();
-    let entries: Vec<Value> = log
-        .iter()
-        .filter_map(|event| renderer.render(event))
-        .map(|(event, data)| json!({ "event": event, "data": data }))
-        .collect();
-    json!(entries).to_string()
+    let entries: Vec<TraceEntry> =
+        log.iter().filter_map(|event| renderer.render(event)).map(|(event, data)| TraceEntry { event, data }).collect();
+    json_text(&entries)
+}
+
+/// A frame's data.
+#[derive(Serialize)]
+#[serde(untagged)]
+enum AskData {
+    Piece { text: String },
+    Document(Value),
+}
+
+/// A frame in a trace.
+#[derive(Serialize)]
+struct TraceEntry {
+    event: &'static str,
+    data: AskData,
 }
 
 /// The document of `GET /v1/agent/runs/{id}`.

@@ -2,6 +2,7 @@
 //! clients would try to execute them. References: <https://platform.openai.com/docs/api-reference/chat>.
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::responses::{BadRequest, InputItem, parse_content};
@@ -9,7 +10,7 @@ use super::responses::{answer_schema, flag, kind_of, metadata_of, positive, text
 use super::{Frame, Paragraphs, Renderer, ksadk};
 use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
 use crate::models::{ChatRole, TokenUsage, ToolChoice, ToolSpec};
-use crate::request::AnswerSchema;
+use crate::request::{AnswerSchema, Protocol, RunRequest};
 
 /// What the request asks for.
 #[derive(Debug, Clone)]
@@ -36,6 +37,23 @@ pub struct ChatCompletionRequest {
     pub max_output_tokens: Option<u32>,
     /// What the completion repeats.
     pub echo: Value,
+}
+
+impl ChatCompletionRequest {
+    /// The run that is asked for, and the items that it is asked with.
+    pub fn into_run(self, protocol: Protocol) -> (RunRequest, Vec<InputItem>) {
+        let run = RunRequest {
+            include_thinking: self.include_thinking,
+            model: self.model,
+            client_tools: self.tools,
+            tool_choice: self.tool_choice,
+            answer_schema: self.answer_schema,
+            max_output_tokens: self.max_output_tokens,
+            echo: self.echo,
+            ..RunRequest::new(protocol, Vec::new())
+        };
+        (run, self.items)
+    }
 }
 
 /// Reads a body.
@@ -159,6 +177,16 @@ pub struct ChatRenderer {
     usage: TokenUsage,
 }
 
+/// One chunk of the stream.
+#[derive(Serialize)]
+struct Chunk<'a> {
+    #[serde(flatten)]
+    head: &'a Map<String, Value>,
+    choices: Value,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    usage: Option<Value>,
+}
+
 impl ChatRenderer {
     /// A renderer; `include_usage` as in the request's `stream_options`.
     pub fn new(include_usage: bool) -> Self {
@@ -213,12 +241,8 @@ impl ChatRenderer {
     }
 
     fn chunk(&self, choices: Value, usage: Option<Value>) -> Frame {
-        let mut chunk = self.head.clone();
-        chunk.insert("choices".to_owned(), choices);
-        if self.include_usage {
-            chunk.insert("usage".to_owned(), usage.unwrap_or_default());
-        }
-        Frame::unnamed(&Value::Object(chunk))
+        let usage = self.include_usage.then(|| usage.unwrap_or_default());
+        Frame::unnamed(&Chunk { head: &self.head, choices, usage })
     }
 
     fn delta(&self, delta: &Value, finish_reason: Option<&str>) -> Frame {

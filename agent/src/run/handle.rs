@@ -17,6 +17,7 @@ use super::elapsed_ms;
 use crate::event::{EventKind, RunEvent, Usage};
 use crate::models::{ChatMessage, TokenUsage};
 use crate::protocols::ask::trace_json;
+use crate::protocols::json_text;
 use crate::watch::{RunWatcher, tell_end};
 
 /// Who ends a run early.
@@ -230,10 +231,6 @@ impl RunState {
         if !record.retained {
             return record;
         }
-        RunRecord {
-            events_json: json!(self.log).to_string(),
-            messages_json: json!(self.messages).to_string(),
-            ..record
-        }
+        RunRecord { events_json: json_text(&self.log), messages_json: json_text(&self.messages), ..record }
     }
 }

@@ -172,7 +172,8 @@ impl<'a> Turns<'a> {
             ..ContextTokens::of(&messages)
         };
         let request = self.turn_request(messages);
-        let max_output_tokens = request.max_output_tokens.unwrap_or_default();
+        let bounds = [request.max_output_tokens, self.task.model.max_output_tokens];
+        let max_output_tokens = bounds.into_iter().flatten().min().unwrap_or_default();
         let mut pieces = self.model.turn(request).await.map_err(|error| runner_error(&error))?;
         let mut speech = Speech::new(self.structured.is_some());
         let mut calls = Vec::new();

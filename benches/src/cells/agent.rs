@@ -9,7 +9,6 @@ use futures::StreamExt;
 use futures::stream::{self, BoxStream};
 use querent_agent::models::{
     ChatRequest, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall, TokenUsage,
-    ToolStyle,
 };
 use querent_agent::{Agent, AgentConfig, AskRequest, EventKind};
 use querent_catalog::Principal;
@@ -160,13 +159,7 @@ impl ModelProvider for InstantModel {
     }
 
     async fn capabilities(&self) -> querent_agent::Result<ModelCapabilities> {
-        Ok(ModelCapabilities {
-            tool_style: ToolStyle::Native,
-            thinking: false,
-            small: false,
-            context_tokens: None,
-            images: false,
-        })
+        Ok(super::native_calls())
     }
 
     async fn chat(

@@ -16,9 +16,7 @@ use axum::response::IntoResponse;
 use axum::routing::post;
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use querent_agent::models::{
-    ChatRequest, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, TokenUsage, ToolStyle,
-};
+use querent_agent::models::{ChatRequest, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, TokenUsage};
 use querent_catalog::NoProgress;
 use querent_flight::Server;
 use querent_flight::config::{Config, EmbedProvider, Sources};
@@ -171,13 +169,7 @@ impl ModelProvider for ClockModel {
     }
 
     async fn capabilities(&self) -> querent_agent::Result<ModelCapabilities> {
-        Ok(ModelCapabilities {
-            tool_style: ToolStyle::Native,
-            thinking: false,
-            small: false,
-            context_tokens: None,
-            images: false,
-        })
+        Ok(super::native_calls())
     }
 
     async fn chat(

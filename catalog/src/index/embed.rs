@@ -10,6 +10,7 @@ mod openai;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::outbound::ApiKey;
 use crate::{CatalogError, Result};
 
 use http::HttpEmbedder;
@@ -119,28 +120,6 @@ pub struct EmbedSettings {
     pub cache_dir: Option<PathBuf>,
     /// Threads of one embedding call, and one session for each so many cores; without it one thread.
     pub threads: Option<usize>,
-}
-
-/// A key that is never shown.
-#[derive(Clone, PartialEq, Eq)]
-pub struct ApiKey(String);
-
-impl ApiKey {
-    /// The key; `None` when there is nothing in it.
-    pub fn new(key: impl Into<String>) -> Option<Self> {
-        let key = key.into().trim().to_owned();
-        (!key.is_empty()).then_some(Self(key))
-    }
-
-    fn secret(&self) -> &str {
-        &self.0
-    }
-}
-
-impl std::fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("***")
-    }
 }
 
 /// The model used unless told otherwise.

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use querent_agent::models::{self, ModelProvider, ModelSettings, Models};
 use querent_agent::{AgentConfig, AgentError};
 use querent_catalog::index::embed;
+use querent_catalog::outbound::ApiKey;
 use querent_catalog::{CatalogError, Progress};
 use querent_engine::{EngineOptions, Limits};
 
@@ -56,7 +57,7 @@ impl Settings {
                 embed::EmbedProvider::Ollama => Some(self.embed_host()),
                 _ => self.embed.base_url.clone(),
             },
-            api_key: api_key_variable.as_ref().and_then(|name| std::env::var(name).ok()).and_then(embed::ApiKey::new),
+            api_key: api_key_variable.as_ref().and_then(|name| std::env::var(name).ok()).and_then(ApiKey::new),
             api_key_variable,
             model_path: model_path.clone(),
             ort_dylib_path: self.embed.runtime.clone(),

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use querent_agent::AgentError;
 use querent_agent::models::configured::{EntrySettings, ProviderSettings, open_list};
-use querent_agent::models::remote::{ApiKey, RemoteKind, RemoteSettings, RetryPolicy};
+use querent_agent::models::remote::{RemoteKind, RemoteSettings, RetryPolicy};
 use querent_agent::models::{Models, Price, ToolStyleSetting};
+use querent_catalog::outbound::ApiKey;
 use serde::{Deserialize, Serialize};
 
 use super::{AgentSettings, ToolStyleName};

@@ -16,7 +16,7 @@ use http::StatusCode;
 use querent_agent::protocols::chat::ChatRenderer;
 use querent_agent::protocols::ksadk::{Action, ApiFormat, RunAgentRequest, SessionEventRenderer, parse_run_agent};
 use querent_agent::protocols::responses::{Content, Dialect, InputItem, ResponsesRenderer};
-use querent_agent::{Continued, OnDisconnect, Protocol, RunRequest};
+use querent_agent::{Continued, OnDisconnect, Protocol, RunRequest, conversation_title};
 use querent_catalog::{
     CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, Principal, RunRecord,
     RunStatus,
@@ -119,34 +119,14 @@ async fn start(state: &AppState, principal: &Principal, request: RunAgentRequest
     let RunAgentRequest { agent_id, user_id, session_id, invocation_id, format, .. } = request;
     let invocation_id = invocation_id.unwrap_or_else(|| format!("inv-{}", Uuid::now_v7().simple()));
     let (run, items, previous) = match format {
-        ApiFormat::Responses(asked) => {
-            let run = RunRequest {
-                include_thinking: asked.include_thinking,
-                model: asked.model.clone(),
-                instructions: asked.instructions.clone(),
-                client_tools: asked.tools.clone(),
-                tool_choice: asked.tool_choice.clone(),
-                answer_schema: asked.answer_schema.clone(),
-                can_approve: true,
-                max_output_tokens: asked.max_output_tokens,
-                echo: asked.echo.clone(),
-                input_items: asked.listed_items(),
-                ..RunRequest::new(Protocol::KsAdk, Vec::new())
-            };
-            (run, asked.items, asked.previous_response_id)
+        ApiFormat::Responses(mut asked) => {
+            let previous = asked.previous_response_id.take();
+            let (run, items) = asked.into_run(Protocol::KsAdk);
+            (run, items, previous)
         }
         ApiFormat::Chat(asked) => {
-            let run = RunRequest {
-                include_thinking: asked.include_thinking,
-                model: asked.model,
-                client_tools: asked.tools,
-                tool_choice: asked.tool_choice,
-                answer_schema: asked.answer_schema,
-                max_output_tokens: asked.max_output_tokens,
-                echo: asked.echo,
-                ..RunRequest::new(Protocol::KsAdk, Vec::new())
-            };
-            (run, asked.items, None)
+            let (run, items) = asked.into_run(Protocol::KsAdk);
+            (run, items, None)
         }
     };
     let run = RunRequest {
@@ -186,23 +166,18 @@ fn is_decision(item: &InputItem) -> bool {
 }
 
 pub(super) fn title_of(items: &[InputItem]) -> String {
-    const TITLE_CHARS: usize = 120;
     let words = items.iter().rev().find_map(|item| match item {
         InputItem::Message { content, .. } => content.iter().find_map(|part| match part {
-            Content::Text(text) => Some(text.trim()),
+            Content::Text(text) => Some(text),
             _ => None,
         }),
         _ => None,
     });
-    words.unwrap_or_default().chars().take(TITLE_CHARS).collect()
+    conversation_title(words.map(String::as_str).unwrap_or_default())
 }
 
 fn new_session_id() -> String {
     format!("session-{}", Uuid::now_v7().simple())
-}
-
-fn key(id: &str) -> ConversationKey {
-    ConversationKey { space: String::new(), id: id.to_owned() }
 }
 
 /// The session of that name, made if it is not there. Errors: `session_conflict` where it is another agent's, user's
@@ -219,7 +194,7 @@ async fn open_session(
         app: agent_id.to_owned(),
         user_id: user_id.to_owned(),
         title: title.to_owned(),
-        ..ConversationRecord::new(key(&id), principal.subject(), Utc::now())
+        ..ConversationRecord::new(ConversationKey::shared(&id), principal.subject(), Utc::now())
     };
     match state.agent.catalog().open_conversation(principal, &record).await? {
         ConversationAccess::Created(record) => Ok(record),
@@ -258,7 +233,7 @@ async fn scoped_session(
     agent_id: Option<&str>,
     user_id: Option<&str>,
 ) -> Result<ConversationRecord, OpenAiError> {
-    let record = state.agent.catalog().get_conversation(principal, &key(id)).await?;
+    let record = state.agent.catalog().get_conversation(principal, &ConversationKey::shared(id)).await?;
     if is_in_scope(&record, agent_id, user_id) {
         return Ok(record);
     }

@@ -9,17 +9,20 @@ pub(super) mod responses;
 
 pub(super) use error::OpenAiError;
 
+use std::sync::Arc;
+
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use futures::stream::{self, BoxStream};
-use http::{HeaderValue, StatusCode, header};
-use querent_agent::{EventKind, RunEvent};
-use serde_json::Value;
-use std::sync::Arc;
+use querent_agent::protocols::responses::InputItem;
+use querent_agent::{Continued, EventKind, RunEvent, RunRequest};
+use querent_catalog::{ConversationKey, Principal};
+use uuid::Uuid;
 
+pub(super) use super::around::json as json_response;
 use super::request::read_body;
 use crate::AppState;
 use crate::error::ApiError;
@@ -50,9 +53,21 @@ pub(super) async fn begun(mut events: Events) -> Result<Events, OpenAiError> {
     Ok(stream::iter(first).chain(events).boxed())
 }
 
-pub(super) fn json_response(status: StatusCode, body: &Value) -> Response {
-    let mut response = Response::new(Body::from(body.to_string()));
-    *response.status_mut() = status;
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    response
+/// Starts the run that a request leads to, or finds the one that the same decision started before.
+async fn begin(
+    state: &AppState,
+    principal: &Principal,
+    run: RunRequest,
+    items: Vec<InputItem>,
+    conversation: Option<ConversationKey>,
+    previous: Option<&str>,
+) -> Result<(Uuid, Events), OpenAiError> {
+    match state.agent.continue_with(principal, run, items, conversation, previous).await? {
+        Continued::Start(run) => {
+            let run = state.agent.start(principal, *run).await?;
+            tracing::info!(run_id = %run.run_id, "run started");
+            Ok((run.run_id, run.events))
+        }
+        Continued::Replay(run_id) => Ok((run_id, state.agent.events(principal, run_id, 0).await?)),
+    }
 }

@@ -38,7 +38,7 @@ pub(super) async fn get(
     Extension(principal): Extension<Principal>,
     PathText(id): PathText,
 ) -> Result<Response, ApiError> {
-    let session = state.agent.catalog().get_conversation(&principal, &key(&id)).await?;
+    let session = state.agent.catalog().get_conversation(&principal, &ConversationKey::shared(&id)).await?;
     Ok(json_response(StatusCode::OK, &session_json(&session)))
 }
 
@@ -49,9 +49,10 @@ pub(super) async fn turns(
     PathText(id): PathText,
 ) -> Result<Response, ApiError> {
     let catalog = state.agent.catalog();
-    catalog.get_conversation(&principal, &key(&id)).await?;
+    let key = ConversationKey::shared(id);
+    catalog.get_conversation(&principal, &key).await?;
     let mut turns = Vec::new();
-    for run in catalog.runs_of_conversation(&principal, &key(&id), MAX_TURNS).await? {
+    for run in catalog.runs_of_conversation(&principal, &key, MAX_TURNS).await? {
         let mut renderer = AskRenderer::default();
         let mut answer = None;
         for event in events_of(&run)? {
@@ -82,14 +83,10 @@ pub(super) async fn remove(
     Extension(principal): Extension<Principal>,
     PathText(id): PathText,
 ) -> Result<Response, ApiError> {
-    if !state.agent.catalog().delete_conversation(&principal, &key(&id)).await? {
+    if !state.agent.catalog().delete_conversation(&principal, &ConversationKey::shared(&id)).await? {
         return Err(ApiError::new("conversation_not_found", format!("there is no session `{id}`")));
     }
     Ok(json_response(StatusCode::OK, &json!({ "deleted": true, "session_id": id })))
-}
-
-fn key(id: &str) -> ConversationKey {
-    ConversationKey { space: String::new(), id: id.to_owned() }
 }
 
 fn session_json(session: &ConversationRecord) -> Value {

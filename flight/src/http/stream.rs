@@ -1,4 +1,4 @@
-//! A run's events as a body: one frame a chunk, and a sign of life while a model is silent.
+//! A run's events as a body: whole frames a chunk, as many as are there, and a sign of life while a model is silent.
 //!
 //! The sign is a comment that ends with one line feed. With a second one, `@microsoft/fetch-event-source` hands its
 //! user an empty message, whose parser fails, and the request is sent again.
@@ -17,22 +17,26 @@ use querent_agent::protocols::{Frame, Renderer};
 
 /// Proxies cut connections that are silent for long; a model may be.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
+/// A chunk takes no more frames from here on: what one reader has waiting stays small.
+const CHUNK_BYTES: usize = 16 << 10;
 const HEARTBEAT: Bytes = Bytes::from_static(b": ping\n");
 /// nginx buffers responses unless told not to.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Server-sent events: what `renderer` makes of `events`, then what it adds at the end.
 pub(super) fn event_stream(events: BoxStream<'static, Arc<RunEvent>>, renderer: impl Renderer + 'static) -> Response {
-    event_stream_with(events, renderer, |_, _, frame| Some(Bytes::from(frame.to_sse())))
+    event_stream_with(events, renderer, |_, _, frame, chunk| frame.push_sse(chunk), || ())
 }
 
-/// The same, each frame as `encode` has it: told of the event's number and the frame's place among those of the event.
+/// The same, each frame added to its chunk by `push`, which is told of the event's number and the frame's place among
+/// those of the event. `at_end` is called when everything was taken, and dropped with the body otherwise.
 pub(super) fn event_stream_with(
     events: BoxStream<'static, Arc<RunEvent>>,
     renderer: impl Renderer + 'static,
-    encode: impl FnMut(u64, usize, &Frame) -> Option<Bytes> + Send + 'static,
+    push: impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static,
+    at_end: impl FnOnce() + Send + 'static,
 ) -> Response {
-    let mut response = Response::new(Body::from_stream(frames(events, renderer, encode)));
+    let mut response = Response::new(Body::from_stream(frames(events, renderer, push, at_end)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -43,13 +47,20 @@ pub(super) fn event_stream_with(
 fn frames(
     mut events: BoxStream<'static, Arc<RunEvent>>,
     mut renderer: impl Renderer + 'static,
-    mut encode: impl FnMut(u64, usize, &Frame) -> Option<Bytes> + Send + 'static,
+    mut push: impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static,
+    at_end: impl FnOnce() + Send + 'static,
 ) -> impl futures::Stream<Item = Result<Bytes, Infallible>> + Send {
     async_stream::stream! {
+        let mut chunk = Vec::new();
         loop {
-            // A timer only for those who wait.
-            let next = match events.next().now_or_never() {
+            let ready = events.next().now_or_never();
+            // A timer only for those who wait, and nothing waits with them.
+            let next = match ready {
                 Some(next) => Ok(next),
+                None if !chunk.is_empty() => {
+                    yield Ok(Bytes::from(std::mem::take(&mut chunk)));
+                    continue;
+                }
                 None => tokio::time::timeout(HEARTBEAT_EVERY, events.next()).await,
             };
             match next {
@@ -57,12 +68,17 @@ fn frames(
                 Ok(None) => break,
                 Ok(Some(event)) => {
                     for (index, frame) in renderer.frame(&event).iter().enumerate() {
-                        if let Some(bytes) = encode(event.seq, index, frame) {
-                            yield Ok(bytes);
-                        }
+                        push(event.seq, index, frame, &mut chunk);
+                    }
+                    if chunk.len() >= CHUNK_BYTES {
+                        yield Ok(Bytes::from(std::mem::take(&mut chunk)));
                     }
                 }
             }
         }
+        if !chunk.is_empty() {
+            yield Ok(Bytes::from(chunk));
+        }
+        at_end();
     }
 }

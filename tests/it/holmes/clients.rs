@@ -111,6 +111,7 @@ async fn models_by_name() {
         let is_accurate = model == "accurate-model";
         assert_eq!(metadata["costs"]["total_cost"].as_f64().unwrap() > 0.0029, is_accurate, "{metadata}");
         assert_eq!(metadata["max_tokens"] == 32_000, is_accurate, "{metadata}");
+        assert_eq!(metadata["max_output_tokens"] == 500, is_accurate, "{metadata}");
         assert_eq!(metadata["usage"]["total_tokens"], 1_100);
     }
     server.shutdown().await.unwrap();

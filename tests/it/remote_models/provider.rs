@@ -11,7 +11,8 @@ use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use parking_lot::Mutex;
 use querent_agent::models::ToolStyleSetting;
-use querent_agent::models::remote::{ApiKey, RemoteKind, RemoteModel, RemoteSettings, RetryPolicy};
+use querent_agent::models::remote::{RemoteKind, RemoteModel, RemoteSettings, RetryPolicy};
+use querent_catalog::outbound::ApiKey;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 

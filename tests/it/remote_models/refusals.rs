@@ -1,8 +1,9 @@
 //! Providers that refuse, are busy, or break off.
 
 use futures::StreamExt;
-use querent_agent::models::remote::{ApiKey, RemoteKind, RemoteModel, RemoteSettings, RetryPolicy};
+use querent_agent::models::remote::{RemoteKind, RemoteModel, RemoteSettings, RetryPolicy};
 use querent_agent::models::{ChatRequest, DoneReason, ModelEvent, ModelProvider};
+use querent_catalog::outbound::ApiKey;
 use serde_json::{Value, json};
 
 use super::provider::{Answer, Provider};

@@ -5,11 +5,11 @@
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
+use querent_catalog::outbound::{ApiKey, message_in, retry_after, with_causes};
 use reqwest_genai::StatusCode;
 use reqwest_genai::header::HeaderMap;
 use serde_json::Value;
 
-use super::ApiKey;
 use crate::AgentError;
 
 const SHOWN_CHARS: usize = 500;
@@ -61,7 +61,7 @@ impl Translator {
     }
 
     pub(super) fn of_transport(&self, error: &reqwest_genai::Error) -> Refusal {
-        let detail = self.clean(&causes(error));
+        let detail = self.clean(&with_causes(error));
         if error.is_body() || error.is_decode() {
             return self.failed(format!("the connection broke: {detail}"));
         }
@@ -130,7 +130,7 @@ impl Translator {
     /// Short, and without the key.
     fn clean(&self, text: &str) -> String {
         let text = match &self.key {
-            Some(key) => text.replace(key.secret(), "***"),
+            Some(key) => key.masked_in(text),
             None => text.to_owned(),
         };
         match text.char_indices().nth(SHOWN_CHARS) {
@@ -140,38 +140,13 @@ impl Translator {
     }
 }
 
-/// An error with its causes: reqwest's own message stops at "error sending request".
-pub(super) fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
-}
-
-/// The message, wherever the provider puts it.
-fn message_in(body: &Value) -> Option<String> {
-    let body = body.as_array().and_then(|items| items.first()).unwrap_or(body);
-    let error = body.get("error").unwrap_or(body);
-    let places = [error.get("message"), Some(error), body.get("message"), body.get("detail")];
-    places.into_iter().flatten().find_map(|place| place.as_str().map(str::to_owned))
-}
-
 /// `retry-after-ms`, or `Retry-After` in seconds or as a date.
 fn asked_pause(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(milliseconds) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
         return Duration::try_from_secs_f64(milliseconds / 1_000.0).ok();
     }
-    let after = text("retry-after")?;
-    if let Ok(seconds) = after.parse::<f64>() {
-        return Duration::try_from_secs_f64(seconds).ok();
-    }
-    let date = DateTime::parse_from_rfc2822(after).ok()?;
-    Some((date.with_timezone(&Utc) - now).to_std().unwrap_or_default())
+    retry_after(text("retry-after")?, now)
 }
 
 /// Gemini's `retryDelay`, such as `"12s"`, in the error's details.

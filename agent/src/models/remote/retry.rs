@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use uuid::Uuid;
+use querent_catalog::outbound::jittered;
 
 use super::errors::Refusal;
 
@@ -32,20 +32,13 @@ impl RetryPolicy {
             return None;
         }
         let doubled = self.first_pause.saturating_mul(1 << (tried - 1).min(16));
-        // Somewhere in the upper half, so that clients refused together do not come back together.
-        let jittered = doubled.mul_f64(0.5 + 0.5 * jitter());
+        let jittered = jittered(doubled);
         let pause = match refusal.retry_after {
             Some(asked) => asked.saturating_add(jittered / 4),
             None => jittered,
         };
         (elapsed.saturating_add(pause) <= self.total).then_some(pause)
     }
-}
-
-/// From 0 to 1.
-fn jitter() -> f64 {
-    let [first, second, ..] = *Uuid::new_v4().as_bytes();
-    f64::from(u16::from_le_bytes([first, second])) / f64::from(u16::MAX)
 }
 
 #[cfg(test)]

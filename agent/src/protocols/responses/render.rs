@@ -1,6 +1,7 @@
 //! Events to `response.*` events. A fold: what it keeps is the response object as it grows.
 
 use chrono::{DateTime, Utc};
+use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::object::{new_response, usage_json};
@@ -30,6 +31,18 @@ pub struct ResponsesRenderer {
     failure: Option<(RunErrorCode, String)>,
     /// What the client calls this server's tools.
     server_label: String,
+}
+
+/// `response.output_text.delta`.
+#[derive(Serialize)]
+struct TextDelta<'a> {
+    r#type: &'static str,
+    sequence_number: u64,
+    item_id: &'a str,
+    output_index: usize,
+    content_index: usize,
+    delta: &'a str,
+    logprobs: [(); 0],
 }
 
 impl ResponsesRenderer {
@@ -65,12 +78,17 @@ impl ResponsesRenderer {
     fn event(&mut self, name: &'static str, fields: Value) -> Frame {
         let mut data = Map::new();
         data.insert("type".to_owned(), json!(name));
-        data.insert("sequence_number".to_owned(), json!(self.sequence));
-        self.sequence += 1;
+        data.insert("sequence_number".to_owned(), json!(self.next_sequence()));
         if let Value::Object(fields) = fields {
             data.extend(fields);
         }
         Frame::named(name, &Value::Object(data))
+    }
+
+    fn next_sequence(&mut self) -> u64 {
+        let sequence = self.sequence;
+        self.sequence += 1;
+        sequence
     }
 
     fn lifecycle(&mut self, name: &'static str) -> Frame {
@@ -107,11 +125,25 @@ impl ResponsesRenderer {
         let Some(index) = self.index_of(item_id) else { return Vec::new() };
         // Kept as it grows: a run that breaks off shows what was said.
         let item = &mut self.output[index];
-        let said = item["content"][0]["text"].as_str().unwrap_or_default().to_owned() + text;
-        item["content"] = json!([text_part(&said)]);
-        let delta =
-            json!({ "item_id": item_id, "output_index": index, "content_index": 0, "delta": text, "logprobs": [] });
-        vec![self.event("response.output_text.delta", delta)]
+        match item["content"].get_mut(0).and_then(|part| part.get_mut("text")) {
+            Some(Value::String(said)) => said.push_str(text),
+            _ => item["content"] = json!([text_part(text)]),
+        }
+        // Nearly all events are these: they are not made into a document first.
+        let name = "response.output_text.delta";
+        let sequence_number = self.next_sequence();
+        vec![Frame::named(
+            name,
+            &TextDelta {
+                r#type: name,
+                sequence_number,
+                item_id,
+                output_index: index,
+                content_index: 0,
+                delta: text,
+                logprobs: [],
+            },
+        )]
     }
 
     fn text_done(&mut self, item_id: &str, text: &str) -> Vec<Frame> {
@@ -274,13 +306,9 @@ impl ResponsesRenderer {
             RunOutcome::Success | RunOutcome::Paused => ("response.completed", "completed"),
             RunOutcome::Cancelled => ("response.incomplete", "cancelled"),
             RunOutcome::Error | RunOutcome::BudgetExceeded => {
-                let (code, message) = self.failure.clone().unwrap_or((RunErrorCode::Internal, String::new()));
+                let message = self.failure.as_ref().map(|(_, message)| message.as_str()).unwrap_or_default();
                 // The protocol's list of codes has none for a timeout; the message says which limit it was.
-                let code = match code {
-                    RunErrorCode::Timeout | RunErrorCode::ToolLoop | RunErrorCode::RunnerError => "server_error",
-                    RunErrorCode::InitError | RunErrorCode::Internal => "server_error",
-                };
-                self.set("error", json!({ "code": code, "message": message }));
+                self.set("error", json!({ "code": "server_error", "message": message }));
                 ("response.failed", "failed")
             }
         };

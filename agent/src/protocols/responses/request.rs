@@ -6,7 +6,7 @@ use super::items::{InputItem, listed_item, parse_items};
 use super::{BadRequest, kind_of};
 use crate::models::{ToolChoice, ToolSpec};
 use crate::protocols::ksadk;
-use crate::request::AnswerSchema;
+use crate::request::{AnswerSchema, Protocol, RunRequest};
 
 const MAX_METADATA_PAIRS: usize = 16;
 const MAX_METADATA_KEY_CHARS: usize = 64;
@@ -152,9 +152,25 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
 }
 
 impl ResponsesRequest {
-    /// The items as they are listed; their ids come with the run.
-    pub fn listed_items(&self) -> Value {
-        json!(self.raw_items.iter().map(listed_item).collect::<Vec<_>>())
+    /// The run that is asked for, and the items that it is asked with. It is retained if it was to be stored.
+    pub fn into_run(self, protocol: Protocol) -> (RunRequest, Vec<InputItem>) {
+        let run = RunRequest {
+            include_thinking: self.include_thinking,
+            model: self.model,
+            instructions: self.instructions,
+            client_tools: self.tools,
+            tool_choice: self.tool_choice,
+            answer_schema: self.answer_schema,
+            can_approve: true,
+            max_output_tokens: self.max_output_tokens,
+            invocation_id: self.invocation_id,
+            retained: self.store,
+            echo: self.echo,
+            // As they are listed; their ids come with the run.
+            input_items: json!(self.raw_items.iter().map(listed_item).collect::<Vec<_>>()),
+            ..RunRequest::new(protocol, Vec::new())
+        };
+        (run, self.items)
     }
 }
 

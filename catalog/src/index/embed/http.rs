@@ -5,12 +5,14 @@
 
 use std::time::Duration;
 
+use chrono::Utc;
 use reqwest::header::RETRY_AFTER;
 use reqwest::{RequestBuilder, Response, StatusCode, Url};
 use serde_json::Value;
 use tokio::runtime::Runtime;
 
-use super::{ApiKey, EmbedSettings, Embedder, EmbeddingModel, embedder_error, normalise};
+use super::{EmbedSettings, Embedder, EmbeddingModel, embedder_error, normalise};
+use crate::outbound::{ApiKey, jittered, message_in, retry_after, with_causes};
 use crate::{CatalogError, Result};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -85,7 +87,7 @@ impl<P: Protocol> HttpEmbedder<P> {
         // A proxy cannot reach this machine's loopback.
         let is_local = matches!(url.host_str(), Some("localhost" | "127.0.0.1" | "[::1]"));
         let builder = if is_local { builder.no_proxy() } else { builder };
-        let client = builder.build().map_err(|error| embedder_error(id, causes(&error), "report this"))?;
+        let client = builder.build().map_err(|error| embedder_error(id, with_causes(&error), "report this"))?;
         let runtime = tokio::runtime::Builder::new_multi_thread()
             .worker_threads(1)
             .thread_name("querent-embed")
@@ -182,14 +184,14 @@ impl Server {
             None => request,
         };
         let hint = "start the server, or check embed.base_url and the network";
-        request.send().await.map_err(|error| self.error(&format!("cannot reach it: {}", causes(&error)), hint))
+        request.send().await.map_err(|error| self.error(&format!("cannot reach it: {}", with_causes(&error)), hint))
     }
 
     async fn read(&self, mut response: Response) -> Result<Value> {
         let status = response.status();
         let mut body = Vec::new();
         let broke =
-            |error: reqwest::Error| self.error(&format!("the connection broke: {}", causes(&error)), "try again");
+            |error: reqwest::Error| self.error(&format!("the connection broke: {}", with_causes(&error)), "try again");
         while let Some(piece) = response.chunk().await.map_err(broke)? {
             if body.len() + piece.len() > MAX_ANSWER_BYTES {
                 return Err(self.odd("more bytes than vectors need"));
@@ -217,7 +219,7 @@ impl Server {
 
     fn error(&self, detail: &str, hint: &str) -> CatalogError {
         let detail = match &self.key {
-            Some(key) => detail.replace(key.secret(), "***"),
+            Some(key) => key.masked_in(detail),
             None => detail.to_owned(),
         };
         let shown: String = detail.chars().take(SHOWN_CHARS).collect();
@@ -239,13 +241,7 @@ fn asked_pause(response: &Response) -> Option<Option<Duration>> {
         return None;
     }
     let after = response.headers().get(RETRY_AFTER).and_then(|value| value.to_str().ok());
-    Some(after.and_then(|text| Duration::try_from_secs_f64(text.trim().parse().ok()?).ok()))
-}
-
-/// Between a half and the whole.
-fn jittered(pause: Duration) -> Duration {
-    let [random, ..] = *uuid::Uuid::new_v4().as_bytes();
-    pause.mul_f64(0.5 + f64::from(random) / 510.0)
+    Some(after.and_then(|text| retry_after(text, Utc::now())))
 }
 
 /// Providers refuse an empty text, and one that is too long.
@@ -256,27 +252,7 @@ fn sendable(text: &str) -> String {
     text.chars().take(MAX_TEXT_CHARS).collect()
 }
 
-fn message_in(body: &Value) -> Option<String> {
-    let body = body.get(0).unwrap_or(body);
-    let error = body.get("error").unwrap_or(body);
-    [error.get("message"), Some(error), body.get("detail")]
-        .into_iter()
-        .flatten()
-        .find_map(|place| place.as_str().map(str::to_owned))
-}
-
 /// Numbers of a vector; `None` when one is none.
 pub(super) fn numbers(values: &Value) -> Option<Vec<f32>> {
     values.as_array()?.iter().map(|value| value.as_f64().map(|number| number as f32)).collect()
-}
-
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(inner) = cause {
-        text.push_str(": ");
-        text.push_str(&inner.to_string());
-        cause = inner.source();
-    }
-    text
 }

@@ -4,14 +4,14 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::body::{Body, Bytes};
+use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use futures::StreamExt;
 use http::{HeaderMap, HeaderName, StatusCode};
 use querent_agent::models::Models;
-use querent_agent::protocols::Renderer;
 use querent_agent::protocols::holmes::{HolmesRenderer, HolmesRequest, parse_request};
+use querent_agent::protocols::{Frame, Renderer};
 use querent_agent::{EventKind, known_tool};
 use querent_catalog::{Principal, RunStatus};
 use sha2::{Digest, Sha256};
@@ -59,17 +59,18 @@ pub(super) async fn chat(
     let reader = routes.attachments.reader(digest);
     let stream = request.stream;
     let joined = join(&state, key, &principal, &reader, request, &hex(&digest), last_event).await?;
-    let events = until_delivered(joined.events, reader);
     if stream {
         let (run_id, after) = (joined.run_id, joined.after);
-        let encode = move |seq: u64, index: usize, frame: &querent_agent::protocols::Frame| {
-            let is_new = after.is_none_or(|after| (seq, index) > after);
-            // The id comes last: a client notes it as it reads the line, and must have the whole data by then.
-            is_new.then(|| Bytes::from(format!("{}id: {run_id}:{seq}.{index}\n\n", frame.to_sse_lines())))
+        let push = move |seq: u64, index: usize, frame: &Frame, chunk: &mut Vec<u8>| {
+            if after.is_none_or(|after| (seq, index) > after) {
+                frame.push_sse_with_id(&format!("{run_id}:{seq}.{index}"), chunk);
+            }
         };
-        return Ok(event_stream_with(events, renderer, encode));
+        return Ok(event_stream_with(joined.events, renderer, push, || reader.delivered()));
     }
-    whole(events, renderer).await
+    let whole = whole(joined.events, renderer).await;
+    reader.delivered();
+    whole
 }
 
 /// The whole answer once it is done. Errors: a run that failed.
@@ -151,17 +152,6 @@ async fn of_request(mut events: Events, digest: &str) -> Option<Events> {
         }
         _ => None,
     }
-}
-
-/// The events, after the last of which the reader is told that all was delivered.
-fn until_delivered(mut events: Events, reader: Reader) -> Events {
-    let events = async_stream::stream! {
-        while let Some(event) = events.next().await {
-            yield event;
-        }
-        reader.delivered();
-    };
-    events.boxed()
 }
 
 fn check_model(model: &str, models: &Models) -> Result<(), HolmesError> {

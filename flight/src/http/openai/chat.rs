@@ -8,12 +8,12 @@ use futures::StreamExt;
 use http::StatusCode;
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::chat::{ChatCompletionRequest, ChatRenderer, parse_request};
-use querent_agent::{Continued, EventKind, Protocol, RunRequest};
+use querent_agent::{EventKind, Protocol};
 use querent_catalog::{ConversationKey, Principal};
 use serde_json::Value;
 
 use super::super::stream::event_stream;
-use super::{Events, OpenAiError, begun, body_of, json_response};
+use super::{Events, OpenAiError, begin, begun, body_of, json_response};
 use crate::AppState;
 
 /// `POST /v1/chat/completions`.
@@ -36,28 +36,12 @@ pub(in crate::http) async fn create(
 pub(in crate::http) async fn start(
     state: &AppState,
     principal: &Principal,
-    request: ChatCompletionRequest,
+    mut request: ChatCompletionRequest,
     protocol: Protocol,
 ) -> Result<Events, OpenAiError> {
-    let run = RunRequest {
-        include_thinking: request.include_thinking,
-        model: request.model,
-        client_tools: request.tools,
-        tool_choice: request.tool_choice,
-        answer_schema: request.answer_schema,
-        max_output_tokens: request.max_output_tokens,
-        echo: request.echo,
-        ..RunRequest::new(protocol, Vec::new())
-    };
-    let conversation = request.session_id.map(|id| ConversationKey { space: String::new(), id });
-    match state.agent.continue_with(principal, run, request.items, conversation, None).await? {
-        Continued::Start(run) => {
-            let run = state.agent.start(principal, *run).await?;
-            tracing::info!(run_id = %run.run_id, "run started");
-            Ok(run.events)
-        }
-        Continued::Replay(run_id) => Ok(state.agent.events(principal, run_id, 0).await?),
-    }
+    let conversation = request.session_id.take().map(ConversationKey::shared);
+    let (run, items) = request.into_run(protocol);
+    Ok(begin(state, principal, run, items, conversation, None).await?.1)
 }
 
 /// The completion once it is done. Errors: a run that failed.

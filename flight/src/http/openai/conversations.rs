@@ -32,7 +32,7 @@ pub(in crate::http) async fn create(
     body: Body,
 ) -> Result<Response, OpenAiError> {
     let fields = fields_of(&state, body).await?;
-    let key = key(&format!("conv_{}", Uuid::now_v7().simple()));
+    let key = ConversationKey::shared(format!("conv_{}", Uuid::now_v7().simple()));
     let metadata = fields.get("metadata").filter(|metadata| metadata.is_object()).cloned().unwrap_or_else(|| json!({}));
     let record = ConversationRecord {
         metadata_json: metadata.to_string(),
@@ -54,7 +54,7 @@ pub(in crate::http) async fn get(
     Extension(principal): Extension<Principal>,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
-    let record = state.agent.catalog().get_conversation(&principal, &key(&id)).await?;
+    let record = state.agent.catalog().get_conversation(&principal, &ConversationKey::shared(&id)).await?;
     Ok(json_response(StatusCode::OK, &conversation_json(&record)))
 }
 
@@ -70,9 +70,8 @@ pub(in crate::http) async fn update(
         return Err(OpenAiError::bad_request("invalid_request", "metadata", "`metadata` must be an object"));
     };
     let change = ConversationChange { metadata_json: Some(metadata.to_string()), ..ConversationChange::default() };
-    let catalog = state.agent.catalog();
-    catalog.update_conversation(&principal, &key(&id), &change).await?;
-    let record = catalog.get_conversation(&principal, &key(&id)).await?;
+    let key = ConversationKey::shared(id);
+    let record = state.agent.catalog().update_conversation(&principal, &key, &change).await?;
     Ok(json_response(StatusCode::OK, &conversation_json(&record)))
 }
 
@@ -82,10 +81,11 @@ pub(in crate::http) async fn remove(
     Extension(principal): Extension<Principal>,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
-    if !state.agent.catalog().delete_conversation(&principal, &key(&id)).await? {
-        return Err(unknown(&key(&id)));
+    let key = ConversationKey::shared(id);
+    if !state.agent.catalog().delete_conversation(&principal, &key).await? {
+        return Err(unknown(&key));
     }
-    Ok(json_response(StatusCode::OK, &json!({ "id": id, "object": "conversation.deleted", "deleted": true })))
+    Ok(json_response(StatusCode::OK, &json!({ "id": key.id, "object": "conversation.deleted", "deleted": true })))
 }
 
 /// `POST /v1/conversations/{id}/items`: `{items}`.
@@ -96,7 +96,7 @@ pub(in crate::http) async fn add_items(
     body: Body,
 ) -> Result<Response, OpenAiError> {
     let fields = fields_of(&state, body).await?;
-    let key = key(&id);
+    let key = ConversationKey::shared(&id);
     state.agent.catalog().get_conversation(&principal, &key).await?;
     let added = add(&state, &principal, &key, fields.get("items").unwrap_or(&Value::Null)).await?;
     let params = ListParams { after: None, limit: Some(MAX_ADDED), order: Some("asc".to_owned()) };
@@ -110,7 +110,7 @@ pub(in crate::http) async fn list_items(
     PathText(id): PathText,
     Params(params): Params<ListParams>,
 ) -> Result<Response, OpenAiError> {
-    let items = all_items(&state, &principal, &key(&id)).await?;
+    let items = all_items(&state, &principal, &ConversationKey::shared(&id)).await?;
     Ok(json_response(StatusCode::OK, &params.listing(items)?))
 }
 
@@ -120,7 +120,7 @@ pub(in crate::http) async fn get_item(
     Extension(principal): Extension<Principal>,
     Path((id, item_id)): Path<(String, String)>,
 ) -> Result<Response, OpenAiError> {
-    let items = all_items(&state, &principal, &key(&id)).await?;
+    let items = all_items(&state, &principal, &ConversationKey::shared(&id)).await?;
     let item = items.into_iter().find(|item| item["id"] == item_id.as_str());
     Ok(json_response(StatusCode::OK, &item.ok_or_else(|| unknown_item(&item_id))?))
 }
@@ -132,7 +132,7 @@ pub(in crate::http) async fn remove_item(
     Path((id, item_id)): Path<(String, String)>,
 ) -> Result<Response, OpenAiError> {
     let catalog = state.agent.catalog();
-    let record = catalog.get_conversation(&principal, &key(&id)).await?;
+    let record = catalog.get_conversation(&principal, &ConversationKey::shared(&id)).await?;
     let stored = catalog.get_items(&principal, std::slice::from_ref(&item_id)).await?;
     let is_here = stored.into_iter().flatten().any(|item| item.conversation.as_ref() == Some(&record.key));
     if !is_here || !catalog.delete_item(&principal, &item_id).await? {
@@ -207,10 +207,6 @@ async fn fields_of(state: &AppState, body: Body) -> Result<Map<String, Value>, O
         Ok(_) => Err(OpenAiError::bad_request("invalid_request", "body", "the body must be a JSON object")),
         Err(error) => Err(OpenAiError::bad_request("invalid_json", "body", format!("the body is not JSON: {error}"))),
     }
-}
-
-fn key(id: &str) -> ConversationKey {
-    ConversationKey { space: String::new(), id: id.to_owned() }
 }
 
 fn conversation_json(record: &ConversationRecord) -> Value {

@@ -10,7 +10,7 @@ use querent_agent::protocols::Renderer;
 use querent_agent::protocols::responses::{
     Dialect, ResponsesRenderer, ResponsesRequest, input_items, parse_request, response_id, run_of_response,
 };
-use querent_agent::{Continued, OnDisconnect, Protocol, RunOutcome, RunRequest, events_of};
+use querent_agent::{OnDisconnect, Protocol, RunOutcome, RunRequest, events_of};
 use querent_catalog::{ConversationKey, Principal, RunRecord, RunStatus};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::super::request::{Params, PathText};
 use super::super::stream::event_stream;
-use super::{Events, OpenAiError, begun, body_of, json_response};
+use super::{Events, OpenAiError, begin, begun, body_of, json_response};
 use crate::AppState;
 
 /// Asks for KsADK's extension events.
@@ -73,36 +73,15 @@ pub(in crate::http) async fn answer(
 pub(in crate::http) async fn start(
     state: &AppState,
     principal: &Principal,
-    request: ResponsesRequest,
+    mut request: ResponsesRequest,
     protocol: Protocol,
 ) -> Result<(Uuid, Events), OpenAiError> {
     let detached = request.store || request.background;
-    let run = RunRequest {
-        include_thinking: request.include_thinking,
-        model: request.model.clone(),
-        instructions: request.instructions.clone(),
-        client_tools: request.tools.clone(),
-        tool_choice: request.tool_choice.clone(),
-        answer_schema: request.answer_schema.clone(),
-        can_approve: true,
-        max_output_tokens: request.max_output_tokens,
-        invocation_id: request.invocation_id.clone(),
-        retained: request.store,
-        on_disconnect: if detached { OnDisconnect::GoOn } else { OnDisconnect::Cancel },
-        echo: request.echo.clone(),
-        input_items: request.listed_items(),
-        ..RunRequest::new(protocol, Vec::new())
-    };
-    let conversation = request.conversation.map(|id| ConversationKey { space: String::new(), id });
-    let previous = request.previous_response_id.as_deref();
-    match state.agent.continue_with(principal, run, request.items, conversation, previous).await? {
-        Continued::Start(run) => {
-            let run = state.agent.start(principal, *run).await?;
-            tracing::info!(run_id = %run.run_id, "run started");
-            Ok((run.run_id, run.events))
-        }
-        Continued::Replay(run_id) => Ok((run_id, state.agent.events(principal, run_id, 0).await?)),
-    }
+    let conversation = request.conversation.take().map(ConversationKey::shared);
+    let previous = request.previous_response_id.take();
+    let (run, items) = request.into_run(protocol);
+    let on_disconnect = if detached { OnDisconnect::GoOn } else { OnDisconnect::Cancel };
+    begin(state, principal, RunRequest { on_disconnect, ..run }, items, conversation, previous.as_deref()).await
 }
 
 /// The response once it is done. Errors: a run that failed.
