@@ -6,6 +6,7 @@
 mod answer;
 mod attachments;
 mod budget;
+pub mod chart;
 mod continuation;
 mod error;
 mod event;

@@ -3,13 +3,18 @@
 pub mod adk;
 pub mod ask;
 pub mod chat;
+pub mod cube;
 pub mod holmes;
 pub mod ksadk;
 pub mod responses;
 
 use serde::Serialize;
+use serde_json::Value;
 
-use crate::RunEvent;
+use crate::{RunEvent, ToolResult};
+
+/// The extension field of a result's chart, a Vega-Lite specification without its rows.
+pub const VEGA_SPEC: &str = "vegaSpec";
 
 /// One frame of a protocol's stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -60,6 +65,13 @@ impl Frame {
         to.extend_from_slice(b"data: ");
         to.extend_from_slice(self.data.as_bytes());
         to.push(b'\n');
+    }
+}
+
+/// Adds the result's chart, where it has one.
+pub(crate) fn add_chart(to: &mut Value, result: &ToolResult) {
+    if let Some(chart) = &result.chart {
+        to[VEGA_SPEC] = chart.clone();
     }
 }
 

@@ -7,7 +7,7 @@ use querent_catalog::{ConversationKey, PendingCall};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::models::{ChatMessage, ChatRole, ToolChoice, ToolSpec};
+use crate::models::{ChatMessage, ChatRole, ModelToolCall, ToolChoice, ToolSpec};
 use crate::prompt::PromptSections;
 
 /// One question of the ask protocol.
@@ -108,6 +108,20 @@ pub struct ResumedCall {
     pub stored: bool,
 }
 
+impl ResumedCall {
+    /// The call as the model made it: its id is the one in the model's own message.
+    pub(crate) fn model_call(&self) -> ModelToolCall {
+        let stored: Value =
+            serde_json::from_str(self.call.decision_json.as_deref().unwrap_or_default()).unwrap_or_default();
+        let id = stored["tool_call_id"].as_str().unwrap_or(&self.call.call_id);
+        ModelToolCall {
+            id: Some(id.to_owned()),
+            name: self.call.tool.clone(),
+            arguments: serde_json::from_str(&self.call.arguments_json).unwrap_or(Value::Null),
+        }
+    }
+}
+
 /// All that a run is asked to do.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
@@ -127,6 +141,8 @@ pub struct RunRequest {
     pub history: Vec<ChatMessage>,
     /// Calls that the history's last message waits for, with what was decided.
     pub resume: Vec<ResumedCall>,
+    /// Whether it asks about a branch of the data that there is not: then every call of a tool fails.
+    pub bad_branch: bool,
     /// The new messages; the last one of the asker's is the question.
     pub input: Vec<ChatMessage>,
     /// Tools that the client executes.
@@ -173,6 +189,7 @@ impl RunRequest {
             prompt: None,
             history: Vec::new(),
             resume: Vec::new(),
+            bad_branch: false,
             input,
             client_tools: Vec::new(),
             canned_results: HashMap::new(),

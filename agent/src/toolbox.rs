@@ -9,6 +9,7 @@ use querent_engine::{EngineError, Session};
 use serde_json::{Map, Value};
 
 use crate::models::ToolSpec;
+use crate::protocols::VEGA_SPEC;
 use crate::tools::{self, ToolContext, ToolError, ToolOutput};
 
 static SPECS: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| tools::specs(false, false));
@@ -25,7 +26,7 @@ pub struct ReplyBounds {
 /// A tool's answer in its two views.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolReply {
-    /// An object within fixed bounds; `{"error": {"code", "message", "hint"?}}` for a failure.
+    /// An object within fixed bounds, with a `vegaSpec` where the rows are worth a chart; `{"error": {"code", "message", "hint"?}}` for a failure.
     pub json: Value,
     /// For a model; of a failure, what was wrong and what to do.
     pub text: String,
@@ -51,11 +52,17 @@ pub async fn call(session: Session, bounds: ReplyBounds, name: &str, arguments: 
         writer: None,
         text_tokens: bounds.text_tokens,
         default_rows: bounds.default_rows,
+        bad_branch: false,
     };
     let arguments = Value::Object(arguments);
     let called = tokio::time::timeout(limit, tools::call(&context, name, &arguments)).await;
     match called.unwrap_or_else(|_| Err(EngineError::WallClockExceeded { limit }.into())) {
-        Ok(ToolOutput { json, text, .. }) => ToolReply { json, text, is_error: false },
+        Ok(ToolOutput { mut json, text, chart, .. }) => {
+            if let (Some(chart), Some(fields)) = (chart, json.as_object_mut()) {
+                fields.insert(VEGA_SPEC.to_owned(), chart);
+            }
+            ToolReply { json, text, is_error: false }
+        }
         Err(error) => failure(name, &error),
     }
 }

@@ -43,6 +43,9 @@ pub(crate) const RUN_KQL: &str = run_kql::NAME;
 /// The name of the tool whose text becomes `sql_used`.
 pub(crate) const RUN_SQL: &str = run_sql::NAME;
 
+/// The argument of the tools that run a query in which a model says how to plot the rows.
+const CHART: &str = "chart";
+
 /// One tool.
 #[async_trait]
 pub(crate) trait Tool: Send + Sync {
@@ -64,6 +67,8 @@ pub(crate) struct ToolContext {
     pub(crate) text_tokens: usize,
     /// Rows of a result when the model does not say.
     pub(crate) default_rows: usize,
+    /// The data that is asked about is of a branch that there is not.
+    pub(crate) bad_branch: bool,
 }
 
 /// Characters of an error's message and of its hint: both may quote what was sent.
@@ -129,7 +134,12 @@ impl ToolError {
     /// What the model reads: what failed, what helps, what to do next.
     pub(crate) fn to_text(&self, tool: &str) -> String {
         let hint = self.hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default();
-        format!("{tool} failed: {}{hint}\nCorrect this and call {tool} again.", self.message)
+        // A call that somebody decided against is not to be tried again.
+        let again = match self.code.as_str() {
+            "denied" | "cancelled" | "approval_unavailable" => String::new(),
+            _ => format!("\nCorrect this and call {tool} again."),
+        };
+        format!("{tool} failed: {}{hint}{again}", self.message)
     }
 }
 
@@ -169,7 +179,28 @@ const WRITERS: [&dyn Tool; 3] =
 pub(crate) fn specs(small: bool, with_writers: bool) -> Vec<ToolSpec> {
     let told = if small { TOOLS_OF_SMALL } else { TOOLS.len() };
     let writers = WRITERS.iter().filter(|_| with_writers);
-    TOOLS.iter().take(told).chain(writers).map(|tool| tool.spec()).collect()
+    let mut specs: Vec<ToolSpec> = TOOLS.iter().take(told).chain(writers).map(|tool| tool.spec()).collect();
+    if !small {
+        for spec in specs.iter_mut().filter(|spec| [RUN_SQL, RUN_KQL].contains(&spec.name.as_str())) {
+            spec.parameters["properties"][CHART] = chart_argument();
+        }
+    }
+    specs
+}
+
+/// What a model is told of [`CHART`]; a small one is not: it would fill it in with nonsense.
+fn chart_argument() -> Value {
+    json!({
+        "type": "object",
+        "description": "How to plot the rows, where the usual chart does not suit. Name columns of the result.",
+        "properties": {
+            "mark": {"type": "string", "enum": ["bar", "line", "area", "point"]},
+            "x": {"type": "string"},
+            "y": {"type": "string"},
+            "color": {"type": "string"},
+            "title": {"type": "string"},
+        },
+    })
 }
 
 /// Whether the tool `name` writes.
@@ -189,6 +220,9 @@ pub(crate) fn known(name: &str) -> Option<&'static str> {
 
 /// Calls the tool `name`.
 pub(crate) async fn call(context: &ToolContext, name: &str, arguments: &Value) -> Result<ToolOutput, ToolError> {
+    if context.bad_branch {
+        return Err(ToolError::new("bad_request", "Bad branch").with_hint("the data has no branch but `main`"));
+    }
     let writers = WRITERS.iter().filter(|_| context.writer.is_some());
     let Some(tool) = TOOLS.iter().chain(writers).find(|tool| tool.name() == name) else {
         let names: Vec<String> = TOOLS.iter().map(|tool| format!("`{}`", tool.name())).collect();

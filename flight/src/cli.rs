@@ -4,6 +4,7 @@
 //! Exit codes are a contract: `querent --help` lists them.
 
 mod ask;
+mod chart;
 mod client;
 mod config_check;
 mod demo;

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::responses::{BadRequest, InputItem, kind_of, parse_content, tools_of};
-use super::{Frame, Renderer};
+use super::{Frame, Renderer, VEGA_SPEC};
 use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
 use crate::models::{ChatRole, TokenUsage, ToolSpec};
 
@@ -324,7 +324,11 @@ impl AdkRenderer {
             EventKind::ToolResult(result) if !self.shown_calls.contains(&result.call_id) => None,
             EventKind::ToolResult(result) => {
                 let response = json!({ "id": result.call_id, "name": result.tool, "response": object(&result.result) });
-                Some(self.event(event, AUTHOR, "user", vec![json!({ "functionResponse": response })]))
+                let mut returned = self.event(event, AUTHOR, "user", vec![json!({ "functionResponse": response })]);
+                if let Some(chart) = &result.chart {
+                    returned["customMetadata"] = json!({ VEGA_SPEC: chart });
+                }
+                Some(returned)
             }
             EventKind::ApprovalRequested(call) | EventKind::ClientToolRequested(call) => {
                 Some(self.waiting(event, call))

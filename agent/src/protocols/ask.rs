@@ -8,7 +8,7 @@ use querent_catalog::{Page, RunRecord};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Frame, Paragraphs, Renderer, json_text};
+use super::{Frame, Paragraphs, Renderer, add_chart, json_text};
 use crate::{AgentError, AskRequest, EventKind, Result, RunEvent};
 
 /// A session's id is a name, not a document.
@@ -109,10 +109,11 @@ impl AskRenderer {
             EventKind::ToolCallStarted(call) => {
                 ("tool_call", json!({ "tool": call.tool, "args": call.args, "call_index": call.call_index }))
             }
-            EventKind::ToolResult(result) => (
-                "tool_result",
-                json!({ "tool": result.tool, "call_index": result.call_index, "result": result.result }),
-            ),
+            EventKind::ToolResult(result) => {
+                let mut data = json!({ "tool": result.tool, "call_index": result.call_index, "result": result.result });
+                add_chart(&mut data, result);
+                ("tool_result", data)
+            }
             EventKind::AnswerFinal { kql_used, sql_used, .. } => {
                 ("answer_final", json!({ "text": self.answer.text(), "kql_used": kql_used, "sql_used": sql_used }))
             }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::chat::{self, ChatCompletionRequest};
 use super::responses::{self, BadRequest, Content, InputItem, ResponsesRequest, kind_of, parse_content};
-use super::{Frame, Renderer};
+use super::{Frame, Renderer, add_chart};
 use crate::event::{EventKind, RunEvent, RunOutcome, Trigger};
 use crate::models::ChatRole;
 
@@ -313,7 +313,9 @@ impl SessionEventRenderer {
             }
             EventKind::ToolResult(result) => {
                 let response = json!({ "id": result.call_id, "name": result.tool, "response": result.result });
-                one("tool_result", json!({ "parts": [{ "functionResponse": response }] }))
+                let mut content = json!({ "parts": [{ "functionResponse": response }] });
+                add_chart(&mut content, result);
+                one("tool_result", content)
             }
             EventKind::ApprovalRequested(waiting) => one(
                 "approval_request",

@@ -104,6 +104,8 @@ impl<'a> Turns<'a> {
         let structured = task.request.answer_schema.as_ref().and_then(|schema| StructuredAnswer::new(schema).ok());
         let (conversation, later) =
             first_messages(task, &model, &capabilities, &specs, tool_tokens, structured.as_ref()).await;
+        // Until there is more: a run that fails is gone on from with what was known before it.
+        task.handle.keep_messages(conversation.said().iter().chain(&later).cloned().collect());
         let text_tokens = if capabilities.small {
             task.config.tool_result_tokens.min(SMALL_TOOL_RESULT_TOKENS).saturating_sub(NUDGE_TOKENS)
         } else {
@@ -114,6 +116,7 @@ impl<'a> Turns<'a> {
             writer: task.writer.clone(),
             text_tokens,
             default_rows: task.config.default_tool_rows,
+            bad_branch: task.request.bad_branch,
         };
         Self {
             task,
@@ -150,9 +153,7 @@ impl<'a> Turns<'a> {
                 continue;
             }
             self.conversation.push_assistant(reply.text, reply.calls.clone());
-            for call in reply.calls {
-                self.call(call).await?;
-            }
+            self.call_all(reply.calls).await?;
             if !self.waiting.is_empty() {
                 return self.pause().await;
             }

@@ -66,7 +66,7 @@ impl Tool for GraphTraverse {
         if !edge_types.is_empty() {
             kql.push_str(&format!(" edge-type {}", listed(&edge_types)));
         }
-        let mut output = rows_of(context, &kql, MAX_ROWS, Some(table.database)).await?;
+        let mut output = rows_of(context, &kql, MAX_ROWS, Some(table.database), None).await?;
         output.json["compiled_kql"] = json!(kql);
         Ok(output)
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::arguments::Arguments;
 use super::rows::Rows;
 use super::run_sql::{query_argument, without_fence};
-use super::{Tool, ToolContext, ToolError, ToolOutput};
+use super::{CHART, Tool, ToolContext, ToolError, ToolOutput};
 use crate::models::ToolSpec;
 
 pub(super) const NAME: &str = "run_kql";
@@ -37,12 +37,13 @@ impl Tool for RunKql {
     }
 
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
+        let offered = arguments.get(CHART);
         let mut arguments = Arguments::new(arguments);
         let kql = arguments.required("kql", &["query"]);
         let max_rows = arguments.count("max_rows", context.default_rows, 1..=MAX_ROWS);
         let database = arguments.optional("database");
         arguments.finish(NAME)?;
-        rows_of(context, without_fence(&kql, "kql"), max_rows, database).await
+        rows_of(context, without_fence(&kql, "kql"), max_rows, database, offered).await
     }
 }
 
@@ -57,8 +58,10 @@ pub(super) async fn rows_of(
     kql: &str,
     max_rows: usize,
     database: Option<String>,
+    offered: Option<&Value>,
 ) -> Result<ToolOutput, ToolError> {
     let session = context.session.clone().in_database(database.as_deref()).await?;
     let rows = Rows::read(session.kql(kql).await?, max_rows).await?;
-    Ok(rows.to_output(context.text_tokens))
+    let output = rows.output(rows.to_text(context.text_tokens), offered);
+    Ok(ToolOutput { truncation: rows.truncation(context.text_tokens), ..output })
 }

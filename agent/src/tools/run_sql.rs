@@ -8,7 +8,7 @@ use serde_json::{Map, Value, json};
 use super::arguments::Arguments;
 use super::rows::Rows;
 use super::sql_text::relations_named_in;
-use super::{Tool, ToolContext, ToolError, ToolOutput, quote_identifier, table_name};
+use super::{CHART, Tool, ToolContext, ToolError, ToolOutput, quote_identifier, table_name};
 use crate::models::ToolSpec;
 use crate::prompt::tokens::take_tokens;
 
@@ -46,6 +46,7 @@ impl Tool for RunSql {
     }
 
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
+        let offered = arguments.get(CHART);
         let mut arguments = Arguments::new(arguments);
         let sql = arguments.required("sql", &["query"]);
         let max_rows = arguments.count("max_rows", context.default_rows, 1..=MAX_ROWS);
@@ -53,12 +54,12 @@ impl Tool for RunSql {
         arguments.finish(NAME)?;
         let sql = without_fence(&sql, "sql");
         let session = context.session.clone().in_database(database.as_deref()).await?;
-        let outcome = async { Rows::read(session.sql(sql).await?, max_rows).await }.await;
+        let outcome = async { Rows::read_and_count(session.sql(sql).await?, max_rows).await }.await;
         match outcome {
-            Ok(rows) => Ok(ToolOutput {
-                truncation: rows.truncation(context.text_tokens),
-                ..ToolOutput::new(rows.to_json(), result_text(&rows, context.text_tokens))
-            }),
+            Ok(rows) => {
+                let output = rows.output(result_text(&rows, context.text_tokens), offered);
+                Ok(ToolOutput { truncation: rows.truncation(context.text_tokens), ..output })
+            }
             Err(error) => Err(with_repair_hint(context, &error, sql).await),
         }
     }

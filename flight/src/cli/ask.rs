@@ -1,5 +1,6 @@
 //! `querent ask`: a question to a server, or to this process's own agent, and the run's events as they arrive.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use futures::{StreamExt, TryStreamExt};
@@ -10,10 +11,12 @@ use querent_catalog::Principal;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
 
+use super::chart::{draw_to, svg_path};
 use super::client::Client;
 use super::embedded::Embedded;
 use super::error::CliError;
-use super::events::{EventPrinter, Shown};
+use super::events::{Answered, EventPrinter, Shown};
+use super::output;
 use super::place::{Place, PlaceArgs};
 use super::progress::Bars;
 use super::sse::{SseEvent, SseParser};
@@ -30,6 +33,7 @@ Examples:
   querent ask 'Which carrier operated the most flights in 2013, and how many?'
   querent ask --data ./querent-data 'How many planes are there?'
   querent ask --database sales --quiet 'What did we sell most of last week?'
+  querent ask --chart carriers.svg 'How many flights did each carrier operate?'
   querent ask --server http://127.0.0.1:9000 --json 'How many planes are there?' | jq .event")]
 pub(super) struct Args {
     /// The question
@@ -44,6 +48,9 @@ pub(super) struct Args {
     /// Show what the model thinks, where it can
     #[arg(long)]
     thinking: bool,
+    /// Draw the chart of the last rows worth one to this file (.svg)
+    #[arg(long, value_name = "FILE", value_parser = svg_path)]
+    chart: Option<PathBuf>,
     /// Print the answer only
     #[arg(short, long, conflicts_with = "json")]
     quiet: bool,
@@ -67,10 +74,15 @@ pub(super) async fn run(args: Args) -> Result<(), CliError> {
         session: args.session,
         thinking: args.thinking,
     };
-    match place {
+    let answered = match place {
         Place::Server(server) => ask(&Client::new(server)?, &question, shown).await?,
         Place::Embedded(config) => ask_here(*config, &question, shown).await?,
     };
+    let Some(path) = args.chart else { return Ok(()) };
+    draw_to(&path, answered.chart.as_ref()).await?;
+    if shown == Shown::All {
+        output::say(&format!("chart: {}", path.display()))?;
+    }
     Ok(())
 }
 
@@ -97,7 +109,7 @@ impl Question {
 }
 
 /// Asks an agent of this process, on the settings' data folder.
-async fn ask_here(config: Config, question: &Question, shown: Shown) -> Result<String, CliError> {
+async fn ask_here(config: Config, question: &Question, shown: Shown) -> Result<Answered, CliError> {
     let request = parse_request(question.body().to_string().as_bytes())?;
     let (models, settings) = (config.settings.models().await?, config.settings.agent_config());
     let bars = Arc::new(Bars::new(false));
@@ -134,7 +146,7 @@ impl From<AgentError> for CliError {
 }
 
 /// Asks, shows the events as they arrive, and returns the answer.
-pub(super) async fn ask(client: &Client, question: &Question, shown: Shown) -> Result<String, CliError> {
+pub(super) async fn ask(client: &Client, question: &Question, shown: Shown) -> Result<Answered, CliError> {
     let request = client
         .request(Method::POST, "/v1/agent/ask")?
         .header(header::ACCEPT, "text/event-stream")

@@ -152,7 +152,7 @@ async fn show(
         // The error itself is printed last, by the command line.
         let _ = step("WRONG: the model gave no answer");
     })?;
-    match expected.missing_from(&answer) {
+    match expected.missing_from(&answer.text) {
         None => step("MATCH: the model's answer agrees with SQL"),
         Some(missing) => {
             step(&format!("WRONG: the model's answer does not hold {missing}"))?;

@@ -3,8 +3,10 @@
 use std::io::{self, Write};
 
 use comfy_table::Table;
+use querent_agent::protocols::VEGA_SPEC;
 use serde_json::Value;
 
+use super::chart::Chart;
 use super::error::CliError;
 use super::output::{cut, empty_table};
 use super::sse::SseEvent;
@@ -31,11 +33,22 @@ pub(super) struct EventPrinter {
     shown: Shown,
     /// The answer's text so far, then as a whole.
     answer: String,
+    /// Of the last result that has one.
+    chart: Option<Chart>,
     /// What `run_error` said.
     failure: Option<Failure>,
     finished: bool,
     /// Whether the cursor is inside a line of streamed text.
     inside: Inside,
+}
+
+/// What a run that succeeded came to.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Answered {
+    /// The answer.
+    pub(super) text: String,
+    /// The chart of the last result that has one.
+    pub(super) chart: Option<Chart>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -53,7 +66,7 @@ enum Inside {
 
 impl EventPrinter {
     pub(super) fn new(shown: Shown) -> Self {
-        Self { shown, answer: String::new(), failure: None, finished: false, inside: Inside::Nothing }
+        Self { shown, answer: String::new(), chart: None, failure: None, finished: false, inside: Inside::Nothing }
     }
 
     /// Shows one event.
@@ -75,10 +88,10 @@ impl EventPrinter {
     }
 
     /// The answer of a run that succeeded, after its last event.
-    pub(super) fn outcome(self) -> Result<String, CliError> {
+    pub(super) fn outcome(self) -> Result<Answered, CliError> {
         match (self.failure, self.finished) {
             (Some(failure), _) => Err(CliError::Failed { code: Some(failure.code), message: failure.message }),
-            (None, true) => Ok(self.answer),
+            (None, true) => Ok(Answered { text: self.answer, chart: self.chart }),
             (None, false) => Err(CliError::failed("the connection ended before the run did")),
         }
     }
@@ -87,12 +100,19 @@ impl EventPrinter {
         match name {
             "answer_delta" => self.answer.push_str(text(data, "text")),
             "answer_final" => text(data, "text").clone_into(&mut self.answer),
+            "tool_result" => self.note_chart(data),
             "run_finished" => self.finished = true,
             "run_error" => {
                 let code = data["detail_code"].as_str().unwrap_or(text(data, "code")).to_owned();
                 self.failure = Some(Failure { code, message: text(data, "message").to_owned() });
             }
             _ => {}
+        }
+    }
+
+    fn note_chart(&mut self, data: &Value) {
+        if let (Some(spec), Some(rows)) = (data.get(VEGA_SPEC), data["result"]["rows"].as_array()) {
+            self.chart = Some(Chart { spec: spec.clone(), rows: rows.clone() });
         }
     }
 

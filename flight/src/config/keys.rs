@@ -185,6 +185,27 @@ pub const KEYS: &[Key] = &[
     key("mcp.max_sessions", &["QUERENT_MCP_MAX_SESSIONS"], Kind::Number, "sessions of MCP clients, at most"),
     key("mcp.session_idle", &["QUERENT_MCP_SESSION_IDLE"], Kind::Text, "an unused MCP session is forgotten after this"),
     Key {
+        path: "cube.api_keys",
+        environment: &["QUERENT_CUBE_API_KEYS"],
+        kind: Kind::List,
+        secret: true,
+        about: "[name=]key,... for Cube's chat API; none: auth.tokens",
+    },
+    key("cube.accounts", &["QUERENT_CUBE_ACCOUNTS"], Kind::List, "accounts of Cube's chat API; none: any"),
+    key("cube.agents", &["QUERENT_CUBE_AGENTS"], Kind::List, "agents of Cube's chat API; none: any"),
+    key(
+        "cube.user_attributes",
+        &["QUERENT_CUBE_USER_ATTRIBUTES"],
+        Kind::List,
+        "names of user attributes that applications may send; none: any",
+    ),
+    key(
+        "cube.max_external_users",
+        &["QUERENT_CUBE_MAX_EXTERNAL_USERS"],
+        Kind::Number,
+        "users of applications that are not ephemeral, at most",
+    ),
+    Key {
         path: "holmes.api_keys",
         environment: &["QUERENT_HOLMES_API_KEY", "HOLMES_API_KEY"],
         kind: Kind::List,

@@ -18,6 +18,7 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer, ExposeHeaders};
 use tracing::Instrument;
 use uuid::Uuid;
 
+use super::cube;
 use super::kusto::Rendered;
 use crate::error::{ApiError, ErrorShape};
 use crate::{AppState, metrics};
@@ -84,7 +85,8 @@ fn render_error(mut response: Response, path: &str, request_id: &str) -> Respons
     };
     metrics::error(error.code());
     let rendered = response.extensions_mut().remove::<Rendered>();
-    let shape = if path.starts_with("/v1/agent/") { ErrorShape::Flat } else { ErrorShape::Object };
+    let shape =
+        if path.starts_with("/v1/agent/") || cube::is_ours(path) { ErrorShape::Flat } else { ErrorShape::Object };
     let (mut parts, _) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

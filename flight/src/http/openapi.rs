@@ -1,8 +1,9 @@
 //! `GET /openapi.json`: every route, as OpenAPI has it; `GET /docs`: the same as a page to read.
 //!
-//! The tables in [`routes`], [`openai`] and [`ksadk`] are the only description of routes: `GET /` lists them too, and a test compares
+//! The tables in [`routes`], [`openai`], [`ksadk`] and [`cube`] are the only description of routes: `GET /` lists them too, and a test compares
 //! them with the router's. The document is made once.
 
+mod cube;
 mod holmes;
 mod ksadk;
 mod openai;
@@ -27,7 +28,7 @@ use uuid::Uuid;
 use self::table::{ErrorSchema, Field, Kind, Media, Route, Surface, Verb};
 use crate::error::ApiError;
 
-const SURFACES: [Surface; 10] = [
+const SURFACES: [Surface; 11] = [
     routes::SERVER,
     routes::QUERY,
     routes::CATALOG,
@@ -35,6 +36,7 @@ const SURFACES: [Surface; 10] = [
     openai::OPENAI,
     ksadk::KSADK,
     ksadk::ADK,
+    cube::CUBE,
     holmes::HOLMES,
     routes::MCP,
     routes::KUSTO,

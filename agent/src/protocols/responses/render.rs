@@ -10,7 +10,7 @@ use crate::event::{
     WaitingCall,
 };
 use crate::models::TokenUsage;
-use crate::protocols::{Frame, Renderer};
+use crate::protocols::{Frame, Renderer, add_chart};
 
 /// Whose clients read the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -224,10 +224,12 @@ impl ResponsesRenderer {
         let failed = !matches!(result.status, ToolStatus::Success | ToolStatus::NoData);
         item["status"] = json!(if failed { "failed" } else { "completed" });
         if failed {
-            item["error"] = json!(error_message(&result.result));
+            let content = json!([{ "type": "text", "text": error_message(&result.result) }]);
+            item["error"] = json!({ "type": "mcp_tool_execution_error", "content": content });
         } else {
             item["output"] = json!(output);
         }
+        add_chart(&mut item, result);
         let name = if failed { "response.mcp_call.failed" } else { "response.mcp_call.completed" };
         let id = json!({ "item_id": result.item_id, "output_index": index });
         vec![self.event(name, id), self.done(index, item)]
@@ -242,13 +244,14 @@ impl ResponsesRenderer {
             "output": output,
         });
         let (index, added) = self.add(item.clone());
-        let told = json!({
+        let mut told = json!({
             "output_index": index,
             "call_id": result.call_id,
             "name": result.tool,
             "output": output,
             "elapsed_ms": result.elapsed_ms,
         });
+        add_chart(&mut told, result);
         vec![added, self.done(index, item), self.event("response.ksadk.tool_result", told)]
     }
 

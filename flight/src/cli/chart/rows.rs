@@ -1,0 +1,112 @@
+//! A result's rows as what a chart shows: the transforms applied, and a field a channel.
+
+use std::collections::HashMap;
+
+use chrono::{DateTime, NaiveDate};
+use querent_agent::chart::{Channel, Expression, ReadAs, Spec, Transform, field_name};
+use serde_json::Value;
+
+/// A value as a chart reads it.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Cell {
+    /// Finite. An instant is in milliseconds since 1970.
+    Number(f64),
+    Text(String),
+    Null,
+}
+
+impl Cell {
+    pub(super) fn number(&self) -> Option<f64> {
+        if let Cell::Number(number) = self { Some(*number) } else { None }
+    }
+
+    /// As a discrete value is labelled.
+    pub(super) fn label(&self) -> String {
+        match self {
+            Cell::Number(number) => number.to_string(),
+            Cell::Text(text) => text.clone(),
+            Cell::Null => "null".to_owned(),
+        }
+    }
+}
+
+/// What one mark, or a point of a line, shows.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Datum {
+    pub(super) x: Cell,
+    pub(super) y: Cell,
+    pub(super) color: Option<Cell>,
+}
+
+/// The rows as the specification shows them.
+pub(super) fn data(spec: &Spec, rows: &[Value]) -> Vec<Datum> {
+    let mut table: Vec<HashMap<String, Cell>> = rows.iter().map(cells).collect();
+    for transform in &spec.transform {
+        match transform {
+            Transform::Calculate { calculate, r#as } => {
+                for row in &mut table {
+                    let cell = read(row, calculate);
+                    row.insert(r#as.clone(), cell);
+                }
+            }
+            Transform::Fold { fold, r#as: [key, value] } => {
+                let unfolded = std::mem::take(&mut table);
+                for row in unfolded {
+                    for name in fold.iter().map(|field| field_name(field)) {
+                        let mut folded = row.clone();
+                        folded.insert(value.clone(), row.get(&name).cloned().unwrap_or(Cell::Null));
+                        folded.insert(key.clone(), Cell::Text(name));
+                        table.push(folded);
+                    }
+                }
+            }
+        }
+    }
+    let of = |row: &HashMap<String, Cell>, channel: &Channel| {
+        row.get(&field_name(&channel.field)).cloned().unwrap_or(Cell::Null)
+    };
+    let encoding = &spec.encoding;
+    table
+        .iter()
+        .map(|row| Datum {
+            x: of(row, &encoding.x),
+            y: of(row, &encoding.y),
+            color: encoding.color.as_ref().map(|color| of(row, color)),
+        })
+        .collect()
+}
+
+fn cells(row: &Value) -> HashMap<String, Cell> {
+    let fields = row.as_object().into_iter().flatten();
+    fields
+        .map(|(name, value)| {
+            let cell = match value {
+                Value::Null => Cell::Null,
+                Value::Number(number) => number.as_f64().map_or(Cell::Null, Cell::Number),
+                Value::String(text) => Cell::Text(text.clone()),
+                other => Cell::Text(other.to_string()),
+            };
+            (name.clone(), cell)
+        })
+        .collect()
+}
+
+fn read(row: &HashMap<String, Cell>, expression: &Expression) -> Cell {
+    let cell = row.get(&expression.column).cloned().unwrap_or(Cell::Null);
+    match (expression.read_as, &cell) {
+        (ReadAs::Number, Cell::Text(text)) => {
+            text.trim().parse().ok().filter(|number: &f64| number.is_finite()).map_or(Cell::Null, Cell::Number)
+        }
+        (ReadAs::Date, Cell::Text(text)) => instant(text).map_or(Cell::Null, Cell::Number),
+        _ => cell,
+    }
+}
+
+/// Milliseconds since 1970.
+fn instant(text: &str) -> Option<f64> {
+    if let Ok(at) = DateTime::parse_from_rfc3339(text) {
+        return Some(at.timestamp_millis() as f64);
+    }
+    let day = text.parse::<NaiveDate>().or_else(|_| format!("{text}-01").parse::<NaiveDate>()).ok()?;
+    Some(day.and_hms_opt(0, 0, 0)?.and_utc().timestamp_millis() as f64)
+}
