@@ -69,6 +69,11 @@ impl Conversation {
         self.messages.push(ChatMessage::assistant(content, tool_calls));
     }
 
+    /// What was said after all that.
+    pub(crate) fn extend(&mut self, said: Vec<ChatMessage>) {
+        self.messages.extend(said);
+    }
+
     /// What the asker says, or is made to say.
     pub(crate) fn push_user(&mut self, content: String) {
         self.messages.push(ChatMessage::text(ChatRole::User, content));

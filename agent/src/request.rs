@@ -8,6 +8,7 @@ use serde_json::Value;
 use uuid::Uuid;
 
 use crate::models::{ChatMessage, ChatRole, ModelToolCall, ToolChoice, ToolSpec};
+use crate::prompt::PromptSections;
 
 /// One question of the ask protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -134,6 +135,8 @@ pub struct RunRequest {
     pub model: Option<String>,
     /// The application's instructions, added to ours.
     pub instructions: Option<String>,
+    /// The parts that the prompt has, where the client chooses them; `None`: as it always is.
+    pub prompt: Option<PromptSections>,
     /// The conversation so far, without instructions.
     pub history: Vec<ChatMessage>,
     /// Calls that the history's last message waits for, with what was decided.
@@ -183,6 +186,7 @@ impl RunRequest {
             include_thinking: false,
             model: None,
             instructions: None,
+            prompt: None,
             history: Vec::new(),
             resume: Vec::new(),
             bad_branch: false,

@@ -30,6 +30,7 @@ use serde_json::{Map, Value, json};
 
 use crate::event::Truncation;
 use crate::models::ToolSpec;
+use crate::prompt::tokens::{estimate_tokens, take_tokens};
 use values::shortened;
 
 pub(crate) use arguments::arguments_object;
@@ -90,6 +91,14 @@ impl ToolOutput {
     /// A whole result that is not worth plotting.
     pub(crate) fn new(json: Value, text: impl Into<String>) -> Self {
         Self { json, text: text.into(), truncation: None, chart: None }
+    }
+
+    /// As much of `text` as costs at most `tokens`.
+    pub(crate) fn within(json: Value, text: &str, tokens: usize) -> Self {
+        let kept = take_tokens(text, tokens);
+        let truncation = (kept.len() < text.len())
+            .then(|| Truncation { end_index: kept.chars().count(), original_tokens: estimate_tokens(text) });
+        Self { truncation, ..Self::new(json, kept) }
     }
 }
 

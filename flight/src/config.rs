@@ -5,6 +5,7 @@
 
 mod build;
 mod cube;
+mod holmes;
 mod keys;
 mod load;
 mod models;
@@ -20,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use cube::CubeSettings;
+pub use holmes::HolmesSettings;
 pub use keys::{KEYS, Key, Kind};
 pub use load::{ConfigError, EffectiveSetting, Origin, Sources};
 pub use models::{ModelEntrySettings, ModelProviderName};
@@ -61,6 +63,8 @@ pub struct Settings {
     pub mcp: McpSettings,
     /// `[cube]`
     pub cube: CubeSettings,
+    /// `[holmes]`
+    pub holmes: HolmesSettings,
     /// `[log]`
     pub log: LogSettings,
 }
@@ -272,6 +276,7 @@ impl Default for Settings {
             http: HttpSettings::default(),
             mcp: McpSettings::default(),
             cube: CubeSettings::default(),
+            holmes: HolmesSettings::default(),
             log: LogSettings::default(),
         }
     }

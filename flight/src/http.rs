@@ -6,6 +6,7 @@ mod ask;
 mod cube;
 mod encoding;
 mod health;
+mod holmes;
 mod import;
 mod knowledge;
 mod ksadk;
@@ -95,6 +96,7 @@ pub(crate) fn router(state: &AppState) -> Router {
         .merge(openai)
         .merge(ksadk)
         .merge(adk)
+        .merge(holmes::routes(state))
         .merge(mcp)
         .merge(cube::routes(state))
         .merge(readers)

@@ -24,6 +24,7 @@ mod duckdb_changes;
 mod faults;
 mod flight_sql;
 mod formats;
+mod holmes;
 mod http;
 mod index;
 mod kql;

@@ -12,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::ToolOutput;
 use super::values::{Room, json_value, plain_text, shortened};
 use crate::chart::{ColumnKind, chart_of};
+use crate::event::Truncation;
 use crate::prompt::tokens::{estimate_tokens, take_tokens};
 
 /// Bytes of the JSON rows of one result.
@@ -200,6 +201,18 @@ impl Rows {
         take_tokens(&lines.join("\n"), tokens).to_owned()
     }
 
+    /// Where a text of at most `tokens` tokens ends, if that is before the end of all rows.
+    pub(super) fn truncation(&self, tokens: usize) -> Option<Truncation> {
+        let (shown, whole) = (self.to_text(tokens), self.to_text(usize::MAX));
+        (shown != whole)
+            .then(|| Truncation { end_index: shown.chars().count(), original_tokens: estimate_tokens(&whole) })
+    }
+
+    /// Both views, the text in at most `tokens` tokens.
+    pub(super) fn to_output(&self, tokens: usize) -> ToolOutput {
+        ToolOutput { truncation: self.truncation(tokens), ..ToolOutput::new(self.to_json(), self.to_text(tokens)) }
+    }
+
     /// How many columns a header may have.
     fn columns_within(&self, tokens: usize) -> usize {
         let mut used = 0;
@@ -295,6 +308,7 @@ mod tests {
 
     #[test]
     fn a_small_result_is_shown_whole() {
+        assert_eq!(rows(2, 2).truncation(600), None);
         assert_eq!(rows(2, 2).to_text(600), "measure_0 | measure_1\n0 | 0\n0 | 1\n(2 rows)");
     }
 
@@ -304,6 +318,9 @@ mod tests {
             let text = rows(columns, count).to_text(600);
             assert!(estimate_tokens(&text) <= 600, "{columns} columns, {count} rows");
             assert!(text.contains("truncated") || text.contains("more columns"), "{text}");
+            let truncation = rows(columns, count).truncation(600).unwrap();
+            assert_eq!(truncation.end_index, text.chars().count());
+            assert!(truncation.original_tokens > 600);
         }
     }
 

@@ -205,6 +205,32 @@ pub const KEYS: &[Key] = &[
         Kind::Number,
         "users of applications that are not ephemeral, at most",
     ),
+    Key {
+        path: "holmes.api_keys",
+        environment: &["QUERENT_HOLMES_API_KEY", "HOLMES_API_KEY"],
+        kind: Kind::List,
+        secret: true,
+        about: "[name=]key[:role],... for HolmesGPT's API; none: auth.tokens",
+    },
+    key(
+        "holmes.enabled_prompts",
+        &["QUERENT_HOLMES_ENABLED_PROMPTS", "ENABLED_PROMPTS"],
+        Kind::List,
+        "the only sections that its prompts may have, or none; unset: all",
+    ),
+    key("holmes.cluster_name", &["QUERENT_HOLMES_CLUSTER_NAME"], Kind::Text, "what the data is about"),
+    key(
+        "holmes.system_prompt_additions",
+        &["QUERENT_HOLMES_SYSTEM_PROMPT_ADDITIONS"],
+        Kind::Text,
+        "added to the model's instructions",
+    ),
+    key(
+        "holmes.model_name_as_text",
+        &["QUERENT_HOLMES_MODEL_NAME_AS_TEXT"],
+        Kind::Bool,
+        "GET /api/model answers with a JSON text instead of a list",
+    ),
     key("log.filter", &["QUERENT_LOG", "RUST_LOG"], Kind::Text, "what is logged, as in RUST_LOG"),
     key("log.format", &["QUERENT_LOG_FORMAT"], Kind::Text, "text or json"),
 ];

@@ -228,6 +228,12 @@ impl Config {
         if settings.http.max_connections == 0 {
             return invalid("http.max_connections", "must be at least 1".to_owned());
         }
+        if let Some(fault) = settings.holmes.keys_fault() {
+            return invalid("holmes.api_keys", fault);
+        }
+        if settings.holmes.tokens().iter().any(|token| CubeSettings::is_reserved(&token.subject_or_default())) {
+            return invalid("holmes.api_keys", "a key's name may not begin with `cube:`".to_owned());
+        }
         if let Some(fault) = settings.cube.keys_fault() {
             return invalid("cube.api_keys", fault);
         }

@@ -62,7 +62,9 @@ async fn around(mut request: Request, next: Next) -> Response {
         let (status, elapsed_ms) = (status.as_u16(), elapsed.as_millis());
         // Probes and scrapes come every few seconds.
         match route.as_str() {
-            "/health" | "/ready" | "/metrics" => tracing::debug!(status, elapsed_ms, ?peer, "answered"),
+            "/health" | "/ready" | "/healthz" | "/readyz" | "/metrics" => {
+                tracing::debug!(status, elapsed_ms, ?peer, "answered")
+            }
             _ => tracing::info!(status, elapsed_ms, ?peer, "answered"),
         }
     });

@@ -4,6 +4,7 @@
 //! them with the router's. The document is made once.
 
 mod cube;
+mod holmes;
 mod ksadk;
 mod openai;
 mod routes;
@@ -27,7 +28,7 @@ use uuid::Uuid;
 use self::table::{ErrorSchema, Field, Kind, Media, Route, Surface, Verb};
 use crate::error::ApiError;
 
-const SURFACES: [Surface; 10] = [
+const SURFACES: [Surface; 11] = [
     routes::SERVER,
     routes::QUERY,
     routes::CATALOG,
@@ -36,6 +37,7 @@ const SURFACES: [Surface; 10] = [
     ksadk::KSADK,
     ksadk::ADK,
     cube::CUBE,
+    holmes::HOLMES,
     routes::MCP,
     routes::KUSTO,
 ];
@@ -275,7 +277,14 @@ fn error_response(about: &str, errors: ErrorSchema) -> utoipa::openapi::Response
 
 fn components() -> Components {
     let mut components = ComponentsBuilder::new();
-    let all = [ErrorSchema::Object, ErrorSchema::Flat, ErrorSchema::OpenAi, ErrorSchema::Kusto, ErrorSchema::JsonRpc];
+    let all = [
+        ErrorSchema::Object,
+        ErrorSchema::Flat,
+        ErrorSchema::OpenAi,
+        ErrorSchema::Detail,
+        ErrorSchema::Kusto,
+        ErrorSchema::JsonRpc,
+    ];
     for errors in all {
         components = components.schema(errors.name(), error_schema(errors));
     }
@@ -294,6 +303,9 @@ fn error_schema(errors: ErrorSchema) -> Object {
     const MESSAGE: Field = Field::text("message", "what went wrong").required();
     const CODE: Field = Field::text("code", "the stable code").required();
     let inner = match errors {
+        ErrorSchema::Detail => {
+            return object(&[Field::new("detail", Kind::TextOrList, "what went wrong").required()]);
+        }
         ErrorSchema::Flat => return object(&[Field::text("error", "what went wrong").required()]),
         ErrorSchema::Object => object(&[
             CODE,

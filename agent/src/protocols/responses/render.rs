@@ -362,7 +362,7 @@ impl Renderer for ResponsesRenderer {
             EventKind::ClientToolRequested(call) => {
                 self.function_call(&call.item_id, &call.call_id, &call.name, &call.args_raw)
             }
-            EventKind::CompactionStarted { tokens, max_tokens, messages } => self.compaction(
+            EventKind::CompactionStarted { tokens, max_tokens, messages, .. } => self.compaction(
                 "response.compaction.started",
                 json!({ "tokens": tokens, "max_tokens": max_tokens, "messages": messages }),
             ),
