@@ -84,16 +84,6 @@ impl Conversation {
         self.messages.push(ChatMessage::tool_result(tool, Some(call_id.to_owned()), content));
     }
 
-    /// Takes the last `count` messages off, but not the system's.
-    pub(crate) fn take_last(&mut self, count: usize) -> Vec<ChatMessage> {
-        self.messages.split_off(self.messages.len().saturating_sub(count).max(1))
-    }
-
-    /// Puts messages at the end.
-    pub(crate) fn extend(&mut self, messages: Vec<ChatMessage>) {
-        self.messages.extend(messages);
-    }
-
     /// Adds words to the last message.
     pub(crate) fn add_to_last(&mut self, words: &str) {
         if let Some(last) = self.messages.last_mut() {

@@ -14,8 +14,6 @@ use crate::tools::ToolError;
 impl Turns<'_> {
     pub(super) async fn resume(&mut self) -> Result<(), Failure> {
         let task = self.task;
-        // A result follows its call: what the asker says beside the decision comes after it.
-        let said_beside = self.conversation.take_last(task.request.input.len());
         for resumed in &task.request.resume {
             let ResumedCall { call, decision, stored } = resumed;
             let model_call = resumed.model_call();
@@ -62,7 +60,6 @@ impl Turns<'_> {
                 self.record_outcome(&started, &model_id, (Err(refusal), 0), Some(status));
             }
         }
-        self.conversation.extend(said_beside);
         Ok(())
     }
 
