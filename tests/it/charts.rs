@@ -107,7 +107,7 @@ fn plotted() -> Vec<Plotted> {
         plain("truths", "SELECT * FROM (VALUES (true, 3), (false, 5)) AS t(late, n)", "bar", 2, &["true", "false"]),
         plain(
             "numbers that are none",
-            "SELECT * FROM (VALUES ('a', CAST('NaN' AS DOUBLE)), ('b', CAST('Infinity' AS DOUBLE)), ('c', 2.0), ('d', NULL)) AS t(k, v)",
+            "SELECT * FROM (VALUES ('a', CAST('NaN' AS DOUBLE)), ('b', CAST('Infinity' AS DOUBLE)), ('c', CAST(2 AS DOUBLE)), ('d', CAST(NULL AS DOUBLE))) AS t(k, v)",
             "bar",
             1,
             &["k", "v"],
