@@ -83,10 +83,15 @@ impl Agent {
         {
             return Ok(Continued::Replay(run_id));
         }
-        let (question_items, skipped) = match live.iter().map(|decided| decided.at).max() {
-            // The history before a decision is the server's own.
-            Some(last) if !names_base => (items.get(last + 1..).unwrap_or_default().to_vec(), true),
-            _ => (items, false),
+        let last_live = live.iter().map(|decided| decided.at).max();
+        let (question_items, earlier) = match last_live {
+            // The history before a decision is the server's own; its instructions are the client's.
+            Some(last) if !names_base => {
+                let (earlier, new) = items.split_at((last + 1).min(items.len()));
+                let instructions = earlier.iter().filter(|item| is_instruction(item));
+                (instructions.chain(new).cloned().collect(), without_decisions(earlier, &live))
+            }
+            _ => (items, Vec::new()),
         };
         let base = match (live.first(), previous_response_id) {
             (Some(first), _) => {
@@ -108,12 +113,19 @@ impl Agent {
             }
             (Some(base), None) => {
                 request.history = messages_of(base);
+                if request.history.is_empty() {
+                    // What was not to be stored, the client has.
+                    request.history = messages(&earlier, &self.files_of(who, &earlier).await?)?.said;
+                }
                 request.previous_run_id = Some(base.run_id);
                 request.conversation = base.conversation.clone();
             }
             (None, None) => {}
         }
         request.resume = self.resumed(who, request.previous_run_id, live).await?;
+        tell_calls(&mut request.history, &request.resume);
+        let said_before =
+            question_items.iter().take(last_live.unwrap_or_default()).filter(|item| is_asked(item)).count();
         let files = self.files_of(who, &question_items).await?;
         let Messages { said, instructions } = messages(&question_items, &files)?;
         if !instructions.is_empty() {
@@ -124,9 +136,10 @@ impl Agent {
         let new_from = said.iter().rposition(|message| message.role != ChatRole::User).map_or(0, |last| last + 1);
         let mut said = said;
         request.input = said.split_off(new_from);
-        if !skipped || !said.is_empty() {
-            request.history.extend(said);
+        if names_base && said_before > 0 && repeats_question(&request) {
+            request.input.remove(0);
         }
+        request.history.extend(said);
         Ok(Continued::Start(Box::new(request)))
     }
 
@@ -395,9 +408,45 @@ fn message(
     Ok(ChatMessage { images, ..ChatMessage::text(role, texts.join("\n\n")) })
 }
 
+/// The items without these decisions and the requests that they answer.
+fn without_decisions(items: &[InputItem], decided: &[Decided]) -> Vec<InputItem> {
+    let is_decided = |id: &str| decided.iter().any(|decided| decided.call.call_id == id);
+    let rest = items.iter().filter(|item| match item {
+        InputItem::ApprovalRequest { id, .. } => !is_decided(id),
+        InputItem::ApprovalResponse { request_id, .. } => !is_decided(request_id),
+        _ => true,
+    });
+    rest.cloned().collect()
+}
+
+/// The history ends with the calls that are decided now, also where their run was not stored.
+fn tell_calls(history: &mut Vec<ChatMessage>, resume: &[ResumedCall]) {
+    let is_told =
+        |call: &ModelToolCall| history.iter().flat_map(|message| &message.tool_calls).any(|told| told.id == call.id);
+    let untold: Vec<ModelToolCall> = resume.iter().map(ResumedCall::model_call).filter(|call| !is_told(call)).collect();
+    if !untold.is_empty() {
+        history.push(ChatMessage::assistant("", untold));
+    }
+}
+
+/// Some clients send the question again beside the decision on a call that it led to. It is not asked twice.
+fn repeats_question(request: &RunRequest) -> bool {
+    let asked = request.history.iter().rfind(|message| message.role == ChatRole::User);
+    let first = request.input.first();
+    asked.zip(first).is_some_and(|(asked, first)| asked.content.trim() == first.content.trim())
+}
+
+fn is_asked(item: &InputItem) -> bool {
+    matches!(item, InputItem::Message { role: ChatRole::User, .. })
+}
+
+fn is_instruction(item: &InputItem) -> bool {
+    matches!(item, InputItem::Message { role: ChatRole::System, .. })
+}
+
 /// Whether an item says something new after a decision.
 fn is_new(item: &InputItem) -> bool {
-    matches!(item, InputItem::Message { role: ChatRole::User, .. } | InputItem::McpCall { .. })
+    is_asked(item) || matches!(item, InputItem::McpCall { .. })
 }
 
 /// The run that a decision began.

@@ -217,6 +217,15 @@ pub struct ToolResult {
     pub elapsed_ms: u64,
 }
 
+/// A call that the model wants, before anything came of it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WantedCall {
+    /// As in the events that follow.
+    pub call_id: String,
+    /// Tool name.
+    pub name: String,
+}
+
 /// How much of a tool's text the model does not get to read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Truncation {
@@ -240,6 +249,9 @@ pub enum EventKind {
         max_tokens: usize,
         /// Messages that will be summed up.
         messages: usize,
+        /// All messages.
+        #[serde(default)]
+        messages_before: usize,
     },
     /// They were.
     CompactionFinished {
@@ -280,6 +292,9 @@ pub enum EventKind {
         /// What the reply could have taken.
         #[serde(default)]
         max_output_tokens: u32,
+        /// The calls that follow, for a client that keeps the conversation.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        calls: Vec<WantedCall>,
         /// In the model's currency, where prices are set.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
@@ -439,6 +454,9 @@ pub struct ContextTokens {
     pub tools: usize,
     /// What all may take.
     pub max: usize,
+    /// The model's whole context: `max`, the tools' descriptions and the reply.
+    #[serde(default)]
+    pub window: usize,
 }
 
 impl ContextTokens {

@@ -69,6 +69,11 @@ impl Conversation {
         self.messages.push(ChatMessage::assistant(content, tool_calls));
     }
 
+    /// What was said after all that.
+    pub(crate) fn extend(&mut self, said: Vec<ChatMessage>) {
+        self.messages.extend(said);
+    }
+
     /// What the asker says, or is made to say.
     pub(crate) fn push_user(&mut self, content: String) {
         self.messages.push(ChatMessage::text(ChatRole::User, content));
@@ -77,6 +82,16 @@ impl Conversation {
     /// What a tool returned.
     pub(crate) fn push_tool_result(&mut self, tool: &str, call_id: &str, content: String) {
         self.messages.push(ChatMessage::tool_result(tool, Some(call_id.to_owned()), content));
+    }
+
+    /// Takes the last `count` messages off, but not the system's.
+    pub(crate) fn take_last(&mut self, count: usize) -> Vec<ChatMessage> {
+        self.messages.split_off(self.messages.len().saturating_sub(count).max(1))
+    }
+
+    /// Puts messages at the end.
+    pub(crate) fn extend(&mut self, messages: Vec<ChatMessage>) {
+        self.messages.extend(messages);
     }
 
     /// Adds words to the last message.

@@ -44,8 +44,9 @@ pub use continuation::{ContinueError, Continued};
 pub use error::{AgentError, Result};
 pub use event::{
     ContextTokens, EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, SERVER_LABEL, TextPhase, ToolCallStarted,
-    ToolResult, ToolStatus, Trigger, Truncation, Usage, WaitingCall,
+    ToolResult, ToolStatus, Trigger, Truncation, Usage, WaitingCall, WantedCall,
 };
+pub use prompt::{PromptSections, SECTION_KEYS};
 pub use request::{AnswerSchema, AskRequest, Decision, OnDisconnect, Protocol, ResumedCall, RunRequest};
 pub use watch::RunWatcher;
 
@@ -517,6 +518,11 @@ fn check_client_tools(request: &RunRequest) -> Result<()> {
 /// The tool of that name, if it is one of ours.
 pub fn known_tool(name: &str) -> Option<&'static str> {
     tools::known(name)
+}
+
+/// The names of the tools, with those that write or without.
+pub fn tool_names(with_writers: bool) -> impl Iterator<Item = String> {
+    tools::specs(false, with_writers).into_iter().map(|tool| tool.name)
 }
 
 /// What a conversation that begins with `question` is called.

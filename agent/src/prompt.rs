@@ -8,6 +8,7 @@
 mod examples;
 mod joins;
 mod schema;
+mod sections;
 mod taught;
 pub(crate) mod tokens;
 
@@ -19,6 +20,7 @@ use crate::models::{ChatMessage, ChatRole};
 
 pub(crate) use examples::{ExampleCache, Examples};
 pub(crate) use schema::{SchemaTable, render as render_schema};
+pub use sections::{PromptSections, SECTION_KEYS};
 pub(crate) use taught::Taught;
 
 use tokens::{estimate_tokens, take_tokens};
@@ -70,23 +72,28 @@ pub(crate) struct PromptParts<'a> {
     pub(crate) small: bool,
     /// Of the whole first turn.
     pub(crate) budget_tokens: usize,
+    /// The parts that it has, where the client chooses them.
+    pub(crate) sections: Option<&'a PromptSections>,
+    /// Pictures that come with the question.
+    pub(crate) pictures: usize,
 }
 
 /// The first turn's messages: at most `budget_tokens` by the estimate of [`tokens`].
 pub(crate) fn first_turn(parts: &PromptParts<'_>) -> [ChatMessage; 2] {
-    let mut system = ROLE.to_owned();
-    for section in [parts.instructions, Some(RULES), (!parts.small).then_some(MORE_RULES)].into_iter().flatten() {
-        system.push('\n');
-        system.push_str(section.trim_end());
-    }
-    if asks_about_time(parts.question) {
-        system.push_str(&format!("\nToday is {}; now() is the current time.", parts.today));
-    }
+    let today = asks_about_time(parts.question).then_some(parts.today);
+    let mut system = match parts.sections {
+        Some(sections) => sections.system(parts.instructions, parts.database),
+        None => whole_opening(parts, today),
+    };
     let fixed = estimate_tokens(&system) + parts.tool_tokens + TEMPLATE_TOKENS;
     let question_room = parts.budget_tokens.saturating_sub(fixed).max(MIN_QUESTION_TOKENS);
-    let question = shortened_question(parts.question, question_room);
+    let mut question = shortened_question(parts.question, question_room);
     let mut left = parts.budget_tokens.saturating_sub(fixed + estimate_tokens(&question));
-    let taught = taught::render(parts.taught, parts.database, left / TAUGHT_SHARE);
+    let mut taught = taught::render(parts.taught, parts.database, left / TAUGHT_SHARE);
+    if let Some(sections) = parts.sections {
+        question.push_str(&sections.with_question(parts.pictures, today, &std::mem::take(&mut taught)));
+        left = parts.budget_tokens.saturating_sub(fixed + estimate_tokens(&question));
+    }
     if !taught.is_empty() {
         left = left.saturating_sub(estimate_tokens(&taught) + 2);
     }
@@ -98,6 +105,19 @@ pub(crate) fn first_turn(parts: &PromptParts<'_>) -> [ChatMessage; 2] {
         system.push_str(section);
     }
     [ChatMessage::text(ChatRole::System, system), ChatMessage::text(ChatRole::User, question)]
+}
+
+/// The system's message before the tables, for clients that choose no sections.
+fn whole_opening(parts: &PromptParts<'_>, today: Option<NaiveDate>) -> String {
+    let mut system = ROLE.to_owned();
+    for section in [parts.instructions, Some(RULES), (!parts.small).then_some(MORE_RULES)].into_iter().flatten() {
+        system.push('\n');
+        system.push_str(section.trim_end());
+    }
+    if let Some(today) = today {
+        system.push_str(&format!("\nToday is {today}; now() is the current time."));
+    }
+    system
 }
 
 /// What the catalog has to say of a question; only what the caller may see.
@@ -217,6 +237,8 @@ mod tests {
             today: NaiveDate::default(),
             small: true,
             budget_tokens,
+            sections: None,
+            pictures: 0,
         }
     }
 

@@ -3,6 +3,8 @@
 pub mod adk;
 pub mod ask;
 pub mod chat;
+pub mod cube;
+pub mod holmes;
 pub mod ksadk;
 pub mod responses;
 
@@ -42,6 +44,19 @@ impl Frame {
 
     /// Adds the bytes of a server-sent event: one line of JSON, so nothing in it needs to be split.
     pub fn push_sse(&self, to: &mut Vec<u8>) {
+        self.push_lines(to);
+        to.push(b'\n');
+    }
+
+    /// The same with an id. It comes last: a client notes it as it reads the line, and must have the whole data by then.
+    pub fn push_sse_with_id(&self, id: &str, to: &mut Vec<u8>) {
+        self.push_lines(to);
+        to.extend_from_slice(b"id: ");
+        to.extend_from_slice(id.as_bytes());
+        to.extend_from_slice(b"\n\n");
+    }
+
+    fn push_lines(&self, to: &mut Vec<u8>) {
         if let Some(event) = self.event {
             to.extend_from_slice(b"event: ");
             to.extend_from_slice(event.as_bytes());
@@ -49,7 +64,7 @@ impl Frame {
         }
         to.extend_from_slice(b"data: ");
         to.extend_from_slice(self.data.as_bytes());
-        to.extend_from_slice(b"\n\n");
+        to.push(b'\n');
     }
 }
 

@@ -7,7 +7,8 @@ use querent_catalog::{ConversationKey, PendingCall};
 use serde_json::Value;
 use uuid::Uuid;
 
-use crate::models::{ChatMessage, ChatRole, ToolChoice, ToolSpec};
+use crate::models::{ChatMessage, ChatRole, ModelToolCall, ToolChoice, ToolSpec};
+use crate::prompt::PromptSections;
 
 /// One question of the ask protocol.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -107,6 +108,20 @@ pub struct ResumedCall {
     pub stored: bool,
 }
 
+impl ResumedCall {
+    /// The call as the model made it: its id is the one in the model's own message.
+    pub(crate) fn model_call(&self) -> ModelToolCall {
+        let stored: Value =
+            serde_json::from_str(self.call.decision_json.as_deref().unwrap_or_default()).unwrap_or_default();
+        let id = stored["tool_call_id"].as_str().unwrap_or(&self.call.call_id);
+        ModelToolCall {
+            id: Some(id.to_owned()),
+            name: self.call.tool.clone(),
+            arguments: serde_json::from_str(&self.call.arguments_json).unwrap_or(Value::Null),
+        }
+    }
+}
+
 /// All that a run is asked to do.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
@@ -120,10 +135,14 @@ pub struct RunRequest {
     pub model: Option<String>,
     /// The application's instructions, added to ours.
     pub instructions: Option<String>,
+    /// The parts that the prompt has, where the client chooses them; `None`: as it always is.
+    pub prompt: Option<PromptSections>,
     /// The conversation so far, without instructions.
     pub history: Vec<ChatMessage>,
     /// Calls that the history's last message waits for, with what was decided.
     pub resume: Vec<ResumedCall>,
+    /// Whether it asks about a branch of the data that there is not: then every call of a tool fails.
+    pub bad_branch: bool,
     /// The new messages; the last one of the asker's is the question.
     pub input: Vec<ChatMessage>,
     /// Tools that the client executes.
@@ -167,8 +186,10 @@ impl RunRequest {
             include_thinking: false,
             model: None,
             instructions: None,
+            prompt: None,
             history: Vec::new(),
             resume: Vec::new(),
+            bad_branch: false,
             input,
             client_tools: Vec::new(),
             canned_results: HashMap::new(),

@@ -86,6 +86,10 @@ impl RunTask {
         let store = async {
             let (mut pause, longest) = STORE_AGAIN;
             while let Err(error) = catalog.update_run(&record).await {
+                if error.code() == "run_not_found" {
+                    tracing::info!(run_id = %record.run_id, "the run was deleted before its end");
+                    break;
+                }
                 tracing::error!(run_id = %record.run_id, code = error.code(), %error, "the run's end could not be stored");
                 tokio::select! {
                     () = tokio::time::sleep(pause) => pause = longest.min(2 * pause),

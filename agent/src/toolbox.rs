@@ -52,6 +52,7 @@ pub async fn call(session: Session, bounds: ReplyBounds, name: &str, arguments: 
         writer: None,
         text_tokens: bounds.text_tokens,
         default_rows: bounds.default_rows,
+        bad_branch: false,
     };
     let arguments = Value::Object(arguments);
     let called = tokio::time::timeout(limit, tools::call(&context, name, &arguments)).await;

@@ -30,6 +30,7 @@ use serde_json::{Map, Value, json};
 
 use crate::event::Truncation;
 use crate::models::ToolSpec;
+use crate::prompt::tokens::{estimate_tokens, take_tokens};
 use values::shortened;
 
 pub(crate) use arguments::arguments_object;
@@ -66,6 +67,8 @@ pub(crate) struct ToolContext {
     pub(crate) text_tokens: usize,
     /// Rows of a result when the model does not say.
     pub(crate) default_rows: usize,
+    /// The data that is asked about is of a branch that there is not.
+    pub(crate) bad_branch: bool,
 }
 
 /// Characters of an error's message and of its hint: both may quote what was sent.
@@ -88,6 +91,14 @@ impl ToolOutput {
     /// A whole result that is not worth plotting.
     pub(crate) fn new(json: Value, text: impl Into<String>) -> Self {
         Self { json, text: text.into(), truncation: None, chart: None }
+    }
+
+    /// As much of `text` as costs at most `tokens`.
+    pub(crate) fn within(json: Value, text: &str, tokens: usize) -> Self {
+        let kept = take_tokens(text, tokens);
+        let truncation = (kept.len() < text.len())
+            .then(|| Truncation { end_index: kept.chars().count(), original_tokens: estimate_tokens(text) });
+        Self { truncation, ..Self::new(json, kept) }
     }
 }
 
@@ -123,7 +134,12 @@ impl ToolError {
     /// What the model reads: what failed, what helps, what to do next.
     pub(crate) fn to_text(&self, tool: &str) -> String {
         let hint = self.hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default();
-        format!("{tool} failed: {}{hint}\nCorrect this and call {tool} again.", self.message)
+        // A call that somebody decided against is not to be tried again.
+        let again = match self.code.as_str() {
+            "denied" | "cancelled" | "approval_unavailable" => String::new(),
+            _ => format!("\nCorrect this and call {tool} again."),
+        };
+        format!("{tool} failed: {}{hint}{again}", self.message)
     }
 }
 
@@ -204,6 +220,9 @@ pub(crate) fn known(name: &str) -> Option<&'static str> {
 
 /// Calls the tool `name`.
 pub(crate) async fn call(context: &ToolContext, name: &str, arguments: &Value) -> Result<ToolOutput, ToolError> {
+    if context.bad_branch {
+        return Err(ToolError::new("bad_request", "Bad branch").with_hint("the data has no branch but `main`"));
+    }
     let writers = WRITERS.iter().filter(|_| context.writer.is_some());
     let Some(tool) = TOOLS.iter().chain(writers).find(|tool| tool.name() == name) else {
         let names: Vec<String> = TOOLS.iter().map(|tool| format!("`{}`", tool.name())).collect();

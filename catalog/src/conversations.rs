@@ -19,7 +19,7 @@ pub use calls::{Decision, PendingCall, PendingKind, PendingState};
 pub use files::FileRecord;
 pub use items::{ItemRecord, ItemRole, ItemScope};
 pub use purge::Purged;
-pub(crate) use rows::touch;
+pub(crate) use rows::{delete_of_subject, touch};
 
 /// Large values come last, so that no listing walks over them; a file's content is in a table of its own.
 pub(crate) const CONVERSATIONS_DDL: &str = "

@@ -7,6 +7,7 @@
 mod columns;
 mod conversations;
 mod error;
+mod external_users;
 mod knowledge;
 mod model;
 pub mod outbound;
@@ -31,9 +32,10 @@ pub use conversations::{
     FileRecord, ItemRecord, ItemRole, ItemScope, Listed, PendingCall, PendingKind, PendingState, Purged,
 };
 pub use error::{CatalogError, Result};
+pub use external_users::{ExternalUser, GrantKind};
 pub use knowledge::{MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};
 pub use model::*;
-pub use principal::{DatabaseScope, Principal, Role};
+pub use principal::{DatabaseScope, Principal, Role, UserAttributes};
 pub use relationships::{ForeignKey, NewRelationship, Relationship, RelationshipOrigin, looks_like_key};
 pub use runs::{RunRecord, RunStatus};
 pub use search::cutoff::clear_drop;

@@ -1,8 +1,11 @@
 //! Who is asking. A `Principal` is built once at a door and travels with every call below it;
 //! what it may see is decided here and nowhere else.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 /// What a caller may do. Ordered: a later role may do all that an earlier one may.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -48,18 +51,34 @@ pub enum DatabaseScope {
     Only(Arc<BTreeSet<String>>),
 }
 
+/// What an application says of the user on whose behalf it calls. It is bound to the caller, never told to a model.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct UserAttributes {
+    /// The user's address.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub email: Option<String>,
+    /// By name.
+    pub values: BTreeMap<String, String>,
+    /// Names of the groups that the user is in.
+    pub groups: Vec<String>,
+    /// Whatever else the application's rules need.
+    pub security_context: Map<String, Value>,
+}
+
 /// An authenticated caller.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Principal {
     subject: Arc<str>,
     role: Role,
     scope: DatabaseScope,
+    attributes: Option<Arc<UserAttributes>>,
 }
 
 impl Principal {
     /// A caller named `subject` that may see every database.
     pub fn new(subject: impl Into<Arc<str>>, role: Role) -> Self {
-        Self { subject: subject.into(), role, scope: DatabaseScope::All }
+        Self { subject: subject.into(), role, scope: DatabaseScope::All, attributes: None }
     }
 
     /// The caller of a server without tokens, and of the embedded engine.
@@ -76,6 +95,22 @@ impl Principal {
         let names = databases.into_iter().map(|name| name.as_ref().to_lowercase()).collect();
         self.scope = DatabaseScope::Only(Arc::new(names));
         self
+    }
+
+    /// The same caller, calling for a user of whom these are known.
+    pub fn with_attributes(mut self, attributes: UserAttributes) -> Self {
+        self.attributes = Some(Arc::new(attributes));
+        self
+    }
+
+    /// Another caller of these rights: what `self` may see, `role` at most, under a name of its own.
+    pub fn narrowed(&self, subject: impl Into<Arc<str>>, role: Role) -> Self {
+        Self { subject: subject.into(), role: self.role.min(role), scope: self.scope.clone(), attributes: None }
+    }
+
+    /// What is known of the user that it calls for.
+    pub fn attributes(&self) -> Option<&UserAttributes> {
+        self.attributes.as_deref()
     }
 
     /// The name the caller's runs are owned by.

@@ -28,6 +28,8 @@ CREATE INDEX querent_ix_run_invocation ON querent_run (invocation_id, started_at
 
 const WHOLE: &str = "run_id, subject, question, model_id, status, started_at, finished_at, protocol, space, \
     conversation_id, previous_run_id, invocation_id, retained, usage_json, trace_json, events_json, messages_json";
+const WITH_EVENTS: &str = "run_id, subject, question, model_id, status, started_at, finished_at, protocol, space, \
+    conversation_id, previous_run_id, invocation_id, retained, usage_json, '', events_json, ''";
 const WITHOUT_LOGS: &str = "run_id, subject, question, model_id, status, started_at, finished_at, protocol, space, \
     conversation_id, previous_run_id, invocation_id, retained, usage_json, '', '', ''";
 
@@ -80,7 +82,7 @@ pub struct RunRecord {
     pub started_at: DateTime<Utc>,
     /// When it ended.
     pub finished_at: Option<DateTime<Utc>>,
-    /// What it was asked by: `ask`, `responses`, `chat`, `ksadk`, `adk`.
+    /// What it was asked by: `ask`, `responses`, `chat`, `ksadk`, `adk`, `cube`, `holmes`.
     pub protocol: String,
     /// The conversation it is a turn of.
     pub conversation: Option<ConversationKey>,
@@ -184,6 +186,30 @@ impl Catalog {
     pub async fn run_of_invocation(&self, who: &Principal, invocation_id: &str) -> Result<Option<RunRecord>> {
         let (who, invocation_id) = (who.clone(), invocation_id.to_string());
         self.store.read(move |connection| of_invocation(connection, &who, &invocation_id)).await
+    }
+
+    /// The newest run of an invocation in a conversation, without its logs.
+    pub async fn run_in_conversation(
+        &self,
+        who: &Principal,
+        key: &ConversationKey,
+        invocation_id: &str,
+    ) -> Result<Option<RunRecord>> {
+        let (who, key, invocation_id) = (who.clone(), key.clone(), invocation_id.to_string());
+        self.store.read(move |connection| in_conversation(connection, &who, &key, &invocation_id)).await
+    }
+
+    /// The newest runs of a conversation with their events but without traces and messages, oldest first: `limit` of
+    /// them at most, and no more than the newest one beyond `max_bytes` of events.
+    pub async fn logs_of_conversation(
+        &self,
+        who: &Principal,
+        key: &ConversationKey,
+        limit: usize,
+        max_bytes: usize,
+    ) -> Result<Vec<RunRecord>> {
+        let (who, key) = (who.clone(), key.clone());
+        self.store.read(move |connection| logs_of_conversation(connection, &who, &key, limit, max_bytes)).await
     }
 
     /// Deletes a run with its items and pending calls, running or not. Returns whether there was one.
@@ -368,6 +394,48 @@ fn of_invocation(connection: &Connection, who: &Principal, invocation_id: &str) 
         ))?
         .query_row(params![invocation_id, owner(who)], read)
         .optional()?)
+}
+
+fn in_conversation(
+    connection: &Connection,
+    who: &Principal,
+    key: &ConversationKey,
+    invocation_id: &str,
+) -> Result<Option<RunRecord>> {
+    Ok(connection
+        .prepare_cached(&format!(
+            "SELECT {WITHOUT_LOGS} FROM querent_run WHERE invocation_id = ?1 AND space = ?2 AND conversation_id = ?3
+                 AND (?4 IS NULL OR subject = ?4)
+             ORDER BY started_at DESC LIMIT 1"
+        ))?
+        .query_row(params![invocation_id, key.space, key.id, owner(who)], read)
+        .optional()?)
+}
+
+fn logs_of_conversation(
+    connection: &Connection,
+    who: &Principal,
+    key: &ConversationKey,
+    limit: usize,
+    max_bytes: usize,
+) -> Result<Vec<RunRecord>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {WITH_EVENTS} FROM querent_run WHERE space = ?1 AND conversation_id = ?2 AND (?3 IS NULL OR subject = ?3)
+         ORDER BY started_at DESC, run_id DESC LIMIT ?4"
+    ))?;
+    let rows = statement.query_map(params![key.space, key.id, owner(who), as_limit(limit)], read)?;
+    let mut runs: Vec<RunRecord> = Vec::new();
+    let mut bytes = 0;
+    for run in rows {
+        let run = run?;
+        bytes += run.events_json.len();
+        if bytes > max_bytes && !runs.is_empty() {
+            break;
+        }
+        runs.push(run);
+    }
+    runs.reverse();
+    Ok(runs)
 }
 
 fn delete(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<bool> {

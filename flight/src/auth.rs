@@ -51,6 +51,11 @@ impl Authenticator {
         self.principal_for(&token)
     }
 
+    /// Who the subject's token makes a caller, where one has it.
+    pub(crate) fn principal_named(&self, subject: &str) -> Option<&Principal> {
+        self.tokens.iter().map(|known| &known.principal).find(|principal| principal.subject() == subject)
+    }
+
     /// The token with which a client that shook hands goes on: the one it sent, once it is known to be good. A server
     /// without tokens returns what it was given, since it ignores it later. Errors: `unauthenticated`.
     pub fn handshake(&self, headers: &HeaderMap) -> Result<String, ApiError> {
@@ -64,7 +69,8 @@ impl Authenticator {
         Ok(token)
     }
 
-    fn principal_for(&self, token: &str) -> Result<Principal, ApiError> {
+    /// The caller with this token. Errors: `unauthenticated`.
+    pub(crate) fn principal_for(&self, token: &str) -> Result<Principal, ApiError> {
         let given = digest(token);
         let mut found = None;
         // No early exit: how long this takes must not depend on which token matches.

@@ -4,6 +4,8 @@
 //! nearest known one, a value of the wrong kind names where it came from.
 
 mod build;
+mod cube;
+mod holmes;
 mod keys;
 mod load;
 mod models;
@@ -18,6 +20,8 @@ use querent_engine::UrlRoot;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+pub use cube::CubeSettings;
+pub use holmes::HolmesSettings;
 pub use keys::{KEYS, Key, Kind};
 pub use load::{ConfigError, EffectiveSetting, Origin, Sources};
 pub use models::{ModelEntrySettings, ModelProviderName};
@@ -57,6 +61,10 @@ pub struct Settings {
     pub http: HttpSettings,
     /// `[mcp]`
     pub mcp: McpSettings,
+    /// `[cube]`
+    pub cube: CubeSettings,
+    /// `[holmes]`
+    pub holmes: HolmesSettings,
     /// `[log]`
     pub log: LogSettings,
 }
@@ -267,6 +275,8 @@ impl Default for Settings {
             query: QuerySettings::default(),
             http: HttpSettings::default(),
             mcp: McpSettings::default(),
+            cube: CubeSettings::default(),
+            holmes: HolmesSettings::default(),
             log: LogSettings::default(),
         }
     }

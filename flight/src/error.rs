@@ -200,6 +200,7 @@ fn is_callers_fault(code: &str) -> bool {
                 | "empty_query"
                 | "empty_question"
                 | "invalid_request"
+                | "too_many_external_users"
                 | "images_not_supported"
                 | "sql_parse_error"
                 | "sql_plan_error"

@@ -3,8 +3,10 @@
 mod adk;
 mod around;
 mod ask;
+mod cube;
 mod encoding;
 mod health;
+mod holmes;
 mod import;
 mod knowledge;
 mod ksadk;
@@ -59,12 +61,15 @@ pub(crate) fn router(state: &AppState) -> Router {
         .route("/v1/agent/sessions", get(sessions::list))
         .route("/v1/agent/sessions/{id}", get(sessions::get).delete(sessions::remove))
         .route("/v1/agent/sessions/{id}/turns", get(sessions::turns))
-        .merge(ksadk::routes())
-        .merge(adk::routes())
         .route_layer(from_fn_with_state(state.clone(), readers_only));
     let openai = openai_routes()
         .route_layer(from_fn_with_state(state.clone(), readers_only))
         .route_layer(from_fn(openai::around));
+    let ksadk = ksadk::routes()
+        .route_layer(from_fn_with_state(state.clone(), readers_only))
+        .route_layer(from_fn(ksadk::around));
+    let adk =
+        adk::routes().route_layer(from_fn_with_state(state.clone(), readers_only)).route_layer(from_fn(openai::around));
     let writers = Router::new()
         .route("/v1/import", post(import::import))
         .route("/v1/catalog/relationships", post(relationships::declare))
@@ -89,7 +94,11 @@ pub(crate) fn router(state: &AppState) -> Router {
     anyone
         .merge(kusto)
         .merge(openai)
+        .merge(ksadk)
+        .merge(adk)
+        .merge(holmes::routes(state))
         .merge(mcp)
+        .merge(cube::routes(state))
         .merge(readers)
         .merge(writers)
         .fallback(not_found)

@@ -163,11 +163,13 @@ impl Server {
 /// Deletes what the agent has kept for long enough, at start and then every hour.
 async fn forget_old_runs(state: AppState) {
     let retention = state.settings.agent.retention.0;
-    if retention.is_zero() {
-        return;
-    }
     while !state.shutdown.is_unready() {
-        let age = chrono::TimeDelta::from_std(retention).ok();
+        match state.engine.catalog().purge_external_users(chrono::Utc::now()).await {
+            Ok(0) => {}
+            Ok(users) => tracing::info!(users, "users whose time was over were deleted"),
+            Err(error) => tracing::warn!(code = error.code(), %error, "old users could not be deleted"),
+        }
+        let age = chrono::TimeDelta::from_std(retention).ok().filter(|age| !age.is_zero());
         if let Some(before) = age.and_then(|age| chrono::Utc::now().checked_sub_signed(age)) {
             match state.engine.catalog().purge_before(before).await {
                 Ok(purged) if purged == Purged::default() => {}

@@ -201,7 +201,9 @@ async fn the_actions_of_the_web_interface() {
     let page = json!({ "AgentId": "querent", "Page": 2, "PageSize": 1 });
     let listed = data_of(&server, "ListSessions", page).await;
     assert_eq!((&listed["Total"], &listed["Sessions"][0]["SessionId"]), (&json!(2), &json!(id)));
-    assert_eq!(data_of(&server, "DeleteSession", json!({ "SessionId": id })).await["Deleted"], true);
+    // As KsADK's own client names it.
+    assert_eq!(data_of(&server, "GetSession", json!({ "Id": id })).await["Session"], session);
+    assert_eq!(data_of(&server, "DeleteSession", json!({ "Id": id })).await["Deleted"], true);
     assert_eq!(action(&server, "GetSession", &json!({ "SessionId": id })).await.status, 404);
     assert_eq!(action(&server, "GetSession", &json!({})).await.status, 422);
 }
@@ -280,6 +282,48 @@ async fn bad_runs_are_refused() {
     let garbage = server.http.post(server.url(RUN_AGENT)).body("{");
     assert_eq!(server.send(garbage, None).await.status, 400);
     assert_eq!(server.get("/v1/agent/runs", None).await.json()["runs"], json!([]), "nothing was run");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn errors_are_in_the_envelope_too() {
+    let server = TestServer::start(TestSettings::default().tokens("ann-tok:read:ann")).await;
+    for (name, token, status, code) in [
+        ("RunAgent", "wrong", 401, "unauthenticated"),
+        ("RunAgent", "ann-tok", 422, "missing_required_parameter"),
+        ("GetSession", "ann-tok", 404, "conversation_not_found"),
+        ("ListSessionCheckpoints", "ann-tok", 501, "action_not_supported"),
+        ("UpsertResponseFeedback", "ann-tok", 501, "action_not_supported"),
+        ("ListWorkspaceFiles", "wrong", 401, "unauthenticated"),
+        ("ListWorkspaceFiles", "ann-tok", 501, "action_not_supported"),
+        ("MakeCoffee", "ann-tok", 404, "not_found"),
+    ] {
+        let path = format!("/agentengine/api/v1/{name}");
+        let reply = server.post(&path, &json!({"SessionId": "none"}), Some(token)).await;
+        assert_eq!(reply.status, status, "{name}: {}", reply.text);
+        let body = reply.json();
+        assert_eq!((&body["Code"], &body["Action"]), (&json!(status), &json!(name)));
+        assert_eq!(body["RequestId"], format!("req-{}", reply.header("x-request-id")));
+        assert_eq!((&body["Error"]["Code"], &body["error"]["code"]), (&json!(code), &json!(code)), "{name}");
+        let message = body["Message"].as_str().unwrap();
+        assert!(!message.is_empty() && body["detail"] == message && body["Error"]["Message"] == message, "{body}");
+    }
+    let reply = server.post("/run_sse", &json!({}), Some("wrong")).await;
+    assert_eq!((reply.status, reply.json()["detail"].is_string()), (401, true), "{}", reply.text);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_attachment_is_read_again() {
+    let server = TestServer::start(TestSettings::default().tokens("ann-tok:read:ann,bob-tok:read:bob")).await;
+    let form =
+        "--b\r\ncontent-disposition: form-data; name=\"file\"; filename=\"notes.csv\"\r\n\r\na,b\n1,2\n\r\n--b--\r\n";
+    let upload = server.http.post(server.url("/agentengine/api/v1/UploadFile")).body(form);
+    let upload = upload.header("content-type", "multipart/form-data; boundary=b");
+    let uploaded = server.send(upload, Some("ann-tok")).await.json();
+    let id = uploaded["Data"]["FileData"]["fileUri"].as_str().unwrap();
+    let path = format!("/agentengine/api/v1/AttachmentContent?FileUri={id}");
+    let read = server.get(&path, Some("ann-tok")).await;
+    assert_eq!((read.status, read.text.as_str()), (200, "a,b\n1,2\n"));
+    assert_eq!(server.get(&path, Some("bob-tok")).await.status, 404);
 }
 
 fn asked(text: &str) -> Value {

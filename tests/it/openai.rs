@@ -1,7 +1,8 @@
-//! OpenAI's surface: its own libraries for Python and Node, LangChain and httpx-sse against a running server, and the
-//! bytes of each sequence.
+//! OpenAI's surface: its own libraries for Python and Node, its agents, LangChain, the AI SDK, httpx-sse and the cases of
+//! Open Responses against a running server, and the bytes of each sequence.
 
 mod refusals;
+mod resumed;
 
 use std::process::Command;
 
@@ -27,10 +28,25 @@ async fn openai_for_node() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn langchain_and_httpx_sse() {
+    python("langchain_client.py").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn openai_agents() {
+    python("agents_client.py").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn open_responses() {
+    python("openresponses_client.py").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn ai_sdk() {
     let server = serve().await;
-    let mut python = Python::command([package_folder().join("clients/langchain_client.py")]);
-    python.args([server.url(""), "ann-tok".to_owned()]);
-    succeeds(python).await;
+    let mut node = Node::command(&package_folder().join("clients/ai_sdk_client.mjs"));
+    node.args([server.url(""), "ann-tok".to_owned()]);
+    succeeds(node).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -175,6 +191,13 @@ async fn stream(server: &TestServer, path: &str, mut body: Value) -> String {
 
 /// What stands before a time.
 const TIMES: [&str; 4] = ["\"created_at\":", "\"completed_at\":", "\"created\":", "\"elapsed_ms\":"];
+
+async fn python(script: &str) {
+    let server = serve().await;
+    let mut python = Python::command([package_folder().join("clients").join(script)]);
+    python.args([server.url(""), "ann-tok".to_owned()]);
+    succeeds(python).await;
+}
 
 async fn succeeds(mut client: Command) {
     let output = tokio::task::spawn_blocking(move || client.output().expect("the client starts")).await.unwrap();

@@ -151,7 +151,8 @@ fn every_key_can_be_set_from_its_variables() {
                 "auth.allow_anonymous_remote"
                 | "agent.write_tools"
                 | "agent.strict_models"
-                | "agent.adk_strict_sessions" => "true",
+                | "agent.adk_strict_sessions"
+                | "holmes.model_name_as_text" => "true",
                 "agent.tool_style" => "native",
                 "embed.provider" => "none",
                 "log.format" => "json",

@@ -6,7 +6,9 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 
 use super::responses::{BadRequest, InputItem, parse_content};
-use super::responses::{answer_schema, flag, kind_of, metadata_of, positive, text, tool_choice, tools_of};
+use super::responses::{
+    allowed_tools, answer_schema, flag, kind_of, metadata_of, positive, text, tool_choice, tools_of,
+};
 use super::{Frame, Paragraphs, Renderer, ksadk};
 use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
 use crate::models::{ChatRole, TokenUsage, ToolChoice, ToolSpec};
@@ -101,7 +103,7 @@ pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
         stream: flag(fields, "stream", false)?,
         include_usage,
         session_id: text(fields, "session_id")?.filter(|id| !id.is_empty()),
-        tools: tools_of(fields, "parameters", |tool| tool.get("function"))?,
+        tools: allowed_tools(tools_of(fields, "parameters", |tool| tool.get("function"))?, fields.get("tool_choice")),
         tool_choice: tool_choice(fields.get("tool_choice"))?,
         answer_schema: answer_schema(fields.get("response_format").unwrap_or(&Value::Null), "response_format")?,
         include_thinking: option || effort.is_some_and(|effort| effort != "none"),

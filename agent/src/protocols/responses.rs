@@ -7,11 +7,11 @@ mod object;
 mod render;
 mod request;
 
-pub use items::{Content, InputItem, parse_content, parse_items};
+pub use items::{Content, InputItem, listed_item, parse_content, parse_items};
 pub use object::{input_items, output_items, response_id, run_of_item, run_of_response};
 pub use render::{Dialect, ResponsesRenderer};
 pub use request::{ResponsesRequest, parse_request, parse_value};
-pub(crate) use request::{answer_schema, flag, metadata_of, positive, text, tool_choice, tools_of};
+pub(crate) use request::{allowed_tools, answer_schema, flag, metadata_of, positive, text, tool_choice, tools_of};
 
 use serde_json::Value;
 

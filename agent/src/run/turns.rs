@@ -17,7 +17,7 @@ use self::speech::{ItemIds, Speech};
 use super::{Failure, RunTask};
 use crate::answer::StructuredAnswer;
 use crate::budget::{Exhausted, Offer, ToolBudget};
-use crate::event::{ContextTokens, EventKind, RunErrorCode, TextPhase};
+use crate::event::{ContextTokens, EventKind, RunErrorCode, TextPhase, WantedCall};
 use crate::history::{Compaction, Conversation};
 use crate::models::actions::{ToolCalling, TurnRequest};
 use crate::models::{
@@ -67,6 +67,8 @@ pub(super) struct Turns<'a> {
     tool_tokens: usize,
     context: ToolContext,
     conversation: Conversation,
+    /// What is said after the calls that are decided now.
+    later: Vec<ChatMessage>,
     budget: ToolBudget,
     ids: ItemIds,
     iteration: u32,
@@ -100,7 +102,10 @@ impl<'a> Turns<'a> {
             ToolStyle::Actions => 0,
         };
         let structured = task.request.answer_schema.as_ref().and_then(|schema| StructuredAnswer::new(schema).ok());
-        let conversation = first_messages(task, &model, &capabilities, &specs, tool_tokens, structured.as_ref()).await;
+        let (conversation, later) =
+            first_messages(task, &model, &capabilities, &specs, tool_tokens, structured.as_ref()).await;
+        // Until there is more: a run that fails is gone on from with what was known before it.
+        task.handle.keep_messages(conversation.said().iter().chain(&later).cloned().collect());
         let text_tokens = if capabilities.small {
             task.config.tool_result_tokens.min(SMALL_TOOL_RESULT_TOKENS).saturating_sub(NUDGE_TOKENS)
         } else {
@@ -111,6 +116,7 @@ impl<'a> Turns<'a> {
             writer: task.writer.clone(),
             text_tokens,
             default_rows: task.config.default_tool_rows,
+            bad_branch: task.request.bad_branch,
         };
         Self {
             task,
@@ -120,6 +126,7 @@ impl<'a> Turns<'a> {
             tool_tokens,
             context,
             conversation,
+            later,
             budget: ToolBudget::new(task.config.max_tool_calls),
             ids: ItemIds::of(task.started_event.run_id),
             iteration: 0,
@@ -135,6 +142,7 @@ impl<'a> Turns<'a> {
 
     pub(super) async fn run(mut self) -> Result<End, Failure> {
         self.resume().await?;
+        self.conversation.extend(std::mem::take(&mut self.later));
         loop {
             self.compact().await;
             let reply = self.turn().await?;
@@ -145,9 +153,7 @@ impl<'a> Turns<'a> {
                 continue;
             }
             self.conversation.push_assistant(reply.text, reply.calls.clone());
-            for call in reply.calls {
-                self.call(call).await?;
-            }
+            self.call_all(reply.calls).await?;
             if !self.waiting.is_empty() {
                 return self.pause().await;
             }
@@ -163,10 +169,12 @@ impl<'a> Turns<'a> {
         let context = ContextTokens {
             tools: self.tool_tokens,
             max: self.conversation.limit_tokens(),
+            window: context_window(self.task, &self.capabilities),
             ..ContextTokens::of(&messages)
         };
         let request = self.turn_request(messages);
-        let max_output_tokens = request.max_output_tokens.unwrap_or_default();
+        let bounds = [request.max_output_tokens, self.task.model.max_output_tokens];
+        let max_output_tokens = bounds.into_iter().flatten().min().unwrap_or_default();
         let mut pieces = self.model.turn(request).await.map_err(|error| runner_error(&error))?;
         let mut speech = Speech::new(self.structured.is_some());
         let mut calls = Vec::new();
@@ -195,13 +203,29 @@ impl<'a> Turns<'a> {
                         self.said = Some((item_id.clone(), text.clone()));
                     }
                     let cost = self.count(usage);
-                    self.emit(EventKind::LlmCallFinished { iteration, usage, cut, context, max_output_tokens, cost });
+                    let wanted = self.wanted(&calls);
+                    self.emit(EventKind::LlmCallFinished {
+                        iteration,
+                        usage,
+                        cut,
+                        context,
+                        max_output_tokens,
+                        calls: wanted,
+                        cost,
+                    });
                     return Ok(Reply { text, item_id, calls, reason });
                 }
             }
         }
         let error = AgentError::ModelFailed { detail: "the reply broke off before its end; ask again".to_owned() };
         Err(runner_error(&error))
+    }
+
+    /// The calls that follow, for a client that keeps the conversation: it shows all of them before the first result.
+    fn wanted(&self, calls: &[ModelToolCall]) -> Vec<WantedCall> {
+        let wanted =
+            |call: &ModelToolCall| WantedCall { call_id: call.id.clone().unwrap_or_default(), name: call.name.clone() };
+        if self.task.request.returns_messages { calls.iter().map(wanted).collect() } else { Vec::new() }
     }
 
     fn turn_request(&self, messages: Vec<ChatMessage>) -> TurnRequest {
@@ -313,7 +337,12 @@ impl<'a> Turns<'a> {
     async fn compact(&mut self) {
         let Some(Compaction { older, tokens }) = self.conversation.due_compaction() else { return };
         let max_tokens = self.conversation.limit_tokens();
-        self.emit(EventKind::CompactionStarted { tokens, max_tokens, messages: older.len() });
+        self.emit(EventKind::CompactionStarted {
+            tokens,
+            max_tokens,
+            messages: older.len(),
+            messages_before: self.conversation.len(),
+        });
         let (summary, usage) = self.summary_of(&older, max_tokens).await;
         let cost = self.count(usage);
         let messages_before = self.conversation.len();
@@ -425,7 +454,13 @@ impl<'a> Turns<'a> {
     }
 }
 
-/// The system message, what came before, and what is new.
+/// The model's context, as far as it is known.
+fn context_window(task: &RunTask, capabilities: &ModelCapabilities) -> usize {
+    task.model.context_tokens.or(capabilities.context_tokens).unwrap_or(DEFAULT_CONTEXT_TOKENS) as usize
+}
+
+/// The system message, what came before, and what is new; apart from these what is new where calls are decided first,
+/// since their results come before it.
 async fn first_messages(
     task: &RunTask,
     model: &ToolCalling,
@@ -433,7 +468,7 @@ async fn first_messages(
     specs: &[ToolSpec],
     tool_tokens: usize,
     structured: Option<&StructuredAnswer>,
-) -> Conversation {
+) -> (Conversation, Vec<ChatMessage>) {
     let RunRequest { database, history, input, .. } = &task.request;
     let small = capabilities.small;
     let question = task.request.question();
@@ -454,9 +489,10 @@ async fn first_messages(
         today: Utc::now().date_naive(),
         small,
         budget_tokens,
+        sections: task.request.prompt.as_ref(),
+        pictures: input.iter().map(|message| message.images.len()).sum(),
     });
-    let context_tokens = task.model.context_tokens.or(capabilities.context_tokens).unwrap_or(DEFAULT_CONTEXT_TOKENS);
-    let context_tokens = context_tokens as usize;
+    let context_tokens = context_window(task, capabilities);
     let application = application_instructions(&task.request, structured);
     if !application.is_empty() {
         system.content.push_str("\n\n");
@@ -469,7 +505,8 @@ async fn first_messages(
         last.content = asked.content;
     }
     let for_reply = (max_output_tokens(small) as usize).min(context_tokens / 4);
-    Conversation::new(system, said, context_tokens.saturating_sub(for_reply + tool_tokens))
+    let later = if task.request.resume.is_empty() { Vec::new() } else { said.split_off(history.len()) };
+    (Conversation::new(system, said, context_tokens.saturating_sub(for_reply + tool_tokens)), later)
 }
 
 fn application_instructions(request: &RunRequest, structured: Option<&StructuredAnswer>) -> String {

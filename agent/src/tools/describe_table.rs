@@ -8,6 +8,7 @@ use super::arguments::Arguments;
 use super::rows::Rows;
 use super::values::shortened;
 use super::{Tool, ToolContext, ToolError, ToolOutput, quote_identifier, sql_type, table_name};
+use crate::event::Truncation;
 use crate::models::ToolSpec;
 use crate::prompt::tokens::{estimate_tokens, take_tokens};
 
@@ -47,7 +48,11 @@ impl Tool for DescribeTable {
         arguments.finish(NAME)?;
         let description = Description::of(context, table_name(&context.session, database, &table)).await?;
         let samples = samples(context, &description.name).await;
-        Ok(ToolOutput::new(description.to_json(&samples), description.to_text(&samples, context.text_tokens)))
+        let text = description.to_text(&samples, context.text_tokens);
+        let whole = description.to_text(&samples, usize::MAX);
+        let truncation = (text != whole)
+            .then(|| Truncation { end_index: text.chars().count(), original_tokens: estimate_tokens(&whole) });
+        Ok(ToolOutput { truncation, ..ToolOutput::new(description.to_json(&samples), text) })
     }
 }
 

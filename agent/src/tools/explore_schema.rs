@@ -147,6 +147,6 @@ impl Explored {
             "name": name, "table_count": tables.len(), "tables": tables, "relationships": edges,
             "truncated": truncated,
         });
-        Ok(ToolOutput::new(json, take_tokens(&text, context.text_tokens).to_owned()))
+        Ok(ToolOutput::within(json, &text, context.text_tokens))
     }
 }

@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 use super::arguments::Arguments;
 use super::{Tool, ToolContext, ToolError, ToolOutput, quote_identifier};
 use crate::models::ToolSpec;
-use crate::prompt::tokens::take_tokens;
 
 const NAME: &str = "find_references_to";
 const MAX_MATCHES: usize = 200;
@@ -89,7 +88,7 @@ impl Tool for FindReferencesTo {
         };
         lines.insert(0, searched);
         lines.push(hint.to_owned());
-        Ok(ToolOutput::new(
+        Ok(ToolOutput::within(
             json!({
                 "value": value,
                 "match_count": matches.len(),
@@ -102,7 +101,8 @@ impl Tool for FindReferencesTo {
                 "truncated": truncated,
                 "hint": hint,
             }),
-            take_tokens(&lines.join("\n"), context.text_tokens).to_owned(),
+            &lines.join("\n"),
+            context.text_tokens,
         ))
     }
 }

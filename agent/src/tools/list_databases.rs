@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 
 use super::{Tool, ToolContext, ToolError, ToolOutput};
 use crate::models::ToolSpec;
-use crate::prompt::tokens::take_tokens;
 
 /// A model has no use for more; a query over `system.databases` filters them.
 const MAX_DATABASES: usize = 200;
@@ -42,9 +41,7 @@ impl Tool for ListDatabases {
         if truncated {
             text.insert_str(0, "(truncated: filter with SELECT * FROM system.databases WHERE ...)\n");
         }
-        Ok(ToolOutput::new(
-            json!({ "databases": names, "truncated": truncated }),
-            take_tokens(&text, context.text_tokens).to_owned(),
-        ))
+        let json = json!({ "databases": names, "truncated": truncated });
+        Ok(ToolOutput::within(json, &text, context.text_tokens))
     }
 }

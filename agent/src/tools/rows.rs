@@ -1,6 +1,7 @@
 //! A query's result as a tool gives it: rows of JSON within bounds, and the text table a model reads.
 
 use std::collections::HashSet;
+use std::time::{Duration, Instant};
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::SchemaRef;
@@ -11,6 +12,7 @@ use serde_json::{Map, Value, json};
 use super::ToolOutput;
 use super::values::{Room, json_value, plain_text, shortened};
 use crate::chart::{ColumnKind, chart_of};
+use crate::event::Truncation;
 use crate::prompt::tokens::{estimate_tokens, take_tokens};
 
 /// Bytes of the JSON rows of one result.
@@ -22,6 +24,9 @@ const MAX_TYPE_CHARS: usize = 1_000;
 const MAX_FIELD_CHARS: usize = 120;
 /// Cells that are encoded between two chances for other tasks.
 const CELLS_BETWEEN_YIELDS: usize = 2_048;
+/// What is counted of a result beyond the rows that are kept: so many rows, for so long.
+const MAX_COUNTED_ROWS: usize = 10_000_000;
+const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Kept free for the lines that say what was left out.
 const NOTE_TOKENS: usize = 60;
 
@@ -37,6 +42,16 @@ pub(super) struct Rows {
     rows: Vec<Vec<Value>>,
     /// Why rows are missing, where they are.
     cut: Option<Cut>,
+    /// How many rows there are, where some are missing and they were counted.
+    total: Option<Total>,
+}
+
+/// A count of rows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Total {
+    rows: usize,
+    /// There may be more: the count was given up.
+    is_lower_bound: bool,
 }
 
 /// What ended a result early.
@@ -49,6 +64,37 @@ enum Cut {
 impl Rows {
     /// Reads at most `max_rows` rows and drops the query once it has them.
     pub(super) async fn read(mut stream: QueryStream, max_rows: usize) -> Result<Self, EngineError> {
+        Ok(Self::first(&mut stream, max_rows).await?.0)
+    }
+
+    /// The same, and counts the rows that are left, within bounds.
+    pub(super) async fn read_and_count(mut stream: QueryStream, max_rows: usize) -> Result<Self, EngineError> {
+        let (mut result, left_of_batch) = Self::first(&mut stream, max_rows).await?;
+        let Some(left_of_batch) = left_of_batch else {
+            // The engine's own bound cut it.
+            result.total = result.cut.map(|_| Total { rows: result.rows.len(), is_lower_bound: true });
+            return Ok(result);
+        };
+        let mut total = Total { rows: result.rows.len() + left_of_batch, is_lower_bound: true };
+        let until = Instant::now() + COUNT_TIMEOUT;
+        while total.rows < MAX_COUNTED_ROWS {
+            let left = until.saturating_duration_since(Instant::now());
+            match tokio::time::timeout(left, stream.next()).await {
+                // What fails after the rows that were asked for does not fail the call.
+                Err(_) | Ok(Some(Err(_))) => break,
+                Ok(Some(Ok(batch))) => total.rows += batch.num_rows(),
+                Ok(None) => {
+                    total.is_lower_bound = stream.stats().truncated;
+                    break;
+                }
+            }
+        }
+        result.total = Some(total);
+        Ok(result)
+    }
+
+    /// The first rows, and how many of the last batch were left out, if any were.
+    async fn first(stream: &mut QueryStream, max_rows: usize) -> Result<(Self, Option<usize>), EngineError> {
         let mut result = Self::empty(&stream.schema());
         let (mut bytes, mut cells) = (0, 0);
         while let Some(batch) = stream.next().await {
@@ -56,14 +102,14 @@ impl Rows {
             for row in 0..batch.num_rows() {
                 if result.rows.len() == max_rows {
                     result.cut = Some(Cut::Rows);
-                    return Ok(result);
+                    return Ok((result, Some(batch.num_rows() - row)));
                 }
                 let values = row_values(&batch, row);
                 bytes += values.iter().map(json_bytes).sum::<usize>();
                 // A first row is kept whatever its size: its values are bounded one by one.
                 if bytes > MAX_JSON_BYTES && !result.rows.is_empty() {
                     result.cut = Some(Cut::Bytes);
-                    return Ok(result);
+                    return Ok((result, Some(batch.num_rows() - row)));
                 }
                 result.rows.push(values);
                 cells += batch.num_columns();
@@ -76,7 +122,7 @@ impl Rows {
         if stream.stats().truncated {
             result.cut = Some(Cut::Rows);
         }
-        Ok(result)
+        Ok((result, None))
     }
 
     fn empty(schema: &SchemaRef) -> Self {
@@ -88,6 +134,7 @@ impl Rows {
             kinds: fields.map(|field| ColumnKind::of(field.data_type())).collect(),
             rows: Vec::new(),
             cut: None,
+            total: None,
         }
     }
 
@@ -101,7 +148,8 @@ impl Rows {
         self.rows.is_empty()
     }
 
-    /// `{columns: [{name, type}], rows: [objects], row_count, truncated}`.
+    /// `{columns: [{name, type}], rows: [objects], row_count, truncated}`; of a result that was counted because it is
+    /// longer also `total_rows`, and `total_rows_is_lower_bound` where the count was given up.
     pub(super) fn to_json(&self) -> Value {
         let columns: Vec<Value> = self
             .names
@@ -109,12 +157,19 @@ impl Rows {
             .zip(&self.types)
             .map(|(name, data_type)| json!({"name": name, "type": data_type}))
             .collect();
-        json!({
+        let mut json = json!({
             "columns": columns,
             "rows": self.json_rows(),
             "row_count": self.rows.len(),
             "truncated": self.cut.is_some(),
-        })
+        });
+        if let Some(total) = self.total {
+            json["total_rows"] = json!(total.rows);
+            if total.is_lower_bound {
+                json["total_rows_is_lower_bound"] = json!(true);
+            }
+        }
+        json
     }
 
     /// The rows as objects.
@@ -144,6 +199,18 @@ impl Rows {
         }
         lines.push(self.note(shown_rows, shown_columns));
         take_tokens(&lines.join("\n"), tokens).to_owned()
+    }
+
+    /// Where a text of at most `tokens` tokens ends, if that is before the end of all rows.
+    pub(super) fn truncation(&self, tokens: usize) -> Option<Truncation> {
+        let (shown, whole) = (self.to_text(tokens), self.to_text(usize::MAX));
+        (shown != whole)
+            .then(|| Truncation { end_index: shown.chars().count(), original_tokens: estimate_tokens(&whole) })
+    }
+
+    /// Both views, the text in at most `tokens` tokens.
+    pub(super) fn to_output(&self, tokens: usize) -> ToolOutput {
+        ToolOutput { truncation: self.truncation(tokens), ..ToolOutput::new(self.to_json(), self.to_text(tokens)) }
     }
 
     /// How many columns a header may have.
@@ -230,6 +297,7 @@ mod tests {
             kinds: vec![ColumnKind::Number; columns],
             rows: (0..count).map(|row| (0..columns).map(|column| json!(row * column)).collect()).collect(),
             cut: None,
+            total: None,
         }
     }
 
@@ -240,6 +308,7 @@ mod tests {
 
     #[test]
     fn a_small_result_is_shown_whole() {
+        assert_eq!(rows(2, 2).truncation(600), None);
         assert_eq!(rows(2, 2).to_text(600), "measure_0 | measure_1\n0 | 0\n0 | 1\n(2 rows)");
     }
 
@@ -249,6 +318,9 @@ mod tests {
             let text = rows(columns, count).to_text(600);
             assert!(estimate_tokens(&text) <= 600, "{columns} columns, {count} rows");
             assert!(text.contains("truncated") || text.contains("more columns"), "{text}");
+            let truncation = rows(columns, count).truncation(600).unwrap();
+            assert_eq!(truncation.end_index, text.chars().count());
+            assert!(truncation.original_tokens > 600);
         }
     }
 

@@ -62,5 +62,6 @@ pub(super) async fn rows_of(
 ) -> Result<ToolOutput, ToolError> {
     let session = context.session.clone().in_database(database.as_deref()).await?;
     let rows = Rows::read(session.kql(kql).await?, max_rows).await?;
-    Ok(rows.output(rows.to_text(context.text_tokens), offered))
+    let output = rows.output(rows.to_text(context.text_tokens), offered);
+    Ok(ToolOutput { truncation: rows.truncation(context.text_tokens), ..output })
 }

@@ -54,9 +54,12 @@ impl Tool for RunSql {
         arguments.finish(NAME)?;
         let sql = without_fence(&sql, "sql");
         let session = context.session.clone().in_database(database.as_deref()).await?;
-        let outcome = async { Rows::read(session.sql(sql).await?, max_rows).await }.await;
+        let outcome = async { Rows::read_and_count(session.sql(sql).await?, max_rows).await }.await;
         match outcome {
-            Ok(rows) => Ok(rows.output(result_text(&rows, context.text_tokens), offered)),
+            Ok(rows) => {
+                let output = rows.output(result_text(&rows, context.text_tokens), offered);
+                Ok(ToolOutput { truncation: rows.truncation(context.text_tokens), ..output })
+            }
             Err(error) => Err(with_repair_hint(context, &error, sql).await),
         }
     }

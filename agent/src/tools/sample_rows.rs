@@ -44,6 +44,6 @@ impl Tool for SampleRows {
         arguments.finish(NAME)?;
         let name = table_name(&context.session, database, &table);
         let rows = Rows::read(context.session.sample(&name, n).await?, n).await?;
-        Ok(ToolOutput::new(rows.to_json(), rows.to_text(context.text_tokens)))
+        Ok(rows.to_output(context.text_tokens))
     }
 }

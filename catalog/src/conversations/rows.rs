@@ -150,6 +150,22 @@ pub(super) fn purge(connection: &Connection, before: i64, limit: usize) -> Resul
     Ok(keys.len() as u64)
 }
 
+/// Deletes all conversations of `subject` in spaces that begin with `space`.
+pub(crate) fn delete_of_subject(connection: &Connection, subject: &str, space: &str) -> Result<()> {
+    // A range, so that it is a walk along one index: no space has this character.
+    let end = format!("{space}\u{10ffff}");
+    let mut statement = connection.prepare_cached(
+        "DELETE FROM querent_conversation WHERE subject = ?1 AND space >= ?2 AND space < ?3 RETURNING space, id",
+    )?;
+    let rows = statement
+        .query_map(params![subject, space, end], |row| Ok(ConversationKey { space: row.get(0)?, id: row.get(1)? }))?;
+    let keys: Vec<ConversationKey> = rows.collect::<rusqlite::Result<_>>()?;
+    for key in &keys {
+        delete_parts(connection, key)?;
+    }
+    Ok(())
+}
+
 fn delete_parts(connection: &Connection, key: &ConversationKey) -> Result<()> {
     let runs: Vec<String> = connection
         .prepare_cached("DELETE FROM querent_run WHERE space = ?1 AND conversation_id = ?2 RETURNING run_id")?

@@ -13,6 +13,7 @@ use super::relationships::RELATIONSHIPS_DDL;
 use super::values::VALUES_DDL;
 use super::{DATA_FOLDER, change, column_names, objects};
 use crate::conversations::CONVERSATIONS_DDL;
+use crate::external_users::EXTERNAL_USERS_DDL;
 use crate::index::pending::{COLUMN_TEXT_DDL, PENDING_DDL, PENDING_DUE_DDL};
 use crate::{CatalogError, DEFAULT_DATABASE, Result, runs};
 
@@ -68,7 +69,7 @@ struct Migration {
     fill: Option<fn(&Connection) -> Result<()>>,
 }
 
-const MIGRATIONS: [Migration; 5] = [
+const MIGRATIONS: [Migration; 6] = [
     Migration {
         version: 1,
         name: "objects, external tables, views, runs",
@@ -94,6 +95,7 @@ const MIGRATIONS: [Migration; 5] = [
         fill: None,
     },
     Migration { version: 5, name: "listings read one index", sql: &[LISTING_DDL], fill: None },
+    Migration { version: 6, name: "users of embedded applications", sql: &[EXTERNAL_USERS_DDL], fill: None },
 ];
 
 /// DuckDB ignores them; a look-up among a million tables needs them.

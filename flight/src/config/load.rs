@@ -7,7 +7,7 @@ use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 
 use super::keys::{KEYS, Kind, find, nearest};
-use super::{Config, Key, Settings};
+use super::{Config, CubeSettings, Key, Settings};
 
 /// The settings' file when none is named.
 const DEFAULT_FILE: &str = "querent.toml";
@@ -228,6 +228,19 @@ impl Config {
         if settings.http.max_connections == 0 {
             return invalid("http.max_connections", "must be at least 1".to_owned());
         }
+        if let Some(fault) = settings.holmes.keys_fault() {
+            return invalid("holmes.api_keys", fault);
+        }
+        if settings.holmes.tokens().iter().any(|token| CubeSettings::is_reserved(&token.subject_or_default())) {
+            return invalid("holmes.api_keys", "a key's name may not begin with `cube:`".to_owned());
+        }
+        if let Some(fault) = settings.cube.keys_fault() {
+            return invalid("cube.api_keys", fault);
+        }
+        if let Some(token) = tokens.iter().find(|token| CubeSettings::is_reserved(&token.subject_or_default())) {
+            let detail = format!("subject `{}` may not begin with `cube:`", token.subject_or_default());
+            return invalid("auth.tokens", detail);
+        }
         if settings.mcp.max_sessions == 0 {
             return invalid("mcp.max_sessions", "must be at least 1".to_owned());
         }
@@ -422,6 +435,9 @@ fn masked(value: &serde_json::Value) -> String {
         return "***".to_owned();
     };
     let one = |token: &serde_json::Value| {
+        if token.is_string() {
+            return "***".to_owned();
+        }
         let role = token["role"].as_str().unwrap_or_default();
         match token["subject"].as_str() {
             Some(subject) => format!("***:{role}:{subject}"),

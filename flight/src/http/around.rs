@@ -18,6 +18,7 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer, ExposeHeaders};
 use tracing::Instrument;
 use uuid::Uuid;
 
+use super::cube;
 use super::kusto::Rendered;
 use crate::error::{ApiError, ErrorShape};
 use crate::{AppState, metrics};
@@ -61,7 +62,9 @@ async fn around(mut request: Request, next: Next) -> Response {
         let (status, elapsed_ms) = (status.as_u16(), elapsed.as_millis());
         // Probes and scrapes come every few seconds.
         match route.as_str() {
-            "/health" | "/ready" | "/metrics" => tracing::debug!(status, elapsed_ms, ?peer, "answered"),
+            "/health" | "/ready" | "/healthz" | "/readyz" | "/metrics" => {
+                tracing::debug!(status, elapsed_ms, ?peer, "answered")
+            }
             _ => tracing::info!(status, elapsed_ms, ?peer, "answered"),
         }
     });
@@ -82,7 +85,8 @@ fn render_error(mut response: Response, path: &str, request_id: &str) -> Respons
     };
     metrics::error(error.code());
     let rendered = response.extensions_mut().remove::<Rendered>();
-    let shape = if path.starts_with("/v1/agent/") { ErrorShape::Flat } else { ErrorShape::Object };
+    let shape =
+        if path.starts_with("/v1/agent/") || cube::is_ours(path) { ErrorShape::Flat } else { ErrorShape::Object };
     let (mut parts, _) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));

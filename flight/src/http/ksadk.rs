@@ -6,13 +6,14 @@ pub(super) mod sessions;
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::State;
+use axum::extract::{Request, State};
+use axum::middleware::Next;
 use axum::response::Response;
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use chrono::Utc;
 use futures::StreamExt;
-use http::StatusCode;
+use http::{StatusCode, Uri, header};
 use querent_agent::protocols::chat::ChatRenderer;
 use querent_agent::protocols::ksadk::{Action, ApiFormat, RunAgentRequest, SessionEventRenderer, parse_run_agent};
 use querent_agent::protocols::responses::{Content, Dialect, InputItem, ResponsesRenderer};
@@ -27,14 +28,29 @@ use url::form_urlencoded;
 use uuid::Uuid;
 
 use super::around::RequestId;
-use super::openai::{Events, OpenAiError, begun, body_of, chat, json_response, responses};
-use super::request::Params;
+use super::openai::{self, Events, OpenAiError, Said, begun, body_of, chat, files, json_response, responses};
+use super::request::{Params, PathText};
 use super::stream::event_stream;
 use crate::AppState;
 
 /// A subscriber that wants more asks again.
 const SUBSCRIPTION: Duration = Duration::from_secs(300);
 const BASE: &str = "/agentengine/api/v1/";
+/// Actions of KsADK that have no counterpart here.
+const NOT_SUPPORTED: [&str; 12] = [
+    "AddWorkspaceFile",
+    "DeleteResponseFeedback",
+    "DeleteWorkspaceFile",
+    "ExportWorkspaceZip",
+    "GetCheckpointResumePreview",
+    "GetResponseFeedback",
+    "GetWorkspaceFileContent",
+    "ListSessionCheckpoints",
+    "ListToolReceipts",
+    "ListWorkspaceFiles",
+    "ResumeRun",
+    "UpsertResponseFeedback",
+];
 
 /// KsADK's routes.
 pub(super) fn routes() -> Router<AppState> {
@@ -52,6 +68,59 @@ pub(super) fn routes() -> Router<AppState> {
         .route(&action("ListSessionMessages"), post(sessions::messages))
         .route(&action("ListAgentModels"), post(sessions::models))
         .route(&action("UploadFile"), post(sessions::upload))
+        .route(&action("AttachmentContent"), get(attachment))
+        .route(&action("{*action}"), any(not_here))
+}
+
+/// Errors are in the envelope too: KsADK's client reads its `Message`, and the others theirs beside it.
+pub(super) async fn around(request: Request, next: Next) -> Response {
+    let id = request.extensions().get::<RequestId>().cloned();
+    let action = request.uri().path().trim_start_matches(BASE).to_owned();
+    let mut response = openai::around(request, next).await;
+    let (Some(id), Some(said)) = (id, response.extensions_mut().remove::<Said>()) else { return response };
+    let (mut parts, _) = response.into_parts();
+    let mut body = json!({
+        "Code": parts.status.as_u16(),
+        "Message": said.message,
+        "RequestId": envelope_id(&id),
+        "Action": action,
+        "Data": null,
+        "Error": { "Code": said.code, "Message": said.message },
+    });
+    if let (Value::Object(body), Value::Object(own)) = (&mut body, said.body) {
+        body.extend(own);
+    }
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(parts, Body::from(body.to_string()))
+}
+
+fn envelope_id(id: &RequestId) -> String {
+    format!("req-{}", id.0)
+}
+
+/// Every other action.
+async fn not_here(uri: Uri) -> OpenAiError {
+    let action = uri.path().trim_start_matches(BASE);
+    if NOT_SUPPORTED.contains(&action) {
+        let message = format!("`{action}` is not supported: this server keeps no checkpoints, feedback and workspaces");
+        return OpenAiError::not_supported("action_not_supported", message);
+    }
+    OpenAiError::not_found("not_found", format!("there is nothing at {}: no action `{action}`", uri.path()))
+}
+
+#[derive(Debug, Deserialize)]
+struct AttachmentParams {
+    #[serde(rename = "FileUri")]
+    file_uri: String,
+}
+
+/// An uploaded file again.
+async fn attachment(
+    state: State<AppState>,
+    principal: Extension<Principal>,
+    Params(params): Params<AttachmentParams>,
+) -> Result<Response, OpenAiError> {
+    files::content(state, principal, PathText(params.file_uri)).await
 }
 
 /// The envelope of an action's data.
@@ -59,7 +128,7 @@ fn envelope(id: &RequestId, action: &str, data: &Value) -> Response {
     let body = json!({
         "Code": 0,
         "Message": "Success",
-        "RequestId": format!("req-{}", id.0),
+        "RequestId": envelope_id(id),
         "Action": action,
         "Data": data,
     });

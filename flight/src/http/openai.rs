@@ -7,7 +7,7 @@ pub(super) mod files;
 pub(super) mod models;
 pub(super) mod responses;
 
-pub(super) use error::OpenAiError;
+pub(super) use error::{OpenAiError, Said};
 
 use std::sync::Arc;
 

@@ -1,8 +1,10 @@
 //! `GET /openapi.json`: every route, as OpenAPI has it; `GET /docs`: the same as a page to read.
 //!
-//! The tables in [`routes`], [`openai`] and [`ksadk`] are the only description of routes: `GET /` lists them too, and a test compares
+//! The tables in [`routes`], [`openai`], [`ksadk`] and [`cube`] are the only description of routes: `GET /` lists them too, and a test compares
 //! them with the router's. The document is made once.
 
+mod cube;
+mod holmes;
 mod ksadk;
 mod openai;
 mod routes;
@@ -26,7 +28,7 @@ use uuid::Uuid;
 use self::table::{ErrorSchema, Field, Kind, Media, Route, Surface, Verb};
 use crate::error::ApiError;
 
-const SURFACES: [Surface; 9] = [
+const SURFACES: [Surface; 11] = [
     routes::SERVER,
     routes::QUERY,
     routes::CATALOG,
@@ -34,6 +36,8 @@ const SURFACES: [Surface; 9] = [
     openai::OPENAI,
     ksadk::KSADK,
     ksadk::ADK,
+    cube::CUBE,
+    holmes::HOLMES,
     routes::MCP,
     routes::KUSTO,
 ];
@@ -273,7 +277,14 @@ fn error_response(about: &str, errors: ErrorSchema) -> utoipa::openapi::Response
 
 fn components() -> Components {
     let mut components = ComponentsBuilder::new();
-    let all = [ErrorSchema::Object, ErrorSchema::Flat, ErrorSchema::OpenAi, ErrorSchema::Kusto, ErrorSchema::JsonRpc];
+    let all = [
+        ErrorSchema::Object,
+        ErrorSchema::Flat,
+        ErrorSchema::OpenAi,
+        ErrorSchema::Detail,
+        ErrorSchema::Kusto,
+        ErrorSchema::JsonRpc,
+    ];
     for errors in all {
         components = components.schema(errors.name(), error_schema(errors));
     }
@@ -292,6 +303,9 @@ fn error_schema(errors: ErrorSchema) -> Object {
     const MESSAGE: Field = Field::text("message", "what went wrong").required();
     const CODE: Field = Field::text("code", "the stable code").required();
     let inner = match errors {
+        ErrorSchema::Detail => {
+            return object(&[Field::new("detail", Kind::TextOrList, "what went wrong").required()]);
+        }
         ErrorSchema::Flat => return object(&[Field::text("error", "what went wrong").required()]),
         ErrorSchema::Object => object(&[
             CODE,

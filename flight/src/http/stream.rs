@@ -13,7 +13,7 @@ use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use http::{HeaderName, HeaderValue, header};
 use querent_agent::RunEvent;
-use querent_agent::protocols::Renderer;
+use querent_agent::protocols::{Frame, Renderer};
 
 /// Proxies cut connections that are silent for long; a model may be.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
@@ -25,7 +25,18 @@ const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Server-sent events: what `renderer` makes of `events`, then what it adds at the end.
 pub(super) fn event_stream(events: BoxStream<'static, Arc<RunEvent>>, renderer: impl Renderer + 'static) -> Response {
-    let mut response = Response::new(Body::from_stream(frames(events, renderer)));
+    event_stream_with(events, renderer, |_, _, frame, chunk| frame.push_sse(chunk), || ())
+}
+
+/// The same, each frame added to its chunk by `push`, which is told of the event's number and the frame's place among
+/// those of the event. `at_end` is called when everything was taken, and dropped with the body otherwise.
+pub(super) fn event_stream_with(
+    events: BoxStream<'static, Arc<RunEvent>>,
+    renderer: impl Renderer + 'static,
+    push: impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static,
+    at_end: impl FnOnce() + Send + 'static,
+) -> Response {
+    let mut response = Response::new(Body::from_stream(frames(events, renderer, push, at_end)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -36,6 +47,8 @@ pub(super) fn event_stream(events: BoxStream<'static, Arc<RunEvent>>, renderer: 
 fn frames(
     mut events: BoxStream<'static, Arc<RunEvent>>,
     mut renderer: impl Renderer + 'static,
+    mut push: impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static,
+    at_end: impl FnOnce() + Send + 'static,
 ) -> impl futures::Stream<Item = Result<Bytes, Infallible>> + Send {
     async_stream::stream! {
         let mut chunk = Vec::new();
@@ -54,8 +67,8 @@ fn frames(
                 Err(_) => yield Ok(HEARTBEAT),
                 Ok(None) => break,
                 Ok(Some(event)) => {
-                    for frame in renderer.frame(&event) {
-                        frame.push_sse(&mut chunk);
+                    for (index, frame) in renderer.frame(&event).iter().enumerate() {
+                        push(event.seq, index, frame, &mut chunk);
                     }
                     if chunk.len() >= CHUNK_BYTES {
                         yield Ok(Bytes::from(std::mem::take(&mut chunk)));
@@ -66,5 +79,6 @@ fn frames(
         if !chunk.is_empty() {
             yield Ok(Bytes::from(chunk));
         }
+        at_end();
     }
 }

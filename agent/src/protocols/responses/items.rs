@@ -156,7 +156,7 @@ fn parse_item(item: &Value, at: &str) -> Result<InputItem, BadRequest> {
             id: text("id")?,
             name: text("name")?,
             arguments: raw_text(&item["arguments"]),
-            output: if item["output"].is_null() { raw_text(&item["error"]) } else { raw_text(&item["output"]) },
+            output: if item["output"].is_null() { error_text(&item["error"]) } else { raw_text(&item["output"]) },
             approval_request_id: item["approval_request_id"].as_str().map(str::to_owned),
         },
         "mcp_approval_request" => {
@@ -304,18 +304,35 @@ fn raw_text(value: &Value) -> String {
     }
 }
 
-/// A tool's output: a string, or blocks of text.
+/// Why a tool failed: a string, or an object with blocks or a message.
+fn error_text(error: &Value) -> String {
+    match (&error["content"], &error["message"]) {
+        (Value::Null, Value::Null) => raw_text(error),
+        (Value::Null, message) => raw_text(message),
+        (content, _) => output_text(content),
+    }
+}
+
+/// A tool's output: a string, or blocks. Models take text as a tool's result; of the rest they are told that it is
+/// there, not its bytes.
 fn output_text(output: &Value) -> String {
     match output {
-        Value::Array(blocks) if blocks.iter().all(|block| block["text"].is_string()) => {
-            blocks.iter().filter_map(|block| block["text"].as_str()).collect::<Vec<_>>().join("\n")
+        Value::Array(blocks) => {
+            let told = blocks.iter().map(|block| match (block["text"].as_str(), block["type"].as_str()) {
+                (Some(text), _) => Some(text.to_owned()),
+                (None, Some("input_image")) => Some("[an image, which is not shown]".to_owned()),
+                (None, Some("input_file")) => Some("[a file, which is not shown]".to_owned()),
+                _ => None,
+            });
+            // Other lists are JSON that a tool returned.
+            told.collect::<Option<Vec<_>>>().map_or_else(|| raw_text(output), |told| told.join("\n"))
         }
         other => raw_text(other),
     }
 }
 
 /// The item as it is stored and listed: with a type.
-pub(super) fn listed_item(item: &Value) -> Value {
+pub fn listed_item(item: &Value) -> Value {
     let mut listed = match item {
         Value::String(text) => json!({ "role": "user", "content": [{ "type": "input_text", "text": text }] }),
         other => other.clone(),
@@ -328,7 +345,10 @@ pub(super) fn listed_item(item: &Value) -> Value {
         }
         if let Some(Value::String(text)) = fields.get("content") {
             let kind = if fields.get("role") == Some(&json!("assistant")) { "output_text" } else { "input_text" };
-            let block = json!([{ "type": kind, "text": text }]);
+            let mut block = json!([{ "type": kind, "text": text }]);
+            if kind == "output_text" {
+                block[0]["annotations"] = json!([]);
+            }
             fields.insert("content".to_owned(), block);
         }
     }

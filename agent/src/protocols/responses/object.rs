@@ -72,14 +72,14 @@ pub(super) fn new_response(started: &RunStarted, created_at: DateTime<chrono::Ut
         ("parallel_tool_calls", echo("parallel_tool_calls", json!(true))),
         ("previous_response_id", echo("previous_response_id", Value::Null)),
         ("prompt_cache_key", echo("prompt_cache_key", Value::Null)),
-        ("reasoning", echo("reasoning", Value::Null)),
+        ("reasoning", with_keys(echo("reasoning", Value::Null), &["effort", "summary"])),
         ("safety_identifier", echo("safety_identifier", Value::Null)),
         ("service_tier", echo("service_tier", json!("default"))),
         ("store", echo("store", json!(true))),
         ("temperature", echo("temperature", json!(1.0))),
-        ("text", echo("text", json!({ "format": { "type": "text" } }))),
+        ("text", text_of(echo("text", json!({})))),
         ("tool_choice", echo("tool_choice", json!("auto"))),
-        ("tools", echo("tools", json!([]))),
+        ("tools", tools_of(echo("tools", json!([])))),
         ("top_logprobs", echo("top_logprobs", json!(0))),
         ("top_p", echo("top_p", json!(1.0))),
         ("presence_penalty", echo("presence_penalty", json!(0.0))),
@@ -107,6 +107,42 @@ pub(super) fn usage_json(usage: &TokenUsage) -> Value {
         "output_tokens_details": { "reasoning_tokens": usage.reasoning_tokens },
         "total_tokens": usage.input_tokens + usage.output_tokens,
     })
+}
+
+/// An object with these keys, null where it lacks them: typed clients want all that there are.
+fn with_keys(mut value: Value, keys: &[&str]) -> Value {
+    if let Value::Object(fields) = &mut value {
+        for key in keys {
+            fields.entry(*key).or_insert(Value::Null);
+        }
+    }
+    value
+}
+
+fn tools_of(tools: Value) -> Value {
+    let Value::Array(tools) = tools else { return tools };
+    let complete = |tool: Value| match tool["type"].as_str() {
+        Some("function") => with_keys(tool, &["description", "parameters", "strict"]),
+        _ => tool,
+    };
+    tools.into_iter().map(complete).collect()
+}
+
+fn text_of(mut text: Value) -> Value {
+    let Value::Object(fields) = &mut text else { return text };
+    let format = fields.entry("format").or_insert(Value::Null);
+    *format = match format.take() {
+        Value::Null => json!({ "type": "text" }),
+        format if format["type"] == "json_schema" => {
+            let mut format = with_keys(format, &["description", "strict"]);
+            if format["strict"].is_null() {
+                format["strict"] = json!(false);
+            }
+            format
+        }
+        format => format,
+    };
+    text
 }
 
 #[cfg(test)]

@@ -224,7 +224,8 @@ impl ResponsesRenderer {
         let failed = !matches!(result.status, ToolStatus::Success | ToolStatus::NoData);
         item["status"] = json!(if failed { "failed" } else { "completed" });
         if failed {
-            item["error"] = json!(error_message(&result.result));
+            let content = json!([{ "type": "text", "text": error_message(&result.result) }]);
+            item["error"] = json!({ "type": "mcp_tool_execution_error", "content": content });
         } else {
             item["output"] = json!(output);
         }
@@ -361,7 +362,7 @@ impl Renderer for ResponsesRenderer {
             EventKind::ClientToolRequested(call) => {
                 self.function_call(&call.item_id, &call.call_id, &call.name, &call.args_raw)
             }
-            EventKind::CompactionStarted { tokens, max_tokens, messages } => self.compaction(
+            EventKind::CompactionStarted { tokens, max_tokens, messages, .. } => self.compaction(
                 "response.compaction.started",
                 json!({ "tokens": tokens, "max_tokens": max_tokens, "messages": messages }),
             ),

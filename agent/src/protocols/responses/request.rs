@@ -12,6 +12,8 @@ const MAX_METADATA_PAIRS: usize = 16;
 const MAX_METADATA_KEY_CHARS: usize = 64;
 const MAX_METADATA_VALUE_CHARS: usize = 512;
 const MAX_ID_BYTES: usize = 256;
+/// A tool choice that names several.
+const ALLOWED_TOOLS: &str = "allowed_tools";
 /// KsADK's own part of the metadata: any shape, not repeated.
 const KSADK_METADATA: &str = "agentengine";
 
@@ -137,7 +139,7 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
         background,
         conversation,
         previous_response_id,
-        tools: tools_of(fields, "parameters", |tool| Some(tool))?,
+        tools: allowed_tools(tools_of(fields, "parameters", |tool| Some(tool))?, fields.get("tool_choice")),
         tool_choice: tool_choice(fields.get("tool_choice"))?,
         answer_schema,
         include_thinking: wants_thinking(fields),
@@ -270,9 +272,10 @@ pub(crate) fn tools_of(
     Ok(tools)
 }
 
-/// `auto`, `none`, `required`, or a function's name in either protocol's form.
+/// `auto`, `none`, `required`, a function's name, or the functions that are allowed, in either protocol's form.
 pub(crate) fn tool_choice(choice: Option<&Value>) -> Result<ToolChoice, BadRequest> {
     match choice {
+        Some(choice) if choice["type"] == ALLOWED_TOOLS => tool_choice(allowed(choice).get("mode")),
         None | Some(Value::Null) => Ok(ToolChoice::Auto),
         Some(Value::String(word)) => match word.as_str() {
             "auto" => Ok(ToolChoice::Auto),
@@ -285,6 +288,22 @@ pub(crate) fn tool_choice(choice: Option<&Value>) -> Result<ToolChoice, BadReque
             Ok(name.map_or(ToolChoice::Auto, |name| ToolChoice::Named(name.to_owned())))
         }
     }
+}
+
+/// The client's tools without those that its choice does not allow.
+pub(crate) fn allowed_tools(mut tools: Vec<ToolSpec>, choice: Option<&Value>) -> Vec<ToolSpec> {
+    if let Some(choice) = choice.filter(|choice| choice["type"] == ALLOWED_TOOLS) {
+        let entries = allowed(choice)["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
+        let names: Vec<&str> =
+            entries.iter().filter_map(|entry| entry["name"].as_str().or(entry["function"]["name"].as_str())).collect();
+        tools.retain(|tool| names.contains(&tool.name.as_str()));
+    }
+    tools
+}
+
+/// `{mode, tools}`, which Chat Completions put one level deeper.
+fn allowed(choice: &Value) -> &Value {
+    if choice[ALLOWED_TOOLS].is_object() { &choice[ALLOWED_TOOLS] } else { choice }
 }
 
 /// A response format in either protocol's form; `None` for text.

@@ -2,16 +2,22 @@
 
 use std::time::Instant;
 
+use futures::StreamExt;
+use futures::stream::FuturesOrdered;
 use querent_catalog::{PendingCall, PendingKind, PendingState};
 use serde_json::{Map, Value, json};
+use tokio::sync::Semaphore;
 
 use super::super::{Failure, elapsed_ms};
 use super::{Turns, raw_arguments};
+use crate::budget::Exhausted;
 use crate::event::{EventKind, RunErrorCode, ToolCallStarted, ToolResult, ToolStatus, WaitingCall};
 use crate::models::ModelToolCall;
 use crate::prompt::tokens::take_tokens;
-use crate::tools::{self, ToolError, ToolOutput};
+use crate::tools::{self, ToolContext, ToolError, ToolOutput};
 
+/// Calls of one reply that run at the same time.
+const MAX_CONCURRENT_CALLS: usize = 4;
 const ANSWER_NOW: &str = "\nYou have this result already. Answer the question with it now.";
 /// Without these words a small model that has the right rows goes on to look at tables instead of answering.
 const ANSWER_IF_DONE: &str = "\nIf this answers the question, answer now.";
@@ -25,39 +31,82 @@ pub(super) struct Waiting {
     model_id: String,
 }
 
+/// A call of ours that is told of and not yet answered.
+struct OwnCall {
+    started: ToolCallStarted,
+    /// The model's own id for it.
+    model_id: String,
+    /// What comes of it, where nothing is executed: the client's own tool whose result is known before, or a tool that
+    /// writes and nobody can be asked.
+    known: Option<Result<ToolOutput, ToolError>>,
+}
+
+type Outcome = (Result<ToolOutput, ToolError>, u64);
+
 impl Turns<'_> {
-    /// One tool call: its events, and its result in the conversation, unless it waits.
-    pub(super) async fn call(&mut self, call: ModelToolCall) -> Result<(), Failure> {
+    /// The calls of one reply: all are told of, then ours run at the same time, since they only read. Their results
+    /// are told in the order of the calls, so that the same run gives the same events again.
+    pub(super) async fn call_all(&mut self, calls: Vec<ModelToolCall>) -> Result<(), Failure> {
+        let mut own = Vec::new();
+        let mut exhausted = None;
+        for call in calls {
+            match self.begin_call(call) {
+                Ok(begun) => own.extend(begun),
+                Err(reason) => {
+                    exhausted = Some(reason);
+                    break;
+                }
+            }
+        }
+        let context = &self.context;
+        let places = Semaphore::new(MAX_CONCURRENT_CALLS);
+        let mut outcomes: FuturesOrdered<_> = own.iter().map(|call| outcome_of(context, &places, call)).collect();
+        let mut reported = Vec::with_capacity(own.len());
+        for call in &own {
+            if let Some(outcome) = outcomes.next().await {
+                reported.push((call, self.report(&call.started, outcome, None)));
+            }
+        }
+        drop(outcomes);
+        for (OwnCall { started, model_id, .. }, (failed, text)) in reported {
+            self.conversation.push_tool_result(&started.tool, model_id, text);
+            let recorded = self.budget.record(&started.tool, &started.args, failed);
+            recorded.map_err(|exhausted| self.tool_loop(exhausted))?;
+            self.nudge(&started.tool, failed);
+        }
+        if let Some(exhausted) = exhausted {
+            return Err(self.tool_loop(exhausted));
+        }
+        self.store_now_and_then().await;
+        Ok(())
+    }
+
+    /// Tells of a call; `None` for one that waits. Errors: it is one too many.
+    fn begin_call(&mut self, call: ModelToolCall) -> Result<Option<OwnCall>, Exhausted> {
         let (call_index, allowed) = self.budget.begin_call();
         let calls = self.budget.calls();
         self.task.handle.update_totals(|totals| totals.usage.tool_calls = calls);
         let is_clients = self.task.request.client_tools.iter().any(|tool| tool.name == call.name);
         let writes = tools::writes(&call.name) && self.task.writer.is_some();
-        let canned = self.task.request.canned_results.get(&call.name).filter(|_| is_clients);
+        let canned = self.task.request.canned_results.get(&call.name).filter(|_| is_clients).cloned();
         if allowed.is_ok() && canned.is_none() && (is_clients || (writes && self.task.request.can_approve)) {
             self.wait_for(call, !is_clients);
-            return Ok(());
+            return Ok(None);
         }
         let call_id = self.call_id(&call);
         let started = self.started(&call, call_id, call_index, None);
-        let model_id = call.id.unwrap_or_default();
         self.emit(EventKind::ToolCallStarted(Box::new(started.clone())));
-        allowed.map_err(|exhausted| self.tool_loop(exhausted))?;
-        let outcome = if let Some(canned) = canned {
-            (Ok(ToolOutput::new(json!(canned), canned.clone())), 0)
+        allowed?;
+        self.note_query(&started);
+        let known = if let Some(canned) = canned {
+            Some(Ok(ToolOutput::new(json!(canned), canned)))
         } else if writes {
-            let refused = ToolError::new("approval_unavailable", format!("{} needs a person's approval", call.name))
-                .with_hint("this client has no way to ask for it; tell the user so");
-            (Err(refused), 0)
+            let refused = ToolError::new("approval_unavailable", format!("{} needs a person's approval", call.name));
+            Some(Err(refused.with_hint("this client has no way to ask for it; tell the user so")))
         } else {
-            self.execute(&started).await
+            None
         };
-        let failed = self.record_outcome(&started, &model_id, outcome, None);
-        let recorded = self.budget.record(&started.tool, &started.args, failed);
-        recorded.map_err(|exhausted| self.tool_loop(exhausted))?;
-        self.nudge(&started.tool, failed);
-        self.store_now_and_then().await;
-        Ok(())
+        Ok(Some(OwnCall { started, model_id: call.id.unwrap_or_default(), known }))
     }
 
     /// The id that everybody but the model knows the call by; the model's too for a client that keeps the conversation.
@@ -87,15 +136,18 @@ impl Turns<'_> {
         }
     }
 
-    pub(super) async fn execute(&mut self, call: &ToolCallStarted) -> (Result<ToolOutput, ToolError>, u64) {
+    pub(super) async fn execute(&mut self, call: &ToolCallStarted) -> Outcome {
+        self.note_query(call);
+        timed(&self.context, call).await
+    }
+
+    /// The latest query of each language is told with the answer.
+    fn note_query(&mut self, call: &ToolCallStarted) {
         if call.tool == tools::RUN_SQL {
             self.sql_used = text_of(&call.args, tools::sql_argument).or(self.sql_used.take());
         } else if call.tool == tools::RUN_KQL {
             self.kql_used = text_of(&call.args, tools::kql_argument).or(self.kql_used.take());
         }
-        let began = Instant::now();
-        let outcome = tools::call(&self.context, &call.tool, &call.args).await;
-        (outcome, elapsed_ms(began))
     }
 
     /// The result's event and message; whether the call failed.
@@ -103,9 +155,21 @@ impl Turns<'_> {
         &mut self,
         call: &ToolCallStarted,
         model_id: &str,
-        (outcome, took_ms): (Result<ToolOutput, ToolError>, u64),
+        outcome: Outcome,
         status: Option<ToolStatus>,
     ) -> bool {
+        let (failed, text) = self.report(call, outcome, status);
+        self.conversation.push_tool_result(&call.tool, model_id, text);
+        failed
+    }
+
+    /// The result's event; whether the call failed, and what the model is told.
+    fn report(
+        &self,
+        call: &ToolCallStarted,
+        (outcome, took_ms): Outcome,
+        status: Option<ToolStatus>,
+    ) -> (bool, String) {
         let failed = outcome.is_err();
         let ToolOutput { json: result, text, truncation, chart } = outcome.unwrap_or_else(|error| {
             let text = error.to_text(&call.tool);
@@ -129,8 +193,7 @@ impl Turns<'_> {
             chart,
             elapsed_ms: took_ms,
         })));
-        self.conversation.push_tool_result(&call.tool, model_id, text);
-        failed
+        (failed, text)
     }
 
     /// What is said after a tool's result, to keep the model from turning in circles.
@@ -191,6 +254,21 @@ impl Turns<'_> {
             Failure::new(querent_catalog::RunStatus::Error, RunErrorCode::Internal, error.to_string(), error.code())
         })
     }
+}
+
+async fn outcome_of(context: &ToolContext, places: &Semaphore, call: &OwnCall) -> Outcome {
+    if let Some(known) = &call.known {
+        return (known.clone(), 0);
+    }
+    let _place = places.acquire().await;
+    timed(context, &call.started).await
+}
+
+/// Executes a call; what came of it, and how long it took.
+async fn timed(context: &ToolContext, call: &ToolCallStarted) -> Outcome {
+    let began = Instant::now();
+    let outcome = tools::call(context, &call.tool, &call.args).await;
+    (outcome, elapsed_ms(began))
 }
 
 /// One line of what a call does, for people.

@@ -2,7 +2,7 @@
 //! was refused or left is told to the model.
 
 use querent_catalog::PendingKind;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::super::Failure;
 use super::{Turns, raw_arguments};
@@ -14,12 +14,11 @@ use crate::tools::ToolError;
 impl Turns<'_> {
     pub(super) async fn resume(&mut self) -> Result<(), Failure> {
         let task = self.task;
-        for ResumedCall { call, decision, stored } in &task.request.resume {
-            let model_call = ModelToolCall {
-                id: Some(model_call_id(call.decision_json.as_deref().unwrap_or_default(), &call.call_id)),
-                name: call.tool.clone(),
-                arguments: serde_json::from_str(&call.arguments_json).unwrap_or(Value::Null),
-            };
+        // A result follows its call: what the asker says beside the decision comes after it.
+        let said_beside = self.conversation.take_last(task.request.input.len());
+        for resumed in &task.request.resume {
+            let ResumedCall { call, decision, stored } = resumed;
+            let model_call = resumed.model_call();
             let (approved, reason) = match decision {
                 Decision::Output(result) => {
                     self.client_answered(&call.call_id, &model_call, Some(result));
@@ -63,6 +62,7 @@ impl Turns<'_> {
                 self.record_outcome(&started, &model_id, (Err(refusal), 0), Some(status));
             }
         }
+        self.conversation.extend(said_beside);
         Ok(())
     }
 
@@ -92,10 +92,4 @@ fn refusal(decision: &Decision, tool: &str, reason: Option<&str>) -> (ToolStatus
     let error = ToolError::new("denied", format!("the user denied this call of {tool}{why}"))
         .with_hint("do not call it again with the same arguments; go on without it");
     (ToolStatus::Denied, error)
-}
-
-/// The id that the model's own message has for the call.
-fn model_call_id(decision_json: &str, call_id: &str) -> String {
-    let decision: Value = serde_json::from_str(decision_json).unwrap_or_default();
-    decision["tool_call_id"].as_str().unwrap_or(call_id).to_owned()
 }

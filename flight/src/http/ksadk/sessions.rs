@@ -179,7 +179,11 @@ async fn named_session(
     action: &querent_agent::protocols::ksadk::Action,
 ) -> Result<ConversationRecord, OpenAiError> {
     let (agent, user) = (action.name("AgentId")?, action.name("UserId")?);
-    let id = action.required("SessionId")?;
+    // KsADK's own client calls it `Id` where it asks for one session.
+    let id = match action.name("Id")? {
+        Some(id) if action.name("SessionId")?.is_none() => id,
+        _ => action.required("SessionId")?,
+    };
     scoped_session(state, principal, &id, agent.as_deref(), user.as_deref()).await
 }
 

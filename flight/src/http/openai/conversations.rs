@@ -7,7 +7,7 @@ use axum::response::Response;
 use chrono::Utc;
 use http::StatusCode;
 use querent_agent::events_of;
-use querent_agent::protocols::responses::{input_items, output_items, parse_items};
+use querent_agent::protocols::responses::{input_items, listed_item, output_items, parse_items};
 use querent_catalog::{
     ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, ItemRecord, ItemRole, ItemScope,
     Principal,
@@ -159,11 +159,8 @@ async fn add(
         .iter()
         .map(|item| {
             let item_id = format!("msg_{}", Uuid::now_v7());
-            let mut item = item.clone();
+            let mut item = listed_item(item);
             item["id"] = json!(item_id);
-            if item.get("type").is_none() {
-                item["type"] = json!("message");
-            }
             ItemRecord {
                 item_id,
                 subject: principal.subject().to_owned(),

@@ -6,13 +6,21 @@ use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use querent_agent::protocols::responses::BadRequest;
 use querent_agent::{AgentError, ContinueError, RunErrorCode};
 use querent_catalog::CatalogError;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::json_response;
 use crate::error::ApiError;
 use crate::metrics;
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
+
+/// What an error's response says, in its extensions, for surfaces that say it in words of their own too.
+#[derive(Debug, Clone)]
+pub(crate) struct Said {
+    pub(crate) message: String,
+    pub(crate) code: String,
+    pub(crate) body: Value,
+}
 
 /// An error on its way to a client of this surface.
 #[derive(Debug)]
@@ -62,6 +70,12 @@ impl OpenAiError {
             is_final: false,
             headers: Box::default(),
         }
+    }
+
+    /// A part of the protocol that this server does not have.
+    pub(crate) fn not_supported(code: &str, message: impl Into<String>) -> Self {
+        let (status, message) = (StatusCode::NOT_IMPLEMENTED, message.into());
+        Self { status, message, param: None, code: code.to_owned(), is_final: true, headers: Box::default() }
     }
 
     /// Something is as the request does not expect it; sending it again changes nothing.
@@ -149,6 +163,7 @@ impl IntoResponse for OpenAiError {
             "detail": self.message,
         });
         let mut response = json_response(self.status, &body);
+        response.extensions_mut().insert(Said { message: self.message, code: self.code, body });
         response.headers_mut().extend(*self.headers);
         if self.is_final {
             response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));

@@ -242,7 +242,8 @@ pub(in crate::http) async fn list_input(
 async fn stored_run(state: &AppState, principal: &Principal, id: &str) -> Result<RunRecord, OpenAiError> {
     let unknown = || OpenAiError::not_found("response_not_found", format!("response with id `{id}` not found"));
     let run_id = run_of_response(id).ok_or_else(unknown)?;
-    match state.agent.get_run(principal, run_id).await {
+    // As it was stored last: the log of a run in progress may be long.
+    match state.agent.catalog().get_run(principal, run_id).await {
         Ok(run) if run.retained => Ok(run),
         Ok(_) => Err(unknown()),
         Err(error) if error.code() == "run_not_found" => Err(unknown()),

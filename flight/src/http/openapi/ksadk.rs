@@ -5,6 +5,7 @@ use super::table::{EVENTS, ErrorSchema, Field, JSON, Kind, Media, Route, Surface
 const AGENT_ID: Field = Field::text("AgentId", "`querent`, or what its client calls it");
 const USER_ID: Field = Field::text("UserId", "the application's user; `user` unless said otherwise");
 const SESSION_ID: Field = Field::text("SessionId", "the session");
+const ID: Field = Field::text("Id", "the session, as KsADK's own client calls it");
 const INVOCATION_ID: Field = Field::text("InvocationId", "the run");
 const AFTER: Field = Field::new("AfterSeqId", Kind::Integer, "only later events");
 
@@ -28,6 +29,7 @@ const RUN_AGENT: Media = Media::json(&[
 .with(r#"{"AgentId": "querent", "Messages": [{"role": "user", "content": "how many orders were there yesterday?"}]}"#);
 
 const OF_SESSION: &[Media] = &[Media::json(&[SESSION_ID, AGENT_ID, USER_ID])];
+const OF_ONE: &[Media] = &[Media::json(&[SESSION_ID, ID, AGENT_ID, USER_ID])];
 const OF_EVENTS: &[Media] = &[Media::json(&[
     SESSION_ID,
     AGENT_ID,
@@ -59,8 +61,8 @@ pub(super) const KSADK: Surface = Surface {
         .answers(&[EVENTS]),
         Route::post("/agentengine/api/v1/CreateSession", "Creates a session").takes(OF_SESSION),
         Route::post("/agentengine/api/v1/ListSessions", "Lists sessions").takes(&[Media::json(&[AGENT_ID, USER_ID])]),
-        Route::post("/agentengine/api/v1/GetSession", "One session").takes(OF_SESSION),
-        Route::post("/agentengine/api/v1/DeleteSession", "Deletes a session with its runs").takes(OF_SESSION),
+        Route::post("/agentengine/api/v1/GetSession", "One session").takes(OF_ONE),
+        Route::post("/agentengine/api/v1/DeleteSession", "Deletes a session with its runs").takes(OF_ONE),
         Route::post("/agentengine/api/v1/ListSessionEvents", "Events of a session's newest runs").takes(OF_EVENTS),
         Route::post("/agentengine/api/v1/ListSessionMessages", "Messages of a session's newest runs").takes(OF_EVENTS),
         Route::post("/agentengine/api/v1/GetAgentUiBootstrap", "What the web interface asks first")
@@ -72,6 +74,11 @@ pub(super) const KSADK: Surface = Surface {
             fields: &[Field::new("file", Kind::File, "the file").required()],
             example: None,
         }]),
+        Route::get("/agentengine/api/v1/AttachmentContent", "An uploaded file's bytes").query(&[Field::text(
+            "FileUri",
+            "the file's id",
+        )
+        .required()]),
     ],
 };
 

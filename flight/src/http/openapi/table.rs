@@ -79,6 +79,8 @@ pub(super) enum ErrorSchema {
     Object,
     Flat,
     OpenAi,
+    /// `{"detail": ...}`.
+    Detail,
     Kusto,
     JsonRpc,
 }
@@ -100,6 +102,7 @@ impl ErrorSchema {
             Self::Object => "Error",
             Self::Flat => "AgentError",
             Self::OpenAi => "OpenAiError",
+            Self::Detail => "HolmesError",
             Self::Kusto => "KustoError",
             Self::JsonRpc => "McpError",
         }

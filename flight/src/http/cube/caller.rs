@@ -1,0 +1,173 @@
+//! Who calls: an application with its key, which says for which of its users, or such a user with a token that its
+//! application got. A user may only read, sees no more than its application does, and owns its threads.
+
+use chrono::{DateTime, TimeDelta, Utc};
+use http::{HeaderMap, header};
+use querent_agent::protocols::cube::{ExternalId, SessionSettings};
+use querent_catalog::{DatabaseScope, ExternalUser, GrantKind, Principal, Role, UserAttributes};
+use serde::{Deserialize, Serialize};
+
+use super::Doors;
+use crate::AppState;
+use crate::error::ApiError;
+
+/// Applications' users own threads in spaces that begin so.
+pub(super) const SPACES: &str = "cube/";
+
+/// Who sent a request.
+pub(super) enum Caller {
+    /// An application.
+    Application(Application),
+    /// One of its users.
+    User(Principal),
+}
+
+/// An application, by its key.
+pub(super) struct Application {
+    principal: Principal,
+    /// Whether it may call for users of this server.
+    is_trusted: bool,
+    /// What keeps its users apart from those of others; `None`: all keys of the API are one application's.
+    name: Option<String>,
+}
+
+/// A user, and when it goes.
+pub(super) struct User {
+    pub(super) principal: Principal,
+    pub(super) expires_at: Option<DateTime<Utc>>,
+}
+
+/// A user as a grant has it.
+#[derive(Debug, Serialize, Deserialize)]
+struct GrantedUser {
+    subject: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    databases: Option<Vec<String>>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    attributes: Option<UserAttributes>,
+}
+
+impl Doors {
+    /// The caller by its `Authorization`. Errors: `unauthenticated`.
+    pub(super) async fn caller(&self, state: &AppState, headers: &HeaderMap) -> Result<Caller, ApiError> {
+        let unknown = || ApiError::new("unauthenticated", "Invalid or missing API key");
+        let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or_else(unknown)?;
+        let (scheme, secret) = value.split_once(' ').ok_or_else(unknown)?;
+        let secret = secret.trim();
+        if secret.is_empty() {
+            return Err(unknown());
+        }
+        if scheme.eq_ignore_ascii_case("api-key") {
+            return self.application(state, secret).map(Caller::Application).map_err(|_| unknown());
+        }
+        if scheme.eq_ignore_ascii_case("bearer") {
+            let granted = state.agent.catalog().granted(GrantKind::Token, secret, Utc::now()).await?;
+            return Ok(Caller::User(granted_user(&granted.ok_or_else(unknown)?)?));
+        }
+        Err(unknown())
+    }
+
+    fn application(&self, state: &AppState, key: &str) -> Result<Application, ApiError> {
+        if !self.keys.is_open() {
+            return Ok(Application { principal: self.keys.principal_for(key)?, is_trusted: true, name: None });
+        }
+        if state.auth.is_open() {
+            return Ok(Application { principal: Principal::local_admin(), is_trusted: true, name: None });
+        }
+        let principal = state.auth.principal_for(key)?;
+        let is_trusted = principal.role() == Role::Admin;
+        let name = Some(principal.subject().to_owned());
+        Ok(Application { principal, is_trusted, name })
+    }
+}
+
+impl Caller {
+    /// On whose behalf it calls. Errors: `invalid_request`, `too_many_external_users`.
+    pub(super) async fn user(self, state: &AppState, settings: Option<SessionSettings>) -> Result<Principal, ApiError> {
+        let principal = match (self, settings) {
+            (Caller::User(principal), None) => principal,
+            (Caller::User(_), Some(_)) => {
+                return Err(invalid("`sessionSettings` need an API key; a token says who its user is"));
+            }
+            (Caller::Application(_), None) => {
+                return Err(invalid("`sessionSettings` is missing; say who asks with its `externalId`"));
+            }
+            (Caller::Application(application), Some(settings)) => application.user(state, settings).await?.principal,
+        };
+        tracing::Span::current().record("subject", principal.subject());
+        Ok(principal)
+    }
+}
+
+impl Application {
+    /// The user that it calls for. Errors: as [`Caller::user`].
+    pub(super) async fn user(&self, state: &AppState, settings: SessionSettings) -> Result<User, ApiError> {
+        match settings {
+            SessionSettings::External(external) => self.external(state, external).await,
+            SessionSettings::Internal(id) => self.internal(state, &id),
+        }
+    }
+
+    fn internal(&self, state: &AppState, id: &str) -> Result<User, ApiError> {
+        let itself = (self.name.as_deref() == Some(id)).then_some(&self.principal);
+        let others = self.is_trusted.then(|| state.auth.principal_named(id)).flatten();
+        let known = itself.or(others).ok_or_else(|| invalid(format!("there is no internal user `{id}`")))?;
+        Ok(User { principal: known.narrowed(id, Role::Read), expires_at: None })
+    }
+
+    async fn external(&self, state: &AppState, external: ExternalId) -> Result<User, ApiError> {
+        let known = &state.settings.cube.user_attributes;
+        let unknown = external.attributes.values.keys().find(|name| !known.contains(name));
+        if let Some(name) = unknown.filter(|_| !known.is_empty()) {
+            return Err(invalid(format!("unknown user attribute `{name}`; there are {}", known.join(", "))));
+        }
+        // An id has no spaces, so that the two forms cannot meet.
+        let subject = match &self.name {
+            None => format!("cube:{}", external.id),
+            Some(name) => format!("cube:{} via {name}", external.id),
+        };
+        let now = Utc::now();
+        let lives = external.ttl_seconds.map(|seconds| TimeDelta::seconds(i64::try_from(seconds).unwrap_or(i64::MAX)));
+        let user = ExternalUser {
+            subject: subject.clone(),
+            space: SPACES.to_owned(),
+            expires_at: lives.and_then(|lives| now.checked_add_signed(lives)),
+        };
+        let most = state.settings.cube.max_external_users;
+        let admitted = state.agent.catalog().admit_external_user(&user, now, most).await?;
+        let admitted = admitted.ok_or_else(|| {
+            let message = format!("there are {most} external users that are not ephemeral, and no more may be");
+            ApiError::new("too_many_external_users", message)
+        })?;
+        let principal = self.principal.narrowed(subject, Role::Read).with_attributes(external.attributes);
+        Ok(User { principal, expires_at: admitted.expires_at })
+    }
+}
+
+/// What a grant says of a user.
+pub(super) fn user_json(principal: &Principal) -> Result<String, ApiError> {
+    let databases = match principal.scope() {
+        DatabaseScope::All => None,
+        DatabaseScope::Only(names) => Some(names.iter().cloned().collect()),
+    };
+    let attributes = principal.attributes().cloned();
+    let user = GrantedUser { subject: principal.subject().to_owned(), databases, attributes };
+    serde_json::to_string(&user).map_err(ApiError::internal)
+}
+
+/// The user of a grant.
+pub(super) fn granted_user(json: &str) -> Result<Principal, ApiError> {
+    let user: GrantedUser = serde_json::from_str(json).map_err(ApiError::internal)?;
+    let mut principal = Principal::new(user.subject, Role::Read);
+    if let Some(databases) = user.databases {
+        principal = principal.with_databases(databases);
+    }
+    Ok(match user.attributes {
+        Some(attributes) => principal.with_attributes(attributes),
+        None => principal,
+    })
+}
+
+pub(super) fn invalid(message: impl Into<String>) -> ApiError {
+    ApiError::new("invalid_request", message)
+}

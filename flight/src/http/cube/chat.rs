@@ -1,0 +1,264 @@
+//! `stream-chat-state` and `abort`: a message begins a run, or joins the one that it began before; without a message
+//! the thread is read. All that was before comes first, then a mark, then what is new.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::response::{IntoResponse, Response};
+use chrono::Utc;
+use futures::stream::{self, BoxStream};
+use futures::{FutureExt, StreamExt};
+use http::{HeaderMap, StatusCode};
+use querent_agent::models::{ChatMessage, ChatRole};
+use querent_agent::protocols::cube::{ChatRequest, CubeRenderer, Joining, Line, Output, Thread, abort_request};
+use querent_agent::{AgentError, EventKind, OnDisconnect, Protocol, RunEvent, RunRequest, events_of};
+use querent_catalog::{
+    CatalogError, ConversationAccess, ConversationKey, ConversationRecord, Principal, RunRecord, RunStatus,
+};
+use serde_json::json;
+use uuid::Uuid;
+
+use super::super::request::read_body;
+use super::Doors;
+use super::caller::SPACES;
+use super::lines::Lines;
+use crate::AppState;
+use crate::error::ApiError;
+
+/// A thread's runs that are shown, and bytes of their logs that are read.
+const MAX_RUNS: usize = 100;
+const MAX_LOG_BYTES: usize = 16 << 20;
+/// The longest name of an account or an agent.
+const MAX_NAME_BYTES: usize = 256;
+
+type Events = BoxStream<'static, Arc<RunEvent>>;
+type PathParts = Result<Path<(String, String)>, PathRejection>;
+
+/// `POST .../chat/stream-chat-state`.
+pub(super) async fn stream(
+    State(state): State<AppState>,
+    Extension(doors): Extension<Arc<Doors>>,
+    path: PathParts,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let caller = doors.caller(&state, &headers).await?;
+    let space = space_of(&state, path)?;
+    let mut request = ChatRequest::parse(&body_of(&state, body).await?)?;
+    let who = caller.user(&state, request.session.take()).await?;
+    let is_named = request.chat_id.is_some();
+    let id = request.chat_id.take().unwrap_or_else(|| Uuid::new_v4().to_string());
+    let reader = Reader { state, who, key: ConversationKey { space, id }, shows_thinking: request.is_dev_mode };
+    let lines = match request.input.take() {
+        Some(input) => reader.ask(&doors, input, request).await?,
+        None if is_named => reader.read(&reader.thread().await?).await?,
+        None => {
+            let new = ConversationRecord::new(reader.key.clone(), reader.who.subject(), Utc::now());
+            match reader.state.agent.catalog().open_conversation(&reader.who, &new).await? {
+                ConversationAccess::Created(_) | ConversationAccess::Existing(_) => {}
+                ConversationAccess::Foreign => return Err(unknown(&reader.key)),
+            }
+            reader.read(&reader.thread().await?).await?
+        }
+    };
+    Ok(lines.into_response())
+}
+
+/// `POST .../chat/abort`. Answers nothing.
+pub(super) async fn abort(
+    State(state): State<AppState>,
+    Extension(doors): Extension<Arc<Doors>>,
+    path: PathParts,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let caller = doors.caller(&state, &headers).await?;
+    let space = space_of(&state, path)?;
+    let (id, session) = abort_request(&body_of(&state, body).await?)?;
+    let who = caller.user(&state, session).await?;
+    let key = ConversationKey { space, id };
+    // A run of the thread that is about to begin has begun when the lock is free.
+    let turn = doors.lock(&key).await;
+    let record = state.agent.catalog().get_conversation(&Principal::local_admin(), &key).await?;
+    if record.subject != who.subject() {
+        return Err(ApiError::new("forbidden", format!("chat `{}` belongs to another user", key.id)));
+    }
+    let last = state.agent.catalog().logs_of_conversation(&who, &key, 1, 0).await?.pop();
+    drop(turn);
+    if let Some(run) = last.filter(|run| run.status == RunStatus::Running) {
+        state.agent.cancel_run(&who, run.run_id).await?;
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
+}
+
+pub(super) async fn body_of(state: &AppState, body: Body) -> Result<Bytes, ApiError> {
+    read_body(body, state.settings.http.max_query_bytes.0).await
+}
+
+/// Where an agent's threads are. Errors: `not_found`.
+fn space_of(state: &AppState, path: PathParts) -> Result<String, ApiError> {
+    let Path((account, agent)) = path.map_err(|error| ApiError::new("bad_parameter", error.body_text()))?;
+    let settings = &state.settings.cube;
+    for (what, name, known) in [("account", &account, &settings.accounts), ("agent", &agent, &settings.agents)] {
+        let is_name =
+            !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.contains(|c: char| c == '/' || c.is_control());
+        if !is_name || !(known.is_empty() || known.contains(name)) {
+            return Err(ApiError::new("not_found", format!("there is no {what} `{name}`")));
+        }
+    }
+    Ok(format!("{SPACES}{account}/{agent}"))
+}
+
+/// A user at a thread.
+struct Reader {
+    state: AppState,
+    who: Principal,
+    key: ConversationKey,
+    shows_thinking: bool,
+}
+
+/// A thread's runs: those that have ended, and the one that has not.
+struct Runs {
+    ended: Vec<RunRecord>,
+    running: Option<Uuid>,
+    /// Runs of the thread that are not read.
+    unread: u64,
+}
+
+impl Reader {
+    /// Begins a run with the message, or finds the one that the message began.
+    async fn ask(&self, doors: &Doors, input: String, request: ChatRequest) -> Result<Lines, ApiError> {
+        let turn = doors.lock(&self.key).await;
+        let runs = match self.thread().await {
+            Ok(runs) => runs,
+            // An id of the client's own: the thread begins with it.
+            Err(error) if error.code() == "conversation_not_found" => {
+                Runs { ended: Vec::new(), running: None, unread: 0 }
+            }
+            Err(error) => return Err(error),
+        };
+        if let Some(message_id) = &request.message_id
+            && let Some(run) = self.run_of(message_id).await?
+        {
+            let is_known =
+                run.status == RunStatus::Running || has_begun(&self.state.agent.get_run(&self.who, run.run_id).await?)?;
+            if is_known {
+                return self.read(&runs).await;
+            }
+        }
+        if runs.running.is_some() {
+            return Err(in_progress());
+        }
+        let thread = Thread::of(&runs.ended)?;
+        let message_id = request.message_id.unwrap_or_else(|| format!("{}-message", Utc::now().timestamp_millis()));
+        let sort = thread.next_sort();
+        let mut run = RunRequest {
+            include_thinking: request.is_dev_mode,
+            bad_branch: request.bad_branch,
+            invocation_id: Some(message_id),
+            on_disconnect: OnDisconnect::GoOn,
+            echo: json!({ "sort": sort }),
+            ..RunRequest::new(Protocol::Cube, vec![ChatMessage::text(ChatRole::User, input.trim())])
+        };
+        let agent = &self.state.agent;
+        agent.continue_conversation(&self.who, &mut run, self.key.clone()).await?;
+        let run = agent.start(&self.who, run).await.map_err(|error| match error {
+            AgentError::ConversationLocked { .. } => in_progress(),
+            error => error.into(),
+        })?;
+        drop(turn);
+        tracing::info!(run_id = %run.run_id, "run started");
+        let events = begun(run.events).await?;
+        let mut first: Vec<Output> = thread.lines().collect();
+        first.push(Line::cutoff(&self.key.id, true, runs.omitted(&thread), sort as f64).into());
+        let renderer = CubeRenderer::new(thread.messages().to_vec());
+        Ok(Lines { first, live: Some((events, renderer)), shows_thinking: self.shows_thinking })
+    }
+
+    /// The thread as it is; while a run goes on, with what comes of it.
+    async fn read(&self, runs: &Runs) -> Result<Lines, ApiError> {
+        let thread = Thread::of(&runs.ended)?;
+        let omitted = runs.omitted(&thread);
+        let mut first: Vec<Output> = thread.lines().collect();
+        let Some(run_id) = runs.running else {
+            let sort = thread.next_sort() as f64;
+            first.push(Line::cutoff(&self.key.id, false, omitted, sort).into());
+            first.push(Line::state(thread.messages(), sort + 1.0).into());
+            return Ok(Lines { first, live: None, shows_thinking: self.shows_thinking });
+        };
+        let mut events = begun(self.state.agent.events(&self.who, run_id, 0).await?).await?;
+        let mut joining = Joining::new(thread.messages().to_vec());
+        let mut has_ended = false;
+        while let Some(next) = events.next().now_or_never() {
+            match next {
+                Some(event) => joining.was(&event),
+                None => {
+                    has_ended = true;
+                    break;
+                }
+            }
+        }
+        let now = joining.until_now();
+        first.extend(now.lines);
+        first.push(Line::cutoff(&self.key.id, !has_ended, omitted, now.cutoff_sort).into());
+        first.extend(now.end);
+        let live = (!has_ended).then_some((events, now.renderer));
+        Ok(Lines { first, live, shows_thinking: self.shows_thinking })
+    }
+
+    /// The thread's runs. Errors: `conversation_not_found`, also where it is another user's.
+    async fn thread(&self) -> Result<Runs, ApiError> {
+        let catalog = self.state.agent.catalog();
+        let record = catalog.get_conversation(&Principal::local_admin(), &self.key).await?;
+        if record.subject != self.who.subject() {
+            // The client's own id may be another user's too; who asks does not learn of it.
+            return Err(foreign(&self.key));
+        }
+        let mut ended = catalog.logs_of_conversation(&self.who, &self.key, MAX_RUNS, MAX_LOG_BYTES).await?;
+        let unread = record.run_count.saturating_sub(ended.len() as u64);
+        let running = ended.pop_if(|run| run.status == RunStatus::Running).map(|run| run.run_id);
+        Ok(Runs { ended, running, unread })
+    }
+
+    /// The run that a message of the thread began.
+    async fn run_of(&self, message_id: &str) -> Result<Option<RunRecord>, ApiError> {
+        Ok(self.state.agent.catalog().run_in_conversation(&self.who, &self.key, message_id).await?)
+    }
+}
+
+impl Runs {
+    /// Runs of which `thread` shows nothing.
+    fn omitted(&self, thread: &Thread) -> u64 {
+        self.unread + (self.ended.len() as u64).saturating_sub(thread.shown_runs())
+    }
+}
+
+/// Whether a run got as far as to begin: one that did not may be begun again.
+fn has_begun(run: &RunRecord) -> Result<bool, ApiError> {
+    Ok(events_of(run)?.iter().any(|event| matches!(event.kind, EventKind::RunStarted(_))))
+}
+
+/// The events of a run that has begun. One whose model is not there is an error before any byte of the answer.
+async fn begun(mut events: Events) -> Result<Events, ApiError> {
+    let first = events.next().await;
+    if let Some(EventKind::RunError { message, .. }) = first.as_ref().map(|event| &event.kind) {
+        return Err(ApiError::new("model_failed", message.clone()));
+    }
+    Ok(stream::iter(first).chain(events).boxed())
+}
+
+fn in_progress() -> ApiError {
+    ApiError::new("conversation_locked", "Streaming for thread is in progress")
+}
+
+fn unknown(key: &ConversationKey) -> ApiError {
+    CatalogError::ConversationNotFound { id: key.id.clone() }.into()
+}
+
+/// As [`unknown`], but not to be taken for a name that is free.
+fn foreign(key: &ConversationKey) -> ApiError {
+    ApiError::new("not_found", unknown(key).message())
+}

@@ -1,0 +1,74 @@
+//! How a user's browser gets its token: its application's server asks for a session and exchanges it. Both are stored
+//! as digests and end, the session soon.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use chrono::{TimeDelta, Utc};
+use http::{HeaderMap, StatusCode};
+use querent_agent::protocols::cube;
+use querent_catalog::GrantKind;
+use serde_json::json;
+use uuid::Uuid;
+
+use super::super::around::json as json_response;
+use super::Doors;
+use super::caller::{Caller, User, granted_user, invalid, user_json};
+use super::chat::body_of;
+use crate::AppState;
+use crate::error::ApiError;
+
+const SESSION_LIVES: TimeDelta = TimeDelta::minutes(5);
+const TOKEN_LIVES: TimeDelta = TimeDelta::hours(24);
+
+/// `POST /api/v1/embed/generate-session`: the user, as in `sessionSettings`. Answers `{sessionId}`.
+pub(super) async fn generate_session(
+    State(state): State<AppState>,
+    Extension(doors): Extension<Arc<Doors>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let Caller::Application(application) = doors.caller(&state, &headers).await? else { return Err(needs_key()) };
+    let settings = cube::generate_session(&body_of(&state, body).await?)?;
+    let User { principal, expires_at } = application.user(&state, settings).await?;
+    let session_id = Uuid::new_v4().to_string();
+    let ends = Utc::now() + SESSION_LIVES;
+    let ends = expires_at.map_or(ends, |expires_at| expires_at.min(ends));
+    // When the user goes is part of the session, so that a token does not outlive it.
+    let user = json!({ "user": user_json(&principal)?, "expires_at": expires_at });
+    let catalog = state.agent.catalog();
+    catalog.insert_grant(GrantKind::Session, &session_id, principal.subject(), &user.to_string(), ends).await?;
+    Ok(json_response(StatusCode::OK, &json!({ "sessionId": session_id })))
+}
+
+/// `POST /api/v1/embed/session/token`: `{sessionId}`. Answers `{token}`.
+pub(super) async fn token(
+    State(state): State<AppState>,
+    Extension(doors): Extension<Arc<Doors>>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let Caller::Application(_) = doors.caller(&state, &headers).await? else { return Err(needs_key()) };
+    let session_id = cube::session_token(&body_of(&state, body).await?)?;
+    let catalog = state.agent.catalog();
+    let session = catalog.granted(GrantKind::Session, &session_id, Utc::now()).await?;
+    let session = session
+        .ok_or_else(|| ApiError::new("not_found", "there is no such session; it may have ended: generate another"))?;
+    let session: serde_json::Value = serde_json::from_str(&session).map_err(ApiError::internal)?;
+    let user = session["user"].as_str().unwrap_or_default();
+    let expires_at: Option<chrono::DateTime<Utc>> =
+        serde_json::from_value(session["expires_at"].clone()).map_err(ApiError::internal)?;
+    let ends = Utc::now() + TOKEN_LIVES;
+    let ends = expires_at.map_or(ends, |expires_at| expires_at.min(ends));
+    let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
+    let subject = granted_user(user)?.subject().to_owned();
+    catalog.insert_grant(GrantKind::Token, &token, &subject, user, ends).await?;
+    Ok(json_response(StatusCode::OK, &json!({ "token": token })))
+}
+
+fn needs_key() -> ApiError {
+    invalid("this route needs `Authorization: Api-Key <key>`")
+}

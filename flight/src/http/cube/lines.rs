@@ -1,0 +1,76 @@
+//! The body of a stream: a line a chunk, and an empty line as a sign of life. Cube's own client takes what one read
+//! gives it apart at line ends and drops what is left: a line must not be split.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::body::{Body, Bytes};
+use axum::response::Response;
+use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt};
+use http::{HeaderName, HeaderValue, header};
+use querent_agent::RunEvent;
+use querent_agent::protocols::cube::{CubeRenderer, Output};
+
+/// Proxies cut connections that are silent for long; a model may be.
+const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
+const HEARTBEAT: Bytes = Bytes::from_static(b"\n");
+const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
+
+/// What a reader gets.
+pub(super) struct Lines {
+    /// What is there already.
+    pub(super) first: Vec<Output>,
+    /// What comes.
+    pub(super) live: Option<(BoxStream<'static, Arc<RunEvent>>, CubeRenderer)>,
+    /// Whether thinking is shown.
+    pub(super) shows_thinking: bool,
+}
+
+impl Lines {
+    pub(super) fn into_response(self) -> Response {
+        let mut response = Response::new(Body::from_stream(self.chunks()));
+        let headers = response.headers_mut();
+        headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
+        headers.insert(UNBUFFERED, HeaderValue::from_static("no"));
+        response
+    }
+
+    fn chunks(self) -> impl futures::Stream<Item = Result<Bytes, Infallible>> + Send {
+        let Self { first, live, shows_thinking } = self;
+        let text = move |output: Output| {
+            let output = if shows_thinking { Some(output) } else { output.without_thinking() };
+            output.map(|output| Bytes::from(output.to_text()))
+        };
+        async_stream::stream! {
+            for output in first {
+                if let Some(line) = text(output) {
+                    yield Ok(line);
+                    // What was given is written before there is more to write with it.
+                    tokio::task::yield_now().await;
+                }
+            }
+            let Some((mut events, mut renderer)) = live else { return };
+            loop {
+                let next = match events.next().now_or_never() {
+                    Some(next) => Ok(next),
+                    None => tokio::time::timeout(HEARTBEAT_EVERY, events.next()).await,
+                };
+                match next {
+                    Err(_) => yield Ok(HEARTBEAT),
+                    Ok(None) => break,
+                    Ok(Some(event)) => {
+                        for output in renderer.lines(&event) {
+                            if let Some(line) = text(output) {
+                                yield Ok(line);
+                                tokio::task::yield_now().await;
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    }
+}

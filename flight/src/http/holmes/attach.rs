@@ -1,0 +1,129 @@
+//! One run for a request that is sent again: `@microsoft/fetch-event-source` repeats a POST whose stream broke off. While
+//! a run is in progress, and for a short while after its client went away before the end, the same body by the same
+//! caller leads to the same run.
+//!
+//! Bounded: an entry lives as long as somebody reads, or a while longer where nobody got the end.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
+use uuid::Uuid;
+
+/// Requests at most; one beyond them is not found again.
+const MAX_ENTRIES: usize = 4_096;
+
+/// The requests of which a run was made.
+#[derive(Debug)]
+pub(super) struct Attachments {
+    linger: Duration,
+    entries: Mutex<HashMap<[u8; 32], Arc<Attachment>>>,
+}
+
+/// One of them.
+#[derive(Debug, Default)]
+pub(super) struct Attachment {
+    /// Locked while the run begins, so that of two equal requests at once one begins it.
+    pub(super) run: tokio::sync::Mutex<Option<Uuid>>,
+    readers: Mutex<Readers>,
+}
+
+#[derive(Debug, Default)]
+struct Readers {
+    count: usize,
+    /// When the last of them went away before the end.
+    left: Option<Instant>,
+}
+
+/// A client that reads a run. Say [`Reader::delivered`] when it got the end.
+#[derive(Debug)]
+pub(super) struct Reader {
+    all: Arc<Attachments>,
+    digest: [u8; 32],
+    attachment: Arc<Attachment>,
+}
+
+impl Attachments {
+    pub(super) fn new(linger: Duration) -> Self {
+        Self { linger, entries: Mutex::new(HashMap::new()) }
+    }
+
+    /// A reader of the run of the request with this digest.
+    pub(super) fn reader(self: &Arc<Self>, digest: [u8; 32]) -> Reader {
+        let mut entries = self.entries.lock();
+        entries.retain(|_, entry| !entry.is_over(self.linger));
+        let attachment = match entries.get(&digest) {
+            Some(entry) => Arc::clone(entry),
+            None => {
+                let entry = Arc::new(Attachment::default());
+                if entries.len() < MAX_ENTRIES {
+                    entries.insert(digest, Arc::clone(&entry));
+                }
+                entry
+            }
+        };
+        attachment.readers.lock().count += 1;
+        Reader { all: Arc::clone(self), digest, attachment }
+    }
+}
+
+impl Attachment {
+    fn is_over(&self, linger: Duration) -> bool {
+        let readers = self.readers.lock();
+        readers.count == 0 && readers.left.is_none_or(|left| left.elapsed() > linger)
+    }
+}
+
+impl Reader {
+    pub(super) fn attachment(&self) -> Arc<Attachment> {
+        Arc::clone(&self.attachment)
+    }
+
+    /// The client got everything: an equal request is a new one.
+    pub(super) fn delivered(self) {
+        let mut entries = self.all.entries.lock();
+        if entries.get(&self.digest).is_some_and(|entry| Arc::ptr_eq(entry, &self.attachment)) {
+            entries.remove(&self.digest);
+        }
+    }
+}
+
+impl Drop for Reader {
+    fn drop(&mut self) {
+        let mut readers = self.attachment.readers.lock();
+        readers.count -= 1;
+        if readers.count == 0 {
+            readers.left = Some(Instant::now());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_equal_request_finds_the_entry_until_somebody_got_the_end() {
+        let all = Arc::new(Attachments::new(Duration::from_secs(60)));
+        let first = all.reader([1; 32]);
+        let same = Arc::ptr_eq(&all.reader([1; 32]).attachment(), &first.attachment());
+        assert!(same && !Arc::ptr_eq(&all.reader([2; 32]).attachment(), &first.attachment()));
+        let attachment = first.attachment();
+        drop(first);
+        let again = all.reader([1; 32]);
+        assert!(Arc::ptr_eq(&again.attachment(), &attachment), "it was not delivered");
+        again.delivered();
+        assert!(!Arc::ptr_eq(&all.reader([1; 32]).attachment(), &attachment));
+    }
+
+    #[test]
+    fn entries_that_nobody_came_back_for_go() {
+        let all = Arc::new(Attachments::new(Duration::ZERO));
+        for number in 0..10 {
+            drop(all.reader([number; 32]));
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        assert!(all.entries.lock().len() <= 1);
+    }
+}

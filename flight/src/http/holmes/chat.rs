@@ -1,0 +1,184 @@
+//! `POST /api/chat`, as one answer or as server-sent events. Every event's `id:` names its run and place, so that a
+//! client whose stream broke off gets what follows when it repeats the request.
+
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::Body;
+use axum::extract::State;
+use axum::response::Response;
+use futures::StreamExt;
+use http::{HeaderMap, HeaderName, StatusCode};
+use querent_agent::models::Models;
+use querent_agent::protocols::holmes::{HolmesRenderer, HolmesRequest, parse_request};
+use querent_agent::protocols::{Frame, Renderer};
+use querent_agent::{EventKind, known_tool};
+use querent_catalog::{Principal, RunStatus};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use super::super::openai::{Events, json_response};
+use super::super::request::{header_text, read_body};
+use super::super::stream::event_stream_with;
+use super::approvals::ApprovalKey;
+use super::attach::Reader;
+use super::resume::{Planned, plan};
+use super::{HolmesError, HolmesRoutes};
+use crate::AppState;
+
+const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
+
+/// A place in a run's stream: an event, and which of its frames.
+type Place = (u64, usize);
+
+/// A run for one reader.
+struct Joined {
+    run_id: Uuid,
+    events: Events,
+    /// What the reader has already.
+    after: Option<Place>,
+}
+
+/// `POST /api/chat`.
+pub(super) async fn chat(
+    State(state): State<AppState>,
+    Extension(routes): Extension<Arc<HolmesRoutes>>,
+    Extension(principal): Extension<Principal>,
+    headers: HeaderMap,
+    body: Body,
+) -> Result<Response, HolmesError> {
+    let body = read_body(body, state.settings.http.max_query_bytes.0).await?;
+    let request = parse_request(&body, |name| known_tool(name).is_some())?;
+    if let Some(model) = request.model.as_deref() {
+        check_model(model, state.agent.models())?;
+    }
+    let last_event = header_text(&headers, &[LAST_EVENT_ID.as_str()])?.and_then(|id| place_of(&id));
+    let key = routes.approvals.get_or_init(|| ApprovalKey::of_folder(&state.settings.data)).await;
+    let renderer = HolmesRenderer::new(key.signer(principal.subject()));
+    let digest = digest_of(&principal, &body);
+    let reader = routes.attachments.reader(digest);
+    let stream = request.stream;
+    let joined = join(&state, key, &principal, &reader, request, &hex(&digest), last_event).await?;
+    if stream {
+        let (run_id, after) = (joined.run_id, joined.after);
+        let push = move |seq: u64, index: usize, frame: &Frame, chunk: &mut Vec<u8>| {
+            if after.is_none_or(|after| (seq, index) > after) {
+                frame.push_sse_with_id(&format!("{run_id}:{seq}.{index}"), chunk);
+            }
+        };
+        return Ok(event_stream_with(joined.events, renderer, push, || reader.delivered()));
+    }
+    let whole = whole(joined.events, renderer).await;
+    reader.delivered();
+    whole
+}
+
+/// The whole answer once it is done. Errors: a run that failed.
+async fn whole(mut events: Events, mut renderer: HolmesRenderer) -> Result<Response, HolmesError> {
+    while let Some(event) = events.next().await {
+        renderer.frame(&event);
+    }
+    match renderer.failure() {
+        Some(failure) => Err(failure.into()),
+        None => Ok(json_response(StatusCode::OK, &renderer.whole())),
+    }
+}
+
+/// The run that an equal request began and nobody got the end of, the run that the client has a part of, or a new one.
+async fn join(
+    state: &AppState,
+    key: &ApprovalKey,
+    principal: &Principal,
+    reader: &Reader,
+    request: HolmesRequest,
+    digest: &str,
+    last_event: Option<(Uuid, Place)>,
+) -> Result<Joined, HolmesError> {
+    let attachment = reader.attachment();
+    let mut run = attachment.run.lock().await;
+    let after_of = |run_id: Uuid| last_event.filter(|(named, _)| *named == run_id).map(|(_, place)| place);
+    if let Some(run_id) = *run
+        && let Some(events) = events_again(state, principal, run_id).await?
+    {
+        return Ok(Joined { run_id, events, after: after_of(run_id) });
+    }
+    if let Some((run_id, place)) = last_event
+        && let Some(events) = events_again(state, principal, run_id).await?
+        && let Some(events) = of_request(events, digest).await
+    {
+        *run = Some(run_id);
+        return Ok(Joined { run_id, events, after: Some(place) });
+    }
+    match plan(state, key, principal, request, digest).await? {
+        Planned::Replay(run_id) => {
+            let events = state.agent.events(principal, run_id, 0).await?;
+            Ok(Joined { run_id, events, after: None })
+        }
+        Planned::Start(request) => {
+            let begun = state.agent.start(principal, *request).await?;
+            tracing::info!(run_id = %begun.run_id, "run started");
+            *run = Some(begun.run_id);
+            Ok(Joined { run_id: begun.run_id, events: begun.events, after: None })
+        }
+    }
+}
+
+/// A run's events from its first on, running or stored; `None` for one that is not the caller's, or that ended because
+/// nobody came back for it.
+async fn events_again(state: &AppState, principal: &Principal, run_id: Uuid) -> Result<Option<Events>, HolmesError> {
+    match state.agent.follow(principal, run_id, 0).await {
+        Ok(Some(run)) => return Ok(Some(run.events)),
+        Ok(None) => {}
+        Err(error) if error.code() == "run_not_found" => return Ok(None),
+        Err(error) => return Err(error.into()),
+    }
+    let stored = match state.agent.get_run(principal, run_id).await {
+        Ok(stored) => stored,
+        Err(error) if error.code() == "run_not_found" => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    if !stored.retained || stored.status == RunStatus::Cancelled || stored.subject != principal.subject() {
+        return Ok(None);
+    }
+    Ok(Some(state.agent.events(principal, run_id, 0).await?))
+}
+
+/// The events if they are of a run that the request with this digest began.
+async fn of_request(mut events: Events, digest: &str) -> Option<Events> {
+    let first = events.next().await?;
+    match &first.kind {
+        EventKind::RunStarted(started) if started.request["body"] == digest => {
+            Some(futures::stream::iter([first]).chain(events).boxed())
+        }
+        _ => None,
+    }
+}
+
+fn check_model(model: &str, models: &Models) -> Result<(), HolmesError> {
+    if models.named(model).is_some() {
+        return Ok(());
+    }
+    let names: Vec<&str> = models.entries().map(|entry| entry.name.as_str()).collect();
+    let shown: String = model.chars().take(200).collect();
+    let detail = format!("model `{shown}` is not one of the configured models: {}", names.join(", "));
+    Err(HolmesError::new(StatusCode::BAD_REQUEST, detail))
+}
+
+/// `<run>:<event>.<frame>`.
+fn place_of(id: &str) -> Option<(Uuid, Place)> {
+    let (run_id, place) = id.split_once(':')?;
+    let (seq, index) = place.split_once('.')?;
+    Some((Uuid::try_parse(run_id).ok()?, (seq.parse().ok()?, index.parse().ok()?)))
+}
+
+fn digest_of(principal: &Principal, body: &[u8]) -> [u8; 32] {
+    let mut digest = Sha256::new();
+    digest.update(principal.subject().as_bytes());
+    digest.update([0]);
+    digest.update(body);
+    digest.finalize().into()
+}
+
+fn hex(digest: &[u8]) -> String {
+    digest.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,234 @@
+//! From a request to a run: what the client's history waits for is decided here. A call is executed only where its token
+//! is good and the server's own record of it waits for a decision with the same tool and arguments; the record's
+//! arguments are what is executed. Whatever else is said of a call counts as a refusal.
+
+use chrono::Utc;
+use querent_agent::models::{ChatMessage, ChatRole};
+use querent_agent::protocols::holmes::{FrontendMode, HistoryCall, HolmesRequest};
+use querent_agent::{Decision, OnDisconnect, PromptSections, Protocol, ResumedCall, RunRequest};
+use querent_catalog::{PendingCall, PendingKind, PendingState, Principal};
+use serde_json::{Value, json};
+use uuid::Uuid;
+
+use super::approvals::ApprovalKey;
+use super::{HolmesError, LINGER};
+use crate::AppState;
+
+/// What a request leads to.
+pub(super) enum Planned {
+    /// A run.
+    Start(Box<RunRequest>),
+    /// A run that the same decision began before.
+    Replay(Uuid),
+}
+
+/// A call without a result, and what the server knows of it.
+struct OpenCall {
+    call: HistoryCall,
+    stored: Option<PendingCall>,
+    kind: PendingKind,
+}
+
+/// The run that a request asks for. `digest` is of its body.
+pub(super) async fn plan(
+    state: &AppState,
+    key: &ApprovalKey,
+    principal: &Principal,
+    request: HolmesRequest,
+    digest: &str,
+) -> Result<Planned, HolmesError> {
+    let open = open_calls(state, principal, &request).await?;
+    warn_of_unknown(&request, &open)?;
+    if let Some(run_id) = decided_before(state, principal, &request, &open).await? {
+        return Ok(Planned::Replay(run_id));
+    }
+    let previous_run_id = open.iter().find_map(|open| open.stored.as_ref().map(|stored| stored.run_id));
+    // Decisions come before what the client's tools returned.
+    let (approvals, frontend): (Vec<OpenCall>, Vec<OpenCall>) =
+        open.into_iter().partition(|open| open.kind == PendingKind::Approval);
+    let mut resume: Vec<ResumedCall> = Vec::new();
+    for open in approvals {
+        resume.push(approval(key, principal, &request, open));
+    }
+    resume.extend(frontend.into_iter().map(|open| frontend_result(principal, &request, open)));
+
+    let settings = &state.settings.holmes;
+    let controls = request.behavior_controls.iter().map(|(name, on)| (name.as_str(), *on));
+    let sections = PromptSections::chosen(settings.enabled_prompts.as_deref(), controls, settings.cluster_name.clone());
+    let additions = [settings.system_prompt_additions.clone(), request.additional_system_prompt.clone()];
+    let additions: Vec<String> = additions.into_iter().flatten().filter(|text| !text.trim().is_empty()).collect();
+    let added = sections.has("system_prompt_additions") && !additions.is_empty();
+    let canned_results = request
+        .frontend_tools
+        .iter()
+        .filter_map(|tool| match &tool.mode {
+            FrontendMode::Noop(response) => Some((tool.spec.name.clone(), response.clone())),
+            FrontendMode::Pause => None,
+        })
+        .collect();
+    let run = RunRequest {
+        include_thinking: true,
+        instructions: added.then(|| additions.join("\n\n")),
+        prompt: Some(sections),
+        resume,
+        client_tools: request.frontend_tools.iter().map(|tool| tool.spec.clone()).collect(),
+        canned_results,
+        can_approve: request.enable_tool_approval,
+        previous_run_id,
+        retained: true,
+        returns_messages: true,
+        on_disconnect: OnDisconnect::CancelAfter(LINGER),
+        echo: json!({ "first": request.is_first(), "body": digest }),
+        model: request.model.clone(),
+        answer_schema: request.answer_schema.clone(),
+        ..RunRequest::new(Protocol::Holmes, new_messages(&request))
+    };
+    Ok(Planned::Start(Box::new(RunRequest { history: request.history, ..run })))
+}
+
+/// What the user says now. A client that resumes may repeat the question that the history ends with.
+fn new_messages(request: &HolmesRequest) -> Vec<ChatMessage> {
+    let asked = request.history.iter().rev().find(|message| message.role == ChatRole::User);
+    let is_repeated = request.resumes() && asked.is_some_and(|asked| is_question(&request.ask, &asked.content));
+    if request.ask.is_empty() || is_repeated {
+        return Vec::new();
+    }
+    let mut content = request.ask.clone();
+    for url in &request.image_urls {
+        content.push_str(&format!("\n\n[Image at {url}; it was not fetched]"));
+    }
+    vec![ChatMessage { images: request.images.clone(), ..ChatMessage::text(ChatRole::User, content) }]
+}
+
+/// Whether `content` is the question `ask`, alone or with what stands with it for the model.
+fn is_question(ask: &str, content: &str) -> bool {
+    content.strip_prefix(ask).is_some_and(|rest| rest.is_empty() || rest.starts_with("\n\n"))
+}
+
+async fn open_calls(
+    state: &AppState,
+    principal: &Principal,
+    request: &HolmesRequest,
+) -> Result<Vec<OpenCall>, HolmesError> {
+    let mut open = Vec::new();
+    for call in &request.open_calls {
+        let stored = match state.agent.catalog().pending_call(principal, &call.id).await {
+            Ok(stored) => Some(stored).filter(|stored| stored.subject == principal.subject()),
+            Err(error) if error.code() == "pending_call_not_found" => None,
+            Err(error) => return Err(error.into()),
+        };
+        let kind = match &stored {
+            Some(stored) => stored.kind,
+            None if call.is_approval => PendingKind::Approval,
+            None => PendingKind::ClientTool,
+        };
+        open.push(OpenCall { call: call.clone(), stored, kind });
+    }
+    Ok(open)
+}
+
+fn warn_of_unknown(request: &HolmesRequest, open: &[OpenCall]) -> Result<(), HolmesError> {
+    let waits = |id: &str, kind: PendingKind| open.iter().any(|open| open.call.id == id && open.kind == kind);
+    let decisions = request.tool_decisions.as_deref().unwrap_or_default();
+    let nothing_waits = !open.iter().any(|open| open.kind == PendingKind::Approval);
+    if !decisions.is_empty() && nothing_waits {
+        let detail = "`tool_decisions` came, but no call in `conversation_history` waits for approval; send back the \
+            history of the `approval_required` event";
+        return Err(HolmesError::new(http::StatusCode::BAD_REQUEST, detail));
+    }
+    for decision in decisions.iter().filter(|decision| !waits(&decision.tool_call_id, PendingKind::Approval)) {
+        tracing::warn!(tool_call_id = decision.tool_call_id, "a decision on a call that does not wait was ignored");
+    }
+    let results = request.frontend_tool_results.as_deref().unwrap_or_default();
+    for result in results.iter().filter(|result| !waits(&result.tool_call_id, PendingKind::ClientTool)) {
+        tracing::warn!(tool_call_id = result.tool_call_id, "a result for a call that does not wait was ignored");
+    }
+    Ok(())
+}
+
+/// The run that the same decisions began, where all of them were made before.
+async fn decided_before(
+    state: &AppState,
+    principal: &Principal,
+    request: &HolmesRequest,
+    open: &[OpenCall],
+) -> Result<Option<Uuid>, HolmesError> {
+    let decisions = request.tool_decisions.as_deref().unwrap_or_default();
+    let mut run_id = None;
+    for decision in decisions {
+        let Some(open) = open.iter().find(|open| open.call.id == decision.tool_call_id) else { continue };
+        let same = match open.stored.as_ref() {
+            Some(stored) if stored.state == PendingState::Approved && decision.approved => run_after(stored),
+            Some(stored) if stored.state == PendingState::Denied && !decision.approved => run_after(stored),
+            _ => None,
+        };
+        let Some(same) = same else { return Ok(None) };
+        run_id.get_or_insert(same);
+    }
+    let Some(run_id) = run_id else { return Ok(None) };
+    let run = match state.agent.get_run(principal, run_id).await {
+        Ok(run) => run,
+        Err(error) if error.code() == "run_not_found" => return Ok(None),
+        Err(error) => return Err(error.into()),
+    };
+    Ok((request.ask.is_empty() || is_question(&request.ask, &run.question)).then_some(run_id))
+}
+
+/// The run that a decision began.
+fn run_after(call: &PendingCall) -> Option<Uuid> {
+    let decision: Value = serde_json::from_str(call.decision_json.as_deref()?).ok()?;
+    Uuid::try_parse(decision["run_id"].as_str()?).ok()
+}
+
+fn approval(key: &ApprovalKey, principal: &Principal, request: &HolmesRequest, open: OpenCall) -> ResumedCall {
+    const NOT_VALID: &str = "the approval did not come with the token of this very call, so it does not count";
+    const BEFORE: &str = "this call was decided before and is not executed again";
+    let decisions = request.tool_decisions.as_deref().unwrap_or_default();
+    let decision = decisions.iter().find(|decision| decision.tool_call_id == open.call.id);
+    let is_good = key.is_good(&open.call, principal.subject(), Utc::now())
+        && open
+            .stored
+            .as_ref()
+            .is_some_and(|stored| stored.tool == open.call.name && stored.arguments_json == open.call.arguments);
+    let waiting = open.stored.as_ref().filter(|stored| stored.state == PendingState::Waiting);
+    let refused = |reason: &str| Decision::Denied { reason: Some(reason.to_owned()) };
+    let (decision, counts) = match decision {
+        None if !request.resumes() => (Decision::Abandoned, true),
+        None => (Decision::Denied { reason: None }, true),
+        Some(decision) if !decision.approved => (Decision::Denied { reason: decision.feedback.clone() }, true),
+        Some(_) if !is_good => (refused(NOT_VALID), false),
+        Some(_) if waiting.is_none() => (refused(BEFORE), false),
+        Some(decision) => (Decision::Approved { reason: decision.feedback.clone() }, true),
+    };
+    match waiting.filter(|_| counts) {
+        Some(waiting) => ResumedCall { call: waiting.clone(), decision, stored: true },
+        None => ResumedCall { call: of_history(principal, &open), decision, stored: false },
+    }
+}
+
+fn frontend_result(principal: &Principal, request: &HolmesRequest, open: OpenCall) -> ResumedCall {
+    let results = request.frontend_tool_results.as_deref().unwrap_or_default();
+    let result = results.iter().find(|result| result.tool_call_id == open.call.id);
+    let decision = result.map_or(Decision::Abandoned, |result| Decision::Output(result.result.clone()));
+    match open.stored.as_ref().filter(|stored| stored.state == PendingState::Waiting) {
+        Some(waiting) => ResumedCall { call: waiting.clone(), decision, stored: true },
+        None => ResumedCall { call: of_history(principal, &open), decision, stored: false },
+    }
+}
+
+/// A call of which only the client's history is left.
+fn of_history(principal: &Principal, open: &OpenCall) -> PendingCall {
+    PendingCall {
+        call_id: open.call.id.clone(),
+        kind: open.kind,
+        subject: principal.subject().to_owned(),
+        run_id: Uuid::nil(),
+        conversation: None,
+        tool: open.call.name.clone(),
+        arguments_json: open.call.arguments.clone(),
+        state: PendingState::Waiting,
+        decided_at: None,
+        decision_json: None,
+        receipt_json: None,
+    }
+}

@@ -1,0 +1,54 @@
+//! Cube's routes.
+
+use super::table::{ErrorSchema, Field, Kind, Media, Route, Surface};
+
+const SETTINGS: Field =
+    Field::new("sessionSettings", Kind::Object, "who asks: `{externalId}` or `{internalId}`; not with a user's token");
+const CHAT_ID: Field = Field::text("chatId", "the thread");
+
+const CHAT: &[Media] = &[Media::json(&[
+    Field::text("input", "the message; without one the thread's state is read"),
+    CHAT_ID,
+    Field::text("messageId", "the client's id of the message, as 1717500000000-message"),
+    SETTINGS,
+    Field::text("activeBranchName", "a branch of the data; there is only `main`"),
+    Field::new("isDefaultBranch", Kind::Flag, "whether that branch is the default one, whatever its name"),
+    Field::new("isDevMode", Kind::Flag, "whether thinking is shown"),
+])
+.with(r#"{"input": "how many orders were there yesterday?", "sessionSettings": {"externalId": "ann@example.com"}}"#)];
+
+const USER: &[Media] = &[Media::json(&[
+    Field::text("externalId", "the application's user"),
+    Field::text("internalId", "or a user of this server"),
+    Field::text("email", "the user's address"),
+    Field::new("userAttributes", Kind::List, "`{name, value}` pairs"),
+    Field::new("groups", Kind::List, "names of groups"),
+    Field::new("securityContext", Kind::Object, "whatever else"),
+    Field::new("isEphemeral", Kind::Flag, "whether the user goes after a while; true unless said otherwise"),
+    Field::new("ephemeralTtlSeconds", Kind::Integer, "after how long; a week unless said otherwise"),
+])
+.with(r#"{"externalId": "ann@example.com"}"#)];
+
+const LINES: Media = Media::new("application/json", "a JSON object a line");
+
+pub(super) const CUBE: Surface = Surface {
+    name: "cube",
+    about: "The chat API of Cube's clients. `Authorization: Api-Key KEY`, or `Bearer TOKEN` for an application's user.",
+    page: "docs/protocols-cube.md",
+    errors: ErrorSchema::Flat,
+    routes: &[
+        Route::post(
+            "/api/v1/public/{account}/agents/{agent}/chat/stream-chat-state",
+            "Sends a message to a thread, or reads it",
+        )
+        .takes(CHAT)
+        .answers(&[LINES]),
+        Route::post("/api/v1/public/{account}/agents/{agent}/chat/abort", "Ends what a thread is doing")
+            .takes(&[Media::json(&[CHAT_ID.required(), SETTINGS])])
+            .answers(&[])
+            .status("204"),
+        Route::post("/api/v1/embed/generate-session", "A session of a user, `{sessionId}`").takes(USER),
+        Route::post("/api/v1/embed/session/token", "The token of a session, `{token}`")
+            .takes(&[Media::json(&[Field::text("sessionId", "the session").required()])]),
+    ],
+};

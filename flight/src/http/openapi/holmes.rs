@@ -1,0 +1,44 @@
+//! HolmesGPT's routes.
+
+use super::table::{EVENTS, ErrorSchema, Field, JSON, Kind, Media, Route, Surface};
+
+const CHAT: &[Media] = &[Media::json(&[
+    Field::text("ask", "the question; may be missing where a paused conversation goes on").required(),
+    Field::new(
+        "conversation_history",
+        Kind::List,
+        "the conversation as the last answer gave it; first the system's message",
+    ),
+    Field::text("model", "a configured model's name"),
+    Field::new("stream", Kind::Flag, "whether to answer with server-sent events"),
+    Field::new("response_format", Kind::Object, "a JSON schema for `analysis`"),
+    Field::new("images", Kind::List, "data URIs, or `{url, detail, format}`"),
+    Field::new("enable_tool_approval", Kind::Flag, "whether a person can be asked about a call"),
+    Field::new("tool_decisions", Kind::List, "`{tool_call_id, approved, feedback}`"),
+    Field::new("frontend_tools", Kind::List, "`{name, description, parameters, mode, noop_response}`"),
+    Field::new("frontend_tool_results", Kind::List, "`{tool_call_id, tool_name, result}`"),
+    Field::text("additional_system_prompt", "added to the system's message"),
+    Field::new("behavior_controls", Kind::Object, "sections of the prompt, on or off"),
+])
+.with(r#"{"ask": "how many orders were there yesterday?", "stream": true}"#)];
+
+pub(super) const HOLMES: Surface =
+    Surface {
+        name: "holmes",
+        about: "HolmesGPT's API, for its clients. The key is `X-API-Key` or a bearer token.",
+        page: "docs/protocols-holmes.md",
+        errors: ErrorSchema::Detail,
+        routes: &[
+            Route::post("/api/chat", "Answers a question, with its conversation")
+                .takes(CHAT)
+                .answers(&[JSON, EVENTS])
+                .headers(&[Field::text("Last-Event-ID", "goes on with a stream that broke off after this event")]),
+            Route::get("/api/model", "The models' names"),
+            Route::get("/api/info", "The server, its models, and with `full` its tools and limits")
+                .query(&[Field::new("detail", Kind::OneOf(&["full"]), "how much")]),
+            Route::get("/healthz", "The process answers").anyone(),
+            Route::get("/readyz", "The server takes requests; 503 once it is stopping").anyone(),
+            Route::post("/api/checks/execute", "501: there are no checks here").status("501"),
+            Route::post("/api/oauth/callback", "501: there are no OAuth toolsets here").status("501"),
+        ],
+    };

@@ -1,0 +1,178 @@
+//! What the model is told when a conversation goes on from a call that waited: a result follows its call, in whichever
+//! way the client sends it. Each case is what one of OpenAI's client libraries does.
+
+use querent_agent::models::{ChatMessage, ChatRole};
+use querent_tests::TestServer;
+use serde_json::{Value, json};
+
+use super::serve;
+
+/// The system, the question, the call, its result.
+const CALLED: [ChatRole; 4] = [ChatRole::System, ChatRole::User, ChatRole::Assistant, ChatRole::Tool];
+
+/// The AI SDK sends the question again with each output of its tools, also within a conversation.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_repeated_question_is_not_asked_again() {
+    let server = serve().await;
+    let question = json!({"role": "user", "content": [{"type": "input_text", "text": "weather?"}]});
+    let body = |input: Value| json!({"input": input, "conversation": "conv_weather", "tools": [weather()]});
+    let paused = respond(&server, body(json!([question]))).await;
+    let output = json!({"type": "function_call_output", "call_id": call_id(&paused), "output": "sunny"});
+    let answer = respond(&server, body(json!([question, output]))).await;
+    assert_eq!(answer["output_text"], "It is sunny.");
+    assert_eq!(roles(&told(&server)), CALLED);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_said_beside_a_decision_follows_the_result() {
+    let server = serve().await;
+    let output = |call: &Value| json!({"type": "function_call_output", "call_id": call, "output": "sunny"});
+    for before in [false, true] {
+        let paused = respond(&server, json!({"input": "weather?", "tools": [weather()]})).await;
+        let thanks = json!({"role": "user", "content": "thanks"});
+        let mut input = vec![output(call_id(&paused)), thanks];
+        if before {
+            input.reverse();
+        }
+        let answer = respond(&server, json!({"input": input, "previous_response_id": paused["id"]})).await;
+        assert_eq!(answer["output_text"], "You are welcome.");
+        let told = told(&server);
+        assert_eq!(roles(&told), [&CALLED[..], &[ChatRole::User]].concat(), "{told:?}");
+        assert_eq!(told[3].content, "sunny");
+    }
+    let paused = respond(&server, json!({"input": "weather?", "tools": [weather()]})).await;
+    respond(&server, json!({"input": "thanks", "previous_response_id": paused["id"]})).await;
+    let told = told(&server);
+    assert_eq!(roles(&told), [&CALLED[..], &[ChatRole::User]].concat(), "{told:?}");
+    assert!(told[3].content.contains("went on without"), "{told:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_a_result_in_blocks_the_text_is_told() {
+    let server = serve().await;
+    let image = json!({"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="});
+    let text = json!({"type": "input_text", "text": "sunny"});
+    for (output, told_as) in [
+        (json!([text, image]), "sunny\n[an image, which is not shown]"),
+        (json!([{"type": "day", "sky": "blue"}]), r#"[{"type":"day","sky":"blue"}]"#),
+    ] {
+        let paused = respond(&server, json!({"input": "weather?", "tools": [weather()]})).await;
+        let output = json!({"type": "function_call_output", "call_id": call_id(&paused), "output": output});
+        respond(&server, json!({"input": [output]})).await;
+        assert_eq!(told(&server)[3].content, told_as);
+    }
+}
+
+/// A failed call comes back as it was told, or with an older client's string.
+#[tokio::test(flavor = "multi_thread")]
+async fn why_a_call_failed_is_told_again() {
+    let server = serve().await;
+    let failed = respond(&server, json!({"input": "unknown tool"})).await["output"][0].clone();
+    assert_eq!((&failed["type"], &failed["status"]), (&json!("mcp_call"), &json!("failed")));
+    let mut older = failed.clone();
+    older["error"] = failed["error"]["content"][0]["text"].clone();
+    for call in [failed, older] {
+        let input = json!([{"role": "user", "content": "unknown tool"}, call, {"role": "user", "content": "thanks"}]);
+        respond(&server, json!({"input": input})).await;
+        let told = told(&server);
+        assert_eq!(roles(&told), [&CALLED[..], &[ChatRole::User]].concat());
+        assert!(told[3].content.starts_with("unknown tool `drop_table`"), "{told:?}");
+    }
+}
+
+/// The AI SDK leaves the request out of the history when nothing is stored.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pause_that_is_not_stored_goes_on_from_the_clients_history() {
+    let server = serve().await;
+    let (pirate, question) =
+        (json!({"role": "developer", "content": "Be a pirate."}), json!({"role": "user", "content": "create a table"}));
+    for (approve, said) in [(false, "denied"), (true, "created")] {
+        let paused = respond(&server, json!({"input": [pirate, question], "store": false})).await;
+        let request = paused["output"].as_array().unwrap().last().unwrap();
+        let id = &request["id"];
+        let decision = json!({"type": "mcp_approval_response", "approval_request_id": id, "approve": approve});
+        let input = json!([pirate, question, decision]);
+        let answer = respond(&server, json!({"input": input, "store": false})).await;
+        assert_eq!(answer["output_text"], "It is made.");
+        let told = told(&server);
+        assert_eq!(roles(&told), CALLED, "{told:?}");
+        assert!(told[0].content.contains("Be a pirate."), "{}", told[0].content);
+        assert!(told[3].content.contains(said), "{told:?}");
+        assert!(!told[3].content.contains("call create_table_as again"), "{told:?}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn only_the_tools_that_the_choice_allows_are_offered() {
+    let server = serve().await;
+    let other = json!({"type": "function", "name": "get_time", "parameters": {"type": "object"}});
+    let names = |entries: Value| json!({"type": "allowed_tools", "mode": "required", "tools": entries});
+    let choice = names(json!([{"type": "function", "name": "get_weather"}]));
+    let body = json!({"input": "weather?", "tools": [weather(), other], "tool_choice": choice});
+    assert_eq!(respond(&server, body).await["output"][0]["name"], "get_weather");
+    let offered = offered(&server);
+    assert!(offered.contains(&"get_weather".to_owned()) && !offered.contains(&"get_time".to_owned()), "{offered:?}");
+    let inner = names(json!([{"type": "function", "function": {"name": "get_time"}}]));
+    let body = json!({
+        "messages": [{"role": "user", "content": "thanks"}],
+        "tools": [{"type": "function", "function": weather()}, {"type": "function", "function": other}],
+        "tool_choice": {"type": "allowed_tools", "allowed_tools": inner},
+    });
+    let reply = server.post("/v1/chat/completions", &body, Some("ann-tok")).await;
+    assert_eq!(reply.status, 200, "{}", reply.text);
+}
+
+/// Clients with types want every key of a tool, a format and an item.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_repeated_has_all_keys() {
+    let server = serve().await;
+    let format = json!({"type": "json_schema", "name": "n", "schema": {"type": "object"}});
+    let text = json!({"format": format, "verbosity": "low"});
+    let body = json!({
+        "input": "structured", "tools": [{"type": "function", "name": "get_weather"}],
+        "text": text, "reasoning": {"effort": "low"},
+    });
+    let response = respond(&server, body).await;
+    let tool =
+        json!({"type": "function", "name": "get_weather", "description": null, "parameters": null, "strict": null});
+    assert_eq!(response["tools"][0], tool);
+    assert_eq!(response["reasoning"], json!({"effort": "low", "summary": null}));
+    let format = &response["text"]["format"];
+    assert_eq!((&format["strict"], &format["description"]), (&json!(false), &Value::Null));
+    let plain = respond(&server, json!({"input": "thanks", "text": {"verbosity": "low"}})).await;
+    assert_eq!(plain["text"], json!({"verbosity": "low", "format": {"type": "text"}}));
+
+    let items = json!({"items": [{"role": "user", "content": "hi"}, {"role": "assistant", "content": "hello"}]});
+    let made = server.post("/v1/conversations", &items, Some("ann-tok")).await.json();
+    let path = format!("/v1/conversations/{}/items?order=asc", made["id"].as_str().unwrap());
+    let listed = server.get(&path, Some("ann-tok")).await.json();
+    assert_eq!(listed["data"][0]["content"], json!([{"type": "input_text", "text": "hi"}]));
+    assert_eq!(listed["data"][1]["content"], json!([{"type": "output_text", "text": "hello", "annotations": []}]));
+    assert!(listed["data"].as_array().unwrap().iter().all(|item| item["status"] == "completed"), "{listed}");
+}
+
+fn weather() -> Value {
+    json!({"type": "function", "name": "get_weather", "parameters": {"type": "object"}})
+}
+
+async fn respond(server: &TestServer, body: Value) -> Value {
+    let reply = server.post("/v1/responses", &body, Some("ann-tok")).await;
+    assert_eq!(reply.status, 200, "{body}: {}", reply.text);
+    reply.json()
+}
+
+fn call_id(response: &Value) -> &Value {
+    &response["output"][0]["call_id"]
+}
+
+fn told(server: &TestServer) -> Vec<ChatMessage> {
+    server.model.requests().last().unwrap().messages.clone()
+}
+
+fn roles(messages: &[ChatMessage]) -> Vec<ChatRole> {
+    messages.iter().map(|message| message.role).collect()
+}
+
+fn offered(server: &TestServer) -> Vec<String> {
+    server.model.requests().last().unwrap().tools.iter().map(|tool| tool.name.clone()).collect()
+}

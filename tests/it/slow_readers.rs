@@ -1,0 +1,138 @@
+//! Clients that read one byte a second: everybody else is served as ever, their runs end, and what they have not read
+//! is not kept for them.
+
+use std::time::{Duration, Instant};
+
+use querent_tests::ServerProcess;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+
+/// Pieces of the long answer; rendered for one client they are about 8 MiB.
+const PIECES: usize = 20_000;
+const PIECE: &str = "a piece of an answer that is long enough to make a client which reads it slowly fall behind for ever, \
+    with some more words, so that what the server would keep for it shows in the memory that the server takes ";
+/// Of the long answer. If it were kept for each of them, that would be 240 MiB.
+const SLOW_READERS: usize = 30;
+const MAX_GROWTH_BYTES: u64 = 100 << 20;
+/// Of a short answer while the slow ones hold their connections: they would take weeks. Without them it is milliseconds.
+const MAX_ANSWER: Duration = Duration::from_secs(30);
+
+#[tokio::test(flavor = "multi_thread")]
+async fn they_stall_nobody_and_cost_no_memory() {
+    let script = TempDir::new().unwrap();
+    let path = script.path().join("script.json");
+    std::fs::write(&path, scripted().to_string()).unwrap();
+    let path = path.to_str().unwrap();
+    let server = ServerProcess::start(&[
+        ("QUERENT_AGENT_SCRIPT", path),
+        ("QUERENT_LOG", "warn"),
+        ("QUERENT_AGENT_RUN_TIMEOUT", "600s"),
+    ]);
+    let http = reqwest::Client::new();
+
+    // A run that has said much and goes on; its events are there once.
+    let body = json!({"input": "long", "background": true});
+    let sent = http.post(format!("{}/v1/responses", server.url)).json(&body).send().await.unwrap();
+    let begun: Value = sent.json().await.unwrap();
+    let again = format!("/v1/responses/{}?stream=true", begun["id"].as_str().unwrap());
+    let mut whole = http.get(format!("{}{again}", server.url)).send().await.unwrap();
+    let mut read = 0;
+    while read < PIECES * PIECE.len() {
+        read += whole.chunk().await.unwrap().expect("the run goes on").len();
+    }
+    drop(whole);
+
+    let before = resident_bytes(&server);
+    let mut slow = Vec::new();
+    for _ in 0..SLOW_READERS {
+        slow.push(SlowReader::open(&server, &format!("GET {again} HTTP/1.1\r\n"), "").await);
+    }
+    for (route, body) in asked("middling") {
+        slow.push(SlowReader::open(&server, &format!("POST {route} HTTP/1.1\r\n"), &body.to_string()).await);
+    }
+    for _ in 0..3 {
+        for reader in &mut slow {
+            reader.read_byte().await;
+        }
+        for (route, body) in asked("short") {
+            let started = Instant::now();
+            let sent = http.post(format!("{}{route}", server.url)).json(&body).send().await.unwrap();
+            let text = sent.text().await.unwrap();
+            assert!(text.contains("enough said"), "{route}: {text}");
+            assert!(started.elapsed() < MAX_ANSWER, "{route}: {:?}", started.elapsed());
+        }
+        tokio::time::sleep(Duration::from_secs(1)).await;
+    }
+    let growth = resident_bytes(&server).saturating_sub(before);
+    println!("{} MiB more for slow readers", growth >> 20);
+    assert!(growth < MAX_GROWTH_BYTES, "{} MiB more for slow readers", growth >> 20);
+
+    // Their own runs did not wait for them.
+    let listed = http.get(format!("{}/v1/agent/runs?limit=100", server.url)).send().await.unwrap();
+    let listed: Value = listed.json().await.unwrap();
+    let running = listed["runs"].as_array().unwrap().iter().filter(|run| run["status"] == "running").count();
+    assert_eq!(running, 1, "only the long one: {listed}");
+}
+
+/// A question in each protocol that streams, as pieces.
+fn asked(text: &str) -> [(&'static str, Value); 5] {
+    let messages = json!([{"role": "user", "content": text}]);
+    [
+        ("/v1/responses", json!({"input": text, "stream": true})),
+        ("/v1/chat/completions", json!({"messages": messages, "stream": true})),
+        ("/agentengine/api/v1/RunAgent", json!({"AgentId": "querent", "Messages": messages, "Stream": true})),
+        (
+            "/run_sse",
+            json!({
+                "appName": "querent", "userId": "u", "streaming": true,
+                "newMessage": {"role": "user", "parts": [{"text": text}]},
+            }),
+        ),
+        ("/v1/agent/ask", json!({"question": text})),
+    ]
+}
+
+fn scripted() -> Value {
+    let pieces = |count: usize, last: Value| -> Value {
+        let mut events = vec![json!({"text": PIECE}); count];
+        events.push(last);
+        json!([{"events": events}])
+    };
+    json!({"runs": [
+        {"when": "long", "turns": pieces(PIECES, json!("hang"))},
+        {"when": "middling", "turns": pieces(2_000, json!({"text": "enough said"}))},
+        {"when": "short", "turns": pieces(20, json!({"text": "enough said"}))},
+    ]})
+}
+
+/// A connection whose buffer holds little.
+struct SlowReader {
+    stream: TcpStream,
+}
+
+impl SlowReader {
+    async fn open(server: &ServerProcess, request: &str, body: &str) -> Self {
+        let socket = TcpSocket::new_v4().unwrap();
+        socket.set_recv_buffer_size(4_096).unwrap();
+        let addr = server.url.strip_prefix("http://").unwrap();
+        let mut stream = socket.connect(addr.parse().unwrap()).await.unwrap();
+        let length = body.len();
+        let headers = format!("host: {addr}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n");
+        stream.write_all(format!("{request}{headers}{body}").as_bytes()).await.unwrap();
+        Self { stream }
+    }
+
+    /// The server has not given up on it.
+    async fn read_byte(&mut self) {
+        let read = tokio::time::timeout(MAX_ANSWER, self.stream.read_u8()).await;
+        assert!(matches!(read, Ok(Ok(_))), "{read:?}");
+    }
+}
+
+fn resident_bytes(server: &ServerProcess) -> u64 {
+    let statm = std::fs::read_to_string(format!("/proc/{}/statm", server.child.id())).unwrap();
+    let pages: u64 = statm.split_whitespace().nth(1).unwrap().parse().unwrap();
+    pages * 4_096
+}
