@@ -67,6 +67,8 @@ impl Tool for GraphTraverse {
             kql.push_str(&format!(" edge-type {}", listed(&edge_types)));
         }
         let mut output = rows_of(context, &kql, MAX_ROWS, Some(table.database), None).await?;
+        // A depth is not what a walk is about.
+        output.chart = None;
         output.json["compiled_kql"] = json!(kql);
         Ok(output)
     }
