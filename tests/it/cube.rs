@@ -199,7 +199,7 @@ async fn until(response: &mut reqwest::Response, text: &str) -> String {
     let mut read = String::new();
     while !read.contains(text) {
         let chunk = tokio::time::timeout(Duration::from_secs(20), response.chunk()).await.expect("in time").unwrap();
-        read.push_str(&String::from_utf8(chunk.expect("more").to_vec()).unwrap());
+        read.push_str(std::str::from_utf8(&chunk.expect("more")).unwrap());
     }
     read
 }

@@ -115,6 +115,7 @@ impl HolmesRenderer {
     }
 
     fn pause(&mut self) -> Vec<Frame> {
+        let mut frames = self.approval_results();
         let of_client = self.waiting.iter().filter(|(call, _)| !call.approval);
         let frontend: Vec<Value> = of_client
             .map(|(call, _)| {
@@ -134,7 +135,8 @@ impl HolmesRenderer {
             "pending_approvals": self.pending_approvals(),
             "pending_frontend_tool_calls": frontend,
         });
-        vec![self.token_count(), Frame::named("approval_required", &paused)]
+        frames.extend([self.token_count(), Frame::named("approval_required", &paused)]);
+        frames
     }
 
     /// What the model said before its calls, then the calls, all before the first result.
@@ -206,15 +208,21 @@ impl HolmesRenderer {
         self.result(&returned.call_id, &returned.tool, &called.description, toolset, result)
     }
 
-    fn waits(&mut self, event: &RunEvent, call: &WaitingCall) -> Vec<Frame> {
-        if !call.approval {
-            self.waiting.push((call.clone(), None));
-            return Vec::new();
-        }
-        self.waiting.push((call.clone(), Some(self.signer.sign(call, event.at))));
-        let called = Called { args_raw: call.args_raw.clone(), description: call.description.clone(), reason: None };
-        let result = result_json("approval_required", None, None, &called, Value::Null);
-        vec![self.result(&call.call_id, &call.name, &call.description, SERVER_LABEL, result)]
+    fn waits(&mut self, event: &RunEvent, call: &WaitingCall) {
+        let token = call.approval.then(|| self.signer.sign(call, event.at));
+        self.waiting.push((call.clone(), token));
+    }
+
+    /// The results of the calls that wait for a person: after those of the calls beside them.
+    fn approval_results(&mut self) -> Vec<Frame> {
+        let calls: Vec<WaitingCall> =
+            self.waiting.iter().filter(|(call, _)| call.approval).map(|(call, _)| call.clone()).collect();
+        let result = |call: WaitingCall| {
+            let called = Called { args_raw: call.args_raw, description: call.description, reason: None };
+            let result = result_json("approval_required", None, None, &called, Value::Null);
+            self.result(&call.call_id, &call.name, &called.description, SERVER_LABEL, result)
+        };
+        calls.into_iter().map(result).collect()
     }
 
     fn client_answered(&mut self, id: &str, name: &str, args_raw: &str, result: &str, missing: bool) -> Frame {
@@ -355,7 +363,10 @@ impl Renderer for HolmesRenderer {
                 Vec::new()
             }
             EventKind::ToolResult(result) => vec![self.returned(result)],
-            EventKind::ApprovalRequested(call) | EventKind::ClientToolRequested(call) => self.waits(event, call),
+            EventKind::ApprovalRequested(call) | EventKind::ClientToolRequested(call) => {
+                self.waits(event, call);
+                Vec::new()
+            }
             EventKind::ApprovalResolved { call_id, args_raw, description, reason, .. } => {
                 let called =
                     Called { args_raw: args_raw.clone(), description: description.clone(), reason: reason.clone() };
