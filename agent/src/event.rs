@@ -1,6 +1,8 @@
 //! What a run emits: the only thing that leaves it. A run's events are numbered without gaps and carry every id and
 //! time, so that a protocol's renderer is a pure fold and a stored log renders to the same bytes again.
 
+use std::sync::Arc;
+
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -307,7 +309,7 @@ pub enum EventKind {
     /// It thinks.
     ThinkingDelta {
         /// Of the item.
-        item_id: String,
+        item_id: Arc<str>,
         /// A piece.
         text: String,
     },
@@ -327,7 +329,7 @@ pub enum EventKind {
     /// call follows.
     TextDelta {
         /// Of the item.
-        item_id: String,
+        item_id: Arc<str>,
         /// A piece.
         text: String,
     },

@@ -8,6 +8,8 @@ pub mod holmes;
 pub mod ksadk;
 pub mod responses;
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use serde_json::Value;
 
@@ -94,8 +96,9 @@ impl Paragraphs {
     }
 
     /// A piece of it; what is to be passed on.
-    pub(crate) fn push(&mut self, piece: &str) -> String {
-        let piece = if std::mem::take(&mut self.begins) { format!("\n\n{piece}") } else { piece.to_owned() };
+    pub(crate) fn push<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
+        let begins = std::mem::take(&mut self.begins);
+        let piece: Cow<'a, str> = if begins { format!("\n\n{piece}").into() } else { piece.into() };
         self.text.push_str(&piece);
         piece
     }

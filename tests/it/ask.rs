@@ -73,9 +73,9 @@ fn every_event_has_its_frame() {
             input: Value::Null,
         })),
         EventKind::LlmCallStarted { iteration: 0 },
-        EventKind::ThinkingDelta { item_id: "rs_1".to_owned(), text: "Looking at the schema.".to_owned() },
+        EventKind::ThinkingDelta { item_id: "rs_1".into(), text: "Looking at the schema.".to_owned() },
         EventKind::TextStarted { item_id: item_id.clone() },
-        EventKind::TextDelta { item_id: item_id.clone(), text: "Over the last hour, ".to_owned() },
+        EventKind::TextDelta { item_id: item_id.as_str().into(), text: "Over the last hour, ".to_owned() },
         EventKind::ToolCallStarted(Box::new(ToolCallStarted {
             call_id: call_id.clone(),
             item_id: "mcp_1".to_owned(),
@@ -99,7 +99,7 @@ fn every_event_has_its_frame() {
             elapsed_ms: 3,
         })),
         EventKind::TextStarted { item_id: "msg_2".to_owned() },
-        EventKind::TextDelta { item_id: "msg_2".to_owned(), text: "ü.".to_owned() },
+        EventKind::TextDelta { item_id: "msg_2".into(), text: "ü.".to_owned() },
         EventKind::AnswerFinal {
             item_id: "msg_2".to_owned(),
             text: "ü.".to_owned(),

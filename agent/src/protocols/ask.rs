@@ -1,6 +1,7 @@
 //! The ask protocol: `POST /v1/agent/ask` as server-sent events, and the JSON documents of stored runs.
 //! The stored trace is made of its frames, so that it replays exactly what a client saw.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
@@ -78,11 +79,11 @@ impl Renderer for AskRenderer {
 }
 
 impl AskRenderer {
-    fn render(&mut self, event: &RunEvent) -> Option<(&'static str, AskData)> {
+    fn render<'a>(&mut self, event: &'a RunEvent) -> Option<(&'static str, AskData<'a>)> {
         // Nearly all events are these: they are not made into a document first.
         match &event.kind {
             EventKind::ThinkingDelta { text, .. } => {
-                return Some(("thinking_delta", AskData::Piece { text: text.clone() }));
+                return Some(("thinking_delta", AskData::Piece { text: text.into() }));
             }
             EventKind::TextDelta { text, .. } => {
                 return Some(("answer_delta", AskData::Piece { text: self.answer.push(text) }));
@@ -151,7 +152,7 @@ impl AskRenderer {
 /// The trace of a run as it is stored and shown: the protocol's frames, `[{event, data}, ...]`.
 pub fn trace_json(log: &[Arc<RunEvent>]) -> String {
     let mut renderer = AskRenderer::default();
-    let entries: Vec<TraceEntry> =
+    let entries: Vec<TraceEntry<'_>> =
         log.iter().filter_map(|event| renderer.render(event)).map(|(event, data)| TraceEntry { event, data }).collect();
     json_text(&entries)
 }
@@ -159,16 +160,16 @@ pub fn trace_json(log: &[Arc<RunEvent>]) -> String {
 /// A frame's data.
 #[derive(Serialize)]
 #[serde(untagged)]
-enum AskData {
-    Piece { text: String },
+enum AskData<'a> {
+    Piece { text: Cow<'a, str> },
     Document(Value),
 }
 
 /// A frame in a trace.
 #[derive(Serialize)]
-struct TraceEntry {
+struct TraceEntry<'a> {
     event: &'static str,
-    data: AskData,
+    data: AskData<'a>,
 }
 
 /// The document of `GET /v1/agent/runs/{id}`.

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SubsecRound, Utc};
@@ -10,7 +11,6 @@ use futures::Stream;
 use parking_lot::Mutex;
 use querent_catalog::{RunRecord, RunStatus};
 use serde_json::json;
-use tokio::sync::watch;
 use tokio_util::sync::CancellationToken;
 
 use super::elapsed_ms;
@@ -34,8 +34,6 @@ pub(crate) enum Stop {
 /// A run in progress.
 pub(crate) struct RunHandle {
     state: Mutex<RunState>,
-    /// How many events there are, for those who wait for more.
-    grown: watch::Sender<usize>,
     watcher: Arc<dyn RunWatcher>,
     /// How long the run goes on when nobody follows it; `None`: to its end.
     linger: Mutex<Option<Duration>>,
@@ -52,6 +50,8 @@ struct RunState {
     log: Vec<Arc<RunEvent>>,
     /// No event follows.
     closed: bool,
+    /// The readers that have read all there is.
+    waiting: Vec<Waker>,
     messages: Vec<ChatMessage>,
     totals: Totals,
 }
@@ -67,11 +67,16 @@ pub(crate) struct Totals {
 
 impl RunHandle {
     pub(crate) fn new(record: RunRecord, watcher: Arc<dyn RunWatcher>) -> Self {
-        let state =
-            RunState { record, log: Vec::new(), closed: false, messages: Vec::new(), totals: Totals::default() };
+        let state = RunState {
+            record,
+            log: Vec::new(),
+            closed: false,
+            waiting: Vec::new(),
+            messages: Vec::new(),
+            totals: Totals::default(),
+        };
         Self {
             state: Mutex::new(state),
-            grown: watch::Sender::new(0),
             watcher,
             linger: Mutex::new(None),
             attached: AtomicUsize::new(0),
@@ -129,9 +134,9 @@ impl RunHandle {
         let mut state = self.state.lock();
         let event = Arc::new(state.next_event(kind));
         state.log.push(event);
-        let length = state.log.len();
+        let waiting = std::mem::take(&mut state.waiting);
         drop(state);
-        self.grown.send_replace(length);
+        waiting.into_iter().for_each(Waker::wake);
     }
 
     /// The last events, made but not yet seen by readers, and the run as it ended.
@@ -162,36 +167,42 @@ impl RunHandle {
         let mut state = self.state.lock();
         state.log.extend(last);
         state.closed = true;
-        let length = state.log.len();
+        let waiting = std::mem::take(&mut state.waiting);
         drop(state);
-        self.grown.send_replace(length);
+        waiting.into_iter().for_each(Waker::wake);
         self.ended.cancel();
     }
 
     /// The events from the `from`th on, those to come included; ends with the run.
     pub(crate) fn subscribe(self: &Arc<Self>, from: usize) -> impl Stream<Item = Arc<RunEvent>> + Send + use<> {
         let handle = Arc::clone(self);
-        let mut grown = self.grown.subscribe();
         async_stream::stream! {
             let mut next = from;
             loop {
-                // Marked as seen before the log is read, so that what comes in between wakes this reader.
-                grown.borrow_and_update();
-                let (events, closed) = handle.events_from(next);
+                let events = std::future::poll_fn(|context| handle.poll_events(next, context)).await;
+                if events.is_empty() {
+                    break;
+                }
                 next += events.len();
                 for event in events {
                     yield event;
-                }
-                if closed || grown.changed().await.is_err() {
-                    break;
                 }
             }
         }
     }
 
-    fn events_from(&self, from: usize) -> (Vec<Arc<RunEvent>>, bool) {
-        let state = self.state.lock();
-        (state.log.get(from..).unwrap_or_default().to_vec(), state.closed)
+    /// The events from the `from`th on; none once the run has ended.
+    fn poll_events(&self, from: usize, context: &mut Context<'_>) -> Poll<Vec<Arc<RunEvent>>> {
+        let mut state = self.state.lock();
+        let events = state.log.get(from..).unwrap_or_default();
+        if !events.is_empty() || state.closed {
+            return Poll::Ready(events.to_vec());
+        }
+        // Whoever polls again before there is more waits once.
+        if !state.waiting.iter().any(|waiting| waiting.will_wake(context.waker())) {
+            state.waiting.push(context.waker().clone());
+        }
+        Poll::Pending
     }
 
     /// The run as it would be stored now.

@@ -179,6 +179,8 @@ impl<'a> Turns<'a> {
         let mut speech = Speech::new(self.structured.is_some());
         let mut calls = Vec::new();
         while let Some(piece) = pieces.next().await {
+            // A model that is faster than its readers lets them, and other runs, have their turn.
+            tokio::task::consume_budget().await;
             match piece.map_err(|error| runner_error(&error))? {
                 ModelEvent::Thinking(text) => {
                     if self.task.request.include_thinking {

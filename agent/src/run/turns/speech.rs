@@ -1,6 +1,8 @@
 //! What the model says and thinks in one turn, as events. Text is passed on as it comes, without leading white space;
 //! an answer that must fit a schema is held back until it was checked.
 
+use std::sync::Arc;
+
 use uuid::Uuid;
 
 use crate::event::{EventKind, TextPhase};
@@ -26,7 +28,7 @@ impl ItemIds {
 
 /// An item that is being said.
 struct OpenItem {
-    item_id: String,
+    item_id: Arc<str>,
     text: String,
 }
 
@@ -47,10 +49,10 @@ impl Speech {
         let item = self.thinking.get_or_insert_with(|| {
             let item_id = ids.next("rs");
             emit(EventKind::ThinkingStarted { item_id: item_id.clone() });
-            OpenItem { item_id, text: String::new() }
+            OpenItem { item_id: item_id.into(), text: String::new() }
         });
         item.text.push_str(piece);
-        emit(EventKind::ThinkingDelta { item_id: item.item_id.clone(), text: piece.to_owned() });
+        emit(EventKind::ThinkingDelta { item_id: Arc::clone(&item.item_id), text: piece.to_owned() });
     }
 
     pub(super) fn say(&mut self, piece: &str, ids: &mut ItemIds, emit: impl FnMut(EventKind)) {
@@ -72,10 +74,10 @@ impl Speech {
         let item = self.text.get_or_insert_with(|| {
             let item_id = ids.next("msg");
             emit(EventKind::TextStarted { item_id: item_id.clone() });
-            OpenItem { item_id, text: String::new() }
+            OpenItem { item_id: item_id.into(), text: String::new() }
         });
         item.text.push_str(piece);
-        emit(EventKind::TextDelta { item_id: item.item_id.clone(), text: piece.to_owned() });
+        emit(EventKind::TextDelta { item_id: Arc::clone(&item.item_id), text: piece.to_owned() });
     }
 
     pub(super) fn has_spoken(&self) -> bool {
@@ -87,6 +89,7 @@ impl Speech {
         self.end_thinking(&mut emit);
         match self.text {
             Some(OpenItem { item_id, text }) => {
+                let item_id = item_id.to_string();
                 emit(EventKind::TextDone { item_id: item_id.clone(), text: text.clone(), phase });
                 (Some(item_id), text)
             }
@@ -96,7 +99,7 @@ impl Speech {
 
     fn end_thinking(&mut self, emit: &mut impl FnMut(EventKind)) {
         if let Some(OpenItem { item_id, text }) = self.thinking.take() {
-            emit(EventKind::ThinkingDone { item_id, text });
+            emit(EventKind::ThinkingDone { item_id: item_id.to_string(), text });
         }
     }
 }
