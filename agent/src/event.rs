@@ -254,6 +254,12 @@ pub enum EventKind {
         /// All messages.
         #[serde(default)]
         messages_before: usize,
+        /// The model's whole context, as in [`ContextTokens::window`].
+        #[serde(default)]
+        window: usize,
+        /// What the reply that follows may take.
+        #[serde(default)]
+        max_output_tokens: u32,
     },
     /// They were.
     CompactionFinished {

@@ -1,8 +1,11 @@
 //! ADK's API server as its clients see it: runs as events, approvals, sessions, and how bad requests are refused.
 
+mod sequences;
+
 use std::time::Duration;
 
-use querent_tests::{Reply, TestServer, TestSettings};
+use querent_flight::config::Settings;
+use querent_tests::{Reply, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
 
 const TOKENS: &str = "ann-tok:write:ann,bob-tok:write:bob";
@@ -217,28 +220,60 @@ async fn strict_servers_refuse_unknown_sessions() {
 
 /// A server with the script; an empty one has a table.
 pub(crate) async fn started(write_tools: bool) -> TestServer {
-    let settings = TestSettings::default().script(script());
-    TestServer::start(settings.change(move |settings| settings.agent.write_tools = write_tools)).await
+    started_with(move |settings| settings.agent.write_tools = write_tools).await
+}
+
+/// Whose runs have a moment.
+pub(crate) async fn started_in_haste() -> TestServer {
+    started_with(|settings| settings.agent.run_timeout.0 = Duration::from_millis(300)).await
+}
+
+async fn started_with(change: impl FnOnce(&mut Settings) + Send + 'static) -> TestServer {
+    TestServer::start(TestSettings::default().script(script()).change(change)).await
+}
+
+/// A conversation that fills the model's context, and a question about it.
+pub(crate) fn long_conversation() -> Value {
+    let mut said = Vec::new();
+    for _ in 0..12 {
+        said.push(json!({ "role": "user", "content": "how was the night? ".repeat(40) }));
+        said.push(json!({ "role": "assistant", "content": "quiet, like the others. ".repeat(60) }));
+    }
+    said.push(json!({ "role": "user", "content": "and later?" }));
+    json!(said)
 }
 
 pub(crate) fn script() -> Value {
     let usage = json!({ "input_tokens": 20, "output_tokens": 5 });
     let call = |name: &str, arguments: Value| json!({ "tool_call": { "name": name, "arguments": arguments } });
+    let sql = |text: &str| call("run_sql", json!({ "sql": text }));
+    let weather = |city: &str| call("get_weather", json!({ "city": city }));
     let says = |text: &str| json!({ "events": [{ "text": text }], "usage": usage });
+    let carriers = "SELECT * FROM (VALUES ('UA', 3), ('B6', 2), ('EV', 1)) AS t(carrier, flights)";
     json!({
         "capabilities": { "tool_style": "native", "thinking": true, "small": false, "context_tokens": 8192 },
         "runs": [
             { "when": "plain", "turns": [{ "events": [{ "text": "Hello " }, { "text": "there." }], "usage": usage }] },
             { "when": "think", "turns": [{ "events": [{ "thinking": "hm" }, { "text": "Yes." }], "usage": usage }] },
             { "when": "tools", "turns": [
-                { "events": [{ "text": "Let me look." }, call("run_sql", json!({ "sql": "SELECT 1 AS one" }))], "usage": usage },
+                { "events": [{ "text": "Let me look." }, sql("SELECT 1 AS one")], "usage": usage },
                 says("It is 1."),
             ] },
+            { "when": "parallel", "turns": [
+                { "events": [sql("SELECT 1 AS one"), sql("SELECT 2 AS two")], "usage": usage },
+                says("Both."),
+            ] },
+            { "when": "nowhere", "turns": [{ "events": [sql("SELECT * FROM nowhere")], "usage": usage }, says("It is not there.")] },
+            { "when": "chart", "turns": [{ "events": [sql(carriers)], "usage": usage }, says("Drawn.")] },
+            { "when": "structured", "turns": [says("{\"n\": 3}")] },
+            { "when": "later", "turns": [says("Nothing more.")] },
+            { "when": "night", "turns": [says("The nights were quiet.")] },
             { "when": "write", "turns": [
                 { "events": [call("create_table_as", json!({ "table": "kept", "sql": "SELECT 1 AS one" }))], "usage": usage },
                 says("Done."),
             ] },
-            { "when": "weather", "turns": [{ "events": [call("get_weather", json!({ "city": "Oslo" }))] }, says("It rains.")] },
+            { "when": "weather", "turns": [{ "events": [weather("Oslo")] }, says("It rains.")] },
+            { "when": "cities", "turns": [{ "events": [weather("Oslo"), weather("Rome")] }, says("Rain and sun.")] },
             { "when": "fail", "turns": [{ "events": [{ "text": "Well" }, { "error": "out of order" }] }] },
             { "when": "wait", "turns": [{ "events": [{ "text": "Well" }, "hang"] }] },
         ],
@@ -281,22 +316,33 @@ fn pretty(events: &[Value]) -> String {
     masked(&json!(events))
 }
 
+/// Frames of named events, a line each, as [`masked`].
+pub(crate) fn named_transcript(reply: &Reply) -> String {
+    assert_eq!(reply.status, 200, "{}", reply.text);
+    let line = |frame: querent_tests::SseFrame| format!("{} {}", frame.event, still(frame.data));
+    without_ids(collect_sse(&reply.text).into_iter().map(line).collect())
+}
+
 /// One line an entry of a list, with what differs from run to run replaced: ids by their first place, times by 0.
 pub(crate) fn masked(list: &Value) -> String {
-    let mut list = list.clone();
-    still(&mut list);
-    let mut lines: Vec<String> = list.as_array().unwrap().iter().map(Value::to_string).collect();
+    without_ids(list.as_array().unwrap().iter().map(|entry| still(entry.clone()).to_string()).collect())
+}
+
+/// Ids with and without hyphens are one.
+pub(crate) fn without_ids(mut lines: Vec<String>) -> String {
     let mut ids: Vec<String> = Vec::new();
     for line in &mut lines {
         let mut at = 0;
-        while at + 32 <= line.len() {
-            if line.is_char_boundary(at) && line.as_bytes()[at..at + 32].iter().all(u8::is_ascii_hexdigit) {
-                let id = line[at..at + 32].to_owned();
+        while at < line.len() {
+            let long = line.get(at..at + 36).filter(|id| uuid::Uuid::try_parse(id).is_ok());
+            let short = line.get(at..at + 32).filter(|id| id.bytes().all(|byte| byte.is_ascii_hexdigit()));
+            if let Some(found) = long.or(short).map(str::to_owned) {
+                let id = found.replace('-', "");
                 let place = ids.iter().position(|known| *known == id).unwrap_or_else(|| {
                     ids.push(id);
                     ids.len() - 1
                 });
-                line.replace_range(at..at + 32, &format!("<run{place}>"));
+                line.replace_range(at..at + found.len(), &format!("<run{place}>"));
             }
             at += 1;
         }
@@ -304,8 +350,8 @@ pub(crate) fn masked(list: &Value) -> String {
     lines.join("\n")
 }
 
-fn still(value: &mut Value) {
-    const MOVING: [&str; 9] = [
+fn still(mut value: Value) -> Value {
+    const MOVING: [&str; 14] = [
         "timestamp",
         "Timestamp",
         "created_at",
@@ -315,18 +361,25 @@ fn still(value: &mut Value) {
         "SeqId",
         "StartSeqId",
         "LatestSeqId",
+        // They follow the words of the prompt.
+        "tokens",
+        "max_tokens",
+        "initial_tokens",
+        "compacted_tokens",
+        "lastUpdateTime",
     ];
-    match value {
-        Value::Array(values) => values.iter_mut().for_each(still),
+    match &mut value {
+        Value::Array(values) => values.iter_mut().for_each(|value| *value = still(value.take())),
         Value::Object(fields) => {
             for (name, value) in fields.iter_mut() {
-                if MOVING.contains(&name.as_str()) && value.is_number() {
-                    *value = json!(0);
-                } else {
-                    still(value);
+                *value = match value {
+                    Value::Number(_) if MOVING.contains(&name.as_str()) => json!(0),
+                    Value::String(_) if name.ends_with("_at") => json!("<time>"),
+                    _ => still(value.take()),
                 }
             }
         }
         _ => {}
     }
+    value
 }

@@ -1,5 +1,7 @@
 //! The ask protocol as a pure fold: requests in, frames and documents out, against what its pages fix.
 
+mod sequences;
+
 use chrono::{DateTime, Utc};
 use querent_agent::models::TokenUsage;
 use querent_agent::protocols::Renderer;

@@ -35,6 +35,21 @@ async fn tools_have_cubes_names_and_texts_of_json() {
     insta::assert_snapshot!("tools", transcript(&say(&server, json!({ "input": "tools" })).await));
     insta::assert_snapshot!("parallel_tools", transcript(&say(&server, json!({ "input": "parallel" })).await));
     insta::assert_snapshot!("tool_error", transcript(&say(&server, json!({ "input": "nowhere" })).await));
+    let drawn = say(&server, json!({ "input": "chart" })).await;
+    insta::assert_snapshot!("chart", transcript(&drawn));
+    let result = result_of(&drawn, "cubeSqlApi");
+    let spec: Value = serde_json::from_str(result["vegaSpec"].as_str().unwrap()).unwrap();
+    assert_eq!(spec["data"].get("values"), None, "the rows stand beside it: {spec}");
+}
+
+/// The protocol has no way to ask a person: what would wait is refused.
+#[tokio::test]
+async fn what_writes_is_refused() {
+    let settings = TestSettings::default().script(script());
+    let server = TestServer::start(settings.change(|settings| settings.agent.write_tools = true)).await;
+    insta::assert_snapshot!("approval", transcript(&say(&server, json!({ "input": "keep" })).await));
+    let tables = server.get("/v1/catalog/schema", None).await;
+    assert!(!tables.text.contains("kept"), "{}", tables.text);
 }
 
 #[tokio::test]
@@ -168,6 +183,14 @@ fn script() -> Value {
                 says("Both."),
             ] },
             { "when": "nowhere", "turns": [{ "events": [sql("SELECT * FROM nowhere")] }, says("It is not there.")] },
+            { "when": "chart", "turns": [
+                { "events": [sql("SELECT * FROM (VALUES ('UA', 3), ('B6', 2), ('EV', 1)) AS t(carrier, flights)")] },
+                says("Drawn."),
+            ] },
+            { "when": "keep", "turns": [
+                { "events": [call("create_table_as", json!({ "table": "kept", "sql": "SELECT 1 AS one" }))] },
+                says("I may not."),
+            ] },
             { "when": "many", "turns": [
                 { "events": [sql("SELECT value FROM generate_series(1, 5000) AS s(value)")] },
                 says("Many."),
@@ -194,16 +217,6 @@ fn asking(server: &TestServer, path: &str, mut body: Value) -> reqwest::RequestB
     server.http.post(server.url(path)).header("authorization", "Api-Key any-key").json(&body)
 }
 
-/// Reads a stream until it has said `text`; all of it so far.
-async fn until(response: &mut reqwest::Response, text: &str) -> String {
-    let mut read = String::new();
-    while !read.contains(text) {
-        let chunk = tokio::time::timeout(Duration::from_secs(20), response.chunk()).await.expect("in time").unwrap();
-        read.push_str(std::str::from_utf8(&chunk.expect("more")).unwrap());
-    }
-    read
-}
-
 fn lines_of(text: &str) -> Vec<Value> {
     text.lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str(line).expect(line)).collect()
 }
@@ -219,9 +232,13 @@ fn result_of(reply: &Reply, tool: &str) -> Value {
 /// Its lines, with what differs from run to run replaced. Also checks what holds for every stream.
 fn transcript(reply: &Reply) -> String {
     assert_eq!(reply.status, 200, "{}", reply.text);
-    let sorts: Vec<f64> = reply.lines().iter().filter_map(|line| line["sort"].as_f64()).collect();
+    transcript_of(&reply.text)
+}
+
+fn transcript_of(text: &str) -> String {
+    let sorts: Vec<f64> = lines_of(text).iter().filter_map(|line| line["sort"].as_f64()).collect();
     assert!(sorts.is_sorted_by(|a, b| a < b), "{sorts:?}");
-    let mut text = reply.text.trim_end().to_owned();
+    let mut text = text.trim_end().to_owned();
     let mut known: Vec<String> = Vec::new();
     let mut at = 0;
     while at < text.len() {

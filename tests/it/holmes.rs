@@ -20,6 +20,8 @@ use querent_tests::{Reply, SseFrame, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
+use crate::adk::without_ids;
+
 pub(crate) const CHAT: &str = "/api/chat";
 
 #[tokio::test]
@@ -61,7 +63,9 @@ async fn a_run_out_of_time_ends_with_an_error() {
         settings.agent.run_timeout.0 = std::time::Duration::from_millis(300);
     }))
     .await;
-    let frames = frames(&server.post(CHAT, &asked("hang"), None).await);
+    let reply = server.post(CHAT, &asked("hang"), None).await;
+    insta::assert_snapshot!("timeout", transcript(&reply));
+    let frames = frames(&reply);
     let last = frames.last().unwrap();
     assert_eq!((last.event.as_str(), &last.data["error_code"]), ("error", &json!(1)));
     assert_eq!(last.data["success"], false);
@@ -75,7 +79,7 @@ async fn one_answer_as_a_whole() {
     body["stream"] = json!(false);
     let reply = server.post(CHAT, &body, None).await;
     assert_eq!(reply.header("content-type"), "application/json");
-    insta::assert_snapshot!("whole", masked(&[pretty(&reply.json())]));
+    insta::assert_snapshot!("whole", without_ids(vec![pretty(&reply.json())]));
 }
 
 #[tokio::test]
@@ -107,7 +111,9 @@ async fn a_conversation_goes_on_with_what_its_client_sends_back() {
     history[0]["content"] = json!("You are a pirate.");
     let mut body = asked("plain");
     body["conversation_history"] = history;
-    let second = answer(&server.post(CHAT, &body, None).await);
+    let reply = server.post(CHAT, &body, None).await;
+    insta::assert_snapshot!("continued", transcript(&reply));
+    let second = answer(&reply);
     assert_eq!(second["follow_up_actions"], json!([]));
     let roles: Vec<&str> =
         second["conversation_history"].as_array().unwrap().iter().map(|said| said["role"].as_str().unwrap()).collect();
@@ -122,6 +128,7 @@ async fn a_conversation_goes_on_with_what_its_client_sends_back() {
 async fn a_text_of_which_the_model_saw_a_part_says_so() {
     let server = started().await;
     let reply = server.post(CHAT, &asked("long"), None).await;
+    insta::assert_snapshot!("truncated", transcript(&reply));
     let frames = frames(&reply);
     let result = &frames.iter().find(|frame| frame.event == "tool_calling_result").unwrap().data;
     let data = result["result"]["data"].as_str().unwrap();
@@ -206,6 +213,7 @@ pub(crate) fn script() -> Value {
         { "when": "long", "turns": [{ "events": [sql(many)] }, says("Many.")] },
         { "when": "fail", "turns": [{ "events": [{ "error": "out of order" }] }] },
         { "when": "hang", "turns": [{ "events": ["hang"] }] },
+        { "when": "wait", "turns": [{ "events": [sql("SELECT 1 AS one")] }, { "events": [{ "text": "Well" }, "hang"] }] },
         { "when": "slowly", "turns": [
             { "events": [sql("SELECT 1 AS one")] },
             { "events": [{ "delay_ms": 3_000 }, { "text": "At last." }] },
@@ -289,9 +297,11 @@ pub(crate) fn named(reply: &Reply, name: &str) -> Vec<Value> {
 
 /// A line a frame, without what differs from run to run.
 pub(crate) fn transcript(reply: &Reply) -> String {
-    let lines: Vec<String> =
-        frames(reply).iter().map(|frame| format!("{} {}", frame.event, still(frame.data.clone()))).collect();
-    masked(&lines)
+    transcript_of(&frames(reply))
+}
+
+pub(crate) fn transcript_of(frames: &[SseFrame]) -> String {
+    without_ids(frames.iter().map(|frame| format!("{} {}", frame.event, still(frame.data.clone()))).collect())
 }
 
 fn pretty(value: &Value) -> String {
@@ -311,6 +321,9 @@ fn still(mut value: Value) -> Value {
                     "elapsed_seconds" if value.is_number() => *value = json!(0),
                     // They follow the words of the prompt.
                     "tokens" => *value = json!("[tokens]"),
+                    "initial_tokens" | "compacted_tokens" | "compression_ratio_pct" | "max_context_size" => {
+                        *value = json!(format!("[{name}]"));
+                    }
                     _ => *value = still(value.take()),
                 }
             }
@@ -318,25 +331,4 @@ fn still(mut value: Value) -> Value {
         _ => {}
     }
     value
-}
-
-/// Ids of runs by the order in which they come.
-fn masked(lines: &[String]) -> String {
-    let mut text = lines.join("\n");
-    let mut ids: Vec<String> = Vec::new();
-    let mut at = 0;
-    while at < text.len() {
-        let long = text.get(at..at + 36).filter(|id| uuid::Uuid::try_parse(id).is_ok());
-        let short = text.get(at..at + 32).filter(|id| id.bytes().all(|byte| byte.is_ascii_hexdigit()));
-        if let Some(found) = long.or(short).map(str::to_owned) {
-            let id = found.replace('-', "");
-            let place = ids.iter().position(|known| *known == id).unwrap_or_else(|| {
-                ids.push(id);
-                ids.len() - 1
-            });
-            text.replace_range(at..at + found.len(), &format!("<run{place}>"));
-        }
-        at += 1;
-    }
-    text
 }

@@ -1,6 +1,8 @@
 //! KsADK's actions as its clients see them: runs in both formats, in the background and resumed, sessions and their
 //! events, uploads, and how bad requests are refused.
 
+mod sequences;
+
 use std::time::Duration;
 
 use base64::Engine as _;

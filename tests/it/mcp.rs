@@ -1,6 +1,8 @@
 //! The Model Context Protocol: the official client over HTTP and over standard input and output, and what the routes
 //! refuse.
 
+mod sequences;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 use std::sync::Arc;

@@ -3,11 +3,14 @@
 
 mod refusals;
 mod resumed;
+mod sequences;
 
 use std::process::Command;
 
 use querent_tests::{Node, Python, TestServer, TestSettings, package_folder};
 use serde_json::{Value, json};
+
+use crate::adk::without_ids;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn openai_for_python() {
@@ -145,6 +148,19 @@ fn script() -> Value {
             say("It is sunny."),
         ]},
         {"when": "fail", "turns": [{"events": [{"text": "The answer "}, {"error": "out of memory"}]}]},
+        {"when": "later", "turns": [say("Nothing more.")]},
+        {"when": "night", "turns": [say("The nights were quiet.")]},
+        {"when": "chart", "turns": [
+            {"events": [sql("SELECT * FROM (VALUES ('UA', 3), ('B6', 2), ('EV', 1)) AS t(carrier, flights)")]},
+            say("Drawn."),
+        ]},
+        {"when": "cities", "turns": [
+            {"events": [
+                {"tool_call": {"name": "get_weather", "arguments": {"city": "Oslo"}}},
+                {"tool_call": {"name": "get_weather", "arguments": {"city": "Rome"}}},
+            ]},
+            say("Rain and sun."),
+        ]},
         {"when": "thanks", "turns": [say("You are welcome.")]},
         {"when": "create", "turns": [
             {"events": [{"tool_call": {"name": "create_table_as", "arguments": {"table": "busy", "sql": "SELECT 1 AS n"}}}]},
@@ -175,22 +191,36 @@ async fn stream(server: &TestServer, path: &str, mut body: Value) -> String {
     body["stream"] = json!(true);
     let sent = server.http.post(server.url(path)).bearer_auth("ann-tok").json(&body).send().await.unwrap();
     assert_eq!(sent.headers()["content-type"], "text/event-stream");
-    let bytes = sent.text().await.unwrap();
+    still(sent.text().await.unwrap())
+}
+
+/// The first id is the run's own.
+fn still(bytes: String) -> String {
     let (_, rest) = bytes.split_once("\"id\":\"").unwrap_or_else(|| panic!("{bytes}"));
     let id: String = rest.chars().skip_while(|c| !['_', '-'].contains(c)).skip(1).take(32).collect();
-    TIMES.iter().fold(bytes.replace(&id, "[run]"), |bytes, name| {
+    let bytes = without_ids(vec![bytes.replace(&id, "[run]")]);
+    MOVING.iter().fold(bytes, |bytes, (name, mask)| {
         let mut parts = bytes.split(name);
         let first = parts.next().unwrap_or_default().to_owned();
         parts.fold(first, |shown, part| {
             let rest = part.trim_start_matches(|c: char| c.is_ascii_digit());
-            let time = if rest.len() < part.len() { "[time]" } else { "" };
-            shown + name + time + rest
+            let shown_as = if rest.len() < part.len() { mask } else { "" };
+            shown + name + shown_as + rest
         })
     })
 }
 
-/// What stands before a time.
-const TIMES: [&str; 4] = ["\"created_at\":", "\"completed_at\":", "\"created\":", "\"elapsed_ms\":"];
+/// What stands before a time, and before counts that follow the words of the prompt.
+const MOVING: [(&str, &str); 8] = [
+    ("\"created_at\":", "[time]"),
+    ("\"completed_at\":", "[time]"),
+    ("\"created\":", "[time]"),
+    ("\"elapsed_ms\":", "[time]"),
+    ("\"tokens\":", "[tokens]"),
+    ("\"max_tokens\":", "[tokens]"),
+    ("\"initial_tokens\":", "[tokens]"),
+    ("\"compacted_tokens\":", "[tokens]"),
+];
 
 async fn python(script: &str) {
     let server = serve().await;

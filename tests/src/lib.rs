@@ -9,4 +9,4 @@ mod server;
 
 pub use object_store::{ACCESS_KEY, Asked, ObjectServer, SECRET_KEY};
 pub use process::{Node, Python, ServerProcess, models_dir, package_folder, querent_binary};
-pub use server::{Reply, SseFrame, TestServer, TestSettings, collect_sse};
+pub use server::{Reply, SseFrame, TestServer, TestSettings, collect_sse, read_until};

@@ -205,6 +205,16 @@ pub struct SseFrame {
     pub data: Value,
 }
 
+/// Reads a response until it has said `text`; all of it so far.
+pub async fn read_until(response: &mut reqwest::Response, text: &str) -> String {
+    let mut read = String::new();
+    while !read.contains(text) {
+        let chunk = tokio::time::timeout(Duration::from_secs(20), response.chunk()).await.expect("in time");
+        read.push_str(std::str::from_utf8(&chunk.expect("a chunk").expect("more")).expect("whole letters"));
+    }
+    read
+}
+
 /// The frames of a whole SSE text. Comments are passed over; anything else that is not a frame panics.
 pub fn collect_sse(text: &str) -> Vec<SseFrame> {
     let frames = text.split("\n\n").filter(|frame| !frame.trim().is_empty() && !frame.starts_with(':'));

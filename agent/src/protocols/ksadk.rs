@@ -325,6 +325,10 @@ impl SessionEventRenderer {
                 let args = serde_json::from_str(&waiting.args_raw).unwrap_or(Value::Null);
                 one("tool_call", call(&waiting.call_id, &waiting.name, &args))
             }
+            EventKind::ClientToolResolved { call_id, name, result, .. } => {
+                let response = json!({ "id": call_id, "name": name, "response": { "result": result } });
+                one("tool_result", json!({ "parts": [{ "functionResponse": response }] }))
+            }
             EventKind::RunError { code, message, detail_code } => {
                 self.error = Some(json!({ "code": code.as_str(), "detail_code": detail_code, "message": message }));
                 Vec::new()
@@ -345,7 +349,6 @@ impl SessionEventRenderer {
             | EventKind::TextStarted { .. }
             | EventKind::TextDelta { .. }
             | EventKind::ApprovalResolved { .. }
-            | EventKind::ClientToolResolved { .. }
             | EventKind::Conversation { .. }
             | EventKind::AnswerFinal { .. }
             | EventKind::Paused { .. } => Vec::new(),

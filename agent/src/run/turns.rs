@@ -173,8 +173,7 @@ impl<'a> Turns<'a> {
             ..ContextTokens::of(&messages)
         };
         let request = self.turn_request(messages);
-        let bounds = [request.max_output_tokens, self.task.model.max_output_tokens];
-        let max_output_tokens = bounds.into_iter().flatten().min().unwrap_or_default();
+        let max_output_tokens = self.max_reply_tokens();
         let mut pieces = self.model.turn(request).await.map_err(|error| runner_error(&error))?;
         let mut speech = Speech::new(self.structured.is_some());
         let mut calls = Vec::new();
@@ -236,14 +235,13 @@ impl<'a> Turns<'a> {
         let first = self.iteration == 1 && request.resume.is_empty();
         let tool_choice = if first { request.tool_choice.clone() } else { ToolChoice::Auto };
         let silent = self.repairing || request.tool_choice == ToolChoice::None;
-        let limit = max_output_tokens(self.capabilities.small);
         TurnRequest {
             messages,
             tools: if silent { Vec::new() } else { self.offered_tools(offer) },
             known_tools: self.specs.clone(),
             may_answer: offer != Offer::CallOnly || !request.history.is_empty() || !request.client_tools.is_empty(),
             think: self.capabilities.thinking.then_some(request.include_thinking),
-            max_output_tokens: Some(request.max_output_tokens.unwrap_or(limit).min(limit)),
+            max_output_tokens: Some(self.asked_reply_tokens()),
             answer_schema: self
                 .structured
                 .as_ref()
@@ -251,6 +249,18 @@ impl<'a> Turns<'a> {
                 .map(|structured| structured.schema().clone()),
             tool_choice,
         }
+    }
+
+    /// What is asked of the model for a reply.
+    fn asked_reply_tokens(&self) -> u32 {
+        let limit = max_output_tokens(self.capabilities.small);
+        self.task.request.max_output_tokens.map_or(limit, |asked| asked.min(limit))
+    }
+
+    /// What a reply can take: less where the model's own limit is lower.
+    fn max_reply_tokens(&self) -> u32 {
+        let asked = self.asked_reply_tokens();
+        self.task.model.max_output_tokens.map_or(asked, |limit| limit.min(asked))
     }
 
     /// Adds to what the run has used; the cost of this turn, where prices are set.
@@ -344,6 +354,8 @@ impl<'a> Turns<'a> {
             max_tokens,
             messages: older.len(),
             messages_before: self.conversation.len(),
+            window: context_window(self.task, &self.capabilities),
+            max_output_tokens: self.max_reply_tokens(),
         });
         let (summary, usage) = self.summary_of(&older, max_tokens).await;
         let cost = self.count(usage);

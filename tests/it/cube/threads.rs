@@ -1,8 +1,9 @@
 //! Threads: what comes before the mark and what behind it, messages that are sent again, and how runs are ended.
 
+use querent_tests::read_until as until;
 use serde_json::{Value, json};
 
-use super::{ABORT, STREAM, asking, lines_of, say, started, transcript, until};
+use super::{ABORT, STREAM, asking, lines_of, say, started, transcript, transcript_of};
 
 const FIRST: &str = "1717500000000-message";
 const SECOND: &str = "1717500000001-message";
@@ -110,7 +111,8 @@ async fn another_message_waits_for_the_end() {
     let whole = ended.iter().find(|line| line["id"] == message["id"]).unwrap();
     assert_eq!((&whole["content"], &whole["isInProcess"]), (&json!("Well, let me"), &json!(false)), "{rest}");
     assert!(!rest.contains("\"error\""), "{rest}");
-    assert!(reader.text().await.unwrap().contains("__state__"));
+    insta::assert_snapshot!("aborted", transcript_of(&[begun, rest].concat()));
+    insta::assert_snapshot!("aborted_for_a_reader", transcript_of(&[read, reader.text().await.unwrap()].concat()));
 
     let next = say(&server, json!({ "input": "plain", "chatId": "c", "messageId": SECOND })).await;
     insta::assert_snapshot!("after_abort", transcript(&next));

@@ -5,10 +5,10 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use querent_catalog::PageRequest;
-use querent_tests::{Reply, TestServer, TestSettings};
-use serde_json::Value;
+use querent_tests::{Reply, TestServer, TestSettings, collect_sse, read_until};
+use serde_json::{Value, json};
 
-use super::{CHAT, answer, asked, started};
+use super::{CHAT, answer, asked, started, transcript_of};
 
 #[tokio::test]
 async fn a_client_comes_back_by_the_last_events_id() {
@@ -103,6 +103,20 @@ async fn a_run_whose_client_stays_away_is_cancelled() {
     // Too late: a new run.
     broken_off(&server, &asked("hang"), None).await;
     assert_eq!(server.model.requests().len(), 2);
+}
+
+/// The protocol has no way to cancel but to go away; by this server's own way, the client is told.
+#[tokio::test]
+async fn a_run_that_is_cancelled_elsewhere_ends_with_an_error() {
+    let server = started().await;
+    let mut response = server.http.post(server.url(CHAT)).json(&asked("wait")).send().await.unwrap();
+    let begun = read_until(&mut response, "event: tool_calling_result").await;
+    server.model.calls().wait_for(|calls| calls.started == 2).await.unwrap();
+    let run = server.get("/v1/agent/runs", None).await.json()["runs"][0]["run_id"].clone();
+    let cancel = format!("/v1/agent/runs/{}/cancel", run.as_str().unwrap());
+    assert_eq!(server.post(&cancel, &json!({}), None).await.json()["status"], "cancelled");
+    let whole = [begun, response.text().await.unwrap()].concat();
+    insta::assert_snapshot!("cancelled", transcript_of(&collect_sse(&whole)));
 }
 
 /// Reads up to the first event, or for a moment, and goes away.

@@ -1,14 +1,14 @@
 //! A conversation that fills the model's context is summed up before the model is asked.
 
-use querent_tests::{TestServer, TestSettings};
+use querent_tests::{SseFrame, TestServer, TestSettings};
 use serde_json::{Value, json};
 
-use super::{CHAT, answer, asked, frames};
+use super::{CHAT, answer, asked, frames, transcript_of};
 
 #[tokio::test]
 async fn a_long_conversation_is_summed_up() {
     let script = json!({ "runs": [
-        { "when": "how many now", "turns": [{ "events": [{ "text": "Four." }] }] },
+        { "when": "how many remained", "turns": [{ "events": [{ "text": "Four." }] }] },
         { "turns": [{ "events": [{ "text": "There were three." }], "usage": { "input_tokens": 900, "output_tokens": 30 } }],
           "repeat_last": true },
     ] });
@@ -18,7 +18,7 @@ async fn a_long_conversation_is_summed_up() {
         history.push(json!({ "role": "user", "content": "how many were there? ".repeat(40) }));
         history.push(json!({ "role": "assistant", "content": "three of them, ".repeat(60) }));
     }
-    let mut body = asked("how many now?");
+    let mut body = asked("how many remained?");
     body["conversation_history"] = json!(history);
     let reply = server.post(CHAT, &body, None).await;
     let frames = frames(&reply);
@@ -34,6 +34,7 @@ async fn a_long_conversation_is_summed_up() {
             "ai_answer_end"
         ]
     );
+    insta::assert_snapshot!("compacted", transcript_of(&frames.iter().map(without_counts).collect::<Vec<_>>()));
     let (start, done) = (&frames[0].data, &frames[1].data);
     let (before, after) = (&start["metadata"], &done["metadata"]);
     assert_eq!((&before["num_messages"], &before["threshold_pct"]), (&json!(26), &json!(95)));
@@ -55,4 +56,17 @@ async fn a_long_conversation_is_summed_up() {
     let answer = answer(&reply);
     assert_eq!((&answer["analysis"], &answer["metadata"]["costs"]["num_compactions"]), (&json!("Four."), &json!(1)));
     assert_eq!(answer["conversation_history"].as_array().unwrap().len(), 4);
+}
+
+/// Tokens follow the words of the prompt; here they stand in a sentence.
+fn without_counts(frame: &SseFrame) -> SseFrame {
+    let mut frame = frame.clone();
+    if let Some(content) = frame.data["content"].as_str() {
+        let words = content.split(' ').map(|word| match word.trim_start_matches('(').parse::<u64>() {
+            Ok(count) if count > 26 => word.replace(&count.to_string(), "[count]"),
+            _ => word.to_owned(),
+        });
+        frame.data["content"] = json!(words.collect::<Vec<_>>().join(" "));
+    }
+    frame
 }

@@ -40,6 +40,12 @@ impl Metadata {
         self.most_completion = self.most_completion.max(usage.output_tokens);
     }
 
+    /// Before the first request to the model: how large its context and its reply can be.
+    pub(super) fn bounded(&mut self, window: usize, max_output_tokens: u32) {
+        self.context.window = window;
+        self.max_output_tokens = max_output_tokens;
+    }
+
     /// Earlier messages were summed up.
     pub(super) fn compacted(&mut self, usage: TokenUsage, cost: Option<f64>) {
         self.spent(usage, cost);

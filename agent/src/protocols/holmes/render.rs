@@ -317,8 +317,9 @@ impl Renderer for HolmesRenderer {
                 }
                 Vec::new()
             }
-            EventKind::CompactionStarted { tokens, max_tokens, messages_before, .. } => {
+            EventKind::CompactionStarted { tokens, max_tokens, messages_before, window, max_output_tokens, .. } => {
                 self.max_tokens = *max_tokens;
+                self.metadata.bounded(*window, *max_output_tokens);
                 let words = format!("Compacting conversation history ({tokens} tokens, {messages_before} messages)...");
                 let begun = json!({
                     "content": words,

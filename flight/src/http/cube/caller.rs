@@ -139,8 +139,13 @@ impl Application {
             let message = format!("there are {most} external users that are not ephemeral, and no more may be");
             ApiError::new("too_many_external_users", message)
         })?;
-        let principal = self.principal.narrowed(subject, Role::Read).with_attributes(external.attributes);
+        let principal = self.for_user(subject, external.attributes);
         Ok(User { principal, expires_at: admitted.expires_at })
+    }
+
+    /// Reads as the user, who sees no more than the application; what is known of the user goes along.
+    fn for_user(&self, subject: String, attributes: UserAttributes) -> Principal {
+        self.principal.narrowed(subject, Role::Read).with_attributes(attributes)
     }
 }
 
@@ -170,4 +175,53 @@ pub(super) fn granted_user(json: &str) -> Result<Principal, ApiError> {
 
 pub(super) fn invalid(message: impl Into<String>) -> ApiError {
     ApiError::new("invalid_request", message)
+}
+
+#[cfg(test)]
+mod tests {
+    use querent_agent::protocols::cube::ChatRequest;
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// As `stream-chat-state` makes it: the run is started with this principal.
+    fn user_of(settings: &Value) -> Principal {
+        let body = json!({ "input": "how many?", "chatId": "c", "sessionSettings": settings });
+        let request = ChatRequest::parse(body.to_string().as_bytes()).unwrap();
+        let Some(SessionSettings::External(external)) = request.session else { panic!("{request:?}") };
+        let principal = Principal::new("app", Role::Admin).with_databases(["sales"]);
+        let application = Application { principal, is_trusted: true, name: None };
+        application.for_user(format!("cube:{}", external.id), external.attributes)
+    }
+
+    #[test]
+    fn what_a_request_says_of_its_user_is_on_the_principal() {
+        let context = json!({ "tenant": 7, "regions": ["north", { "deep": null }] });
+        let principal = user_of(&json!({
+            "externalId": "ann",
+            "email": "ann@example.com",
+            "userAttributes": [{ "name": "city", "value": "Oslo" }, { "name": "level", "value": "3" }],
+            "groups": ["sales", "east"],
+            "securityContext": context,
+        }));
+        assert_eq!((principal.subject(), principal.role()), ("cube:ann", Role::Read));
+        let known = principal.attributes().unwrap();
+        let values: Vec<(&str, &str)> =
+            known.values.iter().map(|(name, value)| (name.as_str(), value.as_str())).collect();
+        assert_eq!(values, [("city", "Oslo"), ("level", "3")]);
+        assert_eq!(
+            (known.email.as_deref(), known.groups.as_slice()),
+            (Some("ann@example.com"), ["sales".to_owned(), "east".to_owned()].as_slice())
+        );
+        assert_eq!(json!(known.security_context), context, "word for word");
+        // A browser's token brings the same user.
+        assert_eq!(granted_user(&user_json(&principal).unwrap()).unwrap(), principal);
+
+        // A later request of the same user brings its own.
+        let later = user_of(&json!({ "externalId": "ann", "userAttributes": [{ "name": "city", "value": "Rome" }] }));
+        assert_eq!(later.subject(), principal.subject());
+        let known = later.attributes().unwrap();
+        assert_eq!((known.values["city"].as_str(), known.values.len()), ("Rome", 1));
+        assert!(known.security_context.is_empty() && known.groups.is_empty());
+    }
 }
