@@ -22,7 +22,7 @@ use datafusion::scalar::ScalarValue;
 use crate::EngineError;
 use edges::Edges;
 pub(crate) use reach::Direction;
-pub(crate) use sql::rewrite_table_functions;
+pub(crate) use sql::{FUNCTION, rewrite_table_functions};
 
 /// The aggregate's name in SQL.
 const NAME: &str = "graph_traverse_nodes";

@@ -42,6 +42,7 @@ pub use error::{EngineError, Result};
 pub use instant::rfc3339;
 pub use limits::Limits;
 pub use session::{KqlAnswer, Session};
+pub use sql::qualify_tables;
 pub use stores::{StoreError, UrlRoot};
 pub use stream::{QueryStats, QueryStream};
 

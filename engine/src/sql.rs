@@ -7,9 +7,11 @@ mod fold;
 mod foreign_keys;
 mod names;
 pub(crate) mod parse;
+mod qualify;
 mod scopes;
 mod series;
 mod show;
 pub(crate) mod statement;
 
 pub(crate) use names::{Names, Scope, is_system, tables_named_in};
+pub use qualify::qualify_tables;

@@ -69,6 +69,42 @@ async fn results_say_how_many_rows_there_are() {
 }
 
 #[tokio::test]
+async fn the_shown_query_runs_by_itself_wherever_the_model_ran_it() {
+    let query = "WITH won AS (SELECT deals.id, amount FROM deals JOIN stages ON deals.stage = stages.id)\n\
+                 SELECT count(won.id) AS n, sum(won.amount), (SELECT max(deals.id) FROM deals) AS last\n\
+                 FROM won, generate_series(1, 2) AS twice(v) -- both\n";
+    let call = |arguments: Value| json!({ "tool_call": { "name": "run_sql", "arguments": arguments } });
+    let turns = json!([
+        { "events": [call(json!({ "sql": query, "database": "crm" })), call(json!({ "sql": "SELECT  1" }))] },
+        { "events": [{ "text": "Two." }] },
+    ]);
+    let server = TestServer::start(TestSettings::default().script(json!({ "runs": [{ "turns": turns }] }))).await;
+    server.execute("CREATE DATABASE crm").await;
+    server.execute("CREATE TABLE crm.deals AS SELECT 7 AS id, 2.5 AS amount, 1 AS stage").await;
+    server.execute("CREATE TABLE crm.stages AS SELECT 1 AS id").await;
+    let reply = say(&server, json!({ "input": "how many?" })).await;
+    let result = result_of(&reply, "cubeSqlApi");
+    let shown = result["sqlQuery"].as_str().unwrap();
+    assert_eq!(result["data"], json!([["2", "5.0", "7"]]), "{result}");
+    let whole = server.post("/v1/query", &json!({ "sql": shown }), None).await;
+    assert_eq!(whole.status, 200, "{shown}: {}", whole.text);
+    let row = &whole.lines()[0];
+    for (column, value) in result["schema"].as_array().unwrap().iter().zip(["2", "5.0", "7"]) {
+        let name = column["name"].as_str().unwrap();
+        assert_eq!(row[name].to_string().trim_matches('"'), value, "{name} in {row}");
+    }
+    // What needs no database is shown as the model wrote it.
+    let inputs: Vec<Value> = reply
+        .lines()
+        .iter()
+        .filter(|line| line["toolCall"]["result"].is_string())
+        .map(|line| serde_json::from_str(line["toolCall"]["input"].as_str().unwrap()).unwrap())
+        .collect();
+    assert_eq!(inputs[1]["sqlQuery"], "SELECT  1");
+    assert_eq!(inputs[0]["query"], inputs[0]["sqlQuery"]);
+}
+
+#[tokio::test]
 async fn tables_are_cubes() {
     let server = started().await;
     server.execute("CREATE TABLE deals AS SELECT 1 AS deal_id, 2.5 AS amount, 'Won' AS stage").await;

@@ -35,6 +35,7 @@ mod mcp;
 mod models;
 mod object_stores;
 mod openai;
+mod pages;
 mod policy;
 mod remote_embedders;
 mod remote_models;

@@ -45,6 +45,18 @@ impl Python {
 pub struct Node;
 
 impl Node {
+    /// A command that runs a program text, whose imports find the client libraries. It is written to `folder`.
+    #[expect(clippy::disallowed_methods, reason = "a test may wait for the disk")]
+    pub fn program(folder: &Path, program: &str) -> Command {
+        let modules = folder.join("node_modules");
+        if !modules.exists() {
+            std::os::unix::fs::symlink(installed("QUERENT_NODE", "node").join("node_modules"), &modules).unwrap();
+        }
+        let script = folder.join("program.mjs");
+        std::fs::write(&script, program).unwrap();
+        Self::command(&script)
+    }
+
     /// A command that runs one of our scripts, told first where `node_modules` is.
     pub fn command(script: &Path) -> Command {
         // The one that the clients need, where it is installed; the system's may be older.

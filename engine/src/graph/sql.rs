@@ -14,7 +14,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 use super::{DEPTH, Direction, NAME, NODE};
 use crate::{EngineError, Result};
 
-const FUNCTION: &str = "graph_traverse";
+pub(crate) const FUNCTION: &str = "graph_traverse";
 const USAGE: &str = "write graph_traverse(edges, 'source column', 'target column', start [, max_hops [, direction [, \
                      'type column', types]]]); edges are a table or a (query), start and types a value or ARRAY[...]";
 const MAX_HOPS: &str = "5";

@@ -1,6 +1,8 @@
 //! Our tools under the names that Cube's clients know: what runs SQL is `cubeSqlApi`, what looks at the schema is
 //! `cubeMeta`. Others keep their names.
 
+use querent_catalog::DEFAULT_DATABASE;
+use querent_engine::qualify_tables;
 use serde_json::{Map, Value, json};
 
 use crate::event::{ToolCallStarted, ToolResult};
@@ -74,8 +76,13 @@ impl ShownCall {
 }
 
 fn sql_input(args: &Map<String, Value>, question: &str) -> Value {
-    let sql = sql_argument(args).unwrap_or_default();
     let given = |name: &str| args.get(name).and_then(Value::as_str).map(str::to_owned);
+    let database = given("database").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
+    let mut sql = sql_argument(args).unwrap_or_default();
+    if let Some(database) = database.as_deref().filter(|name| !name.eq_ignore_ascii_case(DEFAULT_DATABASE)) {
+        // Clients run it in no database in particular.
+        sql = qualify_tables(&sql, database);
+    }
     let question = question.trim();
     let title = given("title").unwrap_or_else(|| one_line(question, TITLE_CHARS));
     let description = given("description")
@@ -87,7 +94,7 @@ fn sql_input(args: &Map<String, Value>, question: &str) -> Value {
         "description": description,
         "userRequest": one_line(question, DESCRIPTION_CHARS),
     });
-    if let Some(database) = given("database") {
+    if let Some(database) = database {
         input["database"] = json!(database);
     }
     let offered = ["vegaSpec", "vega_spec"].iter().find_map(|name| args.get(*name));
@@ -182,7 +189,7 @@ fn cube(table: &Value) -> Value {
     let text = |name: &str| table[name].as_str().unwrap_or_default();
     let (database, table_name) = (text("database"), text("table"));
     let name = match database {
-        "" | querent_catalog::DEFAULT_DATABASE => table_name.to_owned(),
+        "" | DEFAULT_DATABASE => table_name.to_owned(),
         _ => format!("{database}.{table_name}"),
     };
     let mut measures = Vec::new();
