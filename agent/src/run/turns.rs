@@ -183,10 +183,10 @@ impl<'a> Turns<'a> {
             match piece.map_err(|error| runner_error(&error))? {
                 ModelEvent::Thinking(text) => {
                     if self.task.request.include_thinking {
-                        speech.think(&text, &mut self.ids, |kind| self.task.handle.emit(kind));
+                        speech.think(text, &mut self.ids, |kind| self.task.handle.emit(kind));
                     }
                 }
-                ModelEvent::Text(text) => speech.say(&text, &mut self.ids, |kind| self.task.handle.emit(kind)),
+                ModelEvent::Text(text) => speech.say(text, &mut self.ids, |kind| self.task.handle.emit(kind)),
                 ModelEvent::ToolCall(call) => {
                     // The model's own id is what it is told of the result by: a provider may keep things under it.
                     let own = call.id.clone().filter(|id| !id.is_empty() && !self.task.request.returns_messages);
@@ -196,7 +196,7 @@ impl<'a> Turns<'a> {
                 ModelEvent::Done { usage, reason } => {
                     let cut = reason == DoneReason::Length;
                     if cut && calls.is_empty() && (speech.has_spoken() || self.said.is_some()) {
-                        speech.say_more(ANSWER_CUT, &mut self.ids, |kind| self.task.handle.emit(kind));
+                        speech.say_more(ANSWER_CUT.to_owned(), &mut self.ids, |kind| self.task.handle.emit(kind));
                     }
                     let phase = if calls.is_empty() { TextPhase::FinalAnswer } else { TextPhase::Commentary };
                     let (item_id, text) = speech.finish(phase, |kind| self.task.handle.emit(kind));
@@ -304,7 +304,7 @@ impl<'a> Turns<'a> {
             match structured.check(&reply.text) {
                 Ok(text) => {
                     let mut speech = Speech::new(false);
-                    speech.say_more(&text, &mut self.ids, |kind| self.task.handle.emit(kind));
+                    speech.say_more(text, &mut self.ids, |kind| self.task.handle.emit(kind));
                     let (item_id, text) = speech.finish(TextPhase::FinalAnswer, |kind| self.task.handle.emit(kind));
                     self.said = item_id.map(|item_id| (item_id, text));
                 }

@@ -31,8 +31,8 @@ const EVENTS_A_STREAM: usize = 400;
 const EVENT_EVERY: Duration = Duration::from_millis(50);
 const BURST_READERS: usize = 32;
 /// Each reader's, one after the other, so that some begin and are stored while others are read.
-const BURST_STREAMS_EACH: usize = 8;
-const BURST_EVENTS: usize = 2_000;
+const BURST_STREAMS_EACH: usize = 4;
+const BURST_EVENTS: usize = 8_000;
 const ROUNDS: usize = 5;
 
 #[derive(Serialize, Deserialize)]

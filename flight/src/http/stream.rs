@@ -25,7 +25,7 @@ const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Server-sent events: what `renderer` makes of `events`, then what it adds at the end.
 pub(super) fn event_stream(events: BoxStream<'static, Arc<RunEvent>>, renderer: impl Renderer + 'static) -> Response {
-    event_stream_with(events, renderer, |_, _, frame, chunk| frame.push_sse(chunk), || ())
+    response(frames(events, renderer, |renderer, event, chunk| renderer.push_sse(event, chunk), || ()))
 }
 
 /// The same, each frame added to its chunk by `push`, which is told of the event's number and the frame's place among
@@ -33,10 +33,19 @@ pub(super) fn event_stream(events: BoxStream<'static, Arc<RunEvent>>, renderer: 
 pub(super) fn event_stream_with(
     events: BoxStream<'static, Arc<RunEvent>>,
     renderer: impl Renderer + 'static,
-    push: impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static,
+    mut push: impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static,
     at_end: impl FnOnce() + Send + 'static,
 ) -> Response {
-    let mut response = Response::new(Body::from_stream(frames(events, renderer, push, at_end)));
+    let push_all = move |renderer: &mut _, event: &RunEvent, chunk: &mut Vec<u8>| {
+        for (index, frame) in Renderer::frame(renderer, event).iter().enumerate() {
+            push(event.seq, index, frame, chunk);
+        }
+    };
+    response(frames(events, renderer, push_all, at_end))
+}
+
+fn response(frames: impl futures::Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
+    let mut response = Response::new(Body::from_stream(frames));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -44,11 +53,11 @@ pub(super) fn event_stream_with(
     response
 }
 
-fn frames(
+fn frames<R: Renderer>(
     mut events: BoxStream<'static, Arc<RunEvent>>,
-    mut renderer: impl Renderer + 'static,
-    mut push: impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static,
-    at_end: impl FnOnce() + Send + 'static,
+    mut renderer: R,
+    mut push: impl FnMut(&mut R, &RunEvent, &mut Vec<u8>) + Send,
+    at_end: impl FnOnce() + Send,
 ) -> impl futures::Stream<Item = Result<Bytes, Infallible>> + Send {
     async_stream::stream! {
         let mut chunk = Vec::new();
@@ -58,7 +67,9 @@ fn frames(
             let next = match ready {
                 Some(next) => Ok(next),
                 None if !chunk.is_empty() => {
-                    yield Ok(Bytes::from(std::mem::take(&mut chunk)));
+                    // The next one is about as large.
+                    let next = Vec::with_capacity(chunk.len());
+                    yield Ok(Bytes::from(std::mem::replace(&mut chunk, next)));
                     continue;
                 }
                 None => tokio::time::timeout(HEARTBEAT_EVERY, events.next()).await,
@@ -67,11 +78,10 @@ fn frames(
                 Err(_) => yield Ok(HEARTBEAT),
                 Ok(None) => break,
                 Ok(Some(event)) => {
-                    for (index, frame) in renderer.frame(&event).iter().enumerate() {
-                        push(event.seq, index, frame, &mut chunk);
-                    }
+                    push(&mut renderer, &event, &mut chunk);
                     if chunk.len() >= CHUNK_BYTES {
-                        yield Ok(Bytes::from(std::mem::take(&mut chunk)));
+                        let next = Vec::with_capacity(chunk.len());
+                        yield Ok(Bytes::from(std::mem::replace(&mut chunk, next)));
                     }
                 }
             }

@@ -45,30 +45,32 @@ impl Speech {
         Self { held, held_text: String::new(), thinking: None, text: None }
     }
 
-    pub(super) fn think(&mut self, piece: &str, ids: &mut ItemIds, mut emit: impl FnMut(EventKind)) {
+    pub(super) fn think(&mut self, piece: String, ids: &mut ItemIds, mut emit: impl FnMut(EventKind)) {
         let item = self.thinking.get_or_insert_with(|| {
             let item_id = ids.next("rs");
             emit(EventKind::ThinkingStarted { item_id: item_id.clone() });
             OpenItem { item_id: item_id.into(), text: String::new() }
         });
-        item.text.push_str(piece);
-        emit(EventKind::ThinkingDelta { item_id: Arc::clone(&item.item_id), text: piece.to_owned() });
+        item.text.push_str(&piece);
+        emit(EventKind::ThinkingDelta { item_id: Arc::clone(&item.item_id), text: piece });
     }
 
-    pub(super) fn say(&mut self, piece: &str, ids: &mut ItemIds, emit: impl FnMut(EventKind)) {
-        let piece = if self.text.is_none() && self.held_text.is_empty() { piece.trim_start() } else { piece };
+    pub(super) fn say(&mut self, mut piece: String, ids: &mut ItemIds, emit: impl FnMut(EventKind)) {
+        if self.text.is_none() && self.held_text.is_empty() {
+            piece.drain(..piece.len() - piece.trim_start().len());
+        }
         if piece.is_empty() {
             return;
         }
         if self.held {
-            self.held_text.push_str(piece);
+            self.held_text.push_str(&piece);
         } else {
             self.say_more(piece, ids, emit);
         }
     }
 
     /// As it is.
-    pub(super) fn say_more(&mut self, piece: &str, ids: &mut ItemIds, mut emit: impl FnMut(EventKind)) {
+    pub(super) fn say_more(&mut self, piece: String, ids: &mut ItemIds, mut emit: impl FnMut(EventKind)) {
         // Thinking ends where speaking begins.
         self.end_thinking(&mut emit);
         let item = self.text.get_or_insert_with(|| {
@@ -76,8 +78,8 @@ impl Speech {
             emit(EventKind::TextStarted { item_id: item_id.clone() });
             OpenItem { item_id: item_id.into(), text: String::new() }
         });
-        item.text.push_str(piece);
-        emit(EventKind::TextDelta { item_id: Arc::clone(&item.item_id), text: piece.to_owned() });
+        item.text.push_str(&piece);
+        emit(EventKind::TextDelta { item_id: Arc::clone(&item.item_id), text: piece });
     }
 
     pub(super) fn has_spoken(&self) -> bool {
