@@ -1,4 +1,4 @@
-// Drives a server with @microsoft/fetch-event-source, unchanged, as HolmesGPT's page shows. Every check must hold.
+// Drives a server with @microsoft/fetch-event-source, unchanged. Every check must hold.
 //
 // usage: node holmes.mjs FOLDER_WITH_NODE_MODULES URL
 
@@ -16,7 +16,7 @@ const { fetchEventSource } = createRequire(join(folder, "package.json"))("@micro
 const frontendTools = [
   {
     name: "render_chart",
-    description: "Render a chart in the UI with the given metric and time range.",
+    description: "Draws a metric.",
     mode: "pause",
     parameters: {
       type: "object",
@@ -26,9 +26,9 @@ const frontendTools = [
   },
   {
     name: "navigate_to_page",
-    description: "Navigate the user to a page in the application.",
+    description: "Shows another view.",
     mode: "noop",
-    noop_response: "Navigation triggered.",
+    noop_response: "Shown.",
   },
 ];
 

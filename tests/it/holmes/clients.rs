@@ -1,12 +1,13 @@
-//! The clients that HolmesGPT's page names, and its own curl calls, as processes of their own against a server here.
+//! The clients that people use with HolmesGPT, as processes of their own against a server here. The calls of its page
+//! are in `pages.rs`.
 
 use std::process::Command;
 
 use querent_agent::models::{ModelEntry, ModelProvider, Models, scripted};
-use querent_tests::{Node, Python, TestServer, TestSettings, package_folder};
+use querent_tests::{Node, Python, package_folder};
 use serde_json::{Value, json};
 
-use super::{script, serving, started, started_to_write};
+use super::{serving, started, started_to_write};
 
 #[tokio::test]
 async fn fetch_event_source() {
@@ -26,7 +27,7 @@ async fn httpx_sse() {
     succeeds(python).await;
 }
 
-/// The page's calls, host aside.
+/// Each field that a caller may add, sent with curl.
 #[tokio::test]
 async fn curl() {
     let server = started().await;
@@ -40,10 +41,10 @@ async fn curl() {
     };
     let schema = json!({
         "type": "json_schema",
-        "json_schema": { "name": "ClusterHealthResult", "strict": true, "schema": {
+        "json_schema": { "name": "Fleet", "strict": true, "schema": {
             "type": "object",
             "properties": {
-                "is_healthy": { "type": "boolean", "description": "Whether the cluster is healthy" },
+                "is_healthy": { "type": "boolean", "description": "Whether every plane can fly" },
             },
             "required": ["is_healthy"],
             "additionalProperties": false,
@@ -53,18 +54,18 @@ async fn curl() {
         "todowrite_instructions": false, "todowrite_reminder": false, "ai_safety": false, "style_guide": false,
         "general_instructions": false,
     });
-    let system = json!([{ "role": "system", "content": "You are a helpful assistant." }]);
+    let system = json!([{ "role": "system", "content": "Answer in one sentence." }]);
     for body in [
-        json!({ "ask": "list pods", "model": "scripted" }),
-        json!({ "ask": "Why is my pod crashing?",
+        json!({ "ask": "which tables are there?", "model": "scripted" }),
+        json!({ "ask": "why are flights late?",
             "behavior_controls": { "todowrite_instructions": false, "todowrite_reminder": false } }),
-        json!({ "ask": "List all pods in the default namespace", "behavior_controls": fewer }),
-        json!({ "ask": "Is the cluster healthy?", "response_format": schema }),
-        json!({ "ask": "What is the status of my cluster?", "conversation_history": system }),
-        json!({ "ask": "What is in this image?", "images": ["https://example.com/screenshot.png"] }),
-        json!({ "ask": "Analyze this diagram", "images": ["data:image/png;base64,iVBORw0KGgoAAAANS..."] }),
-        json!({ "ask": "Compare these images", "images": [
-            "https://example.com/before.png", { "url": "https://example.com/after.png", "detail": "high" },
+        json!({ "ask": "name all carriers", "behavior_controls": fewer }),
+        json!({ "ask": "is the fleet healthy?", "response_format": schema }),
+        json!({ "ask": "how was yesterday?", "conversation_history": system }),
+        json!({ "ask": "what does this show?", "images": ["https://pictures.example/delays.png"] }),
+        json!({ "ask": "read this plan", "images": ["data:image/png;base64,iVBORw0KGgo="] }),
+        json!({ "ask": "which of the two is newer?", "images": [
+            "https://pictures.example/a.png", { "url": "https://pictures.example/b.png", "detail": "high" },
         ] }),
     ] {
         let (body, answer) = post(body).await;
@@ -74,8 +75,8 @@ async fn curl() {
         assert_eq!(history.len(), 3, "{body}: {answer}");
         assert_eq!(answer["follow_up_actions"].as_array().unwrap().len(), 3, "{body}");
     }
-    // The page's example of what fails: the provider's name of a model instead of the list's.
-    let (_, refused) = post(json!({ "ask": "list pods", "model": "anthropic/claude-sonnet-4-5-20250929" })).await;
+    // The provider's name of a model instead of the list's.
+    let (_, refused) = post(json!({ "ask": "plain", "model": "provider/scripted" })).await;
     assert!(refused.contains("configured models"), "{refused}");
     let models = curl_of(&[&server.url("/api/model")]).await;
     assert_eq!(models, r#"{"model_name":["scripted"]}"#);
@@ -103,7 +104,7 @@ async fn models_by_name() {
     let names = curl_of(&[&format!("{url}/model")]).await;
     assert_eq!(names, r#"{"model_name":["fast-model","accurate-model"]}"#);
     for (model, says) in [("fast-model", "Quick."), ("accurate-model", "Slow and right.")] {
-        let body = json!({ "ask": "list pods", "model": model }).to_string();
+        let body = json!({ "ask": "plain", "model": model }).to_string();
         let answer = curl_of(&["-X", "POST", &format!("{url}/chat"), "-d", &body]).await;
         let answer: Value = serde_json::from_str(&answer).unwrap();
         assert_eq!(answer["analysis"], says);
@@ -115,55 +116,6 @@ async fn models_by_name() {
         assert_eq!(metadata["usage"]["total_tokens"], 1_100);
     }
     server.shutdown().await.unwrap();
-}
-
-/// A stream of `curl -N`, and its resume, as the page has them.
-#[tokio::test]
-async fn curl_of_frontend_tools() {
-    let server = TestServer::start(TestSettings::default().script(script())).await;
-    let url = server.url("/api/chat");
-    let tools = json!([
-        {
-            "name": "render_chart",
-            "description": "Render a chart in the user interface. Returns chart metadata.",
-            "mode": "pause",
-            "parameters": { "type": "object", "properties": {
-                "chart_type": { "type": "string", "description": "Type of chart (line, bar, pie)" },
-                "data_source": { "type": "string", "description": "Metric or data source to chart" },
-                "time_range": { "type": "string", "description": "Time range (e.g. 1h, 24h, 7d)" },
-            } },
-        },
-        {
-            "name": "navigate_to_page",
-            "description": "Navigate the user to a page in the application.",
-            "mode": "noop",
-            "noop_response": "Navigation triggered successfully.",
-            "parameters": { "type": "object", "properties": {
-                "page": { "type": "string", "description": "Page path (e.g. /dashboards, /alerts)" },
-            } },
-        },
-    ]);
-    let body = json!({
-        "ask": "Show me a CPU usage chart and navigate to the dashboards page", "stream": true, "frontend_tools": tools,
-    });
-    let stream =
-        curl_of(&["-N", "-X", "POST", &url, "-H", "Content-Type: application/json", "-d", &body.to_string()]).await;
-    let paused = querent_tests::collect_sse(&stream).pop().unwrap();
-    assert_eq!(paused.event, "approval_required");
-    let body = json!({
-        "ask": "Show me a CPU usage chart for the last hour",
-        "stream": true,
-        "conversation_history": paused.data["conversation_history"],
-        "frontend_tool_results": [{
-            "tool_call_id": paused.data["pending_frontend_tool_calls"][0]["tool_call_id"],
-            "tool_name": "render_chart",
-            "result": "{\"rendered\": true, \"chart_url\": \"/charts/cpu-1h.png\"}",
-        }],
-    });
-    let stream =
-        curl_of(&["-N", "-X", "POST", &url, "-H", "Content-Type: application/json", "-d", &body.to_string()]).await;
-    let frames = querent_tests::collect_sse(&stream);
-    assert_eq!(frames[0].data["result"]["data"], "{\"rendered\": true, \"chart_url\": \"/charts/cpu-1h.png\"}");
 }
 
 fn asks(request: &querent_agent::models::ChatRequest, question: &str) -> bool {

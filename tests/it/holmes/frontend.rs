@@ -68,7 +68,7 @@ async fn a_run_does_not_wait_for_a_noop_tool() {
     let reply = server.post(CHAT, &with_tools("navigate"), None).await;
     insta::assert_snapshot!("frontend_noop", transcript(&reply));
     let result = &named(&reply, "tool_calling_result")[0]["result"];
-    assert_eq!((&result["status"], &result["data"]), (&json!("success"), &json!("Navigation triggered successfully.")));
+    assert_eq!((&result["status"], &result["data"]), (&json!("success"), &json!("The page was opened.")));
     // Without a text of its own, and as one answer.
     let mut body = with_tools("navigate");
     body["stream"] = json!(false);
@@ -101,21 +101,21 @@ async fn a_person_and_the_client_at_once() {
     server.execute("SELECT * FROM kept").await;
 }
 
-/// As the page has them.
+/// One tool of each mode.
 fn with_tools(question: &str) -> Value {
     let mut body = asked(question);
     body["frontend_tools"] = json!([
         {
             "name": "render_chart",
-            "description": "Render a chart in the user interface. Returns chart metadata.",
+            "description": "Draws a chart.",
             "mode": "pause",
             "parameters": { "type": "object", "properties": { "chart_type": { "type": "string" } } },
         },
         {
             "name": "navigate_to_page",
-            "description": "Navigate the user to a page in the application.",
+            "description": "Opens a page.",
             "mode": "noop",
-            "noop_response": "Navigation triggered successfully.",
+            "noop_response": "The page was opened.",
         },
     ]);
     body
