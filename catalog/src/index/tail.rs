@@ -3,7 +3,7 @@
 //! An entry overrides whatever Lance holds of its object, so a comment or a drop is seen at once. The tail never
 //! grows past [`MAX_ENTRIES`]; what does not fit stays in `querent_pending_objects` and is loaded when there is room.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -91,6 +91,8 @@ pub(super) struct TailCounts {
 #[derive(Default)]
 pub(super) struct Tail {
     entries: HashMap<i64, Arc<TailEntry>>,
+    /// Sequence number and object of the entries that wait for a vector.
+    unembedded: BTreeSet<(i64, i64)>,
     /// Committed objects were turned away: `querent_pending_objects` holds more than the tail.
     pub(super) is_overflowing: bool,
 }
@@ -102,7 +104,13 @@ impl Tail {
             Some(known) if known.sequence >= entry.sequence => {}
             None if self.entries.len() >= MAX_ENTRIES => self.is_overflowing = true,
             _ => {
-                self.entries.insert(entry.object_id, Arc::new(entry));
+                let key = (entry.sequence, entry.object_id);
+                if entry.needs_vector() {
+                    self.unembedded.insert(key);
+                }
+                if let Some(older) = self.entries.insert(entry.object_id, Arc::new(entry)) {
+                    self.unembedded.remove(&(older.sequence, older.object_id));
+                }
             }
         }
     }
@@ -116,7 +124,7 @@ impl Tail {
     }
 
     pub(super) fn counts(&self) -> TailCounts {
-        let unembedded = self.entries.values().filter(|entry| entry.needs_vector()).count();
+        let unembedded = self.unembedded.len();
         TailCounts { ready: self.entries.len() - unembedded, unembedded }
     }
 
@@ -127,11 +135,9 @@ impl Tail {
 
     /// At most `limit` texts to embed, oldest first.
     pub(super) fn unembedded(&self, limit: usize) -> Vec<Unembedded> {
-        let mut waiting: Vec<&Arc<TailEntry>> = self.entries.values().filter(|entry| entry.needs_vector()).collect();
-        waiting.sort_unstable_by_key(|entry| (entry.sequence, entry.object_id));
-        let texts = waiting.into_iter().take(limit).filter_map(|entry| {
-            let content = entry.content.as_ref()?;
-            Some(Unembedded { object_id: entry.object_id, sequence: entry.sequence, text: content.text.to_string() })
+        let texts = self.unembedded.iter().take(limit).filter_map(|(sequence, object_id)| {
+            let content = self.entries.get(object_id)?.content.as_ref()?;
+            Some(Unembedded { object_id: *object_id, sequence: *sequence, text: content.text.to_string() })
         });
         texts.collect()
     }
@@ -149,6 +155,7 @@ impl Tail {
         };
         if let Some(content) = Arc::make_mut(entry).content.as_mut() {
             content.vector = Some(vector);
+            self.unembedded.remove(&(sequence, object_id));
         }
     }
 
@@ -163,6 +170,7 @@ impl Tail {
         for (object_id, sequence) in written {
             if self.entries.get(object_id).is_some_and(|known| known.sequence == *sequence) {
                 self.entries.remove(object_id);
+                self.unembedded.remove(&(*sequence, *object_id));
             }
         }
     }
