@@ -31,13 +31,6 @@ pub struct Frame {
 pub trait Renderer: Send {
     /// The frames of one event; may be none.
     fn frame(&mut self, event: &RunEvent) -> Vec<Frame>;
-
-    /// Adds the bytes of the same frames as server-sent events. Overridden where that is done with fewer copies.
-    fn push_sse(&mut self, event: &RunEvent, to: &mut Vec<u8>) {
-        for frame in self.frame(event) {
-            frame.push_sse(to);
-        }
-    }
 }
 
 impl Frame {
@@ -67,26 +60,14 @@ impl Frame {
 
     fn push_lines(&self, to: &mut Vec<u8>) {
         if let Some(event) = self.event {
-            push_event_line(event, to);
+            to.extend_from_slice(b"event: ");
+            to.extend_from_slice(event.as_bytes());
+            to.push(b'\n');
         }
         to.extend_from_slice(b"data: ");
         to.extend_from_slice(self.data.as_bytes());
         to.push(b'\n');
     }
-}
-
-fn push_event_line(event: &str, to: &mut Vec<u8>) {
-    to.extend_from_slice(b"event: ");
-    to.extend_from_slice(event.as_bytes());
-    to.push(b'\n');
-}
-
-/// Adds what [`Frame::named`] and [`Frame::push_sse`] would.
-pub(crate) fn push_named_sse(event: &str, data: &impl Serialize, to: &mut Vec<u8>) {
-    push_event_line(event, to);
-    to.extend_from_slice(b"data: ");
-    push_json(data, to);
-    to.extend_from_slice(b"\n\n");
 }
 
 /// Adds the result's chart, where it has one.
@@ -99,15 +80,6 @@ pub(crate) fn add_chart(to: &mut Value, result: &ToolResult) {
 /// What cannot be told in JSON, which nothing here is made of, becomes `null`.
 pub(crate) fn json_text(data: &impl Serialize) -> String {
     serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned())
-}
-
-/// The same as bytes.
-pub(crate) fn push_json(data: &impl Serialize, to: &mut Vec<u8>) {
-    let begin = to.len();
-    if serde_json::to_writer(&mut *to, data).is_err() {
-        to.truncate(begin);
-        to.extend_from_slice(b"null");
-    }
 }
 
 /// All that the model says in a run as one text: each message begins a paragraph.

@@ -9,13 +9,11 @@ use querent_catalog::{Page, RunRecord};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Frame, Paragraphs, Renderer, add_chart, push_json, push_named_sse};
+use super::{Frame, Paragraphs, Renderer, add_chart, json_text};
 use crate::{AgentError, AskRequest, EventKind, Result, RunEvent};
 
 /// A session's id is a name, not a document.
 const MAX_SESSION_ID_BYTES: usize = 256;
-/// What most entries of a trace, pieces of text, take.
-const TRACE_ENTRY_BYTES: usize = 64;
 /// A question longer than this is a document.
 const MAX_QUESTION_BYTES: usize = 32 * 1024;
 
@@ -77,12 +75,6 @@ pub struct AskRenderer {
 impl Renderer for AskRenderer {
     fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
         self.render(event).into_iter().map(|(name, data)| Frame::named(name, &data)).collect()
-    }
-
-    fn push_sse(&mut self, event: &RunEvent, to: &mut Vec<u8>) {
-        if let Some((name, data)) = self.render(event) {
-            push_named_sse(name, &data, to);
-        }
     }
 }
 
@@ -160,16 +152,9 @@ impl AskRenderer {
 /// The trace of a run as it is stored and shown: the protocol's frames, `[{event, data}, ...]`.
 pub fn trace_json(log: &[Arc<RunEvent>]) -> String {
     let mut renderer = AskRenderer::default();
-    let mut text = Vec::with_capacity(TRACE_ENTRY_BYTES * log.len());
-    text.push(b'[');
-    for (event, data) in log.iter().filter_map(|event| renderer.render(event)) {
-        if text.len() > 1 {
-            text.push(b',');
-        }
-        push_json(&TraceEntry { event, data }, &mut text);
-    }
-    text.push(b']');
-    String::from_utf8(text).unwrap_or_else(|_| "[]".to_owned())
+    let entries: Vec<TraceEntry<'_>> =
+        log.iter().filter_map(|event| renderer.render(event)).map(|(event, data)| TraceEntry { event, data }).collect();
+    json_text(&entries)
 }
 
 /// A frame's data.

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use chrono::{DateTime, SubsecRound, Utc};
 use futures::Stream;
-use parking_lot::Mutex;
+use parking_lot::{Mutex, MutexGuard};
 use querent_catalog::{RunRecord, RunStatus};
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
@@ -134,9 +134,7 @@ impl RunHandle {
         let mut state = self.state.lock();
         let event = Arc::new(state.next_event(kind));
         state.log.push(event);
-        let waiting = std::mem::take(&mut state.waiting);
-        drop(state);
-        waiting.into_iter().for_each(Waker::wake);
+        wake_readers(state);
     }
 
     /// The last events, made but not yet seen by readers, and the run as it ended.
@@ -167,9 +165,7 @@ impl RunHandle {
         let mut state = self.state.lock();
         state.log.extend(last);
         state.closed = true;
-        let waiting = std::mem::take(&mut state.waiting);
-        drop(state);
-        waiting.into_iter().for_each(Waker::wake);
+        wake_readers(state);
         self.ended.cancel();
     }
 
@@ -224,6 +220,13 @@ impl RunHandle {
     pub(crate) fn keep_messages(&self, messages: Vec<ChatMessage>) {
         self.state.lock().messages = messages;
     }
+}
+
+/// Lets those read on who have read all there was.
+fn wake_readers(mut state: MutexGuard<'_, RunState>) {
+    let waiting = std::mem::take(&mut state.waiting);
+    drop(state);
+    waiting.into_iter().for_each(Waker::wake);
 }
 
 impl RunState {

@@ -25,7 +25,7 @@ const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Server-sent events: what `renderer` makes of `events`, then what it adds at the end.
 pub(super) fn event_stream(events: BoxStream<'static, Arc<RunEvent>>, renderer: impl Renderer + 'static) -> Response {
-    response(frames(events, renderer, |renderer, event, chunk| renderer.push_sse(event, chunk), || ()))
+    event_stream_with(events, renderer, |_, _, frame, chunk| frame.push_sse(chunk), || ())
 }
 
 /// The same, each frame added to its chunk by `push`, which is told of the event's number and the frame's place among
@@ -33,19 +33,10 @@ pub(super) fn event_stream(events: BoxStream<'static, Arc<RunEvent>>, renderer: 
 pub(super) fn event_stream_with(
     events: BoxStream<'static, Arc<RunEvent>>,
     renderer: impl Renderer + 'static,
-    mut push: impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static,
+    push: impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static,
     at_end: impl FnOnce() + Send + 'static,
 ) -> Response {
-    let push_all = move |renderer: &mut _, event: &RunEvent, chunk: &mut Vec<u8>| {
-        for (index, frame) in Renderer::frame(renderer, event).iter().enumerate() {
-            push(event.seq, index, frame, chunk);
-        }
-    };
-    response(frames(events, renderer, push_all, at_end))
-}
-
-fn response(frames: impl futures::Stream<Item = Result<Bytes, Infallible>> + Send + 'static) -> Response {
-    let mut response = Response::new(Body::from_stream(frames));
+    let mut response = Response::new(Body::from_stream(frames(events, renderer, push, at_end)));
     let headers = response.headers_mut();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
@@ -53,11 +44,11 @@ fn response(frames: impl futures::Stream<Item = Result<Bytes, Infallible>> + Sen
     response
 }
 
-fn frames<R: Renderer>(
+fn frames(
     mut events: BoxStream<'static, Arc<RunEvent>>,
-    mut renderer: R,
-    mut push: impl FnMut(&mut R, &RunEvent, &mut Vec<u8>) + Send,
-    at_end: impl FnOnce() + Send,
+    mut renderer: impl Renderer + 'static,
+    mut push: impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static,
+    at_end: impl FnOnce() + Send + 'static,
 ) -> impl futures::Stream<Item = Result<Bytes, Infallible>> + Send {
     async_stream::stream! {
         let mut chunk = Vec::new();
@@ -67,9 +58,7 @@ fn frames<R: Renderer>(
             let next = match ready {
                 Some(next) => Ok(next),
                 None if !chunk.is_empty() => {
-                    // The next one is about as large.
-                    let next = Vec::with_capacity(chunk.len());
-                    yield Ok(Bytes::from(std::mem::replace(&mut chunk, next)));
+                    yield Ok(Bytes::from(std::mem::take(&mut chunk)));
                     continue;
                 }
                 None => tokio::time::timeout(HEARTBEAT_EVERY, events.next()).await,
@@ -78,10 +67,11 @@ fn frames<R: Renderer>(
                 Err(_) => yield Ok(HEARTBEAT),
                 Ok(None) => break,
                 Ok(Some(event)) => {
-                    push(&mut renderer, &event, &mut chunk);
+                    for (index, frame) in renderer.frame(&event).iter().enumerate() {
+                        push(event.seq, index, frame, &mut chunk);
+                    }
                     if chunk.len() >= CHUNK_BYTES {
-                        let next = Vec::with_capacity(chunk.len());
-                        yield Ok(Bytes::from(std::mem::replace(&mut chunk, next)));
+                        yield Ok(Bytes::from(std::mem::take(&mut chunk)));
                     }
                 }
             }
