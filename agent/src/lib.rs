@@ -11,6 +11,7 @@ mod continuation;
 mod error;
 mod event;
 mod history;
+mod log;
 pub mod models;
 mod prompt;
 pub mod protocols;
@@ -26,11 +27,10 @@ use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use futures::StreamExt;
-use futures::stream::{self, BoxStream};
 use parking_lot::Mutex;
 use querent_catalog::{
     Catalog, CatalogError, ConversationAccess, ConversationKey, ConversationRecord, Decision as StoredDecision, Page,
-    PageRequest, PendingState, Principal, Role, RunRecord, RunStatus,
+    PageRequest, PendingState, Principal, Role, RunRecord, RunStatus, whole_trace,
 };
 use querent_engine::{Engine, Limits, Session};
 use serde_json::{Value, json};
@@ -46,6 +46,7 @@ pub use event::{
     ContextTokens, EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, SERVER_LABEL, TextPhase, ToolCallStarted,
     ToolResult, ToolStatus, Trigger, Truncation, Usage, WaitingCall, WantedCall,
 };
+pub use log::{EventBatch, LoggedEvent, RunEvents};
 pub use prompt::{PromptSections, SECTION_KEYS};
 pub use request::{AnswerSchema, AskRequest, Decision, OnDisconnect, Protocol, ResumedCall, RunRequest};
 pub use watch::RunWatcher;
@@ -309,19 +310,18 @@ impl Agent {
     }
 
     /// A run's events for one of the clients that it runs for.
-    fn followed(&self, handle: Arc<RunHandle>, from: usize) -> BoxStream<'static, Arc<RunEvent>> {
+    fn followed(&self, handle: Arc<RunHandle>, from: usize) -> RunEvents {
         let events = handle.subscribe(from);
         let attached = Attached::to(handle, self.inner.tasks.clone());
-        let events = events.map(move |event| {
+        RunEvents::new(events.map(move |batch| {
             let _attached = &attached;
-            event
-        });
-        events.boxed()
+            batch
+        }))
     }
 
     /// A stored run's events, or a running one's as they come, from the `from`th on. Errors: `run_not_found`, also
     /// for a run that was not retained.
-    pub async fn events(&self, who: &Principal, run_id: Uuid, from: u64) -> Result<BoxStream<'static, Arc<RunEvent>>> {
+    pub async fn events(&self, who: &Principal, run_id: Uuid, from: u64) -> Result<RunEvents> {
         let running = self.running_run(run_id);
         let stored = self.catalog().get_run(who, run_id).await?;
         if !stored.retained {
@@ -329,10 +329,9 @@ impl Agent {
         }
         let from = usize::try_from(from).unwrap_or(usize::MAX);
         if let Some(running) = running.filter(|_| stored.status == RunStatus::Running) {
-            return Ok(running.handle.subscribe(from).boxed());
+            return Ok(RunEvents::new(running.handle.subscribe(from)));
         }
-        let log = events_of(&stored)?;
-        Ok(stream::iter(log.into_iter().skip(from)).boxed())
+        Ok(RunEvents::stored(events_of(&stored)?, from))
     }
 
     /// A place among the runs and, if it has one, in its conversation, until the place is dropped.
@@ -356,7 +355,10 @@ impl Agent {
         let running = self.running_run(run_id);
         let stored = self.inner.engine.catalog().get_run(who, run_id).await?;
         match running {
-            Some(running) if stored.status == RunStatus::Running => Ok(running.handle.snapshot(running.started)),
+            Some(running) if stored.status == RunStatus::Running => {
+                let record = running.handle.snapshot(running.started);
+                Ok(RunRecord { trace_json: whole_trace(record.trace_json), ..record })
+            }
             _ => Ok(stored),
         }
     }
@@ -424,7 +426,7 @@ pub struct Run {
     /// UUIDv7.
     pub run_id: Uuid,
     /// Ends after [`EventKind::RunFinished`], always.
-    pub events: BoxStream<'static, Arc<RunEvent>>,
+    pub events: RunEvents,
 }
 
 /// One of the clients that a run runs for. When the last has gone, the run stops, at once or a while later.
@@ -536,7 +538,7 @@ pub fn messages_of(run: &RunRecord) -> Vec<models::ChatMessage> {
 }
 
 /// The run's event log. Errors: `internal` for a log that cannot be read.
-pub fn events_of(run: &RunRecord) -> Result<Vec<Arc<RunEvent>>> {
+pub fn events_of(run: &RunRecord) -> Result<Vec<RunEvent>> {
     serde_json::from_str(&run.events_json)
         .map_err(|error| AgentError::Internal(format!("the log of run {} cannot be read: {error}", run.run_id)))
 }

@@ -37,7 +37,7 @@ pub use knowledge::{MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, V
 pub use model::*;
 pub use principal::{DatabaseScope, Principal, Role, UserAttributes};
 pub use relationships::{ForeignKey, NewRelationship, Relationship, RelationshipOrigin, looks_like_key};
-pub use runs::{RunRecord, RunStatus};
+pub use runs::{RunRecord, RunStatus, whole_trace};
 pub use search::cutoff::clear_drop;
 pub use values::{ColumnProfile, TableProfile, Unprofiled, ValueHit};
 

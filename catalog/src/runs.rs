@@ -1,10 +1,14 @@
 //! Agent runs as stored: who asked what, how it went, and what it takes to show the run again and to continue it.
 //! Visible to their owner and to administrators. Listings never read the logs.
 
+mod trace;
+
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+pub use trace::whole_trace;
 
 use crate::conversations::{self, ConversationKey};
 use crate::{Catalog, CatalogError, Page, PageRequest, PageToken, Principal, Result, Role};
@@ -94,7 +98,7 @@ pub struct RunRecord {
     pub retained: bool,
     /// `{tool_calls, elapsed_ms, input_tokens, output_tokens}`.
     pub usage_json: String,
-    /// `[{event, data}, ...]`.
+    /// `[{event, data}, ...]`. It is taken in the shorter form of [`whole_trace`] too, and is whole when it is read.
     pub trace_json: String,
     /// Every event of the run, in order: `[...]`.
     pub events_json: String,
@@ -343,7 +347,7 @@ fn get(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<RunReco
 fn trace(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<Option<String>> {
     Ok(connection
         .prepare_cached("SELECT trace_json FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
-        .query_row(params![run_id.to_string(), owner(who)], |row| row.get(0))
+        .query_row(params![run_id.to_string(), owner(who)], |row| row.get(0).map(whole_trace))
         .optional()?)
 }
 
@@ -491,7 +495,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
         invocation_id: row.get(11)?,
         retained: row.get(12)?,
         usage_json: row.get(13)?,
-        trace_json: row.get(14)?,
+        trace_json: whole_trace(row.get(14)?),
         events_json: row.get(15)?,
         messages_json: row.get(16)?,
     })

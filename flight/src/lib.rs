@@ -16,6 +16,7 @@ mod server;
 mod shutdown;
 pub mod sql;
 mod state;
+mod unread;
 
 pub use logs::init_logs;
 pub use server::{RunningServer, Server, ServerError, install_crypto_provider};

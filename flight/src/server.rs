@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::body::Body;
 use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -29,6 +28,7 @@ use crate::auth::Authenticator;
 use crate::config::Config;
 use crate::metrics::RunMetrics;
 use crate::shutdown::Shutdown;
+use crate::unread::with_read_rest;
 use crate::{AppState, http, metrics, sql};
 
 /// What a client may send before we must have read it: enough that one Flight upload fills a fast, long line.
@@ -287,7 +287,7 @@ impl Connections {
             seen.store(true, Ordering::Relaxed);
             request.extensions_mut().insert(ConnectInfo(peer));
             request.extensions_mut().insert(info.clone());
-            self.routes.clone().oneshot(request.map(Body::new))
+            self.routes.clone().oneshot(with_read_rest(request, &self.state.shutdown))
         });
         let shutdown = &self.state.shutdown;
         let connection = self.builder.serve_connection(TokioIo::new(io), service);

@@ -10,7 +10,7 @@ use querent_agent::models::ChatRole;
 use querent_agent::models::scripted::{ScriptedModel, from_value};
 use querent_agent::protocols::ask::AskRenderer;
 use querent_agent::protocols::{Frame, Renderer};
-use querent_agent::{Agent, AgentConfig, AskRequest, EventKind, RunEvent};
+use querent_agent::{Agent, AgentConfig, AskRequest, EventKind, LoggedEvent};
 use querent_catalog::{PageRequest, Principal, Role, RunStatus};
 use querent_engine::{Engine, Limits};
 use serde_json::{Value, json};
@@ -439,7 +439,7 @@ struct Transcript {
 }
 
 impl Transcript {
-    fn of(events: &[Arc<RunEvent>]) -> Self {
+    fn of(events: &[LoggedEvent]) -> Self {
         let Some(EventKind::RunFinished { run_id, .. }) = events.last().map(|event| &event.kind) else {
             panic!("no run_finished: {events:?}")
         };

@@ -160,12 +160,12 @@ async fn a_reader_is_told_of_no_tool_that_writes() {
 async fn a_stored_log_renders_to_the_same_bytes() {
     let fixture = Fixture::new(create_then_say("It is made.")).await;
     let run = fixture.start(&json!("Keep the busy carriers"), None).await;
-    let live: Vec<_> = run.events.collect().await;
+    let live = frames(run.events.map(|event| RunEvent::clone(&event)).collect::<Vec<_>>().await);
     let stored = fixture.agent.get_run(&fixture.who, run.run_id).await.unwrap();
     assert_eq!(stored.status, RunStatus::Paused);
-    assert_eq!(frames(&live), frames(&events_of(&stored).unwrap()));
-    let replayed: Vec<_> = fixture.agent.events(&fixture.who, run.run_id, 0).await.unwrap().collect().await;
-    assert_eq!(frames(&live), frames(&replayed));
+    assert_eq!(live, frames(events_of(&stored).unwrap()));
+    let replayed = fixture.agent.events(&fixture.who, run.run_id, 0).await.unwrap();
+    assert_eq!(live, frames(replayed.map(|event| RunEvent::clone(&event)).collect::<Vec<_>>().await));
 }
 
 struct Fixture {
@@ -231,7 +231,7 @@ impl Fixture {
     }
 }
 
-fn frames(events: &[Arc<RunEvent>]) -> Vec<Frame> {
+fn frames(events: Vec<RunEvent>) -> Vec<Frame> {
     let mut renderer = ResponsesRenderer::new(Dialect::OpenAi);
     events.iter().flat_map(|event| renderer.frame(event)).collect()
 }

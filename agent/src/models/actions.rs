@@ -120,8 +120,8 @@ impl ToolCalling {
 
 /// Turns a reply's content into events; what is not content passes it by.
 trait ContentReader: Send + 'static {
-    /// The next piece of content.
-    fn push(&mut self, piece: &str) -> Vec<ModelEvent>;
+    /// The next piece of content; what of it is text to be passed on.
+    fn push(&mut self, piece: String) -> Option<String>;
     /// The content's end.
     fn finish(&mut self, reason: DoneReason) -> Result<Vec<ModelEvent>>;
 }
@@ -139,8 +139,8 @@ fn read_content(
         while let Some(piece) = pieces.next().await {
             match piece? {
                 ModelEvent::Text(text) => {
-                    for event in reader.push(&text) {
-                        yield event;
+                    if let Some(text) = reader.push(text) {
+                        yield ModelEvent::Text(text);
                     }
                 }
                 ModelEvent::Done { usage, reason } => {

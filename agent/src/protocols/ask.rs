@@ -2,7 +2,6 @@
 //! The stored trace is made of its frames, so that it replays exactly what a client saw.
 
 use std::borrow::Cow;
-use std::sync::Arc;
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use querent_catalog::{Page, RunRecord};
@@ -149,12 +148,27 @@ impl AskRenderer {
     }
 }
 
-/// The trace of a run as it is stored and shown: the protocol's frames, `[{event, data}, ...]`.
-pub fn trace_json(log: &[Arc<RunEvent>]) -> String {
+/// The trace of a run as it is stored: the protocol's frames, `[{event, data}, ...]`, where the pieces of one text are
+/// one entry ([`querent_catalog::whole_trace`] takes it apart again).
+pub fn trace_json<'a>(log: impl IntoIterator<Item = &'a RunEvent>) -> String {
     let mut renderer = AskRenderer::default();
-    let entries: Vec<TraceEntry<'_>> =
-        log.iter().filter_map(|event| renderer.render(event)).map(|(event, data)| TraceEntry { event, data }).collect();
-    json_text(&entries)
+    let mut trace: Vec<TraceEntry<'a>> = Vec::new();
+    for (event, data) in log.into_iter().filter_map(|event| renderer.render(event)) {
+        match (trace.last_mut(), data) {
+            (
+                Some(TraceEntry { event: before, data: AskData::Piece { text: whole }, pieces }),
+                AskData::Piece { text },
+            ) if *before == event => {
+                if pieces.is_empty() {
+                    pieces.push(whole.len());
+                }
+                pieces.push(text.len());
+                whole.to_mut().push_str(&text);
+            }
+            (_, data) => trace.push(TraceEntry { event, data, pieces: Vec::new() }),
+        }
+    }
+    json_text(&trace)
 }
 
 /// A frame's data.
@@ -165,11 +179,14 @@ enum AskData<'a> {
     Document(Value),
 }
 
-/// A frame in a trace.
+/// A frame in a trace, or several that follow each other and are pieces of one text.
 #[derive(Serialize)]
 struct TraceEntry<'a> {
     event: &'static str,
     data: AskData<'a>,
+    /// The bytes of each, where there are several.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pieces: Vec<usize>,
 }
 
 /// The document of `GET /v1/agent/runs/{id}`.

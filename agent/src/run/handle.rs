@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use chrono::{DateTime, SubsecRound, Utc};
-use futures::Stream;
+use chrono::Utc;
+use futures::stream::{self, Stream, StreamExt};
 use parking_lot::{Mutex, MutexGuard};
 use querent_catalog::{RunRecord, RunStatus};
 use serde_json::json;
@@ -15,6 +15,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::elapsed_ms;
 use crate::event::{EventKind, RunEvent, Usage};
+use crate::log::{EventBatch, Log};
 use crate::models::{ChatMessage, TokenUsage};
 use crate::protocols::ask::trace_json;
 use crate::protocols::json_text;
@@ -47,7 +48,7 @@ pub(crate) struct RunHandle {
 
 struct RunState {
     record: RunRecord,
-    log: Vec<Arc<RunEvent>>,
+    log: Log,
     /// No event follows.
     closed: bool,
     /// The readers that have read all there is.
@@ -69,7 +70,7 @@ impl RunHandle {
     pub(crate) fn new(record: RunRecord, watcher: Arc<dyn RunWatcher>) -> Self {
         let state = RunState {
             record,
-            log: Vec::new(),
+            log: Log::default(),
             closed: false,
             waiting: Vec::new(),
             messages: Vec::new(),
@@ -128,12 +129,19 @@ impl RunHandle {
 
     /// Appends to the log.
     pub(crate) fn emit(&self, kind: EventKind) {
-        if let EventKind::ToolResult(result) = &kind {
-            self.watcher.tool_returned(result);
+        self.emit_all(vec![kind]);
+    }
+
+    /// Appends events of one moment to the log.
+    pub(crate) fn emit_all(&self, kinds: Vec<EventKind>) {
+        for kind in &kinds {
+            if let EventKind::ToolResult(result) = kind {
+                self.watcher.tool_returned(result);
+            }
         }
         let mut state = self.state.lock();
-        let event = Arc::new(state.next_event(kind));
-        state.log.push(event);
+        let batch = state.log.next_batch(kinds);
+        state.log.append(batch);
         wake_readers(state);
     }
 
@@ -143,56 +151,47 @@ impl RunHandle {
         kinds: Vec<EventKind>,
         status: RunStatus,
         started: Instant,
-    ) -> (Vec<Arc<RunEvent>>, RunRecord) {
-        let mut state = self.state.lock();
-        let seen = state.log.len();
-        for kind in kinds {
-            let event = Arc::new(state.next_event(kind));
-            state.log.push(event);
-        }
+    ) -> (Arc<[RunEvent]>, RunRecord) {
+        let state = self.state.lock();
+        let last = state.log.next_batch(kinds);
         // Others see the run as running until its last events are there.
-        let mut record = state.record(started);
+        let mut record = state.record(&last, started);
         record.status = status;
         record.finished_at = Some(Utc::now());
         record.usage_json = json!(state.totals.usage).to_string();
-        let last = state.log.split_off(seen);
         (last, record)
     }
 
     /// Shows the last events to readers.
-    pub(crate) fn close(&self, last: Vec<Arc<RunEvent>>) {
-        tell_end(self.watcher.as_ref(), last.iter().map(Arc::as_ref));
+    pub(crate) fn close(&self, last: Arc<[RunEvent]>) {
+        tell_end(self.watcher.as_ref(), last.iter());
         let mut state = self.state.lock();
-        state.log.extend(last);
+        state.log.append(last);
         state.closed = true;
         wake_readers(state);
         self.ended.cancel();
     }
 
     /// The events from the `from`th on, those to come included; ends with the run.
-    pub(crate) fn subscribe(self: &Arc<Self>, from: usize) -> impl Stream<Item = Arc<RunEvent>> + Send + use<> {
+    pub(crate) fn subscribe(self: &Arc<Self>, from: usize) -> impl Stream<Item = EventBatch> + Send + use<> {
         let handle = Arc::clone(self);
-        async_stream::stream! {
-            let mut next = from;
-            loop {
-                let events = std::future::poll_fn(|context| handle.poll_events(next, context)).await;
-                if events.is_empty() {
-                    break;
-                }
-                next += events.len();
-                for event in events {
-                    yield event;
-                }
+        let batches = stream::unfold(from, move |from| {
+            let handle = Arc::clone(&handle);
+            async move {
+                let batches = std::future::poll_fn(|context| handle.poll_events(from, context)).await;
+                let read: usize = batches.iter().map(|batch| batch.len()).sum();
+                (read > 0).then(|| (stream::iter(batches), from + read))
             }
-        }
+        });
+        batches.flatten()
     }
 
     /// The events from the `from`th on; none once the run has ended.
-    fn poll_events(&self, from: usize, context: &mut Context<'_>) -> Poll<Vec<Arc<RunEvent>>> {
+    fn poll_events(&self, from: usize, context: &mut Context<'_>) -> Poll<Vec<EventBatch>> {
         let mut state = self.state.lock();
-        let events = state.log.get(from..).unwrap_or_default();
-        if !events.is_empty() || state.closed {
-            return Poll::Ready(events.to_vec());
+        let batches = state.log.since(from);
+        if !batches.is_empty() || state.closed {
+            return Poll::Ready(batches);
         }
         // Whoever polls again before there is more waits once.
         if !state.waiting.iter().any(|waiting| waiting.will_wake(context.waker())) {
@@ -203,7 +202,7 @@ impl RunHandle {
 
     /// The run as it would be stored now.
     pub(crate) fn snapshot(&self, started: Instant) -> RunRecord {
-        self.state.lock().record(started)
+        self.state.lock().record(&[], started)
     }
 
     pub(crate) fn update_totals(&self, update: impl FnOnce(&mut Totals)) {
@@ -230,21 +229,18 @@ fn wake_readers(mut state: MutexGuard<'_, RunState>) {
 }
 
 impl RunState {
-    fn next_event(&self, kind: EventKind) -> RunEvent {
-        let at: DateTime<Utc> = Utc::now().trunc_subsecs(3);
-        RunEvent { seq: self.log.len() as u64, at, kind }
-    }
-
-    fn record(&self, started: Instant) -> RunRecord {
+    /// The run with the events that are to follow its log.
+    fn record(&self, last: &[RunEvent], started: Instant) -> RunRecord {
         let usage = Usage { elapsed_ms: elapsed_ms(started), ..self.totals.usage };
         let record = RunRecord {
             usage_json: json!(usage).to_string(),
-            trace_json: trace_json(&self.log),
+            trace_json: trace_json(self.log.iter().chain(last)),
             ..self.record.clone()
         };
         if !record.retained {
             return record;
         }
-        RunRecord { events_json: json_text(&self.log), messages_json: json_text(&self.messages), ..record }
+        let events: Vec<&RunEvent> = self.log.iter().chain(last).collect();
+        RunRecord { events_json: json_text(&events), messages_json: json_text(&self.messages), ..record }
     }
 }

@@ -43,6 +43,8 @@ const DEFAULT_CONTEXT_TOKENS: u32 = 8_192;
 const NATIVE_TOOLS_TOKENS: usize = 120;
 /// The application's instructions take at most this part of the context.
 const INSTRUCTIONS_SHARE: usize = 4;
+/// Pieces of a reply that are passed on together, if that many are there.
+const PIECES_AT_ONCE: usize = 64;
 /// Ends an answer that the model could not finish.
 const ANSWER_CUT: &str = "\n\n[The answer was cut here: it reached the model's output limit.]";
 /// Tokens that the words of a nudge may add to a tool's text.
@@ -174,52 +176,75 @@ impl<'a> Turns<'a> {
         };
         let request = self.turn_request(messages);
         let max_output_tokens = self.max_reply_tokens();
-        let mut pieces = self.model.turn(request).await.map_err(|error| runner_error(&error))?;
+        let pieces = self.model.turn(request).await.map_err(|error| runner_error(&error))?;
+        let mut pieces = pieces.ready_chunks(PIECES_AT_ONCE);
         let mut speech = Speech::new(self.structured.is_some());
         let mut calls = Vec::new();
-        while let Some(piece) = pieces.next().await {
-            // A model that is faster than its readers lets them, and other runs, have their turn.
-            tokio::task::consume_budget().await;
-            match piece.map_err(|error| runner_error(&error))? {
-                ModelEvent::Thinking(text) => {
-                    if self.task.request.include_thinking {
-                        speech.think(text, &mut self.ids, |kind| self.task.handle.emit(kind));
-                    }
+        while let Some(some) = pieces.next().await {
+            let is_full = some.len() == PIECES_AT_ONCE;
+            let mut heard = Vec::with_capacity(some.len());
+            let end = some.into_iter().find_map(|piece| self.hear(piece, &mut speech, &mut calls, &mut heard));
+            let Some(end) = end else {
+                self.task.handle.emit_all(heard);
+                if is_full {
+                    // A model that is faster than its readers lets them, and other runs, have their turn.
+                    tokio::task::yield_now().await;
                 }
-                ModelEvent::Text(text) => speech.say(text, &mut self.ids, |kind| self.task.handle.emit(kind)),
-                ModelEvent::ToolCall(call) => {
-                    // The model's own id is what it is told of the result by: a provider may keep things under it.
-                    let own = call.id.clone().filter(|id| !id.is_empty() && !self.task.request.returns_messages);
-                    let id = own.unwrap_or_else(|| self.ids.next("call"));
-                    calls.push(ModelToolCall { id: Some(id), ..call });
+                continue;
+            };
+            let ended = end.map(|(usage, reason)| {
+                let cut = reason == DoneReason::Length;
+                if cut && calls.is_empty() && (speech.has_spoken() || self.said.is_some()) {
+                    speech.say_more(ANSWER_CUT.to_owned(), &mut self.ids, |kind| heard.push(kind));
                 }
-                ModelEvent::Done { usage, reason } => {
-                    let cut = reason == DoneReason::Length;
-                    if cut && calls.is_empty() && (speech.has_spoken() || self.said.is_some()) {
-                        speech.say_more(ANSWER_CUT.to_owned(), &mut self.ids, |kind| self.task.handle.emit(kind));
-                    }
-                    let phase = if calls.is_empty() { TextPhase::FinalAnswer } else { TextPhase::Commentary };
-                    let (item_id, text) = speech.finish(phase, |kind| self.task.handle.emit(kind));
-                    if let Some(item_id) = &item_id {
-                        self.said = Some((item_id.clone(), text.clone()));
-                    }
-                    let cost = self.count(usage);
-                    let wanted = self.wanted(&calls);
-                    self.emit(EventKind::LlmCallFinished {
-                        iteration,
-                        usage,
-                        cut,
-                        context,
-                        max_output_tokens,
-                        calls: wanted,
-                        cost,
-                    });
-                    return Ok(Reply { text, item_id, calls, reason });
+                let phase = if calls.is_empty() { TextPhase::FinalAnswer } else { TextPhase::Commentary };
+                let (item_id, text) = speech.finish(phase, |kind| heard.push(kind));
+                if let Some(item_id) = &item_id {
+                    self.said = Some((item_id.clone(), text.clone()));
                 }
-            }
+                heard.push(EventKind::LlmCallFinished {
+                    iteration,
+                    usage,
+                    cut,
+                    context,
+                    max_output_tokens,
+                    calls: self.wanted(&calls),
+                    cost: self.count(usage),
+                });
+                Reply { text, item_id, calls, reason }
+            });
+            self.task.handle.emit_all(heard);
+            return ended.map_err(|error| runner_error(&error));
         }
         let error = AgentError::ModelFailed { detail: "the reply broke off before its end; ask again".to_owned() };
         Err(runner_error(&error))
+    }
+
+    /// Takes in a piece of a reply. How the reply ended, if that was its end.
+    fn hear(
+        &mut self,
+        piece: Result<ModelEvent, AgentError>,
+        speech: &mut Speech,
+        calls: &mut Vec<ModelToolCall>,
+        heard: &mut Vec<EventKind>,
+    ) -> Option<Result<(TokenUsage, DoneReason), AgentError>> {
+        match piece {
+            Ok(ModelEvent::Thinking(text)) => {
+                if self.task.request.include_thinking {
+                    speech.think(text, &mut self.ids, |kind| heard.push(kind));
+                }
+            }
+            Ok(ModelEvent::Text(text)) => speech.say(text, &mut self.ids, |kind| heard.push(kind)),
+            Ok(ModelEvent::ToolCall(call)) => {
+                // The model's own id is what it is told of the result by: a provider may keep things under it.
+                let own = call.id.clone().filter(|id| !id.is_empty() && !self.task.request.returns_messages);
+                let id = own.unwrap_or_else(|| self.ids.next("call"));
+                calls.push(ModelToolCall { id: Some(id), ..call });
+            }
+            Ok(ModelEvent::Done { usage, reason }) => return Some(Ok((usage, reason))),
+            Err(error) => return Some(Err(error)),
+        }
+        None
     }
 
     /// The calls that follow, for a client that keeps the conversation: it shows all of them before the first result.
@@ -304,8 +329,10 @@ impl<'a> Turns<'a> {
             match structured.check(&reply.text) {
                 Ok(text) => {
                     let mut speech = Speech::new(false);
-                    speech.say_more(text, &mut self.ids, |kind| self.task.handle.emit(kind));
-                    let (item_id, text) = speech.finish(TextPhase::FinalAnswer, |kind| self.task.handle.emit(kind));
+                    let mut said = Vec::new();
+                    speech.say_more(text, &mut self.ids, |kind| said.push(kind));
+                    let (item_id, text) = speech.finish(TextPhase::FinalAnswer, |kind| said.push(kind));
+                    self.task.handle.emit_all(said);
                     self.said = item_id.map(|item_id| (item_id, text));
                 }
                 Err(problem) if !self.repairing => {

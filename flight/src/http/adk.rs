@@ -14,7 +14,7 @@ use futures::StreamExt;
 use http::StatusCode;
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::adk::{AdkRenderer, AdkRequest, AdkView, parse_request};
-use querent_agent::{Continued, Protocol, RunRequest};
+use querent_agent::{Continued, Protocol, RunEvents, RunRequest};
 use querent_catalog::{
     CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, Principal,
 };
@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 use super::ksadk::title_of;
 use super::openai::models::AGENT;
-use super::openai::{Events, OpenAiError, begun, body_of, json_response};
+use super::openai::{OpenAiError, begun, body_of, json_response};
 use super::stream::event_stream;
 use crate::AppState;
 
@@ -93,7 +93,7 @@ async fn run(
     Ok(json_response(StatusCode::OK, &json!(list)))
 }
 
-async fn start(state: &AppState, principal: &Principal, request: AdkRequest) -> Result<Events, OpenAiError> {
+async fn start(state: &AppState, principal: &Principal, request: AdkRequest) -> Result<RunEvents, OpenAiError> {
     let AdkRequest { app_name, user_id, session_id, items, state_delta, invocation_id, .. } = request;
     let place = Place { app: app_name, user: user_id };
     let session = match session_id {

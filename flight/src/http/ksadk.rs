@@ -12,12 +12,11 @@ use axum::response::Response;
 use axum::routing::{any, get, post};
 use axum::{Extension, Router};
 use chrono::Utc;
-use futures::StreamExt;
 use http::{StatusCode, Uri, header};
 use querent_agent::protocols::chat::ChatRenderer;
 use querent_agent::protocols::ksadk::{Action, ApiFormat, RunAgentRequest, SessionEventRenderer, parse_run_agent};
 use querent_agent::protocols::responses::{Content, Dialect, InputItem, ResponsesRenderer};
-use querent_agent::{Continued, OnDisconnect, Protocol, RunRequest, conversation_title};
+use querent_agent::{Continued, OnDisconnect, Protocol, RunEvents, RunRequest, conversation_title};
 use querent_catalog::{
     CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, Principal, RunRecord,
     RunStatus,
@@ -28,7 +27,7 @@ use url::form_urlencoded;
 use uuid::Uuid;
 
 use super::around::RequestId;
-use super::openai::{self, Events, OpenAiError, Said, begun, body_of, chat, files, json_response, responses};
+use super::openai::{self, OpenAiError, Said, begun, body_of, chat, files, json_response, responses};
 use super::request::{Params, PathText};
 use super::stream::event_stream;
 use crate::AppState;
@@ -181,7 +180,7 @@ async fn run_agent(
 struct Started {
     session_id: Option<String>,
     invocation_id: String,
-    events: Events,
+    events: RunEvents,
 }
 
 async fn start(state: &AppState, principal: &Principal, request: RunAgentRequest) -> Result<Started, OpenAiError> {
@@ -354,7 +353,7 @@ async fn subscribe(
         return Err(CatalogError::ConversationNotFound { id: session_id }.into());
     };
     let events = state.agent.events(&principal, run.run_id, 0).await?;
-    let events = events.take_until(tokio::time::sleep(SUBSCRIPTION)).boxed();
+    let events = events.until(tokio::time::sleep(SUBSCRIPTION));
     let after = params.after_seq_id.unwrap_or(0);
     Ok(event_stream(events, SessionEventRenderer::new(session_id, session.created_at, after)))
 }

@@ -9,16 +9,12 @@ pub(super) mod responses;
 
 pub(super) use error::{OpenAiError, Said};
 
-use std::sync::Arc;
-
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
-use futures::StreamExt;
-use futures::stream::{self, BoxStream};
 use querent_agent::protocols::responses::InputItem;
-use querent_agent::{Continued, EventKind, RunEvent, RunRequest};
+use querent_agent::{Continued, EventKind, RunEvents, RunRequest};
 use querent_catalog::{ConversationKey, Principal};
 use uuid::Uuid;
 
@@ -26,8 +22,6 @@ pub(super) use super::around::json as json_response;
 use super::request::read_body;
 use crate::AppState;
 use crate::error::ApiError;
-
-pub(super) type Events = BoxStream<'static, Arc<RunEvent>>;
 
 /// Errors from before the handlers (a wrong token, a wrong parameter) in this surface's words too.
 pub(super) async fn around(request: Request, next: Next) -> Response {
@@ -45,12 +39,11 @@ pub(super) async fn body_of(state: &AppState, body: Body) -> Result<Bytes, OpenA
 
 /// The events of a run that has begun. One that could not begin (its model is not there) is an error before any byte
 /// of the answer.
-pub(super) async fn begun(mut events: Events) -> Result<Events, OpenAiError> {
-    let first = events.next().await;
-    if let Some(EventKind::RunError { code, message, detail_code }) = first.as_ref().map(|event| &event.kind) {
+pub(super) async fn begun(mut events: RunEvents) -> Result<RunEvents, OpenAiError> {
+    if let Some(EventKind::RunError { code, message, detail_code }) = events.peek().await.map(|event| &event.kind) {
         return Err(OpenAiError::of_run(*code, message, detail_code));
     }
-    Ok(stream::iter(first).chain(events).boxed())
+    Ok(events)
 }
 
 /// Starts the run that a request leads to, or finds the one that the same decision started before.
@@ -61,7 +54,7 @@ async fn begin(
     items: Vec<InputItem>,
     conversation: Option<ConversationKey>,
     previous: Option<&str>,
-) -> Result<(Uuid, Events), OpenAiError> {
+) -> Result<(Uuid, RunEvents), OpenAiError> {
     match state.agent.continue_with(principal, run, items, conversation, previous).await? {
         Continued::Start(run) => {
             let run = state.agent.start(principal, *run).await?;

@@ -4,15 +4,13 @@
 //! user an empty message, whose parser fails, and the request is sent again.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
-use futures::stream::BoxStream;
-use futures::{FutureExt, StreamExt};
+use futures::FutureExt;
 use http::{HeaderName, HeaderValue, header};
-use querent_agent::RunEvent;
+use querent_agent::RunEvents;
 use querent_agent::protocols::{Frame, Renderer};
 
 /// Proxies cut connections that are silent for long; a model may be.
@@ -24,14 +22,14 @@ const HEARTBEAT: Bytes = Bytes::from_static(b": ping\n");
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// Server-sent events: what `renderer` makes of `events`, then what it adds at the end.
-pub(super) fn event_stream(events: BoxStream<'static, Arc<RunEvent>>, renderer: impl Renderer + 'static) -> Response {
+pub(super) fn event_stream(events: RunEvents, renderer: impl Renderer + 'static) -> Response {
     event_stream_with(events, renderer, |_, _, frame, chunk| frame.push_sse(chunk), || ())
 }
 
 /// The same, each frame added to its chunk by `push`, which is told of the event's number and the frame's place among
 /// those of the event. `at_end` is called when everything was taken, and dropped with the body otherwise.
 pub(super) fn event_stream_with(
-    events: BoxStream<'static, Arc<RunEvent>>,
+    events: RunEvents,
     renderer: impl Renderer + 'static,
     push: impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static,
     at_end: impl FnOnce() + Send + 'static,
@@ -45,7 +43,7 @@ pub(super) fn event_stream_with(
 }
 
 fn frames(
-    mut events: BoxStream<'static, Arc<RunEvent>>,
+    mut events: RunEvents,
     mut renderer: impl Renderer + 'static,
     mut push: impl FnMut(u64, usize, &Frame, &mut Vec<u8>) + Send + 'static,
     at_end: impl FnOnce() + Send + 'static,
@@ -53,7 +51,7 @@ fn frames(
     async_stream::stream! {
         let mut chunk = Vec::new();
         loop {
-            let ready = events.next().now_or_never();
+            let ready = events.next_batch().now_or_never();
             // A timer only for those who wait, and nothing waits with them.
             let next = match ready {
                 Some(next) => Ok(next),
@@ -61,17 +59,19 @@ fn frames(
                     yield Ok(Bytes::from(std::mem::take(&mut chunk)));
                     continue;
                 }
-                None => tokio::time::timeout(HEARTBEAT_EVERY, events.next()).await,
+                None => tokio::time::timeout(HEARTBEAT_EVERY, events.next_batch()).await,
             };
             match next {
                 Err(_) => yield Ok(HEARTBEAT),
                 Ok(None) => break,
-                Ok(Some(event)) => {
-                    for (index, frame) in renderer.frame(&event).iter().enumerate() {
-                        push(event.seq, index, frame, &mut chunk);
-                    }
-                    if chunk.len() >= CHUNK_BYTES {
-                        yield Ok(Bytes::from(std::mem::take(&mut chunk)));
+                Ok(Some(batch)) => {
+                    for event in batch.iter() {
+                        for (index, frame) in renderer.frame(event).iter().enumerate() {
+                            push(event.seq, index, frame, &mut chunk);
+                        }
+                        if chunk.len() >= CHUNK_BYTES {
+                            yield Ok(Bytes::from(std::mem::take(&mut chunk)));
+                        }
                     }
                 }
             }

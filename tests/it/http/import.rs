@@ -2,6 +2,8 @@
 
 use querent_tests::{Reply, TestServer, TestSettings};
 use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
 
 use super::query_as;
 
@@ -66,6 +68,31 @@ async fn imports_need_a_role_a_format_a_body_and_a_size() {
     let made = import(&server, "table=t&format=csv", "a\n1\n", Some("w")).await;
     assert_eq!(made.status, 200, "{}", made.text);
     assert_spool_is_empty(&server);
+}
+
+/// As clients do that look for an answer only when they have sent everything.
+#[tokio::test]
+async fn who_is_refused_may_send_the_rest_and_sees_why() {
+    const BYTES: usize = 8 << 20;
+    let server = TestServer::start(TestSettings::default().tokens("r:read,w:write")).await;
+    let mut stream = TcpStream::connect(server.addr).await.unwrap();
+    let head = format!(
+        "POST /v1/import?table=t&format=csv HTTP/1.1\r\nHost: {}\r\nAuthorization: Bearer r\r\nContent-Length: {BYTES}\r\n\r\n",
+        server.addr
+    );
+    stream.write_all(head.as_bytes()).await.unwrap();
+    for _ in 0..BYTES / 1024 {
+        stream.write_all(&[b'1'; 1024]).await.unwrap();
+    }
+    stream
+        .write_all(format!("GET /healthz HTTP/1.1\r\nHost: {}\r\nConnection: close\r\n\r\n", server.addr).as_bytes())
+        .await
+        .unwrap();
+    let mut said = String::new();
+    stream.read_to_string(&mut said).await.unwrap();
+    let statuses: Vec<&str> = said.lines().filter(|line| line.starts_with("HTTP/1.1 ")).collect();
+    assert_eq!(statuses, ["HTTP/1.1 403 Forbidden", "HTTP/1.1 200 OK"], "{said}");
+    assert!(said.contains("\"forbidden\""), "{said}");
 }
 
 async fn import(server: &TestServer, query: &str, body: &str, token: Option<&str>) -> Reply {

@@ -121,14 +121,14 @@ impl ActionParser {
 }
 
 impl ContentReader for ActionParser {
-    fn push(&mut self, piece: &str) -> Vec<ModelEvent> {
-        self.content.push_str(piece);
+    fn push(&mut self, piece: String) -> Option<String> {
+        self.content.push_str(&piece);
         let answer: String = piece.chars().filter_map(|character| self.step(character)).collect();
         if answer.is_empty() {
-            return Vec::new();
+            return None;
         }
         self.answer_streamed = true;
-        vec![ModelEvent::Text(answer)]
+        Some(answer)
     }
 
     fn finish(&mut self, reason: DoneReason) -> Result<Vec<ModelEvent>> {
@@ -253,7 +253,8 @@ mod tests {
 
     fn read(pieces: &[&str], reason: DoneReason) -> Result<Vec<ModelEvent>> {
         let mut parser = ActionParser::new();
-        let mut events: Vec<ModelEvent> = pieces.iter().flat_map(|piece| parser.push(piece)).collect();
+        let mut events: Vec<ModelEvent> =
+            pieces.iter().filter_map(|piece| parser.push((*piece).to_owned())).map(ModelEvent::Text).collect();
         events.extend(parser.finish(reason)?);
         Ok(events)
     }
@@ -285,10 +286,10 @@ mod tests {
     #[test]
     fn an_answer_is_passed_on_while_it_comes() {
         let mut parser = ActionParser::new();
-        assert_eq!(parser.push(r#"{"action":"answer","te"#), vec![]);
-        assert_eq!(parser.push(r#"xt":"Ther"#), vec![ModelEvent::Text("Ther".to_owned())]);
-        assert_eq!(parser.push("e are 3."), vec![ModelEvent::Text("e are 3.".to_owned())]);
-        assert_eq!(parser.push("\"}"), vec![]);
+        assert_eq!(parser.push(r#"{"action":"answer","te"#.to_owned()), None);
+        assert_eq!(parser.push(r#"xt":"Ther"#.to_owned()).as_deref(), Some("Ther"));
+        assert_eq!(parser.push("e are 3.".to_owned()).as_deref(), Some("e are 3."));
+        assert_eq!(parser.push("\"}".to_owned()), None);
         assert_eq!(parser.finish(DoneReason::Stop).unwrap(), vec![]);
     }
 

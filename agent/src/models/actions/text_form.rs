@@ -31,16 +31,16 @@ impl TextFormParser {
 }
 
 impl ContentReader for TextFormParser {
-    fn push(&mut self, piece: &str) -> Vec<ModelEvent> {
+    fn push(&mut self, piece: String) -> Option<String> {
         if self.is_text {
-            return text_event(piece.to_owned());
+            return Some(piece).filter(|piece| !piece.is_empty());
         }
-        self.held.push_str(piece);
+        self.held.push_str(&piece);
         if may_become_calls(&self.held) {
-            return Vec::new();
+            return None;
         }
         self.is_text = true;
-        text_event(std::mem::take(&mut self.held))
+        Some(std::mem::take(&mut self.held))
     }
 
     fn finish(&mut self, reason: DoneReason) -> Result<Vec<ModelEvent>> {
@@ -49,13 +49,10 @@ impl ContentReader for TextFormParser {
             Some(calls) => Ok(calls.into_iter().map(ModelEvent::ToolCall).collect()),
             // What is held may be a call. Cut, it is neither that nor an answer.
             None if reason == DoneReason::Length => Ok(Vec::new()),
-            None => Ok(text_event(held)),
+            None if held.is_empty() => Ok(Vec::new()),
+            None => Ok(vec![ModelEvent::Text(held)]),
         }
     }
-}
-
-fn text_event(text: String) -> Vec<ModelEvent> {
-    if text.is_empty() { Vec::new() } else { vec![ModelEvent::Text(text)] }
 }
 
 /// Whether content that begins like this may still be nothing but calls.
@@ -153,7 +150,8 @@ mod tests {
 
     fn read(pieces: &[&str]) -> Vec<ModelEvent> {
         let mut parser = TextFormParser::new(&tools());
-        let mut events: Vec<ModelEvent> = pieces.iter().flat_map(|piece| parser.push(piece)).collect();
+        let mut events: Vec<ModelEvent> =
+            pieces.iter().filter_map(|piece| parser.push((*piece).to_owned())).map(ModelEvent::Text).collect();
         events.extend(parser.finish(DoneReason::Stop).unwrap());
         events
     }
@@ -190,7 +188,7 @@ mod tests {
     #[test]
     fn a_call_that_was_cut_is_left_out() {
         let mut parser = TextFormParser::new(&tools());
-        assert_eq!(parser.push("<tool_call>{\"name\": \"run_sql\", \"argum"), vec![]);
+        assert_eq!(parser.push("<tool_call>{\"name\": \"run_sql\", \"argum".to_owned()), None);
         assert_eq!(parser.finish(DoneReason::Length).unwrap(), vec![]);
     }
 
@@ -227,16 +225,16 @@ mod tests {
     #[test]
     fn text_flows_from_its_first_word() {
         let mut parser = TextFormParser::new(&tools());
-        assert_eq!(parser.push("There"), text_event("There".to_owned()));
-        assert_eq!(parser.push(" {\"name"), text_event(" {\"name".to_owned()));
+        assert_eq!(parser.push("There".to_owned()).as_deref(), Some("There"));
+        assert_eq!(parser.push(" {\"name".to_owned()).as_deref(), Some(" {\"name"));
         let mut other_object = TextFormParser::new(&tools());
-        assert_eq!(other_object.push("{\"na"), vec![]);
-        assert_eq!(other_object.push("tion\": 1}"), text_event("{\"nation\": 1}".to_owned()));
+        assert_eq!(other_object.push("{\"na".to_owned()), None);
+        assert_eq!(other_object.push("tion\": 1}".to_owned()).as_deref(), Some("{\"nation\": 1}"));
     }
 
     #[test]
     fn without_tools_everything_is_text() {
         let mut parser = TextFormParser::new(&[]);
-        assert_eq!(parser.push(CALL), text_event(CALL.to_owned()));
+        assert_eq!(parser.push(CALL.to_owned()).as_deref(), Some(CALL));
     }
 }

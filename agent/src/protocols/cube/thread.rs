@@ -2,7 +2,6 @@
 //! newest runs.
 
 use std::collections::HashMap;
-use std::sync::Arc;
 
 use querent_catalog::RunRecord;
 use serde_json::Value;
@@ -92,7 +91,7 @@ impl Joining {
     }
 
     /// Something that happened before.
-    pub fn was(&mut self, event: &Arc<RunEvent>) {
+    pub fn was(&mut self, event: &RunEvent) {
         self.lines.extend(self.renderer.lines(event));
     }
 

@@ -2,7 +2,6 @@
 
 use chrono::DateTime;
 use serde_json::{Map, Value, json};
-use std::sync::Arc;
 use uuid::Uuid;
 
 use super::render::{Dialect, ResponsesRenderer};
@@ -31,7 +30,7 @@ pub fn run_of_item(item_id: &str) -> Option<Uuid> {
 }
 
 /// The items of a run's response, from its log.
-pub fn output_items(log: &[Arc<RunEvent>]) -> Vec<Value> {
+pub fn output_items(log: &[RunEvent]) -> Vec<Value> {
     let mut renderer = ResponsesRenderer::new(Dialect::OpenAi);
     for event in log {
         renderer.frame(event);
@@ -40,7 +39,7 @@ pub fn output_items(log: &[Arc<RunEvent>]) -> Vec<Value> {
 }
 
 /// The items that a run was asked with, from its log.
-pub fn input_items(log: &[Arc<RunEvent>]) -> Vec<Value> {
+pub fn input_items(log: &[RunEvent]) -> Vec<Value> {
     log.iter()
         .find_map(|event| match &event.kind {
             EventKind::RunStarted(started) => started.input.as_array().cloned(),

@@ -9,12 +9,11 @@ use axum::extract::rejection::PathRejection;
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use chrono::Utc;
-use futures::stream::{self, BoxStream};
 use futures::{FutureExt, StreamExt};
 use http::{HeaderMap, StatusCode};
 use querent_agent::models::{ChatMessage, ChatRole};
 use querent_agent::protocols::cube::{ChatRequest, CubeRenderer, Joining, Line, Output, Thread, abort_request};
-use querent_agent::{AgentError, EventKind, OnDisconnect, Protocol, RunEvent, RunRequest, events_of};
+use querent_agent::{AgentError, EventKind, OnDisconnect, Protocol, RunEvents, RunRequest, events_of};
 use querent_catalog::{
     CatalogError, ConversationAccess, ConversationKey, ConversationRecord, Principal, RunRecord, RunStatus,
 };
@@ -34,7 +33,6 @@ const MAX_LOG_BYTES: usize = 16 << 20;
 /// The longest name of an account or an agent.
 const MAX_NAME_BYTES: usize = 256;
 
-type Events = BoxStream<'static, Arc<RunEvent>>;
 type PathParts = Result<Path<(String, String)>, PathRejection>;
 
 /// `POST .../chat/stream-chat-state`.
@@ -242,12 +240,11 @@ fn has_begun(run: &RunRecord) -> Result<bool, ApiError> {
 }
 
 /// The events of a run that has begun. One whose model is not there is an error before any byte of the answer.
-async fn begun(mut events: Events) -> Result<Events, ApiError> {
-    let first = events.next().await;
-    if let Some(EventKind::RunError { message, .. }) = first.as_ref().map(|event| &event.kind) {
+async fn begun(mut events: RunEvents) -> Result<RunEvents, ApiError> {
+    if let Some(EventKind::RunError { message, .. }) = events.peek().await.map(|event| &event.kind) {
         return Err(ApiError::new("model_failed", message.clone()));
     }
-    Ok(stream::iter(first).chain(events).boxed())
+    Ok(events)
 }
 
 fn in_progress() -> ApiError {

@@ -2,15 +2,13 @@
 //! gives it apart at line ends and drops what is left: a line must not be split.
 
 use std::convert::Infallible;
-use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes};
 use axum::response::Response;
-use futures::stream::BoxStream;
 use futures::{FutureExt, StreamExt};
 use http::{HeaderName, HeaderValue, header};
-use querent_agent::RunEvent;
+use querent_agent::RunEvents;
 use querent_agent::protocols::cube::{CubeRenderer, Output};
 
 /// Proxies cut connections that are silent for long; a model may be.
@@ -23,7 +21,7 @@ pub(super) struct Lines {
     /// What is there already.
     pub(super) first: Vec<Output>,
     /// What comes.
-    pub(super) live: Option<(BoxStream<'static, Arc<RunEvent>>, CubeRenderer)>,
+    pub(super) live: Option<(RunEvents, CubeRenderer)>,
     /// Whether thinking is shown.
     pub(super) shows_thinking: bool,
 }

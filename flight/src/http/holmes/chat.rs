@@ -12,12 +12,12 @@ use http::{HeaderMap, HeaderName, StatusCode};
 use querent_agent::models::Models;
 use querent_agent::protocols::holmes::{HolmesRenderer, HolmesRequest, parse_request};
 use querent_agent::protocols::{Frame, Renderer};
-use querent_agent::{EventKind, known_tool};
+use querent_agent::{EventKind, RunEvents, known_tool};
 use querent_catalog::{Principal, RunStatus};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::super::openai::{Events, json_response};
+use super::super::openai::json_response;
 use super::super::request::{header_text, read_body};
 use super::super::stream::event_stream_with;
 use super::approvals::ApprovalKey;
@@ -34,7 +34,7 @@ type Place = (u64, usize);
 /// A run for one reader.
 struct Joined {
     run_id: Uuid,
-    events: Events,
+    events: RunEvents,
     /// What the reader has already.
     after: Option<Place>,
 }
@@ -74,7 +74,7 @@ pub(super) async fn chat(
 }
 
 /// The whole answer once it is done. Errors: a run that failed.
-async fn whole(mut events: Events, mut renderer: HolmesRenderer) -> Result<Response, HolmesError> {
+async fn whole(mut events: RunEvents, mut renderer: HolmesRenderer) -> Result<Response, HolmesError> {
     while let Some(event) = events.next().await {
         renderer.frame(&event);
     }
@@ -125,7 +125,7 @@ async fn join(
 
 /// A run's events from its first on, running or stored; `None` for one that is not the caller's, or that ended because
 /// nobody came back for it.
-async fn events_again(state: &AppState, principal: &Principal, run_id: Uuid) -> Result<Option<Events>, HolmesError> {
+async fn events_again(state: &AppState, principal: &Principal, run_id: Uuid) -> Result<Option<RunEvents>, HolmesError> {
     match state.agent.follow(principal, run_id, 0).await {
         Ok(Some(run)) => return Ok(Some(run.events)),
         Ok(None) => {}
@@ -144,12 +144,9 @@ async fn events_again(state: &AppState, principal: &Principal, run_id: Uuid) -> 
 }
 
 /// The events if they are of a run that the request with this digest began.
-async fn of_request(mut events: Events, digest: &str) -> Option<Events> {
-    let first = events.next().await?;
-    match &first.kind {
-        EventKind::RunStarted(started) if started.request["body"] == digest => {
-            Some(futures::stream::iter([first]).chain(events).boxed())
-        }
+async fn of_request(mut events: RunEvents, digest: &str) -> Option<RunEvents> {
+    match &events.peek().await?.kind {
+        EventKind::RunStarted(started) if started.request["body"] == digest => Some(events),
         _ => None,
     }
 }

@@ -8,12 +8,12 @@ use futures::StreamExt;
 use http::StatusCode;
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::chat::{ChatCompletionRequest, ChatRenderer, parse_request};
-use querent_agent::{EventKind, Protocol};
+use querent_agent::{EventKind, Protocol, RunEvents};
 use querent_catalog::{ConversationKey, Principal};
 use serde_json::Value;
 
 use super::super::stream::event_stream;
-use super::{Events, OpenAiError, begin, begun, body_of, json_response};
+use super::{OpenAiError, begin, begun, body_of, json_response};
 use crate::AppState;
 
 /// `POST /v1/chat/completions`.
@@ -38,14 +38,14 @@ pub(in crate::http) async fn start(
     principal: &Principal,
     mut request: ChatCompletionRequest,
     protocol: Protocol,
-) -> Result<Events, OpenAiError> {
+) -> Result<RunEvents, OpenAiError> {
     let conversation = request.session_id.take().map(ConversationKey::shared);
     let (run, items) = request.into_run(protocol);
     Ok(begin(state, principal, run, items, conversation, None).await?.1)
 }
 
 /// The completion once it is done. Errors: a run that failed.
-pub(in crate::http) async fn whole(events: Events) -> Result<Value, OpenAiError> {
+pub(in crate::http) async fn whole(events: RunEvents) -> Result<Value, OpenAiError> {
     let mut events = begun(events).await?;
     let mut renderer = ChatRenderer::new(false);
     let mut detail = String::new();

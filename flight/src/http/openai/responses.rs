@@ -10,7 +10,7 @@ use querent_agent::protocols::Renderer;
 use querent_agent::protocols::responses::{
     Dialect, ResponsesRenderer, ResponsesRequest, input_items, parse_request, response_id, run_of_response,
 };
-use querent_agent::{OnDisconnect, Protocol, RunOutcome, RunRequest, events_of};
+use querent_agent::{OnDisconnect, Protocol, RunEvents, RunOutcome, RunRequest, events_of};
 use querent_catalog::{ConversationKey, Principal, RunRecord, RunStatus};
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::super::request::{Params, PathText};
 use super::super::stream::event_stream;
-use super::{Events, OpenAiError, begin, begun, body_of, json_response};
+use super::{OpenAiError, begin, begun, body_of, json_response};
 use crate::AppState;
 
 /// Asks for KsADK's extension events.
@@ -75,7 +75,7 @@ pub(in crate::http) async fn start(
     principal: &Principal,
     mut request: ResponsesRequest,
     protocol: Protocol,
-) -> Result<(Uuid, Events), OpenAiError> {
+) -> Result<(Uuid, RunEvents), OpenAiError> {
     let detached = request.store || request.background;
     let conversation = request.conversation.take().map(ConversationKey::shared);
     let previous = request.previous_response_id.take();
@@ -85,7 +85,7 @@ pub(in crate::http) async fn start(
 }
 
 /// The response once it is done. Errors: a run that failed.
-pub(in crate::http) async fn whole(events: Events, dialect: Dialect) -> Result<Value, OpenAiError> {
+pub(in crate::http) async fn whole(events: RunEvents, dialect: Dialect) -> Result<Value, OpenAiError> {
     let mut events = begun(events).await?;
     let mut renderer = ResponsesRenderer::new(dialect);
     let mut detail = String::new();
@@ -230,8 +230,7 @@ pub(in crate::http) async fn list_input(
     let run = stored_run(&state, &principal, &id).await?;
     let items = if run.status == RunStatus::Running {
         let mut events = state.agent.events(&principal, run.run_id, 0).await?;
-        let first: Vec<_> = events.next().await.into_iter().collect();
-        input_items(&first)
+        input_items(events.peek().await.map(std::slice::from_ref).unwrap_or_default())
     } else {
         input_items(&events_of(&run)?)
     };

@@ -1,0 +1,77 @@
+//! What a refused HTTP/1 request has still to send. A connection that is closed before the request is read to its end is
+//! reset, and its client, which is still sending, may never see why it was refused. So what was left of a body is read
+//! and thrown away for a while after the answer.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use http::{Request, Version};
+use hyper::body::{Body as _, Bytes, Frame, Incoming, SizeHint};
+use tokio::runtime::Handle;
+
+use crate::shutdown::Shutdown;
+
+/// How long a client may take to send the rest.
+const LINGER: Duration = Duration::from_secs(2);
+/// The most that is thrown away.
+const MAX_BYTES: usize = 16 << 20;
+
+/// The request with a body whose rest is read when nobody wants it.
+pub(crate) fn with_read_rest(request: Request<Incoming>, shutdown: &Shutdown) -> Request<Body> {
+    // HTTP/2 tells the client to stop.
+    if request.version() == Version::HTTP_2 || request.body().is_end_stream() {
+        return request.map(Body::new);
+    }
+    request.map(|body| Body::new(ReadToTheEnd { body: Some(body), shutdown: shutdown.clone() }))
+}
+
+struct ReadToTheEnd {
+    /// Until its end or its failure was seen.
+    body: Option<Incoming>,
+    shutdown: Shutdown,
+}
+
+impl hyper::body::Body for ReadToTheEnd {
+    type Data = Bytes;
+    type Error = hyper::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, hyper::Error>>> {
+        let Some(body) = &mut self.body else { return Poll::Ready(None) };
+        let polled = Pin::new(body).poll_frame(context);
+        if matches!(polled, Poll::Ready(None | Some(Err(_)))) {
+            self.body = None;
+        }
+        polled
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.body.as_ref().is_none_or(|body| body.is_end_stream())
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.body.as_ref().map_or_else(|| SizeHint::with_exact(0), |body| body.size_hint())
+    }
+}
+
+impl Drop for ReadToTheEnd {
+    fn drop(&mut self) {
+        let Some(body) = self.body.take().filter(|body| !body.is_end_stream()) else { return };
+        if Handle::try_current().is_ok() {
+            self.shutdown.spawn(tokio::time::timeout(LINGER, read_rest(body)));
+        }
+    }
+}
+
+async fn read_rest(mut body: Incoming) {
+    let mut bytes = 0;
+    while bytes < MAX_BYTES {
+        let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;
+        let Some(Ok(frame)) = frame else { return };
+        bytes += frame.data_ref().map_or(0, Bytes::len);
+    }
+}
