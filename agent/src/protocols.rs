@@ -86,25 +86,35 @@ pub(crate) fn json_text(data: &impl Serialize) -> String {
 #[derive(Debug, Default)]
 pub(crate) struct Paragraphs {
     text: String,
+    is_unkept: bool,
+    has_begun: bool,
     begins: bool,
 }
 
 impl Paragraphs {
+    /// Whose text is not asked for.
+    pub(crate) fn unkept() -> Self {
+        Self { is_unkept: true, ..Self::default() }
+    }
+
     /// A message begins.
     pub(crate) fn begin(&mut self) {
-        self.begins = !self.text.is_empty();
+        self.begins = self.has_begun;
     }
 
     /// A piece of it; what is to be passed on.
     pub(crate) fn push<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
         let begins = std::mem::take(&mut self.begins);
         let piece: Cow<'a, str> = if begins { format!("\n\n{piece}").into() } else { piece.into() };
-        self.text.push_str(&piece);
+        self.has_begun |= !piece.is_empty();
+        if !self.is_unkept {
+            self.text.push_str(&piece);
+        }
         piece
     }
 
-    /// All pieces so far.
-    pub(crate) fn text(&self) -> &str {
-        &self.text
+    /// All pieces so far; `None` where they are not kept.
+    pub(crate) fn text(&self) -> Option<&str> {
+        (!self.is_unkept).then_some(self.text.as_str())
     }
 }

@@ -13,10 +13,12 @@ mod parse;
 mod schema;
 mod text_form;
 
+use std::collections::VecDeque;
 use std::sync::Arc;
+use std::task::{Poll, ready};
 
 use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
 use serde_json::{Value, json};
 
 use self::parse::ActionParser;
@@ -135,24 +137,39 @@ fn read_content(
     mut pieces: BoxStream<'static, Result<ModelEvent>>,
     mut reader: impl ContentReader,
 ) -> BoxStream<'static, Result<ModelEvent>> {
-    async_stream::try_stream! {
-        while let Some(piece) = pieces.next().await {
-            match piece? {
-                ModelEvent::Text(text) => {
+    // Nothing follows the end of a reply, nor a failure.
+    let mut last: VecDeque<Result<ModelEvent>> = VecDeque::new();
+    let mut is_over = false;
+    stream::poll_fn(move |context| {
+        while !is_over {
+            match ready!(pieces.poll_next_unpin(context)) {
+                Some(Ok(ModelEvent::Text(text))) => {
                     if let Some(text) = reader.push(text) {
-                        yield ModelEvent::Text(text);
+                        return Poll::Ready(Some(Ok(ModelEvent::Text(text))));
                     }
                 }
-                ModelEvent::Done { usage, reason } => {
-                    for event in reader.finish(reason)? {
-                        yield event;
+                Some(Ok(ModelEvent::Done { usage, reason })) => {
+                    is_over = true;
+                    match reader.finish(reason) {
+                        Ok(events) => {
+                            last.extend(events.into_iter().map(Ok));
+                            last.push_back(Ok(ModelEvent::Done { usage, reason }));
+                        }
+                        Err(error) => last.push_back(Err(error)),
                     }
-                    yield ModelEvent::Done { usage, reason };
                 }
-                event @ (ModelEvent::Thinking(_) | ModelEvent::ToolCall(_)) => yield event,
+                Some(Ok(event @ (ModelEvent::Thinking(_) | ModelEvent::ToolCall(_)))) => {
+                    return Poll::Ready(Some(Ok(event)));
+                }
+                Some(Err(error)) => {
+                    is_over = true;
+                    last.push_back(Err(error));
+                }
+                None => is_over = true,
             }
         }
-    }
+        Poll::Ready(last.pop_front())
+    })
     .boxed()
 }
 

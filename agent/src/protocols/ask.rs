@@ -149,9 +149,9 @@ impl AskRenderer {
 }
 
 /// The trace of a run as it is stored: the protocol's frames, `[{event, data}, ...]`, where the pieces of one text are
-/// one entry ([`querent_catalog::whole_trace`] takes it apart again).
+/// one entry and the answer is not said again ([`querent_catalog::whole_trace`] makes it whole).
 pub fn trace_json<'a>(log: impl IntoIterator<Item = &'a RunEvent>) -> String {
-    let mut renderer = AskRenderer::default();
+    let mut renderer = AskRenderer { answer: Paragraphs::unkept() };
     let mut trace: Vec<TraceEntry<'a>> = Vec::new();
     for (event, data) in log.into_iter().filter_map(|event| renderer.render(event)) {
         match (trace.last_mut(), data) {

@@ -212,10 +212,11 @@ impl ChatRenderer {
 
     /// The completion, once the run has ended.
     pub fn completion(&self) -> Value {
-        let mut message = json!({ "role": "assistant", "content": self.answer.text(), "refusal": null });
+        let mut message =
+            json!({ "role": "assistant", "content": self.answer.text().unwrap_or_default(), "refusal": null });
         if !self.calls.is_empty() {
             message["tool_calls"] = json!(self.calls);
-            if self.answer.text().is_empty() {
+            if self.answer.text().unwrap_or_default().is_empty() {
                 message["content"] = Value::Null;
             }
         }

@@ -106,12 +106,21 @@ async fn serve(folder: &Path) -> Result<querent_flight::RunningServer, Failure> 
     Ok(Server::start_with(config, Arc::new(ClockModel), Arc::new(NoProgress)).await?)
 }
 
-/// Sends what the ask protocol would send for the same pieces, as an axum application does.
+/// Sends what the ask protocol sends for the same pieces, the whole answer at the end included, as an axum application
+/// does.
 async fn serve_plain() -> Result<SocketAddr, Failure> {
     async fn events() -> impl IntoResponse {
-        let frames = stream::iter(0..BURST_EVENTS).map(|_| {
-            let data = format!("{{\"text\":\"{} \"}}", now_micros());
-            Ok::<_, std::convert::Infallible>(Event::default().event("answer_delta").data(data))
+        let mut said = String::new();
+        let frames = stream::iter(0..=BURST_EVENTS).map(move |number| {
+            let (event, text) = match number {
+                BURST_EVENTS => ("answer_final", std::mem::take(&mut said)),
+                _ => ("answer_delta", format!("{} ", now_micros())),
+            };
+            if number < BURST_EVENTS {
+                said.push_str(&text);
+            }
+            let data = format!("{{\"text\":\"{text}\"}}");
+            Ok::<_, std::convert::Infallible>(Event::default().event(event).data(data))
         });
         Sse::new(frames)
     }

@@ -17,6 +17,8 @@ use querent_agent::protocols::{Frame, Renderer};
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
 /// A chunk takes no more frames from here on: what one reader has waiting stays small.
 const CHUNK_BYTES: usize = 16 << 10;
+/// What most frames take: a word, and what is around it.
+const FRAME_BYTES: usize = 128;
 const HEARTBEAT: Bytes = Bytes::from_static(b": ping\n");
 /// nginx buffers responses unless told not to.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
@@ -65,6 +67,9 @@ fn frames(
                 Err(_) => yield Ok(HEARTBEAT),
                 Ok(None) => break,
                 Ok(Some(batch)) => {
+                    if chunk.is_empty() {
+                        chunk.reserve(CHUNK_BYTES.min(batch.len() * FRAME_BYTES));
+                    }
                     for event in batch.iter() {
                         for (index, frame) in renderer.frame(event).iter().enumerate() {
                             push(event.seq, index, frame, &mut chunk);
