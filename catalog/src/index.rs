@@ -36,14 +36,16 @@ use self::embed::Embedder;
 use self::pending::{Committed, PendingObject};
 pub(crate) use self::pending::{ObjectKind, column_names, names_alike};
 pub(crate) use self::rerank::Reranker;
-use self::tail::{Tail, TailEntry, TailSnapshot};
+use self::tail::{Arrival, Tail};
 use self::vectorizer::Vectorizer;
-use self::view::IndexView;
+use self::view::{HiddenRows, IndexView};
 use crate::store::{Store, pending_texts};
 use crate::{CatalogError, Progress, Result};
 
 /// A dataset that was found whole is not read through again for this long.
 const CHECKS_APART: Duration = Duration::from_secs(60);
+/// Vectors of the tail that are compared where the search runs: some ten microseconds' work. More take another thread.
+const COMPARED_AT_ONCE: usize = 256;
 
 /// An object and how well it matched; larger is better.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -59,8 +61,6 @@ pub(crate) struct SearchFilter {
     pub(crate) databases: Option<Vec<i64>>,
     /// Vectors are scanned, whatever index they have.
     pub(crate) exact: bool,
-    /// Objects whose rows in Lance are out of date.
-    pub(crate) superseded: Vec<i64>,
 }
 
 impl SearchFilter {
@@ -87,7 +87,7 @@ pub(crate) struct SchemaIndex {
 
 /// The objects of one kind: a dataset and its tail, and what searches, commits and the background tasks of the part
 /// share with the other one.
-struct Part {
+pub(crate) struct Part {
     kind: ObjectKind,
     /// Weak, so that dropping the catalog releases the data folder whatever the tasks are at.
     store: Weak<Store>,
@@ -110,6 +110,8 @@ struct State {
     tail: Tail,
     /// `None` until the dataset was opened or rebuilt.
     view: Option<Arc<IndexView>>,
+    /// The view's rows that are deleted, or that an entry of the tail overrides.
+    hidden: Arc<HiddenRows>,
     /// The dataset is the right one for the embedder and text version.
     is_current: bool,
     /// Lance holds rows without a vector that are not in the tail.
@@ -123,6 +125,25 @@ struct State {
     is_damaged: bool,
     /// When the dataset was last found whole.
     checked_at: Option<Instant>,
+}
+
+impl State {
+    /// Has searches use a version of the dataset, with what the tail holds over it.
+    fn set_view(&mut self, view: Option<Arc<IndexView>>) {
+        let hidden = view.as_ref().map(|view| view.hidden(self.tail.object_ids()));
+        self.hidden = Arc::new(hidden.unwrap_or_default());
+        self.view = view;
+    }
+
+    /// Has searches see a committed object, where the tail has room for it.
+    fn insert(&mut self, arrival: Arrival) {
+        let object_id = arrival.object_id();
+        if self.tail.insert(arrival) {
+            for address in self.view.iter().flat_map(|view| view.rows_of(object_id)) {
+                Arc::make_mut(&mut self.hidden).insert(address);
+            }
+        }
+    }
 }
 
 impl SchemaIndex {
@@ -230,70 +251,62 @@ impl SchemaIndex {
         move |text| tables.analyzer.query(text)
     }
 
-    /// The index of one kind at this moment: one version of the dataset and the tail that goes with it.
-    pub(crate) fn snapshot(&self, kind: ObjectKind) -> IndexSnapshot {
-        let part = match kind {
+    /// The index of one kind.
+    pub(crate) fn part(&self, kind: ObjectKind) -> &Part {
+        match kind {
             ObjectKind::Table => &self.tables,
             ObjectKind::Column => &self.columns,
-        };
-        let state = part.state.read();
-        IndexSnapshot { part: Arc::clone(part), view: state.view.clone(), tail: Arc::new(state.tail.snapshot()) }
+        }
     }
 }
 
-/// What one search sees of the index.
-pub(crate) struct IndexSnapshot {
-    part: Arc<Part>,
-    view: Option<Arc<IndexView>>,
-    tail: Arc<TailSnapshot>,
-}
-
-impl IndexSnapshot {
+/// Searches. Each sees one moment of the index: one version of the dataset and the tail that goes with it.
+impl Part {
     /// The best `limit` objects by BM25, best first.
     pub(crate) async fn bm25(&self, question: &str, limit: usize, filter: &SearchFilter) -> Vec<Scored> {
-        let filter = self.with_superseded(filter);
-        let tokens = self.part.analyzer.query(question);
+        let tokens = self.analyzer.query(question);
         if tokens.is_empty() {
             return Vec::new();
         }
+        let (view, hidden, in_tail) = {
+            let state = self.state.read();
+            (state.view.clone(), Arc::clone(&state.hidden), state.tail.matching(&tokens, filter))
+        };
         let mut found = Vec::new();
         let mut stats = CorpusStats::default();
-        if let Some(view) = &self.view {
+        if let Some(view) = view {
             stats = self.or_damaged(view.corpus_stats(&tokens).await);
-            found = self.or_damaged(view.bm25(&tokens, stats.clone(), limit, &filter).await);
+            found = self.or_damaged(view.bm25(&tokens, stats.clone(), limit, filter, &hidden).await);
         }
-        if self.tail.has_texts() {
-            let tail = Arc::clone(&self.tail);
-            found.extend(off_runtime(move || tail.bm25(&tokens, stats, &filter)).await);
-        }
+        found.extend(in_tail.scored(&tokens, stats));
         best(found, limit)
     }
 
     /// The `limit` objects nearest to a question's vector, nearest first.
     pub(crate) async fn nearest(&self, vector: &[f32], limit: usize, filter: &SearchFilter) -> Vec<Scored> {
-        let filter = self.with_superseded(filter);
+        let (view, hidden, in_tail) = {
+            let state = self.state.read();
+            (state.view.clone(), Arc::clone(&state.hidden), state.tail.vectors())
+        };
         let mut found = Vec::new();
         // Vectors of another model, which stay until a rebuild is whole, cannot be compared with the question's.
-        let is_comparable = |view: &&Arc<IndexView>| view.model.as_ref() == self.part.vectorizer.model();
-        if let Some(view) = self.view.as_ref().filter(is_comparable) {
-            found = self.or_damaged(view.nearest(vector, limit, &filter).await);
+        let is_comparable = |view: &Arc<IndexView>| view.model.as_ref() == self.vectorizer.model();
+        if let Some(view) = view.filter(is_comparable) {
+            found = self.or_damaged(view.nearest(vector, limit, filter, &hidden).await);
         }
-        if !self.tail.is_empty() {
-            let tail = Arc::clone(&self.tail);
-            let vector = vector.to_vec();
-            found.extend(off_runtime(move || tail.nearest(&vector, &filter)).await);
+        if in_tail.len() <= COMPARED_AT_ONCE {
+            found.extend(in_tail.nearest(vector, filter));
+        } else {
+            let (vector, filter) = (vector.to_vec(), filter.clone());
+            found.extend(off_runtime(move || in_tail.nearest(&vector, &filter)).await);
         }
         best(found, limit)
-    }
-
-    fn with_superseded(&self, filter: &SearchFilter) -> SearchFilter {
-        SearchFilter { superseded: self.tail.superseded(), ..filter.clone() }
     }
 
     /// A dataset that cannot be read costs the search its rows, and is repaired.
     fn or_damaged<T: Default>(&self, outcome: Result<T>) -> T {
         outcome.unwrap_or_else(|error| {
-            self.part.report_damage(&error);
+            self.report_damage(&error);
             T::default()
         })
     }
@@ -335,24 +348,23 @@ impl Part {
 
     fn insert_pending(&self, objects: Vec<PendingObject>) {
         // Analysis is the costly part and needs no lock.
-        let mut entries = Vec::new();
+        let mut arrivals = Vec::new();
         let mut is_too_many = false;
         for object in objects {
             let has_room = {
                 let state = self.state.read();
-                state.tail.len() + entries.len() < tail::MAX_ENTRIES || state.tail.contains(object.object_id)
+                state.tail.len() + arrivals.len() < tail::MAX_ENTRIES || state.tail.contains(object.object_id)
             };
             if has_room {
-                let document = object.text.as_deref().map(|text| self.analyzer.document(text));
-                entries.push(TailEntry::committed(object, document));
+                arrivals.push(Arrival::new(object, |text| self.analyzer.document(text)));
             } else {
                 is_too_many = true;
             }
         }
         {
             let mut state = self.state.write();
-            for entry in entries {
-                state.tail.insert(entry);
+            for arrival in arrivals {
+                state.insert(arrival);
             }
             state.tail.is_overflowing |= is_too_many;
         }
@@ -421,7 +433,7 @@ fn best(mut found: Vec<Scored>, limit: usize) -> Vec<Scored> {
     found
 }
 
-/// Runs a scan of the tail on a worker thread.
+/// Runs what takes long on a worker thread.
 async fn off_runtime<T: Send + Default + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.unwrap_or_default()
 }

@@ -345,7 +345,7 @@ impl Catalog {
     /// by the other; [`Catalog::search`] is what finds tables. Empty without an embedder.
     pub async fn nearest_tables(&self, vector: &[f32], limit: usize, exact: bool) -> Vec<i64> {
         let filter = index::SearchFilter { exact, ..Default::default() };
-        let nearest = self.index.snapshot(index::ObjectKind::Table).nearest(vector, limit, &filter).await;
+        let nearest = self.index.part(index::ObjectKind::Table).nearest(vector, limit, &filter).await;
         nearest.into_iter().map(|scored| scored.object_id).collect()
     }
 

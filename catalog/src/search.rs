@@ -72,11 +72,11 @@ pub(crate) async fn search(
         })
     };
     let filter = SearchFilter::databases(visible.clone());
-    let snapshot = index.snapshot(ObjectKind::Table);
+    let tables_index = index.part(ObjectKind::Table);
     let text = query_text(question);
     let by_text = async {
         match stages.bm25 {
-            true => snapshot.bm25(&text, depth, &filter).await,
+            true => tables_index.bm25(&text, depth, &filter).await,
             false => Vec::new(),
         }
     };
@@ -85,13 +85,13 @@ pub(crate) async fn search(
         let vector = if stages.dense { index.embed_question(question).await } else { None };
         let tables = async {
             match &vector {
-                Some(vector) => snapshot.nearest(vector, depth, &filter).await,
+                Some(vector) => tables_index.nearest(vector, depth, &filter).await,
                 None => Vec::new(),
             }
         };
         let columns = async {
             match stages.columns {
-                true => columns::texts(&index.snapshot(ObjectKind::Column), &text, vector.as_deref()).await,
+                true => columns::texts(index.part(ObjectKind::Column), &text, vector.as_deref()).await,
                 false => Vec::new(),
             }
         };

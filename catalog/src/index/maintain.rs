@@ -204,13 +204,14 @@ pub(super) async fn install(
     lacks_vectors: bool,
 ) -> Result<()> {
     let view = writer.view().await?;
-    let is_embedded = {
+    let (is_embedded, forgotten) = {
         let mut state = part.state.write();
-        state.tail.remove(&written);
-        state.view = Some(view);
+        let forgotten = state.tail.remove(&written);
+        state.set_view(Some(view));
         state.lacks_vectors |= writer.model().is_some() && lacks_vectors;
-        !state.lacks_vectors
+        (!state.lacks_vectors, forgotten)
     };
+    drop(forgotten);
     debug!(objects = written.len(), version = writer.version(), "schema index written");
     let recorded = writer.recorded_state(is_embedded);
     let kind = part.kind;

@@ -73,7 +73,7 @@ async fn install(part: &Part, mut writer: IndexWriter, is_current: bool, is_embe
     let view = writer.view().await?;
     {
         let mut state = part.state.write();
-        state.view = Some(view);
+        state.set_view(Some(view));
         state.is_current = is_current;
         state.is_damaged = false;
         state.checked_at = Some(Instant::now());
@@ -166,7 +166,7 @@ fn prefix(kind: ObjectKind) -> &'static str {
 async fn set_aside(part: &Part, state: &IndexState, error: &CatalogError) -> Result<()> {
     {
         let mut state = part.state.write();
-        state.view = None;
+        state.set_view(None);
         state.is_current = false;
     }
     let folder = part.folder.join(&state.folder);

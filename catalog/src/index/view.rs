@@ -40,6 +40,9 @@ const MIN_PROBES: usize = 48;
 /// Of the best rows by the vector index, which compares quantised vectors, so many are compared exactly.
 const REFINED: usize = 48;
 
+/// Rows of a view by address that searches leave out.
+pub(super) type HiddenRows = RowAddrTreeMap;
+
 /// One version of the dataset, for reading.
 pub(super) struct IndexView {
     dataset: Arc<Dataset>,
@@ -50,7 +53,7 @@ pub(super) struct IndexView {
     texts: Vec<Arc<dyn ScalarIndex>>,
     vectors: Vec<Arc<dyn VectorIndex>>,
     /// Rows that an index may return and that are deleted, one by one or with their fragment.
-    deleted: RowAddrTreeMap,
+    deleted: HiddenRows,
 }
 
 /// The rows of one fragment by their offset. A fragment never changes but for rows that get deleted, so this serves
@@ -193,11 +196,12 @@ impl IndexView {
         stats: CorpusStats,
         limit: usize,
         filter: &SearchFilter,
+        hidden: &HiddenRows,
     ) -> Result<Vec<Scored>> {
         let tokens = Arc::new(Tokens::new(tokens.to_vec(), DocType::Text));
         let scorer = stats.into_scorer();
         let params = Arc::new(FtsSearchParams::new().with_limit(Some(limit)));
-        let admitted: Arc<dyn PreFilter> = Arc::new(Admitted(Arc::new(self.mask(filter))));
+        let admitted: Arc<dyn PreFilter> = Arc::new(Admitted(Arc::new(self.mask(filter, hidden))));
         let mut found = Vec::new();
         for index in &self.texts {
             let Some(index) = index.as_any().downcast_ref::<InvertedIndex>() else { continue };
@@ -221,19 +225,21 @@ impl IndexView {
         vector: &[f32],
         limit: usize,
         filter: &SearchFilter,
+        hidden: &Arc<HiddenRows>,
     ) -> Result<Vec<Scored>> {
         if self.model.as_ref().is_none_or(|model| model.dimension != vector.len()) {
             return Ok(Vec::new());
         }
         if self.fragments.iter().all(|fragment| fragment.vectors.is_some()) {
             let (view, vector, filter) = (Arc::clone(self), vector.to_vec(), filter.clone());
-            let scan = tokio::task::spawn_blocking(move || view.scan_memory(&vector, limit, &filter));
+            let hidden = Arc::clone(hidden);
+            let scan = tokio::task::spawn_blocking(move || view.scan_memory(&vector, limit, &filter, &hidden));
             return scan.await.map_err(|_| CatalogError::Internal("the scan of vectors panicked".into()));
         }
         if self.vectors.is_empty() || filter.exact {
-            return guarded(self.scan_dataset(vector, limit, filter)).await;
+            return guarded(self.scan_dataset(vector, limit, filter, hidden)).await;
         }
-        let admitted: Arc<dyn PreFilter> = Arc::new(Admitted(Arc::new(self.mask(filter))));
+        let admitted: Arc<dyn PreFilter> = Arc::new(Admitted(Arc::new(self.mask(filter, hidden))));
         // What a filter leaves may lie anywhere.
         let percent = if filter.databases.is_some() { 100 } else { PROBED_PERCENT };
         let mut found: Vec<(u64, f32)> = Vec::new();
@@ -258,8 +264,8 @@ impl IndexView {
         Ok(rows.filter_map(|(address, row)| self.scored(address, dot_f32(row, vector))).collect())
     }
 
-    fn scan_memory(&self, vector: &[f32], limit: usize, filter: &SearchFilter) -> Vec<Scored> {
-        let mask = self.mask(filter);
+    fn scan_memory(&self, vector: &[f32], limit: usize, filter: &SearchFilter, hidden: &HiddenRows) -> Vec<Scored> {
+        let mask = self.mask(filter, hidden);
         let is_open = mask.is_select_all();
         let mut found: Vec<Scored> = Vec::new();
         for fragment in &self.fragments {
@@ -280,12 +286,18 @@ impl IndexView {
     }
 
     /// Exact, by reading all vectors: where there is no index for them yet, and to measure one by.
-    async fn scan_dataset(&self, vector: &[f32], limit: usize, filter: &SearchFilter) -> lance::Result<Vec<Scored>> {
+    async fn scan_dataset(
+        &self,
+        vector: &[f32],
+        limit: usize,
+        filter: &SearchFilter,
+        hidden: &HiddenRows,
+    ) -> lance::Result<Vec<Scored>> {
         let mut scan = self.dataset.scan();
         scan.nearest("vector", &Float32Array::from(vector.to_vec()), limit)?
             .distance_metric(DistanceType::Dot)
             .use_index(false)
-            .with_row_id_prefilter(self.mask(filter))
+            .with_row_id_prefilter(self.mask(filter, hidden))
             .prefilter(true)
             .project::<&str>(&[])?
             .with_row_id();
@@ -300,14 +312,23 @@ impl IndexView {
         (object_id != 0).then_some(Scored { object_id, score })
     }
 
-    /// The rows that a search may return.
-    fn mask(&self, filter: &SearchFilter) -> RowAddrMask {
+    /// The rows that no search may return: those that are deleted, and those of objects that something else overrides.
+    pub(super) fn hidden(&self, overridden: impl Iterator<Item = i64>) -> HiddenRows {
         let mut hidden = self.deleted.clone();
-        for object_id in &filter.superseded {
-            for address in self.fragments.iter().filter_map(|fragment| fragment.find(*object_id)) {
-                hidden.insert(address);
-            }
-        }
+        overridden.flat_map(|object_id| self.rows_of(object_id)).for_each(|address| {
+            hidden.insert(address);
+        });
+        hidden
+    }
+
+    /// The rows of an object, deleted or not, by address.
+    pub(super) fn rows_of(&self, object_id: i64) -> impl Iterator<Item = u64> {
+        self.fragments.iter().filter_map(move |fragment| fragment.find(object_id))
+    }
+
+    /// The rows that a search may return.
+    fn mask(&self, filter: &SearchFilter, hidden: &HiddenRows) -> RowAddrMask {
+        let hidden = hidden.clone();
         let Some(databases) = &filter.databases else { return RowAddrMask::from_block(hidden) };
         let mut allowed = RowAddrTreeMap::new();
         for fragment in &self.fragments {
@@ -322,13 +343,12 @@ impl IndexView {
 
     /// The vectors of objects whose text is the one that the dataset holds, by object.
     pub(super) async fn vectors_of(&self, texts: &[(i64, &str)]) -> Result<HashMap<i64, Arc<[f32]>>> {
-        let rows_of = |object_id: i64| self.fragments.iter().filter_map(move |fragment| fragment.find(object_id));
         let found: Vec<(i64, &str, u64)> =
-            texts.iter().flat_map(|(id, text)| rows_of(*id).map(|address| (*id, *text, address))).collect();
+            texts.iter().flat_map(|(id, text)| self.rows_of(*id).map(|address| (*id, *text, address))).collect();
         if found.is_empty() {
             return Ok(HashMap::new());
         }
-        let mask = self.mask(&SearchFilter::default());
+        let mask = self.mask(&SearchFilter::default(), &self.deleted);
         let addresses: Vec<u64> =
             found.iter().map(|(_, _, address)| *address).filter(|address| mask.selected(*address)).collect();
         let hashes: HashMap<i64, _> = found.iter().map(|(id, text, _)| (*id, text_hash(text))).collect();

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use super::fuse::{Boost, rank_weight};
 use crate::FoundBy;
 use crate::Result;
-use crate::index::{IndexSnapshot, Scored, SearchFilter, column_names};
+use crate::index::{Part, Scored, SearchFilter, column_names};
 use crate::store::{self, View, name_key};
 
 /// Column texts taken from each ranking.
@@ -21,7 +21,7 @@ const FIRST_RANKS: f32 = 0.25;
 const MAX_COLUMNS: usize = 2;
 
 /// The ids of the column texts that fit the question best, best first.
-pub(super) async fn texts(columns: &IndexSnapshot, text: &str, vector: Option<&[f32]>) -> Vec<i64> {
+pub(super) async fn texts(columns: &Part, text: &str, vector: Option<&[f32]>) -> Vec<i64> {
     let all = SearchFilter::default();
     let by_meaning = async {
         match vector {

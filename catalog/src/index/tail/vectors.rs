@@ -1,0 +1,53 @@
+//! The vectors of the tail, in chunks that searches share: a search takes a copy at the price of a few pointers, and a
+//! change copies the one chunk it is in, when a search still reads that.
+
+use std::sync::Arc;
+
+use lance_linalg::distance::dot::dot;
+
+use super::super::{Scored, SearchFilter};
+
+/// Vectors of one chunk.
+const CHUNK: usize = 64;
+
+/// Vectors by the place of their document.
+#[derive(Clone, Default)]
+pub(in crate::index) struct Vectors {
+    chunks: Vec<Arc<Vec<Option<Embedded>>>>,
+    count: usize,
+}
+
+/// A vector and whose it is.
+#[derive(Clone)]
+pub(super) struct Embedded {
+    pub(super) object_id: i64,
+    pub(super) database_id: i64,
+    pub(super) vector: Arc<[f32]>,
+}
+
+impl Vectors {
+    /// Sets or clears the vector of a place.
+    pub(super) fn set(&mut self, place: u32, embedded: Option<Embedded>) {
+        let (chunk, offset) = (place as usize / CHUNK, place as usize % CHUNK);
+        while self.chunks.len() <= chunk {
+            self.chunks.push(Arc::new(vec![None; CHUNK]));
+        }
+        if embedded.is_none() && self.chunks[chunk][offset].is_none() {
+            return;
+        }
+        self.count += usize::from(embedded.is_some());
+        let older = std::mem::replace(&mut Arc::make_mut(&mut self.chunks[chunk])[offset], embedded);
+        self.count -= usize::from(older.is_some());
+    }
+
+    pub(in crate::index) fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Every vector's cosine with a unit vector.
+    pub(in crate::index) fn nearest(&self, vector: &[f32], filter: &SearchFilter) -> Vec<Scored> {
+        let all = self.chunks.iter().flat_map(|chunk| chunk.iter().flatten());
+        let near = all.filter(|of| of.vector.len() == vector.len() && filter.admits(of.database_id));
+        near.map(|of| Scored { object_id: of.object_id, score: dot(&of.vector, vector) }).collect()
+    }
+}
