@@ -13,7 +13,7 @@ use super::{EmbedSettings, Embedder, EmbeddingModel, default_cache_dir, embedder
 use crate::{CatalogError, Result};
 
 /// MiniLM was trained on 128 tokens and is published for 256; more costs time and blurs the vector.
-const MAX_TOKENS: usize = 256;
+const MAX_TOKENS: usize = 128;
 /// Texts embedded at once. Larger batches are not faster on a processor: they are padded to their longest text.
 const BATCH_SIZE: usize = 8;
 
