@@ -14,12 +14,17 @@ use tracing::{debug, warn};
 use super::lance::{IndexRow, IndexWriter};
 use super::pending;
 use super::tail::{self, TailEntry, Unembedded};
-use super::{Part, Work, backfill, rebuild};
+use super::{Part, Work, backfill, off_runtime, rebuild};
 use crate::Result;
 use crate::store::pending_texts;
 
 /// Texts embedded in one call: under a tenth of a second on one core, which is how long a question may have to wait.
 const EMBED_BATCH: usize = 4;
+/// The same where a text costs microseconds: some milliseconds.
+const FAST_EMBED_BATCH: usize = 64;
+/// What comes in a row is gathered for this long, so that many changes cost one call and one look. A change after a
+/// quiet time waits for nothing.
+const GATHERING: Duration = Duration::from_millis(20);
 /// Rows reach Lance in batches of at least this, or a sixteenth of the dataset, so that upkeep stays in proportion.
 const MIN_BATCH: usize = 256;
 /// Nothing waits longer than this for a small dataset; each further [`ROWS_A_WAIT`] rows add as much, up to
@@ -36,8 +41,9 @@ const LAST_RETRY: Duration = Duration::from_secs(300);
 
 /// Gives the tail's texts their vectors until stopped.
 pub(super) async fn embed(part: Arc<Part>, stop: CancellationToken) {
+    let most = if part.vectorizer.is_fast() { FAST_EMBED_BATCH } else { EMBED_BATCH };
     while !stop.is_cancelled() {
-        let batch = part.state.read().tail.unembedded(EMBED_BATCH);
+        let batch = part.state.read().tail.unembedded(most);
         let pause = part.vectorizer.pause();
         if batch.is_empty() || pause.is_some() {
             tokio::select! {
@@ -64,6 +70,17 @@ pub(super) async fn embed(part: Arc<Part>, stop: CancellationToken) {
             set_vectors(&part, &batch, |_| vectors.next().map(Arc::from));
         }
         part.note_change();
+        if batch.len() < most {
+            gather(&stop).await;
+        }
+    }
+}
+
+/// Lets changes come together.
+async fn gather(stop: &CancellationToken) {
+    tokio::select! {
+        () = stop.cancelled() => {}
+        () = tokio::time::sleep(GATHERING) => {}
     }
 }
 
@@ -128,7 +145,7 @@ async fn drain_until_stopped(part: &Arc<Part>, mut writer: IndexWriter, stop: &C
         }
         tokio::select! {
             () = stop.cancelled() => {}
-            () = part.state_changed.notified() => {}
+            () = part.state_changed.notified() => gather(stop).await,
             () = tokio::time::sleep(time_to_next_look(part, &writer, has_old_versions)) => {}
         }
     }
@@ -211,7 +228,7 @@ pub(super) async fn install(
         state.lacks_vectors |= writer.model().is_some() && lacks_vectors;
         (!state.lacks_vectors, forgotten)
     };
-    drop(forgotten);
+    off_runtime(move || drop(forgotten)).await;
     debug!(objects = written.len(), version = writer.version(), "schema index written");
     let recorded = writer.recorded_state(is_embedded);
     let kind = part.kind;
