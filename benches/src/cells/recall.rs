@@ -126,6 +126,8 @@ fn figures_of(measured: &Measured, among: &str, distractors: u64) -> Vec<Figure>
 
 pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     let engine = open(lake).await?;
+    // The first questions would be asked of an index that is being opened.
+    engine.catalog().index_idle().await?;
     let questions: Vec<Question> = read("dev.json").await?;
     let mut asked = Vec::new();
     for question in questions.iter().filter(|one| is_even(&one.question)) {

@@ -90,9 +90,9 @@ async fn who_is_refused_may_send_the_rest_and_sees_why() {
         .unwrap();
     let mut said = String::new();
     stream.read_to_string(&mut said).await.unwrap();
-    let statuses: Vec<&str> = said.lines().filter(|line| line.starts_with("HTTP/1.1 ")).collect();
-    assert_eq!(statuses, ["HTTP/1.1 403 Forbidden", "HTTP/1.1 200 OK"], "{said}");
-    assert!(said.contains("\"forbidden\""), "{said}");
+    let (refused, next) = said.split_once("}HTTP/1.1 ").unwrap();
+    assert!(refused.starts_with("HTTP/1.1 403 Forbidden") && refused.contains("\"forbidden\""), "{said}");
+    assert!(next.starts_with("200 OK"), "{said}");
 }
 
 async fn import(server: &TestServer, query: &str, body: &str, token: Option<&str>) -> Reply {
