@@ -141,6 +141,7 @@ impl Stream for RunEvents {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test has a runtime of its own")]
 mod tests {
     use super::*;
 
