@@ -210,7 +210,7 @@ impl Source {
                     return Err(external::unknown_option(name));
                 }
                 if self.format == FileFormat::Lance {
-                    (external::lance_schema(&self.location).await?, Reader::Lance)
+                    (external::lance_schema(state, &self.location).await?, Reader::Lance)
                 } else {
                     let files = self.files.clone();
                     (blocking(move || external::infer_ipc(&files)).await?, Reader::Arrow)

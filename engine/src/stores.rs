@@ -5,6 +5,7 @@
 //! written.
 
 mod error;
+mod for_lance;
 mod guarded;
 mod open;
 mod root;
@@ -22,6 +23,7 @@ use parking_lot::Mutex;
 
 pub use error::StoreError;
 pub(crate) use error::carried;
+pub(crate) use for_lance::DatasetFolder;
 pub use root::UrlRoot;
 pub(crate) use url::{StoreUrl, redacted};
 pub(crate) use web::is_public;

@@ -5,7 +5,9 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use arrow::array::RecordBatch;
+use arrow::array::{RecordBatch, RecordBatchIterator};
+use lance::Dataset;
+use lance::dataset::{WriteMode, WriteParams};
 use parquet::arrow::ArrowWriter;
 use querent_catalog::{IfExists, NoProgress, Principal, Role, TableName};
 use querent_engine::{Engine, EngineOptions, ImportRequest, Limits, UrlRoot};
@@ -336,6 +338,67 @@ async fn a_tree_in_a_bucket_is_registered_and_refreshed() {
     assert_nowhere(data.path(), &[SECRET_KEY, ACCESS_KEY]);
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_lance_dataset_in_a_bucket_is_a_table() {
+    let store = ObjectServer::start().await;
+    let folder = tempfile::tempdir().unwrap();
+    let words = folder.path().join("words.lance");
+    for first in [1, 6, 11] {
+        append(&words, &numbers(first)).await;
+    }
+    put_folder(&store, "lake/sets/words.lance", &words);
+    store.put("lake/sets/log/a.csv", "id\n1\n");
+    // What a pattern, an ending or a listing says must not be taken for the dataset.
+    store.put("lake/plain/a.csv", "id\n1\n");
+    let server = started(&store, &[]);
+    for (table, location) in [("words", "s3://lake/sets/words.lance"), ("same", "s3://lake/sets/words.lance/")] {
+        let sql = format!("CREATE EXTERNAL TABLE {table} STORED AS LANCE LOCATION '{location}'");
+        assert_eq!(ask(&server, &sql).await["error"], Value::Null, "{sql}");
+    }
+    for (sql, expected) in [
+        ("SELECT count(*), sum(id), max(word) FROM words", json!([[15, 120, "w9"]])),
+        ("SELECT word FROM words WHERE id > 3 AND word <> 'w5' ORDER BY id LIMIT 2", json!([["w4"], ["w6"]])),
+        ("SELECT a.word FROM words a JOIN same b ON a.id = b.id + 14", json!([["w15"]])),
+    ] {
+        assert_eq!(ask(&server, sql).await["rows"], expected, "{sql}");
+    }
+    // The newest version is read.
+    append(&words, &numbers(16)).await;
+    put_folder(&store, "lake/sets/words.lance", &words);
+    assert_eq!(ask(&server, "SELECT count(*), max(id) FROM words").await["rows"], json!([[20, 20]]));
+
+    for (location, code) in [
+        ("s3://lake/plain/", "no_files"),
+        ("s3://lake/nothing.lance", "no_files"),
+        ("s3://nowhere/words.lance", "location_not_allowed"),
+        ("https://example.org/words.lance", "location_not_allowed"),
+    ] {
+        let sql = format!("CREATE EXTERNAL TABLE bad STORED AS LANCE LOCATION '{location}'");
+        assert_eq!(ask(&server, &sql).await["error"]["code"], code, "{sql}");
+    }
+    store.put("lake/broken.lance/_versions/1.manifest", "no manifest");
+    let broken = "CREATE EXTERNAL TABLE bad STORED AS LANCE LOCATION 's3://lake/broken.lance'";
+    assert_eq!(ask(&server, broken).await["error"]["code"], "bad_data");
+    store.remove("lake/sets/words.lance/data/");
+    let gone = ask(&server, "SELECT sum(id) FROM words").await["error"]["message"].to_string();
+    assert!(gone.contains("Not found: s3://lake/sets/words.lance/data/"), "{gone}");
+    store.remove("lake/sets/words.lance/");
+    assert_eq!(ask(&server, "SELECT sum(id) FROM words").await["error"]["code"], "bad_data");
+    server.signal("TERM");
+    assert_nowhere(server.data.path(), &[SECRET_KEY, ACCESS_KEY]);
+
+    // Nobody says what it is: the importer, and the tree that it lies in, find out.
+    put_folder(&store, "lake/sets/words.lance", &words);
+    let data = TempDir::new().unwrap();
+    run(&store, data.path(), &["import", "s3://lake/sets/words.lance", "--table", "copied"]);
+    let tree = run(&store, data.path(), &["import", "--recursive", "--json", "s3://lake/sets/"]);
+    assert!(tree.contains("\"registered\":2") && tree.contains("\"skipped\":0"), "{tree}");
+    let sql = |text: &str| run(&store, data.path(), &["sql", "--json", text]);
+    assert_eq!(sql("SELECT sum(id) AS n FROM copied"), "{\"n\":210}\n");
+    assert_eq!(sql("SELECT sum(id) AS n FROM words"), "{\"n\":210}\n");
+    assert_eq!(sql("SELECT count(*) AS n FROM log"), "{\"n\":1}\n");
+}
+
 /// A server that may read the tests' buckets from the store.
 fn started(store: &ObjectServer, settings: &[(&str, &str)]) -> ServerProcess {
     let mut all = store.s3_settings();
@@ -406,6 +469,24 @@ fn parquet(batch: &RecordBatch) -> Vec<u8> {
     let mut writer = ArrowWriter::try_new(Vec::new(), batch.schema(), None).unwrap();
     writer.write(batch).unwrap();
     writer.into_inner().unwrap()
+}
+
+async fn append(dataset: &Path, batch: &RecordBatch) {
+    let rows = RecordBatchIterator::new([Ok(batch.clone())], batch.schema());
+    let params = WriteParams { mode: WriteMode::Append, ..WriteParams::default() };
+    Dataset::write(rows, dataset.to_str().unwrap(), Some(params)).await.unwrap();
+}
+
+/// Puts all files of a folder below a key.
+fn put_folder(store: &ObjectServer, key: &str, folder: &Path) {
+    for entry in std::fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        let below = format!("{key}/{}", path.file_name().unwrap().to_str().unwrap());
+        match path.is_dir() {
+            true => put_folder(store, &below, &path),
+            false => store.put(&below, std::fs::read(&path).unwrap()),
+        }
+    }
 }
 
 fn arrow_file(batch: &RecordBatch) -> Vec<u8> {

@@ -24,7 +24,7 @@ use tokio::task::JoinSet;
 use crate::policy::allowed_location;
 use crate::sql::is_system;
 use crate::stores::StoreUrl;
-use crate::tables::external::{self, Effort, Found, LocatedFile, TREE_OPTION};
+use crate::tables::external::{self, Effort, Found, Listing, TREE_OPTION};
 use crate::{Engine, EngineError, Result, TreeEvent, TreeRequest, TreeStep, TreeSummary};
 use objects::walk_objects;
 use walk::{Walked, walk};
@@ -56,7 +56,7 @@ pub(crate) async fn import_tree(
     let (root, objects) = match StoreUrl::parse(&source)? {
         Some(url) => {
             let objects = external::list_objects(state, &url).await?;
-            if objects.is_empty() {
+            if objects.files.is_empty() && objects.datasets.is_empty() {
                 return Err(nothing());
             }
             (PathBuf::from(source.trim_end_matches('/')), Some(objects))
@@ -106,7 +106,7 @@ impl Tree<'_> {
     async fn register(
         &mut self,
         state: &dyn Session,
-        objects: Option<Vec<LocatedFile>>,
+        objects: Option<Listing>,
         progress: &Arc<dyn Progress>,
     ) -> Result<()> {
         let (output, input) = mpsc::channel(AHEAD);

@@ -1,5 +1,5 @@
-//! External tables: Parquet, CSV, NDJSON and Arrow IPC at a file, a folder, a glob or Hive partitions, on disk or in an
-//! object store, and Lance datasets on disk.
+//! External tables: Parquet, CSV, NDJSON and Arrow IPC at a file, a folder, a glob or Hive partitions, and Lance datasets,
+//! on disk or in an object store.
 //!
 //! Files are found when a scan is planned and not before. Parquet goes the way of DataFusion's own `ListingTable`,
 //! footers and statistics from the runtime's caches; CSV and NDJSON are read without splitting what only looks like
@@ -37,7 +37,7 @@ pub(crate) use lance::{lance_schema, read_lance};
 pub(crate) use location::{
     LocatedFile, base_folder, compression_of, format_name, format_of, is_lance, locate_all, locate_one,
 };
-pub(crate) use objects::{is_absence, list_objects};
+pub(crate) use objects::{Listing, is_absence, list_objects};
 pub(crate) use partitions::Partitioning;
 pub(crate) use reading::{OpenFile, open, open_local};
 pub(super) use scan::ExternalTableProvider;
@@ -151,7 +151,7 @@ pub(crate) async fn infer_found(
         FileFormat::Csv => infer_csv(files, options.clone(), declared.is_some(), effort).await?,
         FileFormat::Ndjson => infer_ndjson(state, &files, options, effort).await?,
         FileFormat::Arrow => (blocking(move || infer_ipc(&files)).await?, BTreeMap::new()),
-        FileFormat::Lance => (lance_schema(&location).await?, BTreeMap::new()),
+        FileFormat::Lance => (lance_schema(state, &location).await?, BTreeMap::new()),
     };
     let file_schema = match declared {
         Some(declared) => declare(&location, format, &file_schema, declared, &partitioning)?,

@@ -6,17 +6,19 @@ use std::path::{Path, PathBuf};
 use querent_catalog::FileFormat;
 use tokio::sync::mpsc::Sender;
 
-use super::walk::{Entries, Walked, tables};
-use crate::tables::external::{LocatedFile, format_of};
+use super::walk::{Entries, Walked, dataset, tables};
+use crate::tables::external::{Listing, LocatedFile, format_of};
 
 /// Wildcards, and what ends a URL's path.
 const NOT_IN_URLS: [char; 5] = ['*', '[', ']', '?', '#'];
 
-/// Sends what the folders are, in order of their paths, until nobody wants to know. `objects` are those below the root.
-pub(super) async fn walk_objects(root: &Path, objects: Vec<LocatedFile>, output: &Sender<Walked>) {
-    for (folder, contents) in folders(root, objects) {
+/// Sends what the folders are, in order of their paths, until nobody wants to know. `listing` is what is below the root.
+pub(super) async fn walk_objects(root: &Path, listing: Listing, output: &Sender<Walked>) {
+    for (folder, contents) in folders(root, listing) {
         let partitioned = contents.partitioned;
-        for walked in tables(&folder, &contents.entries, || Ok(partitioned)) {
+        let mut found = tables(&folder, &contents.entries, || Ok(partitioned));
+        found.extend(contents.entries.datasets.into_iter().map(dataset));
+        for walked in found {
             if output.send(as_prefix(walked)).await.is_err() {
                 return;
             }
@@ -47,27 +49,22 @@ struct Contents {
     partitioned: Vec<LocatedFile>,
 }
 
-fn folders(root: &Path, objects: Vec<LocatedFile>) -> BTreeMap<PathBuf, Contents> {
+fn folders(root: &Path, listing: Listing) -> BTreeMap<PathBuf, Contents> {
     let mut folders: BTreeMap<PathBuf, Contents> = BTreeMap::new();
-    for object in objects {
-        let below = object.path.strip_prefix(root).unwrap_or(&object.path).to_owned();
-        let Some(parent) = below.parent() else { continue };
-        let mut folder = root.to_owned();
-        let mut is_partitioned = false;
-        for part in parent.components() {
-            let name = part.as_os_str().to_string_lossy();
-            let contents = folders.entry(folder.clone()).or_default();
-            if name.split_once('=').is_some_and(|(key, _)| !key.is_empty()) {
-                is_partitioned = true;
-                contents.entries.partitions = true;
-                break;
-            }
-            folder.push(name.as_ref());
-            if contents.entries.folders.last() != Some(&folder) {
-                contents.entries.folders.push(folder.clone());
-            }
+    if listing.datasets.contains(root) {
+        folders.entry(root.to_owned()).or_default().entries.datasets.push(root.to_owned());
+        return folders;
+    }
+    for dataset in &listing.datasets {
+        if let Some((contents, false)) = contents_of(&mut folders, root, dataset) {
+            contents.entries.datasets.push(dataset.clone());
         }
-        let contents = folders.entry(folder).or_default();
+    }
+    for object in listing.files {
+        if object.path.ancestors().any(|folder| listing.datasets.contains(folder)) {
+            continue;
+        }
+        let Some((contents, is_partitioned)) = contents_of(&mut folders, root, &object.path) else { continue };
         let format: Option<FileFormat> = format_of(&object.path);
         match (format, is_partitioned) {
             (Some(_), true) => contents.partitioned.extend((object.size > 0).then_some(object)),
@@ -79,4 +76,30 @@ fn folders(root: &Path, objects: Vec<LocatedFile>) -> BTreeMap<PathBuf, Contents
         }
     }
     folders
+}
+
+/// The folder that something is in, known to those above it. Of what is in partition folders it is the one that they
+/// are in, and `true`.
+fn contents_of<'a>(
+    folders: &'a mut BTreeMap<PathBuf, Contents>,
+    root: &Path,
+    path: &Path,
+) -> Option<(&'a mut Contents, bool)> {
+    let parent = path.strip_prefix(root).unwrap_or(path).parent()?;
+    let mut folder = root.to_owned();
+    let mut is_partitioned = false;
+    for part in parent.components() {
+        let name = part.as_os_str().to_string_lossy();
+        let contents = folders.entry(folder.clone()).or_default();
+        if name.split_once('=').is_some_and(|(key, _)| !key.is_empty()) {
+            is_partitioned = true;
+            contents.entries.partitions = true;
+            break;
+        }
+        folder.push(name.as_ref());
+        if contents.entries.folders.last() != Some(&folder) {
+            contents.entries.folders.push(folder.clone());
+        }
+    }
+    Some((folders.entry(folder).or_default(), is_partitioned))
 }

@@ -32,7 +32,7 @@ pub(super) struct Entries {
     pub(super) folders: Vec<PathBuf>,
     /// Whether there are partition folders, which are not among `folders`.
     pub(super) partitions: bool,
-    datasets: Vec<PathBuf>,
+    pub(super) datasets: Vec<PathBuf>,
 }
 
 /// Sends what the folders below `root` are, in order of their paths, until nobody wants to know. Blocks.
@@ -123,7 +123,8 @@ pub(super) fn tables(
     found
 }
 
-fn dataset(folder: PathBuf) -> Walked {
+/// A folder that is a Lance dataset.
+pub(super) fn dataset(folder: PathBuf) -> Walked {
     match folder.to_str() {
         Some(location) => {
             Walked::Table { location: location.to_owned(), format: FileFormat::Lance, files: Vec::new(), folder }

@@ -1,4 +1,5 @@
-//! External Lance datasets, read by Lance itself: filters, projections and limits are its own.
+//! External Lance datasets, on disk or in an object store, read by Lance itself: filters, projections and limits are its
+//! own.
 //!
 //! A dataset is opened when it is scanned, at its newest version. One whose manifest names files elsewhere is refused: what
 //! may be read was decided by where the dataset is.
@@ -16,10 +17,13 @@ use lance::Dataset;
 use lance::datafusion::LanceTableProvider;
 use lance::dataset::builder::DatasetBuilder;
 use lance::session::Session as LanceSession;
+use lance_table::io::commit::ConditionalPutCommitHandler;
 use querent_catalog::{ExternalTable, ResolvedTable};
+use url::Url;
 
 use super::ipc::plain_types;
 use super::scan::projected;
+use crate::stores::{DatasetFolder, StoreUrl, carried};
 use crate::{EngineError, Result};
 
 /// What all external datasets together keep in memory.
@@ -31,26 +35,44 @@ static SESSION: LazyLock<Arc<LanceSession>> =
     LazyLock::new(|| Arc::new(LanceSession::new(INDEX_CACHE_BYTES, METADATA_CACHE_BYTES, Arc::default())));
 
 /// The columns of a dataset.
-pub(crate) async fn lance_schema(location: &str) -> Result<SchemaRef> {
-    let dataset = open_dataset(location).await?;
+pub(crate) async fn lance_schema(state: &dyn Session, location: &str) -> Result<SchemaRef> {
+    let dataset = open_dataset(state, location).await?;
     Ok(Arc::new(plain_types(&Schema::from(dataset.schema()))))
 }
 
 /// All rows of a dataset.
 pub(crate) async fn read_lance(state: &dyn Session, location: &str) -> Result<SendableRecordBatchStream> {
-    let provider = LanceTableProvider::new(open_dataset(location).await?, false, false);
+    let provider = LanceTableProvider::new(open_dataset(state, location).await?, false, false);
     let plan = provider.scan(state, None, &[], None).await?;
     Ok(execute_stream(plan, state.task_ctx())?)
 }
 
-async fn open_dataset(location: &str) -> Result<Arc<Dataset>> {
+async fn open_dataset(state: &dyn Session, location: &str) -> Result<Arc<Dataset>> {
     let bad = |detail: String| EngineError::BadData { location: location.to_owned(), detail };
-    let opened = DatasetBuilder::from_uri(location).with_session(Arc::clone(&SESSION)).load().await;
-    let dataset = opened.map_err(|error| bad(format!("not a Lance dataset: {error}")))?;
+    let mut builder = DatasetBuilder::from_uri(location).with_session(Arc::clone(&SESSION));
+    if let Some(url) = StoreUrl::parse(location)? {
+        builder = in_store(builder, state, &url)?;
+    }
+    let opened = builder.load().await;
+    let dataset =
+        opened.map_err(|error| carried(&error).unwrap_or_else(|| bad(format!("not a Lance dataset: {error}"))))?;
     if !dataset.manifest().base_paths.is_empty() {
         return Err(bad("its manifest names files outside of its folder, which are not read".into()));
     }
     Ok(Arc::new(dataset))
+}
+
+/// Has a dataset of a store read by the engine's own client of it.
+#[expect(
+    deprecated,
+    reason = "a provider serves all of a process by URLs alone; which stores may be read is an engine's"
+)]
+fn in_store(builder: DatasetBuilder, state: &dyn Session, url: &StoreUrl) -> Result<DatasetBuilder> {
+    let store = state.runtime_env().object_store(url.object_store_url()?)?;
+    let folder = DatasetFolder::new(store, url.path_of(url.key())?);
+    let root = Url::parse(&url.store()).map_err(|error| EngineError::Internal(format!("{url}: {error}")))?;
+    // Of the handler only what finds the newest version is used.
+    Ok(builder.with_object_store(Arc::new(folder), root, Arc::new(ConditionalPutCommitHandler)))
 }
 
 /// An external Lance dataset as resolved by one statement.
@@ -117,7 +139,7 @@ impl TableProvider for LanceTable {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let dataset = open_dataset(&self.location).await?;
+        let dataset = open_dataset(state, &self.location).await?;
         let provider = LanceTableProvider::new(dataset, false, false);
         let mut positions = self.positions(&provider.schema(), projection.map(Vec::as_slice))?;
         if positions.is_empty() {

@@ -47,7 +47,7 @@ pub(super) const GLOB: glob::MatchOptions =
     glob::MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
 /// Where a Lance dataset keeps its manifests.
-const LANCE_VERSIONS: &str = "_versions";
+pub(super) const LANCE_VERSIONS: &str = "_versions";
 /// The value folder that Hive writes for null.
 const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 

@@ -1,5 +1,5 @@
-//! Finds the objects of a location as [`super::location`] finds files: one object, a prefix with everything below it, or a
-//! pattern. Nothing is read.
+//! Finds the objects of a location as [`super::location`] finds files: one object, a prefix with everything below it, a
+//! pattern, or a Lance dataset. Nothing is read.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use futures::TryStreamExt as _;
 use object_store::{Error as StoreFailure, ObjectMeta, ObjectStore, ObjectStoreExt as _};
 use querent_catalog::FileFormat;
 
-use super::location::{GLOB, LocatedFile, StoredObject, format_name, format_of, partition_of};
+use super::location::{GLOB, LANCE_VERSIONS, LocatedFile, StoredObject, format_name, format_of, partition_of};
 use crate::stores::{StoreError, StoreUrl};
 use crate::{EngineError, Result};
 
@@ -24,19 +24,15 @@ pub(super) async fn locate_objects(
     url: &StoreUrl,
     format: FileFormat,
 ) -> Result<Vec<LocatedFile>> {
-    if format == FileFormat::Lance {
-        return Err(EngineError::Unsupported {
-            what: format!("a Lance dataset at {url}"),
-            hint: "Lance datasets are read from local folders; copy it to one, or use Parquet".into(),
-        });
-    }
     let store = Store::of(state, url)?;
     let mut found = Vec::new();
-    if url.is_web() || !(url.is_glob() || url.is_folder()) {
+    if format == FileFormat::Lance {
+        found.extend(store.dataset(url).await?);
+    } else if url.is_web() || !(url.is_glob() || url.is_folder()) {
         found.extend(store.object(url).await?);
     }
-    if found.is_empty() && !url.is_web() {
-        found = store.below(url).await?;
+    if found.is_empty() && !url.is_web() && format != FileFormat::Lance {
+        found = store.below(url).await?.files;
         match url.is_glob() {
             true => found.retain(pattern(url, format)?),
             false => found.retain(|file| format_of(&file.path) == Some(format)),
@@ -49,17 +45,28 @@ pub(super) async fn locate_objects(
     Ok(found)
 }
 
-/// All objects below a prefix in order of their keys, of whatever format, those with hidden names aside.
-pub(crate) async fn list_objects(state: &dyn Session, url: &StoreUrl) -> Result<Vec<LocatedFile>> {
+/// What is below a prefix.
+pub(crate) struct Listing {
+    /// The objects in order of their keys, of whatever format, those with hidden names aside.
+    pub files: Vec<LocatedFile>,
+    /// The folders that are Lance datasets, whose own objects are among the files.
+    pub datasets: BTreeSet<PathBuf>,
+}
+
+/// All that is below a prefix.
+pub(crate) async fn list_objects(state: &dyn Session, url: &StoreUrl) -> Result<Listing> {
     if url.is_web() {
         return Err(no_listing(url));
     }
     Store::of(state, url)?.below(url).await
 }
 
-/// The formats of the objects of a location, by their endings.
+/// The formats of the objects of a location, by their endings; of a Lance dataset that one.
 pub(super) async fn object_formats(state: &dyn Session, url: &StoreUrl) -> Result<BTreeSet<FileFormat>> {
-    let files = list_objects(state, url).await?;
+    if !url.is_web() && Store::of(state, url)?.dataset(url).await?.is_some() {
+        return Ok(BTreeSet::from([FileFormat::Lance]));
+    }
+    let files = list_objects(state, url).await?.files;
     Ok(files.iter().filter(|file| file.size > 0).filter_map(|file| format_of(&file.path)).collect())
 }
 
@@ -85,16 +92,44 @@ impl<'a> Store<'a> {
         }
     }
 
-    async fn below(&self, url: &StoreUrl) -> Result<Vec<LocatedFile>> {
+    /// A dataset in the place of its objects, which Lance finds itself.
+    async fn dataset(&self, url: &StoreUrl) -> Result<Option<LocatedFile>> {
+        if url.is_web() {
+            return Err(no_listing(url));
+        }
+        let versions = match url.key() {
+            "" => LANCE_VERSIONS.to_owned(),
+            key => format!("{key}/{LANCE_VERSIONS}"),
+        };
+        let first = self.store.list(Some(&url.path_of(&versions)?)).try_next().await.map_err(told)?;
+        Ok(first.map(|manifest| LocatedFile {
+            path: self.path(url.key()),
+            size: manifest.size.max(1),
+            modified: SystemTime::from(manifest.last_modified),
+            partition: Vec::new(),
+            object: None,
+        }))
+    }
+
+    async fn below(&self, url: &StoreUrl) -> Result<Listing> {
         let base = url.base();
         let space = format!("{}/", url.space());
         let mut listed = self.store.list(Some(&url.path_of(base)?));
         let mut found = Vec::new();
+        let mut datasets = BTreeSet::new();
         while let Some(meta) = listed.try_next().await.map_err(told)? {
             let path = String::from(meta.location.clone());
             let key = path.strip_prefix(&space).unwrap_or(&path);
             let below = key.strip_prefix(base).unwrap_or(key).trim_start_matches('/');
-            if below.is_empty() || below.split('/').any(|part| part.starts_with(['.', '_'])) {
+            let is_hidden = |part: &&str| part.starts_with(['.', '_']);
+            if let Some(hidden) = below.split('/').find(is_hidden) {
+                if hidden == LANCE_VERSIONS {
+                    let folders = below.split('/').take_while(|part| !is_hidden(part));
+                    datasets.insert(folders.fold(self.path(base), |path, folder| path.join(folder)));
+                }
+                continue;
+            }
+            if below.is_empty() {
                 continue;
             }
             if found.len() == MOST_OBJECTS {
@@ -106,13 +141,21 @@ impl<'a> Store<'a> {
             found.push(self.located(meta, below, key)?);
         }
         found.sort_by(|left, right| left.path.cmp(&right.path));
-        Ok(found)
+        Ok(Listing { files: found, datasets })
+    }
+
+    /// How a key is called in messages.
+    fn path(&self, key: &str) -> PathBuf {
+        match key {
+            "" => PathBuf::from(self.url.store()),
+            key => PathBuf::from(format!("{}/{key}", self.url.store())),
+        }
     }
 
     /// `below` is the part of the key that the location leaves open.
     fn located(&self, meta: ObjectMeta, below: &str, key: &str) -> Result<LocatedFile> {
         Ok(LocatedFile {
-            path: PathBuf::from(format!("{}/{key}", self.url.store())),
+            path: self.path(key),
             size: meta.size,
             modified: SystemTime::from(meta.last_modified),
             partition: partition_of(Path::new(below)),
