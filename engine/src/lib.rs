@@ -317,7 +317,7 @@ pub enum TreeStep {
 }
 
 /// How many folders of a tree were what.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 pub struct TreeSummary {
     /// New tables.
     pub registered: u64,

@@ -8,6 +8,7 @@ mod encoding;
 mod health;
 mod holmes;
 mod import;
+mod import_tree;
 mod knowledge;
 mod ksadk;
 mod kusto;
@@ -72,6 +73,7 @@ pub(crate) fn router(state: &AppState) -> Router {
         adk::routes().route_layer(from_fn_with_state(state.clone(), readers_only)).route_layer(from_fn(openai::around));
     let writers = Router::new()
         .route("/v1/import", post(import::import))
+        .route("/v1/import/tree", post(import_tree::import_tree))
         .route("/v1/catalog/relationships", post(relationships::declare))
         .route("/v1/catalog/relationships/{id}", delete(relationships::remove))
         .route("/v1/catalog/verified-queries", post(knowledge::verify_query))

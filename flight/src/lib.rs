@@ -16,6 +16,7 @@ mod server;
 mod shutdown;
 pub mod sql;
 mod state;
+mod tree;
 mod unread;
 
 pub use logs::init_logs;

@@ -376,7 +376,7 @@ fn import_recursive_reports_each_folder() {
     let read = work.run(&["sql", "--json", "SELECT id FROM s.b"]).succeeded();
     assert_eq!(json_lines(&read), [json!({ "id": 2 })]);
     work.run(&["import", "--recursive", "--replace", "lake"]).failed(2);
-    work.run(&["import", "--recursive", "--server", "http://127.0.0.1:9", "lake"]).failed(2);
+    work.run(&["import", "--recursive", "--server", "http://127.0.0.1:9", "lake"]).failed(3);
     work.run(&["import", "--recursive", "nowhere"]).failed(1);
 }
 

@@ -339,6 +339,43 @@ async fn a_tree_in_a_bucket_is_registered_and_refreshed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_server_registers_a_tree_that_it_can_read() {
+    let store = ObjectServer::start().await;
+    store.put("lake/raw/trips/a.csv", "id\n1\n");
+    store.put("lake/raw/sales/orders/a.ndjson", "{\"id\":1}\n");
+    store.put("lake/raw/two/a.csv", "id\n7\n");
+    store.put("lake/raw/two/a.ndjson", "{\"id\":1}\n");
+    let server = started(&store, &[]);
+    let import = |more: &[&str]| {
+        let mut command = Command::new(querent_binary());
+        command.args(["import", "--recursive", "--server", &server.url]).args(more);
+        let output = tokio::task::block_in_place(|| command.output().unwrap());
+        let told = [output.stdout, output.stderr].map(|bytes| String::from_utf8(bytes).unwrap());
+        (output.status.success(), told.concat())
+    };
+    let (_, dry) = import(&["--dry-run", "s3://lake/raw/"]);
+    assert!(dry.contains("trips: would be registered") && dry.ends_with("nothing was changed\n"), "{dry}");
+    assert_eq!(ask(&server, "SELECT count(*) FROM system.tables").await["rows"], json!([[0]]));
+
+    let (is_done, told) = import(&["--json", "s3://lake/raw/"]);
+    let lines: Vec<Value> = told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert!(is_done && lines.len() == 4, "{told}");
+    let orders = lines.iter().find(|line| line["table"] == "orders").unwrap();
+    assert_eq!((&orders["database"], &orders["step"]), (&json!("sales"), &json!("registered")));
+    let summary = json!({ "registered": 2, "refreshed": 0, "unchanged": 0, "dropped": 0, "skipped": 1 });
+    assert_eq!(lines[3], summary);
+    assert_eq!(ask(&server, "SELECT count(*) FROM sales.orders").await["rows"], json!([[1]]));
+
+    store.remove("lake/raw/trips/");
+    let (_, told) = import(&["s3://lake/raw/"]);
+    assert!(told.contains("trips: dropped") && told.contains("1 unchanged, 1 dropped, 1 skipped"), "{told}");
+    for (source, code) in [("s3://nowhere/raw/", "location_not_allowed"), ("s3://lake/none/", "no_files")] {
+        let (is_done, told) = import(&[source]);
+        assert!(!is_done && told.contains(code), "{told}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_lance_dataset_in_a_bucket_is_a_table() {
     let store = ObjectServer::start().await;
     let folder = tempfile::tempdir().unwrap();

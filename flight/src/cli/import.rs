@@ -1,7 +1,7 @@
 //! `querent import`: files, folders and globs become tables, one table a source.
 //!
-//! With `--recursive` a tree of folders becomes external tables ([`tree`]). Embedded, the engine reads the files itself. Against a server each file is sent as it is; the server imports it
-//! all or nothing.
+//! With `--recursive` a tree of folders becomes external tables ([`tree`]). Embedded, the engine reads the files itself.
+//! Against a server each file is sent as it is, and the server imports it all or nothing; a tree it reads itself.
 
 mod tree;
 
@@ -44,6 +44,7 @@ Examples:
   querent import --external --data ./querent-data /srv/lake/trips/
   querent import --recursive --dry-run /srv/lake
   QUERENT_QUERY_EXTERNAL_URLS=s3://bucket/lake/ querent import --recursive s3://bucket/lake/
+  querent import --recursive --server http://127.0.0.1:8080 s3://bucket/lake/
   querent import --server http://127.0.0.1:8080 --token s3cret --replace prices.parquet")]
 pub(super) struct Args {
     /// Files, folders or quoted globs
@@ -61,7 +62,7 @@ pub(super) struct Args {
     /// Leave the files where they are and refer to them; without a server only
     #[arg(long, conflicts_with_all = ["append", "server"])]
     external: bool,
-    /// Register a tree of folders as external tables, or refresh it; without a server only
+    /// Register a tree of folders as external tables, or refresh it; a server reads them where it is
     #[arg(long, conflicts_with_all = ["table", "format", "append", "replace", "delimiter", "no_header", "null_value"])]
     recursive: bool,
     /// With --recursive: report what would be done and do nothing
@@ -159,10 +160,7 @@ async fn recursive(args: Args) -> Result<(), CliError> {
     });
     let requests = requests.collect::<Result<Vec<_>, CliError>>()?;
     match args.place.place()? {
-        Place::Server(_) => Err(CliError::Usage(
-            "--recursive works on a data folder: the files stay where they are, and a server reads them there"
-                .to_owned(),
-        )),
+        Place::Server(server) => tree::run_on(&Client::new(server)?, requests, args.json).await,
         Place::Embedded(config) => tree::run(*config, requests, &Arc::new(Bars::new(false)), args.json).await,
     }
 }

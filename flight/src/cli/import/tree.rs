@@ -4,16 +4,21 @@
 use std::io::{self, Write};
 use std::sync::Arc;
 
+use futures::TryStreamExt;
 use parking_lot::Mutex;
 use querent_catalog::{Principal, Progress};
 use querent_engine::{TreeEvent, TreeRequest, TreeStep, TreeSummary};
+use reqwest::Method;
 use serde_json::json;
+use tokio::io::AsyncBufReadExt;
+use tokio_util::io::StreamReader;
 
+use super::super::client::{Client, refused};
 use super::super::embedded::{Embedded, indexed};
 use super::super::error::CliError;
-use super::super::output;
 use super::super::progress::Bars;
 use crate::config::Config;
+use crate::tree::TreeLine;
 
 /// The most tables whose indexing a command waits for; the next process goes on with the rest.
 const MAX_AWAITED: u64 = 1_000;
@@ -42,10 +47,9 @@ async fn one(embedded: &Embedded, request: TreeRequest, bars: &Arc<Bars>, as_jso
     let dry_run = request.dry_run;
     let written = Mutex::new(Ok(()));
     let report = |event: TreeEvent| {
-        let line = if as_json { Some(event_json(&event)) } else { event_text(&event, dry_run) };
         let mut written = written.lock();
-        if let (Some(line), Ok(())) = (line, &*written) {
-            *written = writeln!(io::stdout().lock(), "{line}");
+        if written.is_ok() {
+            *written = say(event.into(), dry_run, as_json);
         }
     };
     let progress: Arc<dyn Progress> = Arc::<Bars>::clone(bars);
@@ -55,7 +59,41 @@ async fn one(embedded: &Embedded, request: TreeRequest, bars: &Arc<Bars>, as_jso
         indexed(&embedded.engine).await?;
     }
     bars.clear();
-    output::say(&if as_json { summary_json(&summary) } else { summary_text(&summary, dry_run) })
+    say(TreeLine::Summary(summary), dry_run, as_json)
+}
+
+/// Has a server register or refresh one tree a source, each of which it reads itself.
+pub(super) async fn run_on(client: &Client, requests: Vec<TreeRequest>, as_json: bool) -> Result<(), CliError> {
+    for TreeRequest { source, database, dry_run } in requests {
+        let body = json!({ "source": source, "database": database, "dry_run": dry_run });
+        let response = client.send(client.request(Method::POST, "/v1/import/tree")?.json(&body)).await?;
+        let mut lines = StreamReader::new(response.bytes_stream().map_err(io::Error::other)).lines();
+        let mut is_whole = false;
+        while let Some(line) = lines.next_line().await? {
+            let line = serde_json::from_str(&line)
+                .map_err(|error| CliError::failed(format!("the server's answer is not understood: {error}")))?;
+            is_whole = matches!(line, TreeLine::Summary(_));
+            say(line, dry_run, as_json)?;
+        }
+        if !is_whole {
+            return Err(CliError::failed("the server's answer broke off; run the import again"));
+        }
+    }
+    Ok(())
+}
+
+/// Prints a line, or fails with the error that it is.
+fn say(line: TreeLine, dry_run: bool, as_json: bool) -> Result<(), CliError> {
+    let text = match line {
+        TreeLine::Error { error } => return Err(refused(&error, || "the import failed on the server".to_owned())),
+        line if as_json => line.to_text().map_err(io::Error::from)?,
+        TreeLine::Folder(folder) => match event_text(&folder.into(), dry_run) {
+            Some(text) => text + "\n",
+            None => return Ok(()),
+        },
+        TreeLine::Summary(summary) => summary_text(&summary, dry_run) + "\n",
+    };
+    Ok(io::stdout().lock().write_all(text.as_bytes())?)
 }
 
 fn event_text(event: &TreeEvent, dry_run: bool) -> Option<String> {
@@ -71,35 +109,10 @@ fn event_text(event: &TreeEvent, dry_run: bool) -> Option<String> {
     }
 }
 
-fn event_json(event: &TreeEvent) -> String {
-    let (step, reason) = match &event.step {
-        TreeStep::Registered => ("registered", None),
-        TreeStep::Refreshed => ("refreshed", None),
-        TreeStep::Unchanged => ("unchanged", None),
-        TreeStep::Dropped => ("dropped", None),
-        TreeStep::Skipped { reason } => ("skipped", Some(reason)),
-    };
-    let database = event.table.as_ref().map(|table| &table.database);
-    let table = event.table.as_ref().map(|table| &table.table);
-    json!({ "folder": event.folder, "database": database, "table": table, "step": step, "reason": reason }).to_string()
-}
-
 fn summary_text(summary: &TreeSummary, dry_run: bool) -> String {
     let TreeSummary { registered, refreshed, unchanged, dropped, skipped } = summary;
     let dry = if dry_run { "; nothing was changed" } else { "" };
     format!(
         "{registered} registered, {refreshed} refreshed, {unchanged} unchanged, {dropped} dropped, {skipped} skipped{dry}"
     )
-}
-
-fn summary_json(summary: &TreeSummary) -> String {
-    let TreeSummary { registered, refreshed, unchanged, dropped, skipped } = summary;
-    json!({
-        "registered": registered,
-        "refreshed": refreshed,
-        "unchanged": unchanged,
-        "dropped": dropped,
-        "skipped": skipped,
-    })
-    .to_string()
 }

@@ -89,6 +89,19 @@ pub(super) const QUERY: Surface = Surface {
                 Field::text("compression", "how the file is compressed"),
             ])
             .takes(&[Media::new("application/octet-stream", "the file")]),
+        Route::post("/v1/import/tree", "Registers or refreshes the external tables of a tree of folders")
+            .writers()
+            .takes(&[Media::json(&[
+                Field::text("source", "a URL of an object store, or a folder on the server's disk").required(),
+                Field::text("database", "the database of all tables, instead of one a folder"),
+                Field::new("dry_run", Kind::Flag, "whether to only report"),
+            ])
+            .with(r#"{"source": "s3://lake/raw/", "dry_run": true}"#)])
+            .answers(&[Media::new(
+                "application/x-ndjson",
+                "an object a folder as it is decided, then the numbers; a late failure is a last line `{\"error\": {...}}`",
+            )
+            .with("{\"folder\":\"s3://lake/raw/trips\",\"database\":\"default\",\"table\":\"trips\",\"step\":\"registered\",\"reason\":null}\n")]),
     ],
 };
 

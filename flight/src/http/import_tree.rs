@@ -1,0 +1,105 @@
+//! `POST /v1/import/tree`: registers a tree of folders that the server can read, or refreshes it. The answer is a line of
+//! JSON a folder, as it is decided.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use axum::Extension;
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
+use http::header;
+use querent_catalog::{NoProgress, Principal};
+use querent_engine::{EngineError, TreeEvent, TreeRequest, TreeSummary};
+use serde::Deserialize;
+use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
+
+use super::around::RequestId;
+use super::request::read_json;
+use crate::AppState;
+use crate::error::{ApiError, ErrorShape};
+use crate::tree::TreeLine;
+
+/// Lines of one chunk.
+const LINES_A_CHUNK: usize = 256;
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TreeBody {
+    source: String,
+    database: Option<String>,
+    #[serde(default)]
+    dry_run: bool,
+}
+
+/// What fails before the first folder is decided is an error response; later, it is the last line.
+pub(super) async fn import_tree(
+    State(state): State<AppState>,
+    Extension(principal): Extension<Principal>,
+    Extension(request_id): Extension<RequestId>,
+    body: Body,
+) -> Result<Response, ApiError> {
+    let TreeBody { source, database, dry_run } = read_json(body).await?;
+    let request = TreeRequest { source, database, dry_run };
+    // As many as the tree has folders, whose listing is in memory too.
+    let (sender, mut decided) = unbounded_channel();
+    let engine = state.engine.clone();
+    let mut import = async move {
+        let report = move |event: TreeEvent| {
+            // Nobody listens any more: the import is about to be dropped.
+            let _ = sender.send(event);
+        };
+        engine.import_tree(&principal, request, Arc::new(NoProgress), &report).await
+    }
+    .boxed();
+    let mut first = Vec::new();
+    let outcome = tokio::select! {
+        biased;
+        outcome = &mut import => Some(outcome),
+        _ = decided.recv_many(&mut first, LINES_A_CHUNK) => None,
+    };
+    if let Some(Err(error)) = outcome {
+        return Err(error.into());
+    }
+    let lines = lines(first, decided, import, outcome, request_id);
+    Ok(([(header::CONTENT_TYPE, "application/x-ndjson; charset=utf-8")], Body::from_stream(lines)).into_response())
+}
+
+fn lines(
+    first: Vec<TreeEvent>,
+    mut decided: UnboundedReceiver<TreeEvent>,
+    mut import: impl Future<Output = Result<TreeSummary, EngineError>> + Send + Unpin,
+    mut outcome: Option<Result<TreeSummary, EngineError>>,
+    request_id: RequestId,
+) -> impl futures::Stream<Item = Result<Bytes, Infallible>> + Send {
+    async_stream::stream! {
+        let mut events = first;
+        loop {
+            if !events.is_empty() {
+                yield Ok(text(events.drain(..).map(TreeLine::from)));
+            }
+            if outcome.is_none() {
+                tokio::select! {
+                    biased;
+                    done = &mut import => outcome = Some(done),
+                    _ = decided.recv_many(&mut events, LINES_A_CHUNK) => {}
+                }
+            } else if decided.recv_many(&mut events, LINES_A_CHUNK).await == 0 {
+                break;
+            }
+        }
+        match outcome {
+            Some(Ok(summary)) => yield Ok(text([TreeLine::Summary(summary)].into_iter())),
+            Some(Err(error)) => {
+                let body = ApiError::from(error).body(ErrorShape::Object, &request_id.0);
+                yield Ok(format!("{body}\n").into());
+            }
+            None => {}
+        }
+    }
+}
+
+fn text(lines: impl Iterator<Item = TreeLine>) -> Bytes {
+    lines.filter_map(|line| line.to_text().ok()).collect::<String>().into()
+}
