@@ -61,6 +61,9 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const READERS: usize = 8;
 /// Prepared statements kept by each connection.
 const STATEMENT_CACHE: usize = 128;
+/// Pages in the log from which on a commit copies them to the database. Most pages of a commit are those of the one
+/// before, so that copying them more rarely writes far less; reading through so short a log costs nothing to speak of.
+const CHECKPOINT_PAGES: i64 = 8_192;
 /// Pages that one reader keeps.
 const READER_CACHE_KIB: i64 = 16 << 10;
 
@@ -274,6 +277,7 @@ fn connect(file: &Path) -> Result<Connection> {
         connection.busy_timeout(BUSY_TIMEOUT)?;
         connection.pragma_update(None, "journal_mode", "WAL")?;
         connection.pragma_update(None, "synchronous", "FULL")?;
+        connection.pragma_update(None, "wal_autocheckpoint", CHECKPOINT_PAGES)?;
         configure(&connection)?;
         Ok(connection)
     };
