@@ -16,9 +16,11 @@ pub(crate) mod pending;
 mod rebuild;
 mod rerank;
 mod tail;
+mod traffic;
 mod vectorizer;
 mod view;
 
+use std::cmp::Ordering;
 use std::collections::HashMap;
 use std::path::PathBuf;
 use std::sync::{Arc, Weak};
@@ -37,6 +39,8 @@ use self::pending::{Committed, PendingObject};
 pub(crate) use self::pending::{ObjectKind, column_names, names_alike};
 pub(crate) use self::rerank::Reranker;
 use self::tail::{Arrival, Tail};
+pub(crate) use self::traffic::Searching;
+use self::traffic::Traffic;
 use self::vectorizer::Vectorizer;
 use self::view::{HiddenRows, IndexView};
 use crate::store::{Store, pending_texts};
@@ -79,6 +83,7 @@ pub(crate) struct SchemaIndex {
     tables: Arc<Part>,
     columns: Arc<Part>,
     reranker: Option<Reranker>,
+    traffic: Arc<Traffic>,
     changes: Arc<watch::Sender<u64>>,
     tasks: TaskTracker,
     stop: CancellationToken,
@@ -96,6 +101,7 @@ pub(crate) struct Part {
     vectorizer: Arc<Vectorizer>,
     analyzer: Arc<Analyzer>,
     progress: Arc<dyn Progress>,
+    traffic: Arc<Traffic>,
     state: RwLock<State>,
     /// The tail has texts without vectors.
     texts_came: Notify,
@@ -158,6 +164,7 @@ impl SchemaIndex {
         let session = lance::new_session();
         let vectorizer = Arc::new(Vectorizer::new(embedder));
         let analyzer = Arc::new(Analyzer::new()?);
+        let traffic = Arc::new(Traffic::default());
         let changes = Arc::new(watch::Sender::new(0));
         let part = |kind| {
             Arc::new(Part {
@@ -168,6 +175,7 @@ impl SchemaIndex {
                 vectorizer: Arc::clone(&vectorizer),
                 analyzer: Arc::clone(&analyzer),
                 progress: Arc::clone(&progress),
+                traffic: Arc::clone(&traffic),
                 state: RwLock::default(),
                 texts_came: Notify::new(),
                 state_changed: Notify::new(),
@@ -193,7 +201,8 @@ impl SchemaIndex {
         }
         tasks.close();
         let reranker = reranker.map(Reranker::new);
-        Ok(Self { tables, columns, reranker, changes, tasks, stop: stop.clone(), _stop_on_drop: stop.drop_guard() })
+        let _stop_on_drop = stop.clone().drop_guard();
+        Ok(Self { tables, columns, reranker, traffic, changes, tasks, stop, _stop_on_drop })
     }
 
     /// Waits until every committed object can be found by meaning, or as well as the embedder allows: without one,
@@ -223,6 +232,16 @@ impl SchemaIndex {
     pub(crate) async fn close(&self) {
         self.stop.cancel();
         self.tasks.wait().await;
+    }
+
+    /// Has upkeep and changes give way to a search until the search drops this.
+    pub(crate) fn searching(&self) -> Searching {
+        self.traffic.enter()
+    }
+
+    /// Makes a change of the catalog, which gives way to searches.
+    pub(crate) fn change<T>(&self, change: impl Future<Output = T>) -> impl Future<Output = T> {
+        self.traffic.change(change)
     }
 
     /// The question's vector; `None` where there is no working embedder.
@@ -278,7 +297,9 @@ impl Part {
             stats = self.or_damaged(view.corpus_stats(&tokens).await);
             found = self.or_damaged(view.bm25(&tokens, stats.clone(), limit, filter, &hidden).await);
         }
-        found.extend(in_tail.scored(&tokens, stats));
+        let mut scored = in_tail.scored(&tokens, stats);
+        keep_best(&mut scored, limit);
+        found.extend(scored);
         best(found, limit)
     }
 
@@ -295,10 +316,10 @@ impl Part {
             found = self.or_damaged(view.nearest(vector, limit, filter, &hidden).await);
         }
         if in_tail.len() <= COMPARED_AT_ONCE {
-            found.extend(in_tail.nearest(vector, filter));
+            found.extend(in_tail.nearest(vector, limit, filter));
         } else {
             let (vector, filter) = (vector.to_vec(), filter.clone());
-            found.extend(off_runtime(move || in_tail.nearest(&vector, &filter)).await);
+            found.extend(off_runtime(move || in_tail.nearest(&vector, limit, &filter)).await);
         }
         best(found, limit)
     }
@@ -383,6 +404,11 @@ impl Part {
         Ok(())
     }
 
+    /// The vectors of texts that are indexed; `None` as of [`Vectorizer::embed`].
+    async fn embed_in_background(&self, texts: Vec<String>) -> Option<Vec<Vec<f32>>> {
+        self.traffic.give_way(self.vectorizer.embed(texts)).await
+    }
+
     /// Vectors that the dataset holds of the very texts, by object: nothing is embedded twice that costs more than to
     /// read it.
     async fn known_vectors(&self, texts: &[(i64, &str)]) -> HashMap<i64, Arc<[f32]>> {
@@ -426,11 +452,23 @@ impl Part {
 
 /// The best `limit`, each object once, best first; equal scores in order of id, so that answers are stable.
 fn best(mut found: Vec<Scored>, limit: usize) -> Vec<Scored> {
-    found.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.object_id.cmp(&b.object_id)));
+    found.sort_by(better);
     let mut seen = std::collections::HashSet::new();
     found.retain(|scored| seen.insert(scored.object_id));
     found.truncate(limit);
     found
+}
+
+/// Drops all but the best `limit`, by [`best`]'s order, and leaves those in any.
+fn keep_best(found: &mut Vec<Scored>, limit: usize) {
+    if limit > 0 && found.len() > limit {
+        found.select_nth_unstable_by(limit - 1, better);
+    }
+    found.truncate(limit);
+}
+
+fn better(a: &Scored, b: &Scored) -> Ordering {
+    b.score.total_cmp(&a.score).then(a.object_id.cmp(&b.object_id))
 }
 
 /// Runs what takes long on a worker thread.

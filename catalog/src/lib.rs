@@ -223,7 +223,8 @@ impl Catalog {
         files: Vec<NewDataFile>,
         if_exists: IfExists,
     ) -> Result<Created<TableInfo>> {
-        self.store.write(move |change| store::tables::create(change, &draft, &files, if_exists)).await
+        let create = self.store.write(move |change| store::tables::create(change, &draft, &files, if_exists));
+        self.index.change(create).await
     }
 
     /// The schema to write more files of a table with: as [`TableDraft::write_schema`], at the table's snapshot.
@@ -257,9 +258,10 @@ impl Catalog {
     ) -> Result<Created<TableInfo>> {
         let (name, schema) = (name.clone(), schema.clone());
         let (sql, default_database) = (sql.to_string(), default_database.to_string());
-        self.store
-            .write(move |change| store::views::create_view(change, &name, &sql, &default_database, &schema, if_exists))
-            .await
+        let create = self
+            .store
+            .write(move |change| store::views::create_view(change, &name, &sql, &default_database, &schema, if_exists));
+        self.index.change(create).await
     }
 
     /// Creates an external table over files that somebody else owns.
@@ -271,7 +273,9 @@ impl Catalog {
         if_exists: IfExists,
     ) -> Result<Created<TableInfo>> {
         let (name, schema) = (name.clone(), schema.clone());
-        self.store.write(move |change| store::views::create_external(change, &name, &table, &schema, if_exists)).await
+        let create =
+            self.store.write(move |change| store::views::create_external(change, &name, &table, &schema, if_exists));
+        self.index.change(create).await
     }
 
     /// Registers many tables in one snapshot: all of them, or none. Acknowledges before it indexes: names resolve and
@@ -292,7 +296,8 @@ impl Catalog {
     /// Drops a table, external table or view of the given kinds. Returns whether anything was dropped. Files stay until expiry.
     pub async fn drop_table(&self, name: &TableName, kinds: &[TableKind], if_missing_ok: bool) -> Result<bool> {
         let (name, kinds) = (name.clone(), kinds.to_vec());
-        self.store.write(move |change| store::tables::drop_named(change, &name, &kinds, if_missing_ok)).await
+        let drop = self.store.write(move |change| store::tables::drop_named(change, &name, &kinds, if_missing_ok));
+        self.index.change(drop).await
     }
 
     /// Sets a comment; `None` removes it. `column = None` means the table itself.

@@ -44,6 +44,7 @@ pub(crate) async fn search(
     if question.is_empty() {
         return Ok(Vec::new());
     }
+    let _searching = index.searching();
     let limit = request.limit.clamp(1, MAX_LIMIT);
     let depth = (limit * 4).max(MIN_DEPTH);
 

@@ -21,6 +21,8 @@ const SLICE: Duration = Duration::from_secs(20);
 const MAX_ROWS: usize = 16 * 1024;
 /// Texts embedded in one call. Texts of like length go together, since a batch is padded to its longest.
 const BATCH: usize = 16;
+/// The same while somebody searches.
+const BUSY_BATCH: usize = 2;
 const FAST_BATCH: usize = 1024;
 /// Beyond so many distinct column texts, those without a vector are left to full text.
 const MAX_EMBEDDED_COLUMNS: usize = 1_000_000;
@@ -76,7 +78,11 @@ pub(super) async fn embed_at_once(part: &Part, rows: &mut [IndexRow], stop: &Can
 
 /// Gives the rows their vectors, on all workers of the embedder, until stopped, failed or out of time.
 async fn embed(part: &Part, rows: &mut [IndexRow], stop: &CancellationToken, deadline: Option<Instant>) {
-    let batch = if part.vectorizer.is_fast() { FAST_BATCH } else { BATCH };
+    let batch = match (part.vectorizer.is_fast(), part.traffic.is_busy()) {
+        (true, _) => FAST_BATCH,
+        (false, false) => BATCH,
+        (false, true) => BUSY_BATCH,
+    };
     rows.sort_by_key(|row| (row.vector.is_some(), row.text.len()));
     let missing = rows.partition_point(|row| row.vector.is_none());
     let rows = &mut rows[..missing];
@@ -85,7 +91,7 @@ async fn embed(part: &Part, rows: &mut [IndexRow], stop: &CancellationToken, dea
         rows.chunks(batch).map(|rows| rows.iter().map(|row| row.text.clone()).collect()).collect();
     let mut batches = stream::iter(texts)
         .take_while(|_| std::future::ready(!is_over()))
-        .map(|texts| part.vectorizer.embed(texts))
+        .map(|texts| part.embed_in_background(texts))
         .buffered(part.vectorizer.workers());
     let mut vectors: Vec<Arc<[f32]>> = Vec::with_capacity(rows.len());
     while let Some(Some(embedded)) = batches.next().await {

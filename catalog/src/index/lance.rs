@@ -32,6 +32,7 @@ use super::analyze::text_index_params;
 use super::embed::EmbeddingModel;
 use super::pending::{IndexState, ObjectKind, PendingObject, TEXT_HASH_BYTES, text_hash};
 use super::text::TEXT_VERSION;
+use super::traffic::Traffic;
 use super::view::{FragmentRows, IndexView};
 use crate::{CatalogError, Result};
 
@@ -96,11 +97,12 @@ pub(super) enum Check {
     Everything,
 }
 
-/// The dataset, for writing. One task owns it.
+/// The dataset, for writing. One task owns it. What takes long gives way to searches.
 pub(super) struct IndexWriter {
     folder: PathBuf,
     dataset: Dataset,
     model: Option<EmbeddingModel>,
+    traffic: Arc<Traffic>,
     max_object_id: i64,
     rows: usize,
     /// Rows when the vector index was trained, or when the dataset was opened with one.
@@ -112,20 +114,26 @@ pub(super) struct IndexWriter {
 
 impl IndexWriter {
     /// Makes an empty dataset; an existing folder of that name must be gone.
-    pub(super) async fn create(folder: &Path, session: Arc<Session>, model: Option<EmbeddingModel>) -> Result<Self> {
+    pub(super) async fn create(
+        folder: &Path,
+        session: Arc<Session>,
+        model: Option<EmbeddingModel>,
+        traffic: Arc<Traffic>,
+    ) -> Result<Self> {
         let schema = row_schema(model.as_ref());
         let params = WriteParams { mode: WriteMode::Create, session: Some(session), ..Default::default() };
         let empty = RecordBatchIterator::new(std::iter::empty(), schema);
         let dataset = guarded(Dataset::write(empty, &*uri(folder)?, Some(params))).await?;
-        Ok(Self::new(folder, dataset, model))
+        Ok(Self::new(folder, dataset, model, traffic))
     }
 
-    fn new(folder: &Path, dataset: Dataset, model: Option<EmbeddingModel>) -> Self {
+    fn new(folder: &Path, dataset: Dataset, model: Option<EmbeddingModel>, traffic: Arc<Traffic>) -> Self {
         let folder = folder.into();
         Self {
             folder,
             dataset,
             model,
+            traffic,
             max_object_id: 0,
             rows: 0,
             trained_rows: 0,
@@ -139,13 +147,14 @@ impl IndexWriter {
         folder: &Path,
         session: Arc<Session>,
         model: Option<EmbeddingModel>,
+        traffic: Arc<Traffic>,
         check: Check,
     ) -> Result<Self> {
         let dataset = guarded(DatasetBuilder::from_uri(uri(folder)?).with_session(session).load()).await?;
         if !Schema::from(dataset.schema()).fields().eq(row_schema(model.as_ref()).fields()) {
             return Err(CatalogError::Index("the dataset has other columns than expected".into()));
         }
-        let mut writer = Self::new(folder, dataset, model);
+        let mut writer = Self::new(folder, dataset, model, traffic);
         if check == Check::Everything {
             guarded(writer.read_everything()).await?;
         }
@@ -190,6 +199,11 @@ impl IndexWriter {
 
     /// The current version, opened for searches.
     pub(super) async fn view(&mut self) -> Result<Arc<IndexView>> {
+        let traffic = Arc::clone(&self.traffic);
+        traffic.give_way(self.open_view()).await
+    }
+
+    async fn open_view(&mut self) -> Result<Arc<IndexView>> {
         let dimension = self.model.as_ref().map(|model| model.dimension);
         let scanned = dimension.filter(|_| self.rows <= MAX_SCANNED_VECTORS);
         self.fragments = guarded(FragmentRows::load_all(&self.dataset, &self.fragments, scanned)).await?;
@@ -209,13 +223,16 @@ impl IndexWriter {
         for ids in stale.chunks(OBJECTS_A_PREDICATE) {
             let predicate = format!("object_id IN ({})", join_ids(ids));
             if guarded(self.dataset.count_rows(Some(predicate.clone()))).await? > 0 {
-                guarded(self.dataset.delete(&predicate)).await?;
+                self.traffic.give_way(guarded(self.dataset.delete(&predicate))).await?;
             }
         }
         if !rows.is_empty() {
-            let batch = to_batch(rows, self.model.as_ref())?;
-            let schema = batch.schema();
-            guarded(self.dataset.append(RecordBatchIterator::new([Ok(batch)], schema), None)).await?;
+            let append = async {
+                let batch = to_batch(rows, self.model.as_ref())?;
+                let schema = batch.schema();
+                guarded(self.dataset.append(RecordBatchIterator::new([Ok(batch)], schema), None)).await
+            };
+            self.traffic.give_way(append).await?;
         }
         let newest = rows.iter().map(|row| row.object_id).max().unwrap_or(0);
         self.max_object_id = self.max_object_id.max(newest);
@@ -237,14 +254,16 @@ impl IndexWriter {
         if guarded(self.dataset.load_indices_by_name(TEXT_INDEX)).await?.is_empty() {
             let name = Some(TEXT_INDEX.to_string());
             let params = text_index_params();
-            guarded(self.dataset.create_index(&["text"], IndexType::Inverted, name, &params, true)).await?;
+            let create = self.dataset.create_index(&["text"], IndexType::Inverted, name, &params, true);
+            self.traffic.give_way(guarded(create)).await?;
             return Ok(());
         }
         for index in [TEXT_INDEX, VECTOR_INDEX] {
             self.bring_up(index).await?;
         }
         if self.dataset.count_fragments() > MAX_FRAGMENTS {
-            guarded(compact_files(&mut self.dataset, CompactionOptions::default(), None)).await?;
+            let compact = compact_files(&mut self.dataset, CompactionOptions::default(), None);
+            self.traffic.give_way(guarded(compact)).await?;
         }
         Ok(())
     }
@@ -277,7 +296,7 @@ impl IndexWriter {
             merged += 1;
         }
         let options = OptimizeOptions::merge(merged).index_names(vec![index.to_string()]);
-        guarded(self.dataset.optimize_indices(&options)).await
+        self.traffic.give_way(guarded(self.dataset.optimize_indices(&options))).await
     }
 
     /// Builds the vector index once there are enough rows for an exact scan to be slow. Rows written later join it as
@@ -294,7 +313,8 @@ impl IndexWriter {
         ivf.sample_rate = 64;
         let params = VectorIndexParams::with_ivf_sq_params(DistanceType::L2, ivf, SQBuildParams::default());
         let name = Some(VECTOR_INDEX.to_string());
-        guarded(self.dataset.create_index(&["vector"], IndexType::Vector, name, &params, true)).await?;
+        let create = self.dataset.create_index(&["vector"], IndexType::Vector, name, &params, true);
+        self.traffic.give_way(guarded(create)).await?;
         self.trained_rows = self.rows;
         Ok(())
     }

@@ -41,8 +41,12 @@ const LAST_RETRY: Duration = Duration::from_secs(300);
 
 /// Gives the tail's texts their vectors until stopped.
 pub(super) async fn embed(part: Arc<Part>, stop: CancellationToken) {
-    let most = if part.vectorizer.is_fast() { FAST_EMBED_BATCH } else { EMBED_BATCH };
     while !stop.is_cancelled() {
+        let most = match (part.vectorizer.is_fast(), part.traffic.is_busy()) {
+            (true, _) => FAST_EMBED_BATCH,
+            (false, false) => EMBED_BATCH,
+            (false, true) => 1,
+        };
         let batch = part.state.read().tail.unembedded(most);
         let pause = part.vectorizer.pause();
         if batch.is_empty() || pause.is_some() {
@@ -61,7 +65,7 @@ pub(super) async fn embed(part: Arc<Part>, stop: CancellationToken) {
         }
         let texts = batch.iter().map(|waiting| waiting.text.clone()).collect();
         let vectors = tokio::select! {
-            vectors = part.vectorizer.embed(texts) => vectors,
+            vectors = part.embed_in_background(texts) => vectors,
             // The model may be loading, or downloading.
             () = stop.cancelled() => return,
         };

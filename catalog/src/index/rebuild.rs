@@ -50,7 +50,8 @@ pub(super) async fn open_or_rebuild(part: &Part, stop: &CancellationToken) -> Re
 async fn open(part: &Part, state: &IndexState) -> Result<IndexWriter> {
     let check = if part.state.read().is_damaged { Check::Everything } else { Check::Ids };
     let folder = part.folder.join(&state.folder);
-    let writer = IndexWriter::open(&folder, Arc::clone(&part.session), state.model.clone(), check).await?;
+    let (session, traffic) = (Arc::clone(&part.session), Arc::clone(&part.traffic));
+    let writer = IndexWriter::open(&folder, session, state.model.clone(), traffic, check).await?;
     if check == Check::Everything {
         part.state.write().checked_at = Some(Instant::now());
     }
@@ -94,7 +95,8 @@ async fn rebuild(part: &Part, stop: &CancellationToken) -> Result<Option<(IndexW
     let folder = part.folder.join(format!("{}{}", prefix(kind), Uuid::now_v7().simple()));
     tokio::fs::create_dir_all(&part.folder).await.map_err(io_error(&part.folder))?;
     let model = part.vectorizer.model().cloned();
-    let mut writer = IndexWriter::create(&folder, Arc::clone(&part.session), model).await?;
+    let (session, traffic) = (Arc::clone(&part.session), Arc::clone(&part.traffic));
+    let mut writer = IndexWriter::create(&folder, session, model, traffic).await?;
 
     let mut done = 0;
     let mut after = 0;

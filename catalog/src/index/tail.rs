@@ -359,7 +359,10 @@ mod tests {
                     assert_eq!(by_object(found), walked.bm25(&tokens, stats, &filter), "{question:?}");
                 }
             }
-            assert_eq!(by_object(tail.vectors().nearest(&vector, &filter)), walked.nearest(&vector, &filter));
+            assert_eq!(
+                by_object(tail.vectors().nearest(&vector, usize::MAX, &filter)),
+                walked.nearest(&vector, &filter)
+            );
         }
         let waiting = walked.0.values().filter(|plain| plain.text.is_some() && plain.vector.is_none()).count();
         assert_eq!(tail.counts(), TailCounts { ready: walked.0.len() - waiting, unembedded: waiting });
@@ -433,8 +436,11 @@ mod tests {
         tail.insert(arrival(101, 101, Some("seat".into())));
         tail.set_vector(101, 101, Arc::from([0.0, 1.0]));
         assert_eq!(matching.scored(&tokens, CorpusStats::default()).len(), 100);
-        assert!(vectors.nearest(&[1.0, 0.0], &filter).iter().all(|near| near.score == 1.0 && near.object_id <= 100));
-        assert_eq!(tail.vectors().nearest(&[1.0, 0.0], &filter), [Scored { object_id: 101, score: 0.0 }]);
+        assert_eq!(vectors.nearest(&[1.0, 0.0], 10, &filter).len(), 10);
+        assert!(
+            vectors.nearest(&[1.0, 0.0], 200, &filter).iter().all(|near| near.score == 1.0 && near.object_id <= 100)
+        );
+        assert_eq!(tail.vectors().nearest(&[1.0, 0.0], 10, &filter), [Scored { object_id: 101, score: 0.0 }]);
         assert!(tail.matching(&tokens, &filter).scored(&tokens, CorpusStats::default()).is_empty());
     }
 

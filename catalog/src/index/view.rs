@@ -31,7 +31,7 @@ use super::analyze::CorpusStats;
 use super::embed::EmbeddingModel;
 use super::lance::{TEXT_INDEX, VECTOR_INDEX, guarded};
 use super::pending::text_hash;
-use super::{Scored, SearchFilter};
+use super::{Scored, SearchFilter, keep_best};
 use crate::{CatalogError, Result};
 
 /// The part of the vector index's partitions that a search reads, in percent, and the fewest.
@@ -278,10 +278,7 @@ impl IndexView {
                 },
             ));
         }
-        if found.len() > limit && limit > 0 {
-            found.select_nth_unstable_by(limit - 1, |a, b| b.score.total_cmp(&a.score));
-            found.truncate(limit);
-        }
+        keep_best(&mut found, limit);
         found
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lance_linalg::distance::dot::dot;
 
-use super::super::{Scored, SearchFilter};
+use super::super::{Scored, SearchFilter, keep_best};
 
 /// Vectors of one chunk.
 const CHUNK: usize = 64;
@@ -44,10 +44,13 @@ impl Vectors {
         self.count
     }
 
-    /// Every vector's cosine with a unit vector.
-    pub(in crate::index) fn nearest(&self, vector: &[f32], filter: &SearchFilter) -> Vec<Scored> {
+    /// The `limit` vectors nearest to a unit vector, in no order; scores are cosines.
+    pub(in crate::index) fn nearest(&self, vector: &[f32], limit: usize, filter: &SearchFilter) -> Vec<Scored> {
         let all = self.chunks.iter().flat_map(|chunk| chunk.iter().flatten());
         let near = all.filter(|of| of.vector.len() == vector.len() && filter.admits(of.database_id));
-        near.map(|of| Scored { object_id: of.object_id, score: dot(&of.vector, vector) }).collect()
+        let mut found: Vec<Scored> =
+            near.map(|of| Scored { object_id: of.object_id, score: dot(&of.vector, vector) }).collect();
+        keep_best(&mut found, limit);
+        found
     }
 }

@@ -1,0 +1,127 @@
+//! Searches in progress, and what gives way to them: where both want the processor, upkeep and changes in a row are done
+//! a step at a time, with pauses that leave most of the time to whoever waits for an answer.
+//!
+//! Invariant: a pause is bounded, so everything goes on however much is searched.
+
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::{Duration, Instant};
+
+use parking_lot::Mutex as SyncMutex;
+use tokio::sync::Mutex;
+
+/// Searches that follow each other so closely are one stretch.
+const APART: Duration = Duration::from_millis(20);
+/// How often it is looked whether the searches have ended.
+const LOOK: Duration = Duration::from_millis(2);
+/// Upkeep pauses up to four times as long as its last step took: it has at least a fifth of the time.
+const UPKEEP: Pause = Pause { times: 4, longest: Duration::from_secs(2) };
+/// So do changes, for somebody waits for them too: at least a third of the time is theirs.
+const CHANGE: Pause = Pause { times: 2, longest: Duration::from_millis(20) };
+
+/// How long a pause may be.
+struct Pause {
+    /// As long as the last step, so many times.
+    times: u32,
+    longest: Duration,
+}
+
+/// Who searches now, and how long the last steps took.
+#[derive(Default)]
+pub(super) struct Traffic {
+    searches: AtomicUsize,
+    last_ended: SyncMutex<Option<Instant>>,
+    last_upkeep: Mutex<Duration>,
+    last_change: Mutex<Duration>,
+}
+
+/// A search in progress, until it is dropped.
+pub(crate) struct Searching(Arc<Traffic>);
+
+impl Traffic {
+    /// Counts a search.
+    pub(super) fn enter(self: &Arc<Self>) -> Searching {
+        self.searches.fetch_add(1, Ordering::Relaxed);
+        Searching(Arc::clone(self))
+    }
+
+    /// Whether somebody searches, or did just now.
+    pub(super) fn is_busy(&self) -> bool {
+        self.searches.load(Ordering::Relaxed) > 0 || self.last_ended.lock().is_some_and(|at| at.elapsed() < APART)
+    }
+
+    /// Does a step of upkeep: at once where nobody searches; else alone, and after a pause.
+    pub(super) fn give_way<T>(&self, step: impl Future<Output = T>) -> impl Future<Output = T> {
+        self.after_pause(&self.last_upkeep, UPKEEP, Box::pin(step))
+    }
+
+    /// Makes a change of the catalog, likewise.
+    pub(super) fn change<T>(&self, step: impl Future<Output = T>) -> impl Future<Output = T> {
+        self.after_pause(&self.last_change, CHANGE, Box::pin(step))
+    }
+
+    /// The step is boxed by now: what Lance writes with takes a good part of a thread's stack.
+    async fn after_pause<T, F>(&self, last: &Mutex<Duration>, pause: Pause, step: Pin<Box<F>>) -> T
+    where
+        F: Future<Output = T>,
+    {
+        if !self.is_busy() {
+            return step.await;
+        }
+        let mut last = last.lock().await;
+        let until = Instant::now() + last.saturating_mul(pause.times).min(pause.longest);
+        while self.is_busy() && Instant::now() < until {
+            tokio::time::sleep(LOOK.min(until.saturating_duration_since(Instant::now()))).await;
+        }
+        let started = Instant::now();
+        let outcome = step.await;
+        *last = started.elapsed();
+        outcome
+    }
+}
+
+impl Drop for Searching {
+    fn drop(&mut self) {
+        *self.0.last_ended.lock() = Some(Instant::now());
+        self.0.searches.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+#[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test has a runtime of its own")]
+mod tests {
+    use super::*;
+
+    const STEP: Duration = Duration::from_millis(30);
+
+    async fn three_steps(traffic: &Traffic) -> Duration {
+        let started = Instant::now();
+        for _ in 0..3 {
+            traffic.give_way(async { tokio::time::sleep(STEP).await }).await;
+        }
+        started.elapsed()
+    }
+
+    #[tokio::test]
+    async fn upkeep_pauses_while_somebody_searches_and_not_for_ever() {
+        let traffic = Arc::new(Traffic::default());
+        assert!(three_steps(&traffic).await < STEP * (3 + UPKEEP.times), "nobody searched");
+        let searching = traffic.enter();
+        assert!(three_steps(&traffic).await >= STEP * (3 + 2 * UPKEEP.times), "a pause before each step but the first");
+        drop(searching);
+        assert!(traffic.is_busy(), "another one may follow");
+        tokio::time::sleep(APART * 2).await;
+        assert!(!traffic.is_busy());
+    }
+
+    #[tokio::test]
+    async fn a_pause_ends_with_the_searches() {
+        let traffic = Arc::new(Traffic::default());
+        let searching = traffic.enter();
+        traffic.give_way(tokio::time::sleep(Duration::from_millis(300))).await;
+        let started = Instant::now();
+        let (_, ()) = tokio::join!(traffic.give_way(std::future::ready(())), async { drop(searching) });
+        assert!(started.elapsed() < Duration::from_millis(600), "the pause would have been 1.2 s");
+    }
+}
