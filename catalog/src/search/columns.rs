@@ -53,12 +53,7 @@ pub(super) fn find(view: &View<'_>, databases: Option<&[i64]>, texts: &[i64]) ->
     }
     let mut boosts: Vec<Boost> = Vec::new();
     for (rank, name) in names.into_iter().enumerate() {
-        let names = std::slice::from_ref(&name);
-        let found = store::column_names::find(view, databases, names, MAX_TABLES + 1)?;
-        if found.len() > MAX_TABLES {
-            continue;
-        }
-        for column in found {
+        for column in store::column_names::find_rare(view, databases, &name, MAX_TABLES)? {
             if boosts.iter().filter(|boost| boost.object_id == column.object_id).count() < MAX_COLUMNS {
                 boosts.push(Boost {
                     object_id: column.object_id,

@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 use super::View;
 use super::change::newest_snapshot;
 use super::names::name_key;
-use super::relations;
+use super::relations::Loader;
 use crate::index::pending::{self, ColumnText};
 use crate::index::text::column_text;
 use crate::{CatalogError, Result, TableKind};
@@ -20,6 +20,13 @@ DROP INDEX querent_ix_object_key;
 CREATE INDEX querent_ix_object_key ON querent_object (key, database_key, object_id, kind);
 CREATE INDEX querent_ix_column_name ON ducklake_column (column_name COLLATE NOCASE, table_id);
 CREATE TABLE querent_described_column (key VARCHAR NOT NULL, object_id BIGINT NOT NULL, name VARCHAR NOT NULL, PRIMARY KEY (key, object_id)) WITHOUT ROWID;
+";
+
+/// All that a look-up of a name reads of a managed table's column: a row of the lake's for each table of a common name
+/// would have to be fetched otherwise.
+pub(super) const COVERED_COLUMN_NAMES_DDL: &str = "
+DROP INDEX querent_ix_column_name;
+CREATE INDEX querent_ix_column_name ON ducklake_column (column_name COLLATE NOCASE, table_id, parent_column, begin_snapshot, end_snapshot);
 ";
 
 /// Records the columns of a view or external table.
@@ -41,8 +48,9 @@ pub(super) fn fill(connection: &Connection) -> Result<()> {
     let mut statement = connection.prepare("SELECT object_id FROM querent_object")?;
     let ids: Vec<i64> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     let snapshot = newest_snapshot(connection)?.id;
+    let loader = Loader::new(connection, snapshot);
     for object_id in ids {
-        let Some(relation) = relations::load(connection, object_id, snapshot)? else { continue };
+        let Some(relation) = loader.load(object_id)? else { continue };
         let info = relation.info();
         if info.kind != TableKind::Managed {
             insert_described(connection, object_id, info.columns.iter().map(|column| &column.name))?;
@@ -61,6 +69,41 @@ pub(crate) struct FoundColumn {
     pub(crate) object_id: i64,
     /// As it is spelled there.
     pub(crate) column: String,
+}
+
+/// The columns of a name, case aside, in databases of the given ids (`None` for all); none where there are more than
+/// `most`.
+pub(crate) fn find_rare(
+    view: &View<'_>,
+    databases: Option<&[i64]>,
+    name: &str,
+    most: usize,
+) -> Result<Vec<FoundColumn>> {
+    // In all databases this takes a page of an index, which spares the look-up of each column's table.
+    if databases.is_none() && count_up_to(view, name, most + 1)? > most {
+        return Ok(Vec::new());
+    }
+    let mut found = find(view, databases, &[name.to_string()], most + 1)?;
+    if found.len() > most {
+        found.clear();
+    }
+    Ok(found)
+}
+
+/// How many columns have a name, case aside; counted to `limit`.
+fn count_up_to(view: &View<'_>, name: &str, limit: usize) -> Result<usize> {
+    let mut statement = view.connection.prepare_cached(
+        "SELECT count(*) FROM (
+             SELECT 1 FROM ducklake_column INDEXED BY querent_ix_column_name
+             WHERE column_name COLLATE NOCASE IN (?1, ?2) AND parent_column IS NULL
+               AND begin_snapshot <= ?3 AND (end_snapshot IS NULL OR end_snapshot > ?3)
+             UNION ALL
+             SELECT 1 FROM querent_described_column WHERE key = ?2
+             LIMIT ?4)",
+    )?;
+    let count: i64 =
+        statement.query_row(params![name, name_key(name), view.snapshot, limit as i64], |row| row.get(0))?;
+    Ok(count as usize)
 }
 
 /// The columns of the names, case aside, in databases of the given ids (`None` for all); name after name, at most `limit`.

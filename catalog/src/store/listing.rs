@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::names::{Beginning, KeyPattern, key_range_end, name_key};
 use super::objects::{self, ObjectRow};
-use super::relations::RowCounts;
+use super::relations::{Loader, RowCounts};
 use super::{View, relations};
 use crate::{
     CatalogError, DatabaseScope, Page, PageRequest, PageToken, Principal, Result, TableFilter, TableInfo, TableKind,
@@ -64,9 +64,10 @@ pub(crate) fn tables_with_columns(
     page: &PageRequest,
 ) -> Result<Page<TableInfo>> {
     let page = table_rows(view, who, filter, page)?;
+    let loader = Loader::of(view);
     let mut items = Vec::with_capacity(page.items.len());
     for (_, object) in page.items {
-        if let Some(relation) = relations::load_known(view, object)? {
+        if let Some(relation) = loader.load_known(object)? {
             items.push(relation.resolved.info);
         }
     }

@@ -69,7 +69,7 @@ struct Migration {
     fill: Option<fn(&Connection) -> Result<()>>,
 }
 
-const MIGRATIONS: [Migration; 6] = [
+const MIGRATIONS: [Migration; 7] = [
     Migration {
         version: 1,
         name: "objects, external tables, views, runs",
@@ -96,6 +96,12 @@ const MIGRATIONS: [Migration; 6] = [
     },
     Migration { version: 5, name: "listings read one index", sql: &[LISTING_DDL], fill: None },
     Migration { version: 6, name: "users of embedded applications", sql: &[EXTERNAL_USERS_DDL], fill: None },
+    Migration {
+        version: 7,
+        name: "columns of a name in one index",
+        sql: &[column_names::COVERED_COLUMN_NAMES_DDL],
+        fill: None,
+    },
 ];
 
 /// DuckDB ignores them; a look-up among a million tables needs them.

@@ -10,7 +10,7 @@ use super::View;
 use super::change::{Change, TouchedIds};
 use super::migrations::{meta, set_meta};
 use super::names::name_key;
-use super::relations::{self, Relation};
+use super::relations::{self, Loader, Relation};
 use crate::index::pending::{self, ObjectKind, PendingObject};
 use crate::index::text::{column_text, table_text};
 use crate::{Result, SnapshotId, TableInfo, TableKind, TableName};
@@ -272,8 +272,9 @@ pub(crate) fn pending_texts(view: &View<'_>, kind: ObjectKind, after: i64, limit
         return pending::column_page(view.connection, after, limit, true);
     }
     let mut objects = pending::page(view.connection, after, limit)?;
+    let loader = Loader::of(view);
     for object in objects.iter_mut().filter(|object| object.is_due) {
-        let relation = relations::load(view.connection, object.object_id, view.snapshot)?;
+        let relation = loader.load(object.object_id)?;
         object.text = relation.map(|relation| table_text(relation.info()));
         object.is_due = false;
     }
@@ -286,9 +287,10 @@ pub(crate) fn object_texts(view: &View<'_>, after: i64, limit: usize) -> Result<
         .connection
         .prepare_cached("SELECT object_id FROM querent_object WHERE object_id > ? ORDER BY object_id LIMIT ?")?;
     let ids = statement.query_map([after, limit as i64], |row| row.get(0))?;
+    let loader = Loader::of(view);
     let mut texts = Vec::new();
     for id in ids {
-        if let Some(relation) = relations::load(view.connection, id?, view.snapshot)? {
+        if let Some(relation) = loader.load(id?)? {
             texts.push(ObjectText {
                 object_id: relation.info().id,
                 database_id: relation.database_id,

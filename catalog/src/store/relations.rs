@@ -1,5 +1,7 @@
 //! One table, view or external table as the catalog's model has it, read by id at a snapshot.
 
+use std::cell::{OnceCell, RefCell};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -31,148 +33,195 @@ impl Relation {
 }
 
 /// A database at a snapshot.
+#[derive(Clone)]
 struct Database {
     id: i64,
     name: String,
     folder: PathBuf,
 }
 
-/// Reads an object that lives at `snapshot`.
-pub(super) fn load(connection: &Connection, object_id: i64, snapshot: SnapshotId) -> Result<Option<Relation>> {
-    for kind in [TableKind::Managed, TableKind::View, TableKind::External] {
-        if let Some(mut relation) = load_of_kind(connection, object_id, kind, snapshot)? {
-            relation.resolved.info.comment = load_comment(connection, object_id, snapshot)?;
-            return Ok(Some(relation));
+/// Reads objects that live at a snapshot; what many of them share is read once.
+pub(super) struct Loader<'a> {
+    connection: &'a Connection,
+    snapshot: SnapshotId,
+    counts: OnceCell<RowCounts<'a>>,
+    databases: RefCell<HashMap<i64, Option<Database>>>,
+}
+
+impl<'a> Loader<'a> {
+    pub(super) fn new(connection: &'a Connection, snapshot: SnapshotId) -> Self {
+        Self { connection, snapshot, counts: OnceCell::new(), databases: RefCell::default() }
+    }
+
+    pub(super) fn of(view: &View<'a>) -> Self {
+        Self::new(view.connection, view.snapshot)
+    }
+
+    /// Reads an object; `None` where it is gone.
+    pub(super) fn load(&self, object_id: i64) -> Result<Option<Relation>> {
+        for kind in [TableKind::Managed, TableKind::View, TableKind::External] {
+            if let Some(mut relation) = self.load_of_kind(object_id, kind)? {
+                relation.resolved.info.comment = load_comment(self.connection, object_id, self.snapshot)?;
+                return Ok(Some(relation));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The same of an object whose row is at hand, which tells where to look and the comment.
+    pub(super) fn load_known(&self, object: objects::ObjectRow) -> Result<Option<Relation>> {
+        let mut relation = self.load_of_kind(object.id, object.kind)?;
+        if let Some(relation) = &mut relation {
+            relation.resolved.info.comment = object.comment;
+        }
+        Ok(relation)
+    }
+
+    /// Reads an object without its comment.
+    fn load_of_kind(&self, object_id: i64, kind: TableKind) -> Result<Option<Relation>> {
+        match kind {
+            TableKind::Managed => self.load_managed(object_id),
+            TableKind::View => self.load_view(object_id),
+            TableKind::External => self.load_external(object_id),
         }
     }
-    Ok(None)
+
+    fn database(&self, schema_id: i64) -> Result<Option<Database>> {
+        if let Some(known) = self.databases.borrow().get(&schema_id) {
+            return Ok(known.clone());
+        }
+        let database = load_database(self.connection, schema_id, self.snapshot)?;
+        self.databases.borrow_mut().insert(schema_id, database.clone());
+        Ok(database)
+    }
+
+    fn row_count(&self, table_id: i64) -> Result<Option<u64>> {
+        let counts = match self.counts.get() {
+            Some(counts) => counts,
+            None => {
+                let counts = RowCounts::at(self.connection, self.snapshot)?;
+                self.counts.get_or_init(|| counts)
+            }
+        };
+        counts.of(table_id)
+    }
+
+    fn load_managed(&self, table_id: i64) -> Result<Option<Relation>> {
+        let row = self
+            .connection
+            .prepare_cached(
+                "SELECT table_uuid, schema_id, table_name, path, path_is_relative FROM ducklake_table
+                 WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
+            )?
+            .query_row([table_id, self.snapshot], |row| {
+                let path = LakePath { path: row.get(3)?, is_relative: row.get(4)? };
+                Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?, path))
+            })
+            .optional()?;
+        let Some((uuid, schema_id, name, path)) = row else { return Ok(None) };
+        let Some(database) = self.database(schema_id)? else { return Ok(None) };
+        let location = path.under(&database.folder);
+        let info = TableInfo {
+            id: table_id,
+            uuid: parse_uuid(&uuid),
+            name: TableName::new(database.name, name),
+            kind: TableKind::Managed,
+            comment: None,
+            columns: columns::load(self.connection, table_id, self.snapshot)?.columns,
+            row_count: self.row_count(table_id)?,
+        };
+        let source = TableSource::Managed(ManagedTable { id: table_id, snapshot: self.snapshot, location });
+        Ok(Some(Relation { resolved: ResolvedTable { info, source }, database_id: database.id }))
+    }
+
+    fn load_view(&self, view_id: i64) -> Result<Option<Relation>> {
+        let row = self
+            .connection
+            .prepare_cached(
+                "SELECT view_uuid, schema_id, view_name, sql, column_aliases,
+                        (SELECT default_database FROM querent_view ours WHERE ours.view_id = v.view_id)
+                 FROM ducklake_view v
+                 WHERE view_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
+            )?
+            .query_row([view_id, self.snapshot], |row| {
+                Ok((
+                    row.get::<_, String>(0)?,
+                    row.get::<_, i64>(1)?,
+                    row.get::<_, String>(2)?,
+                    row.get::<_, String>(3)?,
+                    row.get::<_, Option<String>>(4)?.unwrap_or_default(),
+                    row.get::<_, Option<String>>(5)?,
+                ))
+            })
+            .optional()?;
+        let Some((uuid, schema_id, name, sql, aliases, default_database)) = row else { return Ok(None) };
+        let Some(database) = self.database(schema_id)? else { return Ok(None) };
+        let source = TableSource::View {
+            sql: readable_view_sql(&sql, &aliases),
+            default_database: default_database.unwrap_or_else(|| database.name.clone()),
+        };
+        let info = TableInfo {
+            id: view_id,
+            uuid: parse_uuid(&uuid),
+            name: TableName::new(database.name, name),
+            kind: TableKind::View,
+            comment: None,
+            columns: load_described_columns(self.connection, view_id, self.snapshot)?,
+            row_count: None,
+        };
+        Ok(Some(Relation { resolved: ResolvedTable { info, source }, database_id: database.id }))
+    }
+
+    fn load_external(&self, object_id: i64) -> Result<Option<Relation>> {
+        let row = self
+            .connection
+            .prepare_cached(
+                "SELECT table_uuid, schema_id, table_name, definition FROM querent_external_table
+                 WHERE object_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
+            )?
+            .query_row([object_id, self.snapshot], |row| {
+                Ok((
+                    row.get::<_, String>(0)?,
+                    row.get::<_, i64>(1)?,
+                    row.get::<_, String>(2)?,
+                    row.get::<_, String>(3)?,
+                ))
+            })
+            .optional()?;
+        let Some((uuid, schema_id, name, definition)) = row else { return Ok(None) };
+        // DuckDB drops a schema without knowing of our tables in it.
+        let Some(database) = self.database(schema_id)? else { return Ok(None) };
+        let external: ExternalTable = serde_json::from_str(&definition).map_err(|error| {
+            CatalogError::Internal(format!("the definition of external table `{name}` cannot be read: {error}"))
+        })?;
+        let info = TableInfo {
+            id: object_id,
+            uuid: parse_uuid(&uuid),
+            name: TableName::new(database.name, name),
+            kind: TableKind::External,
+            comment: None,
+            columns: load_described_columns(self.connection, object_id, self.snapshot)?,
+            row_count: None,
+        };
+        let source = TableSource::External(external);
+        Ok(Some(Relation { resolved: ResolvedTable { info, source }, database_id: database.id }))
+    }
 }
 
-/// The same of an object whose row is at hand, which tells where to look and the comment.
-pub(super) fn load_known(view: &View<'_>, object: objects::ObjectRow) -> Result<Option<Relation>> {
-    let mut relation = load_of_kind(view.connection, object.id, object.kind, view.snapshot)?;
-    if let Some(relation) = &mut relation {
-        relation.resolved.info.comment = object.comment;
-    }
-    Ok(relation)
-}
-
-/// Reads an object without its comment.
-fn load_of_kind(
-    connection: &Connection,
-    object_id: i64,
-    kind: TableKind,
-    snapshot: SnapshotId,
-) -> Result<Option<Relation>> {
-    match kind {
-        TableKind::Managed => load_managed(connection, object_id, snapshot),
-        TableKind::View => load_view(connection, object_id, snapshot),
-        TableKind::External => load_external(connection, object_id, snapshot),
-    }
+/// One object, as of [`Loader::load`].
+pub(super) fn load(connection: &Connection, object_id: i64, snapshot: SnapshotId) -> Result<Option<Relation>> {
+    Loader::new(connection, snapshot).load(object_id)
 }
 
 /// The tables of a list of ids at one snapshot, in order; `None` where one is gone or may not be seen.
 pub(crate) fn table_infos(view: &View<'_>, who: &Principal, ids: &[i64]) -> Result<Vec<Option<TableInfo>>> {
+    let loader = Loader::of(view);
     let mut infos = Vec::with_capacity(ids.len());
     for id in ids {
-        let relation = load(view.connection, *id, view.snapshot)?;
-        let visible = relation.filter(|relation| who.may_see(&relation.info().name.database));
+        let visible = loader.load(*id)?.filter(|relation| who.may_see(&relation.info().name.database));
         infos.push(visible.map(|relation| relation.resolved.info));
     }
     Ok(infos)
-}
-
-fn load_managed(connection: &Connection, table_id: i64, snapshot: SnapshotId) -> Result<Option<Relation>> {
-    let row = connection
-        .prepare_cached(
-            "SELECT table_uuid, schema_id, table_name, path, path_is_relative FROM ducklake_table
-             WHERE table_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
-        )?
-        .query_row([table_id, snapshot], |row| {
-            let path = LakePath { path: row.get(3)?, is_relative: row.get(4)? };
-            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?, path))
-        })
-        .optional()?;
-    let Some((uuid, schema_id, name, path)) = row else { return Ok(None) };
-    let Some(database) = load_database(connection, schema_id, snapshot)? else { return Ok(None) };
-    let location = path.under(&database.folder);
-    let info = TableInfo {
-        id: table_id,
-        uuid: parse_uuid(&uuid),
-        name: TableName::new(database.name, name),
-        kind: TableKind::Managed,
-        comment: None,
-        columns: columns::load(connection, table_id, snapshot)?.columns,
-        row_count: RowCounts::at(connection, snapshot)?.of(table_id)?,
-    };
-    let source = TableSource::Managed(ManagedTable { id: table_id, snapshot, location });
-    Ok(Some(Relation { resolved: ResolvedTable { info, source }, database_id: database.id }))
-}
-
-fn load_view(connection: &Connection, view_id: i64, snapshot: SnapshotId) -> Result<Option<Relation>> {
-    let row = connection
-        .prepare_cached(
-            "SELECT view_uuid, schema_id, view_name, sql, column_aliases,
-                    (SELECT default_database FROM querent_view ours WHERE ours.view_id = v.view_id)
-             FROM ducklake_view v
-             WHERE view_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
-        )?
-        .query_row([view_id, snapshot], |row| {
-            Ok((
-                row.get::<_, String>(0)?,
-                row.get::<_, i64>(1)?,
-                row.get::<_, String>(2)?,
-                row.get::<_, String>(3)?,
-                row.get::<_, Option<String>>(4)?.unwrap_or_default(),
-                row.get::<_, Option<String>>(5)?,
-            ))
-        })
-        .optional()?;
-    let Some((uuid, schema_id, name, sql, aliases, default_database)) = row else { return Ok(None) };
-    let Some(database) = load_database(connection, schema_id, snapshot)? else { return Ok(None) };
-    let source = TableSource::View {
-        sql: readable_view_sql(&sql, &aliases),
-        default_database: default_database.unwrap_or_else(|| database.name.clone()),
-    };
-    let info = TableInfo {
-        id: view_id,
-        uuid: parse_uuid(&uuid),
-        name: TableName::new(database.name, name),
-        kind: TableKind::View,
-        comment: None,
-        columns: load_described_columns(connection, view_id, snapshot)?,
-        row_count: None,
-    };
-    Ok(Some(Relation { resolved: ResolvedTable { info, source }, database_id: database.id }))
-}
-
-fn load_external(connection: &Connection, object_id: i64, snapshot: SnapshotId) -> Result<Option<Relation>> {
-    let row = connection
-        .prepare_cached(
-            "SELECT table_uuid, schema_id, table_name, definition FROM querent_external_table
-             WHERE object_id = ?1 AND begin_snapshot <= ?2 AND (end_snapshot IS NULL OR end_snapshot > ?2)",
-        )?
-        .query_row([object_id, snapshot], |row| {
-            Ok((row.get::<_, String>(0)?, row.get::<_, i64>(1)?, row.get::<_, String>(2)?, row.get::<_, String>(3)?))
-        })
-        .optional()?;
-    let Some((uuid, schema_id, name, definition)) = row else { return Ok(None) };
-    // DuckDB drops a schema without knowing of our tables in it.
-    let Some(database) = load_database(connection, schema_id, snapshot)? else { return Ok(None) };
-    let external: ExternalTable = serde_json::from_str(&definition).map_err(|error| {
-        CatalogError::Internal(format!("the definition of external table `{name}` cannot be read: {error}"))
-    })?;
-    let info = TableInfo {
-        id: object_id,
-        uuid: parse_uuid(&uuid),
-        name: TableName::new(database.name, name),
-        kind: TableKind::External,
-        comment: None,
-        columns: load_described_columns(connection, object_id, snapshot)?,
-        row_count: None,
-    };
-    let source = TableSource::External(external);
-    Ok(Some(Relation { resolved: ResolvedTable { info, source }, database_id: database.id }))
 }
 
 /// What a listing says of an object.

@@ -8,8 +8,9 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use chrono::Utc;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::relations::Loader;
 use super::types::LakeType;
-use super::{View, name_key, objects, relations, resolve, values};
+use super::{View, name_key, objects, resolve, values};
 use crate::relationships::infer::{JoinTable, infer};
 use crate::relationships::{Edge, same_columns};
 use crate::{
@@ -168,6 +169,7 @@ pub(crate) fn join_tables(view: &View<'_>, who: &Principal, ids: &[i64]) -> Resu
         };
         columns.entry(row.get(0)?).or_default().push((row.get(1)?, data_type));
     }
+    let loader = Loader::of(view);
     let mut tables = Vec::new();
     for id in ids {
         let Some((name, kind)) = name_of(view.connection, *id)? else { continue };
@@ -178,7 +180,7 @@ pub(crate) fn join_tables(view: &View<'_>, who: &Principal, ids: &[i64]) -> Resu
             (TableKind::Managed, Some(columns)) => tables.push(JoinTable::new(*id, name, columns.into_iter())),
             (TableKind::Managed, None) => {}
             (TableKind::External | TableKind::View, _) => {
-                let relation = relations::load(view.connection, *id, view.snapshot)?;
+                let relation = loader.load(*id)?;
                 tables.extend(relation.map(|relation| JoinTable::from(relation.info())));
             }
         }
@@ -277,9 +279,11 @@ pub(crate) fn around(view: &View<'_>, who: &Principal, tables: &[JoinTable]) -> 
         }
         let database = name_key(&table.name.database);
         let names = serde_json::to_string(&table.referred_names(MAX_NAMES)).map_err(internal)?;
+        // CROSS JOIN keeps this order: the other one reads the whole database.
         let mut statement = view.connection.prepare_cached(
             "SELECT o.object_id FROM json_each(?2) names
-             JOIN querent_object o ON o.database_key = ?1 AND o.key = names.value LIMIT ?3",
+             CROSS JOIN querent_object o INDEXED BY querent_ix_object
+             WHERE o.database_key = ?1 AND o.key = names.value LIMIT ?3",
         )?;
         let ids = statement.query_map(params![database, names, MAX_NAMES as i64], |row| row.get(0))?;
         found.extend(ids.collect::<rusqlite::Result<Vec<i64>>>()?);

@@ -3,7 +3,8 @@
 use rusqlite::{Connection, params};
 
 use super::names::{key_range_end, name_key, nearest};
-use super::{View, databases, objects, relations};
+use super::relations::Loader;
+use super::{View, databases, objects};
 use crate::{CatalogError, Principal, ResolvedTable, Result, TableName};
 
 /// Candidates read from each index range when a name is unknown: the cost of a hint does not grow with the catalog.
@@ -11,6 +12,7 @@ const MAX_CANDIDATES: i64 = 100;
 
 /// All names at one snapshot, in order; `None` where an object does not exist or may not be seen.
 pub(crate) fn resolve(view: &View<'_>, who: &Principal, names: &[TableName]) -> Result<Vec<Option<ResolvedTable>>> {
+    let loader = Loader::of(view);
     let mut resolved = Vec::with_capacity(names.len());
     for name in names {
         let object = match who.may_see(&name.database) {
@@ -18,7 +20,7 @@ pub(crate) fn resolve(view: &View<'_>, who: &Principal, names: &[TableName]) -> 
             false => None,
         };
         let relation = match object {
-            Some(object) => relations::load_known(view, object)?,
+            Some(object) => loader.load_known(object)?,
             None => None,
         };
         resolved.push(relation.map(|relation| relation.resolved));

@@ -6,8 +6,9 @@ use std::collections::HashMap;
 use chrono::Utc;
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::View;
+use super::relations::Loader;
 use super::relationships::{internal, json_ids};
-use super::{View, relations};
 use crate::values::{
     ColumnSamples, MAX_SHAPES, MAX_VALUE_COLUMNS, MAX_VALUES, containment as containment_of, shape_key, value_key,
     value_shape,
@@ -36,9 +37,10 @@ pub(super) fn forget_object(connection: &Connection, object_id: i64) -> Result<(
 
 /// The tables of a list of ids that are not as they were when their values were collected.
 pub(crate) fn unprofiled(view: &View<'_>, ids: &[i64]) -> Result<Vec<Unprofiled>> {
+    let loader = Loader::of(view);
     let mut tables = Vec::new();
     for id in ids {
-        let Some(relation) = relations::load(view.connection, *id, view.snapshot)? else { continue };
+        let Some(relation) = loader.load(*id)? else { continue };
         let state = match &relation.resolved.source {
             TableSource::Managed(table) => managed_state(view, table.id)?,
             TableSource::External(_) => {
