@@ -153,7 +153,9 @@ async fn drain_until_stopped(part: &Arc<Part>, mut writer: IndexWriter, stop: &C
             () = tokio::time::sleep(time_to_next_look(part, &writer, has_old_versions)) => {}
         }
     }
-    drain(part, &mut writer).await
+    drain(part, &mut writer).await?;
+    writer.remove_old_versions().await?;
+    Ok(())
 }
 
 /// Whether the tail should go to Lance now.

@@ -16,12 +16,14 @@ const APART: Duration = Duration::from_millis(20);
 /// How often it is looked whether the searches have ended.
 const LOOK: Duration = Duration::from_millis(2);
 /// Upkeep pauses up to four times as long as its last step took: it has at least a fifth of the time.
-const UPKEEP: Pause = Pause { times: 4, longest: Duration::from_secs(2) };
-/// So do changes, for somebody waits for them too: at least a third of the time is theirs.
-const CHANGE: Pause = Pause { times: 2, longest: Duration::from_millis(20) };
+const UPKEEP: Pause = Pause { for_next: true, times: 4, longest: Duration::from_secs(2) };
+/// So do changes, but shorter, for somebody waits for them too: at least half of the time is theirs.
+const CHANGE: Pause = Pause { for_next: false, times: 1, longest: Duration::from_millis(20) };
 
-/// How long a pause may be.
+/// How long a pause may be, and for what.
 struct Pause {
+    /// For searches that may follow too, as well as those in progress.
+    for_next: bool,
     /// As long as the last step, so many times.
     times: u32,
     longest: Duration,
@@ -66,12 +68,13 @@ impl Traffic {
     where
         F: Future<Output = T>,
     {
-        if !self.is_busy() {
+        let is_busy = || if pause.for_next { self.is_busy() } else { self.searches.load(Ordering::Relaxed) > 0 };
+        if !is_busy() {
             return step.await;
         }
         let mut last = last.lock().await;
         let until = Instant::now() + last.saturating_mul(pause.times).min(pause.longest);
-        while self.is_busy() && Instant::now() < until {
+        while is_busy() && Instant::now() < until {
             tokio::time::sleep(LOOK.min(until.saturating_duration_since(Instant::now()))).await;
         }
         let started = Instant::now();
@@ -113,6 +116,25 @@ mod tests {
         assert!(traffic.is_busy(), "another one may follow");
         tokio::time::sleep(APART * 2).await;
         assert!(!traffic.is_busy());
+    }
+
+    #[tokio::test]
+    async fn a_change_waits_for_searches_in_progress_alone() {
+        let traffic = Arc::new(Traffic::default());
+        let two_changes = async || {
+            let started = Instant::now();
+            for _ in 0..2 {
+                traffic.change(async { tokio::time::sleep(STEP).await }).await;
+            }
+            started.elapsed()
+        };
+        let searching = traffic.enter();
+        assert!(two_changes().await >= STEP * 2 + CHANGE.longest, "a pause before the second");
+        drop(searching);
+        assert!(traffic.is_busy(), "upkeep would still pause");
+        let started = Instant::now();
+        traffic.change(std::future::ready(())).await;
+        assert!(started.elapsed() < CHANGE.longest);
     }
 
     #[tokio::test]
