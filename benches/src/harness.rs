@@ -69,7 +69,7 @@ pub(crate) async fn measure_in_process<T: DeserializeOwned>(name: &str, folder: 
     let program = std::env::current_exe()?;
     let output = tokio::process::Command::new(program)
         // As `querent` itself sets it.
-        .env("LANCE_CPU_THREADS", cores().to_string())
+        .env("LANCE_CPU_THREADS", (2 * cores()).to_string())
         .arg("measure")
         .arg(name)
         .arg(folder)

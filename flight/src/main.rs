@@ -19,14 +19,15 @@ async fn run() -> ExitCode {
 }
 
 /// Lance keeps two cores free of its searches and index builds, which leaves a small machine one thread for both: a
-/// search would wait for a build. Here it takes all cores, unless it is told otherwise.
+/// search would wait for a build. Here it has two threads a core, unless it is told otherwise: a build may have a step
+/// on each core, and a search starts all the same.
 fn set_compute_threads() {
     const COMPUTE_THREADS: &str = "LANCE_CPU_THREADS";
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     if std::env::var_os(COMPUTE_THREADS).is_none() {
         #[expect(unsafe_code, reason = "the environment is changed before there is a second thread to read it")]
         unsafe {
-            std::env::set_var(COMPUTE_THREADS, cores.to_string());
+            std::env::set_var(COMPUTE_THREADS, (2 * cores).to_string());
         }
     }
 }
