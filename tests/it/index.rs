@@ -286,6 +286,32 @@ async fn an_index_with_vectors_serves_without_an_embedder() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_column_that_many_objects_have_tells_none_of_them_apart() {
+    let home = Home::new();
+    let catalog = home.open(None).await;
+    let make_view = async |name: &str| {
+        let (name, schema) =
+            (TableName::new("default", name), Schema::new(vec![Field::new("harbour", DataType::Utf8, true)]));
+        catalog.create_view(&name, "SELECT 'x' AS harbour", "default", &schema, IfExists::Replace).await.unwrap();
+    };
+    let found_by_column = async || {
+        let hits = search(&catalog, "which harbour").await;
+        hits.iter().filter(|hit| hit.found_by.contains(&FoundBy::Column)).count()
+    };
+    for _ in 0..15 {
+        make_view("nightly").await;
+    }
+    assert_eq!(found_by_column().await, 1, "what was replaced does not count");
+    for number in 1..12 {
+        make_view(&format!("view_{number}")).await;
+    }
+    assert_eq!(found_by_column().await, 10, "a dozen have it, and ten are asked for");
+    make_view("thirteenth").await;
+    assert_eq!(found_by_column().await, 0);
+    catalog.close().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_failing_embedder_leaves_names_and_text() {
     let home = Home::new();
     let bag = Bag::new(64);

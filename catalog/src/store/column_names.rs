@@ -6,7 +6,7 @@ use rusqlite::{Connection, params};
 use super::View;
 use super::change::newest_snapshot;
 use super::names::name_key;
-use super::relations::Loader;
+use super::relations::{self, Loader};
 use crate::index::pending::{self, ColumnText};
 use crate::index::text::column_text;
 use crate::{CatalogError, Result, TableKind};
@@ -38,6 +38,17 @@ pub(super) fn insert_described<'a>(
     let mut insert = connection.prepare_cached("INSERT OR REPLACE INTO querent_described_column VALUES (?, ?, ?)")?;
     for name in names {
         insert.execute(params![name_key(name), object_id, name])?;
+    }
+    Ok(())
+}
+
+/// Forgets the columns of a view or external table that is being dropped.
+pub(super) fn forget_described(connection: &Connection, object_id: i64) -> Result<()> {
+    let Some(schema) = relations::load_schema(connection, object_id)? else { return Ok(()) };
+    let mut delete =
+        connection.prepare_cached("DELETE FROM querent_described_column WHERE key = ? AND object_id = ?")?;
+    for field in schema.fields() {
+        delete.execute(params![name_key(field.name()), object_id])?;
     }
     Ok(())
 }
@@ -98,7 +109,8 @@ fn count_up_to(view: &View<'_>, name: &str, limit: usize) -> Result<usize> {
              WHERE column_name COLLATE NOCASE IN (?1, ?2) AND parent_column IS NULL
                AND begin_snapshot <= ?3 AND (end_snapshot IS NULL OR end_snapshot > ?3)
              UNION ALL
-             SELECT 1 FROM querent_described_column WHERE key = ?2
+             SELECT 1 FROM querent_described_column CROSS JOIN querent_object USING (object_id)
+             WHERE querent_described_column.key = ?2
              LIMIT ?4)",
     )?;
     let count: i64 =

@@ -264,7 +264,8 @@ fn load_described_columns(connection: &Connection, object_id: i64, snapshot: Sna
     Ok(described.collect())
 }
 
-fn load_schema(connection: &Connection, object_id: i64) -> Result<Option<SchemaRef>> {
+/// What an external table or view returns, also of one that is gone.
+pub(super) fn load_schema(connection: &Connection, object_id: i64) -> Result<Option<SchemaRef>> {
     let encoded: Option<Vec<u8>> = connection
         .prepare_cached("SELECT arrow_schema FROM querent_object_schema WHERE object_id = ?")?
         .query_row([object_id], |row| row.get(0))

@@ -199,11 +199,13 @@ pub(super) fn drop_object(change: &mut Change<'_>, object: &ObjectRow) -> Result
             change.record_schema(format!("dropped_table:{}", object.id));
         }
         TableKind::External => {
+            super::column_names::forget_described(change.connection(), object.id)?;
             end_rows(change, "querent_external_table", "object_id", object.id)?;
             end_rows(change, "ducklake_column_tag", "table_id", object.id)?;
             change.record_schema(format!("dropped_table:{}", object.id));
         }
         TableKind::View => {
+            super::column_names::forget_described(change.connection(), object.id)?;
             end_rows(change, "ducklake_view", "view_id", object.id)?;
             end_rows(change, "ducklake_column_tag", "table_id", object.id)?;
             change.record_schema(format!("dropped_view:{}", object.id));
