@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use querent_catalog::CatalogError;
 
+use crate::kql::{BindErrorCode, SyntaxErrorCode};
 use crate::stores::StoreError;
 
 pub(crate) use mapping::nearest;
 
-/// What can go wrong with a query.
+/// What can go wrong with a query. A new variant is an error in every crate that maps these to its protocol's statuses,
+/// until somebody has decided about it.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum EngineError {
     /// From the catalog, code kept.
     #[error(transparent)]
@@ -26,9 +27,9 @@ pub enum EngineError {
     /// A KQL query that does not parse, or means nothing.
     #[error("{message}")]
     Kql {
-        /// Of the first error.
-        code: &'static str,
-        /// Each error with its place and the line there.
+        /// The kind of the first error.
+        code: KqlErrorCode,
+        /// Each error with its position and the line there.
         message: String,
         /// What to do, where it is known.
         hint: Option<String>,
@@ -136,7 +137,7 @@ impl EngineError {
         match self {
             EngineError::Catalog(error) => error.code(),
             EngineError::Parse { .. } => "sql_parse_error",
-            EngineError::Kql { code, .. } => code,
+            EngineError::Kql { code, .. } => code.as_str(),
             EngineError::MultipleStatements { .. } => "multiple_statements",
             EngineError::EmptyQuery => "empty_query",
             EngineError::ColumnNotFound { .. } => "column_not_found",
@@ -199,6 +200,37 @@ impl EngineError {
     /// A statement, expression or plan nested deeper than the engine walks.
     pub(crate) fn too_deep() -> Self {
         EngineError::Plan { message: "the statement nests too deeply; split it with WITH or a view".into() }
+    }
+}
+
+/// What is wrong with a KQL query: its text, or what the text means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum KqlErrorCode {
+    /// The text does not parse.
+    Syntax(SyntaxErrorCode),
+    /// The text parses and cannot be planned.
+    Bind(BindErrorCode),
+}
+
+impl KqlErrorCode {
+    /// The stable snake_case code.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            KqlErrorCode::Syntax(code) => code.as_str(),
+            KqlErrorCode::Bind(code) => code.as_str(),
+        }
+    }
+}
+
+impl From<SyntaxErrorCode> for KqlErrorCode {
+    fn from(code: SyntaxErrorCode) -> Self {
+        KqlErrorCode::Syntax(code)
+    }
+}
+
+impl From<BindErrorCode> for KqlErrorCode {
+    fn from(code: BindErrorCode) -> Self {
+        KqlErrorCode::Bind(code)
     }
 }
 

@@ -38,7 +38,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
 
-pub use error::{EngineError, Result};
+pub use error::{EngineError, KqlErrorCode, Result};
 pub use instant::rfc3339;
 pub use limits::Limits;
 pub use session::{KqlAnswer, Session};

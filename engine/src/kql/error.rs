@@ -23,7 +23,6 @@ pub struct SyntaxError {
 
 /// The kinds of syntax errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum SyntaxErrorCode {
     /// Something else was expected.
     Unexpected,

@@ -118,7 +118,7 @@ impl<'s> KqlPlanner<'s> {
                 }
                 Err(Stop::Error(error)) => {
                     return Err(EngineError::Kql {
-                        code: error.code.as_str(),
+                        code: error.code.into(),
                         message: render_at(text, error.span, &error.message, None),
                         hint: error.hint,
                     });
@@ -286,7 +286,7 @@ fn syntax_error(text: &str, errors: &[super::SyntaxError]) -> EngineError {
     let others = errors.iter().skip(1).map(|error| error.render(text));
     let rendered: Vec<String> = first_rendered.into_iter().chain(others).collect();
     EngineError::Kql {
-        code: first.map_or("kql_unexpected", |error| error.code.as_str()),
+        code: first.map_or(super::SyntaxErrorCode::Unexpected, |error| error.code).into(),
         message: rendered.join("\n"),
         hint: first.and_then(|error| error.hint.clone()),
     }

@@ -18,7 +18,6 @@ pub struct BindError {
 
 /// The kinds of errors in a query's meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum BindErrorCode {
     /// A column that is not there.
     UnknownColumn,
