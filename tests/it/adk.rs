@@ -5,7 +5,7 @@ mod sequences;
 use std::time::Duration;
 
 use querent_flight::config::Settings;
-use querent_tests::{Reply, TestServer, TestSettings, collect_sse};
+use querent_tests::{Reply, TestServer, TestSettings, collect_sse, wait_until};
 use serde_json::{Value, json};
 
 const TOKENS: &str = "ann-tok:write:ann,bob-tok:write:bob";
@@ -112,14 +112,8 @@ async fn a_client_that_goes_away_cancels_its_run() {
     let server = started(false).await;
     let response = server.http.post(server.url("/run_sse")).json(&asked("wait", true)).send().await.unwrap();
     drop(response);
-    for _ in 0..100 {
-        let runs = server.get("/v1/agent/runs", None).await.json();
-        if runs["runs"][0]["status"] == "cancelled" {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the run goes on");
+    let is_cancelled = async || server.get("/v1/agent/runs", None).await.json()["runs"][0]["status"] == "cancelled";
+    wait_until("the run is cancelled", is_cancelled).await;
 }
 
 #[tokio::test]

@@ -13,6 +13,7 @@ use querent_agent::protocols::{Frame, Renderer};
 use querent_agent::{Agent, AgentConfig, AskRequest, EventKind, LoggedEvent};
 use querent_catalog::{PageRequest, Principal, Role, RunStatus};
 use querent_engine::{Engine, Limits};
+use querent_tests::{wait_for, wait_until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use uuid::Uuid;
@@ -249,18 +250,12 @@ async fn a_client_that_goes_away_stops_the_query() {
         }
     }
     let run_id = run.run_id;
-    tokio::time::sleep(Duration::from_millis(300)).await;
+    wait_until("the query runs", async || fixture.engine.memory_reserved_bytes() > 0).await;
     let during = alive();
     drop(run);
     assert_eq!(fixture.stored_once_finished(run_id).await.status, RunStatus::Cancelled);
     // The run's own task and those of its query are gone.
-    for _ in 0..100 {
-        if alive() < during {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("{} tasks before, {} after the client went", during, alive());
+    wait_until("there are fewer tasks than with the client", async || alive() < during).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -408,25 +403,16 @@ impl Fixture {
 
     /// Until no run holds a place.
     async fn until_idle(&self) {
-        for _ in 0..400 {
-            if self.agent.running() == 0 {
-                return;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-        panic!("{} runs are still in progress", self.agent.running());
+        wait_until("all runs end", async || self.agent.running() == 0).await;
     }
 
     /// The run once it is stored in its last state.
     async fn stored_once_finished(&self, run_id: Uuid) -> querent_catalog::RunRecord {
-        for _ in 0..400 {
+        let stored = async || {
             let run = self.agent.get_run(&Principal::local_admin(), run_id).await.unwrap();
-            if run.status != RunStatus::Running {
-                return run;
-            }
-            tokio::time::sleep(Duration::from_millis(25)).await;
-        }
-        panic!("the run is still running");
+            Some(run).filter(|run| run.status != RunStatus::Running)
+        };
+        wait_for("the run ends", stored).await
     }
 }
 

@@ -3,7 +3,7 @@
 
 use std::process::{Command, Output};
 
-use querent_tests::{Node, Python, TestServer, TestSettings, collect_sse, package_folder, querent_binary};
+use querent_tests::{Node, Python, TestServer, TestSettings, collect_sse, querent_binary};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -197,7 +197,7 @@ async fn vega_lite_compiles_every_chart_and_vega_draws_its_rows() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("charts.json");
     std::fs::write(&file, json!(charts).to_string()).unwrap();
-    let mut node = Node::command(&package_folder().join("clients/vega_lite.mjs"));
+    let mut node = Node::client("vega_lite.mjs");
     node.arg(&file);
     let done = tokio::task::spawn_blocking(move || node.output().expect("node starts")).await.unwrap();
     assert!(done.status.success(), "{}", said(&done));

@@ -6,7 +6,7 @@ mod users;
 
 use std::time::Duration;
 
-use querent_tests::{Node, Python, Reply, TestServer, TestSettings, package_folder};
+use querent_tests::{Node, Python, Reply, TestServer, TestSettings, run_client};
 use serde_json::{Value, json};
 
 const STREAM: &str = "/api/v1/public/acme/agents/1/chat/stream-chat-state";
@@ -181,18 +181,17 @@ async fn a_branch_that_is_not_there_fails_the_tools_and_not_the_run() {
 async fn clients_as_people_write_them() {
     let server = started().await;
     let url = server.url(STREAM);
-    let mut python = Python::command([package_folder().join("clients/cube_client.py")]);
+    let mut python = Python::client("cube_client.py");
     python.args([&url, "any-key"]);
-    let mut node = Node::command(&package_folder().join("clients/cube_client.mjs"));
+    let mut node = Node::client("cube_client.mjs");
     node.args([&url, "any-key"]);
     let mut curl = std::process::Command::new("curl");
     let body = r#"{"input": "plain", "sessionSettings": {"externalId": "user@example.com"}}"#;
     curl.args(["--silent", "--fail", "-X", "POST", &url, "-H", "Content-Type: application/json"]);
     curl.args(["-H", "Authorization: Api-Key any-key", "-d", body]);
-    for (mut client, says) in [(python, "content"), (node, "content"), (curl, "__state__")] {
-        let output = tokio::task::spawn_blocking(move || client.output().expect("the client starts")).await.unwrap();
-        let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-        assert!(output.status.success() && said.contains(says), "{said}");
+    for (client, expected) in [(python, "content"), (node, "content"), (curl, "__state__")] {
+        let written = run_client(client).await.concat();
+        assert!(written.contains(expected), "{written}");
     }
 }
 

@@ -4,8 +4,8 @@
 
 use std::collections::BTreeMap;
 use std::io::Write;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::path::Path;
+use std::process::Stdio;
 use std::sync::Arc;
 
 use arrow::array::{
@@ -16,6 +16,7 @@ use arrow::buffer::OffsetBuffer;
 use arrow::datatypes::{DataType, Field, Fields, Schema, TimeUnit};
 use querent_catalog::{Catalog, CatalogError, ColumnStats, IfExists, TableKind, TableName, TableSource};
 use querent_engine::{Engine, Limits};
+use querent_tests::Python;
 use serde_json::{Value, json};
 
 use crate::lake::{
@@ -517,30 +518,21 @@ def run(statement):
 run(f"ATTACH 'ducklake:sqlite:{request['file']}' AS lake{options}")
 print(json.dumps([run(statement) for statement in request["statements"]], default=str))
 "#;
-    let python = python();
     let request = json!({
         "file": folder.join("catalog.sqlite"),
         "options": options,
         "statements": statements,
     });
-    let mut child = Command::new(&python)
-        .args(["-c", SCRIPT])
+    let mut child = Python::command(["-c", SCRIPT])
         .stdin(Stdio::piped())
         .stdout(Stdio::piped())
         .stderr(Stdio::piped())
         .spawn()
-        .unwrap_or_else(|error| panic!("{} does not start ({error}): run `make test`", python.display()));
+        .unwrap();
     child.stdin.take().unwrap().write_all(request.to_string().as_bytes()).unwrap();
     let output = child.wait_with_output().unwrap();
     assert!(output.status.success(), "DuckDB failed: {}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()
-}
-
-fn python() -> PathBuf {
-    match std::env::var_os("QUERENT_PYTHON") {
-        Some(python) => PathBuf::from(python),
-        None => PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/querent/venv/bin/python"),
-    }
 }
 
 /// The rows of a query over the catalog's file, as text.

@@ -3,27 +3,26 @@
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use querent_tests::{ServerProcess, TestServer, TestSettings, collect_sse};
+use querent_tests::{PATIENCE, ServerProcess, TestServer, TestSettings, collect_sse, wait_for, wait_until};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 /// Work that would keep a processor busy for hours.
 const ENDLESS_SQL: &str = "SELECT count(*) FROM generate_series(1, 1000000) a CROSS JOIN generate_series(1, 1000000) b";
-const PATIENCE: Duration = Duration::from_secs(30);
 
 #[tokio::test]
 async fn a_client_that_vanishes_stops_the_model_call() {
     let server = TestServer::start(TestSettings::default().script(hanging_script())).await;
     let mut stream = ask_raw(&server, "are you there?").await;
     let begun = read_until(&mut stream, "run_started").await;
-    until("the model call begins", || server.model.calls().borrow().started == 1).await;
+    wait_until("the model call begins", async || server.model.calls().borrow().started == 1).await;
     assert_eq!(server.model.calls().borrow().dropped, 0);
 
     drop(stream);
-    until("the model call is dropped", || server.model.calls().borrow().dropped == 1).await;
+    wait_until("the model call is dropped", async || server.model.calls().borrow().dropped == 1).await;
     let run_id = begun.split("\"run_id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-    stored_as(&server.url(""), &run_id, "cancelled").await;
+    wait_until_stored_as(&server.url(""), &run_id, "cancelled").await;
 }
 
 /// The server is a process of its own, so that its processor time shows whether the query still runs.
@@ -48,7 +47,7 @@ async fn a_client_killed_mid_run_stops_the_query() {
     client.kill().await.unwrap();
     assert_idle(&server).await;
     let run_id = begun.split("\"run_id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
-    stored_as(&server.url, &run_id, "cancelled").await;
+    wait_until_stored_as(&server.url, &run_id, "cancelled").await;
 }
 
 #[tokio::test]
@@ -69,14 +68,14 @@ async fn a_shutdown_ends_open_streams_with_their_last_event() {
     let server = TestServer::start(TestSettings::default().script(hanging_script())).await;
     let body = json!({ "question": "are you there?" });
     let open = server.http.post(server.url("/v1/agent/ask")).json(&body).send().await.unwrap();
-    until("the model call begins", || server.model.calls().borrow().started == 1).await;
+    wait_until("the model call begins", async || server.model.calls().borrow().started == 1).await;
     let (data, text) = tokio::join!(server.stop(), open.text());
     let frames = collect_sse(&text.expect("a whole stream, not a cut one"));
     assert_eq!(frames.last().unwrap().event, "run_finished");
 
     let again = TestServer::start_in(data, TestSettings::default()).await;
     let run_id = frames[0].data["run_id"].as_str().unwrap();
-    stored_as(&again.url(""), run_id, "cancelled").await;
+    wait_until_stored_as(&again.url(""), run_id, "cancelled").await;
 }
 
 #[tokio::test]
@@ -89,12 +88,9 @@ async fn a_shutdown_is_told_before_it_refuses_and_lets_queries_finish() {
     let sql = "SELECT count(*) AS n FROM generate_series(1, 3000000) AS t(value)";
     let query = http.post(server.url("/v1/query")).body(sql).send();
     let ready_url = server.url("/ready");
-    let during = async {
-        tokio::time::sleep(Duration::from_millis(150)).await;
-        http.get(&ready_url).send().await.unwrap().status().as_u16()
-    };
-    let (data, ready, answered) = tokio::join!(server.stop(), during, query);
-    assert_eq!(ready, 503);
+    let is_told = async || http.get(&ready_url).send().await.is_ok_and(|reply| reply.status() == 503);
+    let told = wait_until("the server says that it is not ready", is_told);
+    let (data, (), answered) = tokio::join!(server.stop(), told, query);
     assert_eq!(answered.unwrap().text().await.unwrap(), "{\"n\":3000000}\n");
     assert!(TcpStream::connect(addr).await.is_err(), "nothing listens any more");
     drop(data);
@@ -109,7 +105,7 @@ async fn requests_that_outlast_the_shutdown_are_cut() {
     let query = server.http.post(server.url("/v1/query")).body(ENDLESS_SQL).send();
     let (stopped, answered) = tokio::join!(
         async {
-            tokio::time::sleep(Duration::from_millis(300)).await;
+            wait_until("the query runs", async || server.engine().memory_reserved_bytes() > 0).await;
             tokio::time::timeout(PATIENCE, server.stop()).await
         },
         query
@@ -143,13 +139,8 @@ async fn a_client_that_stops_reading_gives_its_place_back_when_its_time_is_over(
     let sql = "SELECT value, repeat('x', 1000) AS s FROM generate_series(1, 100000000) AS t(value)";
     let stalled = server.http.post(server.url("/v1/query")).body(sql).send().await.unwrap();
     assert_eq!(stalled.status(), 200);
-    let one = async || server.http.post(server.url("/v1/query")).body("SELECT 1").send().await.unwrap().status();
-    assert_eq!(one().await, 429, "the only place is taken");
-    let began = Instant::now();
-    while one().await != 200 {
-        assert!(began.elapsed() < PATIENCE, "the place never came back");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    assert_eq!(status_of_query(&server).await, 429, "the only place is taken");
+    wait_until("the place comes back", async || status_of_query(&server).await == 200).await;
     // Reading on, the client is told.
     let rest = stalled.text().await.unwrap();
     assert!(rest.trim_end().lines().last().unwrap().contains("wall_clock_exceeded"), "{}", &rest[rest.len() - 300..]);
@@ -165,6 +156,7 @@ async fn a_client_that_reads_late_still_gets_the_last_event() {
     let server = TestServer::start(TestSettings::default().script(script).change(change)).await;
     let body = json!({ "question": "tell me much" });
     let open = server.http.post(server.url("/v1/agent/ask")).json(&body).send().await.unwrap();
+    // A client that reads long after its run's time is over.
     tokio::time::sleep(Duration::from_secs(8)).await;
     let frames = collect_sse(&open.text().await.unwrap());
     assert_eq!(frames.last().unwrap().event, "run_finished");
@@ -176,21 +168,15 @@ async fn runs_that_nobody_waited_for_do_not_stay_running() {
     let server = TestServer::start(TestSettings::default().script(hanging_script())).await;
     for moment in 0..60 {
         let stream = ask_raw(&server, "are you there?").await;
+        // The moment at which the client goes away.
         tokio::time::sleep(Duration::from_micros(moment * 100)).await;
         drop(stream);
     }
-    let began = Instant::now();
-    loop {
-        let url = server.url("/v1/agent/runs?limit=200");
-        let listed: Value = server.http.get(url).send().await.unwrap().json().await.unwrap();
-        let statuses: Vec<&str> =
-            listed["runs"].as_array().unwrap().iter().filter_map(|r| r["status"].as_str()).collect();
-        if statuses.iter().all(|status| *status == "cancelled") {
-            return;
-        }
-        assert!(began.elapsed() < PATIENCE, "{statuses:?}");
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
+    let are_cancelled = async || {
+        let listed = server.get("/v1/agent/runs?limit=200", None).await.json();
+        listed["runs"].as_array().unwrap().iter().all(|run| run["status"] == "cancelled")
+    };
+    wait_until("all runs are stored as cancelled", are_cancelled).await;
 }
 
 #[tokio::test]
@@ -222,8 +208,7 @@ async fn connections_beyond_the_bound_wait() {
     };
     let server = TestServer::start(TestSettings::default().change(change)).await;
     let _idle = TcpStream::connect(server.addr).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(50)).await;
-    // The idle connection has the one place until the header timeout takes it away.
+    // Connections are accepted in their order: the idle one has the one place until the header timeout takes it away.
     let began = Instant::now();
     let client = reqwest::Client::new();
     assert_eq!(client.get(server.url("/health")).send().await.unwrap().status(), 200);
@@ -281,27 +266,20 @@ async fn read_until(stream: &mut (impl AsyncReadExt + Unpin), marker: &str) -> S
     read
 }
 
-async fn until(what: &str, condition: impl Fn() -> bool) {
-    let began = Instant::now();
-    while !condition() {
-        assert!(began.elapsed() < PATIENCE, "waited for nothing: {what}");
-        tokio::time::sleep(Duration::from_millis(10)).await;
-    }
+/// The status of a query's answer: 429 while another one has the only place.
+async fn status_of_query(server: &TestServer) -> u16 {
+    server.http.post(server.url("/v1/query")).body("SELECT 1").send().await.unwrap().status().as_u16()
 }
 
-async fn stored_as(url: &str, run_id: &str, status: &str) {
-    let began = Instant::now();
+/// Waits until a run is stored with that status, and checks its last event.
+async fn wait_until_stored_as(url: &str, run_id: &str, status: &str) {
     let url = format!("{url}/v1/agent/runs/{run_id}");
-    loop {
+    let stored = async || {
         let run: Value = reqwest::get(&url).await.unwrap().json().await.unwrap();
-        if run["status"] == status {
-            let last = run["trace"].as_array().unwrap().last().unwrap().clone();
-            assert_eq!(last["event"], "run_finished", "{run}");
-            return;
-        }
-        assert!(began.elapsed() < PATIENCE, "{run}");
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+        Some(run).filter(|run| run["status"] == status)
+    };
+    let run = wait_for(&format!("the run is stored as {status}"), stored).await;
+    assert_eq!(run["trace"].as_array().unwrap().last().unwrap()["event"], "run_finished", "{run}");
 }
 
 async fn start_process(settings: Vec<(&'static str, String)>) -> ServerProcess {
@@ -315,18 +293,16 @@ async fn start_process(settings: Vec<(&'static str, String)>) -> ServerProcess {
 /// Waits until the server has burnt a tenth of a second of processor time.
 async fn assert_busy(server: &ServerProcess) {
     let before = server.cpu_ticks();
-    until("the query burns processor time", || server.cpu_ticks() >= before + 10).await;
+    wait_until("the query burns processor time", async || server.cpu_ticks() >= before + 10).await;
 }
 
 /// Waits until half a second passes in which the server burns nearly none.
 async fn assert_idle(server: &ServerProcess) {
-    let began = Instant::now();
-    loop {
+    let is_idle = async || {
         let before = server.cpu_ticks();
+        // Idle is a rate: little processor time in a while.
         tokio::time::sleep(Duration::from_millis(500)).await;
-        if server.cpu_ticks() - before <= 3 {
-            return;
-        }
-        assert!(began.elapsed() < PATIENCE, "the query goes on without its client");
-    }
+        server.cpu_ticks() - before <= 3
+    };
+    wait_until("the query ends without its client", is_idle).await;
 }

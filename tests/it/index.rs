@@ -13,7 +13,7 @@ use querent_catalog::{
     Catalog, CatalogError, CatalogOptions, Created, FoundBy, IfExists, NoProgress, Principal, Progress, Role,
     SearchHit, SearchRequest, SearchStages, TableKind, TableName,
 };
-use querent_tests::models_dir;
+use querent_tests::{models_dir, wait_for};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn found_by_name_and_text_when_the_creation_returns() {
@@ -474,14 +474,11 @@ impl Home {
 
     /// A catalog that was dropped, not closed, lets go of its folder when its tasks notice.
     async fn open_once_released(&self) -> Arc<Catalog> {
-        loop {
-            let data_dir = self.0.path().to_path_buf();
-            let options = CatalogOptions::new(data_dir);
-            match Catalog::open(options).await {
-                Err(CatalogError::InUse { .. }) => tokio::time::sleep(std::time::Duration::from_millis(10)).await,
-                outcome => return outcome.unwrap(),
-            }
-        }
+        let attempt = async || match Catalog::open(CatalogOptions::new(self.0.path())).await {
+            Err(CatalogError::InUse { .. }) => None,
+            outcome => Some(outcome.unwrap()),
+        };
+        wait_for("the dropped catalog lets go of its folder", attempt).await
     }
 
     async fn open_with(&self, embedder: Option<Arc<dyn Embedder>>, progress: Arc<dyn Progress>) -> Arc<Catalog> {

@@ -20,6 +20,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use querent_catalog::Principal;
 use querent_engine::{Engine, EngineError, Limits, Session};
+use querent_tests::wait_until_memory_is_free;
 
 use crate::sql::{admin, engine, rows};
 
@@ -154,7 +155,7 @@ async fn time_runs_out() {
         assert_eq!(code_of(&session, kql).await, "wall_clock_exceeded", "{kql}");
         assert!(started.elapsed() < Duration::from_secs(10), "{kql} took {:?}", started.elapsed());
     }
-    given_back(&engine).await;
+    wait_until_memory_is_free(&engine).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -167,7 +168,7 @@ async fn what_nobody_waits_for_stops() {
             stream.next().await
         };
         assert!(tokio::time::timeout(Duration::from_millis(300), work).await.is_err(), "{kql} is still at work");
-        given_back(&engine).await;
+        wait_until_memory_is_free(&engine).await;
     }
     let started = Instant::now();
     assert_eq!(cells(&session, "print 1").await, [["1"]]);
@@ -183,7 +184,7 @@ async fn what_planning_reads_counts_in_the_querys_memory() {
     assert_eq!(code_of(&small, &listed).await, "memory_exceeded");
     let bags = format!("{many} | project bag = bag_pack('a', x) | evaluate bag_unpack(bag) | count");
     assert_eq!(code_of(&small, &bags).await, "memory_exceeded");
-    given_back(&engine).await;
+    wait_until_memory_is_free(&engine).await;
     assert_eq!(cells(&small, "print 1 in ((range x from 1 to 1000 step 1))").await, [["True"]]);
     let too_many = "print 1 in ((range x from 1 to 1000001 step 1))";
     assert_eq!(code_of(&admin(&engine), too_many).await, "kql_too_large");
@@ -194,7 +195,7 @@ async fn what_planning_reads_counts_in_the_querys_memory() {
     let stream = stream.await.unwrap();
     assert!(engine.memory_reserved_bytes() > 10 << 20, "{}", engine.memory_reserved_bytes());
     drop(stream);
-    given_back(&engine).await;
+    wait_until_memory_is_free(&engine).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -224,15 +225,4 @@ async fn flights() -> (tempfile::TempDir, Engine) {
         rows(&session, sql).await.unwrap();
     }
     (folder, engine)
-}
-
-/// Waits until nothing is reserved.
-async fn given_back(engine: &Engine) {
-    for _ in 0..500 {
-        if engine.memory_reserved_bytes() == 0 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    panic!("{} bytes are still reserved", engine.memory_reserved_bytes());
 }

@@ -155,6 +155,7 @@ async fn a_run_goes_on_without_its_client() {
     let mut body = asked("wait");
     body["Stream"] = json!(true);
     drop(server.http.post(server.url(RUN_AGENT)).json(&body).send().await.unwrap());
+    // Time in which a run that ended with its client would have ended.
     tokio::time::sleep(Duration::from_millis(200)).await;
     assert_eq!(server.get("/v1/agent/runs", None).await.json()["runs"][0]["status"], "running");
     data_of(&server, "CancelRun", json!({ "InvocationId": "i1" })).await;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use arrow::datatypes::{DataType, Field, Schema};
 use querent_catalog::{IfExists, NewTable, NoProgress, TableName};
 use querent_flight::config::{RoleName, Settings, TokenSettings};
-use querent_tests::{Python, Reply, TestServer, TestSettings, package_folder, querent_binary};
+use querent_tests::{Python, Reply, TestServer, TestSettings, querent_binary, wait_until};
 use serde_json::{Map, Value, json};
 
 #[tokio::test]
@@ -169,13 +169,9 @@ async fn a_call_ends_by_notification_by_session_and_with_its_client() {
 }
 
 async fn is_free_soon(server: &TestServer, ending: &str) {
-    for _ in 0..80 {
-        if outcome(&send(server, &run_sql(9, "SELECT 1"), &[]).await) == "success" {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(100)).await;
-    }
-    panic!("the call ended by its {ending} goes on");
+    let description = format!("the call ended by its {ending} gives its place back");
+    let is_let_in = async || outcome(&send(server, &run_sql(9, "SELECT 1"), &[]).await) == "success";
+    wait_until(&description, is_let_in).await;
 }
 
 /// More tables than a page of any listing holds.
@@ -263,7 +259,7 @@ async fn seed(server: &TestServer) {
 }
 
 async fn client_is_content(arguments: &[&str], settings: &[(&str, &str)]) {
-    let mut client = Python::command([package_folder().join("clients/mcp_client.py")]);
+    let mut client = Python::client("mcp_client.py");
     client.args(arguments).envs(settings.iter().copied());
     let output = tokio::task::spawn_blocking(move || client.output().expect("the client starts")).await.unwrap();
     let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();

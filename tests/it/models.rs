@@ -19,7 +19,7 @@ use querent_agent::models::{
 use querent_agent::{AgentError, Result};
 use serde_json::{Value, json};
 
-use fake_ollama::{FakeOllama, Reply};
+use fake_ollama::{CannedReply, FakeOllama};
 
 #[tokio::test]
 async fn a_chat_streams_thinking_text_calls_and_counts() {
@@ -35,7 +35,7 @@ async fn a_chat_streams_thinking_text_calls_and_counts() {
     );
     // Three bytes a network read: every character of more than one byte is split somewhere.
     let pieces = body.as_bytes().chunks(3).map(<[u8]>::to_vec).collect();
-    let server = FakeOllama::start(Reply::Stream { pieces, then_hang: false }).await;
+    let server = FakeOllama::start(CannedReply::Stream { pieces, then_hang: false }).await;
     let model = server.model("gemma4");
 
     let events = all(model.chat(question("hi")).await).await.unwrap();
@@ -58,7 +58,7 @@ async fn a_chat_streams_thinking_text_calls_and_counts() {
 
 #[tokio::test]
 async fn a_chat_sends_its_options_tools_and_schema_as_ollama_takes_them() {
-    let server = FakeOllama::start(Reply::text("ok")).await;
+    let server = FakeOllama::start(CannedReply::text("ok")).await;
     let model = server.model("gemma4");
     let format = json!({"type": "object", "properties": {"z": {"const": "b"}, "a": {"type": "string"}}});
     let call = ModelToolCall { id: None, name: "run_sql".to_owned(), arguments: json!({"sql": "SELECT 1"}) };
@@ -105,7 +105,7 @@ async fn a_chat_sends_its_options_tools_and_schema_as_ollama_takes_them() {
 
 #[tokio::test]
 async fn a_missing_model_is_named_with_the_command_that_gets_it() {
-    let server = FakeOllama::start(Reply::text("ok")).await;
+    let server = FakeOllama::start(CannedReply::text("ok")).await;
     for error in [
         server.model("nope").capabilities().await.unwrap_err(),
         all(server.model("nope").chat(question("hi")).await).await.unwrap_err(),
@@ -118,7 +118,7 @@ async fn a_missing_model_is_named_with_the_command_that_gets_it() {
 
 #[tokio::test]
 async fn a_model_that_vanishes_between_two_turns_is_not_found() {
-    let server = FakeOllama::start(Reply::Status(404, r#"{"error":"model 'gemma4' not found"}"#)).await;
+    let server = FakeOllama::start(CannedReply::Status(404, r#"{"error":"model 'gemma4' not found"}"#)).await;
     let error = all(server.model("gemma4").chat(question("hi")).await).await.unwrap_err();
     assert_eq!(error.code(), "model_not_found");
 }
@@ -135,10 +135,10 @@ async fn a_server_that_does_not_answer_is_named_with_the_command_that_starts_it(
 #[tokio::test]
 async fn failures_of_the_server_are_told_in_its_words() {
     let cases = [
-        (Reply::lines(&[r#"{"message":{"content":"a"}}"#, r#"{"error":"out of memory"}"#]), "out of memory"),
-        (Reply::lines(&[r#"{"message":{"content":"a"}}"#]), "broke off"),
-        (Reply::Status(500, r#"{"error":"llama runner has stopped"}"#), "llama runner has stopped"),
-        (Reply::Status(400, r#"{"error":"gemma4 does not support tools"}"#), "QUERENT_AGENT_TOOL_STYLE=actions"),
+        (CannedReply::lines(&[r#"{"message":{"content":"a"}}"#, r#"{"error":"out of memory"}"#]), "out of memory"),
+        (CannedReply::lines(&[r#"{"message":{"content":"a"}}"#]), "broke off"),
+        (CannedReply::Status(500, r#"{"error":"llama runner has stopped"}"#), "llama runner has stopped"),
+        (CannedReply::Status(400, r#"{"error":"gemma4 does not support tools"}"#), "QUERENT_AGENT_TOOL_STYLE=actions"),
     ];
     for (reply, expected) in cases {
         let server = FakeOllama::start(reply).await;
@@ -151,7 +151,7 @@ async fn failures_of_the_server_are_told_in_its_words() {
 #[tokio::test]
 async fn dropping_the_stream_closes_the_request() {
     let piece = b"{\"message\":{\"content\":\"a\"},\"done\":false}\n".to_vec();
-    let server = FakeOllama::start(Reply::Stream { pieces: vec![piece], then_hang: true }).await;
+    let server = FakeOllama::start(CannedReply::Stream { pieces: vec![piece], then_hang: true }).await;
     let mut stream = server.model("gemma4").chat(question("hi")).await.unwrap();
     assert_eq!(stream.next().await.unwrap().unwrap(), ModelEvent::Text("a".to_owned()));
     assert!(!server.request_closed());
@@ -163,7 +163,7 @@ async fn dropping_the_stream_closes_the_request() {
 
 #[tokio::test]
 async fn the_style_of_tool_calls_follows_what_the_server_reports() {
-    let server = FakeOllama::start(Reply::text("ok")).await;
+    let server = FakeOllama::start(CannedReply::text("ok")).await;
     let cases = [
         // (model as the fake server knows it, setting, style, small, context)
         ("gemma4", ToolStyleSetting::Auto, ToolStyle::Native, false, 16_384),

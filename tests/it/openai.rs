@@ -5,9 +5,7 @@ mod refusals;
 mod resumed;
 mod sequences;
 
-use std::process::Command;
-
-use querent_tests::{Node, Python, TestServer, TestSettings, package_folder};
+use querent_tests::{Node, Python, TestServer, TestSettings, run_client};
 use serde_json::{Value, json};
 
 use crate::adk::without_ids;
@@ -15,41 +13,40 @@ use crate::adk::without_ids;
 #[tokio::test(flavor = "multi_thread")]
 async fn openai_for_python() {
     let server = serve().await;
-    let script = package_folder().join("clients/openai_client.py");
-    let mut python = Python::command([script]);
+    let mut python = Python::client("openai_client.py");
     python.args([server.url(""), "ann-tok".to_owned(), "bob-tok".to_owned()]);
-    succeeds(python).await;
+    run_client(python).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn openai_for_node() {
     let server = serve().await;
-    let mut node = Node::command(&package_folder().join("clients/openai_client.mjs"));
+    let mut node = Node::client("openai_client.mjs");
     node.args([server.url(""), "ann-tok".to_owned()]);
-    succeeds(node).await;
+    run_client(node).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn langchain_and_httpx_sse() {
-    python("langchain_client.py").await;
+    run_python("langchain_client.py").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn openai_agents() {
-    python("agents_client.py").await;
+    run_python("agents_client.py").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn open_responses() {
-    python("openresponses_client.py").await;
+    run_python("openresponses_client.py").await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ai_sdk() {
     let server = serve().await;
-    let mut node = Node::command(&package_folder().join("clients/ai_sdk_client.mjs"));
+    let mut node = Node::client("ai_sdk_client.mjs");
     node.args([server.url(""), "ann-tok".to_owned()]);
-    succeeds(node).await;
+    run_client(node).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -222,15 +219,9 @@ const MOVING: [(&str, &str); 8] = [
     ("\"compacted_tokens\":", "[tokens]"),
 ];
 
-async fn python(script: &str) {
+async fn run_python(script: &str) {
     let server = serve().await;
-    let mut python = Python::command([package_folder().join("clients").join(script)]);
+    let mut python = Python::client(script);
     python.args([server.url(""), "ann-tok".to_owned()]);
-    succeeds(python).await;
-}
-
-async fn succeeds(mut client: Command) {
-    let output = tokio::task::spawn_blocking(move || client.output().expect("the client starts")).await.unwrap();
-    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    assert!(output.status.success(), "{said}");
+    run_client(python).await;
 }

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use futures::StreamExt;
 use querent_catalog::{Principal, Role};
 use querent_engine::{Engine, EngineOptions, Limits, Session};
+use querent_tests::{wait_until, wait_until_memory_is_free};
 
 use crate::sql::{admin, engine, rows};
 
@@ -376,16 +377,10 @@ async fn memory_is_bounded_and_sorts_spill() {
                 WHERE b.pad > 'a'";
     let error = rows(&session, join).await.unwrap_err();
     assert_eq!(error.code(), "memory_exceeded", "{error}");
-    given_back(&engine).await;
+    wait_until_memory_is_free(&engine).await;
     // The memory is given back at the deadline or the error; the tasks that hold the files end a moment later.
     let spilled = || files_below(&folder.path().join("data/spill"));
-    for _ in 0..100 {
-        if spilled() == 0 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
-    assert_eq!(spilled(), 0, "no spill file is left");
+    wait_until("no spill file is left", async || spilled() == 0).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -398,7 +393,7 @@ async fn a_dropped_stream_stops_its_query() {
     assert!(polled.is_err(), "the query is still at work: {polled:?}");
     assert!(engine.memory_reserved_bytes() > 0);
     drop(stream);
-    given_back(&engine).await;
+    wait_until_memory_is_free(&engine).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -420,7 +415,7 @@ async fn joins_that_nobody_waits_for_free_their_threads() {
     let started = Instant::now();
     assert_eq!(rows(&session, "SELECT 1").await.unwrap(), [["1"]]);
     assert!(started.elapsed() < Duration::from_secs(5), "answered after {:?}", started.elapsed());
-    given_back(&engine).await;
+    wait_until_memory_is_free(&engine).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -488,15 +483,6 @@ async fn depth_and_growth_are_bounded() {
     let (level, error) = refused.expect("views that double each level are bounded");
     assert_eq!(error.code(), "sql_plan_error");
     assert!(level > 5, "level {level}: {error}");
-}
-
-/// Waits until no query holds memory: tasks that are dropped end a moment later.
-async fn given_back(engine: &Engine) {
-    let deadline = Instant::now() + Duration::from_secs(10);
-    while engine.memory_reserved_bytes() > 0 {
-        assert!(Instant::now() < deadline, "{} bytes are still held", engine.memory_reserved_bytes());
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
 }
 
 /// An engine with a table, a view and a second database.

@@ -42,7 +42,7 @@ async fn an_index_searches_by_meaning_with_each_provider() {
         assert!(found_by.contains(&FoundBy::Dense) && !found_by.contains(&FoundBy::Bm25), "{provider:?}: {found_by:?}");
         catalog.close().await.unwrap();
 
-        let asked = server.asked();
+        let asked = server.requests();
         let (path, header) = match provider {
             EmbedProvider::OpenAi => ("/v1/embeddings", "Bearer sk-s3cret"),
             EmbedProvider::Gemini => ("/v1/models/m:batchEmbedContents", "sk-s3cret"),
@@ -63,7 +63,7 @@ async fn many_texts_go_in_batches_and_come_back_in_order() {
         assert!(vectors.iter().step_by(2).all(|vector| vector == &vectors[0]), "{provider:?}");
         assert_ne!(vectors[0], vectors[1]);
         assert!((vectors[0].iter().map(|number| number * number).sum::<f32>() - 1.0).abs() < 1e-5, "unit length");
-        assert!(server.asked().len() > 2, "{provider:?}: the first for the dimension, then batches");
+        assert!(server.requests().len() > 2, "{provider:?}: the first for the dimension, then batches");
     }
 }
 
@@ -72,7 +72,7 @@ async fn a_busy_server_is_asked_again_and_others_are_told() {
     let server = FakeEmbedder::start().await;
     server.refusals.store(2, Ordering::Relaxed);
     server.embedder(EmbedProvider::OpenAi).await.unwrap();
-    assert_eq!(server.asked().len(), 3);
+    assert_eq!(server.requests().len(), 3);
 
     let embedder = server.embedder(EmbedProvider::OpenAi).await.unwrap();
     server.refusals.store(usize::MAX, Ordering::Relaxed);
@@ -161,7 +161,7 @@ impl FakeEmbedder {
         made(settings(provider, &self.base_url())).await
     }
 
-    fn asked(&self) -> Vec<(String, String)> {
+    fn requests(&self) -> Vec<(String, String)> {
         self.asked.lock().clone()
     }
 }

@@ -82,7 +82,7 @@ async fn openai_streams_thinking_text_parallel_calls_and_counts() {
             ModelEvent::Done { usage, reason: DoneReason::Stop },
         ]
     );
-    let asked = server.asked().remove(0);
+    let asked = server.requests().remove(0);
     assert_eq!(asked.path, "/v1/chat/completions");
     assert_eq!(asked.header("authorization"), "Bearer sk-s3cret");
     let body = asked.body;
@@ -160,7 +160,7 @@ async fn anthropic_streams_thinking_text_and_calls_and_gets_its_thinking_back() 
     again.messages.push(ChatMessage::tool_result("run_sql", Some("toolu_1".to_owned()), "1"));
     all(model.chat(again.clone()).await).await.unwrap();
 
-    let [first, second] = <[_; 2]>::try_from(server.asked()).unwrap();
+    let [first, second] = <[_; 2]>::try_from(server.requests()).unwrap();
     assert_eq!(first.path, "/v1/messages");
     assert_eq!((first.header("x-api-key"), first.header("anthropic-version")), ("sk-s3cret", "2023-06-01"));
     assert_eq!(first.body["thinking"]["type"], "adaptive");
@@ -181,7 +181,7 @@ async fn anthropic_streams_thinking_text_and_calls_and_gets_its_thinking_back() 
 
     // Another process knows nothing of the thinking: it goes on without.
     all(server.model(RemoteKind::Anthropic, "claude-sonnet-4-6").chat(again).await).await.unwrap();
-    assert_eq!(server.asked()[2].body.get("thinking"), None);
+    assert_eq!(server.requests()[2].body.get("thinking"), None);
 }
 
 #[tokio::test]
@@ -236,7 +236,7 @@ async fn gemini_streams_thoughts_text_and_calls_and_gets_its_signature_back() {
     again.messages.push(ChatMessage::tool_result("run_sql", two.id.clone(), "2"));
     all(model.chat(again).await).await.unwrap();
 
-    let [first, second] = <[_; 2]>::try_from(server.asked()).unwrap();
+    let [first, second] = <[_; 2]>::try_from(server.requests()).unwrap();
     assert_eq!(first.path, "/v1/models/gemini-3-pro:streamGenerateContent?alt=sse");
     assert_eq!(first.header("x-goog-api-key"), "sk-s3cret");
     assert_eq!(first.body["toolConfig"]["functionCallingConfig"]["allowedFunctionNames"], json!(["run_sql"]));

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use querent_tests::{Reply, TestServer, TestSettings, collect_sse};
+use querent_tests::{Reply, TestServer, TestSettings, collect_sse, wait_until};
 use serde_json::{Value, json};
 
 const ANN: Option<&str> = Some("ann-tok");
@@ -50,13 +50,8 @@ async fn one_run_at_a_time() {
     assert_eq!(refused.status, 409, "{}", refused.text);
     assert_eq!(ask(&server, "how many?", "s-2", ANN).await.status, 200);
     drop(slow);
-    for _ in 0..100 {
-        if ask(&server, "how many?", "s-1", ANN).await.status == 200 {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the conversation stays locked");
+    wait_until("the conversation is free again", async || ask(&server, "how many?", "s-1", ANN).await.status == 200)
+        .await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -86,14 +81,9 @@ async fn old_runs_go() {
     let settings = TestSettings::default().tokens("ann-tok:read:ann").script(script(8_192));
     let settings = settings.change(|settings| settings.agent.retention.0 = Duration::from_millis(1));
     let server = TestServer::start_in(data, settings).await;
-    for _ in 0..100 {
-        if server.get("/v1/agent/sessions/s-1", ANN).await.status == 404 {
-            assert_eq!(server.get("/v1/agent/runs", ANN).await.json()["runs"], json!([]));
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("the old session stays");
+    let is_gone = async || server.get("/v1/agent/sessions/s-1", ANN).await.status == 404;
+    wait_until("the old session is deleted", is_gone).await;
+    assert_eq!(server.get("/v1/agent/runs", ANN).await.json()["runs"], json!([]));
 }
 
 async fn serve(context_tokens: u32) -> TestServer {

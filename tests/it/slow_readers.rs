@@ -63,6 +63,7 @@ async fn they_stall_nobody_and_cost_no_memory() {
             assert!(text.contains("enough said"), "{route}: {text}");
             assert!(started.elapsed() < MAX_ANSWER, "{route}: {:?}", started.elapsed());
         }
+        // One byte a second is how slow these clients are.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
     let growth = resident_bytes(&server).saturating_sub(before);

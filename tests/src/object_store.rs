@@ -42,12 +42,12 @@ pub struct ObjectServer {
 struct Shared {
     port: u16,
     objects: Mutex<BTreeMap<String, Bytes>>,
-    asked: Mutex<Vec<Asked>>,
+    requests: Mutex<Vec<StoreRequest>>,
 }
 
-/// A request.
+/// A request that the store received.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Asked {
+pub struct StoreRequest {
     /// `GET`, `HEAD`, ...
     pub method: String,
     /// Decoded, with the bucket.
@@ -78,9 +78,9 @@ impl ObjectServer {
         self.shared.objects.lock().retain(|path, _| !path.starts_with(prefix));
     }
 
-    /// What was asked since the last call.
-    pub fn asked(&self) -> Vec<Asked> {
-        std::mem::take(&mut self.shared.asked.lock())
+    /// Returns the requests since the last call.
+    pub fn take_requests(&self) -> Vec<StoreRequest> {
+        std::mem::take(&mut self.shared.requests.lock())
     }
 
     /// What a server process needs to read from it as S3.
@@ -100,8 +100,8 @@ async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response
     let query = parameters(request.uri().query().unwrap_or_default());
     let method = request.method().clone();
     let is_listing = query.contains_key("list-type") || query.get("comp").is_some_and(|comp| comp == "list");
-    let listed = Asked { method: method.to_string(), path: path.clone(), is_listing };
-    shared.asked.lock().push(listed);
+    let received = StoreRequest { method: method.to_string(), path: path.clone(), is_listing };
+    shared.requests.lock().push(received);
     if let Some(to) = path.strip_prefix("redirect/") {
         return redirect(to, shared.port);
     }

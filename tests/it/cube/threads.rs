@@ -1,6 +1,6 @@
 //! Threads: what comes before the mark and what behind it, messages that are sent again, and how runs are ended.
 
-use querent_tests::read_until as until;
+use querent_tests::{read_until, wait_for};
 use serde_json::{Value, json};
 
 use super::{ABORT, STREAM, asking, lines_of, say, started, transcript, transcript_of};
@@ -49,7 +49,7 @@ async fn a_message_that_is_sent_again_runs_once() {
     let server = started().await;
     let chat = json!({ "input": "slow", "chatId": "c", "messageId": FIRST });
     let mut first = asking(&server, STREAM, chat.clone()).send().await.unwrap();
-    let begun = until(&mut first, "\"One\"").await;
+    let begun = read_until(&mut first, "\"One\"").await;
     // The client goes away and comes back.
     drop(first);
     let joined = say(&server, chat.clone()).await;
@@ -89,7 +89,7 @@ async fn another_message_waits_for_the_end() {
     let server = started().await;
     let mut first =
         asking(&server, STREAM, json!({ "input": "wait", "chatId": "c", "messageId": FIRST })).send().await.unwrap();
-    let begun = until(&mut first, "let me").await;
+    let begun = read_until(&mut first, "let me").await;
     for busy in
         [json!({ "input": "plain", "chatId": "c" }), json!({ "input": "plain", "chatId": "c", "messageId": SECOND })]
     {
@@ -98,7 +98,7 @@ async fn another_message_waits_for_the_end() {
     }
     // The thread read meanwhile: what was said, the mark, then what comes.
     let mut reader = asking(&server, STREAM, json!({ "chatId": "c" })).send().await.unwrap();
-    let read = until(&mut reader, "__cutoff__").await;
+    let read = read_until(&mut reader, "__cutoff__").await;
     assert_eq!(lines_of(&read)[1]["content"], "Well, let me", "{read}");
     assert_eq!(mark_of(&read)["state"]["isStreaming"], true);
 
@@ -126,16 +126,14 @@ async fn a_run_goes_on_without_its_client() {
     let server = started().await;
     let chat = json!({ "input": "slow", "chatId": "c", "messageId": FIRST });
     let mut first = asking(&server, STREAM, chat).send().await.unwrap();
-    until(&mut first, "\"One\"").await;
+    read_until(&mut first, "\"One\"").await;
     drop(first);
-    for _ in 0..100 {
+    let ended = async || {
         let read = say(&server, json!({ "chatId": "c" })).await;
-        if mark_of(&read.text)["state"]["isStreaming"] == false {
-            assert!(read.text.contains("One two three."), "{}", read.text);
-            return;
-        }
-    }
-    panic!("the run does not end");
+        (mark_of(&read.text)["state"]["isStreaming"] == false).then_some(read)
+    };
+    let read = wait_for("the run ends", ended).await;
+    assert!(read.text.contains("One two three."), "{}", read.text);
 }
 
 #[tokio::test]

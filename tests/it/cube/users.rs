@@ -1,8 +1,6 @@
 //! Applications' users: whose key speaks for whom, how long they live, and their browsers' tokens.
 
-use std::time::Duration;
-
-use querent_tests::{Reply, TestServer, TestSettings};
+use querent_tests::{Reply, TestServer, TestSettings, wait_until};
 use serde_json::{Value, json};
 
 use super::{ABORT, STREAM, script};
@@ -69,8 +67,7 @@ async fn ephemeral_users_end_with_their_threads() {
     // A longer time later does not lengthen its life.
     let read = json!({ "chatId": "c", "sessionSettings": { "externalId": "x" } });
     assert_eq!(ask(&server, "Api-Key k", &read).await.status, 200);
-    tokio::time::sleep(Duration::from_millis(1_100)).await;
-    assert_eq!(ask(&server, "Api-Key k", &read).await.status, 404, "its time is over");
+    wait_until("the user's time is over", async || ask(&server, "Api-Key k", &read).await.status == 404).await;
 
     // One that does not come back is purged, with its runs.
     let other =

@@ -6,7 +6,7 @@ use arrow::array::AsArray;
 use arrow::datatypes::{DataType, Int64Type, Schema};
 use futures::TryStreamExt;
 use prost::Message;
-use querent_tests::{TestServer, TestSettings};
+use querent_tests::{TestServer, TestSettings, wait_until};
 use tonic::Code;
 
 use super::{Raw, decode, descriptor, refused, schema_of, sql_client, statement, ticket_of};
@@ -162,12 +162,7 @@ async fn queries_beyond_the_bound_are_refused_until_one_ends() {
     raw.info(&arrow_flight::sql::CommandGetCatalogs {}).await.unwrap();
 
     drop(running);
-    let freed = async {
-        while raw.rows("select 1").await.is_err() {
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(Duration::from_secs(10), freed).await.expect("a client that goes away stops its query");
+    wait_until("a client that goes away stops its query", async || raw.rows("select 1").await.is_ok()).await;
 }
 
 #[tokio::test]

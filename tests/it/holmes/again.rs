@@ -4,8 +4,8 @@
 use std::time::{Duration, Instant};
 
 use futures::StreamExt;
-use querent_catalog::PageRequest;
-use querent_tests::{Reply, TestServer, TestSettings, collect_sse, read_until};
+use querent_catalog::{PageRequest, Principal};
+use querent_tests::{Reply, TestServer, TestSettings, collect_sse, read_until, wait_until};
 use serde_json::{Value, json};
 
 use super::{CHAT, answer, asked, started, transcript_of};
@@ -15,6 +15,7 @@ async fn a_client_comes_back_by_the_last_events_id() {
     let server = started().await;
     let seen = broken_off(&server, &asked("slowly"), None).await;
     let last = ids(&seen).pop().unwrap();
+    // A client that is away while its run goes on: less long than the server waits for it.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let rest = again(&server, &asked("slowly"), Some(&last)).await;
     assert_eq!(answer(&rest)["analysis"], "At last.");
@@ -39,6 +40,7 @@ async fn a_client_comes_back_by_the_last_events_id() {
 async fn a_client_comes_back_with_the_same_body() {
     let server = started().await;
     let seen = broken_off(&server, &asked("slowly"), None).await;
+    // A client that is away while its run goes on: less long than the server waits for it.
     tokio::time::sleep(Duration::from_secs(2)).await;
     let whole = server.post(CHAT, &asked("slowly"), None).await;
     assert_eq!(ids(&whole.text)[..ids(&seen).len()], ids(&seen));
@@ -54,9 +56,7 @@ async fn a_client_comes_back_with_the_same_body() {
 async fn a_run_that_ended_while_its_client_was_away_is_told() {
     let server = started().await;
     let seen = broken_off(&server, &asked("slowly"), None).await;
-    server.model.calls().wait_for(|calls| calls.completed == 2).await.unwrap();
-    tokio::time::sleep(Duration::from_millis(300)).await;
-    assert_eq!(server.engine().catalog().list_runs(&admin(), PageRequest::first(10)).await.unwrap().items.len(), 1);
+    wait_until("the run succeeds without its client", async || statuses(&server).await == ["success"]).await;
     let whole = server.post(CHAT, &asked("slowly"), None).await;
     assert_eq!(ids(&whole.text)[0], ids(&seen)[0]);
     assert_eq!(server.model.requests().len(), 2);
@@ -90,16 +90,7 @@ async fn a_run_whose_client_stays_away_is_cancelled() {
     let gone = Instant::now();
     tokio::time::timeout(Duration::from_secs(10), calls.wait_for(|calls| calls.dropped == 1)).await.unwrap().unwrap();
     assert!(gone.elapsed() > Duration::from_secs(4), "{:?}", gone.elapsed());
-    let mut status = "";
-    for _ in 0..40 {
-        let runs = server.engine().catalog().list_runs(&admin(), PageRequest::first(10)).await.unwrap();
-        status = runs.items[0].status.as_str();
-        if status != "running" {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    assert_eq!(status, "cancelled");
+    wait_until("the run is stored as cancelled", async || statuses(&server).await == ["cancelled"]).await;
     // Too late: a new run.
     broken_off(&server, &asked("hang"), None).await;
     assert_eq!(server.model.requests().len(), 2);
@@ -152,6 +143,8 @@ fn ids(text: &str) -> Vec<String> {
     text.lines().filter_map(|line| line.strip_prefix("id: ")).map(str::to_owned).collect()
 }
 
-fn admin() -> querent_catalog::Principal {
-    querent_catalog::Principal::local_admin()
+/// Returns the statuses of all runs.
+async fn statuses(server: &TestServer) -> Vec<&'static str> {
+    let runs = server.engine().catalog().list_runs(&Principal::local_admin(), PageRequest::first(10)).await.unwrap();
+    runs.items.iter().map(|run| run.status.as_str()).collect()
 }

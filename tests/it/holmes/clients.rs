@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use querent_agent::models::{ModelEntry, ModelProvider, Models, scripted};
-use querent_tests::{Node, Python, package_folder};
+use querent_tests::{Node, Python, run_client};
 use serde_json::{Value, json};
 
 use super::{serving, started, started_to_write};
@@ -12,9 +12,9 @@ use super::{serving, started, started_to_write};
 #[tokio::test]
 async fn fetch_event_source() {
     let server = started_to_write("").await;
-    let mut node = Node::command(&package_folder().join("clients/holmes.mjs"));
+    let mut node = Node::client("holmes.mjs");
     node.arg(server.url(""));
-    succeeds(node).await;
+    run_client(node).await;
     let slow = server.model.requests().iter().filter(|request| asks(request, "slowly")).count();
     assert_eq!(slow, 2, "one run of two turns, however often the request was sent");
 }
@@ -22,9 +22,9 @@ async fn fetch_event_source() {
 #[tokio::test]
 async fn httpx_sse() {
     let server = started_to_write("tok:write").await;
-    let mut python = Python::command([package_folder().join("clients/holmes.py")]);
+    let mut python = Python::client("holmes.py");
     python.args([server.url(""), "tok".to_owned()]);
-    succeeds(python).await;
+    run_client(python).await;
 }
 
 /// Each field that a caller may add, sent with curl.
@@ -35,7 +35,7 @@ async fn curl() {
         let url = server.url("/api/chat");
         let body = body.to_string();
         async move {
-            let answer = curl_of(&["-X", "POST", &url, "-H", "Content-Type: application/json", "-d", &body]).await;
+            let answer = run_curl(&["-X", "POST", &url, "-H", "Content-Type: application/json", "-d", &body]).await;
             (body, answer)
         }
     };
@@ -78,7 +78,7 @@ async fn curl() {
     // The provider's name of a model instead of the list's.
     let (_, refused) = post(json!({ "ask": "plain", "model": "provider/scripted" })).await;
     assert!(refused.contains("configured models"), "{refused}");
-    let models = curl_of(&[&server.url("/api/model")]).await;
+    let models = run_curl(&[&server.url("/api/model")]).await;
     assert_eq!(models, r#"{"model_name":["scripted"]}"#);
 }
 
@@ -101,11 +101,11 @@ async fn models_by_name() {
     let models = Models::new(vec![entry("fast-model", "Quick."), accurate]).unwrap();
     let (server, _data) = serving(models).await;
     let url = format!("http://{}/api", server.addr);
-    let names = curl_of(&[&format!("{url}/model")]).await;
+    let names = run_curl(&[&format!("{url}/model")]).await;
     assert_eq!(names, r#"{"model_name":["fast-model","accurate-model"]}"#);
     for (model, says) in [("fast-model", "Quick."), ("accurate-model", "Slow and right.")] {
         let body = json!({ "ask": "plain", "model": model }).to_string();
-        let answer = curl_of(&["-X", "POST", &format!("{url}/chat"), "-d", &body]).await;
+        let answer = run_curl(&["-X", "POST", &format!("{url}/chat"), "-d", &body]).await;
         let answer: Value = serde_json::from_str(&answer).unwrap();
         assert_eq!(answer["analysis"], says);
         let metadata = &answer["metadata"];
@@ -122,16 +122,9 @@ fn asks(request: &querent_agent::models::ChatRequest, question: &str) -> bool {
     request.messages.iter().any(|message| message.content.contains(question))
 }
 
-async fn curl_of(arguments: &[&str]) -> String {
+async fn run_curl(arguments: &[&str]) -> String {
     let mut curl = Command::new("curl");
     curl.args(["-sS", "--max-time", "60"]).args(arguments);
-    let output = tokio::task::spawn_blocking(move || curl.output().expect("curl starts")).await.unwrap();
-    assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8(output.stdout).unwrap()
-}
-
-async fn succeeds(mut client: Command) {
-    let output = tokio::task::spawn_blocking(move || client.output().expect("the client starts")).await.unwrap();
-    let said = [output.stdout, output.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned()).concat();
-    assert!(output.status.success(), "{said}");
+    let [printed, _] = run_client(curl).await;
+    printed
 }

@@ -1,6 +1,6 @@
 //! `POST /v1/query`: requests, formats, limits, and failures before and after the first byte.
 
-use querent_tests::{Reply, TestServer, TestSettings};
+use querent_tests::{Reply, TestServer, TestSettings, wait_for};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -220,16 +220,8 @@ async fn changes_say_how_many_rows() {
 }
 
 async fn eventually_admitted(server: &TestServer) -> Reply {
-    let attempts = async {
-        loop {
-            let reply = query_as(server, "SELECT 1 AS a", None).await;
-            if reply.status != 429 {
-                return reply;
-            }
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(std::time::Duration::from_secs(20), attempts).await.expect("the place is given back")
+    let attempt = async || Some(query_as(server, "SELECT 1 AS a", None).await).filter(|reply| reply.status != 429);
+    wait_for("the place is given back", attempt).await
 }
 
 /// Sends bytes and returns all that comes back until the server closes.

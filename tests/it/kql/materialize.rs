@@ -2,8 +2,9 @@
 
 use querent_catalog::Principal;
 use querent_engine::Limits;
+use querent_tests::wait_until_memory_is_free;
 
-use super::{cells, code_of, given_back};
+use super::{cells, code_of};
 use crate::sql::{admin, engine, rows};
 
 #[tokio::test(flavor = "multi_thread")]
@@ -40,7 +41,7 @@ async fn every_use_sees_the_same_rows() {
     }
     let ordered = "let m = materialize(t | sort by a desc | take 3); m";
     assert_eq!(cells(&session, ordered).await, [["1000"], ["999"], ["998"]]);
-    given_back(&engine).await;
+    wait_until_memory_is_free(&engine).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -50,7 +51,7 @@ async fn rows_that_are_kept_count_in_the_querys_memory() {
     let many = "let m = materialize(range x from 1 to 3000000 step 1)";
     assert_eq!(code_of(&small, &format!("{many}; union m, (m | where x < 0) | count")).await, "memory_exceeded");
     assert_eq!(cells(&small, &format!("{many}; m | count")).await, [["3000000"]]);
-    given_back(&engine).await;
+    wait_until_memory_is_free(&engine).await;
 }
 
 #[tokio::test(flavor = "multi_thread")]

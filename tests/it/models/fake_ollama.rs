@@ -15,14 +15,14 @@ use tokio::sync::watch;
 
 /// What every chat is answered with.
 #[derive(Clone)]
-pub enum Reply {
+pub enum CannedReply {
     /// A body in these pieces, each a network write of its own.
     Stream { pieces: Vec<Vec<u8>>, then_hang: bool },
     /// A refusal.
     Status(u16, &'static str),
 }
 
-impl Reply {
+impl CannedReply {
     pub fn lines(lines: &[&str]) -> Self {
         let pieces = lines.iter().map(|line| format!("{line}\n").into_bytes()).collect();
         Self::Stream { pieces, then_hang: false }
@@ -43,13 +43,13 @@ pub struct FakeOllama {
 
 #[derive(Clone)]
 struct Shared {
-    reply: Reply,
+    reply: CannedReply,
     chats: Arc<watch::Sender<Vec<Value>>>,
     closed: Arc<watch::Sender<bool>>,
 }
 
 impl FakeOllama {
-    pub async fn start(reply: Reply) -> Self {
+    pub async fn start(reply: CannedReply) -> Self {
         let (chats, chats_seen) = watch::channel(Vec::new());
         let (closed, closed_seen) = watch::channel(false);
         let shared = Shared { reply, chats: Arc::new(chats), closed: Arc::new(closed) };
@@ -133,8 +133,8 @@ async fn show(Json(body): Json<Value>) -> Response {
 async fn chat(State(shared): State<Shared>, Json(body): Json<Value>) -> Response {
     shared.chats.send_modify(|chats| chats.push(body));
     let (pieces, then_hang) = match shared.reply {
-        Reply::Status(status, text) => return (StatusCode::from_u16(status).unwrap(), text).into_response(),
-        Reply::Stream { pieces, then_hang } => (pieces, then_hang),
+        CannedReply::Status(status, text) => return (StatusCode::from_u16(status).unwrap(), text).into_response(),
+        CannedReply::Stream { pieces, then_hang } => (pieces, then_hang),
     };
     let mut unfinished = Unfinished(Some(shared.closed));
     let stream = async_stream_of(pieces, then_hang, move || unfinished.finish());

@@ -15,16 +15,16 @@ pub(super) struct Block {
 }
 
 /// A page's blocks, in order.
-pub(super) struct Page {
+pub(super) struct ReferencePage {
     blocks: Vec<Block>,
 }
 
-impl Page {
-    pub(super) fn of_markdown(text: &str) -> Self {
+impl ReferencePage {
+    pub(super) fn from_markdown(text: &str) -> Self {
         Self { blocks: fenced(text) }
     }
 
-    pub(super) fn of_plain_text(text: &str) -> Self {
+    pub(super) fn from_plain_text(text: &str) -> Self {
         Self { blocks: unfenced(text) }
     }
 
@@ -138,12 +138,12 @@ fn looks_like_code(line: &str) -> bool {
 #[test]
 fn blocks_are_found_in_both_kinds_of_text() {
     let markdown = "Words.\n  ```python title=x\n  if a:\n\n      b()\n  ```\n```json\n{}\n```\n";
-    let mut page = Page::of_markdown(markdown);
+    let mut page = ReferencePage::from_markdown(markdown);
     assert_eq!((page.next("json"), page.next("python")), ("{}".to_owned(), "if a:\n\n    b()".to_owned()));
     page.finish(&[("json", 1), ("python", 1)]);
 
     let plain = "Words:\n\n# now\ncurl x \\\n  -d '{\n  }'\n\n  • a list\n\n{\n  \"a\": [...]\n}\n\nfunction f() {\n\n  g();\n}\n\nEnd.";
-    let mut page = Page::of_plain_text(plain);
+    let mut page = ReferencePage::from_plain_text(plain);
     assert_eq!(page.next("bash").lines().count(), 4);
     assert_eq!(page.next_json(), serde_json::json!({ "a": [] }));
     assert_eq!(page.next("javascript").lines().count(), 4);
@@ -153,11 +153,11 @@ fn blocks_are_found_in_both_kinds_of_text() {
 #[test]
 #[should_panic(expected = "blocks that no test takes")]
 fn a_block_that_is_left_fails() {
-    Page::of_markdown("```json\n{}\n```").finish(&[("json", 1)]);
+    ReferencePage::from_markdown("```json\n{}\n```").finish(&[("json", 1)]);
 }
 
 #[test]
 #[should_panic(expected = "code outside of a block")]
 fn code_that_is_not_known_fails() {
-    Page::of_plain_text("Words:\n\n    let x = 1;\n");
+    ReferencePage::from_plain_text("Words:\n\n    let x = 1;\n");
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use querent_tests::{TestServer, TestSettings};
 use serde_json::{Value, json};
 
-use super::{Page, assert_shape, quoted_after, replaced, run_bash, run_javascript, run_python, text_of};
+use super::{ReferencePage, assert_shape, quoted_after, read_page, replaced, run_bash, run_javascript, run_python};
 
 const KEY: &str = "key-of-the-page";
 const ANSWER: &str = "Chairs sell best: 42 of them.";
@@ -17,10 +17,13 @@ import { Readable } from 'node:stream';
 const readLines = (body) => createInterface({ input: Readable.fromWeb(body) });
 ";
 
+#[cfg_attr(
+    not(has_reference_pages),
+    ignore = "the protocols' published pages are not there: QUERENT_REFERENCE names their folder"
+)]
 #[tokio::test]
 async fn every_example_of_the_page() {
-    let Some(text) = text_of("cube-chat-api.txt") else { return };
-    let mut page = Page::of_markdown(&text);
+    let mut page = ReferencePage::from_markdown(&read_page("cube-chat-api.txt"));
     let chat = path_in(&page.next("text"));
     let first = asks_and_reads(&mut page, &chat).await;
     attributes_of_a_user(&mut page, &chat).await;
@@ -35,7 +38,7 @@ async fn every_example_of_the_page() {
 }
 
 /// The first program. Returns it.
-async fn asks_and_reads(page: &mut Page, chat: &str) -> String {
+async fn asks_and_reads(page: &mut ReferencePage, chat: &str) -> String {
     let program = page.next("javascript");
     let server = started(says(&[ANSWER])).await;
     let said = run_javascript(&filled(&program, &server.url(chat))).await;
@@ -46,7 +49,7 @@ async fn asks_and_reads(page: &mut Page, chat: &str) -> String {
 }
 
 /// The structure of a user's attribute is taken in a request.
-async fn attributes_of_a_user(page: &mut Page, chat: &str) {
+async fn attributes_of_a_user(page: &mut ReferencePage, chat: &str) {
     let server = started(says(&[ANSWER])).await;
     let program = format!(
         "const attribute = {};
@@ -118,7 +121,7 @@ fn is_such(example: &Value, line: &Value) -> bool {
 }
 
 /// The fragments that look for the final answer and read tools' results, behind the first program's request.
-async fn the_final_answer_and_the_tools(page: &mut Page, first: &str, chat: &str) {
+async fn the_final_answer_and_the_tools(page: &mut ReferencePage, first: &str, chat: &str) {
     let request: Vec<&str> = first.lines().take_while(|line| !line.contains(".getReader(")).collect();
     let (answer, result) = (page.next("javascript"), page.next("javascript"));
     let turns = json!([
@@ -144,7 +147,7 @@ async fn the_final_answer_and_the_tools(page: &mut Page, first: &str, chat: &str
 }
 
 /// The inputs and results of the two tools, the chart's style, and a tool's failure.
-async fn tools_inputs_and_results(page: &mut Page, chat: &str) {
+async fn tools_inputs_and_results(page: &mut ReferencePage, chat: &str) {
     let sql = "SELECT stage, sum(amount) AS amount FROM deals GROUP BY stage ORDER BY stage";
     let turns = json!([
         { "events": [
@@ -201,7 +204,7 @@ async fn draws(style: &str, result: &Value) {
 }
 
 /// Each way to abort ends a run that goes on.
-async fn aborts(page: &mut Page, chat: &str) {
+async fn aborts(page: &mut ReferencePage, chat: &str) {
     let abort = replaced(chat, "/stream-chat-state", "/abort");
     assert_eq!(path_in(&page.next("text")), abort);
     for language in ["python", "bash", "javascript"] {
@@ -242,7 +245,7 @@ fn succeeded(said: &str) {
 }
 
 /// The three clients at the end of the page.
-async fn whole_clients(page: &mut Page, chat: &str) {
+async fn whole_clients(page: &mut ReferencePage, chat: &str) {
     let server = started(says(&["Chairs sell best: ", "42 of them."])).await;
     let url = server.url(chat);
     let python = run_python(&filled(&page.next("python"), &url)).await;

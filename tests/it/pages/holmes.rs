@@ -3,16 +3,19 @@
 use querent_tests::{SseFrame, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
 
-use super::{Page, assert_shape, quoted_after, replaced, run_bash, run_javascript, text_of};
+use super::{ReferencePage, assert_shape, quoted_after, read_page, replaced, run_bash, run_javascript};
 
 const CHAT: &str = "/api/chat";
 const ANSWER: &str = "All is well.";
 const CHART: &str = "render_chart";
 
+#[cfg_attr(
+    not(has_reference_pages),
+    ignore = "the protocols' published pages are not there: QUERENT_REFERENCE names their folder"
+)]
 #[tokio::test]
 async fn every_example_of_the_page() {
-    let Some(text) = text_of("holmesgpt-api.txt") else { return };
-    let mut page = Page::of_plain_text(&text);
+    let mut page = ReferencePage::from_plain_text(&read_page("holmesgpt-api.txt"));
     page.pass_over("yaml", "values of a Helm chart, which this server is not installed by");
     names_of_models(&mut page).await;
     questions_and_answers(&mut page).await;
@@ -29,7 +32,7 @@ async fn every_example_of_the_page() {
 }
 
 /// A model is chosen by its name in the list, and no other name will do.
-async fn names_of_models(page: &mut Page) {
+async fn names_of_models(page: &mut ReferencePage) {
     let (right, wrong) = (page.next("bash"), page.next("bash"));
     let server = started_as(quoted_after(&right, "\"model\""), says(ANSWER)).await;
     assert_eq!(answer_of(&filled(&right, &server)).await["analysis"], ANSWER);
@@ -37,7 +40,7 @@ async fn names_of_models(page: &mut Page) {
     assert!(refused["detail"].as_str().expect("why").contains("configured models"), "{refused}");
 }
 
-async fn questions_and_answers(page: &mut Page) {
+async fn questions_and_answers(page: &mut ReferencePage) {
     let server = started(says(ANSWER)).await;
     for _ in 0..2 {
         let answer = answer_of(&filled(&page.next("bash"), &server)).await;
@@ -70,7 +73,7 @@ async fn questions_and_answers(page: &mut Page) {
 }
 
 /// The model of these calls is one of a list that has such names.
-async fn pictures(page: &mut Page) {
+async fn pictures(page: &mut ReferencePage) {
     for _ in 0..3 {
         let program = page.next("bash");
         let server = started_as(quoted_after(&program, "\"model\""), says(ANSWER)).await;
@@ -83,7 +86,7 @@ async fn pictures(page: &mut Page) {
     }
 }
 
-async fn frontend_tools_with_curl(page: &mut Page) {
+async fn frontend_tools_with_curl(page: &mut ReferencePage) {
     let (first, resume) = (page.next("bash"), page.next("bash"));
     let turns = json!([
         { "events": [
@@ -124,7 +127,7 @@ const saveConversationHistory = (history) => console.log('saved', history.length
 ";
 
 /// The client that the page builds in five steps.
-async fn frontend_tools_with_javascript(page: &mut Page) {
+async fn frontend_tools_with_javascript(page: &mut ReferencePage) {
     let [tools, import, stream, handle, execute, noop] = std::array::from_fn(|_| page.next("javascript"));
     let turns = json!([
         { "events": [{ "text": "I plot." }, call(CHART, json!({ "chart_type": "line", "metric": "cpu" }))] },
@@ -153,7 +156,7 @@ async fn frontend_tools_with_javascript(page: &mut Page) {
     assert!(said.contains("navigated navigate_to_page") && said.contains(&format!("saved 7 {ANSWER}")), "{said}");
 }
 
-async fn list_of_models(page: &mut Page) {
+async fn list_of_models(page: &mut ReferencePage) {
     let (program, example) = (page.next("bash"), page.next_json());
     let name = example["model_name"][0].as_str().expect("a name");
     let server = started_as(name, says(ANSWER)).await;
@@ -162,7 +165,7 @@ async fn list_of_models(page: &mut Page) {
     assert_eq!(models["model_name"], json!([name]));
 }
 
-async fn metadata(page: &mut Page) {
+async fn metadata(page: &mut ReferencePage) {
     let many = "SELECT value * 1000000007 AS a_rather_long_name FROM generate_series(100000, 100180) AS s(value)";
     let turns = json!([
         { "events": [call("run_sql", json!({ "sql": many }))] },
@@ -175,7 +178,7 @@ async fn metadata(page: &mut Page) {
     }
 }
 
-async fn events_of_a_run(page: &mut Page) {
+async fn events_of_a_run(page: &mut ReferencePage) {
     let [start, result, message, end] = std::array::from_fn(|_| page.next_json());
     let name = start["tool_name"].as_str().expect("a name");
     // A tool of the client's can be called as the example's is, with the example's parameters.
@@ -199,7 +202,7 @@ async fn events_of_a_run(page: &mut Page) {
 }
 
 /// A pause, and both ways to go on after one, whose bodies are sent with the pause's conversation and ids.
-async fn pauses(page: &mut Page) {
+async fn pauses(page: &mut ReferencePage) {
     let [paused, approve, resume] = std::array::from_fn(|_| page.next_json());
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let frontend = &paused["pending_frontend_tool_calls"][0];
@@ -245,7 +248,7 @@ async fn pauses(page: &mut Page) {
 }
 
 /// Token counts, compaction and failures.
-async fn events_beside_a_run(page: &mut Page) {
+async fn events_beside_a_run(page: &mut ReferencePage) {
     let server = started(json!([{ "events": [{ "error": "out of order" }] }])).await;
     let plain = started(says(ANSWER)).await;
     let count = stream(&plain, json!({ "ask": "q" })).await;
@@ -263,7 +266,7 @@ async fn events_beside_a_run(page: &mut Page) {
 }
 
 /// The orders of events that the page lists.
-async fn flows(page: &mut Page) {
+async fn flows(page: &mut ReferencePage) {
     let create = call("create_table_as", json!({ "table": "kept", "sql": "SELECT 1 AS n" }));
     let query = call("run_sql", json!({ "sql": "SELECT 1 AS one" }));
     let chart = call(CHART, json!({}));

@@ -26,7 +26,7 @@ async fn another_model_stands_in_before_the_first_piece_only() {
     let models =
         open_list(&[entry("a", &first, &["B", "c"]), entry("b", &second, &[]), entry("c", &third, &[])]).unwrap();
     assert_eq!(answer(&models).await.unwrap(), "I am");
-    assert_eq!((first.asked().len(), second.asked().len(), third.asked().len()), (1, 1, 1));
+    assert_eq!((first.requests().len(), second.requests().len(), third.requests().len()), (1, 1, 1));
 
     // A wrong key would be wrong tomorrow too.
     let wrong = Provider::start(vec![Answer::status(401, &json!({"error": {"message": "no"}}))]).await;
@@ -38,7 +38,7 @@ async fn another_model_stands_in_before_the_first_piece_only() {
         Provider::start(vec![Answer::data(&[json!({"choices": [{"index": 0, "delta": {"content": "a"}}]})])]).await;
     let models = open_list(&[entry("a", &broken, &["c"]), entry("c", &third, &[])]).unwrap();
     assert_eq!(answer(&models).await.unwrap_err().code(), "model_failed");
-    assert_eq!(third.asked().len(), 1);
+    assert_eq!(third.requests().len(), 1);
 
     // Nobody can: the first says why.
     let mut gone = entry("a", &first, &["b"]);
@@ -55,7 +55,7 @@ async fn an_entry_bounds_its_output() {
     let server = Provider::start(vec![said("ok")]).await;
     let models = open_list(&[EntrySettings { max_output_tokens: Some(100), ..entry("a", &server, &[]) }]).unwrap();
     answer(&models).await.unwrap();
-    assert_eq!(server.asked()[0].body["max_tokens"], 100);
+    assert_eq!(server.requests()[0].body["max_tokens"], 100);
 }
 
 #[tokio::test]
@@ -167,7 +167,7 @@ async fn a_question_is_answered_by_a_provider_of_the_list() {
 
     let last = frames.iter().find(|frame| frame.event == "answer_final").unwrap_or_else(|| panic!("{frames:?}"));
     assert_eq!(last.data["text"], "It is 42.");
-    let told = &provider.asked()[1].body["messages"];
+    let told = &provider.requests()[1].body["messages"];
     let result = told.as_array().unwrap().iter().find(|message| message["role"] == "tool").unwrap();
     assert_eq!(result["tool_call_id"], "call_abcdefgh");
     assert!(result["content"].as_str().unwrap().contains("42"), "{result}");

@@ -68,15 +68,15 @@ impl Answer {
     }
 }
 
-/// What was asked.
+/// A request that the provider received.
 #[derive(Clone, Debug)]
-pub struct Asked {
+pub struct ProviderRequest {
     pub path: String,
     pub headers: HeaderMap,
     pub body: Value,
 }
 
-impl Asked {
+impl ProviderRequest {
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
@@ -96,7 +96,7 @@ struct Shared {
     answers: Arc<Mutex<VecDeque<Answer>>>,
     /// What a GET is answered with.
     described: Arc<(u16, Value)>,
-    asked: Arc<Mutex<Vec<Asked>>>,
+    requests: Arc<Mutex<Vec<ProviderRequest>>>,
     closed: Arc<watch::Sender<bool>>,
 }
 
@@ -112,7 +112,7 @@ impl Provider {
         let shared = Shared {
             answers: Arc::new(Mutex::new(answers.into())),
             described: Arc::new((status, body)),
-            asked: Arc::default(),
+            requests: Arc::default(),
             closed: Arc::new(closed),
         };
         let router = Router::new().fallback(answer).with_state(shared.clone());
@@ -144,8 +144,8 @@ impl Provider {
     }
 
     /// The POSTs so far.
-    pub fn asked(&self) -> Vec<Asked> {
-        self.shared.asked.lock().clone()
+    pub fn requests(&self) -> Vec<ProviderRequest> {
+        self.shared.requests.lock().clone()
     }
 
     /// When the last answer was dropped before its end.
@@ -166,7 +166,7 @@ async fn answer(State(shared): State<Shared>, method: Method, uri: Uri, headers:
         return (StatusCode::from_u16(*status).unwrap(), axum::Json(body)).into_response();
     }
     let body = serde_json::from_slice(&body).unwrap();
-    shared.asked.lock().push(Asked { path: uri.to_string(), headers, body });
+    shared.requests.lock().push(ProviderRequest { path: uri.to_string(), headers, body });
     let answer = {
         let mut answers = shared.answers.lock();
         if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }

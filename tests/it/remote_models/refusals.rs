@@ -17,7 +17,7 @@ async fn a_busy_provider_is_asked_again() {
         let server = Provider::start(vec![busy(), busy(), said("at last")]).await;
         let events = all(server.model(RemoteKind::OpenAi, "m").chat(question("hi")).await).await.unwrap();
         assert_eq!(events[0], ModelEvent::Text("at last".to_owned()), "{status}");
-        assert_eq!(server.asked().len(), 3);
+        assert_eq!(server.requests().len(), 3);
     }
     // The same when it says so within its stream.
     let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
@@ -39,13 +39,13 @@ async fn a_provider_that_stays_busy_is_given_up() {
     let error = all(server.model(RemoteKind::OpenAi, "m").chat(question("hi")).await).await.unwrap_err();
     assert_eq!(error.code(), "model_rate_limited");
     assert!(error.to_string().contains("slow down"), "{error}");
-    assert_eq!(server.asked().len(), 4);
+    assert_eq!(server.requests().len(), 4);
 
     // It asks for more patience than a run has.
     let server = Provider::start(vec![busy.with_header("retry-after", "3600")]).await;
     let error = all(server.model(RemoteKind::OpenAi, "m").chat(question("hi")).await).await.unwrap_err();
     assert_eq!(error.code(), "model_rate_limited");
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -57,7 +57,7 @@ async fn nothing_is_said_twice() {
     assert_eq!(turn.next().await.unwrap().unwrap(), ModelEvent::Text("a".to_owned()));
     assert_eq!(turn.next().await.unwrap().unwrap_err().code(), "model_rate_limited");
     assert!(turn.next().await.is_none());
-    assert_eq!(server.asked().len(), 1);
+    assert_eq!(server.requests().len(), 1);
 }
 
 #[tokio::test]
@@ -98,7 +98,7 @@ async fn a_missing_key_is_named_and_a_server_of_ones_own_needs_none() {
     let server = Provider::start(vec![said("ok")]).await;
     let settings = RemoteSettings { api_key: None, ..server.settings(RemoteKind::OpenAi, "m") };
     all(RemoteModel::new(settings.clone()).unwrap().chat(question("hi")).await).await.unwrap();
-    assert_eq!(server.asked()[0].header("authorization"), "");
+    assert_eq!(server.requests()[0].header("authorization"), "");
 
     let missing = RemoteModel::new(RemoteSettings { base_url: None, ..settings }).unwrap();
     for error in [all(missing.chat(question("hi")).await).await.unwrap_err(), missing.capabilities().await.unwrap_err()]
