@@ -1,5 +1,12 @@
 //! The architecture as a test: crate edges, one version of what must be one, file shape, and documents that
-//! name every error code and every tool.
+//! name every error code and every tool. In files of their own: the floors of a crate's folders, names, and paths that
+//! documents name.
+
+mod floors;
+mod imports;
+mod names;
+mod paths;
+mod source;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -177,19 +184,30 @@ fn read(path: &Path) -> String {
 }
 
 fn rust_files() -> Vec<PathBuf> {
+    let folders = ["catalog", "engine", "agent", "flight", "benches", "tests"];
+    folders.iter().flat_map(|folder| rust_files_in(&root().join(folder))).collect()
+}
+
+fn rust_files_in(folder: &Path) -> Vec<PathBuf> {
+    let mut files = files_in(folder);
+    files.retain(|file| file.extension().is_some_and(|ending| ending == "rs"));
+    files
+}
+
+/// Returns the files below a folder, in order.
+fn files_in(folder: &Path) -> Vec<PathBuf> {
     let mut found = Vec::new();
-    let mut folders: Vec<PathBuf> =
-        ["catalog", "engine", "agent", "flight", "benches", "tests"].iter().map(|room| root().join(room)).collect();
+    let mut folders = vec![folder.to_owned()];
     while let Some(folder) = folders.pop() {
         for entry in std::fs::read_dir(&folder).unwrap() {
             let path = entry.unwrap().path();
-            if path.is_dir() {
-                folders.push(path);
-            } else if path.extension().is_some_and(|ending| ending == "rs") {
-                found.push(path);
+            match path.is_dir() {
+                true => folders.push(path),
+                false => found.push(path),
             }
         }
     }
+    found.sort();
     found
 }
 
