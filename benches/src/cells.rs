@@ -14,7 +14,7 @@ use std::path::Path;
 
 use querent_agent::models::{ModelCapabilities, ToolStyle};
 
-use self::embedders::Models;
+use self::embedders::EmbedderModels;
 use crate::harness::Figure;
 use crate::{Failure, chart};
 
@@ -66,7 +66,7 @@ pub(crate) async fn draw(cell: &str, figures: &[Figure]) -> Result<(), Failure> 
             chart::write(&docs.join("catalog.svg"), title, "milliseconds, p50", &shown).await
         }
         // The chart is of the default model.
-        "recall" if Models::or(Models::MiniLm)? == Models::MiniLm => {
+        "recall" if EmbedderModels::from_environment_or(EmbedderModels::MiniLm)? == EmbedderModels::MiniLm => {
             let shown = of_unit("%", "all tables in the first 10,");
             let title = "Questions of Spider dev (even half) whose tables are all among the first 10";
             chart::write(&docs.join("recall.svg"), title, "percent; the mark is the bar", &shown).await

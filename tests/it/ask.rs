@@ -124,7 +124,7 @@ fn every_event_has_its_frame() {
             cost: None,
         },
     ];
-    let events = kinds.into_iter().zip(0..).map(|(kind, seq)| RunEvent { seq, at: at("2026-05-02T10:14:22Z"), kind });
+    let events = kinds.into_iter().zip(0..).map(|(kind, seq)| RunEvent { seq, at: time("2026-05-02T10:14:22Z"), kind });
     let events: Vec<RunEvent> = events.collect();
     let stored = serde_json::to_string(&events).unwrap();
     assert_eq!(serde_json::from_str::<Vec<RunEvent>>(&stored).unwrap(), events, "a log reads back as it was");
@@ -152,7 +152,7 @@ fn stored_runs_have_their_documents() {
             "ann",
             "top 5 errors in the last hour",
             "gemma4:latest",
-            at("2026-05-02T10:14:22Z"),
+            time("2026-05-02T10:14:22Z"),
         )
     };
     let trace = r#"[{"event":"run_started","data":{"model":"gemma4:latest"}}]"#;
@@ -165,7 +165,7 @@ fn stored_runs_have_their_documents() {
     insta::assert_snapshot!("run_list", pretty(&run_list_json(&page)));
 }
 
-fn at(text: &str) -> DateTime<Utc> {
+fn time(text: &str) -> DateTime<Utc> {
     text.parse().unwrap()
 }
 

@@ -26,7 +26,7 @@ async fn a_conversation_is_its_owners() {
         assert_eq!(catalog.open_conversation(&other, &new).await.unwrap(), ConversationAccess::Foreign);
     }
     let elsewhere = ConversationKey { space: "adk/ben".into(), id: "c".into() };
-    let of_ben = ConversationRecord::new(elsewhere, "ben", at(0));
+    let of_ben = ConversationRecord::new(elsewhere, "ben", at_second(0));
     assert_eq!(catalog.open_conversation(&ben(), &of_ben).await.unwrap(), ConversationAccess::Created(of_ben));
 
     assert_eq!(catalog.get_conversation(&admin(), &key("c")).await.unwrap(), new);
@@ -92,7 +92,7 @@ async fn runs_of_a_conversation_come_whole_and_in_order() {
         catalog.insert_run(&run).await.unwrap();
         let ended = RunRecord {
             status: RunStatus::Success,
-            finished_at: Some(at(second + 1)),
+            finished_at: Some(at_second(second + 1)),
             usage_json: r#"{"tool_calls":1}"#.into(),
             trace_json: r#"["trace"]"#.into(),
             events_json: r#"["events"]"#.into(),
@@ -279,9 +279,9 @@ async fn what_is_old_is_forgotten_and_what_runs_stays() {
         catalog.insert_file(&file("ann", second), vec![1]).await.unwrap();
     }
 
-    let purged = catalog.purge_before(at(240)).await.unwrap();
+    let purged = catalog.purge_before(at_second(240)).await.unwrap();
     assert_eq!(purged, Purged { runs: 241, conversations: 1, files: 1 });
-    assert_eq!(catalog.purge_before(at(240)).await.unwrap(), Purged::default());
+    assert_eq!(catalog.purge_before(at_second(240)).await.unwrap(), Purged::default());
     assert_eq!(catalog.get_conversation(&ann(), &key("c")).await.unwrap_err().code(), "conversation_not_found");
     assert!(stored(folder.path()).is_empty());
     catalog.get_run(&ann(), running.run_id).await.unwrap();
@@ -307,18 +307,18 @@ async fn a_store_of_the_version_before_keeps_its_runs_and_can_be_reopened() {
              CREATE INDEX querent_ix_run_subject ON querent_run (subject, started_at, run_id);
              CREATE INDEX querent_ix_run_running ON querent_run (status) WHERE status = 'running';
              INSERT INTO querent_run VALUES ('{run_id}', 'ann', 'how many?', 'm', 'success', {}, {}, '{{}}', '[1]');",
-            at(0).timestamp_micros(),
-            at(1).timestamp_micros(),
+            at_second(0).timestamp_micros(),
+            at_second(1).timestamp_micros(),
         ))
         .unwrap();
     drop(store);
 
     let kept = RunRecord {
         status: RunStatus::Success,
-        finished_at: Some(at(1)),
+        finished_at: Some(at_second(1)),
         trace_json: "[1]".into(),
         retained: false,
-        ..RunRecord::new(run_id, "ann", "how many?", "m", at(0))
+        ..RunRecord::new(run_id, "ann", "how many?", "m", at_second(0))
     };
     let catalog = open(folder.path()).await;
     assert_eq!(catalog.get_run(&ann(), run_id).await.unwrap(), kept);
@@ -343,7 +343,7 @@ fn ben() -> Principal {
     Principal::new("ben", Role::Write)
 }
 
-fn at(second: i64) -> DateTime<Utc> {
+fn at_second(second: i64) -> DateTime<Utc> {
     DateTime::from_timestamp(1_700_000_000 + second, 0).unwrap()
 }
 
@@ -352,13 +352,13 @@ fn key(id: &str) -> ConversationKey {
 }
 
 fn conversation(subject: &str, id: &str, second: i64) -> ConversationRecord {
-    ConversationRecord::new(key(id), subject, at(second))
+    ConversationRecord::new(key(id), subject, at_second(second))
 }
 
 fn run_in(subject: &str, conversation: &str, second: i64) -> RunRecord {
     RunRecord {
         conversation: Some(key(conversation)),
-        ..RunRecord::new(Uuid::now_v7(), subject, "how many?", "m", at(second))
+        ..RunRecord::new(Uuid::now_v7(), subject, "how many?", "m", at_second(second))
     }
 }
 
@@ -410,7 +410,7 @@ fn file(subject: &str, second: i64) -> FileRecord {
         media_type: "text/csv".into(),
         purpose: "user_data".into(),
         bytes: second.unsigned_abs(),
-        created_at: at(second),
+        created_at: at_second(second),
     }
 }
 

@@ -15,7 +15,7 @@ use querent_catalog::Principal;
 use querent_engine::{Engine, EngineOptions, Limits};
 use serde::{Deserialize, Serialize};
 
-use super::embedders::Models;
+use super::embedders::EmbedderModels;
 use crate::Failure;
 use crate::harness::{Figure, measure_in_process, median};
 
@@ -110,7 +110,7 @@ fn milliseconds(since: Instant) -> f64 {
 
 /// An engine with the models that `make bench` installs.
 pub(super) async fn open(lake: &Path) -> Result<Engine, Failure> {
-    let models = Models::or(Models::MiniLm)?;
+    let models = EmbedderModels::from_environment_or(EmbedderModels::MiniLm)?;
     let (embedder, reranker) = (models.embedder()?, models.reranker()?);
     Ok(Engine::open_with(EngineOptions { embedder, reranker, ..EngineOptions::new(lake) }).await?)
 }

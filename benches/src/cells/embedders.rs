@@ -10,15 +10,15 @@ use crate::harness::cache_folder;
 
 /// Which models a catalog has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Models {
+pub(super) enum EmbedderModels {
     MiniLm,
     Static,
     Reranked,
 }
 
-impl Models {
+impl EmbedderModels {
     /// Those asked for, or a cell's own.
-    pub(super) fn or(own: Self) -> Result<Self, Failure> {
+    pub(super) fn from_environment_or(own: Self) -> Result<Self, Failure> {
         match std::env::var("QUERENT_BENCH_EMBEDDER").as_deref() {
             Err(_) => Ok(own),
             Ok("minilm") => Ok(Self::MiniLm),

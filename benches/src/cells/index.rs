@@ -18,7 +18,7 @@ use querent_catalog::{
 use serde::{Deserialize, Serialize};
 use tokio::task::JoinSet;
 
-use super::embedders::Models;
+use super::embedders::EmbedderModels;
 use super::recall::questions;
 use crate::Failure;
 use crate::generator::Generator;
@@ -110,7 +110,8 @@ async fn build(lake: &Path, tables: u64) -> Result<Vec<Figure>, Failure> {
     let indexed = started.elapsed().as_secs_f64() - registered;
     bar.finish_and_clear();
     catalog.close().await?;
-    let limit = if Models::or(Models::Static)? == Models::MiniLm { 45.0 } else { 8.0 };
+    let limit =
+        if EmbedderModels::from_environment_or(EmbedderModels::Static)? == EmbedderModels::MiniLm { 45.0 } else { 8.0 };
     Ok(vec![
         Figure::alone(format!("registering {tables} tables"), registered, "s", None),
         Figure::alone(
@@ -123,7 +124,7 @@ async fn build(lake: &Path, tables: u64) -> Result<Vec<Figure>, Failure> {
 }
 
 async fn open(lake: &Path) -> Result<Arc<Catalog>, Failure> {
-    let models = Models::or(Models::Static)?;
+    let models = EmbedderModels::from_environment_or(EmbedderModels::Static)?;
     let (embedder, reranker) = (models.embedder()?, models.reranker()?);
     Ok(Catalog::open(CatalogOptions { embedder, reranker, ..CatalogOptions::new(lake) }).await?)
 }

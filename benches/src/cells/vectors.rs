@@ -14,7 +14,7 @@ use querent_catalog::{Catalog, CatalogOptions, IfExists, NewTable, NoProgress, R
 use serde::{Deserialize, Serialize};
 use tokio::process::Command;
 
-use super::embedders::Models;
+use super::embedders::EmbedderModels;
 use super::recall::questions;
 use crate::Failure;
 use crate::generator::Generator;
@@ -100,7 +100,7 @@ async fn build(folder: &Path, tables: u64) -> Result<(), Failure> {
 }
 
 fn embedder() -> Result<Remembering, Failure> {
-    let model = Models::MiniLm.embedder()?.ok_or("no embedder")?;
+    let model = EmbedderModels::MiniLm.embedder()?.ok_or("no embedder")?;
     Ok(Remembering { model, of_tables: Mutex::default() })
 }
 

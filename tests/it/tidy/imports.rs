@@ -7,6 +7,9 @@ use super::source::{test_modules, without_tests, words};
 /// What a crate's root is called in a table of floors.
 pub(super) const ROOT: &str = "lib";
 
+/// The words before the name of an item.
+const ITEMS: [&str; 8] = ["struct", "enum", "trait", "type", "union", "fn", "const", "static"];
+
 /// A crate's sources by the path of their module: `["store", "names"]`, and `[]` for `lib.rs`.
 pub(super) type Sources = BTreeMap<Vec<String>, String>;
 
@@ -28,7 +31,7 @@ pub(super) fn top_modules(sources: &Sources) -> BTreeSet<&str> {
 pub(super) fn imports(sources: &Sources) -> BTreeSet<Import> {
     let tops = top_modules(sources);
     let root = sources.get(&Vec::new()).map(String::as_str).unwrap_or_default();
-    let reexported = reexports(root, &tops);
+    let reexported = reexports(root, sources);
     let tests = modules_of_tests(sources);
     let mut found = BTreeSet::new();
     for (module, source) in sources {
@@ -64,17 +67,30 @@ fn modules_of_tests(sources: &Sources) -> Vec<Vec<String>> {
     found
 }
 
-/// Which module each name comes from that the root imports or re-exports.
-fn reexports(root: &str, tops: &BTreeSet<&str>) -> BTreeMap<String, String> {
+/// Which top-level module each name comes from that the root imports or re-exports.
+fn reexports(root: &str, sources: &Sources) -> BTreeMap<String, String> {
+    let tops = top_modules(sources);
     let words = words(root);
     let mut names = BTreeMap::new();
     for UseLeaf { path, name } in uses(&without_tests(&words)) {
-        let mut segments = path.iter().copied().skip_while(|segment| matches!(*segment, "crate" | "self"));
-        if let Some(top) = segments.next().filter(|first| tops.contains(first)) {
-            names.insert(name.to_owned(), top.to_owned());
-        }
+        let path: Vec<&str> = path.into_iter().skip_while(|segment| matches!(*segment, "crate" | "self")).collect();
+        let Some(top) = path.first().filter(|first| tops.contains(*first)) else { continue };
+        let visible = match name {
+            "*" => visible_names(&path[..path.len() - 1], sources),
+            name => vec![name.to_owned()],
+        };
+        names.extend(visible.into_iter().map(|name| (name, (*top).to_owned())));
     }
     names
+}
+
+/// The names that a module offers to `use module::*`.
+fn visible_names(module: &[&str], sources: &Sources) -> Vec<String> {
+    let module: Vec<String> = module.iter().map(|name| (*name).to_owned()).collect();
+    let words = words(sources.get(&module).map(String::as_str).unwrap_or_default());
+    let leaves = uses(&words).into_iter().map(|leaf| leaf.name);
+    let items = words.windows(2).filter(|pair| ITEMS.contains(&pair[0])).map(|pair| pair[1]);
+    leaves.chain(items).map(str::to_owned).collect()
 }
 
 /// The name that a path has directly below the root of the crate, if it leads there.
@@ -85,7 +101,7 @@ fn in_the_root<'a>(module: &[String], path: &[&'a str]) -> Option<&'a str> {
         Some(&"super") if ups == module.len() => ups,
         _ => return None,
     };
-    path.get(after).copied().filter(|name| *name != "*")
+    path.get(after).copied()
 }
 
 /// Every path of the words that begins with `crate` or `super`.
@@ -93,7 +109,7 @@ fn paths<'a>(words: &[&'a str]) -> Vec<Vec<&'a str>> {
     let mut found: Vec<Vec<&str>> = uses(words).into_iter().map(|leaf| leaf.path).collect();
     let mut at = 0;
     while at < words.len() {
-        if words[at] == "use" {
+        if is_use(words, at) {
             at += words[at..].iter().position(|word| *word == ";").unwrap_or(words.len() - at);
             continue;
         }
@@ -123,13 +139,15 @@ struct UseLeaf<'a> {
 /// The leaves of every `use` of the words.
 fn uses<'a>(words: &[&'a str]) -> Vec<UseLeaf<'a>> {
     let mut leaves = Vec::new();
-    for (at, word) in words.iter().enumerate() {
-        // Not the `use<'a>` of a captured lifetime.
-        if *word == "use" && words.get(at + 1).is_some_and(|next| *next != "<") {
-            tree(words, at + 1, &[], &mut leaves);
-        }
+    for at in (0..words.len()).filter(|at| is_use(words, *at)) {
+        tree(words, at + 1, &[], &mut leaves);
     }
     leaves
+}
+
+/// Whether a `use` begins there, not the `use<'a>` of a captured lifetime.
+fn is_use(words: &[&str], at: usize) -> bool {
+    words[at] == "use" && words.get(at + 1) != Some(&"<")
 }
 
 /// Reads a tree of a `use` and returns where it ends.
@@ -171,16 +189,23 @@ fn is_name(word: &str) -> bool {
 #[test]
 fn imports_are_found_wherever_they_stand() {
     let found = found(&[
-        ("", "mod high; mod low; mod mid; pub use low::{deep::Thing, Other as Renamed}; pub struct Own;"),
+        (
+            "",
+            "mod high; mod low; mod mid; pub use low::{deep::Thing, Other as Renamed}; pub use glob::*; pub struct Own;",
+        ),
         ("low", "//! crate::high::in_a_comment\nfn f() -> &'static str { \"crate::high\" }"),
         ("low::deep", "use super::super::mid::M; pub(in crate::high) fn g() {}"),
+        ("glob", "pub struct Globbed;"),
         ("mid", "use crate::{low::{self, deep::{Thing}}, Renamed,\n    high as h};"),
-        ("high", "fn f(x: &crate::mid::M) -> impl Sized + use<'_> { super::low::f(); crate::Own }"),
+        ("high", "fn f(x: &crate::mid::M) -> impl Sized + use<'_> { super::low::f(); crate::Own; crate::Globbed }"),
         ("high::tests_of_high", "use crate::low::f;"),
+        ("all", "use super::*;"),
         ("top", "#[cfg(test)] mod cases; #[cfg(test)] mod tests { use crate::low::f; }"),
         ("top::cases", "use crate::low::f;"),
     ]);
     let expected = [
+        "all in all -> lib",
+        "high in high -> glob",
         "high in high -> lib",
         "high in high -> low",
         "high in high::tests_of_high -> low",
