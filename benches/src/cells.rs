@@ -36,7 +36,7 @@ pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
     }
 }
 
-/// Takes one measurement in this process.
+/// Takes one measurement in this process and prints it.
 pub(crate) async fn measure(name: &str, folder: &Path) -> Result<serde_json::Value, Failure> {
     match name {
         "tpch-querent" => engine::measure_querent(folder).await,

@@ -91,7 +91,7 @@ const COMMON: [(&str, DataType); 10] = [
 ];
 /// No suffix or one of twelve, no stage or one of six, no year or one of eleven.
 const VARIANTS: u64 = 13 * 7 * 12;
-/// Has no divisor in common with [`VARIANTS`], so that steps reach all of them.
+/// Has no divisor in common with [`VARIANTS`], so that steps of it reach every variant.
 const VARIANT_STEP: u64 = 37;
 const TIMESTAMP: DataType = DataType::Timestamp(TimeUnit::Microsecond, None);
 
@@ -110,20 +110,20 @@ enum Style {
     Short,
 }
 
-/// Makes tables.
+/// Generates tables.
 pub(crate) struct Generator {
     seed: u64,
     entities: Vec<Entity>,
 }
 
 impl Generator {
-    /// A generator; equal seeds make equal tables.
+    /// Returns a generator; equal seeds generate equal tables.
     pub(crate) fn new(seed: u64) -> Self {
         let entities = VOCABULARY.lines().filter_map(parse_entity).collect();
         Self { seed, entities }
     }
 
-    /// Table number `index`.
+    /// Returns table `index`.
     pub(crate) fn table(&self, index: u64) -> NewTable {
         let (domain, database) = self.database(index / TABLES_A_DATABASE);
         let mut random = Random::new(self.seed, index);
@@ -183,13 +183,13 @@ impl Generator {
         }
     }
 
-    /// Tables `from` to `to`, `to` not included.
+    /// Returns tables `from` to `to`, `to` not included.
     pub(crate) fn tables(self: Arc<Self>, from: u64, to: u64) -> impl ExactSizeIterator<Item = NewTable> + Send {
         let tables: std::ops::Range<u32> = 0..u32::try_from(to - from).unwrap_or(u32::MAX);
         tables.map(move |offset| self.table(from + u64::from(offset)))
     }
 
-    /// A database's domain and name.
+    /// Returns a database's domain and name.
     fn database(&self, number: u64) -> (&'static str, String) {
         let mut random = Random::new(self.seed ^ 0xD8, number);
         let domain = random.pick(&self.entities).domain;
@@ -289,7 +289,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`.
+    /// Returns a number below `bound`.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound.max(1)
     }

@@ -31,26 +31,26 @@ pub(crate) struct Figure {
 /// A peer's figure.
 #[derive(Debug, Serialize)]
 pub(crate) struct Peer {
-    /// Who.
+    /// Its name.
     pub(crate) name: String,
     /// Its median.
     pub(crate) value: f64,
 }
 
 impl Figure {
-    /// A figure with a bar on its value.
+    /// Returns a figure with a bar on its value.
     pub(crate) fn alone(name: impl Into<String>, value: f64, unit: &'static str, bar: Option<f64>) -> Self {
         let holds = bar.map(|bar| value <= bar);
         Self { name: name.into(), value, unit, peer: None, ratio: None, bar, holds }
     }
 
-    /// A figure that should reach its bar.
+    /// Returns a figure that should reach its bar.
     pub(crate) fn at_least(name: impl Into<String>, value: f64, unit: &'static str, bar: Option<f64>) -> Self {
         let holds = bar.map(|bar| value >= bar);
         Self { holds, ..Self::alone(name, value, unit, bar) }
     }
 
-    /// A figure with a bar on its ratio to a peer's.
+    /// Returns a figure with a bar on its ratio to a peer's.
     pub(crate) fn against(
         name: impl Into<String>,
         value: f64,
@@ -83,7 +83,7 @@ pub(crate) async fn measure_in_process<T: DeserializeOwned>(name: &str, folder: 
     Ok(serde_json::from_slice(&output.stdout)?)
 }
 
-/// The middle value (the mean of the two middle ones for an even number); 0 for none.
+/// Returns the median (the mean of the two middle values of an even number); 0 for none.
 pub(crate) fn median(values: &[f64]) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -94,7 +94,7 @@ pub(crate) fn median(values: &[f64]) -> f64 {
     }
 }
 
-/// The value that `percent` of the values do not exceed; 0 for none.
+/// Returns the value that `percent` of the values do not exceed; 0 for none.
 pub(crate) fn percentile(values: &[f64], percent: f64) -> f64 {
     let mut sorted = values.to_vec();
     sorted.sort_by(f64::total_cmp);
@@ -102,7 +102,7 @@ pub(crate) fn percentile(values: &[f64], percent: f64) -> f64 {
     sorted.get(rank.saturating_sub(1)).copied().unwrap_or(0.0)
 }
 
-/// Where downloads and generated data lie: `QUERENT_CACHE`, as `make` sets it.
+/// Returns the folder of downloads and generated data: `QUERENT_CACHE`, as `make` sets it.
 pub(crate) fn cache_folder() -> Result<PathBuf, Failure> {
     std::env::var_os("QUERENT_CACHE")
         .map(PathBuf::from)

@@ -212,12 +212,12 @@ async fn strict_servers_refuse_unknown_sessions() {
     assert_eq!(server.post("/run_sse", &asked("plain", false), None).await.status, 200);
 }
 
-/// A server with the script; an empty one has a table.
+/// Starts a server with the script and a table.
 pub(crate) async fn started(write_tools: bool) -> TestServer {
     started_with(move |settings| settings.agent.write_tools = write_tools).await
 }
 
-/// Whose runs have a moment.
+/// Starts a server whose runs time out after a moment.
 pub(crate) async fn started_in_haste() -> TestServer {
     started_with(|settings| settings.agent.run_timeout.0 = Duration::from_millis(300)).await
 }
@@ -226,7 +226,7 @@ async fn started_with(change: impl FnOnce(&mut Settings) + Send + 'static) -> Te
     TestServer::start(TestSettings::default().script(script()).change(change)).await
 }
 
-/// A conversation that fills the model's context, and a question about it.
+/// Fills the model's context with a conversation and asks a question about it.
 pub(crate) fn long_conversation() -> Value {
     let mut said = Vec::new();
     for _ in 0..12 {
@@ -295,7 +295,7 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// The data of frames without names.
+/// Returns the data of frames without names.
 pub(crate) fn unnamed(reply: &Reply) -> Vec<Value> {
     let frames = reply.text.split("\n\n").filter(|frame| !frame.is_empty());
     frames.map(|frame| serde_json::from_str(frame.strip_prefix("data: ").expect(frame)).expect(frame)).collect()
@@ -310,19 +310,20 @@ fn pretty(events: &[Value]) -> String {
     masked(&json!(events))
 }
 
-/// Frames of named events, a line each, as [`masked`].
+/// Returns frames of named events, one line each, masked as by [`masked`].
 pub(crate) fn named_transcript(reply: &Reply) -> String {
     assert_eq!(reply.status, 200, "{}", reply.text);
     let line = |frame: querent_tests::SseFrame| format!("{} {}", frame.event, still(frame.data));
     without_ids(collect_sse(&reply.text).into_iter().map(line).collect())
 }
 
-/// One line an entry of a list, with what differs from run to run replaced: ids by their first place, times by 0.
+/// Returns one line for each entry of a list, with what differs from run to run replaced: ids by the position at which
+/// they first occur, times by 0.
 pub(crate) fn masked(list: &Value) -> String {
     without_ids(list.as_array().unwrap().iter().map(|entry| still(entry.clone()).to_string()).collect())
 }
 
-/// Ids with and without hyphens are one.
+/// Ids with and without hyphens are equal.
 pub(crate) fn without_ids(mut lines: Vec<String>) -> String {
     let mut ids: Vec<String> = Vec::new();
     for line in &mut lines {

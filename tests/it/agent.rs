@@ -387,7 +387,7 @@ impl Fixture {
         Transcript::of(&run.events.collect::<Vec<_>>().await)
     }
 
-    /// The text of the `index`th request's first turn.
+    /// Returns the messages of request `index` as one string.
     fn prompt(&self, index: usize) -> String {
         let requests = self.model.requests();
         let messages: Vec<&str> = requests[index].messages.iter().map(|message| message.content.as_str()).collect();
@@ -401,12 +401,12 @@ impl Fixture {
         assert!(run.trace_json.contains("run_finished"), "{}", run.trace_json);
     }
 
-    /// Until no run holds a place.
+    /// Waits until no run is in progress.
     async fn until_idle(&self) {
         wait_until("all runs end", async || self.agent.running() == 0).await;
     }
 
-    /// The run once it is stored in its last state.
+    /// Waits until the run has ended and returns it as it is stored.
     async fn stored_once_finished(&self, run_id: Uuid) -> querent_catalog::RunRecord {
         let stored = async || {
             let run = self.agent.get_run(&Principal::local_admin(), run_id).await.unwrap();
@@ -416,11 +416,11 @@ impl Fixture {
     }
 }
 
-/// What a client saw.
+/// The events that a client received.
 struct Transcript {
     run_id: Uuid,
     frames: Vec<(String, Value)>,
-    /// The frames as text, without what differs from run to run.
+    /// Returns the frames as a string, without what differs from run to run.
     text: String,
 }
 

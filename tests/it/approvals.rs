@@ -1,5 +1,5 @@
-//! Tools that write: every call waits for a person, in protocols that can ask one, and is refused in the others. What
-//! was decided is done once.
+//! Tools that write: every call waits for a person in protocols that can ask one, and is refused in the others. A
+//! decision is executed once.
 
 use std::sync::Arc;
 

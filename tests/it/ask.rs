@@ -144,7 +144,7 @@ fn every_event_has_its_frame() {
 fn stored_runs_have_their_documents() {
     let run = |status: RunStatus, finished_at: Option<&str>, trace_json: &str| RunRecord {
         status,
-        finished_at: finished_at.map(at),
+        finished_at: finished_at.map(time),
         usage_json: r#"{"tool_calls":2,"elapsed_ms":1840,"input_tokens":940,"output_tokens":320}"#.to_owned(),
         trace_json: trace_json.to_owned(),
         ..RunRecord::new(

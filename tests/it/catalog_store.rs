@@ -1,5 +1,5 @@
-//! The catalog through its public door: what is created is found, listed, described, commented, dropped, refused,
-//! and still there after the process is gone.
+//! The catalog through its public interface: what is created is found, listed, described, commented, dropped, refused,
+//! and still there after the process has ended.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};

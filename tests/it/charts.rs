@@ -1,5 +1,5 @@
-//! Charts: what each protocol tells of a result's chart, every chart compiled and drawn by Vega-Lite and Vega
-//! themselves, and `querent ask --chart`.
+//! Charts: how each protocol sends a result's chart, every chart compiled and drawn by Vega-Lite and Vega themselves,
+//! and `querent ask --chart`.
 
 use std::process::{Command, Output};
 
@@ -11,12 +11,12 @@ use tempfile::TempDir;
 struct Plotted {
     name: &'static str,
     sql: &'static str,
-    /// What the model wants to see.
+    /// The chart that the model asks for.
     offered: Value,
     mark: &'static str,
     /// Bars or points.
     marks: usize,
-    /// Texts that the chart shows.
+    /// Strings that the chart shows.
     shown: &'static [&'static str],
 }
 
@@ -302,7 +302,7 @@ async fn ask_draws_the_last_chart_to_a_file() {
     assert_eq!(read_svg(&here).await["marks"], 3);
 }
 
-/// What an ask stream tells of a query.
+/// Returns what an ask stream sends for a query.
 struct Told {
     spec: Value,
     result: Value,
@@ -316,7 +316,7 @@ async fn ask(server: &TestServer, question: &str) -> Told {
     Told { spec: result.data["vegaSpec"].clone(), result: result.data["result"].clone() }
 }
 
-/// The item of the call.
+/// Returns the item of the call.
 async fn responses(server: &TestServer, question: &str) -> Value {
     let reply = server.post("/v1/responses", &json!({"input": question}), None).await.json();
     let items = reply["output"].as_array().unwrap_or_else(|| panic!("{reply}"));
@@ -327,7 +327,7 @@ fn script(cases: &[Plotted]) -> Value {
     json!({ "runs": cases.iter().map(run).collect::<Vec<_>>() })
 }
 
-/// One query, and an answer.
+/// Returns a script of one query and an answer.
 fn run(case: &Plotted) -> Value {
     let mut arguments = json!({"sql": case.sql});
     if !case.offered.is_null() {
@@ -343,7 +343,7 @@ async fn querent(arguments: &[&str]) -> Output {
     tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
 }
 
-/// The image as an XML reader has it: how many bars and points there are, and its texts.
+/// Reads the image as XML: the number of bars and points, and its strings.
 async fn read_svg(file: &std::path::Path) -> Value {
     const READ: &str = "\
 import json, sys, xml.etree.ElementTree as tree

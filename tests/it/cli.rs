@@ -7,7 +7,7 @@ use querent_tests::{ServerProcess, TestServer, TestSettings, models_dir, querent
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
-/// A folder to work in, with files to import and a data folder that is not there yet.
+/// A working folder with files to import and a data folder that does not exist yet.
 struct Work {
     folder: TempDir,
 }
@@ -27,7 +27,7 @@ impl Work {
         self.folder.path().join(name)
     }
 
-    /// `querent` in that folder, with nothing of the caller's settings.
+    /// Returns a command that runs `querent` in that folder, without the caller's settings.
     fn querent(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(querent_binary());
         command.current_dir(self.folder.path()).args(arguments).stdin(Stdio::null());
@@ -61,14 +61,14 @@ impl Done {
         }
     }
 
-    /// The standard output of a command that must succeed.
+    /// Returns the standard output of a command that must succeed.
     #[track_caller]
     fn succeeded(self) -> String {
         assert_eq!(self.code, 0, "{}\n{}", self.stdout, self.stderr);
         self.stdout
     }
 
-    /// The standard error of a command that must end with this exit code.
+    /// Returns the standard error of a command that must end with this exit code.
     #[track_caller]
     fn failed(self, code: i32) -> String {
         assert_eq!(self.code, code, "{}\n{}", self.stdout, self.stderr);
@@ -300,7 +300,7 @@ fn a_server_process_is_ready_serves_and_stops() {
     );
 }
 
-/// A scripted model that runs one query and answers.
+/// Returns the script of a model that runs one query and answers.
 fn script(sql: &str, answer: &str) -> Value {
     json!({ "runs": [{ "turns": [
         { "events": [{ "tool_call": { "name": "run_sql", "arguments": { "database": "default", "sql": sql } } }] },

@@ -1,5 +1,5 @@
-//! What the catalog keeps of the agent's talks, through its public door: whose it is, in what order it comes, that a
-//! call is decided once, and what goes when something is deleted or grows old.
+//! The agent's conversations in the catalog, through its public interface: their owners, their order, that a call is
+//! decided once, and what is deleted with them or when they are old.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -366,7 +366,7 @@ fn ended(run: RunRecord) -> RunRecord {
     RunRecord { status: RunStatus::Success, finished_at: Some(run.started_at), ..run }
 }
 
-/// A run of ann's that goes on, in a conversation made for it.
+/// Starts a run of ann's in a new conversation.
 async fn begun(catalog: &Catalog, id: &str) -> RunRecord {
     catalog.open_conversation(&ann(), &conversation("ann", id, 0)).await.unwrap();
     let run = run_in("ann", id, 0);
@@ -443,7 +443,7 @@ fn ids<const N: usize>(ids: [&str; N], has_more: bool) -> (Vec<String>, bool) {
     (ids.map(String::from).to_vec(), has_more)
 }
 
-/// The ids of all items and calls that the store holds; an item without a run last.
+/// Returns the ids of all items and calls in the store; an item without a run is last.
 fn stored(folder: &Path) -> Vec<String> {
     sqlite(folder)
         .prepare(

@@ -42,7 +42,7 @@ async fn tools_have_cubes_names_and_texts_of_json() {
     assert_eq!(spec["data"].get("values"), None, "the rows stand beside it: {spec}");
 }
 
-/// The protocol has no way to ask a person: what would wait is refused.
+/// The protocol cannot ask a person: a call that would wait is refused.
 #[tokio::test]
 async fn what_writes_is_refused() {
     let settings = TestSettings::default().script(script());
@@ -240,7 +240,7 @@ fn script() -> Value {
     })
 }
 
-/// Asks, as Ann unless the body says otherwise.
+/// Sends a question, as Ann unless the body says otherwise.
 async fn say(server: &TestServer, body: Value) -> Reply {
     server.send(asking(server, STREAM, body), None).await
 }
@@ -256,7 +256,7 @@ fn lines_of(text: &str) -> Vec<Value> {
     text.lines().filter(|line| !line.is_empty()).map(|line| serde_json::from_str(line).expect(line)).collect()
 }
 
-/// The result of the call of a tool.
+/// Returns the result of the call of a tool.
 fn result_of(reply: &Reply, tool: &str) -> Value {
     let lines = reply.lines();
     let of_tool = |line: &&Value| line["toolCall"]["name"] == tool && line["isInProcess"] == false;
@@ -264,7 +264,7 @@ fn result_of(reply: &Reply, tool: &str) -> Value {
     serde_json::from_str(line["toolCall"]["result"].as_str().unwrap()).unwrap()
 }
 
-/// Its lines, with what differs from run to run replaced. Also checks what holds for every stream.
+/// Returns the lines of a stream with what differs from run to run replaced. Also checks what holds for every stream.
 fn transcript(reply: &Reply) -> String {
     assert_eq!(reply.status, 200, "{}", reply.text);
     transcript_of(&reply.text)

@@ -535,7 +535,7 @@ print(json.dumps([run(statement) for statement in request["statements"]], defaul
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// The rows of a query over the catalog's file, as text.
+/// Returns the rows of a query over the catalog's file, as strings.
 fn rows(folder: &Path, query: &str) -> Vec<Vec<String>> {
     let connection = sqlite(folder);
     let mut statement = connection.prepare(query).unwrap();

@@ -1,4 +1,4 @@
-//! What goes wrong while a request is open: clients that vanish or dawdle, servers that are told to stop.
+//! Faults while a request is open: clients that vanish or dawdle, and servers that shut down.
 
 use std::process::Stdio;
 use std::time::{Duration, Instant};
@@ -237,7 +237,7 @@ fn hanging_script() -> Value {
     json!({ "runs": [{ "turns": [{ "events": ["hang"] }], "repeat_last": true }] })
 }
 
-/// Asks over a socket of its own, so that dropping it is a client going away.
+/// Sends a question over a socket of its own, so that dropping the socket closes the connection.
 async fn ask_raw(server: &TestServer, question: &str) -> TcpStream {
     let body = json!({ "question": question }).to_string();
     let request =
@@ -266,7 +266,7 @@ async fn read_until(stream: &mut (impl AsyncReadExt + Unpin), marker: &str) -> S
     read
 }
 
-/// The status of a query's answer: 429 while another one has the only place.
+/// Returns the status of a query: 429 while another one has the only place.
 async fn status_of_query(server: &TestServer) -> u16 {
     server.http.post(server.url("/v1/query")).body("SELECT 1").send().await.unwrap().status().as_u16()
 }

@@ -19,7 +19,7 @@ use querent_tests::TestServer;
 use tonic::transport::{Channel, Endpoint};
 use tonic::{Code, Request, Status};
 
-/// What a client without arrow-flight's conveniences does.
+/// A client that sends raw messages, without arrow-flight's conveniences.
 #[derive(Clone)]
 pub struct Raw {
     pub client: FlightServiceClient<Channel>,
@@ -58,13 +58,13 @@ impl Raw {
         self.info(&statement(sql)).await
     }
 
-    /// Every message of a ticket's stream.
+    /// Returns every message of a ticket's stream.
     pub async fn fetch(&mut self, ticket: Ticket) -> Result<Vec<FlightData>, Status> {
         let request = self.request(ticket);
         self.client.do_get(request).await?.into_inner().try_collect().await
     }
 
-    /// A statement's rows, the way old clients fetch them.
+    /// Returns a statement's rows, fetched as old clients do.
     pub async fn rows(&mut self, sql: &str) -> Result<(SchemaRef, Vec<RecordBatch>), Status> {
         let info = self.plan(sql).await?;
         let messages = self.fetch(ticket_of(&info)).await?;
@@ -80,7 +80,7 @@ pub fn descriptor(command: &impl ProstMessageExt) -> FlightDescriptor {
     FlightDescriptor::new_cmd(command.as_any().encode_to_vec())
 }
 
-/// The one endpoint's ticket.
+/// Returns the ticket of the one endpoint.
 pub fn ticket_of(info: &FlightInfo) -> Ticket {
     assert_eq!(info.endpoint.len(), 1, "one endpoint: Grafana refuses more");
     assert!(info.endpoint[0].location.is_empty(), "on this connection");
@@ -91,7 +91,7 @@ pub fn schema_of(info: &FlightInfo) -> Schema {
     info.clone().try_decode_schema().expect("a schema")
 }
 
-/// The schema that the stream itself began with, and its batches.
+/// Returns the schema with which the stream begins, and its batches.
 pub async fn decode(messages: Vec<FlightData>) -> (SchemaRef, Vec<RecordBatch>) {
     let stream = futures::stream::iter(messages.into_iter().map(Ok::<_, FlightError>)).boxed();
     let decoded: Vec<_> = FlightDataDecoder::new(stream).try_collect().await.expect("Arrow messages");
@@ -110,7 +110,7 @@ pub async fn sql_client(server: &TestServer) -> FlightSqlServiceClient<Channel> 
     FlightSqlServiceClient::new(channel(server).await)
 }
 
-/// The gRPC code and our own code of a refusal.
+/// Returns the gRPC code and our own code of a refusal.
 #[track_caller]
 pub fn refused<T>(result: Result<T, Status>) -> (Code, String) {
     let status = result.err().expect("a refusal");

@@ -192,7 +192,7 @@ async fn models_and_health() {
     assert_eq!(server.get("/api/model", None).await.json(), json!({ "model_name": "[\"scripted\"]" }));
 }
 
-/// What the scripted model says, by a word of the question.
+/// Returns the scripted model's answers, each chosen by a word of the question.
 pub(crate) fn script() -> Value {
     let sql = |sql: &str| json!({ "tool_call": { "name": "run_sql", "arguments": { "sql": sql } } });
     let usage = json!({ "input_tokens": 20, "output_tokens": 5 });
@@ -257,13 +257,13 @@ pub(crate) async fn started() -> TestServer {
     TestServer::start(TestSettings::default().script(script())).await
 }
 
-/// With tools that write.
+/// Starts a server whose tools may write.
 pub(crate) async fn started_to_write(tokens: &str) -> TestServer {
     let settings = TestSettings::default().script(script()).tokens(tokens);
     TestServer::start(settings.change(|settings| settings.agent.write_tools = true)).await
 }
 
-/// With these models.
+/// Starts a server with these models.
 pub(crate) async fn serving(models: Models) -> (RunningServer, TempDir) {
     let data = TempDir::new().unwrap();
     let sources = Sources::default()
@@ -283,19 +283,19 @@ pub(crate) fn frames(reply: &Reply) -> Vec<SseFrame> {
     collect_sse(&reply.text)
 }
 
-/// The data of the last frame, which is an answer or a pause.
+/// Returns the data of the last frame, which is an answer or a pause.
 pub(crate) fn answer(reply: &Reply) -> Value {
     let last = frames(reply).pop().unwrap();
     assert!(["ai_answer_end", "approval_required"].contains(&last.event.as_str()), "{last:?}");
     last.data
 }
 
-/// The data of the frames of this name.
+/// Returns the data of the frames of this name.
 pub(crate) fn named(reply: &Reply, name: &str) -> Vec<Value> {
     frames(reply).into_iter().filter(|frame| frame.event == name).map(|frame| frame.data).collect()
 }
 
-/// A line a frame, without what differs from run to run.
+/// Returns one line for each frame, without what differs from run to run.
 pub(crate) fn transcript(reply: &Reply) -> String {
     transcript_of(&frames(reply))
 }

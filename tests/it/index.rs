@@ -506,7 +506,7 @@ enum Damage {
     FullTextIndex,
 }
 
-/// Overwrites files with noise of the same length; returns how many.
+/// Overwrites files with noise of the same length and returns how many there were.
 fn overwrite(folder: &Path, damage: Damage) -> usize {
     let mut count = 0;
     for path in files(folder) {

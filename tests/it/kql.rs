@@ -24,7 +24,7 @@ use querent_tests::wait_until_memory_is_free;
 
 use crate::sql::{admin, engine, rows};
 
-/// Runs a query to its end; its columns as `name:type`, and its cells as Kusto prints them, null as `null`.
+/// Runs a query to its end and returns its columns as `name:type` and its cells as Kusto prints them, null as `null`.
 async fn answered(session: &Session, kql: &str) -> Result<(Vec<String>, Vec<Vec<String>>), EngineError> {
     let answer = session.kql_answer(kql, Default::default()).await?;
     let named = answer.columns.iter().map(|column| format!("{}:{}", column.name, column.kql_type.name())).collect();
@@ -46,7 +46,7 @@ async fn answered(session: &Session, kql: &str) -> Result<(Vec<String>, Vec<Vec<
     Ok((named, rows))
 }
 
-/// The cells of a query that must succeed.
+/// Returns the cells of a query that must succeed.
 async fn cells(session: &Session, kql: &str) -> Vec<Vec<String>> {
     answered(session, kql).await.unwrap_or_else(|error| panic!("`{kql}`: {}: {error}", error.code())).1
 }
@@ -138,7 +138,7 @@ async fn rows_and_bytes_are_cut_as_those_of_sql() {
     assert_eq!((stats.rows, stats.bytes, stats.truncated), (125, 1_000, true), "eight bytes a row");
 }
 
-/// Never ends; the first hangs while it runs, the others while they are planned.
+/// Queries that never end: the first while it runs, the others while they are planned.
 const ENDLESS: &[&str] = &[
     "range a from 1 to 1000000 step 1 | extend k = 1 | join kind=inner (range b from 1 to 1000000 step 1 | extend k = 1) on k | where a + b < 0 | count",
     "print toscalar(range a from 1 to 1000000 step 1 | extend k = 1 | join kind=inner (range b from 1 to 1000000 step 1 | extend k = 1) on k | where a + b < 0 | count)",

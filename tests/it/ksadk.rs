@@ -355,7 +355,7 @@ fn keys(value: &Value) -> Vec<&str> {
     value.as_object().unwrap().keys().map(String::as_str).collect()
 }
 
-/// A subscription's events; it ends with `[DONE]`.
+/// Returns a subscription's events; it ends with `[DONE]`.
 fn followed_events(reply: &Reply) -> Vec<Value> {
     assert_eq!(reply.status, 200, "{}", reply.text);
     let text = reply.text.strip_suffix("data: [DONE]\n\n").unwrap_or_else(|| panic!("no end: {}", reply.text));

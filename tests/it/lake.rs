@@ -49,7 +49,7 @@ pub(crate) fn managed(resolved: &ResolvedTable) -> ManagedTable {
     }
 }
 
-/// Creates `default.name (a BIGINT, b VARCHAR)` with one file of `values`, or none.
+/// Creates `default.name (a BIGINT, b VARCHAR)` with one file of `values`, or without a file.
 pub(crate) async fn create_numbers(catalog: &Catalog, name: &str, values: &[i64]) -> TableInfo {
     let schema = Schema::new(vec![Field::new("a", DataType::Int64, false), Field::new("b", DataType::Utf8, true)]);
     let draft: TableDraft = catalog.draft_table(&TableName::new("default", name), &schema, None).await.unwrap();

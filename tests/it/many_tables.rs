@@ -65,7 +65,8 @@ async fn all_tables_are_registered_or_none() {
     catalog.close().await.unwrap();
 }
 
-/// Few names and many, a beginning that is all of the pattern and one that is not, kinds that all are of and that none is.
+/// Patterns with few and with many matches, with and without a wildcard after their beginning, and kinds that all
+/// tables or no table has.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_prefix_is_listed_in_order_across_databases() {
     const TABLES: usize = 700;
@@ -170,7 +171,7 @@ async fn a_static_model_finds_by_meaning() {
     assert_eq!(from_settings(&broken).err().unwrap().code(), "embedder_error");
 }
 
-/// Table number `number`: a hundred in each database.
+/// Returns table `number`: a hundred are in each database.
 fn table(number: usize) -> NewTable {
     NewTable {
         name: TableName::new(format!("yard_{}", number / 100), format!("shipment_{}", number % 100)),

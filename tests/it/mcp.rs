@@ -266,7 +266,7 @@ async fn client_is_content(arguments: &[&str], settings: &[(&str, &str)]) {
     assert!(output.status.success(), "{said}");
 }
 
-/// The result of a request that must have one.
+/// Returns the result of a request that must succeed.
 async fn called(server: &TestServer, method: &str, params: Value) -> Value {
     let params: Map<String, Value> =
         params.as_object().unwrap().clone().into_iter().filter(|(_, value)| !value.is_null()).collect();
@@ -307,7 +307,7 @@ async fn send_owned(server: &TestServer, body: &str, headers: &[(&'static str, S
     send(server, body, &headers).await
 }
 
-/// A new session's id.
+/// Opens a session and returns its id.
 async fn begin(server: &TestServer, token: &str) -> String {
     let params = json!({
         "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": { "name": "test", "version": "1" },
@@ -323,7 +323,7 @@ async fn begin(server: &TestServer, token: &str) -> String {
     session
 }
 
-/// The one message of a reply, which is JSON or a stream.
+/// Returns the one message of a reply, which is JSON or a stream.
 fn answer(reply: &Reply) -> Value {
     if reply.header("content-type") == "application/json" {
         return reply.json();
@@ -333,7 +333,7 @@ fn answer(reply: &Reply) -> Value {
     serde_json::from_str(data[0]).unwrap()
 }
 
-/// `success`, or the code of a call's error.
+/// Returns `success`, or the code of a call's error.
 fn outcome(reply: &Reply) -> String {
     let answer = answer(reply);
     let result = &answer["result"];

@@ -335,7 +335,7 @@ async fn all(turn: Result<Turn>) -> Result<Vec<ModelEvent>, AgentError> {
     turn?.collect::<Vec<_>>().await.into_iter().collect()
 }
 
-/// Every piece as text, errors included.
+/// Returns every piece as a string, errors included.
 async fn pieces(turn: Turn) -> Vec<String> {
     turn.map(|piece| piece.map_or_else(|error| format!("error: {error}"), |event| format!("{event:?}"))).collect().await
 }

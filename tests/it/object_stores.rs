@@ -436,7 +436,7 @@ async fn a_lance_dataset_in_a_bucket_is_a_table() {
     assert_eq!(sql("SELECT count(*) AS n FROM log"), "{\"n\":1}\n");
 }
 
-/// A server that may read the tests' buckets from the store.
+/// Starts a server that may read the tests' buckets from the store.
 fn started(store: &ObjectServer, settings: &[(&str, &str)]) -> ServerProcess {
     let mut all = store.s3_settings();
     all.push(ROOTS);
@@ -444,7 +444,7 @@ fn started(store: &ObjectServer, settings: &[(&str, &str)]) -> ServerProcess {
     tokio::task::block_in_place(|| ServerProcess::start(&all))
 }
 
-/// Waits until nobody asks any more: the columns' values are collected in the background.
+/// Waits until nobody reads from the store any more: the columns' values are collected in the background.
 async fn quiet(store: &ObjectServer) {
     let is_silent = async || {
         store.take_requests();
@@ -461,7 +461,7 @@ async fn ask(server: &ServerProcess, sql: &str) -> Value {
     reply.json().await.unwrap()
 }
 
-/// `querent` on a data folder of its own.
+/// Runs `querent` on a data folder of its own.
 fn querent(data: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(querent_binary());
     command.args(arguments).arg("--data").arg(data);
@@ -483,7 +483,7 @@ async fn engine(roots: &[&str]) -> (TempDir, Engine) {
     (folder, Engine::open_with(options).await.unwrap())
 }
 
-/// That no file of a folder holds any of the texts.
+/// Asserts that no file of a folder contains any of the strings.
 fn assert_nowhere(folder: &Path, texts: &[&str]) {
     for entry in std::fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();

@@ -183,7 +183,7 @@ fn script() -> Value {
     ]})
 }
 
-/// A stream's bytes, with the run's id and the times taken out.
+/// Returns a stream's bytes without the run's id and times.
 async fn stream(server: &TestServer, path: &str, mut body: Value) -> String {
     body["stream"] = json!(true);
     let sent = server.http.post(server.url(path)).bearer_auth("ann-tok").json(&body).send().await.unwrap();
@@ -207,7 +207,7 @@ fn still(bytes: String) -> String {
     })
 }
 
-/// What stands before a time, and before counts that follow the words of the prompt.
+/// The keys before a time, or before a count that changes with the words of the prompt, and what masks it.
 const MOVING: [(&str, &str); 8] = [
     ("\"created_at\":", "[time]"),
     ("\"completed_at\":", "[time]"),

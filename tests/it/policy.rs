@@ -11,7 +11,7 @@ use querent_tests::{wait_until, wait_until_memory_is_free};
 
 use crate::sql::{admin, engine, rows};
 
-/// Every kind of statement that is not a query, with what refuses it in read-only mode.
+/// Every kind of statement that is not a query, with the code by which read-only mode refuses it.
 const NOT_QUERIES: &[(&str, &str)] = &[
     // Changes that a writer may make.
     ("INSERT INTO t VALUES (3)", "not_allowed"),
@@ -151,7 +151,7 @@ const NOT_QUERIES: &[(&str, &str)] = &[
     ("-- nothing", "empty_query"),
 ];
 
-/// What stays a query, whatever the mode.
+/// Statements that are queries in every mode.
 const QUERIES: &[&str] = &[
     "SELECT * FROM t",
     "(SELECT a FROM t)",
@@ -508,7 +508,7 @@ async fn run(session: &Session, statement: &str) {
     }
 }
 
-/// What would differ if a statement had changed anything: the catalog's snapshot, and the files there are.
+/// Returns what a statement that changes anything would change: the catalog's snapshot and the list of files.
 async fn state(folder: &Path, engine: &Engine) -> (i64, usize, usize) {
     let snapshot = engine.catalog().snapshot().await.unwrap();
     (snapshot, files_below(&folder.join("data/data")), std::fs::read_dir(folder).unwrap().count())

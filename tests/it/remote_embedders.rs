@@ -118,11 +118,11 @@ async fn embed(embedder: &Arc<dyn Embedder>, texts: Vec<String>) -> Result<Vec<V
     tokio::task::spawn_blocking(move || embedder.embed(&texts)).await.unwrap()
 }
 
-/// A server of all three protocols, whose vectors tell what a text is about.
+/// A server that speaks all three protocols; its vectors encode what a string is about.
 struct FakeEmbedder {
     address: std::net::SocketAddr,
     asked: Arc<Mutex<Vec<(String, String)>>>,
-    /// So many requests are refused first.
+    /// The number of requests that are refused first.
     refusals: Arc<AtomicUsize>,
     serving: tokio::task::JoinHandle<()>,
 }
@@ -139,7 +139,7 @@ impl FakeEmbedder {
         Self { address, asked, refusals, serving }
     }
 
-    /// One on a thread of its own, for a test that blocks its own; its address.
+    /// Starts a server on a thread of its own, for a test that blocks its thread, and returns its address.
     fn start_apart() -> String {
         let (told, address) = std::sync::mpsc::channel();
         std::thread::spawn(move || {

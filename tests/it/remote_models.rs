@@ -280,7 +280,7 @@ async fn what_a_model_can_do_is_asked_or_known() {
     assert_eq!((capabilities.context_tokens, capabilities.thinking), (Some(200_000), true));
 }
 
-/// A turn of OpenAI's form that says `text`.
+/// Returns a turn of OpenAI's form that says `text`.
 pub fn said(text: &str) -> Answer {
     Answer::chat(&[
         json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": text}}]}),

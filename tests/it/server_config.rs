@@ -71,7 +71,7 @@ fn tokens_come_from_the_environment_or_the_file() {
     assert_eq!(tokens[0].databases.as_deref(), Some(&["shop".to_owned()][..]));
 }
 
-/// A source and what the error must say of it.
+/// A source of settings and what its error must say.
 #[test]
 fn what_is_wrong_is_said_with_where_and_what_to_do() {
     let files = [

@@ -1,5 +1,5 @@
-//! Conversations of the ask protocol: a follow-up knows what was said, one run at a time, owners only; long ones are
-//! summed up; old ones go.
+//! Conversations of the ask protocol: a follow-up question knows the earlier ones, one run happens at a time, only the
+//! owner has access, long conversations are summarised, and old ones are deleted.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Clients that read one byte a second: everybody else is served as ever, their runs end, and what they have not read
-//! is not kept for them.
+//! Clients that read one byte a second: other clients are served as usual, the slow clients' runs end, and the server
+//! does not keep what they have not read.
 
 use std::time::{Duration, Instant};
 
@@ -13,10 +13,11 @@ use tokio::net::{TcpSocket, TcpStream};
 const PIECES: usize = 20_000;
 const PIECE: &str = "a piece of an answer that is long enough to make a client which reads it slowly fall behind for ever, \
     with some more words, so that what the server would keep for it shows in the memory that the server takes ";
-/// Of the long answer. If it were kept for each of them, that would be 240 MiB.
+/// Readers of the long answer. If it were kept for each of them, that would be 240 MiB.
 const SLOW_READERS: usize = 30;
 const MAX_GROWTH_BYTES: u64 = 100 << 20;
-/// Of a short answer while the slow ones hold their connections: they would take weeks. Without them it is milliseconds.
+/// The longest that a short answer may take while slow clients, which would take weeks, hold their connections. Without
+/// them it takes milliseconds.
 const MAX_ANSWER: Duration = Duration::from_secs(30);
 
 #[tokio::test(flavor = "multi_thread")]
@@ -77,7 +78,7 @@ async fn they_stall_nobody_and_cost_no_memory() {
     assert_eq!(running, 1, "only the long one: {listed}");
 }
 
-/// A question in each protocol that streams, as pieces.
+/// Returns a question in each protocol that streams its answer in pieces.
 fn asked(text: &str) -> [(&'static str, Value); 5] {
     let messages = json!([{"role": "user", "content": text}]);
     [
@@ -108,7 +109,7 @@ fn scripted() -> Value {
     ]})
 }
 
-/// A connection whose buffer holds little.
+/// A connection with a small receive buffer.
 struct SlowReader {
     stream: TcpStream,
 }
@@ -125,7 +126,7 @@ impl SlowReader {
         Self { stream }
     }
 
-    /// The server has not given up on it.
+    /// Reads a byte. Panics when the server has closed the connection.
     async fn read_byte(&mut self) {
         let read = tokio::time::timeout(MAX_ANSWER, self.stream.read_u8()).await;
         assert!(matches!(read, Ok(Ok(_))), "{read:?}");

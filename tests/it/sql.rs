@@ -15,19 +15,19 @@ use sqllogictest::{
 };
 use tempfile::TempDir;
 
-/// An engine on an empty folder that goes when the test does.
+/// Opens an engine on an empty folder, which is deleted with the returned guard.
 pub(crate) async fn engine() -> (TempDir, Engine) {
     let folder = tempfile::tempdir().unwrap();
     let engine = Engine::open(folder.path().join("data")).await.unwrap();
     (folder, engine)
 }
 
-/// An administrator's session with the default limits.
+/// Returns an administrator's session with the default limits.
 pub(crate) fn admin(engine: &Engine) -> Session {
     engine.session(Principal::local_admin(), Limits::default())
 }
 
-/// Runs a statement to its end and returns all cells as text, row by row.
+/// Runs a statement to its end and returns all cells as strings, row by row.
 pub(crate) async fn rows(session: &Session, sql: &str) -> Result<Vec<Vec<String>>, EngineError> {
     let stream = session.sql(sql).await?;
     let declared = stream.schema();
@@ -152,7 +152,7 @@ fn slt_folder() -> PathBuf {
 
 struct SessionUnderTest(Session);
 
-/// An error as a test file writes it: its code, then its message.
+/// Returns an error as a test file writes it: its code, then its message.
 #[derive(Debug, thiserror::Error)]
 #[error("{code}: {message}")]
 struct Refused {

@@ -221,7 +221,7 @@ fn locked_versions() -> BTreeMap<String, BTreeSet<String>> {
     versions
 }
 
-/// The string literals of `fn code`.
+/// Returns the string literals of `fn code`.
 fn codes(source: &str) -> BTreeSet<String> {
     let Some(start) = source.find("fn code(&self)") else { return BTreeSet::new() };
     let body = &source[start..];
@@ -230,7 +230,7 @@ fn codes(source: &str) -> BTreeSet<String> {
     literals.filter(|text| text.chars().all(|c| c.is_ascii_lowercase() || c == '_')).map(str::to_owned).collect()
 }
 
-/// Whether a number with a unit stands in it.
+/// Whether a section has a number with a unit.
 fn has_measure(section: &str) -> bool {
     let units = [" ms", " MB/s", " MiB", "x |", " rows/s", " s |"];
     units.iter().any(|unit| {

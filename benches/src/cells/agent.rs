@@ -59,7 +59,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     ])
 }
 
-/// Times of `RUNS` asks and of the same query without the agent, alternating.
+/// Times of `RUNS` questions and of the same query without the agent, alternating.
 pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     let engine = open(lake).await?;
     let model = Arc::new(InstantModel { first_request: FirstMark::default() });
@@ -179,7 +179,7 @@ impl ModelProvider for InstantModel {
     }
 }
 
-/// When something first happened since it was cleared.
+/// The time of an event's first occurrence since it was cleared.
 #[derive(Default)]
 struct FirstMark(std::sync::Mutex<Option<Instant>>);
 

@@ -34,7 +34,7 @@ const NEARLY_EMPTY: u64 = 10;
 struct Measured {
     /// Milliseconds, by operation.
     times: BTreeMap<String, Vec<f64>>,
-    /// After the work.
+    /// Resident memory after the work.
     resident_mib: f64,
 }
 
@@ -126,7 +126,7 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     Ok(serde_json::to_value(Measured { times, resident_mib })?)
 }
 
-/// The tables that are there, drawn by chance.
+/// Returns names of existing tables, drawn by chance.
 struct Known {
     generator: Generator,
     size: u64,
@@ -236,7 +236,7 @@ fn milliseconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1e3
 }
 
-/// What the process holds in memory, by `/proc`.
+/// Returns the resident memory of the process, from `/proc`.
 pub(super) async fn resident_mib() -> Result<f64, Failure> {
     let status = tokio::fs::read_to_string("/proc/self/status").await?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).ok_or("no VmRSS in /proc/self/status")?;

@@ -17,7 +17,7 @@ pub(super) enum EmbedderModels {
 }
 
 impl EmbedderModels {
-    /// Those asked for, or a cell's own.
+    /// Returns the models that the environment names, or else a cell's own.
     pub(super) fn from_environment_or(own: Self) -> Result<Self, Failure> {
         match std::env::var("QUERENT_BENCH_EMBEDDER").as_deref() {
             Err(_) => Ok(own),

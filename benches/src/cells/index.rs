@@ -37,7 +37,7 @@ const CREATES_IN_A_ROW: u64 = 10_000;
 
 #[derive(Serialize, Deserialize)]
 struct Measured {
-    /// Milliseconds, by what was done.
+    /// Milliseconds by operation.
     times: BTreeMap<String, Vec<f64>>,
     index_recall: f64,
     files: usize,

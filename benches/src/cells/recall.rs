@@ -52,7 +52,7 @@ struct Question {
 #[derive(Serialize, Deserialize)]
 struct Measured {
     questions: usize,
-    /// By [`WAYS`].
+    /// Figures by [`WAYS`].
     ways: Vec<Served>,
 }
 
@@ -65,7 +65,7 @@ struct Served {
     search_ms: Vec<f64>,
 }
 
-/// What is measured with what left out; the last is the search as it is.
+/// The searches that are measured, each with a part left out; the last one is the whole search.
 const WAYS: [(&str, SearchStages); 5] = [
     ("BM25 alone", SearchStages { bm25: true, ..NOTHING }),
     ("dense alone", SearchStages { dense: true, ..NOTHING }),
@@ -218,7 +218,7 @@ async fn execute(session: &querent_engine::Session, sql: String) -> Result<(), F
     Ok(())
 }
 
-/// The tables that the question's query reads, lowercase, with their database.
+/// Returns the tables that the question's query reads, lowercase, with their database.
 fn gold_tables(question: &Question) -> Result<Gold, Failure> {
     let state = SessionContext::new().state();
     let statement = state.sql_to_statement(&question.query, &Dialect::SQLite)?;

@@ -181,7 +181,7 @@ async fn read_stream(addr: SocketAddr, path: &str, question: &str) -> Result<Vec
     Ok(delays)
 }
 
-/// Says what time it is.
+/// A model that says what time it is.
 struct ClockModel;
 
 #[async_trait]

@@ -29,7 +29,7 @@ const COLUMNS: [usize; 3] = [0, 1, 2];
 const A_CALL: u64 = 10_000;
 const NEIGHBOURS: usize = 10;
 const RECALL_BAR: f64 = 0.98;
-/// At most so many times FAISS HNSW's median.
+/// The highest ratio to FAISS HNSW's median.
 const FAISS_BAR: f64 = 10.0;
 /// The vectors and the queries, as little-endian floats, for FAISS.
 const VECTORS_FILE: &str = "vectors.f32";
@@ -39,7 +39,7 @@ const QUERIES_FILE: &str = "queries.f32";
 struct Measured {
     /// Milliseconds, by index.
     times: BTreeMap<String, Vec<f64>>,
-    /// Of [`INDEX`] against the exact answers.
+    /// The recall of [`INDEX`] against the exact answers.
     recall: f64,
 }
 

@@ -23,7 +23,7 @@ async fn a_run_out_of_time() {
     insta::assert_snapshot!("timeout_in_the_session", pretty(&events_of_session(&server).await));
 }
 
-/// By this server's own way: ADK's is to go away.
+/// Cancels by this server's own route: ADK cancels by closing the connection.
 #[tokio::test]
 async fn a_cancelled_run() {
     let server = started(false).await;

@@ -17,7 +17,7 @@ async fn answers_and_calls() {
     }
 }
 
-/// What would wait for a person or for the client is a failed call, and the run goes on.
+/// A call that would wait for a person or for the client fails, and the run continues.
 #[tokio::test]
 async fn nobody_is_asked() {
     let server = started(true).await;
@@ -35,7 +35,7 @@ async fn a_run_out_of_time() {
     insta::assert_snapshot!("timeout_stored", stored(&server, &run_id(&reply.text)).await);
 }
 
-/// What the asker and whoever looks at the run later get.
+/// Returns the client's stream and the stored run.
 #[tokio::test]
 async fn a_cancelled_run() {
     let server = started(false).await;

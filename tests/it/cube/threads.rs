@@ -1,4 +1,4 @@
-//! Threads: what comes before the mark and what behind it, messages that are sent again, and how runs are ended.
+//! Threads: what comes before and after the cutoff mark, messages that are sent twice, and how runs end.
 
 use querent_tests::{read_until, wait_for};
 use serde_json::{Value, json};

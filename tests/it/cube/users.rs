@@ -1,4 +1,4 @@
-//! Applications' users: whose key speaks for whom, how long they live, and their browsers' tokens.
+//! Applications' users: which key may act for whom, how long users are kept, and the tokens of their browsers.
 
 use querent_tests::{Reply, TestServer, TestSettings, wait_until};
 use serde_json::{Value, json};

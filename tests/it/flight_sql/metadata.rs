@@ -28,7 +28,7 @@ async fn seeded() -> TestServer {
     server
 }
 
-/// A listing's rows as one batch, its schema checked against what GetFlightInfo and GetSchema told.
+/// Returns a listing's rows as one batch. Checks its schema against that of GetFlightInfo and GetSchema.
 async fn listing(raw: &mut Raw, command: impl ProstMessageExt) -> RecordBatch {
     let info = raw.info(&command).await.unwrap();
     let described = raw.client.get_schema(raw.request(descriptor(&command))).await.unwrap().into_inner();
@@ -42,7 +42,7 @@ fn texts(batch: &RecordBatch, column: &str) -> Vec<String> {
     batch.column_by_name(column).unwrap().as_string::<i32>().iter().map(|text| text.unwrap().to_owned()).collect()
 }
 
-/// `database.table TYPE`, in the order sent.
+/// Returns `database.table TYPE` for each row, in the order sent.
 pub async fn tables_of(raw: &mut Raw, command: CommandGetTables) -> Vec<String> {
     let batch = listing(raw, command).await;
     assert!(texts(&batch, "catalog_name").iter().all(|name| name == "querent"));

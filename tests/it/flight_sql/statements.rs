@@ -1,4 +1,4 @@
-//! Statement queries: the schema told is the schema sent, messages are bounded, errors have their codes.
+//! Statement queries: the announced schema is the schema of the stream, messages are bounded, errors have their codes.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What is not served says so, by name, and nothing advertises it.
+//! Commands that are not served are refused by name, and nothing advertises them.
 
 use arrow_flight::sql::{
     Any, CommandGetCrossReference, CommandGetExportedKeys, CommandGetImportedKeys, CommandGetPrimaryKeys,

@@ -96,7 +96,8 @@ async fn a_run_whose_client_stays_away_is_cancelled() {
     assert_eq!(server.model.requests().len(), 2);
 }
 
-/// The protocol has no way to cancel but to go away; by this server's own way, the client is told.
+/// The protocol cancels only by closing the connection. After a cancellation by this server's own route, the client
+/// gets an error.
 #[tokio::test]
 async fn a_run_that_is_cancelled_elsewhere_ends_with_an_error() {
     let server = started().await;

@@ -128,7 +128,7 @@ async fn a_token_that_is_too_old_does_not_count() {
     }
 }
 
-/// Moves the end of a token's validity and signs it anew.
+/// Moves the end of a token's validity and signs it again.
 const SIGN: &str = r#"
 import base64, hashlib, hmac, json, sys
 path, token, seconds = sys.argv[1:]
@@ -193,7 +193,7 @@ fn may_write(question: &str) -> Value {
     json!({ "ask": question, "stream": true, "enable_tool_approval": true })
 }
 
-/// As the page has it: without `ask`.
+/// Returns the request as the page has it, without `ask`.
 fn resumed(paused: &Value, approved: bool) -> Value {
     let id = &paused["pending_approvals"][0]["tool_call_id"];
     json!({
@@ -204,7 +204,7 @@ fn resumed(paused: &Value, approved: bool) -> Value {
     })
 }
 
-/// The token with the end of its validity moved.
+/// Returns the token with the end of its validity moved.
 fn forged(token: &Value) -> String {
     use base64::Engine as _;
     let engine = base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -214,7 +214,7 @@ fn forged(token: &Value) -> String {
     [parts[0], &engine.encode(claims.to_string()), parts[2]].join(".")
 }
 
-/// What the first result says went wrong.
+/// Returns the error of the first result.
 fn error(reply: &Reply) -> String {
     let result = named(reply, "tool_calling_result")[0]["result"].clone();
     assert_eq!(result["status"], "error", "{result}");

@@ -82,7 +82,7 @@ async fn curl() {
     assert_eq!(models, r#"{"model_name":["scripted"]}"#);
 }
 
-/// Names of a list with per-model settings: each chooses its own.
+/// Each name of a list with settings for each model chooses its own model.
 #[tokio::test]
 async fn models_by_name() {
     let entry = |name: &str, says: &str| {

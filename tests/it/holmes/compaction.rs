@@ -58,7 +58,7 @@ async fn a_long_conversation_is_summed_up() {
     assert_eq!(answer["conversation_history"].as_array().unwrap().len(), 4);
 }
 
-/// Tokens follow the words of the prompt; here they stand in a sentence.
+/// Masks token counts, which change with the words of the prompt and here stand in a sentence.
 fn without_counts(frame: &SseFrame) -> SseFrame {
     let mut frame = frame.clone();
     if let Some(content) = frame.data["content"].as_str() {

@@ -1,4 +1,4 @@
-//! What the model is told: the prompt's sections by request and by setting, and the application's additions.
+//! The prompt that the model gets: its sections by request and by setting, and the application's additions.
 
 use querent_agent::SECTION_KEYS;
 use querent_agent::models::ChatMessage;
@@ -55,7 +55,7 @@ async fn started_with(enabled: &[&str]) -> TestServer {
     TestServer::start(settings).await
 }
 
-/// The system's and the user's message of a question about the time, with a picture.
+/// Returns the system's and the user's message of a question about the time, with a picture.
 async fn told(server: &TestServer, controls: &Value) -> [String; 2] {
     let mut body = asked("plain: what happened today?");
     body["behavior_controls"] = controls.clone();

@@ -1,4 +1,4 @@
-//! Bad requests, each with its status and the shape of HolmesGPT's own server; keys; methods; what is not there.
+//! Bad requests, each with its status and the shape of HolmesGPT's own server; keys; methods; routes that do not exist.
 
 use querent_tests::{Reply, TestServer, TestSettings};
 use serde_json::{Value, json};

@@ -144,7 +144,7 @@ async fn runs_beyond_the_bound_are_told_to_come_back_and_cancel_frees_a_place() 
     assert_eq!(again.status(), 200);
 }
 
-/// The two calls of the protocol's published page, as its curl and its Python users make them.
+/// The two calls of the protocol's published page, by curl and by Python.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_published_curl_and_python_examples_work() {
     let server = TestServer::start(TestSettings::default().tokens("reader-tok:read").script(script())).await;

@@ -102,7 +102,8 @@ async fn a_scoped_token_sees_its_databases_only() {
     assert_eq!(hidden.status, 404);
 }
 
-/// All pages of the schema as (database, table) pairs; a database without tables has one with an empty table.
+/// Returns all pages of the schema as (database, table) pairs; a database without tables has a pair with an empty
+/// table.
 async fn entries(server: &TestServer, query: &str) -> Vec<(String, String)> {
     let mut entries = Vec::new();
     let mut token = String::new();

@@ -70,7 +70,7 @@ async fn imports_need_a_role_a_format_a_body_and_a_size() {
     assert_spool_is_empty(&server);
 }
 
-/// As clients do that look for an answer only when they have sent everything.
+/// Sends a request as clients do that read the answer only after they have sent everything.
 #[tokio::test]
 async fn who_is_refused_may_send_the_rest_and_sees_why() {
     const BYTES: usize = 8 << 20;

@@ -91,7 +91,7 @@ async fn a_json_body_brings_parameters_a_database_and_a_row_limit() {
     assert_eq!(count.lines(), [json!({ "n": 10 })]);
 }
 
-/// What is wrong with the request, the status and the code it gets.
+/// Each request has an error, and gets a status and a code.
 #[tokio::test]
 async fn bad_queries_are_told_apart() {
     let server = TestServer::start(TestSettings::default()).await;
@@ -165,7 +165,7 @@ async fn limits_asked_for_in_headers_hold() {
     assert_eq!(reply.header("x-kyma-budget-limit"), "1048576 memory");
 }
 
-/// Rows that fail only after others were sent: the status is gone, so the body must not look whole.
+/// A row fails after others were sent: the status has been sent too, so the body must not look complete.
 #[tokio::test]
 async fn a_failure_after_the_first_byte_cannot_be_missed() {
     let server = TestServer::start(TestSettings::default()).await;

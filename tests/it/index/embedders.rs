@@ -7,12 +7,12 @@ use querent_catalog::CatalogError;
 use querent_catalog::index::embed::{EmbedSettings, Embedder, EmbeddingModel, from_settings};
 use querent_tests::models_dir;
 
-/// A quick embedder: texts with words in common are near each other.
+/// A quick embedder: strings with words in common are near each other.
 pub(super) struct Bag {
     model: EmbeddingModel,
-    /// Texts of tables embedded.
+    /// The number of tables' strings that were embedded.
     pub(super) texts: AtomicUsize,
-    /// So many of them, and then no more.
+    /// Embeds that many and then fails.
     pub(super) breaks_after: AtomicUsize,
     pub(super) is_broken: AtomicBool,
 }
@@ -54,7 +54,7 @@ impl Embedder for Bag {
     }
 }
 
-/// Finds every question near to texts with a flask in them.
+/// Finds every question near to strings with a flask in them.
 pub(super) struct Taste {
     model: EmbeddingModel,
     pub(super) is_broken: AtomicBool,
@@ -85,7 +85,7 @@ fn out_of_order(model: &EmbeddingModel) -> CatalogError {
     CatalogError::Embedder { model: model.id.clone(), detail: "out of order".into(), hint: "mend it".into() }
 }
 
-/// The real model, as the server would load it.
+/// Returns the real model, as the server loads it.
 pub(super) fn minilm() -> Arc<dyn Embedder> {
     let settings = EmbedSettings {
         model_path: Some(models_dir().join("all-minilm-l6-v2")),

@@ -55,7 +55,7 @@ fn queries(page: &str) -> Vec<String> {
     found
 }
 
-/// A text in quotes at the beginning of a line's rest.
+/// Returns the quoted string with which the rest of a line begins.
 fn quoted(rest: &str) -> Option<String> {
     let quote = rest.chars().next().filter(|char| ['\'', '"'].contains(char))?;
     let (text, _) = rest[1..].split_once(quote)?;

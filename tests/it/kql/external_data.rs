@@ -1,4 +1,4 @@
-//! `externaldata`: what the formats give, and who may read which location.
+//! `externaldata`: the values of each format, and who may read which location.
 
 use std::path::Path;
 
@@ -10,7 +10,7 @@ use super::{answered, cells, code_of};
 use crate::sql::{admin, engine, rows};
 
 const COLUMNS: &str = "(name:string, n:long, at:datetime, bag:dynamic)";
-/// The text of `a.csv`.
+/// The content of `a.csv`.
 const GZIPPED: &str = "H4sIAAAAAAACAwXBMQqAMAwF0L2nKH/+hTSjm3qSiMGpEYqIRby774U1Z9Aubnawnd3TvBsrVVSK1CJKvIABU64f+CQszCvYLAbDb+/kSD8l9I0YSAAAAA==";
 
 #[tokio::test(flavor = "multi_thread")]

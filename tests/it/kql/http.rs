@@ -43,7 +43,7 @@ async fn rows_come_in_every_format() {
     assert_eq!(reader.map(|batch| batch.unwrap().num_rows()).sum::<usize>(), 50_000);
 }
 
-/// The text, the code, and what the message says of the place.
+/// Each query has an error: its code, and the position that its message names.
 #[tokio::test]
 async fn errors_say_where_and_what_instead() {
     let server = TestServer::start(TestSettings::default()).await;

@@ -9,7 +9,7 @@ async fn post(server: &TestServer, path: &str, body: &Value) -> Reply {
     server.send(request, Some("reader-tok")).await
 }
 
-/// The frames of a version 2 answer.
+/// Returns the frames of a version 2 answer.
 async fn frames(server: &TestServer, kql: &str, options: Value) -> Vec<Value> {
     let body = json!({ "db": "default", "csl": kql, "properties": { "Options": options } });
     let reply = post(server, "/v2/rest/query", &body).await;
@@ -122,7 +122,7 @@ async fn version_1_has_dotnet_names_and_every_tick() {
     assert!(document["Tables"][1]["Rows"][0][0].as_str().unwrap().contains("\"Visualization\":\"table\""));
 }
 
-/// Each request, the status, Kusto's code, ours, and what the message says.
+/// Each request has an error: the status, Kusto's code, our code, and a part of the message.
 #[tokio::test]
 async fn errors_have_kustos_shape() {
     let server = reading_server().await;

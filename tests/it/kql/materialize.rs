@@ -1,4 +1,4 @@
-//! `materialize` is worked out once, within the query's memory; what is used once goes through.
+//! `materialize` is computed once, within the query's memory; what is used once is not stored.
 
 use querent_catalog::Principal;
 use querent_engine::Limits;

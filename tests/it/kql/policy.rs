@@ -1,4 +1,4 @@
-//! What a principal reaches through KQL: its databases' tables, however others are spelled.
+//! A principal reads its own databases' tables through KQL and no others, however they are spelled.
 
 use querent_catalog::{Principal, Role};
 use querent_engine::{Engine, Limits, Session};
@@ -75,7 +75,7 @@ async fn another_databases_tables_stay_out_of_reach() {
     assert_eq!(cells(&admin(&engine), "database('other').secrets").await, [["hush"]]);
 }
 
-/// What is hidden is refused in the words for what is not there.
+/// A hidden table is refused with the same words as one that does not exist.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_hidden_table_looks_like_one_that_is_not_there() {
     let (_folder, engine) = prepared().await;

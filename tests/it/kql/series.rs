@@ -1,4 +1,4 @@
-//! Functions of several values where a query makes columns, and what becomes of whole series.
+//! Functions that return several values where a query makes columns, and functions over whole series.
 
 use super::{answered, cells, code_of, flights};
 use crate::sql::admin;

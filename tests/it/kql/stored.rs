@@ -1,12 +1,12 @@
-//! Filters over stored columns: they reach the files as comparisons of what is stored, and mean what they mean elsewhere.
+//! Filters over stored columns: they reach the files as comparisons of stored values, and mean the same as elsewhere.
 
 use super::cells;
 use crate::sql::{admin, engine, rows};
 
 const OPERATORS: [&str; 6] = ["==", "!=", "<", "<=", ">", ">="];
 
-/// Texts with nulls and times of every unit, some of them outside KQL's years: a filter keeps the rows for which the same
-/// condition is true where nothing rewrites it.
+/// Strings with nulls and times of every unit, some of them outside KQL's years: a filter keeps the rows for which the
+/// same condition is true where nothing rewrites it.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_filter_keeps_what_its_condition_is_true_of() {
     let (_folder, engine) = engine().await;
@@ -63,7 +63,7 @@ async fn a_filter_keeps_what_its_condition_is_true_of() {
     }
 }
 
-/// What a scan is asked for names the column itself.
+/// The filter that reaches a scan names the column itself.
 #[tokio::test(flavor = "multi_thread")]
 async fn filters_reach_the_files() {
     let (_folder, engine) = engine().await;

@@ -16,7 +16,7 @@ use arrow::ipc::writer::FileWriter;
 use super::{answered, cells};
 use crate::sql::{admin, engine, rows};
 
-/// A column whose second row is null, its KQL type and its first value.
+/// Columns whose second row is null, each with its KQL type and its first value.
 fn columns() -> Vec<(&'static str, ArrayRef, &'static str, &'static str)> {
     let seconds = 1_706_933_106;
     let utc: Arc<str> = Arc::from("UTC");

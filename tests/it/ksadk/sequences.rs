@@ -30,7 +30,7 @@ async fn a_run_out_of_time() {
     insta::assert_snapshot!("timeout_followed", followed(&server).await);
 }
 
-/// What the client of the run, who cancels it, and who follows it get.
+/// Returns what the run's client receives, what a cancelling client receives, and what a following client receives.
 #[tokio::test]
 async fn a_cancelled_run() {
     let server = started(false).await;
@@ -130,7 +130,7 @@ fn streamed(text: &str) -> Value {
     body
 }
 
-/// Goes on from a response, as KsADK's interface does.
+/// Continues from a response, as KsADK's interface does.
 fn resumed(response: &Value) -> Value {
     json!({
         "AgentId": "querent",
@@ -154,7 +154,7 @@ fn frames(text: &str) -> String {
     masked(&collect_sse(text).into_iter().map(|frame| frame.data).collect())
 }
 
-/// What the model was told last, without the system's words.
+/// Returns the model's last request without the system message.
 fn told(server: &TestServer) -> Vec<String> {
     let messages = server.model.requests().last().unwrap().messages.clone();
     messages.into_iter().skip(1).map(|message| message.content).collect()

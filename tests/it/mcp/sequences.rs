@@ -1,5 +1,5 @@
 //! Golden answers of the Model Context Protocol: the list of the tools, and calls that succeed, fail and are refused. A
-//! run of the agent is not offered here, so that nothing pauses and nothing is gone on with.
+//! run of the agent is not offered here, so that no call pauses or continues.
 
 use querent_tests::{TestServer, TestSettings};
 use serde_json::{Value, json};

@@ -74,15 +74,15 @@ async fn refuses_to_change_data() {
     assert_eq!(run.flights_left, 240);
 }
 
-/// What a run did.
+/// A run that has ended.
 struct Finished {
     events: Vec<EventKind>,
     flights_left: i64,
 }
 
 impl Finished {
-    /// `run_started` first, every call answered, `run_finished` last, once; the model never failed, nor was missed in
-    /// a recording.
+    /// Asserts that `run_started` is first, every call has a result, `run_finished` is last and occurs once, and the
+    /// model never failed and was found in the recording.
     fn assert_ended_in_order(&self) {
         let events = &self.events;
         assert!(matches!(events.first(), Some(EventKind::RunStarted(_))), "{events:#?}");
@@ -97,7 +97,7 @@ impl Finished {
         assert_eq!(self.results().len(), calls, "{events:#?}");
     }
 
-    /// The run succeeded and a query of it brought rows; returns the SQL.
+    /// Asserts that the run succeeded and a query returned rows; returns the SQL.
     fn assert_ran_sql(&self) -> &str {
         self.assert_ended_in_order();
         assert!(

@@ -13,7 +13,7 @@ use querent_agent::models::ollama::OllamaModel;
 use serde_json::{Value, json};
 use tokio::sync::watch;
 
-/// What every chat is answered with.
+/// The answer to every chat.
 #[derive(Clone)]
 pub enum CannedReply {
     /// A body in these pieces, each a network write of its own.
@@ -74,7 +74,7 @@ impl FakeOllama {
         OllamaModel::new(&self.host(), name, ToolStyleSetting::Auto).unwrap()
     }
 
-    /// The bodies of the chats so far.
+    /// Returns the bodies of the chats so far.
     pub fn chats(&self) -> Vec<Value> {
         self.chats.borrow().clone()
     }
@@ -95,7 +95,7 @@ impl Drop for FakeOllama {
     }
 }
 
-/// What the server says of each model it has.
+/// The server's description of each of its models.
 fn card(name: &str) -> Option<Value> {
     let sized = |parameters: u64, capabilities: &[&str], context: u64| {
         json!({
@@ -141,7 +141,7 @@ async fn chat(State(shared): State<Shared>, Json(body): Json<Value>) -> Response
     Body::from_stream(stream).into_response()
 }
 
-/// Says so when a reply is dropped before its end.
+/// Reports that a reply is dropped before its end.
 struct Unfinished(Option<Arc<watch::Sender<bool>>>);
 
 impl Unfinished {

@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 
 use querent_tests::{models_dir, package_folder};
 
-/// What `make` installs.
+/// The model that `make` installs.
 const MODEL: &str = "qwen2.5-coder:1.5b";
 const MODEL_FILE: &str = "llm/qwen2.5-coder-1.5b-instruct-q4_k_m.gguf";
 
@@ -17,7 +17,7 @@ pub struct LlamaServer {
     _process: Child,
 }
 
-/// The running model; the first caller waits until it is loaded.
+/// Returns the running model; the first caller waits until it is loaded.
 pub fn local_model() -> &'static LlamaServer {
     static MODEL: OnceLock<LlamaServer> = OnceLock::new();
     MODEL.get_or_init(start)

@@ -1,5 +1,5 @@
-//! What OpenAI's surface refuses, with its status, code and parameter; what waits for a decision, decided twice and by
-//! the wrong person; and models that write what they should not.
+//! Requests that OpenAI's surface refuses, with status, code and parameter; calls that are decided twice and by the
+//! wrong person; and models that write what they should not.
 
 use querent_tests::{Reply, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};

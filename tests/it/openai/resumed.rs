@@ -1,4 +1,4 @@
-//! What the model is told when a conversation goes on from a call that waited: a result follows its call, in whichever
+//! The model's request when a conversation continues from a call that waited: a result follows its call, in whichever
 //! way the client sends it. Each case is what one of OpenAI's client libraries does.
 
 use querent_agent::models::{ChatMessage, ChatRole};
@@ -63,7 +63,7 @@ async fn of_a_result_in_blocks_the_text_is_told() {
     }
 }
 
-/// A failed call comes back as it was told, or with an older client's string.
+/// A failed call comes back as it was sent, or with an older client's string.
 #[tokio::test(flavor = "multi_thread")]
 async fn why_a_call_failed_is_told_again() {
     let server = serve().await;

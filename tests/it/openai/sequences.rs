@@ -1,5 +1,5 @@
-//! Golden bytes of what begins before a request or goes on after it: cancelled runs, conversations, decisions, results
-//! of the client's tools, and summaries; and of what the lists in `openai.rs` leave out.
+//! Golden bytes of sequences that span several requests: cancelled runs, conversations, decisions, results of the
+//! client's tools, and summaries; and of what the lists in `openai.rs` leave out.
 
 use querent_tests::{TestServer, collect_sse, read_until};
 use serde_json::{Value, json};
@@ -23,7 +23,7 @@ async fn charts_and_calls_side_by_side() {
     }
 }
 
-/// What the client of the run, who cancels it, and who reads it later get.
+/// Returns what the run's client, a cancelling client and a later reader receive.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_response() {
     let server = serve().await;
@@ -47,7 +47,7 @@ async fn a_cancelled_response() {
     assert_eq!(server.get(&format!("{path}?stream=true"), ANN).await.text, whole);
 }
 
-/// By this server's own way: the protocol's is to go away.
+/// Cancels by this server's own route: the protocol cancels by closing the connection.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_completion() {
     let server = serve().await;
@@ -164,7 +164,7 @@ async fn respond(server: &TestServer, body: Value) -> Value {
     reply.json()
 }
 
-/// A stream up to its first words.
+/// Reads a stream up to its first words.
 async fn begun(server: &TestServer, path: &str, body: Value) -> (String, reqwest::Response) {
     let mut response = server.http.post(server.url(path)).bearer_auth("ann-tok").json(&body).send().await.unwrap();
     (read_until(&mut response, "Let me see").await, response)
@@ -178,7 +178,7 @@ async fn rest(response: &mut reqwest::Response) -> String {
     text
 }
 
-/// What the model was told last, without the system's words.
+/// Returns the model's last request without the system message.
 fn told(server: &TestServer) -> Vec<String> {
     let messages = server.model.requests().last().unwrap().messages.clone();
     messages.into_iter().skip(1).map(|message| message.content).collect()

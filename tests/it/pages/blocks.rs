@@ -28,7 +28,7 @@ impl ReferencePage {
         Self { blocks: unfenced(text) }
     }
 
-    /// The next block of a language that no test has taken.
+    /// Takes the next block of a language.
     pub(super) fn next(&mut self, language: &str) -> String {
         let block = self.blocks.iter_mut().find(|block| !block.taken && block.language == language);
         let block = block.unwrap_or_else(|| panic!("no further {language} block"));
@@ -36,13 +36,13 @@ impl ReferencePage {
         block.text.clone()
     }
 
-    /// The same as JSON, with what it leaves out left empty.
+    /// Takes the next block of JSON; what it leaves out is empty.
     pub(super) fn next_json(&mut self) -> Value {
         let text = self.next("json").replace("[...]", "[]").replace("{...}", "{}");
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{error} in {text}"))
     }
 
-    /// Takes the next block of a language that is not run, and why.
+    /// Takes the next block of a language, which is not run for the reason given.
     pub(super) fn pass_over(&mut self, language: &str, why: &str) {
         let text = self.next(language);
         println!("not run: {language}, {why}: {}", text.lines().next().unwrap_or_default());

@@ -273,19 +273,19 @@ async fn started(turns: Value) -> TestServer {
     TestServer::start(settings.change(|settings| settings.cube.api_keys = vec![KEY.to_owned()])).await
 }
 
-/// One turn that says these pieces.
+/// Returns a script of one turn that says these pieces.
 fn says(pieces: &[&str]) -> Value {
     let events: Vec<Value> = pieces.iter().map(|text| json!({ "text": text })).collect();
     json!([{ "events": events }])
 }
 
-/// The path of an address whose parts in braces are to be filled in.
+/// Returns the path of an address with its parts in braces filled in.
 fn path_in(template: &str) -> String {
     let (_, path) = template.trim().split_once(".dev").expect("a host");
     path.replace("{accountName}", "acme").replace("{agentId}", "1")
 }
 
-/// With its placeholders filled in. One program has the key's in a text that is not a template.
+/// Returns the program with its placeholders filled in. One program has the key in a string that is not a template.
 fn filled(program: &str, url: &str) -> String {
     let literal = format!("'Api-Key {KEY}'");
     program.replace("YOUR_CHAT_API_URL", url).replace("YOUR_API_KEY", KEY).replace("'Api-Key ${API_KEY}'", &literal)
@@ -304,7 +304,7 @@ fn with_result<'a>(lines: &'a [Value], tool: &str) -> &'a Value {
     found.unwrap_or_else(|| panic!("no result of {tool}: {lines:#?}"))
 }
 
-/// A tool call's input or result.
+/// Returns a tool call's input or result.
 fn inner(line: &Value, name: &str) -> Value {
     serde_json::from_str(line["toolCall"][name].as_str().expect("a text")).unwrap()
 }

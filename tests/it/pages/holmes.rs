@@ -31,7 +31,7 @@ async fn every_example_of_the_page() {
     page.finish(&[("bash", 12), ("flow", 4), ("javascript", 6), ("json", 17), ("yaml", 1)]);
 }
 
-/// A model is chosen by its name in the list, and no other name will do.
+/// A model is chosen by its name in the list; other names are refused.
 async fn names_of_models(page: &mut ReferencePage) {
     let (right, wrong) = (page.next("bash"), page.next("bash"));
     let server = started_as(quoted_after(&right, "\"model\""), says(ANSWER)).await;
@@ -115,7 +115,7 @@ async fn frontend_tools_with_curl(page: &mut ReferencePage) {
     assert_eq!(last(&frames, "ai_answer_end")["analysis"], ANSWER);
 }
 
-/// What the page's client leaves to the reader.
+/// The code that the page's client leaves to the reader.
 const BROWSER: &str = "
 globalThis.window = globalThis;
 globalThis.document = { hidden: false, addEventListener() {}, removeEventListener() {} };
@@ -350,7 +350,7 @@ async fn started(turns: Value) -> TestServer {
     started_as("scripted", turns).await
 }
 
-/// With a model of this name.
+/// Starts a server with a model of this name.
 async fn started_as(model: &str, turns: Value) -> TestServer {
     let script = json!({ "model": model, "runs": [{ "turns": turns, "repeat_last": true }] });
     TestServer::start(TestSettings::default().script(script)).await
@@ -364,19 +364,19 @@ fn call(name: &str, arguments: Value) -> Value {
     json!({ "tool_call": { "name": name, "arguments": arguments } })
 }
 
-/// With the server's address in it.
+/// Returns the program with the server's address in it.
 fn filled(program: &str, server: &TestServer) -> String {
     let host = server.addr.to_string();
     program.replace("<HOLMES-URL>", &host).replace("localhost:8080", &host)
 }
 
-/// What a curl call printed.
+/// Returns the JSON that a curl call printed.
 async fn answer_of(program: &str) -> Value {
     let said = run_bash(program, &[]).await;
     serde_json::from_str(&said).unwrap_or_else(|error| panic!("{error} in {said}"))
 }
 
-/// As JSON inside of a shell's single quotes.
+/// Returns JSON for the single quotes of a shell.
 fn in_shell(value: &Value) -> String {
     value.to_string().replace('\'', "\\u0027")
 }

@@ -1,4 +1,5 @@
-//! Whether a message has the shape of its example: every field, of the same type, at every depth. Texts that hold JSON
+//! Whether a message has the shape of its example: every field, of the same type, at every depth. Strings that hold
+//! JSON
 //! are looked into. A message may have more fields, and its lists other entries, of which one must fit each example's.
 
 use serde_json::Value;
@@ -70,7 +71,7 @@ fn compare(example: &Value, real: &Value, place: &str, found: &mut Vec<(String, 
     }
 }
 
-/// A text that is a JSON object or list.
+/// Parses a string that is a JSON object or list.
 fn document(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok().filter(|value: &Value| value.is_object() || value.is_array())
 }

@@ -186,7 +186,7 @@ fn entry(name: &str, server: &Provider, fallbacks: &[&str]) -> EntrySettings {
     }
 }
 
-/// What the default model says.
+/// The default model's answer.
 async fn answer(models: &Models) -> querent_agent::Result<String> {
     let events = all(models.default_entry().provider.chat(question("hi")).await).await?;
     let texts = events.iter().filter_map(|event| match event {

@@ -1,4 +1,4 @@
-//! A server that stands for a provider: it says what it was told to, in any protocol, and remembers what it was asked.
+//! A server in place of a provider: it gives prepared answers in any protocol and records its requests.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -92,9 +92,9 @@ pub struct Provider {
 
 #[derive(Clone)]
 struct Shared {
-    /// The last one is repeated.
+    /// The last answer is repeated.
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    /// What a GET is answered with.
+    /// The answer to every GET.
     described: Arc<(u16, Value)>,
     requests: Arc<Mutex<Vec<ProviderRequest>>>,
     closed: Arc<watch::Sender<bool>>,
@@ -105,7 +105,7 @@ impl Provider {
         Self::describing(200, json!({}), answers).await
     }
 
-    /// One that answers every GET with `body`.
+    /// Starts a server that answers every GET with `body`.
     pub async fn describing(status: u16, body: Value, answers: Vec<Answer>) -> Self {
         querent_flight::install_crypto_provider();
         let (closed, closed_seen) = watch::channel(false);
@@ -143,7 +143,7 @@ impl Provider {
         RemoteModel::new(self.settings(kind, model)).unwrap()
     }
 
-    /// The POSTs so far.
+    /// Returns the POST requests so far.
     pub fn requests(&self) -> Vec<ProviderRequest> {
         self.shared.requests.lock().clone()
     }
@@ -200,7 +200,7 @@ async fn answer(State(shared): State<Shared>, method: Method, uri: Uri, headers:
     }
 }
 
-/// Says so when an answer is dropped before its end.
+/// Reports that an answer is dropped before its end.
 struct Unfinished(Option<Arc<watch::Sender<bool>>>);
 
 impl Drop for Unfinished {

@@ -1,5 +1,5 @@
-//! What the agent is shown and can ask: joins, similar verified queries, metrics, wide tables, and the three tools
-//! over the schema, each within its caller's rights.
+//! The agent's knowledge of the schema: joins, similar verified queries, metrics and wide tables in its prompt, and the
+//! three schema tools, each within its caller's rights.
 
 use querent_tests::{TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
@@ -109,13 +109,13 @@ async fn ask(server: &TestServer, question: &str, token: &str) -> String {
     server.post("/v1/agent/ask", &body, Some(token)).await.text
 }
 
-/// The results of the tools that the script calls.
+/// Returns the results of the tools that the script calls.
 async fn results(server: &TestServer, token: &str) -> Vec<Value> {
     let frames = collect_sse(&ask(server, "Look around", token).await);
     frames.into_iter().filter(|f| f.event == "tool_result").map(|mut f| f.data["result"].take()).collect()
 }
 
-/// The first turn that a question makes.
+/// Returns the first request that a question makes.
 async fn prompt(server: &TestServer, question: &str, token: &str) -> String {
     ask(server, question, token).await;
     let requests = server.model.requests();
