@@ -100,7 +100,7 @@ impl Agent {
                     let message = "these decisions are on calls of different responses; send them apart";
                     return Err(BadRequest::invalid("input", message).into());
                 }
-                Some(self.catalog().get_run(who, run_id).await?)
+                Some(self.catalog().runs().get(who, run_id).await?)
             }
             (None, Some(response_id)) => Some(self.response(who, response_id).await?),
             (None, None) => None,
@@ -153,7 +153,7 @@ impl Agent {
             )
         };
         let run_id = run_of_response(response_id).ok_or_else(unknown)?;
-        let run = match self.catalog().get_run(who, run_id).await {
+        let run = match self.catalog().runs().get(who, run_id).await {
             Ok(run) if run.retained => run,
             Ok(_) => return Err(unknown().into()),
             Err(error) if error.code() == "run_not_found" => return Err(unknown().into()),
@@ -187,7 +187,7 @@ impl Agent {
             let stored = match run_of_item(&id) {
                 Some(run_id) => {
                     if let Entry::Vacant(unread) = logs.entry(run_id) {
-                        let run = self.catalog().get_run(who, run_id).await;
+                        let run = self.catalog().runs().get(who, run_id).await;
                         let log = run.ok().filter(|run| run.retained).map(|run| events_of(&run)).transpose()?;
                         let log = log.unwrap_or_default();
                         unread.insert(input_items(&log).into_iter().chain(output_items(&log)).collect());
@@ -195,7 +195,7 @@ impl Agent {
                     logs.get(&run_id).and_then(|items| items.iter().find(|item| item["id"] == id.as_str()).cloned())
                 }
                 None => {
-                    let found = self.catalog().get_items(who, std::slice::from_ref(&id)).await?;
+                    let found = self.catalog().items().get(who, std::slice::from_ref(&id)).await?;
                     let item = found.into_iter().flatten().next();
                     item.and_then(|item| serde_json::from_str(&item.item_json).ok())
                 }
@@ -227,7 +227,7 @@ impl Agent {
                 }
                 _ => continue,
             };
-            let call = self.catalog().pending_call(who, id).await.map_err(|error| match error.code() {
+            let call = self.catalog().pending_calls().get(who, id).await.map_err(|error| match error.code() {
                 "pending_call_not_found" => ContinueError::from(BadRequest::new(
                     "unknown_call",
                     "input",
@@ -247,7 +247,7 @@ impl Agent {
             .map(|Decided { call, decision, .. }| ResumedCall { call, decision, stored: true })
             .collect();
         let Some(run_id) = base else { return Ok(resumed) };
-        for call in self.catalog().pending_calls_of_run(who, run_id).await? {
+        for call in self.catalog().pending_calls().of_run(who, run_id).await? {
             let is_decided = resumed.iter().any(|resumed| resumed.call.call_id == call.call_id);
             if call.state == PendingState::Waiting && !is_decided {
                 resumed.push(ResumedCall { call, decision: Decision::Abandoned, stored: true });
@@ -264,9 +264,9 @@ impl Agent {
         last_run: Option<Uuid>,
     ) -> Result<Vec<InputItem>> {
         let scope = ItemScope::Conversation(key.clone());
-        let items = self.catalog().list_items(who, &scope, None, MAX_ADDED_ITEMS, true).await?;
+        let items = self.catalog().items().list(who, &scope, None, MAX_ADDED_ITEMS, true).await?;
         let since = match last_run {
-            Some(run_id) => Some(self.catalog().get_run(who, run_id).await?.started_at),
+            Some(run_id) => Some(self.catalog().runs().get(who, run_id).await?.started_at),
             None => None,
         };
         let added = items
@@ -292,8 +292,8 @@ impl Agent {
                     BadRequest::new("file_not_found", "input", format!("file with id `{file_id}` not found"))
                         .with_status(404)
                 };
-                let file = self.catalog().get_file(who, file_id).await.map_err(|_| unknown())?;
-                let data = self.catalog().file_content(who, file_id).await.map_err(|_| unknown())?;
+                let file = self.catalog().files().get(who, file_id).await.map_err(|_| unknown())?;
+                let data = self.catalog().files().content(who, file_id).await.map_err(|_| unknown())?;
                 let stored = StoredFile { filename: file.filename, media_type: file.media_type, data: Arc::from(data) };
                 files.insert(file_id.clone(), stored);
             }

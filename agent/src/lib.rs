@@ -186,10 +186,10 @@ impl Agent {
     ) -> Result<()> {
         let title = conversation_title(&request.question());
         let record = ConversationRecord { title, ..ConversationRecord::new(key.clone(), who.subject(), Utc::now()) };
-        match self.catalog().open_conversation(who, &record).await? {
+        match self.catalog().conversations().open(who, &record).await? {
             ConversationAccess::Created(_) => {}
             ConversationAccess::Existing(_) => {
-                if let Some(last) = self.catalog().last_run_of_conversation(who, &key).await? {
+                if let Some(last) = self.catalog().runs().last_of_conversation(who, &key).await? {
                     request.history = messages_of(&last);
                     request.previous_run_id.get_or_insert(last.run_id);
                 }
@@ -305,7 +305,7 @@ impl Agent {
     pub async fn follow(&self, who: &Principal, run_id: Uuid, from: u64) -> Result<Option<Run>> {
         let Some(running) = self.running_run(run_id) else { return Ok(None) };
         let events = self.followed(running.handle, usize::try_from(from).unwrap_or(usize::MAX));
-        self.catalog().get_run(who, run_id).await?;
+        self.catalog().runs().get(who, run_id).await?;
         Ok(Some(Run { run_id, events }))
     }
 
@@ -323,7 +323,7 @@ impl Agent {
     /// for a run that was not retained.
     pub async fn events(&self, who: &Principal, run_id: Uuid, from: u64) -> Result<RunEvents> {
         let running = self.running_run(run_id);
-        let stored = self.catalog().get_run(who, run_id).await?;
+        let stored = self.catalog().runs().get(who, run_id).await?;
         if !stored.retained {
             return Err(CatalogError::RunNotFound { run_id: run_id.to_string() }.into());
         }
@@ -353,7 +353,7 @@ impl Agent {
     pub async fn get_run(&self, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
         // Looked up first: a run that ends meanwhile is then read as stored.
         let running = self.running_run(run_id);
-        let stored = self.inner.engine.catalog().get_run(who, run_id).await?;
+        let stored = self.inner.engine.catalog().runs().get(who, run_id).await?;
         match running {
             Some(running) if stored.status == RunStatus::Running => {
                 let record = running.handle.snapshot(running.started);
@@ -365,7 +365,7 @@ impl Agent {
 
     /// Newest first, without traces; a caller's own runs, every run for administrators.
     pub async fn list_runs(&self, who: &Principal, page: PageRequest) -> Result<Page<RunRecord>> {
-        Ok(self.inner.engine.catalog().list_runs(who, page).await?)
+        Ok(self.inner.engine.catalog().runs().list(who, page).await?)
     }
 
     /// Stops a running run; its stream still ends with `run_finished`. A finished run is left as it is. Returns the
@@ -373,7 +373,7 @@ impl Agent {
     pub async fn cancel_run(&self, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
         let catalog = self.inner.engine.catalog();
         let running = self.running_run(run_id);
-        let record = catalog.get_run(who, run_id).await?;
+        let record = catalog.runs().get(who, run_id).await?;
         let Some(running) = running.filter(|_| record.status == RunStatus::Running) else { return Ok(record) };
         running.handle.stop(Stop::Cancelled);
         running.handle.ended.cancelled().await;
@@ -487,11 +487,13 @@ async fn begin(catalog: &Catalog, who: &Principal, record: &RunRecord, decided: 
         let mut note: Value = note.unwrap_or_else(|| json!({}));
         note["run_id"] = json!(record.run_id);
         note["reason"] = json!(reason);
-        if let StoredDecision::Before(_) = catalog.decide_call(who, &call.call_id, state, &note.to_string()).await? {
+        if let StoredDecision::Before(_) =
+            catalog.pending_calls().decide(who, &call.call_id, state, &note.to_string()).await?
+        {
             return Err(AgentError::AlreadyResumed { call_id: call.call_id.clone() });
         }
     }
-    Ok(catalog.insert_run(record).await?)
+    Ok(catalog.runs().insert(record).await?)
 }
 
 /// Items of a request, each with an id that names its run.

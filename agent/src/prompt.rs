@@ -138,7 +138,7 @@ pub(crate) async fn find_context(session: &Session, question: &str, database: Op
     let request = SearchRequest { query: question.to_owned(), database: database.map(str::to_owned), limit };
     let who: &Principal = session.principal();
     let catalog = session.engine().catalog();
-    let mut hits = catalog.search_with_columns(who, &request).await.unwrap_or_else(|error| {
+    let mut hits = catalog.search().tables_with_columns(who, &request).await.unwrap_or_else(|error| {
         tracing::warn!(code = error.code(), %error, "schema search failed; the prompt names no tables");
         Vec::new()
     });
@@ -149,9 +149,9 @@ pub(crate) async fn find_context(session: &Session, question: &str, database: Op
     let ids: Vec<i64> = tables.iter().map(|table| table.id).collect();
     let similar = if small { SIMILAR_QUERIES_SMALL } else { SIMILAR_QUERIES };
     let (relationships, queries, metrics) = futures::join!(
-        catalog.relationships_among(who, &ids),
-        catalog.similar_queries(who, database, question, similar),
-        catalog.similar_metrics(who, database, question, METRICS),
+        catalog.relationships().among(who, &ids),
+        catalog.knowledge().similar_queries(who, database, question, similar),
+        catalog.knowledge().similar_metrics(who, database, question, METRICS),
     );
     let told = |what: &str, error: querent_catalog::CatalogError| {
         tracing::warn!(code = error.code(), %error, "the prompt is without {what}");

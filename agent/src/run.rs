@@ -85,7 +85,7 @@ impl RunTask {
         let Self { handle, catalog, closing, .. } = self;
         let store = async {
             let (mut pause, longest) = STORE_AGAIN;
-            while let Err(error) = catalog.update_run(&record).await {
+            while let Err(error) = catalog.runs().update(&record).await {
                 if error.code() == "run_not_found" {
                     tracing::info!(run_id = %record.run_id, "the run was deleted before its end");
                     break;

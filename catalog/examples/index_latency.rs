@@ -52,7 +52,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     let catalog = Catalog::open(options).await?;
     // The first embedding loads the model.
     create(&catalog, "warm_up").await?;
-    catalog.index_idle().await?;
+    catalog.search().index_idle().await?;
 
     let mut acknowledged = Vec::new();
     let mut by_meaning = Vec::new();
@@ -64,12 +64,12 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
         acknowledged.push(began.elapsed());
 
         let began = Instant::now();
-        catalog.index_idle().await?;
+        catalog.search().index_idle().await?;
         by_meaning.push(began.elapsed());
 
         let began = Instant::now();
         let request = SearchRequest { query: name.clone(), database: None, limit: 10 };
-        let hits = catalog.search(&Principal::local_admin(), &request).await?;
+        let hits = catalog.search().tables(&Principal::local_admin(), &request).await?;
         searches.push(began.elapsed());
         let hit = hits.iter().find(|hit| hit.table.name.table == name).ok_or("the new table was not found")?;
         if hit.found_by != [FoundBy::Name, FoundBy::Bm25, FoundBy::Dense] {
@@ -85,8 +85,8 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
 
 async fn create(catalog: &Catalog, table: &str) -> Result<(), CatalogError> {
     let fields: Vec<Field> = COLUMNS.iter().map(|name| Field::new(*name, DataType::Utf8, true)).collect();
-    let draft = catalog.draft_table(&TableName::new("default", table), &Schema::new(fields), None).await?;
-    catalog.create_table(draft, Vec::new(), IfExists::Error).await?;
+    let draft = catalog.tables().draft(&TableName::new("default", table), &Schema::new(fields), None).await?;
+    catalog.tables().create(draft, Vec::new(), IfExists::Error).await?;
     Ok(())
 }
 

@@ -4,58 +4,23 @@
 //! Each belongs to one subject, seen by it and by administrators; to others it is not there. What belongs to a run or
 //! a conversation goes with it. Tests are in `tests/it/conversation_store.rs`.
 
-mod calls;
 mod files;
 mod items;
-mod purge;
+mod pending_calls;
 mod rows;
 
 use chrono::{DateTime, Utc};
-use serde::{Deserialize, Serialize};
 
-use crate::{Catalog, Page, PageRequest, Principal, Result};
+use crate::error::Result;
+use crate::model::{ConversationKey, Page, PageRequest};
+use crate::principal::Principal;
+use crate::store::Store;
 
-pub use calls::{Decision, PendingCall, PendingKind, PendingState};
-pub use files::FileRecord;
-pub use items::{ItemRecord, ItemRole, ItemScope};
-pub use purge::Purged;
-pub(crate) use rows::{delete_of_subject, touch};
-
-/// Large values come last, so that no listing walks over them; a file's content is in a table of its own.
-pub(crate) const CONVERSATIONS_DDL: &str = "
-CREATE TABLE querent_conversation (space VARCHAR NOT NULL, id VARCHAR NOT NULL, subject VARCHAR NOT NULL, user_id VARCHAR NOT NULL, app VARCHAR NOT NULL, title VARCHAR NOT NULL, created_at BIGINT NOT NULL, updated_at BIGINT NOT NULL, metadata_json VARCHAR NOT NULL, state_json VARCHAR NOT NULL, PRIMARY KEY (space, id));
-CREATE INDEX querent_ix_conversation_space ON querent_conversation (space, updated_at, id);
-CREATE INDEX querent_ix_conversation_subject ON querent_conversation (subject, space, updated_at, id);
-CREATE INDEX querent_ix_conversation_subject_user ON querent_conversation (subject, user_id, space, updated_at, id);
-CREATE INDEX querent_ix_conversation_user ON querent_conversation (user_id, space, updated_at, id);
-CREATE INDEX querent_ix_conversation_updated ON querent_conversation (updated_at);
-CREATE TABLE querent_item (seq INTEGER PRIMARY KEY, item_id VARCHAR NOT NULL UNIQUE, subject VARCHAR NOT NULL, space VARCHAR, conversation_id VARCHAR, run_id VARCHAR, role VARCHAR NOT NULL, created_at BIGINT NOT NULL, item_json VARCHAR NOT NULL);
-CREATE INDEX querent_ix_item_conversation ON querent_item (space, conversation_id) WHERE conversation_id IS NOT NULL;
-CREATE INDEX querent_ix_item_run ON querent_item (run_id, role) WHERE run_id IS NOT NULL;
-CREATE TABLE querent_pending_call (call_id VARCHAR PRIMARY KEY, kind VARCHAR NOT NULL, subject VARCHAR NOT NULL, run_id VARCHAR NOT NULL, space VARCHAR, conversation_id VARCHAR, tool VARCHAR NOT NULL, state VARCHAR NOT NULL, decided_at BIGINT, arguments_json VARCHAR NOT NULL, decision_json VARCHAR, receipt_json VARCHAR);
-CREATE INDEX querent_ix_pending_call_run ON querent_pending_call (run_id);
-CREATE INDEX querent_ix_pending_call_conversation ON querent_pending_call (space, conversation_id) WHERE conversation_id IS NOT NULL;
-CREATE TABLE querent_file (file_id VARCHAR PRIMARY KEY, subject VARCHAR NOT NULL, filename VARCHAR NOT NULL, media_type VARCHAR NOT NULL, purpose VARCHAR NOT NULL, bytes BIGINT NOT NULL, created_at BIGINT NOT NULL);
-CREATE INDEX querent_ix_file_time ON querent_file (created_at, file_id);
-CREATE INDEX querent_ix_file_subject ON querent_file (subject, created_at, file_id);
-CREATE TABLE querent_file_content (file_id VARCHAR PRIMARY KEY, content BLOB NOT NULL);
-";
-
-/// Names a conversation.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-pub struct ConversationKey {
-    /// Where its id is unique; empty is the space that all share.
-    pub space: String,
-    /// Its id in the space.
-    pub id: String,
-}
-
-impl ConversationKey {
-    /// In the space that all share.
-    pub fn shared(id: impl Into<String>) -> Self {
-        Self { space: String::new(), id: id.into() }
-    }
-}
+pub(crate) use files::purge as purge_files;
+pub use files::{CatalogFiles, FileRecord};
+pub use items::{CatalogItems, ItemRecord, ItemRole, ItemScope};
+pub use pending_calls::{CatalogPendingCalls, Decision, PendingCall, PendingKind, PendingState};
+pub(crate) use rows::{delete_of_subject, purge as purge_conversations};
 
 /// A conversation as stored. Fields that end with `_json` are JSON texts.
 #[derive(Debug, Clone, PartialEq)]
@@ -151,24 +116,29 @@ impl<T> Listed<T> {
     }
 }
 
-/// Conversations.
-impl Catalog {
+/// Conversations. Made by [`Catalog::conversations`](crate::Catalog::conversations).
+#[derive(Clone, Copy)]
+pub struct CatalogConversations<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl CatalogConversations<'_> {
     /// The conversation of the record's name: made from the record, the caller its owner, where there is none. An
     /// administrator does not open somebody else's either.
-    pub async fn open_conversation(&self, who: &Principal, new: &ConversationRecord) -> Result<ConversationAccess> {
+    pub async fn open(self, who: &Principal, new: &ConversationRecord) -> Result<ConversationAccess> {
         let (who, new) = (who.clone(), new.clone());
         self.store.write_rows(move |connection| rows::open(connection, &who, &new)).await
     }
 
     /// Owner and administrators only; others get `conversation_not_found`.
-    pub async fn get_conversation(&self, who: &Principal, key: &ConversationKey) -> Result<ConversationRecord> {
+    pub async fn get(self, who: &Principal, key: &ConversationKey) -> Result<ConversationRecord> {
         let (who, key) = (who.clone(), key.clone());
         self.store.read(move |connection| rows::get(connection, &who, &key)).await
     }
 
     /// Newest activity first. A conversation used between two pages moves to the front and may be on neither.
-    pub async fn list_conversations(
-        &self,
+    pub async fn list(
+        self,
         who: &Principal,
         filter: &ConversationFilter,
         page: PageRequest,
@@ -178,8 +148,8 @@ impl Catalog {
     }
 
     /// Changes parts of a conversation and returns it as it is then. Errors: `conversation_not_found`.
-    pub async fn update_conversation(
-        &self,
+    pub async fn update(
+        self,
         who: &Principal,
         key: &ConversationKey,
         change: &ConversationChange,
@@ -189,7 +159,7 @@ impl Catalog {
     }
 
     /// Deletes a conversation with its runs, their items and pending calls. Returns whether there was one.
-    pub async fn delete_conversation(&self, who: &Principal, key: &ConversationKey) -> Result<bool> {
+    pub async fn delete(self, who: &Principal, key: &ConversationKey) -> Result<bool> {
         let (who, key) = (who.clone(), key.clone());
         self.store.write_rows(move |connection| rows::delete(connection, &who, &key)).await
     }

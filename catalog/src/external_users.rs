@@ -8,17 +8,9 @@ use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
 use crate::conversations::delete_of_subject;
-use crate::runs::as_limit;
-use crate::{Catalog, Result};
-
-pub(crate) const EXTERNAL_USERS_DDL: &str = "
-CREATE TABLE querent_external_user (subject VARCHAR PRIMARY KEY, space VARCHAR NOT NULL, created_at BIGINT NOT NULL, expires_at BIGINT);
-CREATE INDEX querent_ix_external_user_expiry ON querent_external_user (expires_at) WHERE expires_at IS NOT NULL;
-CREATE INDEX querent_ix_external_user_kept ON querent_external_user (space) WHERE expires_at IS NULL;
-CREATE TABLE querent_embed_grant (digest VARCHAR PRIMARY KEY, kind VARCHAR NOT NULL, subject VARCHAR NOT NULL, expires_at BIGINT NOT NULL, user_json VARCHAR NOT NULL);
-CREATE INDEX querent_ix_embed_grant_expiry ON querent_embed_grant (expires_at);
-CREATE INDEX querent_ix_embed_grant_subject ON querent_embed_grant (subject);
-";
+use crate::error::Result;
+use crate::store::Store;
+use crate::store::rows::as_limit;
 
 /// Users or grants that one transaction deletes.
 const BATCH: usize = 100;
@@ -52,25 +44,25 @@ impl GrantKind {
     }
 }
 
-/// Users of applications.
-impl Catalog {
+/// Users of applications and their grants. Made by [`Catalog::external_users`](crate::Catalog::external_users).
+#[derive(Clone, Copy)]
+pub struct CatalogExternalUsers<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl CatalogExternalUsers<'_> {
     /// Makes the user, or lets it live on: an earlier end counts, an end counts no more once the user is said to stay,
     /// and one that stays is not made ephemeral. One whose time is over is forgotten first, with its conversations.
     ///
     /// Returns the user as it is then; `None` where it would stay and `max_kept` others do.
-    pub async fn admit_external_user(
-        &self,
-        user: &ExternalUser,
-        now: DateTime<Utc>,
-        max_kept: u64,
-    ) -> Result<Option<ExternalUser>> {
+    pub async fn admit(self, user: &ExternalUser, now: DateTime<Utc>, max_kept: u64) -> Result<Option<ExternalUser>> {
         let user = user.clone();
         self.store.write_rows(move |connection| admit(connection, &user, now, max_kept)).await
     }
 
     /// Stores what `secret` proves until `expires_at`.
     pub async fn insert_grant(
-        &self,
+        self,
         kind: GrantKind,
         secret: &str,
         subject: &str,
@@ -90,7 +82,7 @@ impl Catalog {
 
     /// What `secret` proves at `now`: the JSON text that it was stored with. Looked up by its digest, so that how long
     /// it takes tells nothing of a secret.
-    pub async fn granted(&self, kind: GrantKind, secret: &str, now: DateTime<Utc>) -> Result<Option<String>> {
+    pub async fn find_grant(self, kind: GrantKind, secret: &str, now: DateTime<Utc>) -> Result<Option<String>> {
         let digest = digest(secret);
         self.store
             .read(move |connection| {
@@ -106,7 +98,7 @@ impl Catalog {
 
     /// Deletes the users whose time is over, with their conversations, and the grants that prove nothing any more.
     /// Returns how many users.
-    pub async fn purge_external_users(&self, now: DateTime<Utc>) -> Result<u64> {
+    pub async fn purge(self, now: DateTime<Utc>) -> Result<u64> {
         let now = now.timestamp_micros();
         let mut purged = 0;
         loop {

@@ -6,13 +6,11 @@
 //! in every other way without the catalog noticing: searches then answer from what is there.
 
 pub mod embed;
-pub mod text;
 
 mod analyze;
 mod backfill;
 mod lance;
 mod maintain;
-pub(crate) mod pending;
 mod rebuild;
 mod rerank;
 mod tail;
@@ -35,16 +33,16 @@ use tracing::warn;
 
 use self::analyze::{Analyzer, CorpusStats};
 use self::embed::Embedder;
-use self::pending::{Committed, PendingObject};
-pub(crate) use self::pending::{ObjectKind, column_names, names_alike};
 pub(crate) use self::rerank::Reranker;
 use self::tail::{Arrival, Tail};
 pub(crate) use self::traffic::Searching;
 use self::traffic::Traffic;
 use self::vectorizer::Vectorizer;
 use self::view::{HiddenRows, IndexView};
+use crate::error::{CatalogError, Result};
+use crate::progress::Progress;
+use crate::store::pending::{Committed, ObjectKind, PendingObject};
 use crate::store::{Store, pending_texts};
-use crate::{CatalogError, Progress, Result};
 
 /// A dataset that was found whole is not read through again for this long.
 const CHECKS_APART: Duration = Duration::from_secs(60);

@@ -3,6 +3,7 @@
 //!
 //! At most [`MAX_OBJECTS`] of each are held: they are compared with a question in memory, by the words they share.
 
+mod rows;
 mod similar;
 
 use std::sync::Arc;
@@ -11,9 +12,11 @@ use chrono::{DateTime, Utc};
 use parking_lot::RwLock;
 use serde::{Deserialize, Serialize};
 
+use crate::error::{CatalogError, Result};
 use crate::index::SchemaIndex;
-use crate::store::{self, Store};
-use crate::{Catalog, CatalogError, Page, PageRequest, Principal, Result, TableName};
+use crate::model::{Page, PageRequest, TableName};
+use crate::principal::Principal;
+use crate::store::Store;
 use similar::Corpus;
 
 /// Verified queries, and metrics, that a catalog holds.
@@ -99,91 +102,98 @@ pub struct Similar<T> {
     pub similarity: f32,
 }
 
-/// Verified queries and metrics.
-impl Catalog {
+/// Verified queries and metrics. Made by [`Catalog::knowledge`](crate::Catalog::knowledge).
+#[derive(Clone, Copy)]
+pub struct CatalogKnowledge<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) index: &'a SchemaIndex,
+    pub(crate) cache: &'a KnowledgeCache,
+}
+
+impl CatalogKnowledge<'_> {
     /// Stores a verified query, in place of one with the same question in the same database. Only
     /// `querent_engine::Session::verify_query` may call it: it runs the SQL first. Errors: `invalid_object`.
-    pub async fn store_verified_query(&self, who: &Principal, new: NewVerifiedQuery) -> Result<VerifiedQuery> {
+    pub async fn store_verified_query(self, who: &Principal, new: NewVerifiedQuery) -> Result<VerifiedQuery> {
         let who = who.clone();
-        let stored = self.store.write_ours(move |view| store::knowledge::insert_query(view, &who, &new)).await;
-        self.knowledge.forget();
+        let stored = self.store.write_ours(move |view| rows::insert_query(view, &who, &new)).await;
+        self.cache.forget();
         stored
     }
 
     /// Stores a metric, in place of one of the same name in the same database. Only
     /// `querent_engine::Session::define_metric` may call it. Errors: `invalid_object`.
-    pub async fn store_metric(&self, who: &Principal, new: NewMetric) -> Result<Metric> {
+    pub async fn store_metric(self, who: &Principal, new: NewMetric) -> Result<Metric> {
         let who = who.clone();
-        let stored = self.store.write_ours(move |view| store::knowledge::insert_metric(view, &who, &new)).await;
-        self.knowledge.forget();
+        let stored = self.store.write_ours(move |view| rows::insert_metric(view, &who, &new)).await;
+        self.cache.forget();
         stored
     }
 
     /// Verified queries the caller may see, oldest first.
     pub async fn list_verified_queries(
-        &self,
+        self,
         who: &Principal,
         database: Option<&str>,
         page: PageRequest,
     ) -> Result<Page<VerifiedQuery>> {
         let (who, database) = (who.clone(), database.map(str::to_string));
-        self.store.read(move |connection| store::knowledge::list(connection, &who, database.as_deref(), &page)).await
+        self.store.read(move |connection| rows::list(connection, &who, database.as_deref(), &page)).await
     }
 
     /// Metrics the caller may see, oldest first.
     pub async fn list_metrics(
-        &self,
+        self,
         who: &Principal,
         database: Option<&str>,
         page: PageRequest,
     ) -> Result<Page<Metric>> {
         let (who, database) = (who.clone(), database.map(str::to_string));
-        self.store.read(move |connection| store::knowledge::list(connection, &who, database.as_deref(), &page)).await
+        self.store.read(move |connection| rows::list(connection, &who, database.as_deref(), &page)).await
     }
 
     /// Forgets a verified query. Errors: `object_not_found`.
-    pub async fn drop_verified_query(&self, who: &Principal, id: i64) -> Result<()> {
+    pub async fn drop_verified_query(self, who: &Principal, id: i64) -> Result<()> {
         let who = who.clone();
-        let dropped = self.store.write_rows(move |c| store::knowledge::remove::<VerifiedQuery>(c, &who, id)).await;
-        self.knowledge.forget();
+        let dropped = self.store.write_rows(move |c| rows::remove::<VerifiedQuery>(c, &who, id)).await;
+        self.cache.forget();
         dropped
     }
 
     /// Forgets a metric. Errors: `object_not_found`.
-    pub async fn drop_metric(&self, who: &Principal, id: i64) -> Result<()> {
+    pub async fn drop_metric(self, who: &Principal, id: i64) -> Result<()> {
         let who = who.clone();
-        let dropped = self.store.write_rows(move |c| store::knowledge::remove::<Metric>(c, &who, id)).await;
-        self.knowledge.forget();
+        let dropped = self.store.write_rows(move |c| rows::remove::<Metric>(c, &who, id)).await;
+        self.cache.forget();
         dropped
     }
 
     /// The verified queries most like a question, of what the caller may see, most alike first.
     pub async fn similar_queries(
-        &self,
+        self,
         who: &Principal,
         database: Option<&str>,
         question: &str,
         limit: usize,
     ) -> Result<Vec<Similar<VerifiedQuery>>> {
-        let corpus = self.knowledge.corpus(&self.store, &self.index).await?;
+        let corpus = self.cache.corpus(self.store, self.index).await?;
         Ok(corpus.queries.similar(&self.index.tokens(question), who, database, limit))
     }
 
     /// The metrics a question is about, of what the caller may see, most alike first.
     pub async fn similar_metrics(
-        &self,
+        self,
         who: &Principal,
         database: Option<&str>,
         question: &str,
         limit: usize,
     ) -> Result<Vec<Similar<Metric>>> {
-        let corpus = self.knowledge.corpus(&self.store, &self.index).await?;
+        let corpus = self.cache.corpus(self.store, self.index).await?;
         Ok(corpus.metrics.similar(&self.index.tokens(question), who, database, limit))
     }
 }
 
-/// What is common to all that is taught.
-pub(crate) trait Taught: Clone + Send + Sync + 'static {
+/// What verified queries and metrics have in common.
+pub(crate) trait KnowledgeObject: Clone + Send + Sync + 'static {
     /// What a question is compared with.
     fn text(&self) -> String;
     /// Its database.
@@ -197,7 +207,7 @@ pub(crate) trait Taught: Clone + Send + Sync + 'static {
     }
 }
 
-impl Taught for VerifiedQuery {
+impl KnowledgeObject for VerifiedQuery {
     fn text(&self) -> String {
         self.question.clone()
     }
@@ -211,7 +221,7 @@ impl Taught for VerifiedQuery {
     }
 }
 
-impl Taught for Metric {
+impl KnowledgeObject for Metric {
     fn text(&self) -> String {
         self.name.clone()
     }
@@ -227,7 +237,7 @@ impl Taught for Metric {
 
 /// All that is taught, ready to be compared with questions; made when first needed after a change.
 #[derive(Default)]
-pub(crate) struct Knowledge {
+pub(crate) struct KnowledgeCache {
     made: RwLock<(u64, Option<Arc<Corpora>>)>,
 }
 
@@ -236,7 +246,7 @@ pub(crate) struct Corpora {
     pub(crate) metrics: Corpus<Metric>,
 }
 
-impl Knowledge {
+impl KnowledgeCache {
     pub(crate) async fn corpus(&self, store: &Store, index: &SchemaIndex) -> Result<Arc<Corpora>> {
         let changes = {
             let made = self.made.read();
@@ -245,9 +255,7 @@ impl Knowledge {
             }
             made.0
         };
-        let (queries, metrics) = store
-            .read(|connection| Ok((store::knowledge::all(connection)?, store::knowledge::all(connection)?)))
-            .await?;
+        let (queries, metrics) = store.read(|connection| Ok((rows::all(connection)?, rows::all(connection)?))).await?;
         // Ten thousand texts take a while to read.
         let tokens = index.tokenizer();
         let make = move || Corpora { queries: Corpus::new(queries, &tokens), metrics: Corpus::new(metrics, &tokens) };

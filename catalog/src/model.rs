@@ -1,5 +1,7 @@
 //! The catalog's nouns: databases, tables, columns, files, runs. Plain data; nothing here does I/O.
 
+mod relationship;
+
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,6 +10,8 @@ use arrow::array::RecordBatch;
 use arrow_schema::{DataType, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
+
+pub use relationship::{ForeignKey, NewRelationship, Relationship, RelationshipOrigin};
 
 /// A DuckLake snapshot number; every committed change makes the next one.
 pub type SnapshotId = i64;
@@ -295,7 +299,7 @@ pub struct TableDraft {
     /// The schema to write: the columns with `PARQUET:field_id` metadata at every level.
     pub write_schema: SchemaRef,
     /// What its columns refer to; committed with the table, recorded and not enforced.
-    pub foreign_keys: Vec<crate::ForeignKey>,
+    pub foreign_keys: Vec<ForeignKey>,
     /// The newest snapshot when it was drafted.
     pub(crate) base: SnapshotId,
 }
@@ -455,4 +459,29 @@ pub struct SearchRequest {
     pub database: Option<String>,
     /// At most this many hits; clamped to 1..=200.
     pub limit: usize,
+}
+
+/// Names a conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct ConversationKey {
+    /// Where its id is unique; empty is the space that all share.
+    pub space: String,
+    /// Its id in the space.
+    pub id: String,
+}
+
+impl ConversationKey {
+    /// In the space that all share.
+    pub fn shared(id: impl Into<String>) -> Self {
+        Self { space: String::new(), id: id.into() }
+    }
+}
+
+/// What made a vector; recorded on every index row.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct EmbeddingModel {
+    /// For example `all-MiniLM-L6-v2`.
+    pub id: String,
+    /// Vector length.
+    pub dimension: usize,
 }

@@ -10,25 +10,14 @@ use uuid::Uuid;
 
 pub use trace::whole_trace;
 
-use crate::conversations::{self, ConversationKey};
-use crate::{Catalog, CatalogError, Page, PageRequest, PageToken, Principal, Result, Role};
-
-/// The most items of a page.
-pub(crate) const MAX_PAGE: usize = 10_000;
-
-/// Made anew: the logs come last, so that no listing walks over them to what it shows.
-pub(crate) const RUNS_DDL: &str = "
-CREATE TABLE querent_run_made_anew (run_id VARCHAR PRIMARY KEY, subject VARCHAR NOT NULL, question VARCHAR NOT NULL, model_id VARCHAR NOT NULL, status VARCHAR NOT NULL, started_at BIGINT NOT NULL, finished_at BIGINT, protocol VARCHAR NOT NULL, space VARCHAR, conversation_id VARCHAR, previous_run_id VARCHAR, invocation_id VARCHAR, retained BIGINT NOT NULL, usage_json VARCHAR NOT NULL, trace_json VARCHAR NOT NULL, events_json VARCHAR NOT NULL, messages_json VARCHAR NOT NULL);
-INSERT INTO querent_run_made_anew SELECT run_id, subject, question, model_id, status, started_at, finished_at, 'ask', NULL, NULL, NULL, NULL, 0, usage_json, trace_json, '[]', '[]' FROM querent_run;
-DROP TABLE querent_run;
-ALTER TABLE querent_run_made_anew RENAME TO querent_run;
-CREATE INDEX querent_ix_run_time ON querent_run (started_at, run_id);
-CREATE INDEX querent_ix_run_subject ON querent_run (subject, started_at, run_id);
-CREATE INDEX querent_ix_run_running ON querent_run (status) WHERE status = 'running';
-CREATE INDEX querent_ix_run_finished ON querent_run (finished_at) WHERE finished_at IS NOT NULL;
-CREATE INDEX querent_ix_run_conversation ON querent_run (space, conversation_id, started_at, run_id) WHERE conversation_id IS NOT NULL;
-CREATE INDEX querent_ix_run_invocation ON querent_run (invocation_id, started_at) WHERE invocation_id IS NOT NULL;
-";
+use crate::error::Result;
+use crate::model::{ConversationKey, Page, PageRequest, PageToken};
+use crate::principal::Principal;
+use crate::store::Store;
+use crate::store::ownership::{delete_run_parts, owner_filter, run_not_found, touch_conversation};
+use crate::store::rows::{
+    MAX_PAGE, as_limit, parse_token, read_conversation_key, read_time, read_uuid, time_from_micros, unreadable,
+};
 
 const WHOLE: &str = "run_id, subject, question, model_id, status, started_at, finished_at, protocol, space, \
     conversation_id, previous_run_id, invocation_id, retained, usage_json, trace_json, events_json, messages_json";
@@ -74,7 +63,7 @@ impl RunStatus {
 pub struct RunRecord {
     /// UUIDv7.
     pub run_id: Uuid,
-    /// [`crate::Principal::subject`] of the asker.
+    /// [`crate::principal::Principal::subject`] of the asker.
     pub subject: String,
     /// As asked, trimmed.
     pub question: String,
@@ -136,65 +125,65 @@ impl RunRecord {
     }
 }
 
-/// Agent runs.
-impl Catalog {
+/// Agent runs. Made by [`Catalog::runs`](crate::Catalog::runs).
+#[derive(Clone, Copy)]
+pub struct CatalogRuns<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl CatalogRuns<'_> {
     /// Stores a run that begins, and marks its conversation as used. Durable when it returns. Errors:
     /// `conversation_not_found` when the run's conversation is not there or is another subject's.
-    pub async fn insert_run(&self, run: &RunRecord) -> Result<()> {
+    pub async fn insert(self, run: &RunRecord) -> Result<()> {
         let run = run.clone();
         self.store.write_rows(move |connection| insert(connection, &run)).await
     }
 
     /// Sets status, end, usage, trace, events and messages. Durable when it returns. Errors: `run_not_found`, also
     /// when the run was deleted meanwhile.
-    pub async fn update_run(&self, run: &RunRecord) -> Result<()> {
+    pub async fn update(self, run: &RunRecord) -> Result<()> {
         let run = run.clone();
         self.store.write_rows(move |connection| update(connection, &run)).await
     }
 
     /// Owner and administrators only; others get `run_not_found`.
-    pub async fn get_run(&self, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
+    pub async fn get(self, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
         let who = who.clone();
         self.store.read(move |connection| get(connection, &who, run_id)).await
     }
 
-    /// The trace alone of a run; `None` where [`Catalog::get_run`] finds no run.
-    pub async fn run_trace(&self, who: &Principal, run_id: Uuid) -> Result<Option<String>> {
+    /// The trace alone of a run; `None` where [`CatalogRuns::get`] finds no run.
+    pub async fn trace(self, who: &Principal, run_id: Uuid) -> Result<Option<String>> {
         let who = who.clone();
         self.store.read(move |connection| trace(connection, &who, run_id)).await
     }
 
     /// Newest first; trace, events and messages left empty.
-    pub async fn list_runs(&self, who: &Principal, page: PageRequest) -> Result<Page<RunRecord>> {
+    pub async fn list(self, who: &Principal, page: PageRequest) -> Result<Page<RunRecord>> {
         let who = who.clone();
         self.store.read(move |connection| list(connection, &who, &page)).await
     }
 
     /// The newest `limit` runs of a conversation, whole, oldest first.
-    pub async fn runs_of_conversation(
-        &self,
-        who: &Principal,
-        key: &ConversationKey,
-        limit: usize,
-    ) -> Result<Vec<RunRecord>> {
+    pub async fn of_conversation(self, who: &Principal, key: &ConversationKey, limit: usize) -> Result<Vec<RunRecord>> {
         let (who, key) = (who.clone(), key.clone());
         self.store.read(move |connection| of_conversation(connection, &who, &key, limit)).await
     }
 
     /// The newest run of a conversation, whole, whatever became of it.
-    pub async fn last_run_of_conversation(&self, who: &Principal, key: &ConversationKey) -> Result<Option<RunRecord>> {
-        Ok(self.runs_of_conversation(who, key, 1).await?.pop())
+    pub async fn last_of_conversation(self, who: &Principal, key: &ConversationKey) -> Result<Option<RunRecord>> {
+        Ok(self.of_conversation(who, key, 1).await?.pop())
     }
 
     /// The newest run of an invocation, whole.
-    pub async fn run_of_invocation(&self, who: &Principal, invocation_id: &str) -> Result<Option<RunRecord>> {
+    pub async fn of_invocation(self, who: &Principal, invocation_id: &str) -> Result<Option<RunRecord>> {
         let (who, invocation_id) = (who.clone(), invocation_id.to_string());
         self.store.read(move |connection| of_invocation(connection, &who, &invocation_id)).await
     }
 
     /// The newest run of an invocation in a conversation, without its logs.
-    pub async fn run_in_conversation(
-        &self,
+    pub async fn of_invocation_in_conversation(
+        self,
         who: &Principal,
         key: &ConversationKey,
         invocation_id: &str,
@@ -206,7 +195,7 @@ impl Catalog {
     /// The newest runs of a conversation with their events but without traces and messages, oldest first: `limit` of
     /// them at most, and no more than the newest one beyond `max_bytes` of events.
     pub async fn logs_of_conversation(
-        &self,
+        self,
         who: &Principal,
         key: &ConversationKey,
         limit: usize,
@@ -217,77 +206,20 @@ impl Catalog {
     }
 
     /// Deletes a run with its items and pending calls, running or not. Returns whether there was one.
-    pub async fn delete_run(&self, who: &Principal, run_id: Uuid) -> Result<bool> {
+    pub async fn delete(self, who: &Principal, run_id: Uuid) -> Result<bool> {
         let who = who.clone();
         self.store.write_rows(move |connection| delete(connection, &who, run_id)).await
     }
 
     /// Runs a previous process left `running` become `error`. Called at open by the server. Returns how many.
-    pub async fn abandon_running_runs(&self) -> Result<u64> {
+    pub async fn abandon_running(self) -> Result<u64> {
         self.store.write_rows(abandon_running).await
     }
 }
 
-/// The only subject whose runs, conversations, items and files `who` may see; `None` for an administrator.
-pub(crate) fn owner(who: &Principal) -> Option<&str> {
-    (who.role() < Role::Admin).then(|| who.subject())
-}
-
-/// A time of a row, which the store keeps in microseconds.
-pub(crate) fn read_time(row: &Row<'_>, column: usize) -> rusqlite::Result<DateTime<Utc>> {
-    time(row.get(column)?).ok_or_else(|| unreadable(column, "a time out of range"))
-}
-
-/// SQLite's numbers have a sign, whatever they count.
-pub(crate) fn read_count(row: &Row<'_>, column: usize) -> rusqlite::Result<u64> {
-    Ok(row.get::<_, i64>(column)?.unsigned_abs())
-}
-
-pub(crate) fn read_uuid(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<Uuid>> {
-    let text: Option<String> = row.get(column)?;
-    text.map(|text| Uuid::parse_str(&text).map_err(|error| unreadable(column, error))).transpose()
-}
-
-/// The conversation that a row names in `column` and the one after.
-pub(crate) fn read_key(row: &Row<'_>, column: usize) -> rusqlite::Result<Option<ConversationKey>> {
-    let (space, id): (Option<String>, Option<String>) = (row.get(column)?, row.get(column + 1)?);
-    Ok(id.map(|id| ConversationKey { space: space.unwrap_or_default(), id }))
-}
-
-pub(crate) fn unreadable(
-    column: usize,
-    reason: impl Into<Box<dyn std::error::Error + Send + Sync>>,
-) -> rusqlite::Error {
-    rusqlite::Error::FromSqlConversionFailure(column, rusqlite::types::Type::Text, reason.into())
-}
-
-/// As SQLite counts.
-pub(crate) fn as_limit(limit: usize) -> i64 {
-    i64::try_from(limit).unwrap_or(i64::MAX)
-}
-
-/// The time and the rest of a page token that begins with a time.
-pub(crate) fn parse_token(token: &PageToken, listing: &str) -> Result<(i64, String)> {
-    token.0.split_once('.').and_then(|(time, id)| Some((time.parse().ok()?, id.to_string()))).ok_or_else(|| {
-        CatalogError::InvalidName { name: token.0.clone(), reason: format!("it is not a page token of a {listing}") }
-    })
-}
-
-/// Whether there is such a run, of `owner` where one is given; `run_not_found` where there is none.
-pub(crate) fn check(connection: &Connection, owner: Option<&str>, run_id: Uuid) -> Result<()> {
-    let exists: bool = connection
-        .prepare_cached("SELECT EXISTS (SELECT 1 FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2))")?
-        .query_row(params![run_id.to_string(), owner], |row| row.get(0))?;
-    exists.then_some(()).ok_or_else(|| not_found(run_id))
-}
-
-fn not_found(run_id: Uuid) -> CatalogError {
-    CatalogError::RunNotFound { run_id: run_id.to_string() }
-}
-
 fn insert(connection: &Connection, run: &RunRecord) -> Result<()> {
     if let Some(key) = &run.conversation {
-        conversations::touch(connection, key, &run.subject, run.started_at)?;
+        touch_conversation(connection, key, &run.subject, run.started_at)?;
     }
     connection
         .prepare_cached(&format!(
@@ -331,7 +263,7 @@ fn update(connection: &Connection, run: &RunRecord) -> Result<()> {
             run.messages_json,
         ])?;
     match updated {
-        0 => Err(not_found(run.run_id)),
+        0 => Err(run_not_found(run.run_id)),
         _ => Ok(()),
     }
 }
@@ -339,15 +271,15 @@ fn update(connection: &Connection, run: &RunRecord) -> Result<()> {
 fn get(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
     let run = connection
         .prepare_cached(&format!("SELECT {WHOLE} FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2)"))?
-        .query_row(params![run_id.to_string(), owner(who)], read)
+        .query_row(params![run_id.to_string(), owner_filter(who)], read)
         .optional()?;
-    run.ok_or_else(|| not_found(run_id))
+    run.ok_or_else(|| run_not_found(run_id))
 }
 
 fn trace(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<Option<String>> {
     Ok(connection
         .prepare_cached("SELECT trace_json FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
-        .query_row(params![run_id.to_string(), owner(who)], |row| row.get(0).map(whole_trace))
+        .query_row(params![run_id.to_string(), owner_filter(who)], |row| row.get(0).map(whole_trace))
         .optional()?)
 }
 
@@ -358,12 +290,12 @@ fn list(connection: &Connection, who: &Principal, page: &PageRequest) -> Result<
         None => (i64::MAX, String::new()),
     };
     // Two statements, so that each is a walk along one index.
-    let mine = if owner(who).is_some() { "subject = ?4 AND" } else { "?4 IS NULL AND" };
+    let mine = if owner_filter(who).is_some() { "subject = ?4 AND" } else { "?4 IS NULL AND" };
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {WITHOUT_LOGS} FROM querent_run WHERE {mine} (started_at, run_id) < (?1, ?2)
          ORDER BY started_at DESC, run_id DESC LIMIT ?3"
     ))?;
-    let rows = statement.query_map(params![before_time, before_id, as_limit(limit + 1), owner(who)], read)?;
+    let rows = statement.query_map(params![before_time, before_id, as_limit(limit + 1), owner_filter(who)], read)?;
     let mut items: Vec<RunRecord> = rows.collect::<rusqlite::Result<_>>()?;
     let has_more = items.len() > limit;
     items.truncate(limit);
@@ -384,7 +316,8 @@ fn of_conversation(
         "SELECT {WHOLE} FROM querent_run WHERE space = ?1 AND conversation_id = ?2 AND (?3 IS NULL OR subject = ?3)
          ORDER BY started_at DESC, run_id DESC LIMIT ?4"
     ))?;
-    let rows = statement.query_map(params![key.space, key.id, owner(who), as_limit(limit.min(MAX_PAGE))], read)?;
+    let rows =
+        statement.query_map(params![key.space, key.id, owner_filter(who), as_limit(limit.min(MAX_PAGE))], read)?;
     let mut runs: Vec<RunRecord> = rows.collect::<rusqlite::Result<_>>()?;
     runs.reverse();
     Ok(runs)
@@ -396,7 +329,7 @@ fn of_invocation(connection: &Connection, who: &Principal, invocation_id: &str) 
             "SELECT {WHOLE} FROM querent_run WHERE invocation_id = ?1 AND (?2 IS NULL OR subject = ?2)
              ORDER BY started_at DESC LIMIT 1"
         ))?
-        .query_row(params![invocation_id, owner(who)], read)
+        .query_row(params![invocation_id, owner_filter(who)], read)
         .optional()?)
 }
 
@@ -412,7 +345,7 @@ fn in_conversation(
                  AND (?4 IS NULL OR subject = ?4)
              ORDER BY started_at DESC LIMIT 1"
         ))?
-        .query_row(params![invocation_id, key.space, key.id, owner(who)], read)
+        .query_row(params![invocation_id, key.space, key.id, owner_filter(who)], read)
         .optional()?)
 }
 
@@ -427,7 +360,7 @@ fn logs_of_conversation(
         "SELECT {WITH_EVENTS} FROM querent_run WHERE space = ?1 AND conversation_id = ?2 AND (?3 IS NULL OR subject = ?3)
          ORDER BY started_at DESC, run_id DESC LIMIT ?4"
     ))?;
-    let rows = statement.query_map(params![key.space, key.id, owner(who), as_limit(limit)], read)?;
+    let rows = statement.query_map(params![key.space, key.id, owner_filter(who), as_limit(limit)], read)?;
     let mut runs: Vec<RunRecord> = Vec::new();
     let mut bytes = 0;
     for run in rows {
@@ -445,18 +378,11 @@ fn logs_of_conversation(
 fn delete(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<bool> {
     let deleted = connection
         .prepare_cached("DELETE FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
-        .execute(params![run_id.to_string(), owner(who)])?;
+        .execute(params![run_id.to_string(), owner_filter(who)])?;
     if deleted > 0 {
-        forget_parts(connection, &run_id.to_string())?;
+        delete_run_parts(connection, &run_id.to_string())?;
     }
     Ok(deleted > 0)
-}
-
-/// Deletes what hangs on a run that is no more.
-pub(crate) fn forget_parts(connection: &Connection, run_id: &str) -> Result<()> {
-    connection.prepare_cached("DELETE FROM querent_item WHERE run_id = ?")?.execute([run_id])?;
-    connection.prepare_cached("DELETE FROM querent_pending_call WHERE run_id = ?")?.execute([run_id])?;
-    Ok(())
 }
 
 /// Deletes up to `limit` runs that ended before.
@@ -467,7 +393,7 @@ pub(crate) fn purge(connection: &Connection, before: i64, limit: usize) -> Resul
         .collect::<rusqlite::Result<_>>()?;
     for run_id in &run_ids {
         connection.prepare_cached("DELETE FROM querent_run WHERE run_id = ?")?.execute([run_id])?;
-        forget_parts(connection, run_id)?;
+        delete_run_parts(connection, run_id)?;
     }
     Ok(run_ids.len() as u64)
 }
@@ -488,9 +414,9 @@ fn read(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
         model_id: row.get(3)?,
         status: parse_status(&status).ok_or_else(|| unreadable(4, format!("unknown run status `{status}`")))?,
         started_at: read_time(row, 5)?,
-        finished_at: row.get::<_, Option<i64>>(6)?.and_then(time),
+        finished_at: row.get::<_, Option<i64>>(6)?.and_then(time_from_micros),
         protocol: row.get(7)?,
-        conversation: read_key(row, 8)?,
+        conversation: read_conversation_key(row, 8)?,
         previous_run_id: read_uuid(row, 10)?,
         invocation_id: row.get(11)?,
         retained: row.get(12)?,
@@ -499,10 +425,6 @@ fn read(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
         events_json: row.get(15)?,
         messages_json: row.get(16)?,
     })
-}
-
-pub(crate) fn time(micros: i64) -> Option<DateTime<Utc>> {
-    DateTime::from_timestamp_micros(micros)
 }
 
 fn parse_status(text: &str) -> Option<RunStatus> {

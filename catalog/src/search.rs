@@ -6,21 +6,29 @@
 //! returned, so a dropped table never appears and names are fresh however far behind the index is.
 
 mod boosts;
-mod columns;
+mod column_boosts;
+mod column_lookup;
 pub(crate) mod cutoff;
 mod expand;
 mod fuse;
-mod names;
+mod literals;
+mod name_candidates;
 mod rerank;
-mod values;
 
-use crate::index::text::query_text;
-use crate::index::{ObjectKind, SchemaIndex, SearchFilter};
-use crate::knowledge::Knowledge;
+use futures::FutureExt;
+
+use crate::error::Result;
+use crate::index::{SchemaIndex, SearchFilter};
+use crate::knowledge::KnowledgeCache;
+use crate::model::{SearchHit, SearchRequest, SearchStages, TableInfo, TableSummary};
+use crate::principal::{DatabaseScope, Principal};
 use crate::relationships::infer::words_of;
-use crate::store::{Store, View, databases, resolve, table_infos};
-use crate::{DatabaseScope, Principal, Result, SearchHit, SearchRequest, SearchStages, TableInfo, TableSummary};
+use crate::store::resolve::visible_databases;
+use crate::store::search_text::query_text;
+use crate::store::{ObjectKind, Store, table_infos};
 use fuse::Rankings;
+
+pub use column_lookup::{ColumnHit, ColumnSearch};
 
 /// Most hits of one search.
 const MAX_LIMIT: usize = 200;
@@ -31,11 +39,53 @@ const MIN_DEPTH: usize = 100;
 /// Hits taken beyond the limit, to make up for tables dropped while the search ran.
 const SPARE_HITS: usize = 8;
 
+/// Searches for tables and columns. Made by [`Catalog::search`](crate::Catalog::search).
+#[derive(Clone, Copy)]
+pub struct CatalogSearch<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) index: &'a SchemaIndex,
+    pub(crate) knowledge: &'a KnowledgeCache,
+}
+
+impl CatalogSearch<'_> {
+    /// The tables that fit a question or keywords best, best first: by name, by full text (BM25) and by meaning,
+    /// fused. Only what `who` may see. Errors: `database_not_found`.
+    pub async fn tables(self, who: &Principal, request: &SearchRequest) -> Result<Vec<SearchHit>> {
+        let hits = self.tables_with_columns(who, request).await?;
+        Ok(hits.into_iter().map(|(hit, _)| hit).collect())
+    }
+
+    /// The same, each hit with its columns: one batch at one snapshot, for the prompt.
+    pub async fn tables_with_columns(
+        self,
+        who: &Principal,
+        request: &SearchRequest,
+    ) -> Result<Vec<(SearchHit, TableInfo)>> {
+        self.by_stages(who, request, SearchStages::default()).await
+    }
+
+    /// The same, by some stages of a search only.
+    pub(crate) async fn by_stages(
+        self,
+        who: &Principal,
+        request: &SearchRequest,
+        stages: SearchStages,
+    ) -> Result<Vec<(SearchHit, TableInfo)>> {
+        search_tables(self.store, self.index, self.knowledge, who, request, stages).boxed().await
+    }
+
+    /// Waits until every committed object can be found by meaning; without an embedder, by full text. For tests and
+    /// `import`. Errors: `embedder_error` while the embedder fails.
+    pub async fn index_idle(self) -> Result<()> {
+        self.index.idle().boxed().await
+    }
+}
+
 /// The tables that fit the question best, best first, each with its columns.
-pub(crate) async fn search(
+async fn search_tables(
     store: &Store,
     index: &SchemaIndex,
-    knowledge: &Knowledge,
+    knowledge: &KnowledgeCache,
     who: &Principal,
     request: &SearchRequest,
     stages: SearchStages,
@@ -48,11 +98,12 @@ pub(crate) async fn search(
     let limit = request.limit.clamp(1, MAX_LIMIT);
     let depth = (limit * 4).max(MIN_DEPTH);
 
-    let candidates = names::candidates(question, |word| index.is_stop_word(word));
-    let literals = values::literals(question, |word| index.is_stop_word(word));
+    let candidates = name_candidates::candidates(question, |word| index.is_stop_word(word));
+    let literals = literals::literals(question, |word| index.is_stop_word(word));
     let words = index.tokens(question);
     let name_words = words_of(question);
-    let taught = boosts::taught(&*knowledge.corpus(store, index).await?, &words, who, request.database.as_deref());
+    let taught =
+        boosts::from_knowledge(&*knowledge.corpus(store, index).await?, &words, who, request.database.as_deref());
     let visible = visible(store, who, request.database.as_deref()).await?;
     if visible.as_ref().is_some_and(Vec::is_empty) {
         return Ok(Vec::new());
@@ -62,8 +113,8 @@ pub(crate) async fn search(
         let (principal, database, visible) = (who.clone(), request.database.clone(), visible.clone());
         store.view(move |view| {
             let named = match stages.names {
-                true => names::find(view, &principal, database.as_deref(), &candidates)?,
-                false => names::Named::default(),
+                true => name_candidates::find(view, &principal, database.as_deref(), &candidates)?,
+                false => name_candidates::NamedTables::default(),
             };
             let boosts = match stages.columns {
                 true => boosts::find(view, visible.as_deref(), &literals, taught)?,
@@ -92,7 +143,7 @@ pub(crate) async fn search(
         };
         let columns = async {
             match stages.columns {
-                true => columns::texts(index.part(ObjectKind::Column), &text, vector.as_deref()).await,
+                true => column_boosts::texts(index.part(ObjectKind::Column), &text, vector.as_deref()).await,
                 false => Vec::new(),
             }
         };
@@ -108,7 +159,7 @@ pub(crate) async fn search(
     let found = store
         .view(move |view| {
             let mut rankings = Rankings { exact: named.exact, named: named.partial, bm25, dense, boosts };
-            rankings.boosts.extend(columns::find(view, visible.as_deref(), &column_texts)?);
+            rankings.boosts.extend(column_boosts::find(view, visible.as_deref(), &column_texts)?);
             let fused = fuse::fuse(&rankings, limit + SPARE_HITS);
             // Expansion may lift any of them; without it the spare ones are read where others are gone.
             let mut at_once = if stages.expansion { fused.len() } else { limit };
@@ -146,26 +197,6 @@ async fn visible(store: &Store, who: &Principal, only: Option<&str>) -> Result<O
     }
     let (principal, only) = (who.clone(), only.map(str::to_string));
     store.view(move |view| visible_databases(view, &principal, only.as_deref())).await
-}
-
-/// The databases to search, by id; `None` means all there are.
-pub(crate) fn visible_databases(view: &View<'_>, who: &Principal, only: Option<&str>) -> Result<Option<Vec<i64>>> {
-    if let Some(name) = only {
-        let Some(database) = databases::find(view, who, name)? else {
-            return Err(resolve::database_not_found(view, who, name)?);
-        };
-        return Ok(Some(vec![database.id]));
-    }
-    match who.scope() {
-        DatabaseScope::All => Ok(None),
-        DatabaseScope::Only(names) => {
-            let mut ids = Vec::new();
-            for name in names.iter() {
-                ids.extend(databases::find(view, who, name)?.map(|database| database.id));
-            }
-            Ok(Some(ids))
-        }
-    }
 }
 
 fn bounded(question: &str) -> &str {

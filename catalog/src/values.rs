@@ -4,12 +4,17 @@
 //! Values are collected by the engine after a table was written or looked at, never inside a write; they may lag
 //! behind the table, and say what is worth asking it. Who may see a table's database may see its values.
 
+pub(crate) mod rows;
+
 use std::collections::HashMap;
 
 use serde::Serialize;
 
-use crate::store::{self, name_key};
-use crate::{Catalog, Principal, Result, TableName};
+use crate::error::Result;
+use crate::model::TableName;
+use crate::principal::Principal;
+use crate::store::resolve::visible_databases;
+use crate::store::{Store, name_key};
 
 /// Distinct values of a column that are kept; a column with more is not low-cardinality, and none of its are.
 pub const MAX_VALUES: usize = 100;
@@ -31,7 +36,7 @@ const MAX_LITERALS: usize = 16;
 pub struct TableProfile {
     /// [`crate::TableInfo::id`].
     pub table_id: i64,
-    /// The state of the table that was read, as [`Catalog::unprofiled`] gave it.
+    /// The state of the table that was read, as [`CatalogValues::unprofiled`] gave it.
     pub state: String,
     /// Of its columns.
     pub columns: Vec<ColumnProfile>,
@@ -83,24 +88,29 @@ pub struct ValueHit {
 /// Columns of a table, each with some of its values.
 pub type ColumnSamples = Vec<(String, Vec<String>)>;
 
-/// Values.
-impl Catalog {
+/// Values of columns. Made by [`Catalog::values`](crate::Catalog::values).
+#[derive(Clone, Copy)]
+pub struct CatalogValues<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl CatalogValues<'_> {
     /// Which of the tables of a list of ids have changed since their values were collected, or never had them
     /// collected; views are left out.
-    pub async fn unprofiled(&self, ids: &[i64]) -> Result<Vec<Unprofiled>> {
+    pub async fn unprofiled(self, ids: &[i64]) -> Result<Vec<Unprofiled>> {
         let ids = ids.to_vec();
-        self.store.view(move |view| store::values::unprofiled(view, &ids)).await
+        self.store.view(move |view| rows::unprofiled(view, &ids)).await
     }
 
     /// Records a table's values in place of older ones. A table that is gone meanwhile is passed over.
-    pub async fn store_profile(&self, profile: TableProfile) -> Result<()> {
-        self.store.write_rows(move |connection| store::values::replace(connection, &profile)).await
+    pub async fn store_profile(self, profile: TableProfile) -> Result<()> {
+        self.store.write_rows(move |connection| rows::replace(connection, &profile)).await
     }
 
     /// The columns that hold one of the literals, case aside, of what the caller may see; at most `limit` a literal,
     /// 16 literals. The flag says whether there are more.
-    pub async fn find_values(
-        &self,
+    pub async fn find(
+        self,
         who: &Principal,
         database: Option<&str>,
         literals: &[String],
@@ -110,26 +120,26 @@ impl Catalog {
         let literals: Vec<String> = literals.iter().take(MAX_LITERALS).cloned().collect();
         self.store
             .view(move |view| {
-                let visible = crate::search::visible_databases(view, &who, database.as_deref())?;
-                store::values::find(view, visible.as_deref(), &literals, limit)
+                let visible = visible_databases(view, &who, database.as_deref())?;
+                rows::find(view, visible.as_deref(), &literals, limit)
             })
             .await
     }
 
     /// The most frequent values of the columns of tables by id whose values are kept, at most `per_column` of each.
     /// The caller has seen to it that the tables may be seen.
-    pub async fn sample_values(&self, ids: &[i64], per_column: usize) -> Result<HashMap<i64, ColumnSamples>> {
+    pub async fn sample(self, ids: &[i64], per_column: usize) -> Result<HashMap<i64, ColumnSamples>> {
         let ids = ids.to_vec();
-        self.store.read(move |connection| store::values::samples(connection, &ids, per_column)).await
+        self.store.read(move |connection| rows::samples(connection, &ids, per_column)).await
     }
 
     /// How many columns of what the caller may see have their values kept, counted up to `limit`.
-    pub async fn count_value_columns(&self, who: &Principal, database: Option<&str>, limit: usize) -> Result<usize> {
+    pub async fn count_columns(self, who: &Principal, database: Option<&str>, limit: usize) -> Result<usize> {
         let (who, database) = (who.clone(), database.map(str::to_string));
         self.store
             .view(move |view| {
-                let visible = crate::search::visible_databases(view, &who, database.as_deref())?;
-                store::values::count_columns(view, visible.as_deref(), limit)
+                let visible = visible_databases(view, &who, database.as_deref())?;
+                rows::count_columns(view, visible.as_deref(), limit)
             })
             .await
     }

@@ -55,10 +55,10 @@ pub(crate) async fn import(
         });
     }
     let request = ImportRequest { source: allowed_source(engine, who, &request).await?, ..request };
-    if catalog.database(who, &request.table.database).await?.is_none() {
-        return Err(catalog.not_found(who, &request.table).await.into());
+    if catalog.databases().get(who, &request.table.database).await?.is_none() {
+        return Err(catalog.tables().not_found(who, &request.table).await.into());
     }
-    let existing = catalog.resolve(who, std::slice::from_ref(&request.table)).await?.pop().flatten();
+    let existing = catalog.tables().resolve(who, std::slice::from_ref(&request.table)).await?.pop().flatten();
     let name = request.table.clone();
     let imported = match (&existing, request.if_exists) {
         (Some(found), Some(IfExists::Error)) => {
@@ -104,7 +104,7 @@ async fn register(
     let (table, schema) = external::infer(state, &request.source, request.format, &request.options, None, &[]).await?;
     let files = external::locate(state, &table.location, table.format).await?.len();
     let if_exists = request.if_exists.unwrap_or(IfExists::Error);
-    let created = catalog.create_external_table(&request.table, table, &schema, if_exists).await?;
+    let created = catalog.tables().create_external(&request.table, table, &schema, if_exists).await?;
     Ok(ImportOutcome { rows: None, files, created: matches!(created, Created::New(_)) })
 }
 
@@ -118,13 +118,13 @@ async fn create(
     let source = Source::find(state, request).await?;
     let prepared = source.prepare(state, request, &progress).await?;
     let columns = Columns::as_they_are(&prepared.fields, &source.partitioning);
-    let draft = catalog.draft_table(&request.table, &columns.table, None).await?;
+    let draft = catalog.tables().draft(&request.table, &columns.table, None).await?;
     let stream = prepared.read(state, &source, columns, progress).await?;
     let files = managed::write_files(&draft.location, Arc::clone(&draft.write_schema), stream).await?;
     let if_exists = request.if_exists.unwrap_or(IfExists::Error);
     let committed = files.clone();
     let rows = commit(engine, files, async move {
-        Ok(matches!(catalog.create_table(draft, committed, if_exists).await?, Created::New(_)))
+        Ok(matches!(catalog.tables().create(draft, committed, if_exists).await?, Created::New(_)))
     })
     .await?;
     Ok(ImportOutcome { rows, files: source.files.len(), created: rows.is_some() })
@@ -151,13 +151,13 @@ async fn append(
     let prepared = source.prepare(state, request, &progress).await?;
     let schema = found.info.arrow_schema();
     let columns = Columns::into_table(&prepared.fields, &source.partitioning, &schema, &source.location)?;
-    let write_schema = catalog.write_schema(&table).await?;
+    let write_schema = catalog.tables().write_schema(&table).await?;
     let stream = prepared.read(state, &source, columns, progress).await?;
     let files = managed::write_files(&table.location, write_schema, stream).await?;
     let mut rows = Some(0);
     if !files.is_empty() {
         let committed = files.clone();
-        let appended = async move { Ok(catalog.append(&table, committed).await.map(|_| true)?) };
+        let appended = async move { Ok(catalog.tables().append(&table, committed).await.map(|_| true)?) };
         rows = commit(engine, files, appended).await?;
     }
     Ok(ImportOutcome { rows, files: source.files.len(), created: false })

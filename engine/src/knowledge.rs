@@ -31,7 +31,7 @@ impl Session {
             sql: sql.to_owned(),
             tables,
         };
-        Ok(self.engine().catalog().store_verified_query(self.principal(), new).await?)
+        Ok(self.engine().catalog().knowledge().store_verified_query(self.principal(), new).await?)
     }
 
     /// Runs a metric's expression and stores it, in place of one of the same name in the same database. Errors: as
@@ -39,14 +39,16 @@ impl Session {
     pub async fn define_metric(&self, new: NewMetric) -> Result<Metric> {
         self.may_teach("storing a metric")?;
         let catalog = self.engine().catalog();
-        let found = catalog.resolve(self.principal(), std::slice::from_ref(&new.table)).await?.pop().flatten();
-        let Some(found) = found else { return Err(catalog.not_found(self.principal(), &new.table).await.into()) };
+        let found = catalog.tables().resolve(self.principal(), std::slice::from_ref(&new.table)).await?.pop().flatten();
+        let Some(found) = found else {
+            return Err(catalog.tables().not_found(self.principal(), &new.table).await.into());
+        };
         let table = found.info.name;
         let tables = self.checked(&metric_sql(&new, &table)).await?;
         if tables.iter().any(|read| read.database != table.database) {
             return Err(EngineError::Plan { message: format!("a metric of `{table}` reads its own database only") });
         }
-        Ok(catalog.store_metric(self.principal(), NewMetric { table, ..new }).await?)
+        Ok(catalog.knowledge().store_metric(self.principal(), NewMetric { table, ..new }).await?)
     }
 
     fn may_teach(&self, what: &str) -> Result<()> {
@@ -63,7 +65,7 @@ impl Session {
         let mut tables: BTreeMap<String, TableName> = BTreeMap::new();
         let named: Vec<TableName> =
             tables_named_in(sql, self.database())?.into_iter().filter(|name| !is_system(&name.database)).collect();
-        for table in self.engine().catalog().resolve(self.principal(), &named).await?.into_iter().flatten() {
+        for table in self.engine().catalog().tables().resolve(self.principal(), &named).await?.into_iter().flatten() {
             tables.insert(table.info.name.to_string(), table.info.name);
         }
         let limits = Limits {

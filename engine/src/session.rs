@@ -56,9 +56,9 @@ impl Session {
     /// The same session with bare names resolved in `database`. Errors: `database_not_found`.
     pub async fn with_database(self, database: &str) -> Result<Self> {
         let catalog = self.engine.catalog();
-        match catalog.database(&self.principal, database).await? {
+        match catalog.databases().get(&self.principal, database).await? {
             Some(found) => Ok(Self { database: Arc::from(found.name), ..self }),
-            None => Err(catalog.not_found(&self.principal, &TableName::new(database, "")).await.into()),
+            None => Err(catalog.tables().not_found(&self.principal, &TableName::new(database, "")).await.into()),
         }
     }
 
@@ -207,7 +207,7 @@ impl Session {
         let schema = self.schema_of(&plan);
         let state = self.engine.planning_state();
         let catalog = self.engine.catalog();
-        let resolved = catalog.resolve(&self.principal, std::slice::from_ref(table)).await?.pop().flatten();
+        let resolved = catalog.tables().resolve(&self.principal, std::slice::from_ref(table)).await?.pop().flatten();
         if let Some(resolved) = resolved
             && let Some(physical) = sample::by_position(catalog, &state, &resolved, n).await?
         {

@@ -133,10 +133,10 @@ pub(crate) async fn follow(engine: Engine, queue: Arc<ValueQueue>, stop: Cancell
 async fn collect(engine: &Engine, name: &TableName) -> Result<()> {
     let reader = Principal::local_admin();
     let catalog = engine.catalog();
-    let Some(table) = catalog.resolve(&reader, std::slice::from_ref(name)).await?.pop().flatten() else {
+    let Some(table) = catalog.tables().resolve(&reader, std::slice::from_ref(name)).await?.pop().flatten() else {
         return Ok(());
     };
-    let Some(unprofiled) = catalog.unprofiled(&[table.info.id]).await?.pop() else { return Ok(()) };
+    let Some(unprofiled) = catalog.values().unprofiled(&[table.info.id]).await?.pop() else { return Ok(()) };
     let mut collected = Collected::new(&table.info);
     if !collected.is_empty() {
         let limits = Limits {
@@ -155,7 +155,7 @@ async fn collect(engine: &Engine, name: &TableName) -> Result<()> {
         collected = session.engine().runtime().threads.run(work).await?;
     }
     let Unprofiled { table_id, state, .. } = unprofiled;
-    Ok(catalog.store_profile(collected.into_profile(table_id, state)).await?)
+    Ok(catalog.values().store_profile(collected.into_profile(table_id, state)).await?)
 }
 
 /// The first rows, and of a larger table some from all over it.

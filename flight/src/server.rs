@@ -131,7 +131,7 @@ impl Server {
 
         let engine = Engine::open_with(settings.engine_options(progress)?).await?;
         http::sweep_spool(&settings.data).await;
-        let abandoned = engine.catalog().abandon_running_runs().await?;
+        let abandoned = engine.catalog().runs().abandon_running().await?;
         if abandoned > 0 {
             tracing::warn!(runs = abandoned, "runs of an earlier process did not end; they are stored as errors");
         }
@@ -164,7 +164,7 @@ impl Server {
 async fn forget_old_runs(state: AppState) {
     let retention = state.settings.agent.retention.0;
     while !state.shutdown.is_unready() {
-        match state.engine.catalog().purge_external_users(chrono::Utc::now()).await {
+        match state.engine.catalog().external_users().purge(chrono::Utc::now()).await {
             Ok(0) => {}
             Ok(users) => tracing::info!(users, "users whose time was over were deleted"),
             Err(error) => tracing::warn!(code = error.code(), %error, "old users could not be deleted"),

@@ -120,7 +120,8 @@ async fn rows_and_verified_queries_are_written_too() {
     assert_eq!(response["output_text"], "Done.", "{failures:?}");
     assert!(failures.is_empty(), "{failures:?}");
     assert_eq!(fixture.count("flights").await, 4);
-    let queries = fixture.agent.catalog().similar_queries(&fixture.who, None, "How many flights?", 1).await.unwrap();
+    let queries =
+        fixture.agent.catalog().knowledge().similar_queries(&fixture.who, None, "How many flights?", 1).await.unwrap();
     assert_eq!(queries.len(), 1);
 }
 

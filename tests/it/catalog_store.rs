@@ -20,10 +20,10 @@ use crate::lake::{admin, create_numbers, managed, new, open, resolve, sqlite, tr
 async fn a_new_folder_has_the_default_database() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;
-    let databases = catalog.list_databases(&admin(), None, PageRequest::first(10)).await.unwrap();
+    let databases = catalog.databases().list(&admin(), None, PageRequest::first(10)).await.unwrap();
     assert_eq!(databases.items.iter().map(|database| database.name.as_str()).collect::<Vec<_>>(), ["default"]);
     assert_eq!(databases.next, None);
-    assert!(catalog.database(&admin(), "DEFAULT").await.unwrap().is_some());
+    assert!(catalog.databases().get(&admin(), "DEFAULT").await.unwrap().is_some());
     assert!(folder.path().join("catalog.sqlite").exists());
 }
 
@@ -36,20 +36,20 @@ async fn a_created_table_resolves_in_any_case_and_keeps_its_own() {
     assert_eq!(created.row_count, Some(3));
 
     let names = [TableName::new("DEFAULT", "GRÖSSE"), TableName::new("Default", "GRÖßE TABELLE.\"X\"")];
-    let resolved = catalog.resolve(&admin(), &names).await.unwrap();
+    let resolved = catalog.tables().resolve(&admin(), &names).await.unwrap();
     assert_eq!(resolved[0], None);
     let found = resolved[1].as_ref().unwrap();
     assert_eq!(found.info, created);
     assert_eq!(found.info.name, TableName::new("default", "Größe Tabelle.\"x\""));
 
     let managed = managed(found);
-    let files = catalog.data_files(&managed, &[1]).await.unwrap();
+    let files = catalog.tables().data_files(&managed, &[1]).await.unwrap();
     assert_eq!(files.len(), 1);
     assert!(files[0].path.exists());
     assert_eq!(files[0].row_count, 3);
     let stats = &files[0].column_stats[&1];
     assert_eq!((stats.min_value.as_deref(), stats.max_value.as_deref()), (Some("1"), Some("3")));
-    assert!(catalog.data_files(&managed, &[]).await.unwrap()[0].column_stats.is_empty());
+    assert!(catalog.tables().data_files(&managed, &[]).await.unwrap()[0].column_stats.is_empty());
 }
 
 #[tokio::test]
@@ -58,17 +58,20 @@ async fn names_are_unique_without_regard_to_case_across_kinds() {
     let catalog = open(folder.path()).await;
     create_numbers(&catalog, "Straßen", &[1]).await;
     let name = TableName::new("default", "STRAßEN");
-    let view = catalog.create_view(&name, "SELECT 1 AS a", "default", &one_column(), IfExists::Error).await;
+    let view = catalog.tables().create_view(&name, "SELECT 1 AS a", "default", &one_column(), IfExists::Error).await;
     let error = view.unwrap_err();
     assert_eq!(error.code(), "already_exists");
     assert_eq!(error.to_string(), "`STRAßEN` already exists as `Straßen` (names are unique without regard to case)");
-    let left = catalog.create_view(&name, "SELECT 1 AS a", "default", &one_column(), IfExists::Ignore).await.unwrap();
+    let left =
+        catalog.tables().create_view(&name, "SELECT 1 AS a", "default", &one_column(), IfExists::Ignore).await.unwrap();
     assert_eq!(left, Created::Existing);
-    let replaced = catalog.create_view(&name, "SELECT 1 AS a", "default", &one_column(), IfExists::Replace).await;
+    let replaced =
+        catalog.tables().create_view(&name, "SELECT 1 AS a", "default", &one_column(), IfExists::Replace).await;
     let error = replaced.unwrap_err();
     assert_eq!((error.code(), error.to_string().contains("`Straßen` is a table")), ("already_exists", true), "{error}");
-    assert!(catalog.drop_table(&name, &[TableKind::Managed], false).await.unwrap());
-    let view = catalog.create_view(&name, "SELECT 1 AS a", "default", &one_column(), IfExists::Error).await.unwrap();
+    assert!(catalog.tables().drop(&name, &[TableKind::Managed], false).await.unwrap());
+    let view =
+        catalog.tables().create_view(&name, "SELECT 1 AS a", "default", &one_column(), IfExists::Error).await.unwrap();
     assert_eq!(new(view).kind, TableKind::View);
     let listed = list(&catalog, &TableFilter::default()).await;
     assert_eq!(listed, ["default.STRAßEN"]);
@@ -79,16 +82,16 @@ async fn names_that_cannot_be_used_are_refused() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;
     for name in ["", "a\nb", &"x".repeat(256)] {
-        let error = catalog.draft_table(&TableName::new("default", name), &one_column(), None).await.unwrap_err();
+        let error = catalog.tables().draft(&TableName::new("default", name), &one_column(), None).await.unwrap_err();
         assert_eq!(error.code(), "invalid_name", "{name}");
     }
-    catalog.draft_table(&TableName::new("default", "y".repeat(255)), &one_column(), None).await.unwrap();
+    catalog.tables().draft(&TableName::new("default", "y".repeat(255)), &one_column(), None).await.unwrap();
     for database in ["system", "Information_Schema", ""] {
-        let error = catalog.create_database(database, IfExists::Error).await.unwrap_err();
+        let error = catalog.databases().create(database, IfExists::Error).await.unwrap_err();
         assert_eq!(error.code(), "invalid_name", "{database}");
     }
     let twice = Schema::new(vec![Field::new("a", DataType::Int64, true), Field::new("A", DataType::Int64, true)]);
-    let error = catalog.draft_table(&TableName::new("default", "t"), &twice, None).await.unwrap_err();
+    let error = catalog.tables().draft(&TableName::new("default", "t"), &twice, None).await.unwrap_err();
     assert_eq!(error.code(), "invalid_name");
 }
 
@@ -119,17 +122,17 @@ async fn types_come_back_as_they_were_or_are_refused() {
         ),
     ]);
     let name = TableName::new("default", "typed");
-    let draft = catalog.draft_table(&name, &schema, None).await.unwrap();
+    let draft = catalog.tables().draft(&name, &schema, None).await.unwrap();
     assert_eq!(draft.write_schema.field(5).metadata()["PARQUET:field_id"], "7");
     let write_schema = Arc::clone(&draft.write_schema);
-    let created = new(catalog.create_table(draft, Vec::new(), IfExists::Error).await.unwrap());
+    let created = new(catalog.tables().create(draft, Vec::new(), IfExists::Error).await.unwrap());
     assert_eq!(created.arrow_schema().as_ref(), &schema);
     assert_eq!(created.row_count, Some(0));
     let resolved = resolve(&catalog, "typed").await;
-    assert_eq!(catalog.write_schema(&managed(&resolved)).await.unwrap(), write_schema);
+    assert_eq!(catalog.tables().write_schema(&managed(&resolved)).await.unwrap(), write_schema);
 
     let loose = Schema::new(vec![Field::new("s", DataType::LargeUtf8, true), Field::new("n", DataType::Null, true)]);
-    let error = catalog.draft_table(&name, &loose, None).await.unwrap_err();
+    let error = catalog.tables().draft(&name, &loose, None).await.unwrap_err();
     assert_eq!(error.code(), "unsupported_type");
     assert!(error.to_string().contains("`n`") || error.to_string().contains("column n"), "{error}");
 }
@@ -139,7 +142,7 @@ async fn listings_page_and_filter() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;
     for database in ["Sales", "archive"] {
-        catalog.create_database(database, IfExists::Error).await.unwrap();
+        catalog.databases().create(database, IfExists::Error).await.unwrap();
         for table in ["b_1", "A_1", "bX1", "c"] {
             create_external(&catalog, database, table).await;
         }
@@ -168,19 +171,19 @@ async fn a_scoped_principal_sees_only_its_databases() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;
     for database in ["open", "secret"] {
-        catalog.create_database(database, IfExists::Error).await.unwrap();
+        catalog.databases().create(database, IfExists::Error).await.unwrap();
         create_external(&catalog, database, "plans").await;
     }
     let reader = Principal::new("reader", Role::Read).with_databases(["OPEN"]);
     assert_eq!(list_by(&catalog, &reader, &TableFilter::default(), 10).await, ["open.plans"]);
-    let databases = catalog.list_databases(&reader, None, PageRequest::first(10)).await.unwrap();
+    let databases = catalog.databases().list(&reader, None, PageRequest::first(10)).await.unwrap();
     assert_eq!(databases.items.len(), 1);
     let names = [TableName::new("secret", "plans"), TableName::new("open", "plans")];
-    let resolved = catalog.resolve(&reader, &names).await.unwrap();
+    let resolved = catalog.tables().resolve(&reader, &names).await.unwrap();
     assert!(resolved[0].is_none() && resolved[1].is_some());
-    let error = catalog.not_found(&reader, &names[0]).await;
+    let error = catalog.tables().not_found(&reader, &names[0]).await;
     assert_eq!(error.to_string(), "unknown database `secret`");
-    let error = catalog.not_found(&reader, &TableName::new("open", "plan")).await;
+    let error = catalog.tables().not_found(&reader, &TableName::new("open", "plan")).await;
     assert_eq!(error.to_string(), "unknown table `plan` in database `open`; did you mean `plans`?");
 }
 
@@ -188,7 +191,7 @@ async fn a_scoped_principal_sees_only_its_databases() {
 async fn an_unknown_name_is_answered_with_the_nearest_one() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;
-    catalog.create_database("Weather", IfExists::Error).await.unwrap();
+    catalog.databases().create("Weather", IfExists::Error).await.unwrap();
     for table in ["otel_logs", "otel_metrics", "flights"] {
         create_external(&catalog, "default", table).await;
     }
@@ -202,7 +205,7 @@ async fn an_unknown_name_is_answered_with_the_nearest_one() {
         ("wheather", "x", "unknown database `wheather`; did you mean `Weather`?"),
     ];
     for (database, table, message) in cases {
-        assert_eq!(catalog.not_found(&admin(), &TableName::new(database, table)).await.to_string(), message);
+        assert_eq!(catalog.tables().not_found(&admin(), &TableName::new(database, table)).await.to_string(), message);
     }
 }
 
@@ -213,23 +216,23 @@ async fn rows_are_appended_and_replaced() {
     create_numbers(&catalog, "numbers", &[5, 9]).await;
     let first = resolve(&catalog, "numbers").await;
     let file = write_numbers(&catalog, &managed(&first), &[-3, 10]).await;
-    catalog.append(&managed(&first), vec![file]).await.unwrap();
+    catalog.tables().append(&managed(&first), vec![file]).await.unwrap();
     let second = resolve(&catalog, "numbers").await;
     assert_eq!(second.info.row_count, Some(4));
-    assert_eq!(catalog.data_files(&managed(&first), &[]).await.unwrap().len(), 1, "the older snapshot stays");
-    assert_eq!(catalog.data_files(&managed(&second), &[]).await.unwrap().len(), 2);
+    assert_eq!(catalog.tables().data_files(&managed(&first), &[]).await.unwrap().len(), 1, "the older snapshot stays");
+    assert_eq!(catalog.tables().data_files(&managed(&second), &[]).await.unwrap().len(), 2);
     assert_eq!(table_bounds(folder.path(), second.info.id), (Some("-3".into()), Some("10".into())));
 
     let stale = write_numbers(&catalog, &managed(&first), &[7]).await;
-    let error = catalog.replace_files(&managed(&first), vec![stale]).await.unwrap_err();
+    let error = catalog.tables().replace_files(&managed(&first), vec![stale]).await.unwrap_err();
     assert_eq!(error.code(), "conflict");
     let file = write_numbers(&catalog, &managed(&second), &[7]).await;
-    catalog.replace_files(&managed(&second), vec![file]).await.unwrap();
+    catalog.tables().replace_files(&managed(&second), vec![file]).await.unwrap();
     let third = resolve(&catalog, "numbers").await;
     assert_eq!(third.info.row_count, Some(1));
-    assert_eq!(catalog.data_files(&managed(&third), &[]).await.unwrap().len(), 1);
+    assert_eq!(catalog.tables().data_files(&managed(&third), &[]).await.unwrap().len(), 1);
     assert_eq!(table_bounds(folder.path(), third.info.id), (Some("7".into()), Some("7".into())));
-    catalog.replace_files(&managed(&third), Vec::new()).await.unwrap();
+    catalog.tables().replace_files(&managed(&third), Vec::new()).await.unwrap();
     assert_eq!(resolve(&catalog, "numbers").await.info.row_count, Some(0));
 }
 
@@ -241,12 +244,12 @@ async fn an_append_to_a_dropped_table_is_a_conflict() {
     let table = managed(&resolve(&catalog, "numbers").await);
     let file = write_numbers(&catalog, &table, &[2]).await;
     let name = TableName::new("default", "numbers");
-    assert!(!catalog.drop_table(&name, &[TableKind::View], true).await.unwrap());
-    assert!(catalog.drop_table(&name, &[TableKind::Managed], false).await.unwrap());
-    assert_eq!(catalog.drop_table(&name, &[TableKind::Managed], false).await.unwrap_err().code(), "table_not_found");
+    assert!(!catalog.tables().drop(&name, &[TableKind::View], true).await.unwrap());
+    assert!(catalog.tables().drop(&name, &[TableKind::Managed], false).await.unwrap());
+    assert_eq!(catalog.tables().drop(&name, &[TableKind::Managed], false).await.unwrap_err().code(), "table_not_found");
     create_numbers(&catalog, "numbers", &[1]).await;
-    assert_eq!(catalog.append(&table, vec![file]).await.unwrap_err().code(), "conflict");
-    assert_eq!(catalog.data_files(&table, &[]).await.unwrap().len(), 1, "the old snapshot can still be read");
+    assert_eq!(catalog.tables().append(&table, vec![file]).await.unwrap_err().code(), "conflict");
+    assert_eq!(catalog.tables().data_files(&table, &[]).await.unwrap().len(), 1, "the old snapshot can still be read");
 }
 
 #[tokio::test]
@@ -257,19 +260,19 @@ async fn comments_on_tables_columns_and_databases() {
     create_external(&catalog, "default", "events").await;
     for table in ["numbers", "events"] {
         let name = TableName::new("default", table);
-        catalog.set_comment(&name, None, Some("first")).await.unwrap();
-        catalog.set_comment(&name, None, Some("what it is")).await.unwrap();
-        catalog.set_comment(&name, Some("A"), Some("a column")).await.unwrap();
+        catalog.tables().set_comment(&name, None, Some("first")).await.unwrap();
+        catalog.tables().set_comment(&name, None, Some("what it is")).await.unwrap();
+        catalog.tables().set_comment(&name, Some("A"), Some("a column")).await.unwrap();
         let info = resolve(&catalog, table).await.info;
         assert_eq!(info.comment.as_deref(), Some("what it is"));
         assert_eq!(info.columns[0].comment.as_deref(), Some("a column"));
-        catalog.set_comment(&name, None, None).await.unwrap();
+        catalog.tables().set_comment(&name, None, None).await.unwrap();
         assert_eq!(resolve(&catalog, table).await.info.comment, None);
-        let error = catalog.set_comment(&name, Some("aa"), Some("x")).await.unwrap_err();
+        let error = catalog.tables().set_comment(&name, Some("aa"), Some("x")).await.unwrap_err();
         assert_eq!(error.to_string(), format!("unknown column `aa` in table `{table}`; did you mean `a`?"));
     }
-    catalog.set_database_comment("Default", Some("everything")).await.unwrap();
-    let database = catalog.database(&admin(), "default").await.unwrap().unwrap();
+    catalog.databases().set_comment("Default", Some("everything")).await.unwrap();
+    let database = catalog.databases().get(&admin(), "default").await.unwrap().unwrap();
     assert_eq!(database.comment.as_deref(), Some("everything"));
 }
 
@@ -277,16 +280,16 @@ async fn comments_on_tables_columns_and_databases() {
 async fn databases_are_dropped_with_what_they_hold_only_when_told() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;
-    catalog.create_database("Old", IfExists::Error).await.unwrap();
-    assert_eq!(catalog.create_database("OLD", IfExists::Error).await.unwrap_err().code(), "already_exists");
-    assert_eq!(catalog.create_database("OLD", IfExists::Ignore).await.unwrap(), Created::Existing);
+    catalog.databases().create("Old", IfExists::Error).await.unwrap();
+    assert_eq!(catalog.databases().create("OLD", IfExists::Error).await.unwrap_err().code(), "already_exists");
+    assert_eq!(catalog.databases().create("OLD", IfExists::Ignore).await.unwrap(), Created::Existing);
     create_external(&catalog, "old", "t").await;
-    assert_eq!(catalog.drop_database("old", false, false).await.unwrap_err().code(), "database_not_empty");
-    assert!(catalog.drop_database("old", false, true).await.unwrap());
-    assert!(!catalog.drop_database("old", true, true).await.unwrap());
-    assert_eq!(catalog.drop_database("old", false, true).await.unwrap_err().code(), "database_not_found");
-    assert!(catalog.resolve(&admin(), &[TableName::new("old", "t")]).await.unwrap()[0].is_none());
-    catalog.create_database("old", IfExists::Error).await.unwrap();
+    assert_eq!(catalog.databases().drop("old", false, false).await.unwrap_err().code(), "database_not_empty");
+    assert!(catalog.databases().drop("old", false, true).await.unwrap());
+    assert!(!catalog.databases().drop("old", true, true).await.unwrap());
+    assert_eq!(catalog.databases().drop("old", false, true).await.unwrap_err().code(), "database_not_found");
+    assert!(catalog.tables().resolve(&admin(), &[TableName::new("old", "t")]).await.unwrap()[0].is_none());
+    catalog.databases().create("old", IfExists::Error).await.unwrap();
     assert!(list(&catalog, &TableFilter::default()).await.is_empty());
 }
 
@@ -295,7 +298,11 @@ async fn views_and_external_tables_resolve_to_what_they_were_made_of() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;
     let name = TableName::new("default", "recent");
-    catalog.create_view(&name, "SELECT a FROM events", "default", &one_column(), IfExists::Error).await.unwrap();
+    catalog
+        .tables()
+        .create_view(&name, "SELECT a FROM events", "default", &one_column(), IfExists::Error)
+        .await
+        .unwrap();
     let view = resolve(&catalog, "Recent").await;
     assert_eq!(
         view.source,
@@ -317,25 +324,25 @@ async fn runs_belong_to_who_asked() {
     for (index, subject) in ["ann", "ben", "ann"].into_iter().enumerate() {
         let run = run_record(subject, index as i64);
         ids.push(run.run_id);
-        catalog.insert_run(&run).await.unwrap();
+        catalog.runs().insert(&run).await.unwrap();
     }
-    assert_eq!(catalog.get_run(&ann, ids[1]).await.unwrap_err().code(), "run_not_found");
-    assert_eq!(catalog.get_run(&admin(), ids[1]).await.unwrap(), run_record_of(ids[1], "ben", 1));
-    let first = catalog.list_runs(&ann, PageRequest::first(1)).await.unwrap();
+    assert_eq!(catalog.runs().get(&ann, ids[1]).await.unwrap_err().code(), "run_not_found");
+    assert_eq!(catalog.runs().get(&admin(), ids[1]).await.unwrap(), run_record_of(ids[1], "ben", 1));
+    let first = catalog.runs().list(&ann, PageRequest::first(1)).await.unwrap();
     assert_eq!(first.items[0].run_id, ids[2]);
     assert_eq!(first.items[0].trace_json, "");
-    let second = catalog.list_runs(&ann, PageRequest { limit: 1, after: first.next }).await.unwrap();
+    let second = catalog.runs().list(&ann, PageRequest { limit: 1, after: first.next }).await.unwrap();
     assert_eq!((second.items[0].run_id, second.next), (ids[0], None));
-    assert_eq!(catalog.list_runs(&admin(), PageRequest::first(10)).await.unwrap().items.len(), 3);
+    assert_eq!(catalog.runs().list(&admin(), PageRequest::first(10)).await.unwrap().items.len(), 3);
 
     let mut done = run_record_of(ids[0], "ann", 0);
     done.status = RunStatus::Success;
     done.finished_at = Some(done.started_at);
     done.trace_json = "[1]".into();
-    catalog.update_run(&done).await.unwrap();
-    assert_eq!(catalog.get_run(&ann, ids[0]).await.unwrap(), done);
-    assert_eq!(catalog.abandon_running_runs().await.unwrap(), 2);
-    assert_eq!(catalog.get_run(&ann, ids[2]).await.unwrap().status, RunStatus::Error);
+    catalog.runs().update(&done).await.unwrap();
+    assert_eq!(catalog.runs().get(&ann, ids[0]).await.unwrap(), done);
+    assert_eq!(catalog.runs().abandon_running().await.unwrap(), 2);
+    assert_eq!(catalog.runs().get(&ann, ids[2]).await.unwrap().status, RunStatus::Error);
 }
 
 #[tokio::test]
@@ -377,7 +384,7 @@ async fn what_was_acknowledged_survives_a_kill() {
     let catalog = open(folder.path()).await;
     for table in &acknowledged {
         let table = resolve(&catalog, table).await;
-        let files = catalog.data_files(&managed(&table), &[]).await.unwrap();
+        let files = catalog.tables().data_files(&managed(&table), &[]).await.unwrap();
         assert_eq!((files.len(), table.info.row_count), (1, Some(2)));
         assert!(files[0].path.exists());
     }
@@ -408,7 +415,7 @@ async fn a_moved_folder_finds_its_files() {
     std::fs::rename(&here, &there).unwrap();
     let catalog = open(&there).await;
     let table = managed(&resolve(&catalog, "numbers").await);
-    assert!(catalog.data_files(&table, &[]).await.unwrap()[0].path.starts_with(there.canonicalize().unwrap()));
+    assert!(catalog.tables().data_files(&table, &[]).await.unwrap()[0].path.starts_with(there.canonicalize().unwrap()));
 }
 
 #[tokio::test]
@@ -436,7 +443,7 @@ async fn migrations_that_a_store_lacks_are_applied_in_any_order() {
     drop(store);
     let catalog = open(folder.path()).await;
     let page = querent_catalog::PageRequest::first(10);
-    let listed = catalog.list_relationships(&admin(), None, page).await.unwrap();
+    let listed = catalog.relationships().list(&admin(), None, page).await.unwrap();
     assert!(listed.items.is_empty());
 }
 
@@ -475,7 +482,7 @@ async fn writers_of_one_process_wait_for_each_other() {
         let (catalog, table) = (Arc::clone(&catalog), table.clone());
         writers.spawn(async move {
             let file = write_numbers(&catalog, &table, &[value]).await;
-            catalog.append(&table, vec![file]).await.unwrap();
+            catalog.tables().append(&table, vec![file]).await.unwrap();
         });
     }
     writers.join_all().await;
@@ -512,7 +519,7 @@ fn events_definition() -> ExternalTable {
 
 async fn create_external(catalog: &Catalog, database: &str, table: &str) {
     let name = TableName::new(database, table);
-    catalog.create_external_table(&name, events_definition(), &one_column(), IfExists::Error).await.unwrap();
+    catalog.tables().create_external(&name, events_definition(), &one_column(), IfExists::Error).await.unwrap();
 }
 
 async fn list(catalog: &Catalog, filter: &TableFilter) -> Vec<String> {
@@ -523,7 +530,7 @@ async fn list_by(catalog: &Catalog, who: &Principal, filter: &TableFilter, limit
     let mut names = Vec::new();
     let mut request = PageRequest::first(limit);
     loop {
-        let page = catalog.list_tables(who, filter, request).await.unwrap();
+        let page = catalog.tables().list(who, filter, request).await.unwrap();
         assert!(page.items.len() <= limit);
         names.extend(page.items.iter().map(|table| table.name.to_string()));
         match page.next {

@@ -19,28 +19,28 @@ async fn a_conversation_is_its_owners() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;
     let new = ConversationRecord { title: "errors".into(), ..conversation("ann", "c", 0) };
-    assert_eq!(catalog.open_conversation(&ann(), &new).await.unwrap(), ConversationAccess::Created(new.clone()));
+    assert_eq!(catalog.conversations().open(&ann(), &new).await.unwrap(), ConversationAccess::Created(new.clone()));
     let again = conversation("ann", "c", 5);
-    assert_eq!(catalog.open_conversation(&ann(), &again).await.unwrap(), ConversationAccess::Existing(new.clone()));
+    assert_eq!(catalog.conversations().open(&ann(), &again).await.unwrap(), ConversationAccess::Existing(new.clone()));
     for other in [ben(), admin()] {
-        assert_eq!(catalog.open_conversation(&other, &new).await.unwrap(), ConversationAccess::Foreign);
+        assert_eq!(catalog.conversations().open(&other, &new).await.unwrap(), ConversationAccess::Foreign);
     }
     let elsewhere = ConversationKey { space: "adk/ben".into(), id: "c".into() };
     let of_ben = ConversationRecord::new(elsewhere, "ben", at_second(0));
-    assert_eq!(catalog.open_conversation(&ben(), &of_ben).await.unwrap(), ConversationAccess::Created(of_ben));
+    assert_eq!(catalog.conversations().open(&ben(), &of_ben).await.unwrap(), ConversationAccess::Created(of_ben));
 
-    assert_eq!(catalog.get_conversation(&admin(), &key("c")).await.unwrap(), new);
-    let unseen = catalog.get_conversation(&ben(), &key("c")).await.unwrap_err();
+    assert_eq!(catalog.conversations().get(&admin(), &key("c")).await.unwrap(), new);
+    let unseen = catalog.conversations().get(&ben(), &key("c")).await.unwrap_err();
     assert_eq!((unseen.code(), unseen.to_string().as_str()), ("conversation_not_found", "unknown conversation `c`"));
     let change = ConversationChange { state_json: Some(r#"{"n":1}"#.into()), ..Default::default() };
-    let refused = catalog.update_conversation(&ben(), &key("c"), &change).await.unwrap_err();
+    let refused = catalog.conversations().update(&ben(), &key("c"), &change).await.unwrap_err();
     assert_eq!(refused.code(), "conversation_not_found");
-    let changed = catalog.update_conversation(&ann(), &key("c"), &change).await.unwrap();
+    let changed = catalog.conversations().update(&ann(), &key("c"), &change).await.unwrap();
     assert_eq!((changed.title.as_str(), changed.state_json.as_str()), ("errors", r#"{"n":1}"#));
     assert!(changed.updated_at > new.updated_at);
-    assert!(!catalog.delete_conversation(&ben(), &key("c")).await.unwrap());
-    assert!(catalog.delete_conversation(&ann(), &key("c")).await.unwrap());
-    assert!(!catalog.delete_conversation(&ann(), &key("c")).await.unwrap());
+    assert!(!catalog.conversations().delete(&ben(), &key("c")).await.unwrap());
+    assert!(catalog.conversations().delete(&ann(), &key("c")).await.unwrap());
+    assert!(!catalog.conversations().delete(&ann(), &key("c")).await.unwrap());
 }
 
 #[tokio::test]
@@ -51,10 +51,10 @@ async fn conversations_are_listed_by_their_last_activity() {
         let user_id = if second % 2 == 0 { "even" } else { "odd" };
         let id = format!("a.{second}");
         let new = ConversationRecord { user_id: user_id.into(), ..conversation("ann", &id, second) };
-        catalog.open_conversation(&ann(), &new).await.unwrap();
+        catalog.conversations().open(&ann(), &new).await.unwrap();
     }
-    catalog.open_conversation(&ben(), &conversation("ben", "b", 9)).await.unwrap();
-    catalog.insert_run(&run_in("ann", "a.1", 20)).await.unwrap();
+    catalog.conversations().open(&ben(), &conversation("ben", "b", 9)).await.unwrap();
+    catalog.runs().insert(&run_in("ann", "a.1", 20)).await.unwrap();
 
     let all = ConversationFilter::default();
     for limit in 1..=4 {
@@ -67,19 +67,19 @@ async fn conversations_are_listed_by_their_last_activity() {
     assert!(ids_by(&catalog, &ben(), &odd, 1).await.is_empty());
     let app = ConversationFilter { app: Some("other".into()), ..Default::default() };
     assert!(ids_by(&catalog, &ann(), &app, 1).await.is_empty());
-    assert_eq!(catalog.get_conversation(&ann(), &key("a.1")).await.unwrap().run_count, 1);
+    assert_eq!(catalog.conversations().get(&ann(), &key("a.1")).await.unwrap().run_count, 1);
     let page = PageRequest { limit: 1, after: Some(querent_catalog::PageToken("nonsense".into())) };
-    assert_eq!(catalog.list_conversations(&ann(), &all, page).await.unwrap_err().code(), "invalid_name");
+    assert_eq!(catalog.conversations().list(&ann(), &all, page).await.unwrap_err().code(), "invalid_name");
 }
 
 #[tokio::test]
 async fn runs_of_a_conversation_come_whole_and_in_order() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;
-    let refused = catalog.insert_run(&run_in("ann", "c", 0)).await.unwrap_err();
+    let refused = catalog.runs().insert(&run_in("ann", "c", 0)).await.unwrap_err();
     assert_eq!(refused.code(), "conversation_not_found");
-    catalog.open_conversation(&ann(), &conversation("ann", "c", 0)).await.unwrap();
-    assert_eq!(catalog.insert_run(&run_in("ben", "c", 0)).await.unwrap_err().code(), "conversation_not_found");
+    catalog.conversations().open(&ann(), &conversation("ann", "c", 0)).await.unwrap();
+    assert_eq!(catalog.runs().insert(&run_in("ben", "c", 0)).await.unwrap_err().code(), "conversation_not_found");
     let mut runs = Vec::new();
     for second in 0..3 {
         let run = RunRecord {
@@ -89,7 +89,7 @@ async fn runs_of_a_conversation_come_whole_and_in_order() {
             retained: second != 1,
             ..run_in("ann", "c", second)
         };
-        catalog.insert_run(&run).await.unwrap();
+        catalog.runs().insert(&run).await.unwrap();
         let ended = RunRecord {
             status: RunStatus::Success,
             finished_at: Some(at_second(second + 1)),
@@ -99,20 +99,20 @@ async fn runs_of_a_conversation_come_whole_and_in_order() {
             messages_json: format!("[{second}]"),
             ..run
         };
-        catalog.update_run(&ended).await.unwrap();
+        catalog.runs().update(&ended).await.unwrap();
         runs.push(ended);
     }
-    assert_eq!(catalog.runs_of_conversation(&ann(), &key("c"), 10).await.unwrap(), runs);
-    assert_eq!(catalog.runs_of_conversation(&admin(), &key("c"), 2).await.unwrap(), runs[1..]);
-    assert!(catalog.runs_of_conversation(&ben(), &key("c"), 10).await.unwrap().is_empty());
-    assert_eq!(catalog.last_run_of_conversation(&ann(), &key("c")).await.unwrap().as_ref(), runs.last());
-    assert_eq!(catalog.run_of_invocation(&ann(), "e-1").await.unwrap().as_ref(), runs.last());
-    assert_eq!(catalog.run_of_invocation(&ben(), "e-1").await.unwrap(), None);
-    let listed = catalog.list_runs(&ann(), PageRequest::first(1)).await.unwrap().items.remove(0);
+    assert_eq!(catalog.runs().of_conversation(&ann(), &key("c"), 10).await.unwrap(), runs);
+    assert_eq!(catalog.runs().of_conversation(&admin(), &key("c"), 2).await.unwrap(), runs[1..]);
+    assert!(catalog.runs().of_conversation(&ben(), &key("c"), 10).await.unwrap().is_empty());
+    assert_eq!(catalog.runs().last_of_conversation(&ann(), &key("c")).await.unwrap().as_ref(), runs.last());
+    assert_eq!(catalog.runs().of_invocation(&ann(), "e-1").await.unwrap().as_ref(), runs.last());
+    assert_eq!(catalog.runs().of_invocation(&ben(), "e-1").await.unwrap(), None);
+    let listed = catalog.runs().list(&ann(), PageRequest::first(1)).await.unwrap().items.remove(0);
     assert_eq!((listed.trace_json, listed.events_json, listed.messages_json), Default::default());
     assert_eq!(listed.conversation, Some(key("c")));
-    assert_eq!(catalog.run_trace(&ann(), listed.run_id).await.unwrap().as_deref(), Some(r#"["trace"]"#));
-    assert_eq!(catalog.run_trace(&ben(), listed.run_id).await.unwrap(), None);
+    assert_eq!(catalog.runs().trace(&ann(), listed.run_id).await.unwrap().as_deref(), Some(r#"["trace"]"#));
+    assert_eq!(catalog.runs().trace(&ben(), listed.run_id).await.unwrap(), None);
 }
 
 #[tokio::test]
@@ -123,12 +123,12 @@ async fn items_are_found_by_id_and_listed_both_ways() {
     let roles = [ItemRole::Input, ItemRole::Input, ItemRole::Output, ItemRole::Output, ItemRole::Added];
     let items: Vec<ItemRecord> =
         roles.into_iter().enumerate().map(|(index, role)| item(&format!("i{index}"), &run, role)).collect();
-    catalog.insert_items(&items).await.unwrap();
+    catalog.items().insert(&items).await.unwrap();
 
     let wanted = ["i3", "nothing", "i0"].map(String::from);
-    let found = catalog.get_items(&ann(), &wanted).await.unwrap();
+    let found = catalog.items().get(&ann(), &wanted).await.unwrap();
     assert_eq!(found, [Some(items[3].clone()), None, Some(items[0].clone())]);
-    assert_eq!(catalog.get_items(&ben(), &wanted).await.unwrap(), [None, None, None]);
+    assert_eq!(catalog.items().get(&ben(), &wanted).await.unwrap(), [None, None, None]);
 
     let (whole, input, output) =
         (ItemScope::Conversation(key("c")), ItemScope::RunInput(run.run_id), ItemScope::RunOutput(run.run_id));
@@ -138,14 +138,14 @@ async fn items_are_found_by_id_and_listed_both_ways() {
     assert_eq!(listed(&catalog, &whole, Some("i1"), 9, false).await, ids(["i0"], false));
     assert_eq!(listed(&catalog, &input, None, 9, true).await, ids(["i0", "i1"], false));
     assert_eq!(listed(&catalog, &output, None, 9, false).await, ids(["i3", "i2"], false));
-    let unknown = catalog.list_items(&ann(), &whole, Some("nothing"), 1, true).await.unwrap_err();
+    let unknown = catalog.items().list(&ann(), &whole, Some("nothing"), 1, true).await.unwrap_err();
     assert_eq!(unknown.code(), "item_not_found");
-    assert_eq!(catalog.list_items(&ben(), &whole, None, 1, true).await.unwrap_err().code(), "conversation_not_found");
-    assert_eq!(catalog.list_items(&ben(), &input, None, 1, true).await.unwrap_err().code(), "run_not_found");
+    assert_eq!(catalog.items().list(&ben(), &whole, None, 1, true).await.unwrap_err().code(), "conversation_not_found");
+    assert_eq!(catalog.items().list(&ben(), &input, None, 1, true).await.unwrap_err().code(), "run_not_found");
 
-    assert!(!catalog.delete_item(&ben(), "i0").await.unwrap());
-    assert!(catalog.delete_item(&ann(), "i0").await.unwrap());
-    assert!(!catalog.delete_item(&ann(), "i0").await.unwrap());
+    assert!(!catalog.items().delete(&ben(), "i0").await.unwrap());
+    assert!(catalog.items().delete(&ann(), "i0").await.unwrap());
+    assert!(!catalog.items().delete(&ann(), "i0").await.unwrap());
 }
 
 #[tokio::test]
@@ -153,7 +153,7 @@ async fn items_that_cannot_be_stored_store_none_beside_them() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;
     let run = begun(&catalog, "c").await;
-    catalog.insert_items(&[item("taken", &run, ItemRole::Input)]).await.unwrap();
+    catalog.items().insert(&[item("taken", &run, ItemRole::Input)]).await.unwrap();
     let nobody = ItemRecord { conversation: None, run_id: None, ..item("x", &run, ItemRole::Added) };
     let of_another = ItemRecord { subject: "ben".into(), ..item("x", &run, ItemRole::Added) };
     let of_another_run = ItemRecord { conversation: None, ..of_another.clone() };
@@ -165,9 +165,9 @@ async fn items_that_cannot_be_stored_store_none_beside_them() {
     ];
     for (bad, code) in cases {
         let batch = [item("beside", &run, ItemRole::Output), bad];
-        assert_eq!(catalog.insert_items(&batch).await.unwrap_err().code(), code);
+        assert_eq!(catalog.items().insert(&batch).await.unwrap_err().code(), code);
     }
-    assert_eq!(catalog.get_items(&ann(), &["beside".to_string()]).await.unwrap(), [None]);
+    assert_eq!(catalog.items().get(&ann(), &["beside".to_string()]).await.unwrap(), [None]);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -176,16 +176,16 @@ async fn a_call_is_decided_once_however_many_decide() {
     let catalog = open(folder.path()).await;
     let run = begun(&catalog, "c").await;
     let calls = [call("mcpr_1", &run), PendingCall { kind: PendingKind::ClientTool, ..call("call_2", &run) }];
-    catalog.insert_pending_calls(&calls).await.unwrap();
-    assert_eq!(catalog.insert_pending_calls(&calls[..1]).await.unwrap_err().code(), "item_exists");
+    catalog.pending_calls().insert(&calls).await.unwrap();
+    assert_eq!(catalog.pending_calls().insert(&calls[..1]).await.unwrap_err().code(), "item_exists");
     let of_another = PendingCall { subject: "ben".into(), ..call("call_3", &run) };
-    assert_eq!(catalog.insert_pending_calls(&[of_another]).await.unwrap_err().code(), "run_not_found");
-    assert_eq!(catalog.pending_calls_of_run(&ann(), run.run_id).await.unwrap(), calls);
-    assert_eq!(catalog.pending_calls_of_run(&ben(), run.run_id).await.unwrap_err().code(), "run_not_found");
-    assert_eq!(catalog.pending_call(&ben(), "mcpr_1").await.unwrap_err().code(), "pending_call_not_found");
-    let stolen = catalog.decide_call(&ben(), "mcpr_1", PendingState::Approved, "{}").await.unwrap_err();
+    assert_eq!(catalog.pending_calls().insert(&[of_another]).await.unwrap_err().code(), "run_not_found");
+    assert_eq!(catalog.pending_calls().of_run(&ann(), run.run_id).await.unwrap(), calls);
+    assert_eq!(catalog.pending_calls().of_run(&ben(), run.run_id).await.unwrap_err().code(), "run_not_found");
+    assert_eq!(catalog.pending_calls().get(&ben(), "mcpr_1").await.unwrap_err().code(), "pending_call_not_found");
+    let stolen = catalog.pending_calls().decide(&ben(), "mcpr_1", PendingState::Approved, "{}").await.unwrap_err();
     assert_eq!(stolen.code(), "pending_call_not_found");
-    let undecided = catalog.decide_call(&ann(), "mcpr_1", PendingState::Waiting, "{}").await.unwrap_err();
+    let undecided = catalog.pending_calls().decide(&ann(), "mcpr_1", PendingState::Waiting, "{}").await.unwrap_err();
     assert_eq!(undecided.code(), "invalid_object");
 
     let mut deciders = tokio::task::JoinSet::new();
@@ -193,18 +193,21 @@ async fn a_call_is_decided_once_however_many_decide() {
         let catalog = Arc::clone(&catalog);
         deciders.spawn(async move {
             let state = if decider % 2 == 0 { PendingState::Approved } else { PendingState::Denied };
-            catalog.decide_call(&ann(), "mcpr_1", state, &decider.to_string()).await.unwrap()
+            catalog.pending_calls().decide(&ann(), "mcpr_1", state, &decider.to_string()).await.unwrap()
         });
     }
     let decisions = deciders.join_all().await;
-    let stored = catalog.pending_call(&ann(), "mcpr_1").await.unwrap();
+    let stored = catalog.pending_calls().get(&ann(), "mcpr_1").await.unwrap();
     assert!(stored.decided_at.is_some() && stored.decision_json.is_some());
     assert_eq!(decisions.iter().filter(|decision| **decision == Decision::Now(stored.clone())).count(), 1);
     assert_eq!(decisions.iter().filter(|decision| **decision == Decision::Before(stored.clone())).count(), 15);
 
-    catalog.put_receipt("mcpr_1", r#"{"rows":3}"#).await.unwrap();
-    assert_eq!(catalog.put_receipt("nothing", "{}").await.unwrap_err().code(), "pending_call_not_found");
-    let before = catalog.decide_call(&ann(), "mcpr_1", PendingState::Approved, "{}").await.unwrap();
+    catalog.pending_calls().put_receipt("mcpr_1", r#"{"rows":3}"#).await.unwrap();
+    assert_eq!(
+        catalog.pending_calls().put_receipt("nothing", "{}").await.unwrap_err().code(),
+        "pending_call_not_found"
+    );
+    let before = catalog.pending_calls().decide(&ann(), "mcpr_1", PendingState::Approved, "{}").await.unwrap();
     let receipt_json = Some(r#"{"rows":3}"#.to_string());
     assert_eq!(before, Decision::Before(PendingCall { receipt_json, ..stored }));
 }
@@ -215,26 +218,26 @@ async fn what_belongs_to_a_run_or_a_conversation_goes_with_it() {
     let catalog = open(folder.path()).await;
     let first = begun(&catalog, "c").await;
     let second = run_in("ann", "c", 1);
-    catalog.insert_run(&second).await.unwrap();
+    catalog.runs().insert(&second).await.unwrap();
     let other = begun(&catalog, "d").await;
     for (name, run) in [("first", &first), ("second", &second), ("other", &other)] {
-        catalog.insert_items(&[item(name, run, ItemRole::Input)]).await.unwrap();
-        catalog.insert_pending_calls(&[call(name, run)]).await.unwrap();
+        catalog.items().insert(&[item(name, run, ItemRole::Input)]).await.unwrap();
+        catalog.pending_calls().insert(&[call(name, run)]).await.unwrap();
     }
     let added = ItemRecord { run_id: None, ..item("added", &first, ItemRole::Added) };
-    catalog.insert_items(&[added]).await.unwrap();
+    catalog.items().insert(&[added]).await.unwrap();
 
-    assert!(!catalog.delete_run(&ben(), first.run_id).await.unwrap());
-    assert!(catalog.delete_run(&ann(), first.run_id).await.unwrap());
-    assert!(!catalog.delete_run(&ann(), first.run_id).await.unwrap());
-    assert_eq!(catalog.update_run(&first).await.unwrap_err().code(), "run_not_found");
+    assert!(!catalog.runs().delete(&ben(), first.run_id).await.unwrap());
+    assert!(catalog.runs().delete(&ann(), first.run_id).await.unwrap());
+    assert!(!catalog.runs().delete(&ann(), first.run_id).await.unwrap());
+    assert_eq!(catalog.runs().update(&first).await.unwrap_err().code(), "run_not_found");
     assert_eq!(stored(folder.path()), ["other", "other", "second", "second", "added"]);
-    assert_eq!(catalog.get_conversation(&ann(), &key("c")).await.unwrap().run_count, 1);
+    assert_eq!(catalog.conversations().get(&ann(), &key("c")).await.unwrap().run_count, 1);
 
-    assert!(catalog.delete_conversation(&ann(), &key("c")).await.unwrap());
+    assert!(catalog.conversations().delete(&ann(), &key("c")).await.unwrap());
     assert_eq!(stored(folder.path()), ["other", "other"]);
-    assert_eq!(catalog.get_run(&ann(), second.run_id).await.unwrap_err().code(), "run_not_found");
-    catalog.get_run(&ann(), other.run_id).await.unwrap();
+    assert_eq!(catalog.runs().get(&ann(), second.run_id).await.unwrap_err().code(), "run_not_found");
+    catalog.runs().get(&ann(), other.run_id).await.unwrap();
 }
 
 #[tokio::test]
@@ -242,20 +245,20 @@ async fn files_are_their_owners_and_listed_without_content() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;
     for second in 0..3 {
-        catalog.insert_file(&file("ann", second), vec![7; second as usize]).await.unwrap();
+        catalog.files().insert(&file("ann", second), vec![7; second as usize]).await.unwrap();
     }
-    assert_eq!(catalog.insert_file(&file("ben", 1), Vec::new()).await.unwrap_err().code(), "item_exists");
-    assert_eq!(catalog.get_file(&ann(), "file-2").await.unwrap(), file("ann", 2));
-    assert_eq!(catalog.file_content(&admin(), "file-2").await.unwrap(), [7, 7]);
-    assert_eq!(catalog.get_file(&ben(), "file-2").await.unwrap_err().code(), "file_not_found");
-    assert_eq!(catalog.file_content(&ben(), "file-2").await.unwrap_err().code(), "file_not_found");
-    let first = catalog.list_files(&ann(), None, 2).await.unwrap();
+    assert_eq!(catalog.files().insert(&file("ben", 1), Vec::new()).await.unwrap_err().code(), "item_exists");
+    assert_eq!(catalog.files().get(&ann(), "file-2").await.unwrap(), file("ann", 2));
+    assert_eq!(catalog.files().content(&admin(), "file-2").await.unwrap(), [7, 7]);
+    assert_eq!(catalog.files().get(&ben(), "file-2").await.unwrap_err().code(), "file_not_found");
+    assert_eq!(catalog.files().content(&ben(), "file-2").await.unwrap_err().code(), "file_not_found");
+    let first = catalog.files().list(&ann(), None, 2).await.unwrap();
     assert_eq!((first.items, first.has_more), (vec![file("ann", 2), file("ann", 1)], true));
-    let second = catalog.list_files(&ann(), Some("file-1"), 2).await.unwrap();
+    let second = catalog.files().list(&ann(), Some("file-1"), 2).await.unwrap();
     assert_eq!((second.items, second.has_more), (vec![file("ann", 0)], false));
-    assert!(catalog.list_files(&ben(), None, 2).await.unwrap().items.is_empty());
-    assert!(!catalog.delete_file(&ben(), "file-2").await.unwrap());
-    assert!(catalog.delete_file(&ann(), "file-2").await.unwrap());
+    assert!(catalog.files().list(&ben(), None, 2).await.unwrap().items.is_empty());
+    assert!(!catalog.files().delete(&ben(), "file-2").await.unwrap());
+    assert!(catalog.files().delete(&ann(), "file-2").await.unwrap());
     let contents: i64 =
         sqlite(folder.path()).query_row("SELECT count(*) FROM querent_file_content", [], |row| row.get(0)).unwrap();
     assert_eq!(contents, 2);
@@ -265,30 +268,30 @@ async fn files_are_their_owners_and_listed_without_content() {
 async fn what_is_old_is_forgotten_and_what_runs_stays() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;
-    catalog.open_conversation(&ann(), &conversation("ann", "c", 0)).await.unwrap();
+    catalog.conversations().open(&ann(), &conversation("ann", "c", 0)).await.unwrap();
     for second in 0..250 {
         let run = ended(RunRecord { conversation: None, ..run_in("ann", "", second) });
-        catalog.insert_run(&run).await.unwrap();
+        catalog.runs().insert(&run).await.unwrap();
     }
     let in_conversation = ended(run_in("ann", "c", 1));
-    catalog.insert_run(&in_conversation).await.unwrap();
-    catalog.insert_items(&[item("old", &in_conversation, ItemRole::Input)]).await.unwrap();
+    catalog.runs().insert(&in_conversation).await.unwrap();
+    catalog.items().insert(&[item("old", &in_conversation, ItemRole::Input)]).await.unwrap();
     let running = begun(&catalog, "running").await;
-    catalog.open_conversation(&ann(), &conversation("ann", "new", 500)).await.unwrap();
+    catalog.conversations().open(&ann(), &conversation("ann", "new", 500)).await.unwrap();
     for second in [0, 500] {
-        catalog.insert_file(&file("ann", second), vec![1]).await.unwrap();
+        catalog.files().insert(&file("ann", second), vec![1]).await.unwrap();
     }
 
     let purged = catalog.purge_before(at_second(240)).await.unwrap();
     assert_eq!(purged, Purged { runs: 241, conversations: 1, files: 1 });
     assert_eq!(catalog.purge_before(at_second(240)).await.unwrap(), Purged::default());
-    assert_eq!(catalog.get_conversation(&ann(), &key("c")).await.unwrap_err().code(), "conversation_not_found");
+    assert_eq!(catalog.conversations().get(&ann(), &key("c")).await.unwrap_err().code(), "conversation_not_found");
     assert!(stored(folder.path()).is_empty());
-    catalog.get_run(&ann(), running.run_id).await.unwrap();
-    catalog.get_conversation(&ann(), &key("running")).await.unwrap();
-    catalog.get_conversation(&ann(), &key("new")).await.unwrap();
-    catalog.get_file(&ann(), "file-500").await.unwrap();
-    assert_eq!(catalog.list_runs(&ann(), PageRequest::first(100)).await.unwrap().items.len(), 11);
+    catalog.runs().get(&ann(), running.run_id).await.unwrap();
+    catalog.conversations().get(&ann(), &key("running")).await.unwrap();
+    catalog.conversations().get(&ann(), &key("new")).await.unwrap();
+    catalog.files().get(&ann(), "file-500").await.unwrap();
+    assert_eq!(catalog.runs().list(&ann(), PageRequest::first(100)).await.unwrap().items.len(), 11);
 }
 
 #[tokio::test]
@@ -321,17 +324,17 @@ async fn a_store_of_the_version_before_keeps_its_runs_and_can_be_reopened() {
         ..RunRecord::new(run_id, "ann", "how many?", "m", at_second(0))
     };
     let catalog = open(folder.path()).await;
-    assert_eq!(catalog.get_run(&ann(), run_id).await.unwrap(), kept);
+    assert_eq!(catalog.runs().get(&ann(), run_id).await.unwrap(), kept);
     let run = begun(&catalog, "c").await;
-    catalog.insert_items(&[item("i", &run, ItemRole::Input)]).await.unwrap();
-    catalog.insert_pending_calls(&[call("p", &run)]).await.unwrap();
+    catalog.items().insert(&[item("i", &run, ItemRole::Input)]).await.unwrap();
+    catalog.pending_calls().insert(&[call("p", &run)]).await.unwrap();
     catalog.close().await.unwrap();
     drop(catalog);
 
     let catalog = open(folder.path()).await;
-    assert_eq!(catalog.get_run(&ann(), run_id).await.unwrap(), kept);
-    assert_eq!(catalog.get_run(&ann(), run.run_id).await.unwrap(), run);
-    assert_eq!(catalog.pending_call(&ann(), "p").await.unwrap(), call("p", &run));
+    assert_eq!(catalog.runs().get(&ann(), run_id).await.unwrap(), kept);
+    assert_eq!(catalog.runs().get(&ann(), run.run_id).await.unwrap(), run);
+    assert_eq!(catalog.pending_calls().get(&ann(), "p").await.unwrap(), call("p", &run));
     assert_eq!(listed(&catalog, &ItemScope::Conversation(key("c")), None, 9, true).await.0, ["i"]);
 }
 
@@ -368,9 +371,9 @@ fn ended(run: RunRecord) -> RunRecord {
 
 /// Starts a run of ann's in a new conversation.
 async fn begun(catalog: &Catalog, id: &str) -> RunRecord {
-    catalog.open_conversation(&ann(), &conversation("ann", id, 0)).await.unwrap();
+    catalog.conversations().open(&ann(), &conversation("ann", id, 0)).await.unwrap();
     let run = run_in("ann", id, 0);
-    catalog.insert_run(&run).await.unwrap();
+    catalog.runs().insert(&run).await.unwrap();
     run
 }
 
@@ -418,7 +421,7 @@ async fn ids_by(catalog: &Catalog, who: &Principal, filter: &ConversationFilter,
     let mut ids = Vec::new();
     let mut request = PageRequest::first(limit);
     loop {
-        let page = catalog.list_conversations(who, filter, request).await.unwrap();
+        let page = catalog.conversations().list(who, filter, request).await.unwrap();
         assert!(page.items.len() <= limit);
         ids.extend(page.items.into_iter().map(|conversation| conversation.key.id));
         match page.next {
@@ -435,7 +438,7 @@ async fn listed(
     limit: usize,
     ascending: bool,
 ) -> (Vec<String>, bool) {
-    let listed = catalog.list_items(&ann(), scope, after, limit, ascending).await.unwrap();
+    let listed = catalog.items().list(&ann(), scope, after, limit, ascending).await.unwrap();
     (listed.items.into_iter().map(|item| item.item_id).collect(), listed.has_more)
 }
 

@@ -32,13 +32,13 @@ async fn duckdb_reads_what_we_wrote_while_we_are_open() {
     let catalog = open(folder.path()).await;
     create_numbers(&catalog, "Numbers of \"all\" kinds", &[1, 2, 3]).await;
     let name = TableName::new("default", "Numbers of \"all\" kinds");
-    catalog.set_comment(&name, None, Some("it's a comment")).await.unwrap();
-    catalog.set_comment(&name, Some("b"), Some("the text")).await.unwrap();
+    catalog.tables().set_comment(&name, None, Some("it's a comment")).await.unwrap();
+    catalog.tables().set_comment(&name, Some("b"), Some("the text")).await.unwrap();
     let sql = "SELECT sum(a) AS total FROM \"Numbers of \"\"all\"\" kinds\"";
     let total = Schema::new(vec![Field::new("total", DataType::Int64, true)]);
     let view = TableName::new("default", "total");
-    catalog.create_view(&view, sql, "default", &total, IfExists::Error).await.unwrap();
-    catalog.set_comment(&view, None, Some("a view")).await.unwrap();
+    catalog.tables().create_view(&view, sql, "default", &total, IfExists::Error).await.unwrap();
+    catalog.tables().set_comment(&view, None, Some("a view")).await.unwrap();
 
     let results = duckdb(
         folder.path(),
@@ -75,7 +75,7 @@ async fn duckdb_reads_nested_types_and_vectors() {
         Field::new("d", DataType::Decimal128(10, 2), true),
         Field::new("t", DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into())), true),
     ]);
-    let draft = catalog.draft_table(&TableName::new("default", "nested"), &schema, None).await.unwrap();
+    let draft = catalog.tables().draft(&TableName::new("default", "nested"), &schema, None).await.unwrap();
     let batch = RecordBatch::try_new(Arc::clone(&draft.write_schema), nested_columns(&draft.write_schema)).unwrap();
     // Bounds of the leaves: v's element, x, n, key, value, d, t.
     let stats = BTreeMap::from([
@@ -88,7 +88,7 @@ async fn duckdb_reads_nested_types_and_vectors() {
         (11, column_stats(1, Some("2020-01-01 00:00:00+00"), Some("2020-01-01 00:00:00+00"))),
     ]);
     let file = write_batch(&draft.location, &batch, stats);
-    new(catalog.create_table(draft, vec![file], IfExists::Error).await.unwrap());
+    new(catalog.tables().create(draft, vec![file], IfExists::Error).await.unwrap());
 
     let results = duckdb(
         folder.path(),
@@ -113,7 +113,7 @@ async fn duckdb_reads_nested_types_and_vectors() {
 async fn we_read_what_duckdb_wrote_without_opening_again() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;
-    assert!(catalog.database(&admin(), "main").await.unwrap().is_some());
+    assert!(catalog.databases().get(&admin(), "main").await.unwrap().is_some());
     duckdb(
         folder.path(),
         TO_FILES,
@@ -138,7 +138,7 @@ async fn we_read_what_duckdb_wrote_without_opening_again() {
     );
     assert!(!orders.info.columns[0].nullable);
     assert_eq!(orders.info.columns[1].comment.as_deref(), Some("labels"));
-    let files = catalog.data_files(&managed(&orders), &[1]).await.unwrap();
+    let files = catalog.tables().data_files(&managed(&orders), &[1]).await.unwrap();
     assert!(files[0].path.exists());
     assert_eq!(files[0].column_stats[&1].max_value.as_deref(), Some("9"));
 
@@ -155,10 +155,10 @@ async fn we_read_what_duckdb_wrote_without_opening_again() {
     );
     assert_eq!(resolve_in(&catalog, "shop", "RECEIPTS").await.info.uuid, orders.info.uuid);
     let gone = ["orders", "big"].map(|table| TableName::new("shop", table));
-    assert_eq!(catalog.resolve(&admin(), &gone).await.unwrap(), [None, None]);
-    assert!(catalog.resolve(&admin(), &[TableName::new("main", "plain")]).await.unwrap()[0].is_none());
+    assert_eq!(catalog.tables().resolve(&admin(), &gone).await.unwrap(), [None, None]);
+    assert!(catalog.tables().resolve(&admin(), &[TableName::new("main", "plain")]).await.unwrap()[0].is_none());
     duckdb(folder.path(), TO_FILES, &["DROP SCHEMA lake.Shop CASCADE"]);
-    assert!(catalog.database(&admin(), "shop").await.unwrap().is_none());
+    assert!(catalog.databases().get(&admin(), "shop").await.unwrap().is_none());
 }
 
 #[tokio::test]
@@ -169,9 +169,9 @@ async fn both_write_the_same_table_in_turn() {
     duckdb(folder.path(), TO_FILES, &[r#"INSERT INTO lake."default".numbers VALUES (30, 'duck'), (-4, 'duck')"#]);
     let table = resolve(&catalog, "numbers").await;
     assert_eq!(table.info.row_count, Some(4));
-    assert_eq!(catalog.data_files(&managed(&table), &[]).await.unwrap().len(), 2);
+    assert_eq!(catalog.tables().data_files(&managed(&table), &[]).await.unwrap().len(), 2);
     let file = write_numbers(&catalog, &managed(&table), &[100]).await;
-    catalog.append(&managed(&table), vec![file]).await.unwrap();
+    catalog.tables().append(&managed(&table), vec![file]).await.unwrap();
     create_numbers(&catalog, "after", &[5]).await;
 
     let results = duckdb(
@@ -191,7 +191,7 @@ async fn both_write_the_same_table_in_turn() {
 
     let table = resolve(&catalog, "numbers").await;
     let file = write_numbers(&catalog, &managed(&table), &[8]).await;
-    catalog.replace_files(&managed(&table), vec![file]).await.unwrap();
+    catalog.tables().replace_files(&managed(&table), vec![file]).await.unwrap();
     let results = duckdb(folder.path(), "", &[r#"SELECT a FROM lake."default".numbers"#]);
     assert_eq!(results[0], json!([[8]]));
     assert_eq!(resolve(&catalog, "DUCKS").await.info.row_count, Some(1));
@@ -205,13 +205,13 @@ async fn a_write_that_duckdb_overtook_is_a_conflict_only_if_it_matters() {
     let table = managed(&resolve(&catalog, "numbers").await);
     let file = write_numbers(&catalog, &table, &[2]).await;
     duckdb(folder.path(), TO_FILES, &[r#"INSERT INTO lake."default".numbers VALUES (9, 'x')"#]);
-    catalog.append(&table, vec![file]).await.unwrap();
+    catalog.tables().append(&table, vec![file]).await.unwrap();
     let file = write_numbers(&catalog, &table, &[3]).await;
     duckdb(folder.path(), TO_FILES, &[r#"ALTER TABLE lake."default".numbers ADD COLUMN c INTEGER"#]);
-    assert_eq!(catalog.append(&table, vec![file]).await.unwrap_err().code(), "conflict");
+    assert_eq!(catalog.tables().append(&table, vec![file]).await.unwrap_err().code(), "conflict");
     let widened = resolve(&catalog, "numbers").await;
     assert_eq!(widened.info.columns.len(), 3);
-    assert_eq!(catalog.data_files(&managed(&widened), &[3]).await.unwrap().len(), 3);
+    assert_eq!(catalog.tables().data_files(&managed(&widened), &[3]).await.unwrap().len(), 3);
 }
 
 #[tokio::test]
@@ -251,7 +251,7 @@ async fn what_is_not_read_yet_is_refused() {
     ];
     for (table, reason) in cases {
         let resolved = resolve_in(&catalog, "main", table).await;
-        let error: CatalogError = catalog.data_files(&managed(&resolved), &[]).await.unwrap_err();
+        let error: CatalogError = catalog.tables().data_files(&managed(&resolved), &[]).await.unwrap_err();
         assert_eq!(error.code(), "unsupported_lake", "{table}");
         assert!(error.to_string().contains(reason) && error.to_string().contains(table), "{error}");
     }
@@ -262,11 +262,14 @@ async fn what_is_not_read_yet_is_refused() {
     let inlined = managed(&resolve_in(&catalog, "main", "inlined").await);
     duckdb(folder.path(), "", &["CALL ducklake_flush_inlined_data('lake')"]);
     let flushed = managed(&resolve_in(&catalog, "main", "inlined").await);
-    assert_eq!(catalog.data_files(&flushed, &[]).await.unwrap().len(), 1);
+    assert_eq!(catalog.tables().data_files(&flushed, &[]).await.unwrap().len(), 1);
     let replaced = managed(&resolve_in(&catalog, "main", "deleted").await);
-    catalog.replace_files(&replaced, Vec::new()).await.unwrap();
+    catalog.tables().replace_files(&replaced, Vec::new()).await.unwrap();
     let emptied = managed(&resolve_in(&catalog, "main", "deleted").await);
-    assert!(catalog.data_files(&emptied, &[]).await.unwrap().is_empty(), "no rows are left that a delete could be of");
+    assert!(
+        catalog.tables().data_files(&emptied, &[]).await.unwrap().is_empty(),
+        "no rows are left that a delete could be of"
+    );
     assert!(flushed.snapshot > inlined.snapshot);
 }
 
@@ -277,11 +280,11 @@ async fn rows_that_duckdb_inlined_can_be_replaced() {
     create_numbers(&catalog, "numbers", &[1]).await;
     duckdb(folder.path(), "", &[r#"INSERT INTO lake."default".numbers VALUES (2, 'inlined')"#]);
     let table = managed(&resolve(&catalog, "numbers").await);
-    assert_eq!(catalog.data_files(&table, &[]).await.unwrap_err().code(), "unsupported_lake");
+    assert_eq!(catalog.tables().data_files(&table, &[]).await.unwrap_err().code(), "unsupported_lake");
     let file = write_numbers(&catalog, &table, &[3]).await;
-    catalog.replace_files(&table, vec![file]).await.unwrap();
+    catalog.tables().replace_files(&table, vec![file]).await.unwrap();
     let table = managed(&resolve(&catalog, "numbers").await);
-    assert_eq!(catalog.data_files(&table, &[]).await.unwrap().len(), 1);
+    assert_eq!(catalog.tables().data_files(&table, &[]).await.unwrap().len(), 1);
     let results = duckdb(folder.path(), "", &[r#"SELECT a FROM lake."default".numbers"#]);
     assert_eq!(results[0], json!([[3]]));
 }
@@ -314,7 +317,7 @@ async fn snapshots_that_duckdb_expired_hide_nothing() {
     );
     resolve_in(&catalog, "main", "fresh").await;
     resolve(&catalog, "kept").await;
-    assert!(catalog.resolve(&admin(), &[TableName::new("default", "dropped")]).await.unwrap()[0].is_none());
+    assert!(catalog.tables().resolve(&admin(), &[TableName::new("default", "dropped")]).await.unwrap()[0].is_none());
 }
 
 #[tokio::test]
@@ -326,7 +329,7 @@ async fn a_lake_that_duckdb_made_is_opened() {
     duckdb(folder.path(), &options, &["CREATE TABLE lake.first AS SELECT 42 AS a"]);
     let catalog = open(folder.path()).await;
     let first = resolve_in(&catalog, "main", "first").await;
-    assert!(catalog.data_files(&managed(&first), &[]).await.unwrap()[0].path.exists());
+    assert!(catalog.tables().data_files(&managed(&first), &[]).await.unwrap()[0].path.exists());
     create_numbers(&catalog, "second", &[1]).await;
     let results = duckdb(folder.path(), TO_FILES, &[r#"SELECT count(*) FROM lake."default".second, lake.first"#]);
     assert_eq!(results[0], json!([[1]]));
@@ -436,15 +439,15 @@ async fn make_changes(catalog: &Catalog) {
     for values in [vec![-1, 20, 3], vec![100]] {
         let table = managed(&resolve(catalog, "numbers").await);
         let file = write_numbers(catalog, &table, &values).await;
-        catalog.append(&table, vec![file]).await.unwrap();
+        catalog.tables().append(&table, vec![file]).await.unwrap();
     }
     let numbers = TableName::new("default", "numbers");
-    catalog.set_comment(&numbers, None, Some("one")).await.unwrap();
-    catalog.set_comment(&numbers, None, Some("two")).await.unwrap();
-    catalog.set_comment(&numbers, Some("b"), Some("text")).await.unwrap();
+    catalog.tables().set_comment(&numbers, None, Some("one")).await.unwrap();
+    catalog.tables().set_comment(&numbers, None, Some("two")).await.unwrap();
+    catalog.tables().set_comment(&numbers, Some("b"), Some("text")).await.unwrap();
     let view = TableName::new("default", "a view");
     let one = Schema::new(vec![Field::new("one", DataType::Int64, false)]);
-    catalog.create_view(&view, "SELECT 1 AS one", "default", &one, IfExists::Error).await.unwrap();
+    catalog.tables().create_view(&view, "SELECT 1 AS one", "default", &one, IfExists::Error).await.unwrap();
     let entries = Fields::from(vec![
         Field::new("key", DataType::Utf8, false),
         Field::new("value", DataType::Decimal128(9, 3), true),
@@ -458,12 +461,12 @@ async fn make_changes(catalog: &Catalog) {
             true,
         ),
     ]);
-    let draft = catalog.draft_table(&TableName::new("default", "x \" y"), &nested, None).await.unwrap();
-    catalog.create_table(draft, Vec::new(), IfExists::Error).await.unwrap();
-    catalog.drop_table(&view, &[TableKind::View], false).await.unwrap();
-    catalog.drop_table(&numbers, &[TableKind::Managed], false).await.unwrap();
-    catalog.create_database("two words", IfExists::Error).await.unwrap();
-    catalog.drop_database("two words", false, false).await.unwrap();
+    let draft = catalog.tables().draft(&TableName::new("default", "x \" y"), &nested, None).await.unwrap();
+    catalog.tables().create(draft, Vec::new(), IfExists::Error).await.unwrap();
+    catalog.tables().drop(&view, &[TableKind::View], false).await.unwrap();
+    catalog.tables().drop(&numbers, &[TableKind::Managed], false).await.unwrap();
+    catalog.databases().create("two words", IfExists::Error).await.unwrap();
+    catalog.databases().drop("two words", false, false).await.unwrap();
 }
 
 fn nested_columns(schema: &Schema) -> Vec<ArrayRef> {

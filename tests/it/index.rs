@@ -42,7 +42,7 @@ async fn found_by_meaning_with_the_real_model() {
     create(&catalog, "default", "employees", &["full_name", "monthly_salary", "hired_on"]).await;
     create(&catalog, "default", "aircraft", &["tail_number", "manufacturer", "seats"]).await;
     create(&catalog, "default", "rainfall", &["station", "millimetres", "measured_at"]).await;
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
 
     let expected = [
         ("how much do our workers earn", "default.employees"),
@@ -57,7 +57,7 @@ async fn found_by_meaning_with_the_real_model() {
     catalog.close().await.unwrap();
 
     let catalog = home.open(Some(minilm())).await;
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     assert_eq!(search(&catalog, "wet weather").await[0].table.name.table, "rainfall", "after a restart");
     catalog.close().await.unwrap();
 }
@@ -71,30 +71,30 @@ async fn comments_drops_and_replacements_are_seen_at_once() {
     // Half of the changes meet rows that Lance holds, half meet the tail.
     catalog.close().await.unwrap();
     let catalog = home.open(Some(Bag::new(64))).await;
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     create(&catalog, "default", "t3", &["a"]).await;
 
     for table in ["t1", "t3"] {
         let name = TableName::new("default", table);
-        catalog.set_comment(&name, None, Some("quarterly turnover")).await.unwrap();
-        catalog.set_comment(&name, Some("a"), Some("in zloty")).await.unwrap();
+        catalog.tables().set_comment(&name, None, Some("quarterly turnover")).await.unwrap();
+        catalog.tables().set_comment(&name, Some("a"), Some("in zloty")).await.unwrap();
     }
     assert_eq!(sorted_names(&search(&catalog, "turnover").await), ["default.t1", "default.t3"]);
     assert_eq!(sorted_names(&search(&catalog, "zloty").await), ["default.t1", "default.t3"]);
 
-    catalog.set_comment(&TableName::new("default", "t1"), None, None).await.unwrap();
+    catalog.tables().set_comment(&TableName::new("default", "t1"), None, None).await.unwrap();
     assert_eq!(by_text(&search(&catalog, "turnover").await), ["default.t3"], "the old text is gone");
 
     for table in ["t1", "t2", "t3"] {
         let name = TableName::new("default", table);
-        assert!(catalog.drop_table(&name, &[TableKind::Managed], false).await.unwrap());
+        assert!(catalog.tables().drop(&name, &[TableKind::Managed], false).await.unwrap());
     }
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     assert!(search(&catalog, "t1 t2 t3 zloty turnover").await.is_empty());
     catalog.close().await.unwrap();
 
     let catalog = home.open(Some(Bag::new(64))).await;
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     assert!(search(&catalog, "t1 t2 t3 zloty turnover").await.is_empty(), "nor after a restart");
     catalog.close().await.unwrap();
 }
@@ -104,7 +104,7 @@ async fn a_scoped_caller_gets_the_full_top_k_of_what_it_may_see() {
     let home = Home::new();
     let catalog = home.open(Some(Bag::new(64))).await;
     for database in ["sales", "hr"] {
-        catalog.create_database(database, IfExists::Error).await.unwrap();
+        catalog.databases().create(database, IfExists::Error).await.unwrap();
     }
     // More and better matches in the database that may not be seen, than any ranking is deep.
     for index in 0..300 {
@@ -116,27 +116,27 @@ async fn a_scoped_caller_gets_the_full_top_k_of_what_it_may_see() {
     for reopened in [false, true] {
         let seller = Principal::new("seller", Role::Read).with_databases(["Sales"]);
         let request = SearchRequest { query: "invoice".into(), database: None, limit: 10 };
-        let hits = catalog.search(&seller, &request).await.unwrap();
+        let hits = catalog.search().tables(&seller, &request).await.unwrap();
         assert_eq!(hits.len(), 10, "reopened: {reopened}");
         assert!(hits.iter().all(|hit| hit.table.name.database == "sales"), "{:?}", names(&hits));
 
         let nobody = Principal::new("nobody", Role::Read).with_databases::<[&str; 0], &str>([]);
-        assert!(catalog.search(&nobody, &request).await.unwrap().is_empty());
+        assert!(catalog.search().tables(&nobody, &request).await.unwrap().is_empty());
 
         let in_hr = SearchRequest { database: Some("hr".into()), ..request.clone() };
-        let error = catalog.search(&seller, &in_hr).await.unwrap_err();
+        let error = catalog.search().tables(&seller, &in_hr).await.unwrap_err();
         assert_eq!(error.code(), "database_not_found");
-        let hits = catalog.search(&Principal::local_admin(), &in_hr).await.unwrap();
+        let hits = catalog.search().tables(&Principal::local_admin(), &in_hr).await.unwrap();
         assert!(hits.len() == 10 && hits.iter().all(|hit| hit.table.name.database == "hr"));
-        catalog.index_idle().await.unwrap();
+        catalog.search().index_idle().await.unwrap();
     }
     catalog.close().await.unwrap();
     // The same from Lance as from the tail.
     let catalog = home.open(Some(Bag::new(64))).await;
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     let seller = Principal::new("seller", Role::Read).with_databases(["sales"]);
     let request = SearchRequest { query: "invoice".into(), database: None, limit: 10 };
-    let hits = catalog.search(&seller, &request).await.unwrap();
+    let hits = catalog.search().tables(&seller, &request).await.unwrap();
     assert!(hits.len() == 10 && hits.iter().all(|hit| hit.table.name.database == "sales"), "{:?}", names(&hits));
     catalog.close().await.unwrap();
 }
@@ -148,14 +148,14 @@ async fn a_deleted_index_is_rebuilt() {
     for index in 0..40 {
         create(&catalog, "default", &format!("part_{index}"), &["weight", "supplier"]).await;
     }
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     catalog.close().await.unwrap();
     std::fs::remove_dir_all(home.index()).unwrap();
 
     let told = Arc::new(Told::default());
     let catalog = home.open_with(Some(Bag::new(64)), Arc::clone(&told) as Arc<dyn Progress>).await;
     assert_eq!(names(&search(&catalog, "part_7").await)[0], "default.part_7", "names work meanwhile");
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     let hits = search(&catalog, "supplier weight").await;
     assert_eq!(hits.len(), 10);
     assert!(hits.iter().all(|hit| hit.found_by == [FoundBy::Bm25, FoundBy::Dense]), "{hits:?}");
@@ -171,14 +171,14 @@ async fn a_damaged_index_is_set_aside_and_rebuilt() {
         for index in 0..20 {
             create(&catalog, "default", &format!("part_{index}"), &["weight", "supplier"]).await;
         }
-        catalog.index_idle().await.unwrap();
+        catalog.search().index_idle().await.unwrap();
         catalog.close().await.unwrap();
         assert!(overwrite(&home.index(), damage) > 0, "{damage:?}: there is something to damage");
 
         let catalog = home.open(Some(Bag::new(64))).await;
         // What opening does not notice, the first search does.
         let _ = search(&catalog, "supplier").await;
-        catalog.index_idle().await.unwrap();
+        catalog.search().index_idle().await.unwrap();
         let hits = search(&catalog, "supplier weight").await;
         assert_eq!(hits.len(), 10, "{damage:?}");
         assert!(hits.iter().all(|hit| hit.found_by == [FoundBy::Bm25, FoundBy::Dense]), "{damage:?}: {hits:?}");
@@ -196,14 +196,14 @@ async fn another_embedder_re_embeds() {
     for index in 0..20 {
         create(&catalog, "default", &format!("part_{index}"), &["weight", "supplier"]).await;
     }
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     assert!(search(&catalog, "supplier").await.iter().all(|hit| hit.found_by == [FoundBy::Bm25]));
     catalog.close().await.unwrap();
 
     for dimension in [32, 64] {
         let bag = Bag::new(dimension);
         let catalog = home.open(Some(Arc::clone(&bag) as Arc<dyn Embedder>)).await;
-        catalog.index_idle().await.unwrap();
+        catalog.search().index_idle().await.unwrap();
         let hits = search(&catalog, "supplier").await;
         assert_eq!(hits.len(), 10);
         assert!(hits.iter().all(|hit| hit.found_by == [FoundBy::Bm25, FoundBy::Dense]), "{dimension}: {hits:?}");
@@ -213,7 +213,7 @@ async fn another_embedder_re_embeds() {
 
     let bag = Bag::new(64);
     let catalog = home.open(Some(Arc::clone(&bag) as Arc<dyn Embedder>)).await;
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     assert_eq!(bag.texts.load(Ordering::Relaxed), 0, "the same embedder embeds nothing again");
     catalog.close().await.unwrap();
 }
@@ -225,18 +225,18 @@ async fn an_embedder_that_fails_half_way_takes_nothing_away() {
     for index in 0..20 {
         create(&catalog, "default", &format!("part_{index}"), &["weight", "supplier"]).await;
     }
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     catalog.close().await.unwrap();
 
     let bag = Bag::new(64);
     bag.breaks_after.store(10, Ordering::Relaxed);
     let catalog = home.open(Some(Arc::clone(&bag) as Arc<dyn Embedder>)).await;
-    assert_eq!(catalog.index_idle().await.unwrap_err().code(), "embedder_error");
+    assert_eq!(catalog.search().index_idle().await.unwrap_err().code(), "embedder_error");
     assert_eq!(sorted_names(&search(&catalog, "supplier").await).len(), 10, "full text goes on");
     catalog.close().await.unwrap();
 
     let catalog = home.open(Some(Bag::new(64))).await;
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     let hits = search(&catalog, "supplier").await;
     assert!(hits.iter().all(|hit| hit.found_by == [FoundBy::Bm25, FoundBy::Dense]), "{hits:?}");
     catalog.close().await.unwrap();
@@ -255,7 +255,7 @@ async fn odd_names_are_found() {
         for name in odd {
             assert_eq!(search(&catalog, name).await[0].table.name.table, name);
         }
-        catalog.index_idle().await.unwrap();
+        catalog.search().index_idle().await.unwrap();
     }
     catalog.close().await.unwrap();
 }
@@ -265,20 +265,20 @@ async fn an_index_with_vectors_serves_without_an_embedder() {
     let home = Home::new();
     let catalog = home.open(Some(Bag::new(64))).await;
     create(&catalog, "default", "part", &["weight", "supplier"]).await;
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     catalog.close().await.unwrap();
 
     let catalog = home.open(None).await;
     for index in 0..300 {
         create(&catalog, "default", &format!("crate_{index}"), &["supplier"]).await;
     }
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     assert_eq!(search(&catalog, "part").await[0].found_by, [FoundBy::Name, FoundBy::Bm25]);
     catalog.close().await.unwrap();
 
     let bag = Bag::new(64);
     let catalog = home.open(Some(Arc::clone(&bag) as Arc<dyn Embedder>)).await;
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     assert_eq!(bag.texts.load(Ordering::Relaxed), 300, "only what came meanwhile is embedded");
     let found_by = &search(&catalog, "part").await[0].found_by;
     assert_eq!(found_by[..3], [FoundBy::Name, FoundBy::Bm25, FoundBy::Dense]);
@@ -292,7 +292,11 @@ async fn a_column_that_many_objects_have_tells_none_of_them_apart() {
     let make_view = async |name: &str| {
         let (name, schema) =
             (TableName::new("default", name), Schema::new(vec![Field::new("harbour", DataType::Utf8, true)]));
-        catalog.create_view(&name, "SELECT 'x' AS harbour", "default", &schema, IfExists::Replace).await.unwrap();
+        catalog
+            .tables()
+            .create_view(&name, "SELECT 'x' AS harbour", "default", &schema, IfExists::Replace)
+            .await
+            .unwrap();
     };
     let found_by_column = async || {
         let hits = search(&catalog, "which harbour").await;
@@ -321,12 +325,12 @@ async fn a_failing_embedder_leaves_names_and_text() {
     let hits = search(&catalog, "supplier").await;
     assert_eq!(names(&hits), ["default.part"]);
     assert_eq!(hits[0].found_by, [FoundBy::Bm25, FoundBy::Column]);
-    let error = catalog.index_idle().await.unwrap_err();
+    let error = catalog.search().index_idle().await.unwrap_err();
     assert_eq!(error.code(), "embedder_error");
     catalog.close().await.unwrap();
 
     let catalog = home.open(Some(Bag::new(64))).await;
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     let found_by = &search(&catalog, "supplier").await[0].found_by;
     assert_eq!(found_by[..], [FoundBy::Bm25, FoundBy::Dense, FoundBy::Column], "made up for later");
     catalog.close().await.unwrap();
@@ -344,13 +348,13 @@ async fn a_reranker_orders_what_a_cheaper_model_found() {
     for name in ["crate", "drum", "flask"] {
         create(&catalog, "default", name, &["weight", "supplier"]).await;
     }
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     let as_found = by_meaning(&catalog, "supplier").await;
     assert_ne!(as_found[0], "default.flask");
     catalog.close().await.unwrap();
 
     let catalog = open(Some(Arc::clone(&reranker) as Arc<dyn Embedder>)).await;
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     assert_eq!(by_meaning(&catalog, "supplier").await[0], "default.flask");
     reranker.is_broken.store(true, Ordering::Relaxed);
     assert_eq!(by_meaning(&catalog, "supplier").await, as_found);
@@ -387,10 +391,10 @@ async fn many_creates_leave_few_files() {
     for index in 0..1_500 {
         create(&catalog, "default", &format!("part_{index}"), &["weight"]).await;
     }
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     catalog.close().await.unwrap();
     let catalog = home.open(Some(Bag::new(16))).await;
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     let files = count_files(&home.index());
     assert!(files > 0, "rows reached Lance");
     assert!(files < 60, "{files} files");
@@ -403,18 +407,18 @@ async fn a_text_that_comes_back_is_not_embedded_again() {
     let home = Home::new();
     let catalog = home.open(Some(Bag::new(16))).await;
     create(&catalog, "default", "orders", &["amount"]).await;
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     catalog.close().await.unwrap();
 
     let bag = Bag::new(16);
     let catalog = home.open(Some(Arc::clone(&bag) as Arc<dyn Embedder>)).await;
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     let orders = TableName::new("default", "orders");
-    catalog.set_comment(&orders, None, Some("what was bought")).await.unwrap();
-    catalog.index_idle().await.unwrap();
+    catalog.tables().set_comment(&orders, None, Some("what was bought")).await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     assert_eq!(bag.texts.load(Ordering::Relaxed), 1, "the new text");
-    catalog.set_comment(&orders, None, None).await.unwrap();
-    catalog.index_idle().await.unwrap();
+    catalog.tables().set_comment(&orders, None, None).await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     assert_eq!(bag.texts.load(Ordering::Relaxed), 1, "the old text has the vector that the dataset holds");
     catalog.close().await.unwrap();
 }
@@ -422,21 +426,21 @@ async fn a_text_that_comes_back_is_not_embedded_again() {
 async fn create(catalog: &Catalog, database: &str, table: &str, columns: &[&str]) {
     let fields: Vec<Field> = columns.iter().map(|column| Field::new(*column, DataType::Utf8, true)).collect();
     let name = TableName::new(database, table);
-    let draft = catalog.draft_table(&name, &Schema::new(fields), None).await.unwrap();
-    let created = catalog.create_table(draft, Vec::new(), IfExists::Error).await.unwrap();
+    let draft = catalog.tables().draft(&name, &Schema::new(fields), None).await.unwrap();
+    let created = catalog.tables().create(draft, Vec::new(), IfExists::Error).await.unwrap();
     assert!(matches!(created, Created::New(_)));
 }
 
 async fn search(catalog: &Catalog, query: &str) -> Vec<SearchHit> {
     let request = SearchRequest { query: query.into(), database: None, limit: 10 };
-    catalog.search(&Principal::local_admin(), &request).await.unwrap()
+    catalog.search().tables(&Principal::local_admin(), &request).await.unwrap()
 }
 
 /// Names of what is found by vectors alone.
 async fn by_meaning(catalog: &Catalog, query: &str) -> Vec<String> {
     let request = SearchRequest { query: query.into(), database: None, limit: 10 };
     let stages = SearchStages { names: false, bm25: false, dense: true, columns: false, expansion: false };
-    let hits = catalog.search_by(&Principal::local_admin(), &request, stages).await.unwrap();
+    let hits = catalog.measurements().search_by_stages(&Principal::local_admin(), &request, stages).await.unwrap();
     hits.into_iter().map(|(hit, _)| hit.table.name.to_string()).collect()
 }
 

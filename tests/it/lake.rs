@@ -38,7 +38,7 @@ pub(crate) async fn resolve(catalog: &Catalog, table: &str) -> ResolvedTable {
 }
 
 pub(crate) async fn resolve_in(catalog: &Catalog, database: &str, table: &str) -> ResolvedTable {
-    let resolved = catalog.resolve(&admin(), &[TableName::new(database, table)]).await.unwrap();
+    let resolved = catalog.tables().resolve(&admin(), &[TableName::new(database, table)]).await.unwrap();
     resolved.into_iter().next().unwrap().unwrap_or_else(|| panic!("{database}.{table} does not resolve"))
 }
 
@@ -52,17 +52,17 @@ pub(crate) fn managed(resolved: &ResolvedTable) -> ManagedTable {
 /// Creates `default.name (a BIGINT, b VARCHAR)` with one file of `values`, or without a file.
 pub(crate) async fn create_numbers(catalog: &Catalog, name: &str, values: &[i64]) -> TableInfo {
     let schema = Schema::new(vec![Field::new("a", DataType::Int64, false), Field::new("b", DataType::Utf8, true)]);
-    let draft: TableDraft = catalog.draft_table(&TableName::new("default", name), &schema, None).await.unwrap();
+    let draft: TableDraft = catalog.tables().draft(&TableName::new("default", name), &schema, None).await.unwrap();
     let files = match values {
         [] => Vec::new(),
         values => vec![write_file(&draft.location, &draft.write_schema, values)],
     };
-    new(catalog.create_table(draft, files, IfExists::Error).await.unwrap())
+    new(catalog.tables().create(draft, files, IfExists::Error).await.unwrap())
 }
 
 /// Writes a file for a table made by [`create_numbers`].
 pub(crate) async fn write_numbers(catalog: &Catalog, table: &ManagedTable, values: &[i64]) -> NewDataFile {
-    let schema = catalog.write_schema(table).await.unwrap();
+    let schema = catalog.tables().write_schema(table).await.unwrap();
     write_file(&table.location, &schema, values)
 }
 

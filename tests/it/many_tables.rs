@@ -23,25 +23,25 @@ async fn many_tables_are_registered_in_one_snapshot() {
     let before = catalog.snapshot().await.unwrap();
     let told = Arc::new(Told::default());
     let progress: Arc<dyn Progress> = Arc::clone(&told) as Arc<dyn Progress>;
-    let registered = catalog.register_tables((0..MANY).map(table), IfExists::Error, progress).await.unwrap();
+    let registered = catalog.tables().register((0..MANY).map(table), IfExists::Error, progress).await.unwrap();
     assert_eq!((registered.created, registered.existing, registered.databases), (MANY as u64, 0, 60));
     assert_eq!(catalog.snapshot().await.unwrap(), before + 1);
     assert_eq!(told.done.load(Ordering::Relaxed), MANY as u64);
 
     let admin = Principal::local_admin();
     let names = [table(17).name, table(MANY - 1).name];
-    let resolved = catalog.resolve(&admin, &names).await.unwrap();
+    let resolved = catalog.tables().resolve(&admin, &names).await.unwrap();
     let info = &resolved[1].as_ref().unwrap().info;
     assert_eq!(info.comment.as_deref(), Some("number 5999"));
     assert_eq!(info.columns[1].comment.as_deref(), Some("how heavy"));
     assert!(resolved[0].is_some());
 
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     let hits = search(&catalog, "which shipments weigh most, number 4321").await;
     assert_eq!(hits[0].0, table(4321).name.to_string(), "found by its comment: {hits:?}");
     catalog.close().await.unwrap();
     let catalog = open(folder.path(), None).await;
-    catalog.index_idle().await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     assert_eq!(search(&catalog, "number 4321").await[0].0, table(4321).name.to_string());
     catalog.close().await.unwrap();
 }
@@ -51,16 +51,16 @@ async fn all_tables_are_registered_or_none() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path(), None).await;
     let register = async |from: usize, to: usize, if_exists| {
-        catalog.register_tables((from..to).map(table), if_exists, Arc::new(NoProgress)).await
+        catalog.tables().register((from..to).map(table), if_exists, Arc::new(NoProgress)).await
     };
     register(5, 6, IfExists::Error).await.unwrap();
     assert_eq!(register(0, 10, IfExists::Error).await.unwrap_err().code(), "already_exists");
-    let resolved = catalog.resolve(&Principal::local_admin(), &[table(0).name]).await.unwrap();
+    let resolved = catalog.tables().resolve(&Principal::local_admin(), &[table(0).name]).await.unwrap();
     assert_eq!(resolved, [None], "nothing of a call that failed");
     let registered = register(0, 10, IfExists::Ignore).await.unwrap();
     assert_eq!((registered.created, registered.existing), (9, 1));
     let odd = NewTable { column_comments: BTreeMap::from([("wight".into(), "x".into())]), ..table(10) };
-    let error = catalog.register_tables([odd], IfExists::Error, Arc::new(NoProgress)).await.unwrap_err();
+    let error = catalog.tables().register([odd], IfExists::Error, Arc::new(NoProgress)).await.unwrap_err();
     assert_eq!(error.code(), "column_not_found");
     catalog.close().await.unwrap();
 }
@@ -72,7 +72,7 @@ async fn a_prefix_is_listed_in_order_across_databases() {
     const TABLES: usize = 700;
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path(), None).await;
-    catalog.register_tables((0..TABLES).map(table), IfExists::Error, Arc::new(NoProgress)).await.unwrap();
+    catalog.tables().register((0..TABLES).map(table), IfExists::Error, Arc::new(NoProgress)).await.unwrap();
     let limited = Principal::new("limited", Role::Read).with_databases(["yard_1", "yard_3"]);
     // With what matching names begin, and end.
     let patterns = [
@@ -116,7 +116,7 @@ async fn names_by_page(catalog: &Catalog, who: &Principal, filter: &TableFilter,
     let mut names = Vec::new();
     let mut page = PageRequest::first(limit);
     loop {
-        let listed = catalog.list_tables(who, filter, page).await.unwrap();
+        let listed = catalog.tables().list(who, filter, page).await.unwrap();
         names.extend(listed.items.into_iter().map(|item| item.name));
         match listed.next {
             Some(next) => page = PageRequest { limit, after: Some(next) },
@@ -135,12 +135,12 @@ async fn columns_are_found_by_name_in_every_spelling() {
         ..NewTable { name: TableName::new("default", name), ..table(0) }
     };
     let tables = [spelled("a", "cust_id"), spelled("b", "CustId"), spelled("c", "CUST_ID"), spelled("d", "custody")];
-    catalog.register_tables(tables, IfExists::Error, Arc::new(NoProgress)).await.unwrap();
+    catalog.tables().register(tables, IfExists::Error, Arc::new(NoProgress)).await.unwrap();
     let admin = Principal::local_admin();
-    let found = catalog.find_columns(&admin, None, "cust_id", 10).await.unwrap();
+    let found = catalog.search().columns(&admin, None, "cust_id", 10).await.unwrap();
     let names: Vec<&str> = found.hits.iter().map(|hit| hit.table.table.as_str()).collect();
     assert_eq!((names.as_slice(), found.is_truncated), (["a", "c", "b"].as_slice(), false));
-    let few = catalog.find_columns(&admin, None, "cust_id", 2).await.unwrap();
+    let few = catalog.search().columns(&admin, None, "cust_id", 2).await.unwrap();
     assert_eq!((few.hits.len(), few.is_truncated), (2, true));
     catalog.close().await.unwrap();
 }
@@ -160,8 +160,8 @@ async fn a_static_model_finds_by_meaning() {
         ..NewTable { name: TableName::new("default", name), ..table(0) }
     };
     let tables = [named("t1", "physicians and nurses"), named("t2", "locomotives"), named("t3", "harvest of wheat")];
-    catalog.register_tables(tables, IfExists::Error, Arc::new(NoProgress)).await.unwrap();
-    catalog.index_idle().await.unwrap();
+    catalog.tables().register(tables, IfExists::Error, Arc::new(NoProgress)).await.unwrap();
+    catalog.search().index_idle().await.unwrap();
     let hits = search(&catalog, "doctors in a hospital").await;
     assert_eq!(hits[0].0, "default.t1", "{hits:?}");
     assert!(hits[0].1.contains(&FoundBy::Dense) && !hits[0].1.contains(&FoundBy::Bm25), "{hits:?}");
@@ -192,7 +192,7 @@ async fn open(folder: &Path, embedder: Option<Arc<dyn Embedder>>) -> Arc<Catalog
 
 async fn search(catalog: &Catalog, query: &str) -> Vec<(String, Vec<FoundBy>)> {
     let request = SearchRequest { query: query.into(), database: None, limit: 5 };
-    let hits = catalog.search(&Principal::local_admin(), &request).await.unwrap();
+    let hits = catalog.search().tables(&Principal::local_admin(), &request).await.unwrap();
     hits.into_iter().map(|hit| (hit.table.name.to_string(), hit.found_by)).collect()
 }
 

@@ -186,7 +186,7 @@ async fn many_tables_are_listed_a_page_at_a_time() {
         column_comments: BTreeMap::new(),
         external: None,
     });
-    server.engine().catalog().register_tables(tables, IfExists::Error, Arc::new(NoProgress)).await.unwrap();
+    server.engine().catalog().tables().register(tables, IfExists::Error, Arc::new(NoProgress)).await.unwrap();
     let (mut uris, mut cursor) = (BTreeSet::new(), Value::Null);
     loop {
         let page = called(&server, "resources/list", json!({ "cursor": cursor })).await;

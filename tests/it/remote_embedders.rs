@@ -30,13 +30,13 @@ async fn an_index_searches_by_meaning_with_each_provider() {
         for (table, column) in [("employees", "monthly_salary"), ("rainfall", "millimetres"), ("aircraft", "seats")] {
             let name = TableName::new("default", table);
             let schema = Schema::new(vec![Field::new(column, DataType::Utf8, true)]);
-            let draft = catalog.draft_table(&name, &schema, None).await.unwrap();
-            catalog.create_table(draft, Vec::new(), IfExists::Error).await.unwrap();
+            let draft = catalog.tables().draft(&name, &schema, None).await.unwrap();
+            catalog.tables().create(draft, Vec::new(), IfExists::Error).await.unwrap();
         }
-        catalog.index_idle().await.unwrap();
+        catalog.search().index_idle().await.unwrap();
 
         let request = SearchRequest { query: "wet".into(), database: None, limit: 1 };
-        let hits = catalog.search(&Principal::local_admin(), &request).await.unwrap();
+        let hits = catalog.search().tables(&Principal::local_admin(), &request).await.unwrap();
         assert_eq!(hits[0].table.name.table, "rainfall", "{provider:?}");
         let found_by = &hits[0].found_by;
         assert!(found_by.contains(&FoundBy::Dense) && !found_by.contains(&FoundBy::Bm25), "{provider:?}: {found_by:?}");

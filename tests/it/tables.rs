@@ -402,7 +402,7 @@ async fn runs_are_rows_newest_first_for_their_owner() {
     let (_folder, engine) = engine().await;
     for minute in 0..130 {
         let subject = if minute % 2 == 0 { "ann" } else { "bob" };
-        engine.catalog().insert_run(&run(subject, minute)).await.unwrap();
+        engine.catalog().runs().insert(&run(subject, minute)).await.unwrap();
     }
     let published = "SELECT run_id, question, model_id, status, started_at, finished_at, usage_json, trace_json \
                      FROM agent_runs ORDER BY started_at DESC LIMIT 10";

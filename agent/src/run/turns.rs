@@ -489,7 +489,7 @@ impl<'a> Turns<'a> {
         }
         self.stored_at = Instant::now();
         let record = self.task.handle.snapshot(self.task.started);
-        if let Err(error) = self.task.catalog.update_run(&record).await {
+        if let Err(error) = self.task.catalog.runs().update(&record).await {
             tracing::warn!(run_id = %record.run_id, code = error.code(), %error, "the run's trace could not be stored");
         }
     }

@@ -76,7 +76,7 @@ impl Description {
     async fn of(context: &ToolContext, name: TableName) -> Result<Self, ToolError> {
         let session = &context.session;
         let catalog = session.engine().catalog();
-        let resolved = catalog.resolve(session.principal(), std::slice::from_ref(&name)).await?;
+        let resolved = catalog.tables().resolve(session.principal(), std::slice::from_ref(&name)).await?;
         match resolved.into_iter().next().flatten() {
             Some(resolved) => Ok(resolved.info.into()),
             None => Self::planned(context, name).await,

@@ -50,12 +50,13 @@ impl Tool for ExploreSchema {
         let session = &context.session;
         let catalog = session.engine().catalog();
         let table = table_name(session, None, &name);
-        let resolved = catalog.resolve(session.principal(), std::slice::from_ref(&table)).await?.pop().flatten();
+        let resolved =
+            catalog.tables().resolve(session.principal(), std::slice::from_ref(&table)).await?.pop().flatten();
         let explored = match resolved {
             Some(found) => Explored::around(context, found.info, depth).await?,
-            None => match catalog.database(session.principal(), &name).await? {
+            None => match catalog.databases().get(session.principal(), &name).await? {
                 Some(database) => Explored::database(context, &database.name).await?,
-                None => return Err(catalog.not_found(session.principal(), &table).await.into()),
+                None => return Err(catalog.tables().not_found(session.principal(), &table).await.into()),
             },
         };
         explored.output(context, &name).await
@@ -80,7 +81,8 @@ impl Explored {
         let mut relationships: Vec<Relationship> = Vec::new();
         let mut truncated = false;
         for _ in 0..depth {
-            let around = catalog.relationships_around(session.principal(), &frontier, MAX_RELATIONSHIPS + 1).await?;
+            let around =
+                catalog.relationships().with_neighbors(session.principal(), &frontier, MAX_RELATIONSHIPS + 1).await?;
             truncated |= around.len() > MAX_RELATIONSHIPS;
             let mut names = Vec::new();
             for one in around.into_iter().take(MAX_RELATIONSHIPS) {
@@ -96,7 +98,7 @@ impl Explored {
             let room = MAX_TABLES - tables.len();
             truncated |= names.len() > room;
             names.truncate(room);
-            let next = catalog.resolve(session.principal(), &names).await?;
+            let next = catalog.tables().resolve(session.principal(), &names).await?;
             frontier = next.iter().flatten().map(|found| found.info.id).collect();
             tables.extend(next.into_iter().flatten().map(|found| found.info));
             if frontier.is_empty() {
@@ -112,9 +114,9 @@ impl Explored {
         let catalog = session.engine().catalog();
         let filter = TableFilter { database: Some(database.to_owned()), ..TableFilter::default() };
         let page =
-            catalog.list_tables_with_columns(session.principal(), &filter, PageRequest::first(MAX_TABLES)).await?;
+            catalog.tables().list_with_columns(session.principal(), &filter, PageRequest::first(MAX_TABLES)).await?;
         let ids: Vec<i64> = page.items.iter().map(|info| info.id).collect();
-        let mut relationships = catalog.relationships_among(session.principal(), &ids).await?;
+        let mut relationships = catalog.relationships().among(session.principal(), &ids).await?;
         let truncated = page.next.is_some() || relationships.len() > MAX_RELATIONSHIPS;
         relationships.truncate(MAX_RELATIONSHIPS);
         Ok(Self { tables: page.items, relationships, truncated })

@@ -48,10 +48,10 @@ impl Tool for FindReferencesTo {
         arguments.finish(NAME)?;
         let session = &context.session;
         let (catalog, who) = (session.engine().catalog(), session.principal());
-        let columns = catalog.find_columns(who, database.as_deref(), &value, MAX_MATCHES).await?;
+        let columns = catalog.search().columns(who, database.as_deref(), &value, MAX_MATCHES).await?;
         let (values, more_values) =
-            catalog.find_values(who, database.as_deref(), std::slice::from_ref(&value), MAX_MATCHES).await?;
-        let value_columns = catalog.count_value_columns(who, database.as_deref(), MAX_COUNTED).await?;
+            catalog.values().find(who, database.as_deref(), std::slice::from_ref(&value), MAX_MATCHES).await?;
+        let value_columns = catalog.values().count_columns(who, database.as_deref(), MAX_COUNTED).await?;
 
         let mut matches: Vec<Value> = Vec::new();
         let mut lines: Vec<String> = Vec::new();

@@ -33,7 +33,8 @@ impl Tool for ListDatabases {
         let page = session
             .engine()
             .catalog()
-            .list_databases(session.principal(), None, PageRequest::first(MAX_DATABASES))
+            .databases()
+            .list(session.principal(), None, PageRequest::first(MAX_DATABASES))
             .await?;
         let names: Vec<&str> = page.items.iter().map(|database| database.name.as_str()).collect();
         let truncated = page.next.is_some();

@@ -121,7 +121,7 @@ async fn columns_of_named_tables(context: &ToolContext, sql: &str) -> Option<Str
         .take(HINTED_TABLES)
         .map(|relation| table_name(session, None, relation))
         .collect();
-    let resolved = session.engine().catalog().resolve(session.principal(), &names).await.ok()?;
+    let resolved = session.engine().catalog().tables().resolve(session.principal(), &names).await.ok()?;
     let tables: Vec<String> = resolved
         .into_iter()
         .flatten()
@@ -136,7 +136,7 @@ async fn columns_of_named_tables(context: &ToolContext, sql: &str) -> Option<Str
 async fn similar_tables(context: &ToolContext, sql: &str) -> Option<String> {
     let session = &context.session;
     let request = SearchRequest { query: relations_named_in(sql).join(" "), database: None, limit: SUGGESTED_TABLES };
-    let hits = session.engine().catalog().search(session.principal(), &request).await.ok()?;
+    let hits = session.engine().catalog().search().tables(session.principal(), &request).await.ok()?;
     let names: Vec<String> = hits.iter().map(|hit| format!("`{}`", hit.table.name)).collect();
     (!names.is_empty()).then(|| format!("tables that may be meant: {}", names.join(", ")))
 }

@@ -47,11 +47,11 @@ impl Tool for SearchSchema {
         let catalog = session.engine().catalog();
         // One more than asked for tells whether there are more.
         let request = SearchRequest { query: query.clone(), database, limit: limit + 1 };
-        let mut found = catalog.search_with_columns(session.principal(), &request).await?;
+        let mut found = catalog.search().tables_with_columns(session.principal(), &request).await?;
         let truncated = found.len() > limit;
         found.truncate(limit);
         let ids: Vec<i64> = found.iter().map(|(_, info)| info.id).collect();
-        let relationships = catalog.relationships_among(session.principal(), &ids).await?;
+        let relationships = catalog.relationships().among(session.principal(), &ids).await?;
 
         let (hits, tables): (Vec<SearchHit>, Vec<(TableInfo, Option<String>)>) =
             found.into_iter().map(|(hit, info)| (hit.clone(), (info, note(&hit)))).unzip();

@@ -141,7 +141,7 @@ async fn seed(lake: &Path) -> Result<(), Failure> {
     }
     session.sql("insert into orders_7 (id, region) values (1, 'north'), (2, 'south')").await?.collect().await?;
     bar.set_message("embedding");
-    engine.catalog().index_idle().await?;
+    engine.catalog().search().index_idle().await?;
     bar.finish_and_clear();
     engine.close().await?;
     Ok(())

@@ -94,12 +94,12 @@ async fn seed(lake: &Path, size: u64) -> Result<f64, Failure> {
     let started = Instant::now();
     for from in (0..size).step_by(A_CALL as usize) {
         let tables = Arc::clone(&generator).tables(from, size.min(from + A_CALL));
-        engine.catalog().register_tables(tables, IfExists::Error, Arc::new(NoProgress)).await?;
+        engine.catalog().tables().register(tables, IfExists::Error, Arc::new(NoProgress)).await?;
         bar.set_position(size.min(from + A_CALL));
     }
     let registered = started.elapsed().as_secs_f64();
     bar.set_message("indexing");
-    engine.catalog().index_idle().await?;
+    engine.catalog().search().index_idle().await?;
     bar.finish_and_clear();
     engine.close().await?;
     Ok(registered)
@@ -111,7 +111,7 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
         let started = Instant::now();
         let engine = open(lake).await?;
         let names = [TableName::new("default", "none")];
-        engine.catalog().resolve(&Principal::local_admin(), &names).await?;
+        engine.catalog().tables().resolve(&Principal::local_admin(), &names).await?;
         times.entry("open and resolve a first name".into()).or_default().push(milliseconds(started));
         engine.close().await?;
     }
@@ -154,7 +154,7 @@ async fn work(engine: &Engine, mut known: Known, times: &mut BTreeMap<String, Ve
     for _ in 0..TIMES {
         let names = [known.draw()];
         let started = Instant::now();
-        let resolved = catalog.resolve(&who, &names).await?;
+        let resolved = catalog.tables().resolve(&who, &names).await?;
         note(RESOLVE, started);
         if resolved.iter().any(Option::is_none) {
             return Err(format!("{} did not resolve", names[0]).into());
@@ -168,18 +168,18 @@ async fn work(engine: &Engine, mut known: Known, times: &mut BTreeMap<String, Ve
         let name = known.draw();
         let filter = TableFilter { database: Some(name.database.clone()), ..TableFilter::default() };
         let started = Instant::now();
-        catalog.list_tables(&who, &filter, PageRequest::first(50)).await?;
+        catalog.tables().list(&who, &filter, PageRequest::first(50)).await?;
         note("list a page of a database's tables", started);
         let started = Instant::now();
-        catalog.list_tables(&who, &TableFilter::default(), PageRequest::first(50)).await?;
+        catalog.tables().list(&who, &TableFilter::default(), PageRequest::first(50)).await?;
         note("list a page of all tables", started);
         let started = Instant::now();
-        catalog.list_databases(&who, None, PageRequest::first(10)).await?;
+        catalog.databases().list(&who, None, PageRequest::first(10)).await?;
         note("list a page of databases", started);
 
         let filter = TableFilter { name_like: Some(format!("{}%", name.table)), ..TableFilter::default() };
         let started = Instant::now();
-        let found = catalog.list_tables_with_columns(&who, &filter, PageRequest::first(10)).await?;
+        let found = catalog.tables().list_with_columns(&who, &filter, PageRequest::first(10)).await?;
         note("GetTables with a name's prefix", started);
         if found.items.is_empty() {
             return Err(format!("{name} was not listed").into());
@@ -189,7 +189,7 @@ async fn work(engine: &Engine, mut known: Known, times: &mut BTreeMap<String, Ve
         let letters: String = name.table.chars().take(3).collect();
         let filter = TableFilter { name_like: Some(format!("{letters}%")), ..TableFilter::default() };
         let started = Instant::now();
-        catalog.list_tables_with_columns(&who, &filter, PageRequest::first(10)).await?;
+        catalog.tables().list_with_columns(&who, &filter, PageRequest::first(10)).await?;
         note("GetTables with a name's first three letters", started);
 
         let name = known.draw();
@@ -202,7 +202,7 @@ async fn work(engine: &Engine, mut known: Known, times: &mut BTreeMap<String, Ve
 
         let (_, column) = known.draw_with_column();
         let started = Instant::now();
-        let found = catalog.find_columns(&who, None, &column, 20).await?;
+        let found = catalog.search().columns(&who, None, &column, 20).await?;
         note("find a column by name", started);
         if found.hits.is_empty() {
             return Err(format!("column {column} was not found").into());

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use datafusion::arrow::datatypes::Schema;
-use querent_catalog::index::text::table_text;
+use querent_catalog::table_text;
 use querent_catalog::{
     Catalog, CatalogOptions, Created, IfExists, NoProgress, Principal, SearchRequest, SearchStages, TableInfo,
     TableName,
@@ -101,12 +101,12 @@ async fn build(lake: &Path, tables: u64) -> Result<Vec<Figure>, Failure> {
     let started = Instant::now();
     for from in (0..tables).step_by(A_CALL as usize) {
         let some = Arc::clone(&generator).tables(from, tables.min(from + A_CALL));
-        catalog.register_tables(some, IfExists::Error, Arc::new(NoProgress)).await?;
+        catalog.tables().register(some, IfExists::Error, Arc::new(NoProgress)).await?;
         bar.set_position(tables.min(from + A_CALL));
     }
     let registered = started.elapsed().as_secs_f64();
     bar.set_message("indexing and embedding");
-    catalog.index_idle().await?;
+    catalog.search().index_idle().await?;
     let indexed = started.elapsed().as_secs_f64() - registered;
     bar.finish_and_clear();
     catalog.close().await?;
@@ -131,7 +131,7 @@ async fn open(lake: &Path) -> Result<Arc<Catalog>, Failure> {
 
 pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     let catalog = open(lake).await?;
-    catalog.index_idle().await?;
+    catalog.search().index_idle().await?;
     let asked: Vec<String> = questions().await?.into_iter().take(QUESTIONS).collect();
     let mut times: BTreeMap<String, Vec<f64>> = BTreeMap::new();
     let tables_alone = SearchStages { columns: false, expansion: false, ..SearchStages::default() };
@@ -150,10 +150,10 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     for question in &asked {
         let vector = embedded(&catalog, question).await?;
         let started = Instant::now();
-        let found = catalog.nearest_tables(&vector, 10, false).await;
+        let found = catalog.measurements().nearest_tables(&vector, 10, false).await;
         times.entry(NEAREST.into()).or_default().push(milliseconds(started));
         let started = Instant::now();
-        let exact = catalog.nearest_tables(&vector, 10, true).await;
+        let exact = catalog.measurements().nearest_tables(&vector, 10, true).await;
         times.entry(EXACT.into()).or_default().push(milliseconds(started));
         hit += exact.iter().filter(|id| found.contains(id)).count();
         of += exact.len();
@@ -161,7 +161,7 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     create_one_at_a_time(&catalog, &mut times).await?;
     search_while_creating(&catalog, &asked, &mut times).await?;
     let resident_mib = super::catalog::resident_mib().await?;
-    catalog.index_idle().await?;
+    catalog.search().index_idle().await?;
     catalog.close().await?;
     let files = count_files(&lake.join("index")).await?;
     Ok(serde_json::to_value(Measured { times, index_recall: hit as f64 / of as f64, files, resident_mib })?)
@@ -170,7 +170,7 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
 async fn search(catalog: &Catalog, question: &str, stages: SearchStages) -> Result<f64, Failure> {
     let request = SearchRequest { query: question.to_string(), database: None, limit: 10 };
     let started = Instant::now();
-    catalog.search_by(&Principal::local_admin(), &request, stages).await?;
+    catalog.measurements().search_by_stages(&Principal::local_admin(), &request, stages).await?;
     Ok(milliseconds(started))
 }
 
@@ -181,7 +181,7 @@ async fn create_one_at_a_time(catalog: &Catalog, times: &mut BTreeMap<String, Ve
         let request = SearchRequest { query: name.clone(), database: None, limit: 1 };
         let started = Instant::now();
         let table = create(catalog, &name, number).await?;
-        let hits = catalog.search_by(&Principal::local_admin(), &request, by_name).await?;
+        let hits = catalog.measurements().search_by_stages(&Principal::local_admin(), &request, by_name).await?;
         times.entry(ACKNOWLEDGED.into()).or_default().push(milliseconds(started));
         if hits.first().is_none_or(|(hit, _)| hit.table.name.table != name) {
             return Err(format!("{name} was not found by name").into());
@@ -189,28 +189,28 @@ async fn create_one_at_a_time(catalog: &Catalog, times: &mut BTreeMap<String, Ve
         let started = Instant::now();
         // Nothing is as near to the table as its own text.
         let vector = embedded(catalog, &table_text(&table)).await?;
-        while !catalog.nearest_tables(&vector, 3, false).await.contains(&table.id) {
+        while !catalog.measurements().nearest_tables(&vector, 3, false).await.contains(&table.id) {
             if started.elapsed() > Duration::from_secs(30) {
                 return Err(format!("{name} was not found by its vector").into());
             }
             tokio::time::sleep(Duration::from_millis(2)).await;
         }
         times.entry(VECTOR.into()).or_default().push(milliseconds(started));
-        catalog.index_idle().await?;
+        catalog.search().index_idle().await?;
         times.entry(COLUMN_VECTORS.into()).or_default().push(milliseconds(started));
     }
     Ok(())
 }
 
 async fn embedded(catalog: &Catalog, text: &str) -> Result<Vec<f32>, Failure> {
-    catalog.embed_question(text).await.ok_or_else(|| "the embedder failed".into())
+    catalog.measurements().embed_question(text).await.ok_or_else(|| "the embedder failed".into())
 }
 
 async fn create(catalog: &Catalog, name: &str, number: u64) -> Result<TableInfo, Failure> {
     let like = Generator::new(SEED + 1).table(number);
     let schema: &Schema = &like.schema;
-    let draft = catalog.draft_table(&TableName::new("default", name), schema, None).await?;
-    match catalog.create_table(draft, Vec::new(), IfExists::Error).await? {
+    let draft = catalog.tables().draft(&TableName::new("default", name), schema, None).await?;
+    match catalog.tables().create(draft, Vec::new(), IfExists::Error).await? {
         Created::New(table) => Ok(table),
         Created::Existing => Err(format!("{name} is there already").into()),
     }

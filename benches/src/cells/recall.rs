@@ -127,7 +127,7 @@ fn figures_of(measured: &Measured, among: &str, distractors: u64) -> Vec<Figure>
 pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     let engine = open(lake).await?;
     // The first questions would be asked of an index that is being opened.
-    engine.catalog().index_idle().await?;
+    engine.catalog().search().index_idle().await?;
     let questions: Vec<Question> = read("dev.json").await?;
     let mut asked = Vec::new();
     for question in questions.iter().filter(|one| is_even(&one.question)) {
@@ -159,7 +159,7 @@ async fn served(engine: &Engine, asked: &[(&Question, Gold)], stages: SearchStag
     for (question, gold) in asked {
         let request = SearchRequest { query: question.question.clone(), database: None, limit: DEPTH };
         let started = Instant::now();
-        let hits = engine.catalog().search_by(&principal, &request, stages).await?;
+        let hits = engine.catalog().measurements().search_by_stages(&principal, &request, stages).await?;
         served.search_ms.push(started.elapsed().as_secs_f64() * 1e3);
         let found: Vec<(String, String)> = hits
             .iter()
@@ -205,9 +205,9 @@ async fn seed(lake: &Path, distractors: u64) -> Result<(), Failure> {
     bar.set_message("embedding");
     if distractors > 0 {
         let others = Arc::new(Generator::new(SEED)).tables(0, distractors);
-        engine.catalog().register_tables(others, IfExists::Error, Arc::new(NoProgress)).await?;
+        engine.catalog().tables().register(others, IfExists::Error, Arc::new(NoProgress)).await?;
     }
-    engine.catalog().index_idle().await?;
+    engine.catalog().search().index_idle().await?;
     bar.finish_and_clear();
     engine.close().await?;
     Ok(())

@@ -88,11 +88,11 @@ async fn build(folder: &Path, tables: u64) -> Result<(), Failure> {
             let schema = Arc::new(table.schema.project(&COLUMNS)?);
             some.push(NewTable { schema, column_comments: BTreeMap::new(), ..table });
         }
-        catalog.register_tables(some, IfExists::Error, Arc::new(NoProgress)).await?;
+        catalog.tables().register(some, IfExists::Error, Arc::new(NoProgress)).await?;
         bar.inc(A_CALL);
     }
     bar.set_message("embedding");
-    catalog.index_idle().await?;
+    catalog.search().index_idle().await?;
     bar.finish_and_clear();
     catalog.close().await?;
     let vectors = std::mem::take(&mut *embedder.of_tables.lock().map_err(|_| "the embedder panicked")?);
@@ -111,10 +111,10 @@ async fn open(folder: &Path, embedder: Arc<Remembering>) -> Result<Arc<Catalog>,
 
 pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure> {
     let catalog = open(folder, Arc::new(embedder()?)).await?;
-    catalog.index_idle().await?;
+    catalog.search().index_idle().await?;
     let mut queries = Vec::new();
     for question in questions().await? {
-        queries.push(catalog.embed_question(&question).await.ok_or("the embedder failed")?);
+        queries.push(catalog.measurements().embed_question(&question).await.ok_or("the embedder failed")?);
     }
     write(&folder.join(QUERIES_FILE), &queries).await?;
     let mut times: BTreeMap<String, Vec<f64>> = BTreeMap::new();
@@ -124,7 +124,7 @@ pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure>
         for query in &queries {
             let mut timed = async |what: &str, exact: bool| {
                 let started = Instant::now();
-                let found = catalog.nearest_tables(query, NEIGHBOURS, exact).await;
+                let found = catalog.measurements().nearest_tables(query, NEIGHBOURS, exact).await;
                 if round == 1 {
                     times.entry(what.into()).or_default().push(started.elapsed().as_secs_f64() * 1e3);
                 }

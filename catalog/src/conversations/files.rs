@@ -1,11 +1,14 @@
-//! Files that callers uploaded. Content is in a table of its own: only [`Catalog::file_content`] reads it.
+//! Files that callers uploaded. Content is in a table of its own: only [`CatalogFiles::content`] reads it.
 
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
 use super::Listed;
-use crate::runs::{MAX_PAGE, as_limit, owner, read_count, read_time};
-use crate::{Catalog, CatalogError, Principal, Result};
+use crate::error::{CatalogError, Result};
+use crate::principal::Principal;
+use crate::store::Store;
+use crate::store::ownership::owner_filter;
+use crate::store::rows::{MAX_PAGE, as_limit, read_count, read_time};
 
 const COLUMNS: &str = "file_id, subject, filename, media_type, purpose, bytes, created_at";
 
@@ -28,41 +31,46 @@ pub struct FileRecord {
     pub created_at: DateTime<Utc>,
 }
 
-/// Files.
-impl Catalog {
+/// Uploaded files. Made by [`Catalog::files`](crate::Catalog::files).
+#[derive(Clone, Copy)]
+pub struct CatalogFiles<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl CatalogFiles<'_> {
     /// Stores a file. Durable when it returns. Errors: `item_exists`.
-    pub async fn insert_file(&self, file: &FileRecord, content: Vec<u8>) -> Result<()> {
+    pub async fn insert(self, file: &FileRecord, content: Vec<u8>) -> Result<()> {
         let file = file.clone();
         self.store.write_rows(move |connection| insert(connection, &file, &content)).await
     }
 
     /// Owner and administrators only; others get `file_not_found`.
-    pub async fn get_file(&self, who: &Principal, file_id: &str) -> Result<FileRecord> {
+    pub async fn get(self, who: &Principal, file_id: &str) -> Result<FileRecord> {
         let (who, file_id) = (who.clone(), file_id.to_string());
         self.store.read(move |connection| get(connection, &who, &file_id)).await
     }
 
     /// A file's bytes. Errors: `file_not_found`.
-    pub async fn file_content(&self, who: &Principal, file_id: &str) -> Result<Vec<u8>> {
+    pub async fn content(self, who: &Principal, file_id: &str) -> Result<Vec<u8>> {
         let (who, file_id) = (who.clone(), file_id.to_string());
         self.store.read(move |connection| content(connection, &who, &file_id)).await
     }
 
     /// Up to `limit` files that come after the file `after`, newest first. Errors: `file_not_found` for `after`.
-    pub async fn list_files(&self, who: &Principal, after: Option<&str>, limit: usize) -> Result<Listed<FileRecord>> {
+    pub async fn list(self, who: &Principal, after: Option<&str>, limit: usize) -> Result<Listed<FileRecord>> {
         let (who, after) = (who.clone(), after.map(str::to_string));
         self.store.read(move |connection| list(connection, &who, after.as_deref(), limit)).await
     }
 
     /// Deletes a file. Returns whether there was one.
-    pub async fn delete_file(&self, who: &Principal, file_id: &str) -> Result<bool> {
+    pub async fn delete(self, who: &Principal, file_id: &str) -> Result<bool> {
         let (who, file_id) = (who.clone(), file_id.to_string());
-        self.store.write_rows(move |connection| delete(connection, owner(&who), &file_id)).await
+        self.store.write_rows(move |connection| delete(connection, owner_filter(&who), &file_id)).await
     }
 }
 
 /// Deletes up to `limit` files that were uploaded before.
-pub(super) fn purge(connection: &Connection, before: i64, limit: usize) -> Result<u64> {
+pub(crate) fn purge(connection: &Connection, before: i64, limit: usize) -> Result<u64> {
     let file_ids: Vec<String> = connection
         .prepare_cached("SELECT file_id FROM querent_file WHERE created_at < ?1 LIMIT ?2")?
         .query_map(params![before, as_limit(limit)], |row| row.get(0))?
@@ -101,7 +109,7 @@ fn get(connection: &Connection, who: &Principal, file_id: &str) -> Result<FileRe
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM querent_file WHERE file_id = ?1 AND (?2 IS NULL OR subject = ?2)"
         ))?
-        .query_row(params![file_id, owner(who)], read)
+        .query_row(params![file_id, owner_filter(who)], read)
         .optional()?
         .ok_or_else(|| CatalogError::FileNotFound { id: file_id.to_string() })
 }
@@ -119,12 +127,12 @@ fn list(connection: &Connection, who: &Principal, after: Option<&str>, limit: us
         Some(file_id) => (get(connection, who, file_id)?.created_at.timestamp_micros(), file_id),
         None => (i64::MAX, ""),
     };
-    let mine = if owner(who).is_some() { "subject = ?4 AND" } else { "?4 IS NULL AND" };
+    let mine = if owner_filter(who).is_some() { "subject = ?4 AND" } else { "?4 IS NULL AND" };
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM querent_file WHERE {mine} (created_at, file_id) < (?1, ?2)
          ORDER BY created_at DESC, file_id DESC LIMIT ?3"
     ))?;
-    let rows = statement.query_map(params![before_time, before_id, as_limit(limit + 1), owner(who)], read)?;
+    let rows = statement.query_map(params![before_time, before_id, as_limit(limit + 1), owner_filter(who)], read)?;
     Ok(Listed::cut(rows.collect::<rusqlite::Result<_>>()?, limit))
 }
 

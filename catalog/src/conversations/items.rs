@@ -6,9 +6,13 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::{ConversationKey, Listed, rows};
-use crate::runs::{self, MAX_PAGE, as_limit, owner, read_key, read_time, read_uuid, unreadable};
-use crate::{Catalog, CatalogError, Principal, Result};
+use super::{Listed, rows};
+use crate::error::{CatalogError, Result};
+use crate::model::ConversationKey;
+use crate::principal::Principal;
+use crate::store::Store;
+use crate::store::ownership::{owner_filter, require_run, touch_conversation};
+use crate::store::rows::{MAX_PAGE, as_limit, read_conversation_key, read_time, read_uuid, unreadable};
 
 const COLUMNS: &str = "item_id, subject, space, conversation_id, run_id, role, created_at, item_json";
 
@@ -67,18 +71,23 @@ pub enum ItemScope {
     RunOutput(Uuid),
 }
 
-/// Items.
-impl Catalog {
+/// Items of runs and conversations. Made by [`Catalog::items`](crate::Catalog::items).
+#[derive(Clone, Copy)]
+pub struct CatalogItems<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl CatalogItems<'_> {
     /// Stores items in their order: all of them, or none. Errors: `item_exists`; `conversation_not_found` and
     /// `run_not_found` where what they belong to is not their subject's; `invalid_object` for one that belongs to
     /// nothing.
-    pub async fn insert_items(&self, items: &[ItemRecord]) -> Result<()> {
+    pub async fn insert(self, items: &[ItemRecord]) -> Result<()> {
         let items = items.to_vec();
         self.store.write_rows(move |connection| insert(connection, &items)).await
     }
 
     /// The items of these ids, in order: `None` where there is none that the caller may see.
-    pub async fn get_items(&self, who: &Principal, item_ids: &[String]) -> Result<Vec<Option<ItemRecord>>> {
+    pub async fn get(self, who: &Principal, item_ids: &[String]) -> Result<Vec<Option<ItemRecord>>> {
         let (who, item_ids) = (who.clone(), item_ids.to_vec());
         self.store
             .read(move |connection| item_ids.iter().map(|item_id| find(connection, &who, item_id)).collect())
@@ -87,8 +96,8 @@ impl Catalog {
 
     /// Up to `limit` items that come after the item `after`, in the order of storing or backwards. Errors:
     /// `conversation_not_found`, `run_not_found`, and `item_not_found` for `after`.
-    pub async fn list_items(
-        &self,
+    pub async fn list(
+        self,
         who: &Principal,
         scope: &ItemScope,
         after: Option<&str>,
@@ -100,7 +109,7 @@ impl Catalog {
     }
 
     /// Deletes an item. Returns whether there was one.
-    pub async fn delete_item(&self, who: &Principal, item_id: &str) -> Result<bool> {
+    pub async fn delete(self, who: &Principal, item_id: &str) -> Result<bool> {
         let (who, item_id) = (who.clone(), item_id.to_string());
         self.store.write_rows(move |connection| delete(connection, &who, &item_id)).await
     }
@@ -142,10 +151,10 @@ fn check(connection: &Connection, item: &ItemRecord) -> Result<()> {
         return Err(CatalogError::InvalidObject { what: "item", reason });
     }
     if let Some(key) = &item.conversation {
-        rows::touch(connection, key, &item.subject, item.created_at)?;
+        touch_conversation(connection, key, &item.subject, item.created_at)?;
     }
     if let Some(run_id) = item.run_id {
-        runs::check(connection, Some(&item.subject), run_id)?;
+        require_run(connection, Some(&item.subject), run_id)?;
     }
     Ok(())
 }
@@ -155,7 +164,7 @@ fn find(connection: &Connection, who: &Principal, item_id: &str) -> Result<Optio
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM querent_item WHERE item_id = ?1 AND (?2 IS NULL OR subject = ?2)"
         ))?
-        .query_row(params![item_id, owner(who)], read)
+        .query_row(params![item_id, owner_filter(who)], read)
         .optional()?)
 }
 
@@ -177,7 +186,7 @@ fn list(
         ItemScope::RunOutput(run_id) => of_run(connection, who, *run_id, ItemRole::Output)?,
     };
     let from = match after {
-        Some(item_id) => place(connection, who, item_id)?,
+        Some(item_id) => sequence_of_item(connection, who, item_id)?,
         None if ascending => i64::MIN,
         None => i64::MAX,
     };
@@ -186,7 +195,7 @@ fn list(
         "SELECT {COLUMNS} FROM querent_item WHERE {within} AND seq {beyond} ?3 AND (?4 IS NULL OR subject = ?4)
          ORDER BY seq {order} LIMIT ?5"
     ))?;
-    let rows = statement.query_map(params![first, second, from, owner(who), as_limit(limit + 1)], read)?;
+    let rows = statement.query_map(params![first, second, from, owner_filter(who), as_limit(limit + 1)], read)?;
     Ok(Listed::cut(rows.collect::<rusqlite::Result<_>>()?, limit))
 }
 
@@ -196,15 +205,15 @@ fn of_run(
     run_id: Uuid,
     role: ItemRole,
 ) -> Result<(&'static str, String, String)> {
-    runs::check(connection, owner(who), run_id)?;
+    require_run(connection, owner_filter(who), run_id)?;
     Ok(("run_id = ?1 AND role = ?2", run_id.to_string(), role.as_str().to_string()))
 }
 
-/// Where an item stands among all.
-fn place(connection: &Connection, who: &Principal, item_id: &str) -> Result<i64> {
+/// The sequence number of an item, by which items are ordered.
+fn sequence_of_item(connection: &Connection, who: &Principal, item_id: &str) -> Result<i64> {
     connection
         .prepare_cached("SELECT seq FROM querent_item WHERE item_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
-        .query_row(params![item_id, owner(who)], |row| row.get(0))
+        .query_row(params![item_id, owner_filter(who)], |row| row.get(0))
         .optional()?
         .ok_or_else(|| CatalogError::ItemNotFound { id: item_id.to_string() })
 }
@@ -212,7 +221,7 @@ fn place(connection: &Connection, who: &Principal, item_id: &str) -> Result<i64>
 fn delete(connection: &Connection, who: &Principal, item_id: &str) -> Result<bool> {
     let deleted = connection
         .prepare_cached("DELETE FROM querent_item WHERE item_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
-        .execute(params![item_id, owner(who)])?;
+        .execute(params![item_id, owner_filter(who)])?;
     Ok(deleted > 0)
 }
 
@@ -222,7 +231,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<ItemRecord> {
     Ok(ItemRecord {
         item_id: row.get(0)?,
         subject: row.get(1)?,
-        conversation: read_key(row, 2)?,
+        conversation: read_conversation_key(row, 2)?,
         run_id: read_uuid(row, 4)?,
         role: known.ok_or_else(|| unreadable(5, format!("unknown item role `{role}`")))?,
         created_at: read_time(row, 6)?,

@@ -1,11 +1,14 @@
 //! Conversations as rows. Those of a subject, of one of its users and of a space are each a walk along one index.
 
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::{ConversationAccess, ConversationChange, ConversationFilter, ConversationKey, ConversationRecord};
-use crate::runs::{MAX_PAGE, as_limit, forget_parts, owner, parse_token, read_count, read_time};
-use crate::{CatalogError, Page, PageRequest, PageToken, Principal, Result};
+use super::{ConversationAccess, ConversationChange, ConversationFilter, ConversationRecord};
+use crate::error::Result;
+use crate::model::{ConversationKey, Page, PageRequest, PageToken};
+use crate::principal::Principal;
+use crate::store::ownership::{conversation_not_found, delete_run_parts, owner_filter};
+use crate::store::rows::{MAX_PAGE, as_limit, parse_token, read_count, read_time};
 
 const SELECT: &str =
     "SELECT space, id, subject, user_id, app, title, metadata_json, state_json, created_at, updated_at,
@@ -30,7 +33,7 @@ pub(super) fn open(connection: &Connection, who: &Principal, new: &ConversationR
             new.created_at.timestamp_micros(),
             new.updated_at.timestamp_micros(),
         ])?;
-    let stored = find(connection, None, &new.key)?.ok_or_else(|| not_found(&new.key))?;
+    let stored = find(connection, None, &new.key)?.ok_or_else(|| conversation_not_found(&new.key))?;
     Ok(match inserted {
         0 if stored.subject != who.subject() => ConversationAccess::Foreign,
         0 => ConversationAccess::Existing(stored),
@@ -39,7 +42,7 @@ pub(super) fn open(connection: &Connection, who: &Principal, new: &ConversationR
 }
 
 pub(super) fn get(connection: &Connection, who: &Principal, key: &ConversationKey) -> Result<ConversationRecord> {
-    find(connection, owner(who), key)?.ok_or_else(|| not_found(key))
+    find(connection, owner_filter(who), key)?.ok_or_else(|| conversation_not_found(key))
 }
 
 pub(super) fn list(
@@ -54,7 +57,7 @@ pub(super) fn list(
         None => (i64::MAX, String::new()),
     };
     // A statement each, so that each is a walk along one index.
-    let mine = match (owner(who), &filter.user_id) {
+    let mine = match (owner_filter(who), &filter.user_id) {
         (None, None) => "?5 IS NULL AND ?6 IS NULL",
         (None, Some(_)) => "?5 IS NULL AND user_id = ?6",
         (Some(_), None) => "subject = ?5 AND ?6 IS NULL",
@@ -64,8 +67,15 @@ pub(super) fn list(
         "{SELECT} WHERE space = ?1 AND (updated_at, id) < (?2, ?3) AND {mine} AND (?7 IS NULL OR app = ?7)
          ORDER BY updated_at DESC, id DESC LIMIT ?4"
     ))?;
-    let bound =
-        params![filter.space, before_time, before_id, as_limit(limit + 1), owner(who), filter.user_id, filter.app];
+    let bound = params![
+        filter.space,
+        before_time,
+        before_id,
+        as_limit(limit + 1),
+        owner_filter(who),
+        filter.user_id,
+        filter.app
+    ];
     let mut items: Vec<ConversationRecord> = statement.query_map(bound, read)?.collect::<rusqlite::Result<_>>()?;
     let has_more = items.len() > limit;
     items.truncate(limit);
@@ -91,7 +101,7 @@ pub(super) fn update(
         .execute(params![
             key.space,
             key.id,
-            owner(who),
+            owner_filter(who),
             change.title,
             change.metadata_json,
             change.state_json,
@@ -105,34 +115,15 @@ pub(super) fn delete(connection: &Connection, who: &Principal, key: &Conversatio
         .prepare_cached(
             "DELETE FROM querent_conversation WHERE space = ?1 AND id = ?2 AND (?3 IS NULL OR subject = ?3)",
         )?
-        .execute(params![key.space, key.id, owner(who)])?;
+        .execute(params![key.space, key.id, owner_filter(who)])?;
     if deleted > 0 {
         delete_parts(connection, key)?;
     }
     Ok(deleted > 0)
 }
 
-/// Marks a conversation of `subject` as used. Errors: `conversation_not_found`.
-pub(crate) fn touch(
-    connection: &Connection,
-    key: &ConversationKey,
-    subject: &str,
-    used_at: DateTime<Utc>,
-) -> Result<()> {
-    let touched = connection
-        .prepare_cached(
-            "UPDATE querent_conversation SET updated_at = max(updated_at, ?4)
-             WHERE space = ?1 AND id = ?2 AND subject = ?3",
-        )?
-        .execute(params![key.space, key.id, subject, used_at.timestamp_micros()])?;
-    match touched {
-        0 => Err(not_found(key)),
-        _ => Ok(()),
-    }
-}
-
 /// Deletes up to `limit` conversations that were not used since, and of which no run is left.
-pub(super) fn purge(connection: &Connection, before: i64, limit: usize) -> Result<u64> {
+pub(crate) fn purge(connection: &Connection, before: i64, limit: usize) -> Result<u64> {
     let mut statement = connection.prepare_cached(
         "SELECT space, id FROM querent_conversation AS talk WHERE updated_at < ?1 AND NOT EXISTS
              (SELECT 1 FROM querent_run AS run WHERE run.space = talk.space AND run.conversation_id = talk.id) LIMIT ?2",
@@ -172,7 +163,7 @@ fn delete_parts(connection: &Connection, key: &ConversationKey) -> Result<()> {
         .query_map(params![key.space, key.id], |row| row.get(0))?
         .collect::<rusqlite::Result<_>>()?;
     for run_id in &runs {
-        forget_parts(connection, run_id)?;
+        delete_run_parts(connection, run_id)?;
     }
     for table in ["querent_item", "querent_pending_call"] {
         connection
@@ -202,8 +193,4 @@ fn read(row: &Row<'_>) -> rusqlite::Result<ConversationRecord> {
         updated_at: read_time(row, 9)?,
         run_count: read_count(row, 10)?,
     })
-}
-
-fn not_found(key: &ConversationKey) -> CatalogError {
-    CatalogError::ConversationNotFound { id: key.id.clone() }
 }

@@ -8,7 +8,7 @@ use lance_index::scalar::inverted::document_tokenizer::LanceTokenizer;
 use lance_index::scalar::inverted::query::collect_query_tokens;
 use lance_index::scalar::inverted::{MemBM25Scorer, Scorer};
 
-use crate::{CatalogError, Result};
+use crate::error::{CatalogError, Result};
 
 /// How texts become tokens: lowercase words without punctuation, English stems, stop words and accents removed.
 /// Positions are not kept: nothing searches for phrases, and they more than double the index.

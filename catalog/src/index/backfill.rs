@@ -11,9 +11,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::lance::{IndexRow, IndexWriter};
 use super::maintain::install;
-use super::pending::ObjectKind;
 use super::{Part, Work};
-use crate::Result;
+use crate::error::Result;
+use crate::store::pending::ObjectKind;
 
 /// How long one slice is embedded for: other upkeep waits for it.
 const SLICE: Duration = Duration::from_secs(20);

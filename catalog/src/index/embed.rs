@@ -10,19 +10,11 @@ mod openai;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use crate::error::{CatalogError, Result};
+pub use crate::model::EmbeddingModel;
 use crate::outbound::ApiKey;
-use crate::{CatalogError, Result};
 
 use http::HttpEmbedder;
-
-/// What made a vector; recorded on every index row.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub struct EmbeddingModel {
-    /// For example `all-MiniLM-L6-v2`.
-    pub id: String,
-    /// Vector length.
-    pub dimension: usize,
-}
 
 /// An embedding model. `embed` is CPU-heavy and blocking: the index calls it off the async runtime, in batches.
 pub trait Embedder: Send + Sync {

@@ -30,11 +30,11 @@ use lance_linalg::distance::DistanceType;
 
 use super::analyze::text_index_params;
 use super::embed::EmbeddingModel;
-use super::pending::{IndexState, ObjectKind, PendingObject, TEXT_HASH_BYTES, text_hash};
-use super::text::TEXT_VERSION;
 use super::traffic::Traffic;
 use super::view::{FragmentRows, IndexView};
-use crate::{CatalogError, Result};
+use crate::error::{CatalogError, Result};
+use crate::store::pending::{IndexState, ObjectKind, PendingObject, TEXT_HASH_BYTES, text_hash};
+use crate::store::search_text::TEXT_VERSION;
 
 /// Lance's own defaults are 6 GiB and 1 GiB.
 const INDEX_CACHE_BYTES: usize = 64 << 20;

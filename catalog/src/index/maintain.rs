@@ -12,10 +12,10 @@ use tokio_util::sync::CancellationToken;
 use tracing::{debug, warn};
 
 use super::lance::{IndexRow, IndexWriter};
-use super::pending;
 use super::tail::{self, TailEntry, Unembedded};
 use super::{Part, Work, backfill, off_runtime, rebuild};
-use crate::Result;
+use crate::error::Result;
+use crate::store::pending;
 use crate::store::pending_texts;
 
 /// Texts embedded in one call: under a tenth of a second on one core, which is how long a question may have to wait.

@@ -11,11 +11,11 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::lance::{Check, IndexRow, IndexWriter};
-use super::pending::{self, IndexState, ObjectKind};
-use super::text::TEXT_VERSION;
 use super::{Part, Work, backfill};
+use crate::error::{CatalogError, Result};
+use crate::store::pending::{self, IndexState, ObjectKind};
+use crate::store::search_text::TEXT_VERSION;
 use crate::store::{ObjectText, View, object_count, object_texts};
-use crate::{CatalogError, Result};
 
 /// Objects read from the catalog and written to Lance at once.
 const PAGE: usize = 4096;

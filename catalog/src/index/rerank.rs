@@ -10,8 +10,8 @@ use quick_cache::sync::Cache;
 
 use super::Scored;
 use super::embed::Embedder;
-use super::pending::{TEXT_HASH_BYTES, text_hash};
 use super::vectorizer::Vectorizer;
+use crate::store::pending::{TEXT_HASH_BYTES, text_hash};
 
 /// Vectors kept: 25 MB of those with 384 dimensions.
 const KEPT: usize = 16 * 1024;
@@ -75,9 +75,9 @@ impl Reranker {
 mod tests {
     use std::sync::atomic::{AtomicUsize, Ordering};
 
-    use super::super::embed::EmbeddingModel;
     use super::*;
-    use crate::Result;
+    use crate::error::Result;
+    use crate::index::embed::EmbeddingModel;
 
     /// Texts are near each other by how long they are.
     struct Lengths {

@@ -17,7 +17,7 @@ use self::vectors::{Embedded, Vectors};
 use super::SearchFilter;
 use super::analyze::Document;
 use super::lance::IndexRow;
-use super::pending::{ObjectKind, PendingObject};
+use crate::store::pending::{ObjectKind, PendingObject};
 
 /// About 6 KiB an entry with its words and vector.
 pub(super) const MAX_ENTRIES: usize = 4096;
@@ -238,9 +238,9 @@ impl Tail {
 mod tests {
     use std::collections::BTreeMap;
 
-    use super::super::Scored;
-    use super::super::analyze::CorpusStats;
     use super::*;
+    use crate::index::Scored;
+    use crate::index::analyze::CorpusStats;
 
     const WORDS: [&str; 12] =
         ["table", "orders", "id", "name", "customer", "date", "region", "amount", "note", "flight", "seat", "gate"];

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 use tracing::{info, warn};
 
 use super::embed::{Embedder, EmbeddingModel};
-use crate::{CatalogError, Result};
+use crate::error::{CatalogError, Result};
 
 const FIRST_RETRY: Duration = Duration::from_secs(5);
 const LAST_RETRY: Duration = Duration::from_secs(300);

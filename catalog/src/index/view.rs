@@ -30,9 +30,9 @@ use lance_linalg::distance::{DistanceType, dot_f32};
 use super::analyze::CorpusStats;
 use super::embed::EmbeddingModel;
 use super::lance::{TEXT_INDEX, VECTOR_INDEX, guarded};
-use super::pending::text_hash;
 use super::{Scored, SearchFilter, keep_best};
-use crate::{CatalogError, Result};
+use crate::error::{CatalogError, Result};
+use crate::store::pending::text_hash;
 
 /// The part of the vector index's partitions that a search reads, in percent, and the fewest.
 const PROBED_PERCENT: usize = 20;

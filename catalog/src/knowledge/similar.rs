@@ -3,8 +3,8 @@
 
 use std::collections::HashMap;
 
-use super::{Similar, Taught};
-use crate::Principal;
+use super::{KnowledgeObject, Similar};
+use crate::principal::Principal;
 use crate::store::name_key;
 
 /// Less than this is a word or two in common.
@@ -19,7 +19,7 @@ pub(crate) struct Corpus<T> {
     norms: Vec<f32>,
 }
 
-impl<T: Taught> Corpus<T> {
+impl<T: KnowledgeObject> Corpus<T> {
     pub(crate) fn new(objects: Vec<T>, tokens: impl Fn(&str) -> Vec<String>) -> Self {
         let texts: Vec<Vec<String>> = objects.iter().map(|object| tokens(&object.text())).collect();
         let mut postings: HashMap<String, Vec<usize>> = HashMap::new();
@@ -81,7 +81,8 @@ fn weight(texts: usize, texts_with_token: usize) -> f32 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{TableName, VerifiedQuery};
+    use crate::knowledge::VerifiedQuery;
+    use crate::model::TableName;
 
     fn query(id: i64, database: &str, question: &str) -> VerifiedQuery {
         VerifiedQuery {
@@ -112,7 +113,7 @@ mod tests {
             similar.into_iter().map(|similar| similar.object.id).collect()
         };
         assert_eq!(found(&Principal::local_admin()), [1, 3, 2]);
-        assert_eq!(found(&Principal::new("p", crate::Role::Read).with_databases(["air"])), [1, 2]);
+        assert_eq!(found(&Principal::new("p", crate::principal::Role::Read).with_databases(["air"])), [1, 2]);
         assert_eq!(corpus.similar(&[], &Principal::local_admin(), None, 10), []);
     }
 }

@@ -6,9 +6,9 @@
 
 use arrow_schema::DataType;
 
-use crate::index::text::split_words;
+use crate::model::{ColumnInfo, Relationship, RelationshipOrigin, TableInfo, TableName};
 use crate::store::name_key;
-use crate::{ColumnInfo, Relationship, RelationshipOrigin, TableInfo, TableName};
+use crate::store::search_text::split_words;
 
 /// Words that end the name of a key.
 const KEY_WORDS: [&str; 16] =

@@ -2,9 +2,12 @@
 //! whose question is much like this one reads it, a metric that the question names is computed over it.
 
 use super::fuse::Boost;
+use crate::error::Result;
 use crate::knowledge::Corpora;
-use crate::store::{View, table_ids, values};
-use crate::{FoundBy, Principal, Result, TableName};
+use crate::model::{FoundBy, TableName};
+use crate::principal::Principal;
+use crate::store::{View, table_ids};
+use crate::values;
 
 /// Columns of a literal that are looked at; one that more hold tells nothing.
 const MAX_COLUMNS: usize = 20;
@@ -20,7 +23,7 @@ const MIN_SIMILARITY: f32 = 0.5;
 const MAX_TAUGHT: usize = 3;
 
 /// What was taught and speaks for tables by their names.
-pub(super) struct Taught {
+pub(super) struct KnowledgeBoost {
     tables: Vec<TableName>,
     first_ranks: f32,
     found_by: FoundBy,
@@ -28,16 +31,21 @@ pub(super) struct Taught {
 }
 
 /// The verified queries and metrics a question is much like.
-pub(super) fn taught(corpora: &Corpora, words: &[String], who: &Principal, database: Option<&str>) -> Vec<Taught> {
+pub(super) fn from_knowledge(
+    corpora: &Corpora,
+    words: &[String],
+    who: &Principal,
+    database: Option<&str>,
+) -> Vec<KnowledgeBoost> {
     let queries = corpora.queries.similar(words, who, database, MAX_TAUGHT).into_iter();
     let metrics = corpora.metrics.similar(words, who, database, MAX_TAUGHT).into_iter();
-    let queries = queries.filter(|similar| similar.similarity >= MIN_SIMILARITY).map(|similar| Taught {
+    let queries = queries.filter(|similar| similar.similarity >= MIN_SIMILARITY).map(|similar| KnowledgeBoost {
         first_ranks: QUERY_RANKS * similar.similarity,
         found_by: FoundBy::VerifiedQuery,
         why: format!("verified query \"{}\"", similar.object.question),
         tables: similar.object.tables,
     });
-    let metrics = metrics.map(|similar| Taught {
+    let metrics = metrics.map(|similar| KnowledgeBoost {
         first_ranks: similar.similarity,
         found_by: FoundBy::Metric,
         why: format!("metric \"{}\"", similar.object.name),
@@ -51,11 +59,11 @@ pub(super) fn find(
     view: &View<'_>,
     databases: Option<&[i64]>,
     literals: &[String],
-    taught: Vec<Taught>,
+    taught: Vec<KnowledgeBoost>,
 ) -> Result<Vec<Boost>> {
     let mut boosts: Vec<Boost> = Vec::new();
     for literal in literals {
-        let (hits, _) = values::find(view, databases, std::slice::from_ref(literal), MAX_COLUMNS)?;
+        let (hits, _) = values::rows::find(view, databases, std::slice::from_ref(literal), MAX_COLUMNS)?;
         let share = VALUE_RANKS / (hits.len().max(1) as f32).sqrt();
         for hit in hits {
             let is_counted = boosts.iter().any(|boost| boost.object_id == hit.table_id && boost.why.contains(literal));

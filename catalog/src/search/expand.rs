@@ -9,10 +9,14 @@
 use std::collections::HashMap;
 
 use super::fuse::Fused;
+use crate::error::Result;
+use crate::model::Relationship;
+use crate::model::{FoundBy, TableInfo};
+use crate::principal::Principal;
 use crate::relationships::infer::JoinTable;
-use crate::relationships::{Edge, Relationship};
-use crate::store::{View, relationships, table_infos};
-use crate::{FoundBy, Principal, Result, TableInfo};
+use crate::relationships::{Edge, joins};
+use crate::store::objects::database_ids;
+use crate::store::{View, table_infos};
 
 /// Hits that may be strong.
 const MAX_STRONG: usize = 8;
@@ -55,11 +59,11 @@ pub(super) fn expand(
 
     let tables: Vec<JoinTable> = hits.iter().map(|(_, info)| JoinTable::from(info)).collect();
     let (strong, weak) = tables.split_at(strong_count);
-    let mut around = relationships::around(view, who, strong)?;
-    around.retain(|id| weak.iter().all(|table| table.id != *id));
+    let mut neighbors = joins::neighbors(view, who, strong)?;
+    neighbors.retain(|id| weak.iter().all(|table| table.id != *id));
     let mut others = weak.to_vec();
-    others.extend(relationships::join_tables(view, who, &around)?);
-    let edges = relationships::between(view, who, strong, &others)?;
+    others.extend(joins::join_tables(view, who, &neighbors)?);
+    let edges = joins::between(view, who, strong, &others)?;
     let scores: HashMap<i64, f32> = hits.iter().map(|(hit, _)| (hit.object_id, hit.score)).collect();
     let mut gains = gains(&edges, strong, &scores);
     let is_touched = |table: &JoinTable| table.words().iter().any(|word| question_words.contains(word));
@@ -109,7 +113,7 @@ fn together(strong: &[Found], best: f32) -> HashMap<String, f32> {
 fn readable(view: &View<'_>, who: &Principal, databases: Option<&[i64]>, mut added: Vec<Fused>) -> Result<Vec<Found>> {
     added.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.object_id.cmp(&b.object_id)));
     let ids: Vec<i64> = added.iter().map(|hit| hit.object_id).collect();
-    let within = relationships::databases_of(view, &ids)?;
+    let within = database_ids(view, &ids)?;
     let is_asked = |database: Option<i64>| databases.is_none_or(|asked| database.is_some_and(|id| asked.contains(&id)));
     let mut added: Vec<Fused> =
         added.into_iter().zip(within).filter(|(_, database)| is_asked(*database)).map(|(hit, _)| hit).collect();

@@ -7,8 +7,8 @@
 
 use std::collections::HashMap;
 
-use crate::FoundBy;
 use crate::index::Scored;
+use crate::model::FoundBy;
 
 /// How slowly a rank's weight falls. The paper's 60 is for many long rankings; with two of a hundred, 10 gave 94 %
 /// where 60 gave 92 %.

@@ -1,10 +1,11 @@
 //! The second stage: what full text and a fast model's vectors found, by a better model.
 
 use super::fuse::{Rankings, fuse};
-use crate::index::text::table_text;
+use crate::error::Result;
 use crate::index::{Reranker, Scored};
+use crate::principal::Principal;
+use crate::store::search_text::table_text;
 use crate::store::{Store, table_infos};
-use crate::{Principal, Result};
 
 /// Tables that are ranked anew.
 const CANDIDATES: usize = 100;

@@ -7,11 +7,13 @@ use super::change::Change;
 use super::columns::Layout;
 use super::names::{folder_name, name_key};
 use super::objects::ObjectName;
+use super::pending::PendingObject;
 use super::relations::LakePath;
+use super::search_text::column_text;
 use super::{comments, databases, objects, tables, views};
-use crate::index::pending::PendingObject;
-use crate::index::text::column_text;
-use crate::{CatalogError, ColumnInfo, IfExists, NewTable, Progress, Registered, Result, TableKind};
+use crate::error::{CatalogError, Result};
+use crate::model::{ColumnInfo, IfExists, NewTable, Registered, TableKind};
+use crate::progress::Progress;
 
 const TASK: &str = "registering tables";
 /// Tables between two reports.

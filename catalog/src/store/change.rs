@@ -6,9 +6,10 @@ use std::collections::{BTreeMap, HashSet};
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
+use super::pending::{self, ColumnText, Committed, PendingObject, TEXT_HASH_BYTES};
 use super::{View, objects};
-use crate::index::pending::{self, ColumnText, Committed, PendingObject, TEXT_HASH_BYTES};
-use crate::{CatalogError, Result, SnapshotId};
+use crate::error::{CatalogError, Result};
+use crate::model::SnapshotId;
 
 /// Column texts that a change remembers to have recorded: 32 MiB.
 const MAX_KNOWN_COLUMNS: usize = 1 << 20;

@@ -6,28 +6,15 @@ use rusqlite::{Connection, params};
 use super::View;
 use super::change::newest_snapshot;
 use super::names::name_key;
+use super::pending::{self, ColumnText};
 use super::relations::{self, Loader};
-use crate::index::pending::{self, ColumnText};
-use crate::index::text::column_text;
-use crate::{CatalogError, Result, TableKind};
+use super::rows::to_json;
+use super::search_text::column_text;
+use crate::error::Result;
+use crate::model::TableKind;
 
 /// Columns of a name that are looked at: who may see few of a name's many columns does not make the rest be read.
 const MAX_LOOKED_AT: usize = 50_000;
-
-/// The index of objects covers what [`super::listing`] reads of a name that many databases have.
-pub(super) const COLUMN_NAMES_DDL: &str = "
-DROP INDEX querent_ix_object_key;
-CREATE INDEX querent_ix_object_key ON querent_object (key, database_key, object_id, kind);
-CREATE INDEX querent_ix_column_name ON ducklake_column (column_name COLLATE NOCASE, table_id);
-CREATE TABLE querent_described_column (key VARCHAR NOT NULL, object_id BIGINT NOT NULL, name VARCHAR NOT NULL, PRIMARY KEY (key, object_id)) WITHOUT ROWID;
-";
-
-/// All that a look-up of a name reads of a managed table's column: a row of the lake's for each table of a common name
-/// would have to be fetched otherwise.
-pub(super) const COVERED_COLUMN_NAMES_DDL: &str = "
-DROP INDEX querent_ix_column_name;
-CREATE INDEX querent_ix_column_name ON ducklake_column (column_name COLLATE NOCASE, table_id, parent_column, begin_snapshot, end_snapshot);
-";
 
 /// Records the columns of a view or external table.
 pub(super) fn insert_described<'a>(
@@ -76,7 +63,7 @@ pub(super) fn fill(connection: &Connection) -> Result<()> {
 /// A column found by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FoundColumn {
-    /// [`crate::TableInfo::id`] of its table.
+    /// [`crate::model::TableInfo::id`] of its table.
     pub(crate) object_id: i64,
     /// As it is spelled there.
     pub(crate) column: String,
@@ -125,8 +112,7 @@ pub(crate) fn find(
     names: &[String],
     limit: usize,
 ) -> Result<Vec<FoundColumn>> {
-    let only = databases.map(serde_json::to_string).transpose();
-    let only = only.map_err(|error| CatalogError::Internal(error.to_string()))?;
+    let only = databases.map(to_json).transpose()?;
     // SQLite folds the case of ASCII letters alone; other letters are found as asked and in lower case.
     let mut statement = view.connection.prepare_cached(
         "SELECT o.object_id, c.name FROM (

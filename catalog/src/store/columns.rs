@@ -10,7 +10,8 @@ use rusqlite::{Connection, params};
 use super::change::Change;
 use super::names::name_key;
 use super::types::{LakeType, Shape, list_of, map_of, storable};
-use crate::{CatalogError, ColumnInfo, Result, SnapshotId};
+use crate::error::{CatalogError, Result};
+use crate::model::{ColumnInfo, SnapshotId};
 
 /// The Arrow field metadata key that the Parquet writer takes field ids from.
 const FIELD_ID_KEY: &str = "PARQUET:field_id";

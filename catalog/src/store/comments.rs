@@ -4,11 +4,13 @@ use rusqlite::params;
 
 use super::change::Change;
 use super::columns::COMMENT_KEY;
-use super::names::{name_key, nearest};
+use super::names::name_key;
 use super::objects;
 use super::relations::{self, Relation};
+use super::resolve::column_not_found;
 use super::tables::{insert_comment, unknown_table};
-use crate::{CatalogError, Result, TableKind, TableName};
+use crate::error::Result;
+use crate::model::{TableKind, TableName};
 
 /// Sets or removes the comment of an object or of one of its columns.
 pub(crate) fn set(
@@ -72,10 +74,6 @@ fn column_id(relation: &Relation, column: &str) -> Result<i64> {
     let found = info.columns.iter().zip(1..).find(|(candidate, _)| name_key(&candidate.name) == key);
     match found {
         Some((found, position)) => Ok(if info.kind == TableKind::Managed { found.id } else { position }),
-        None => Err(CatalogError::ColumnNotFound {
-            table: info.name.table.clone(),
-            column: column.to_string(),
-            nearest: nearest(column, info.columns.iter().map(|column| column.name.as_str())).map(str::to_string),
-        }),
+        None => Err(column_not_found(info, column)),
     }
 }

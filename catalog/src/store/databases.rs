@@ -4,12 +4,13 @@ use rusqlite::params;
 use uuid::Uuid;
 
 use super::change::{Change, quoted};
-use super::listing::{MAX_PAGE, visible_names};
+use super::listing::visible_names;
 use super::names::{KeyPattern, check_database_name, folder_name, name_key};
+use super::rows::MAX_PAGE;
 use super::{View, objects, tables};
-use crate::{
-    CatalogError, Created, DEFAULT_DATABASE, DatabaseInfo, IfExists, Page, PageRequest, PageToken, Principal, Result,
-};
+use crate::error::{CatalogError, Result};
+use crate::model::{Created, DEFAULT_DATABASE, DatabaseInfo, IfExists, Page, PageRequest, PageToken};
+use crate::principal::Principal;
 
 /// DuckDB's own default database: listed only once it holds something.
 const DUCKDB_DEFAULT: &str = "main";

@@ -7,7 +7,8 @@ use rusqlite::OptionalExtension;
 use super::change::quoted;
 use super::files::{REWRITE_HINT, Refusal, count, is_remote};
 use super::relations::LakePath;
-use crate::{CatalogError, DataFile, FileDeletes, Result, SnapshotId};
+use crate::error::{CatalogError, Result};
+use crate::model::{DataFile, FileDeletes, SnapshotId};
 
 /// A row of `ducklake_delete_file`.
 struct DeleteRow {

@@ -9,7 +9,8 @@ use rusqlite::{Connection, OptionalExtension, params};
 use super::columns::{self, ColumnRow, LoadedColumns};
 use super::relations::LakePath;
 use super::{deletes, inlined};
-use crate::{CatalogError, ColumnStats, DataFile, FileDeletes, ManagedTable, Result, SnapshotId, TableContents};
+use crate::error::{CatalogError, Result};
+use crate::model::{ColumnStats, DataFile, FileDeletes, ManagedTable, SnapshotId, TableContents};
 
 /// What to do about what is not read.
 pub(super) const FLUSH_HINT: &str =

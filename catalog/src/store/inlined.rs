@@ -16,7 +16,8 @@ use uuid::Uuid;
 use super::change::quoted;
 use super::columns::LoadedColumns;
 use super::files::{FLUSH_HINT, Refusal};
-use crate::{CatalogError, Result, SnapshotId};
+use crate::error::{CatalogError, Result};
+use crate::model::SnapshotId;
 
 /// The rows at the table's snapshot, with the table's columns; `None` where there are none.
 pub(super) fn read(refusal: &Refusal<'_>, loaded: &LoadedColumns) -> Result<Option<RecordBatch>> {

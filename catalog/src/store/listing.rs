@@ -8,14 +8,12 @@ use serde::{Deserialize, Serialize};
 use super::names::{Beginning, KeyPattern, key_range_end, name_key};
 use super::objects::{self, ObjectRow};
 use super::relations::{Loader, RowCounts};
+use super::rows::{MAX_PAGE, bad_token, to_json};
 use super::{View, relations};
-use crate::{
-    CatalogError, DatabaseScope, Page, PageRequest, PageToken, Principal, Result, TableFilter, TableInfo, TableKind,
-    TableName, TableSummary,
-};
+use crate::error::Result;
+use crate::model::{Page, PageRequest, PageToken, TableFilter, TableInfo, TableKind, TableName, TableSummary};
+use crate::principal::{DatabaseScope, Principal};
 
-/// The most items of a page.
-pub(super) const MAX_PAGE: usize = 10_000;
 /// What is read along the index of names, in all databases at once, before the databases are gone through: a page of
 /// names that more objects have is found soon there.
 const FEW: usize = 512;
@@ -82,10 +80,7 @@ fn table_rows(
 ) -> Result<Page<(String, ObjectRow)>> {
     let limit = page.limit.clamp(1, MAX_PAGE);
     let position: Option<TablePosition> = match &page.after {
-        Some(token) => Some(serde_json::from_str(&token.0).map_err(|_| CatalogError::InvalidName {
-            name: token.0.clone(),
-            reason: "it is not a page token of a table listing".into(),
-        })?),
+        Some(token) => Some(serde_json::from_str(&token.0).map_err(|_| bad_token(token, "table listing"))?),
         None => None,
     };
     let query = RowQuery::new(filter);
@@ -101,8 +96,7 @@ fn page_of(mut items: Vec<(String, ObjectRow)>, limit: usize) -> Result<Page<(St
     let next = match items.last() {
         Some((database, last)) if has_more => {
             let position = TablePosition { database: name_key(database), key: name_key(&last.name), id: last.id };
-            let text = serde_json::to_string(&position).map_err(|error| CatalogError::Internal(error.to_string()))?;
-            Some(PageToken(text))
+            Some(PageToken(to_json(&position)?))
         }
         _ => None,
     };
@@ -322,11 +316,10 @@ fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str> {
 }
 
 /// The names of the databases that a caller may see, as JSON; `None` where that is all.
-pub(super) fn visible_names(who: &Principal) -> Result<Option<String>> {
-    let json = |names| serde_json::to_string(names).map_err(|error| CatalogError::Internal(error.to_string()));
+pub(crate) fn visible_names(who: &Principal) -> Result<Option<String>> {
     match who.scope() {
         DatabaseScope::All => Ok(None),
-        DatabaseScope::Only(names) => json(names.as_ref()).map(Some),
+        DatabaseScope::Only(names) => to_json(names.as_ref()).map(Some),
     }
 }
 

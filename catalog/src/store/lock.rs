@@ -7,7 +7,7 @@ use std::path::Path;
 
 use fs4::{FileExt, TryLockError};
 
-use crate::{CatalogError, Result};
+use crate::error::{CatalogError, Result};
 
 const LOCK_FILE: &str = "querent.lock";
 

@@ -1,6 +1,7 @@
 //! Names: which are legal, how they compare, how a `LIKE` pattern is pushed into SQL, and which one was meant.
 
-use crate::{CatalogError, Result, SYSTEM_DATABASE};
+use crate::error::{CatalogError, Result};
+use crate::model::SYSTEM_DATABASE;
 
 /// The longest name, in bytes.
 const MAX_NAME_BYTES: usize = 255;
@@ -13,7 +14,7 @@ pub(crate) fn name_key(name: &str) -> String {
 }
 
 /// Whether a database or table may be called so.
-pub(super) fn check_name(name: &str) -> Result<()> {
+pub(crate) fn check_name(name: &str) -> Result<()> {
     let reason = if name.is_empty() {
         "it is empty"
     } else if name.len() > MAX_NAME_BYTES {
@@ -151,7 +152,7 @@ pub(super) fn key_range_end(prefix: &str) -> String {
 }
 
 /// The candidate that was most likely meant, if any is near enough.
-pub(super) fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name_key(wanted);
     let length = wanted.chars().count();
     let max_distance = (length / 3).clamp(1, 4);

@@ -10,10 +10,12 @@ use super::View;
 use super::change::{Change, TouchedIds};
 use super::migrations::{meta, set_meta};
 use super::names::name_key;
+use super::pending::{self, ObjectKind, PendingObject};
 use super::relations::{self, Loader, Relation};
-use crate::index::pending::{self, ObjectKind, PendingObject};
-use crate::index::text::{column_text, table_text};
-use crate::{Result, SnapshotId, TableInfo, TableKind, TableName};
+use super::rows::unreadable;
+use super::search_text::{column_text, table_text};
+use crate::error::Result;
+use crate::model::{SnapshotId, TableInfo, TableKind, TableName};
 
 const ABSORBED_SNAPSHOT: &str = "absorbed_snapshot";
 /// Before anything was taken in.
@@ -226,16 +228,16 @@ pub(super) fn database_id(connection: &Connection, name: &str) -> Result<Option<
 
 /// An object as its name finds it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct ObjectRow {
-    pub(super) id: i64,
-    pub(super) name: String,
-    pub(super) kind: TableKind,
-    pub(super) comment: Option<String>,
+pub(crate) struct ObjectRow {
+    pub(crate) id: i64,
+    pub(crate) name: String,
+    pub(crate) kind: TableKind,
+    pub(crate) comment: Option<String>,
 }
 
 /// The object of a name. DuckDB tells accented letters apart by case and we do not: of two such tables the one
 /// spelled as asked is found, else the older.
-pub(super) fn object(connection: &Connection, database: &str, table: &str) -> Result<Option<ObjectRow>> {
+pub(crate) fn object(connection: &Connection, database: &str, table: &str) -> Result<Option<ObjectRow>> {
     Ok(connection
         .prepare_cached(
             "SELECT object_id, name, kind, comment FROM querent_object WHERE database_key = ?1 AND key = ?2
@@ -245,22 +247,47 @@ pub(super) fn object(connection: &Connection, database: &str, table: &str) -> Re
         .optional()?)
 }
 
+/// The name and kind of an object by id; `None` where it is gone.
+pub(crate) fn object_name(connection: &Connection, object_id: i64) -> Result<Option<(TableName, TableKind)>> {
+    let found = connection
+        .prepare_cached(
+            "SELECT o.object_id, o.name, o.kind, o.comment, d.name
+             FROM querent_object o JOIN querent_database d USING (schema_id) WHERE o.object_id = ?",
+        )?
+        .query_row([object_id], |row| Ok((read_object(row)?, row.get::<_, String>(4)?)))
+        .optional()?;
+    Ok(found.map(|(object, database)| (TableName::new(database, object.name), object.kind)))
+}
+
+/// The ids of tables by name, of those that are there.
+pub(crate) fn table_ids(view: &View<'_>, names: &[TableName]) -> Result<Vec<i64>> {
+    let mut ids = Vec::new();
+    for name in names {
+        ids.extend(object(view.connection, &name.database, &name.table)?.map(|object| object.id));
+    }
+    Ok(ids)
+}
+
+/// The databases of objects, by id, in order.
+pub(crate) fn database_ids(view: &View<'_>, ids: &[i64]) -> Result<Vec<Option<i64>>> {
+    let mut statement = view.connection.prepare_cached("SELECT schema_id FROM querent_object WHERE object_id = ?")?;
+    ids.iter().map(|id| Ok(statement.query_row([id], |row| row.get(0)).optional()?)).collect()
+}
+
 /// Reads `object_id, name, kind, comment`.
 pub(super) fn read_object(row: &rusqlite::Row<'_>) -> rusqlite::Result<ObjectRow> {
     let kind: String = row.get(2)?;
-    let kind = TableKind::from_stored(&kind).ok_or_else(|| {
-        let reason = format!("an object of unknown kind `{kind}`");
-        rusqlite::Error::FromSqlConversionFailure(2, rusqlite::types::Type::Text, reason.into())
-    })?;
+    let kind =
+        TableKind::from_stored(&kind).ok_or_else(|| unreadable(2, format!("an object of unknown kind `{kind}`")))?;
     Ok(ObjectRow { id: row.get(0)?, name: row.get(1)?, kind, comment: row.get(3)? })
 }
 
 /// An object and the text the schema index holds of it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ObjectText {
-    /// [`crate::TableInfo::id`].
+    /// [`crate::model::TableInfo::id`].
     pub(crate) object_id: i64,
-    /// [`crate::DatabaseInfo::id`].
+    /// [`crate::model::DatabaseInfo::id`].
     pub(crate) database_id: i64,
     /// [`table_text`].
     pub(crate) text: String,

@@ -14,20 +14,22 @@ use uuid::Uuid;
 
 use super::columns::{self, COMMENT_KEY};
 use super::{View, column_names, deletes, objects};
-use crate::{
-    CATALOG_NAME, CatalogError, ColumnInfo, ExternalTable, ManagedTable, Principal, ResolvedTable, Result, SnapshotId,
-    TableInfo, TableKind, TableName, TableSource, TableSummary,
+use crate::error::{CatalogError, Result};
+use crate::model::{
+    CATALOG_NAME, ColumnInfo, ExternalTable, ManagedTable, ResolvedTable, SnapshotId, TableInfo, TableKind, TableName,
+    TableSource, TableSummary,
 };
+use crate::principal::Principal;
 
 /// A resolved object and the database it is in.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Relation {
-    pub(super) resolved: ResolvedTable,
-    pub(super) database_id: i64,
+pub(crate) struct Relation {
+    pub(crate) resolved: ResolvedTable,
+    pub(crate) database_id: i64,
 }
 
 impl Relation {
-    pub(super) fn info(&self) -> &TableInfo {
+    pub(crate) fn info(&self) -> &TableInfo {
         &self.resolved.info
     }
 }
@@ -41,7 +43,7 @@ struct Database {
 }
 
 /// Reads objects that live at a snapshot; what many of them share is read once.
-pub(super) struct Loader<'a> {
+pub(crate) struct Loader<'a> {
     connection: &'a Connection,
     snapshot: SnapshotId,
     counts: OnceCell<RowCounts<'a>>,
@@ -49,16 +51,16 @@ pub(super) struct Loader<'a> {
 }
 
 impl<'a> Loader<'a> {
-    pub(super) fn new(connection: &'a Connection, snapshot: SnapshotId) -> Self {
+    pub(crate) fn new(connection: &'a Connection, snapshot: SnapshotId) -> Self {
         Self { connection, snapshot, counts: OnceCell::new(), databases: RefCell::default() }
     }
 
-    pub(super) fn of(view: &View<'a>) -> Self {
+    pub(crate) fn of(view: &View<'a>) -> Self {
         Self::new(view.connection, view.snapshot)
     }
 
     /// Reads an object; `None` where it is gone.
-    pub(super) fn load(&self, object_id: i64) -> Result<Option<Relation>> {
+    pub(crate) fn load(&self, object_id: i64) -> Result<Option<Relation>> {
         for kind in [TableKind::Managed, TableKind::View, TableKind::External] {
             if let Some(mut relation) = self.load_of_kind(object_id, kind)? {
                 relation.resolved.info.comment = load_comment(self.connection, object_id, self.snapshot)?;

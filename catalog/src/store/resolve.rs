@@ -5,7 +5,9 @@ use rusqlite::{Connection, params};
 use super::names::{key_range_end, name_key, nearest};
 use super::relations::Loader;
 use super::{View, databases, objects};
-use crate::{CatalogError, Principal, ResolvedTable, Result, TableName};
+use crate::error::{CatalogError, Result};
+use crate::model::{ResolvedTable, TableInfo, TableName};
+use crate::principal::{DatabaseScope, Principal};
 
 /// Candidates read from each index range when a name is unknown: the cost of a hint does not grow with the catalog.
 const MAX_CANDIDATES: i64 = 100;
@@ -45,6 +47,36 @@ pub(crate) fn not_found(view: &View<'_>, who: &Principal, name: &TableName) -> R
 pub(crate) fn database_not_found(view: &View<'_>, who: &Principal, name: &str) -> Result<CatalogError> {
     let nearest = nearest_database(view, who, name)?;
     Ok(CatalogError::DatabaseNotFound { database: name.to_string(), nearest })
+}
+
+/// The error for a column that a table does not have.
+pub(crate) fn column_not_found(table: &TableInfo, column: &str) -> CatalogError {
+    CatalogError::ColumnNotFound {
+        table: table.name.table.clone(),
+        column: column.to_string(),
+        nearest: nearest(column, table.columns.iter().map(|column| column.name.as_str())).map(str::to_string),
+    }
+}
+
+/// The ids of the databases that `who` may see, of one where it is named; `None` means all there are. Errors:
+/// `database_not_found`.
+pub(crate) fn visible_databases(view: &View<'_>, who: &Principal, only: Option<&str>) -> Result<Option<Vec<i64>>> {
+    if let Some(name) = only {
+        let Some(database) = databases::find(view, who, name)? else {
+            return Err(database_not_found(view, who, name)?);
+        };
+        return Ok(Some(vec![database.id]));
+    }
+    match who.scope() {
+        DatabaseScope::All => Ok(None),
+        DatabaseScope::Only(names) => {
+            let mut ids = Vec::new();
+            for name in names.iter() {
+                ids.extend(databases::find(view, who, name)?.map(|database| database.id));
+            }
+            Ok(Some(ids))
+        }
+    }
 }
 
 fn nearest_table(view: &View<'_>, who: &Principal, name: &TableName) -> Result<Option<String>> {

@@ -7,7 +7,8 @@ use std::collections::BTreeMap;
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::columns::ColumnRow;
-use crate::{ColumnStats, Result};
+use crate::error::Result;
+use crate::model::ColumnStats;
 
 /// A row of `ducklake_table_stats`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

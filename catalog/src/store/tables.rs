@@ -12,10 +12,10 @@ use super::names::{check_name, folder_name};
 use super::objects::{self, ObjectRow};
 use super::relations::{self, LakePath, Relation};
 use super::stats::{self, TableStats};
-use super::{View, deletes};
-use crate::{
-    CatalogError, ColumnStats, Created, IfExists, ManagedTable, NewDataFile, Result, SnapshotId, TableDraft, TableInfo,
-    TableKind, TableName,
+use super::{View, deletes, dependents};
+use crate::error::{CatalogError, Result};
+use crate::model::{
+    ColumnStats, Created, IfExists, ManagedTable, NewDataFile, SnapshotId, TableDraft, TableInfo, TableKind, TableName,
 };
 
 /// Checks a new table's name and types and fixes its column ids and its folder.
@@ -94,7 +94,7 @@ pub(crate) fn create(
     let layout = Layout::of(&draft.name.table, &draft.write_schema)?;
     let path = LakePath::of(&draft.location, &folder);
     let table_id = insert_table(change, schema_id, &draft.name.table, draft.uuid, &path, &layout)?;
-    super::relationships::declare_foreign_keys(connection, draft)?;
+    dependents::declare_foreign_keys(connection, draft)?;
     if let Some(comment) = &draft.comment {
         insert_comment(change, table_id, comment)?;
     }
@@ -181,8 +181,8 @@ pub(crate) fn drop_named(
 
 /// Ends an object and everything that is of it. Its files stay for older snapshots.
 pub(super) fn drop_object(change: &mut Change<'_>, object: &ObjectRow) -> Result<()> {
-    super::relationships::forget_object(change.connection(), object.id)?;
-    super::values::forget_object(change.connection(), object.id)?;
+    dependents::delete_foreign_keys(change.connection(), object.id)?;
+    dependents::delete_values(change.connection(), object.id)?;
     match object.kind {
         TableKind::Managed => {
             for lake_table in [

@@ -83,7 +83,7 @@ pub(super) fn storable(data_type: &DataType) -> Result<Shape, String> {
 
 /// A DuckLake leaf type as Arrow, and whether its values can be read as they are.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum LakeType {
+pub(crate) enum LakeType {
     /// Read as this type.
     Readable(DataType),
     /// Known, described as this type, and not readable yet.
@@ -92,7 +92,7 @@ pub(super) enum LakeType {
 
 impl LakeType {
     /// The Arrow type of a `column_type` other than `list`, `struct` and `map`.
-    pub(super) fn parse(column_type: &str) -> Self {
+    pub(crate) fn parse(column_type: &str) -> Self {
         let lower = column_type.to_ascii_lowercase();
         if let Some(canonical) = parse_decimal(&lower) {
             return LakeType::Readable(canonical);

@@ -7,7 +7,8 @@ use uuid::Uuid;
 use super::change::Change;
 use super::relations;
 use super::tables::{created, make_room, object_entry};
-use crate::{CatalogError, Created, ExternalTable, IfExists, Result, TableInfo, TableKind, TableName};
+use crate::error::{CatalogError, Result};
+use crate::model::{Created, ExternalTable, IfExists, TableInfo, TableKind, TableName};
 
 /// What our views are written in. DuckDB reads them as its own; most SQL is both.
 const DIALECT: &str = "datafusion";

@@ -151,7 +151,8 @@ impl Tree<'_> {
             self.tell(&candidate.folder, Some(&candidate.name), skip(reason));
             return Ok(None);
         }
-        let resolved = self.catalog.resolve(self.who, std::slice::from_ref(&candidate.name)).await?.pop().flatten();
+        let resolved =
+            self.catalog.tables().resolve(self.who, std::slice::from_ref(&candidate.name)).await?.pop().flatten();
         let Some(existing) = resolved else { return Ok(Some(Todo::Create(candidate))) };
         let own = match &existing.source {
             TableSource::External(own) if own.options.get(TREE_OPTION) == Some(&self.mark) => own.clone(),
@@ -219,7 +220,7 @@ impl Tree<'_> {
                 }
             })
             .collect();
-        if self.catalog.register_tables(tables, IfExists::Error, Arc::new(NoProgress)).await.is_err() {
+        if self.catalog.tables().register(tables, IfExists::Error, Arc::new(NoProgress)).await.is_err() {
             return false;
         }
         for todo in new {
@@ -238,16 +239,16 @@ impl Tree<'_> {
         };
         let mut page = PageRequest::first(PAGE);
         loop {
-            let listed = self.catalog.list_tables(self.who, &filter, page).await?;
+            let listed = self.catalog.tables().list(self.who, &filter, page).await?;
             let names: Vec<TableName> = listed.items.into_iter().map(|summary| summary.name).collect();
-            for resolved in self.catalog.resolve(self.who, &names).await?.into_iter().flatten() {
+            for resolved in self.catalog.tables().resolve(self.who, &names).await?.into_iter().flatten() {
                 let TableSource::External(own) = resolved.source else { continue };
                 let folder = own_folder(&own);
                 if own.options.get(TREE_OPTION) != Some(&self.mark) || still_there(state, &own).await {
                     continue;
                 }
                 if !self.request.dry_run {
-                    self.catalog.drop_table(&resolved.info.name, &[TableKind::External], true).await?;
+                    self.catalog.tables().drop(&resolved.info.name, &[TableKind::External], true).await?;
                 }
                 self.tell(&folder, Some(&resolved.info.name), TreeStep::Dropped);
             }
@@ -298,17 +299,17 @@ async fn candidate(
 /// Registers one table. The catalog's own bulk registration belongs here once there is one.
 async fn put(catalog: &Catalog, candidate: Candidate, existing: Option<&ResolvedTable>) -> Result<()> {
     let Candidate { name, table, schema, .. } = candidate;
-    catalog.create_database(&name.database, IfExists::Ignore).await?;
+    catalog.databases().create(&name.database, IfExists::Ignore).await?;
     let if_exists = if existing.is_some() { IfExists::Replace } else { IfExists::Error };
-    catalog.create_external_table(&name, table, &schema, if_exists).await?;
+    catalog.tables().create_external(&name, table, &schema, if_exists).await?;
     // What people said about it is about the new one too.
     let Some(before) = existing else { return Ok(()) };
     if let Some(comment) = &before.info.comment {
-        catalog.set_comment(&name, None, Some(comment)).await?;
+        catalog.tables().set_comment(&name, None, Some(comment)).await?;
     }
     for column in before.info.columns.iter().filter(|column| schema.index_of(&column.name).is_ok()) {
         if let Some(comment) = &column.comment {
-            catalog.set_comment(&name, Some(&column.name), Some(comment)).await?;
+            catalog.tables().set_comment(&name, Some(&column.name), Some(comment)).await?;
         }
     }
     Ok(())

@@ -169,7 +169,7 @@ impl<'s> KqlPlanner<'s> {
         match scope.get_table_source(TableReference::partial(database, key.table.as_str())) {
             Ok(source) => Ok(Stored::Table(source)),
             Err(error) if Names::missing_in(&error).is_some_and(|missing| *missing == name) => {
-                let missing = catalog.not_found(self.session.principal(), &name).await;
+                let missing = catalog.tables().not_found(self.session.principal(), &name).await;
                 Ok(Stored::Missing(missing.to_string()))
             }
             Err(error) => Err(error.into()),
@@ -181,7 +181,7 @@ impl<'s> KqlPlanner<'s> {
         let database = key.database.clone().unwrap_or_else(|| self.session.database().to_owned());
         let filter = TableFilter { database: Some(database), ..TableFilter::default() };
         let page = PageRequest { limit: MAX_LISTED_TABLES + 1, after: None };
-        let listed = self.session.engine().catalog().list_tables(self.session.principal(), &filter, page).await?;
+        let listed = self.session.engine().catalog().tables().list(self.session.principal(), &filter, page).await?;
         if listed.items.len() > MAX_LISTED_TABLES {
             return Err(EngineError::Plan {
                 message: format!("a wildcard looks at no more than {MAX_LISTED_TABLES} tables; name them"),

@@ -27,10 +27,10 @@ pub(crate) async fn apply(session: &Session, change: Change, interrupt: &Interru
     let catalog = session.engine().catalog();
     match change {
         Change::CreateDatabase { name, if_exists } => {
-            catalog.create_database(&name, if_exists).await?;
+            catalog.databases().create(&name, if_exists).await?;
         }
         Change::DropDatabase { name, if_missing_ok, cascade } => {
-            catalog.drop_database(&name, if_missing_ok, cascade).await?;
+            catalog.databases().drop(&name, if_missing_ok, cascade).await?;
         }
         Change::CreateTable { name, if_exists, with_rows, foreign_keys, input } => {
             let table = NewTable { name, if_exists, foreign_keys };
@@ -39,10 +39,10 @@ pub(crate) async fn apply(session: &Session, change: Change, interrupt: &Interru
         Change::CreateExternalTable(request) => create_external_table(session, request).await?,
         Change::CreateView { name, sql, default_database, if_exists, input } => {
             let schema = declared_schema(input.schema().as_arrow());
-            catalog.create_view(&name, &sql, &default_database, &schema, if_exists).await?;
+            catalog.tables().create_view(&name, &sql, &default_database, &schema, if_exists).await?;
         }
         Change::DropTable { name, kinds, if_missing_ok } => {
-            catalog.drop_table(&name, kinds, if_missing_ok).await?;
+            catalog.tables().drop(&name, kinds, if_missing_ok).await?;
         }
         Change::Insert { target, overwrite, input } => {
             return insert(session, &target, overwrite, &input, interrupt).await;
@@ -50,9 +50,9 @@ pub(crate) async fn apply(session: &Session, change: Change, interrupt: &Interru
         Change::Comment { target, comment, if_missing_ok } => {
             let comment = comment.as_deref();
             let commented = match &target {
-                CommentTarget::Database(name) => catalog.set_database_comment(name, comment).await,
-                CommentTarget::Table(name) => catalog.set_comment(name, None, comment).await,
-                CommentTarget::Column(name, column) => catalog.set_comment(name, Some(column), comment).await,
+                CommentTarget::Database(name) => catalog.databases().set_comment(name, comment).await,
+                CommentTarget::Table(name) => catalog.tables().set_comment(name, None, comment).await,
+                CommentTarget::Column(name, column) => catalog.tables().set_comment(name, Some(column), comment).await,
             };
             match commented {
                 Err(CatalogError::TableNotFound { .. } | CatalogError::DatabaseNotFound { .. }) if if_missing_ok => {}
@@ -93,7 +93,7 @@ async fn create_table(
         let nullable = |field: &Arc<Field>| Field::clone(field).with_nullable(true);
         schema = Arc::new(Schema::new(schema.fields().iter().map(nullable).collect::<Vec<_>>()));
     }
-    let mut draft = catalog.draft_table(&name, &schema, None).await?;
+    let mut draft = catalog.tables().draft(&name, &schema, None).await?;
     draft.foreign_keys = foreign_keys;
     let files = match rows {
         Some(query) => {
@@ -105,7 +105,7 @@ async fn create_table(
     let catalog = Arc::clone(catalog);
     let committed = files.clone();
     let written = commit(session.engine(), files, async move {
-        match catalog.create_table(draft, committed, if_exists).await? {
+        match catalog.tables().create(draft, committed, if_exists).await? {
             Created::New(_) => Ok(true),
             Created::Existing => Ok(false),
         }
@@ -131,7 +131,7 @@ async fn insert(
         });
     };
     let catalog = session.engine().catalog();
-    let write_schema = catalog.write_schema(table).await?;
+    let write_schema = catalog.tables().write_schema(table).await?;
     let stream = not_null(session.run(input, interrupt).await?, &write_schema);
     let files = managed::write_files(&table.location, write_schema, stream).await?;
     if files.is_empty() && !overwrite {
@@ -140,8 +140,8 @@ async fn insert(
     let (catalog, table, committed) = (Arc::clone(catalog), table.clone(), files.clone());
     let written = commit(session.engine(), files, async move {
         match overwrite {
-            true => catalog.replace_files(&table, committed).await?,
-            false => catalog.append(&table, committed).await?,
+            true => catalog.tables().replace_files(&table, committed).await?,
+            false => catalog.tables().append(&table, committed).await?,
         };
         Ok(true)
     })
@@ -183,13 +183,13 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
         &request.partition_columns,
     )
     .await?;
-    engine.catalog().create_external_table(&request.name, table, &schema, request.if_exists).await?;
+    engine.catalog().tables().create_external(&request.name, table, &schema, request.if_exists).await?;
     engine.values_changed(request.name);
     Ok(())
 }
 
 async fn existing(session: &Session, name: &TableName) -> Result<Option<ResolvedTable>> {
-    let resolved = session.engine().catalog().resolve(session.principal(), std::slice::from_ref(name)).await?;
+    let resolved = session.engine().catalog().tables().resolve(session.principal(), std::slice::from_ref(name)).await?;
     Ok(resolved.into_iter().next().flatten())
 }
 

@@ -68,11 +68,11 @@ impl Planner<'_> {
             let (table, referred_columns): (TableName, Vec<String>) = if is_own {
                 (own.clone(), own_columns.iter().map(|column| (*column).to_owned()).collect())
             } else {
-                match self.catalog.resolve(self.who, std::slice::from_ref(&name)).await?.pop().flatten() {
+                match self.catalog.tables().resolve(self.who, std::slice::from_ref(&name)).await?.pop().flatten() {
                     Some(found) => {
                         (found.info.name, found.info.columns.into_iter().map(|column| column.name).collect())
                     }
-                    None => return Err(self.catalog.not_found(self.who, &name).await.into()),
+                    None => return Err(self.catalog.tables().not_found(self.who, &name).await.into()),
                 }
             };
             let columns = spelled(&key.columns, &own_columns, &own.table)?;

@@ -182,7 +182,7 @@ async fn resolve_level(
     if stored.is_empty() {
         return Ok(below);
     }
-    let resolved = catalog.resolve(who, &stored).await?;
+    let resolved = catalog.tables().resolve(who, &stored).await?;
     for (name, resolved) in stored.into_iter().zip(resolved) {
         let key = Key::of(&name);
         let Some(table) = resolved else {

@@ -27,9 +27,9 @@ pub(super) async fn tables(
     let database = if is_system(&asked) {
         asked.to_lowercase()
     } else {
-        match catalog.database(who, &asked).await? {
+        match catalog.databases().get(who, &asked).await? {
             Some(database) => database.name,
-            None => return Err(catalog.not_found(who, &TableName::new(asked, "")).await.into()),
+            None => return Err(catalog.tables().not_found(who, &TableName::new(asked, "")).await.into()),
         }
     };
     let condition = condition(options, "table_name")?;
@@ -63,13 +63,13 @@ pub(super) async fn columns(catalog: &Arc<Catalog>, who: &Principal, name: &Tabl
     let rows: Vec<[ScalarValue; 4]> = if is_system(&name.database) {
         let (database, table) = (name.database.to_lowercase(), name.table.to_lowercase());
         let Some(provider) = tables::system::provider(catalog, who, &database, &table) else {
-            return Err(catalog.not_found(who, name).await.into());
+            return Err(catalog.tables().not_found(who, name).await.into());
         };
         let schema = provider.schema();
         schema.fields().iter().map(|field| row(field.name(), field.data_type(), field.is_nullable(), None)).collect()
     } else {
-        let resolved = catalog.resolve(who, std::slice::from_ref(name)).await?.into_iter().next().flatten();
-        let Some(table) = resolved else { return Err(catalog.not_found(who, name).await.into()) };
+        let resolved = catalog.tables().resolve(who, std::slice::from_ref(name)).await?.into_iter().next().flatten();
+        let Some(table) = resolved else { return Err(catalog.tables().not_found(who, name).await.into()) };
         let columns = table.info.columns.iter();
         columns.map(|column| row(&column.name, &column.data_type, column.nullable, column.comment.as_deref())).collect()
     };

@@ -120,7 +120,7 @@ impl Planner<'_> {
         let plan = match nesting.with_room(|| fold::plan_folded(&scope, statement)) {
             Ok(plan) => plan,
             Err(error) => match Names::missing_in(&error) {
-                Some(name) => return Err(self.catalog.not_found(self.who, name).await.into()),
+                Some(name) => return Err(self.catalog.tables().not_found(self.who, name).await.into()),
                 None => return Err(error.into()),
             },
         };

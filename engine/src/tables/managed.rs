@@ -93,6 +93,7 @@ impl ManagedTableProvider {
         let wanted = self.statistics_columns(projection, filters);
         let TableContents { files, inlined } = self
             .catalog
+            .tables()
             .contents(&self.table, &wanted)
             .await
             .map_err(|error| DataFusionError::from(EngineError::Catalog(error)))?;

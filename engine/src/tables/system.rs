@@ -271,7 +271,7 @@ impl Listing {
         match self.table {
             SystemTable::AgentRuns => self.runs(request).await,
             SystemTable::Databases | SystemTable::Schemata => {
-                let page = self.catalog.list_databases(&self.who, lookup.database_like().as_deref(), request).await?;
+                let page = self.catalog.databases().list(&self.who, lookup.database_like().as_deref(), request).await?;
                 let batch = match self.table {
                     SystemTable::Databases => rows::databases(&self.schema, &page.items)?,
                     _ => rows::schemata(&self.schema, &page.items)?,
@@ -279,7 +279,7 @@ impl Listing {
                 Ok((batch, page.next))
             }
             SystemTable::Tables | SystemTable::StandardTables => {
-                let page = self.catalog.list_tables(&self.who, filter, request).await?;
+                let page = self.catalog.tables().list(&self.who, filter, request).await?;
                 let batch = match self.table {
                     SystemTable::Tables => rows::tables(&self.schema, &page.items)?,
                     _ => rows::standard_tables(&self.schema, &page.items)?,
@@ -287,7 +287,7 @@ impl Listing {
                 Ok((batch, page.next))
             }
             SystemTable::Columns | SystemTable::StandardColumns => {
-                let page = self.catalog.list_tables_with_columns(&self.who, filter, request).await?;
+                let page = self.catalog.tables().list_with_columns(&self.who, filter, request).await?;
                 let batch = match self.table {
                     SystemTable::Columns => rows::columns(&self.schema, &page.items)?,
                     _ => rows::standard_columns(&self.schema, &page.items)?,
@@ -296,21 +296,21 @@ impl Listing {
             }
             SystemTable::Views => {
                 let filter = TableFilter { kinds: vec![TableKind::View], ..filter.clone() };
-                let page = self.catalog.list_tables(&self.who, &filter, request).await?;
+                let page = self.catalog.tables().list(&self.who, &filter, request).await?;
                 let names: Vec<_> = page.items.iter().map(|view| view.name.clone()).collect();
-                let resolved = self.catalog.resolve(&self.who, &names).await?;
+                let resolved = self.catalog.tables().resolve(&self.who, &names).await?;
                 Ok((rows::views(&self.schema, &names, &resolved)?, page.next))
             }
         }
     }
 
     async fn runs(&self, request: PageRequest) -> Result<(RecordBatch, Option<PageToken>)> {
-        let mut page = self.catalog.list_runs(&self.who, PageRequest { limit: RUNS_PAGE, ..request }).await?;
+        let mut page = self.catalog.runs().list(&self.who, PageRequest { limit: RUNS_PAGE, ..request }).await?;
         if self.with_traces {
             let mut with_traces = Vec::with_capacity(page.items.len());
             for run in page.items {
                 // None: deleted since it was listed.
-                if let Some(trace_json) = self.catalog.run_trace(&self.who, run.run_id).await? {
+                if let Some(trace_json) = self.catalog.runs().trace(&self.who, run.run_id).await? {
                     with_traces.push(RunRecord { trace_json, ..run });
                 }
             }

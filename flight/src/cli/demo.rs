@@ -198,7 +198,7 @@ async fn import_once(engine: &Engine, csv_dir: &Path, table: &str, bars: &Arc<Ba
         name: Some(table.to_owned()),
         ..TableFilter::default()
     };
-    let there = engine.catalog().list_tables(&caller, &filter, PageRequest::first(1)).await?;
+    let there = engine.catalog().tables().list(&caller, &filter, PageRequest::first(1)).await?;
     if let Some(rows) = there.items.first().and_then(|summary| summary.row_count) {
         return Ok(rows);
     }

@@ -219,11 +219,11 @@ impl Target {
                 let request = PageRequest { limit: PAGE, after };
                 Ok(match kind {
                     Kind::Query => {
-                        let page = catalog.list_verified_queries(&who, None, request).await?;
+                        let page = catalog.knowledge().list_verified_queries(&who, None, request).await?;
                         (page.items.iter().map(|item: &VerifiedQuery| json!(item)).collect(), page.next)
                     }
                     Kind::Metric => {
-                        let page = catalog.list_metrics(&who, None, request).await?;
+                        let page = catalog.knowledge().list_metrics(&who, None, request).await?;
                         (page.items.iter().map(|item: &Metric| json!(item)).collect(), page.next)
                     }
                 })
@@ -239,8 +239,8 @@ impl Target {
             Target::Embedded(embedded) => {
                 let (catalog, who) = (embedded.engine.catalog(), Principal::local_admin());
                 match kind {
-                    Kind::Query => catalog.drop_verified_query(&who, id).await?,
-                    Kind::Metric => catalog.drop_metric(&who, id).await?,
+                    Kind::Query => catalog.knowledge().drop_verified_query(&who, id).await?,
+                    Kind::Metric => catalog.knowledge().drop_metric(&who, id).await?,
                 }
             }
         }

@@ -74,7 +74,7 @@ async fn add(place: PlaceArgs, new: &NewRelationship) -> Result<Value, CliError>
         }
         Place::Embedded(config) => {
             let embedded = Embedded::open(*config, &Arc::new(Bars::new(false))).await?;
-            let declared = embedded.engine.catalog().declare_relationship(&Principal::local_admin(), new).await;
+            let declared = embedded.engine.catalog().relationships().declare(&Principal::local_admin(), new).await;
             embedded.close().await?;
             Ok(json!(declared?))
         }
@@ -95,7 +95,7 @@ async fn list(place: PlaceArgs) -> Result<Vec<Value>, CliError> {
         Place::Embedded(config) => {
             let embedded = Embedded::open(*config, &Arc::new(Bars::new(false))).await?;
             let page = PageRequest::first(LISTED);
-            let listed = embedded.engine.catalog().list_relationships(&Principal::local_admin(), None, page).await;
+            let listed = embedded.engine.catalog().relationships().list(&Principal::local_admin(), None, page).await;
             embedded.close().await?;
             Ok(listed?.items.iter().map(|one| json!(one)).collect())
         }
@@ -110,7 +110,7 @@ async fn forget(place: PlaceArgs, id: i64) -> Result<(), CliError> {
         }
         Place::Embedded(config) => {
             let embedded = Embedded::open(*config, &Arc::new(Bars::new(false))).await?;
-            let dropped = embedded.engine.catalog().drop_relationship(&Principal::local_admin(), id).await;
+            let dropped = embedded.engine.catalog().relationships().drop(&Principal::local_admin(), id).await;
             embedded.close().await?;
             dropped?;
         }

@@ -48,7 +48,7 @@ pub(super) async fn run(args: Args) -> Result<(), CliError> {
             let embedded = Embedded::open(*config, &bars).await?;
             indexed(&embedded.engine).await?;
             bars.clear();
-            let found = embedded.engine.catalog().search(&Principal::local_admin(), &request).await;
+            let found = embedded.engine.catalog().search().tables(&Principal::local_admin(), &request).await;
             embedded.close().await?;
             found?.iter().map(hit_json).collect()
         }

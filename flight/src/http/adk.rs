@@ -148,7 +148,7 @@ impl Place {
         principal: &Principal,
         id: &str,
     ) -> Result<ConversationRecord, OpenAiError> {
-        let record = state.agent.catalog().get_conversation(principal, &self.key(id)).await?;
+        let record = state.agent.catalog().conversations().get(principal, &self.key(id)).await?;
         if record.app == self.app { Ok(record) } else { Err(unknown(id)) }
     }
 
@@ -169,7 +169,7 @@ impl Place {
             state_json: merged("{}", with)?,
             ..ConversationRecord::new(self.key(&id), principal.subject(), Utc::now())
         };
-        match state.agent.catalog().open_conversation(principal, &record).await? {
+        match state.agent.catalog().conversations().open(principal, &record).await? {
             ConversationAccess::Created(record) => Ok((record, true)),
             ConversationAccess::Existing(record) if record.app == self.app => Ok((record, false)),
             ConversationAccess::Existing(_) | ConversationAccess::Foreign => Err(unknown(&id)),
@@ -193,7 +193,7 @@ async fn merge_state(
     }
     let state_json = merged(&session.state_json, delta)?;
     let change = ConversationChange { state_json: Some(state_json), ..ConversationChange::default() };
-    Ok(state.agent.catalog().update_conversation(principal, &session.key, &change).await?)
+    Ok(state.agent.catalog().conversations().update(principal, &session.key, &change).await?)
 }
 
 fn merged(state_json: &str, delta: Map<String, Value>) -> Result<String, OpenAiError> {

@@ -49,7 +49,7 @@ pub(super) async fn list_queries(
     Params(params): Params<ListParams>,
 ) -> Result<Response, ApiError> {
     let catalog = state.engine.catalog();
-    let page = catalog.list_verified_queries(&principal, params.database.as_deref(), params.page()).await?;
+    let page = catalog.knowledge().list_verified_queries(&principal, params.database.as_deref(), params.page()).await?;
     Ok(listing("verified_queries", json!(page.items), page.next))
 }
 
@@ -80,7 +80,7 @@ pub(super) async fn drop_query(
     Extension(principal): Extension<Principal>,
     PathText(id): PathText,
 ) -> Result<Response, ApiError> {
-    state.engine.catalog().drop_verified_query(&principal, parse_object_id(&id)?).await?;
+    state.engine.catalog().knowledge().drop_verified_query(&principal, parse_object_id(&id)?).await?;
     Ok(json_response(StatusCode::OK, &json!({ "dropped": true })))
 }
 
@@ -91,7 +91,7 @@ pub(super) async fn list_metrics(
     Params(params): Params<ListParams>,
 ) -> Result<Response, ApiError> {
     let catalog = state.engine.catalog();
-    let page = catalog.list_metrics(&principal, params.database.as_deref(), params.page()).await?;
+    let page = catalog.knowledge().list_metrics(&principal, params.database.as_deref(), params.page()).await?;
     Ok(listing("metrics", json!(page.items), page.next))
 }
 
@@ -117,7 +117,7 @@ pub(super) async fn drop_metric(
     Extension(principal): Extension<Principal>,
     PathText(id): PathText,
 ) -> Result<Response, ApiError> {
-    state.engine.catalog().drop_metric(&principal, parse_object_id(&id)?).await?;
+    state.engine.catalog().knowledge().drop_metric(&principal, parse_object_id(&id)?).await?;
     Ok(json_response(StatusCode::OK, &json!({ "dropped": true })))
 }
 

@@ -213,7 +213,7 @@ async fn start(state: &AppState, principal: &Principal, request: RunAgentRequest
         Continued::Start(run) => {
             let session_id = run.conversation.as_ref().map(|key| key.id.clone());
             if let Some(key) = &run.conversation {
-                let record = state.agent.catalog().get_conversation(principal, key).await?;
+                let record = state.agent.catalog().conversations().get(principal, key).await?;
                 check_scope(&record, &agent_id, &user_id)?;
             }
             let run = state.agent.start(principal, *run).await?;
@@ -264,7 +264,7 @@ async fn open_session(
         title: title.to_owned(),
         ..ConversationRecord::new(ConversationKey::shared(&id), principal.subject(), Utc::now())
     };
-    match state.agent.catalog().open_conversation(principal, &record).await? {
+    match state.agent.catalog().conversations().open(principal, &record).await? {
         ConversationAccess::Created(record) => Ok(record),
         ConversationAccess::Existing(record) => {
             check_scope(&record, agent_id, user_id)?;
@@ -272,7 +272,7 @@ async fn open_session(
                 return Ok(record);
             }
             let change = ConversationChange { title: Some(title.to_owned()), ..ConversationChange::default() };
-            Ok(state.agent.catalog().update_conversation(principal, &record.key, &change).await?)
+            Ok(state.agent.catalog().conversations().update(principal, &record.key, &change).await?)
         }
         ConversationAccess::Foreign => Err(in_use(&id)),
     }
@@ -301,7 +301,7 @@ async fn scoped_session(
     agent_id: Option<&str>,
     user_id: Option<&str>,
 ) -> Result<ConversationRecord, OpenAiError> {
-    let record = state.agent.catalog().get_conversation(principal, &ConversationKey::shared(id)).await?;
+    let record = state.agent.catalog().conversations().get(principal, &ConversationKey::shared(id)).await?;
     if is_in_scope(&record, agent_id, user_id) {
         return Ok(record);
     }
@@ -315,7 +315,7 @@ async fn run_of(
     invocation_id: &str,
     session: Option<&ConversationRecord>,
 ) -> Result<Option<RunRecord>, OpenAiError> {
-    let run = state.agent.catalog().run_of_invocation(principal, invocation_id).await?;
+    let run = state.agent.catalog().runs().of_invocation(principal, invocation_id).await?;
     if let Some(session) = session
         && run.as_ref().is_none_or(|run| run.conversation.as_ref() != Some(&session.key))
     {
@@ -384,7 +384,7 @@ async fn cancel_run(
         return Ok(envelope(&request_id, "CancelRun", &data));
     };
     if let (None, Some(key)) = (&session, &run.conversation) {
-        let record = state.agent.catalog().get_conversation(&principal, key).await?;
+        let record = state.agent.catalog().conversations().get(&principal, key).await?;
         if !is_in_scope(&record, agent.as_deref(), user.as_deref()) {
             let message = format!("invocation `{invocation_id}` is another agent's or user's");
             return Err(OpenAiError::conflict("invocation_conflict", message));

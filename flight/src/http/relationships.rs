@@ -38,7 +38,7 @@ pub(super) async fn list(
         _ => return Err(ApiError::new("bad_parameter", "database and table go together")),
     };
     let page = PageRequest { limit: params.limit.unwrap_or(DEFAULT_LIMIT), after: params.page_token.map(PageToken) };
-    let page = state.engine.catalog().list_relationships(&principal, table.as_ref(), page).await?;
+    let page = state.engine.catalog().relationships().list(&principal, table.as_ref(), page).await?;
     let mut body = json!({ "relationships": page.items });
     if let Some(next) = page.next {
         body["next_page_token"] = json!(next.0);
@@ -53,7 +53,7 @@ pub(super) async fn declare(
     body: Body,
 ) -> Result<Response, ApiError> {
     let new: NewRelationship = read_json(body).await?;
-    let declared = state.engine.catalog().declare_relationship(&principal, &new).await?;
+    let declared = state.engine.catalog().relationships().declare(&principal, &new).await?;
     Ok(json_response(StatusCode::CREATED, &json!(declared)))
 }
 
@@ -63,6 +63,6 @@ pub(super) async fn remove(
     Extension(principal): Extension<Principal>,
     PathText(id): PathText,
 ) -> Result<Response, ApiError> {
-    state.engine.catalog().drop_relationship(&principal, parse_object_id(&id)?).await?;
+    state.engine.catalog().relationships().drop(&principal, parse_object_id(&id)?).await?;
     Ok(json_response(StatusCode::OK, &json!({ "dropped": true })))
 }

@@ -68,8 +68,8 @@ struct Listing<'a> {
 impl Listing<'_> {
     /// Lists one database from `place`, which moves on. Returns whether there is more.
     async fn one_database(&mut self, name: &str, place: &mut Place) -> Result<bool, ApiError> {
-        let Some(database) = self.catalog.database(self.who, name).await? else {
-            return Err(self.catalog.not_found(self.who, &TableName::new(name, "")).await.into());
+        let Some(database) = self.catalog.databases().get(self.who, name).await? else {
+            return Err(self.catalog.tables().not_found(self.who, &TableName::new(name, "")).await.into());
         };
         let after = place.within.take().map(|(_, after)| after);
         self.tables(database.name, after, place).await?;
@@ -84,7 +84,7 @@ impl Listing<'_> {
         // One at a time: any of them may fill the page.
         while place.within.is_none() && !place.last && self.left > 0 {
             let page = PageRequest { limit: 1, after: place.begun.take() };
-            let page = self.catalog.list_databases(self.who, None, page).await?;
+            let page = self.catalog.databases().list(self.who, None, page).await?;
             place.last = page.next.is_none();
             place.begun = page.next;
             for database in page.items {
@@ -98,7 +98,7 @@ impl Listing<'_> {
     async fn tables(&mut self, database: String, after: Option<PageToken>, place: &mut Place) -> Result<(), ApiError> {
         let filter = TableFilter { database: Some(database.clone()), ..TableFilter::default() };
         let page = PageRequest { limit: self.left.max(1), after };
-        let page = self.catalog.list_tables_with_columns(self.who, &filter, page).await?;
+        let page = self.catalog.tables().list_with_columns(self.who, &filter, page).await?;
         self.left = self.left.saturating_sub(page.items.len().max(1));
         let tables: Vec<Value> = page.items.iter().map(table_json).collect();
         self.databases.push(json!({ "name": database, "tables": tables }));

@@ -39,7 +39,7 @@ pub(super) async fn search(
         database: params.database,
         limit: params.limit.unwrap_or(DEFAULT_LIMIT),
     };
-    let hits = state.engine.catalog().search(&principal, &request).await?;
+    let hits = state.engine.catalog().search().tables(&principal, &request).await?;
     state.engine.looked_at(hits.iter().take(LOOKED_AT).map(|hit| hit.table.name.clone()));
     let hits: Vec<Value> = hits.iter().map(hit_json).collect();
     Ok(json_response(StatusCode::OK, &json!({ "hits": hits })))

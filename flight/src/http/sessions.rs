@@ -26,7 +26,7 @@ pub(super) async fn list(
 ) -> Result<Response, ApiError> {
     let page: PageRequest = params.page(DEFAULT_LIMIT);
     let filter = ConversationFilter::default();
-    let page = state.agent.catalog().list_conversations(&principal, &filter, page).await?;
+    let page = state.agent.catalog().conversations().list(&principal, &filter, page).await?;
     let sessions: Vec<Value> = page.items.iter().map(session_json).collect();
     let next = page.next.map(|token| token.0);
     Ok(json_response(StatusCode::OK, &json!({ "sessions": sessions, "next_page_token": next })))
@@ -38,7 +38,7 @@ pub(super) async fn get(
     Extension(principal): Extension<Principal>,
     PathText(id): PathText,
 ) -> Result<Response, ApiError> {
-    let session = state.agent.catalog().get_conversation(&principal, &ConversationKey::shared(&id)).await?;
+    let session = state.agent.catalog().conversations().get(&principal, &ConversationKey::shared(&id)).await?;
     Ok(json_response(StatusCode::OK, &session_json(&session)))
 }
 
@@ -50,9 +50,9 @@ pub(super) async fn turns(
 ) -> Result<Response, ApiError> {
     let catalog = state.agent.catalog();
     let key = ConversationKey::shared(id);
-    catalog.get_conversation(&principal, &key).await?;
+    catalog.conversations().get(&principal, &key).await?;
     let mut turns = Vec::new();
-    for run in catalog.runs_of_conversation(&principal, &key, MAX_TURNS).await? {
+    for run in catalog.runs().of_conversation(&principal, &key, MAX_TURNS).await? {
         let mut renderer = AskRenderer::default();
         let mut answer = None;
         for event in events_of(&run)? {
@@ -83,7 +83,7 @@ pub(super) async fn remove(
     Extension(principal): Extension<Principal>,
     PathText(id): PathText,
 ) -> Result<Response, ApiError> {
-    if !state.agent.catalog().delete_conversation(&principal, &ConversationKey::shared(&id)).await? {
+    if !state.agent.catalog().conversations().delete(&principal, &ConversationKey::shared(&id)).await? {
         return Err(ApiError::new("conversation_not_found", format!("there is no session `{id}`")));
     }
     Ok(json_response(StatusCode::OK, &json!({ "deleted": true, "session_id": id })))

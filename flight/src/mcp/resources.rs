@@ -77,14 +77,14 @@ pub(super) async fn list(
 ) -> Result<ListResourcesResult, ApiError> {
     let (resources, next) = match Place::parse(cursor)? {
         Place::Databases(after) => {
-            let page = catalog.list_databases(who, None, PageRequest { limit: PAGE, after }).await?;
+            let page = catalog.databases().list(who, None, PageRequest { limit: PAGE, after }).await?;
             let next = page.next.map_or(Place::Tables(None), |next| Place::Databases(Some(next)));
             let resources = page.items.iter().map(|database| database_resource(&database.name)).collect();
             (resources, Some(next))
         }
         Place::Tables(after) => {
             let filter = TableFilter::default();
-            let page = catalog.list_tables(who, &filter, PageRequest { limit: PAGE, after }).await?;
+            let page = catalog.tables().list(who, &filter, PageRequest { limit: PAGE, after }).await?;
             let next = page.next.map(|next| Place::Tables(Some(next)));
             (page.items.iter().map(table_resource).collect(), next)
         }
@@ -132,12 +132,12 @@ async fn database_text(
     name: &str,
     after: Option<String>,
 ) -> Result<String, ApiError> {
-    let Some(database) = catalog.database(who, name).await? else {
-        return Err(catalog.database_not_found(who, name).await.into());
+    let Some(database) = catalog.databases().get(who, name).await? else {
+        return Err(catalog.databases().not_found(who, name).await.into());
     };
     let filter = TableFilter { database: Some(database.name.clone()), ..TableFilter::default() };
     let page = PageRequest { limit: TABLES_OF_DATABASE, after: after.map(PageToken) };
-    let page = catalog.list_tables(who, &filter, page).await?;
+    let page = catalog.tables().list(who, &filter, page).await?;
     let mut lines = vec![format!("# Database {}", one_line(&database.name, MAX_TYPE_CHARS)), String::new()];
     if page.items.is_empty() {
         lines.push("There are no tables here.".to_owned());
@@ -159,12 +159,12 @@ async fn database_text(
 
 async fn table_text(engine: &Engine, who: &Principal, name: TableName) -> Result<String, ApiError> {
     let catalog = engine.catalog();
-    let resolved = catalog.resolve(who, std::slice::from_ref(&name)).await?.pop().flatten();
+    let resolved = catalog.tables().resolve(who, std::slice::from_ref(&name)).await?.pop().flatten();
     let Some(table) = resolved.map(|resolved| resolved.info) else {
-        return Err(catalog.not_found(who, &name).await.into());
+        return Err(catalog.tables().not_found(who, &name).await.into());
     };
     engine.looked_at([table.name.clone()]);
-    let around = catalog.relationships_around(who, &[table.id], MAX_RELATIONSHIPS).await?;
+    let around = catalog.relationships().with_neighbors(who, &[table.id], MAX_RELATIONSHIPS).await?;
     let own: Vec<Relationship> =
         around.into_iter().filter(|one| one.from == table.name || one.to == table.name).collect();
     Ok(table_markdown(&table, &own))
@@ -216,13 +216,13 @@ pub(super) async fn complete(
     let page = PageRequest::first(CompletionInfo::MAX_VALUES);
     let (names, next): (Vec<String>, _) = match request.argument.name.as_str() {
         "database" => {
-            let page = catalog.list_databases(who, Some(&like), page).await?;
+            let page = catalog.databases().list(who, Some(&like), page).await?;
             (page.items.into_iter().map(|database| database.name).collect(), page.next)
         }
         "table" if template == TABLE_TEMPLATE => {
             let database = request.context.as_ref().and_then(|context| context.get_argument("database")).cloned();
             let filter = TableFilter { database, name_like: Some(like), ..TableFilter::default() };
-            let page = catalog.list_tables(who, &filter, page).await?;
+            let page = catalog.tables().list(who, &filter, page).await?;
             (page.items.into_iter().map(|table| table.name.table).collect(), page.next)
         }
         _ => return Err(ApiError::new("bad_parameter", "the template has no such argument")),

@@ -26,7 +26,7 @@ pub(super) fn batches(schema: SchemaRef, engine: &Engine, caller: Principal, com
         let like = command.db_schema_filter_pattern.as_deref();
         let mut request = PageRequest::first(PAGE);
         loop {
-            let page = catalog.list_databases(&caller, like, request).await.map_err(ApiError::from)?;
+            let page = catalog.databases().list(&caller, like, request).await.map_err(ApiError::from)?;
             let names = page.items.iter().map(|database| database.name.as_str());
             yield batch(&schema, names).map_err(ApiError::internal)?;
             let Some(next) = page.next else { break };

@@ -33,10 +33,10 @@ pub(super) fn batches(schema: SchemaRef, engine: &Engine, caller: Principal, com
         let mut request = PageRequest::first(page_size);
         loop {
             let (rows, next) = if command.include_schema {
-                let page = catalog.list_tables_with_columns(&caller, &filter, request).await.map_err(ApiError::from)?;
+                let page = catalog.tables().list_with_columns(&caller, &filter, request).await.map_err(ApiError::from)?;
                 (batch_with_schemas(&schema, &page.items), page.next)
             } else {
-                let page = catalog.list_tables(&caller, &filter, request).await.map_err(ApiError::from)?;
+                let page = catalog.tables().list(&caller, &filter, request).await.map_err(ApiError::from)?;
                 let rows = columns_of(page.items.iter().map(|table| (&table.name, table.kind)));
                 (RecordBatch::try_new(Arc::clone(&schema), rows), page.next)
             };

@@ -75,7 +75,7 @@ async fn ephemeral_users_end_with_their_threads() {
     assert_eq!(ask(&server, "Api-Key k", &other).await.status, 200);
     assert_eq!(server.get("/v1/agent/runs", None).await.json()["runs"].as_array().unwrap().len(), 1);
     let later = chrono::Utc::now() + chrono::TimeDelta::seconds(2);
-    assert_eq!(server.engine().catalog().purge_external_users(later).await.unwrap(), 1);
+    assert_eq!(server.engine().catalog().external_users().purge(later).await.unwrap(), 1);
     assert!(server.get("/v1/agent/runs", None).await.json()["runs"].as_array().unwrap().is_empty());
 }
 
@@ -94,7 +94,7 @@ async fn users_that_stay_are_limited() {
     let read = json!({ "chatId": "a", "sessionSettings": { "externalId": "a", "ephemeralTtlSeconds": 1 } });
     assert_eq!(ask(&server, "Api-Key k", &read).await.status, 200);
     let later = chrono::Utc::now() + chrono::TimeDelta::days(100);
-    assert_eq!(server.engine().catalog().purge_external_users(later).await.unwrap(), 0);
+    assert_eq!(server.engine().catalog().external_users().purge(later).await.unwrap(), 0);
     let ephemeral = json!({ "input": "plain", "sessionSettings": { "externalId": "d" } });
     assert_eq!(ask(&server, "Api-Key k", &ephemeral).await.status, 200);
 }

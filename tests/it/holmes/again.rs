@@ -146,6 +146,6 @@ fn ids(text: &str) -> Vec<String> {
 
 /// Returns the statuses of all runs.
 async fn statuses(server: &TestServer) -> Vec<&'static str> {
-    let runs = server.engine().catalog().list_runs(&Principal::local_admin(), PageRequest::first(10)).await.unwrap();
+    let runs = server.engine().catalog().runs().list(&Principal::local_admin(), PageRequest::first(10)).await.unwrap();
     runs.items.iter().map(|run| run.status.as_str()).collect()
 }

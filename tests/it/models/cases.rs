@@ -142,7 +142,7 @@ async fn ask(case: &str, question: &str) -> Finished {
     for statement in seed() {
         run_sql(&engine, &statement).await;
     }
-    engine.catalog().index_idle().await.unwrap();
+    engine.catalog().search().index_idle().await.unwrap();
     // Long enough for a busy processor; replayed runs take milliseconds.
     let config = AgentConfig { run_timeout: Duration::from_secs(900), ..AgentConfig::default() };
     let agent = Agent::new(engine.clone(), model(case).await, config);

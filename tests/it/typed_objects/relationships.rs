@@ -105,9 +105,9 @@ async fn sampled_values_judge_what_names_suggest() {
     let catalog = server.engine().catalog();
     let who = Principal::local_admin();
     let names = ["customers", "orders", "visits"].map(|table| querent_catalog::TableName::new("shop", table));
-    let resolved = catalog.resolve(&who, &names).await.unwrap();
+    let resolved = catalog.tables().resolve(&who, &names).await.unwrap();
     let ids: Vec<i64> = resolved.into_iter().map(|table| table.unwrap().info.id).collect();
-    let found = catalog.relationships_among(&who, &ids).await.unwrap();
+    let found = catalog.relationships().among(&who, &ids).await.unwrap();
     let confidence = |from: &str| {
         let one = found.iter().find(|one| one.from.table == from && one.to.table == "customers");
         one.unwrap_or_else(|| panic!("{found:?}")).confidence

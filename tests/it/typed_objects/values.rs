@@ -70,11 +70,11 @@ async fn values_are_collected_when_a_table_is_looked_at() {
     values_known(&server).await;
     let catalog = server.engine().catalog();
     let name = querent_catalog::TableName::new("shop", "parcels");
-    let table = catalog.resolve(&Principal::local_admin(), &[name]).await.unwrap().remove(0).unwrap();
+    let table = catalog.tables().resolve(&Principal::local_admin(), &[name]).await.unwrap().remove(0).unwrap();
     let forgotten =
         querent_catalog::TableProfile { table_id: table.info.id, state: "older".into(), columns: Vec::new() };
-    catalog.store_profile(forgotten).await.unwrap();
+    catalog.values().store_profile(forgotten).await.unwrap();
     assert!(search(&server, "QX9", "admin-tok").await.is_empty());
     // A minute must pass before the same table is checked again, so another one stands for it.
-    assert_eq!(catalog.unprofiled(&[table.info.id]).await.unwrap().len(), 1);
+    assert_eq!(catalog.values().unprofiled(&[table.info.id]).await.unwrap().len(), 1);
 }

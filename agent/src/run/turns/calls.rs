@@ -249,7 +249,7 @@ impl Turns<'_> {
                 receipt_json: None,
             })
             .collect();
-        let stored = self.task.catalog.insert_pending_calls(&calls).await;
+        let stored = self.task.catalog.pending_calls().insert(&calls).await;
         stored.map_err(|error| {
             Failure::new(querent_catalog::RunStatus::Error, RunErrorCode::Internal, error.to_string(), error.code())
         })

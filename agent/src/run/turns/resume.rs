@@ -52,7 +52,7 @@ impl Turns<'_> {
                 let recorded = self.budget.record(&started.tool, &started.args, failed);
                 recorded.map_err(|exhausted| self.tool_loop(exhausted))?;
                 let receipt = json!({ "run_id": task.started_event.run_id, "failed": failed }).to_string();
-                if let Err(error) = task.catalog.put_receipt(&call.call_id, &receipt).await {
+                if let Err(error) = task.catalog.pending_calls().put_receipt(&call.call_id, &receipt).await {
                     tracing::warn!(code = error.code(), %error, "a call's receipt could not be stored");
                 }
             } else {

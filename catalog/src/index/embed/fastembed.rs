@@ -10,7 +10,7 @@ use fastembed::{
 use parking_lot::{Condvar, Mutex};
 
 use super::{EmbedSettings, Embedder, EmbeddingModel, default_cache_dir, embedder_error, read_file};
-use crate::{CatalogError, Result};
+use crate::error::{CatalogError, Result};
 
 /// MiniLM was trained on 128 tokens and is published for 256. More costs time and finds no more: Spider's tables are
 /// found as well by the first 128.

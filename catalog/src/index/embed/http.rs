@@ -12,8 +12,8 @@ use serde_json::Value;
 use tokio::runtime::Runtime;
 
 use super::{EmbedSettings, Embedder, EmbeddingModel, embedder_error, normalise};
+use crate::error::{CatalogError, Result};
 use crate::outbound::{ApiKey, jittered, message_in, retry_after, with_causes};
-use crate::{CatalogError, Result};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);

@@ -13,7 +13,7 @@ use safetensors::{Dtype, SafeTensors};
 use tokenizers::Tokenizer;
 
 use super::{EmbedSettings, Embedder, EmbeddingModel, default_cache_dir, embedder_error, normalise, read_file};
-use crate::{CatalogError, Result};
+use crate::error::{CatalogError, Result};
 
 /// The model used unless told otherwise.
 pub(super) const DEFAULT_MODEL: &str = "minishlab/potion-retrieval-32M";

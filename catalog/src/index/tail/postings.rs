@@ -6,8 +6,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::super::analyze::{CorpusStats, Document};
-use super::super::{Scored, SearchFilter};
+use crate::index::analyze::{CorpusStats, Document};
+use crate::index::{Scored, SearchFilter};
 
 /// Of more documents that go at once, all lists are gone through instead of the lists of each one's words.
 const MANY: usize = 32;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use lance_linalg::distance::dot::dot;
 
-use super::super::{Scored, SearchFilter, keep_best};
+use crate::index::{Scored, SearchFilter, keep_best};
 
 /// Vectors of one chunk.
 const CHUNK: usize = 64;

@@ -110,11 +110,11 @@ pub(super) async fn remove(
 ) -> Result<Response, OpenAiError> {
     let record = Place { app, user }.session(&state, &principal, &id).await?;
     let catalog = state.agent.catalog();
-    let last = catalog.last_run_of_conversation(&principal, &record.key).await?;
+    let last = catalog.runs().last_of_conversation(&principal, &record.key).await?;
     if let Some(run) = last.filter(|run| run.status == RunStatus::Running) {
         state.agent.cancel_run(&principal, run.run_id).await?;
     }
-    catalog.delete_conversation(&principal, &record.key).await?;
+    catalog.conversations().delete(&principal, &record.key).await?;
     Ok(json_response(StatusCode::OK, &Value::Null))
 }
 
@@ -125,7 +125,7 @@ async fn whole(
     record: &ConversationRecord,
 ) -> Result<Response, OpenAiError> {
     let mut events = Vec::new();
-    for run in state.agent.catalog().runs_of_conversation(principal, &record.key, MAX_RUNS).await? {
+    for run in state.agent.catalog().runs().of_conversation(principal, &record.key, MAX_RUNS).await? {
         let run =
             if run.status == RunStatus::Running { state.agent.get_run(principal, run.run_id).await? } else { run };
         let mut renderer = AdkRenderer::new(AdkView::Session);

@@ -61,7 +61,8 @@ impl Doors {
             return self.application(state, secret).map(Caller::Application).map_err(|_| unknown());
         }
         if scheme.eq_ignore_ascii_case("bearer") {
-            let granted = state.agent.catalog().granted(GrantKind::Token, secret, Utc::now()).await?;
+            let granted =
+                state.agent.catalog().external_users().find_grant(GrantKind::Token, secret, Utc::now()).await?;
             return Ok(Caller::User(granted_user(&granted.ok_or_else(unknown)?)?));
         }
         Err(unknown())
@@ -134,7 +135,7 @@ impl Application {
             expires_at: lives.and_then(|lives| now.checked_add_signed(lives)),
         };
         let most = state.settings.cube.max_external_users;
-        let admitted = state.agent.catalog().admit_external_user(&user, now, most).await?;
+        let admitted = state.agent.catalog().external_users().admit(&user, now, most).await?;
         let admitted = admitted.ok_or_else(|| {
             let message = format!("there are {most} external users that are not ephemeral, and no more may be");
             ApiError::new("too_many_external_users", message)

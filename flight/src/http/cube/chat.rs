@@ -55,7 +55,7 @@ pub(super) async fn stream(
         None if is_named => reader.read(&reader.thread().await?).await?,
         None => {
             let new = ConversationRecord::new(reader.key.clone(), reader.who.subject(), Utc::now());
-            match reader.state.agent.catalog().open_conversation(&reader.who, &new).await? {
+            match reader.state.agent.catalog().conversations().open(&reader.who, &new).await? {
                 ConversationAccess::Created(_) | ConversationAccess::Existing(_) => {}
                 ConversationAccess::Foreign => return Err(unknown(&reader.key)),
             }
@@ -80,11 +80,11 @@ pub(super) async fn abort(
     let key = ConversationKey { space, id };
     // A run of the thread that is about to begin has begun when the lock is free.
     let turn = doors.lock(&key).await;
-    let record = state.agent.catalog().get_conversation(&Principal::local_admin(), &key).await?;
+    let record = state.agent.catalog().conversations().get(&Principal::local_admin(), &key).await?;
     if record.subject != who.subject() {
         return Err(ApiError::new("forbidden", format!("chat `{}` belongs to another user", key.id)));
     }
-    let last = state.agent.catalog().logs_of_conversation(&who, &key, 1, 0).await?.pop();
+    let last = state.agent.catalog().runs().logs_of_conversation(&who, &key, 1, 0).await?.pop();
     drop(turn);
     if let Some(run) = last.filter(|run| run.status == RunStatus::Running) {
         state.agent.cancel_run(&who, run.run_id).await?;
@@ -210,12 +210,12 @@ impl Reader {
     /// The thread's runs. Errors: `conversation_not_found`, also where it is another user's.
     async fn thread(&self) -> Result<Runs, ApiError> {
         let catalog = self.state.agent.catalog();
-        let record = catalog.get_conversation(&Principal::local_admin(), &self.key).await?;
+        let record = catalog.conversations().get(&Principal::local_admin(), &self.key).await?;
         if record.subject != self.who.subject() {
             // The client's own id may be another user's too; who asks does not learn of it.
             return Err(foreign(&self.key));
         }
-        let mut ended = catalog.logs_of_conversation(&self.who, &self.key, MAX_RUNS, MAX_LOG_BYTES).await?;
+        let mut ended = catalog.runs().logs_of_conversation(&self.who, &self.key, MAX_RUNS, MAX_LOG_BYTES).await?;
         let unread = record.run_count.saturating_sub(ended.len() as u64);
         let running = ended.pop_if(|run| run.status == RunStatus::Running).map(|run| run.run_id);
         Ok(Runs { ended, running, unread })
@@ -223,7 +223,7 @@ impl Reader {
 
     /// The run that a message of the thread began.
     async fn run_of(&self, message_id: &str) -> Result<Option<RunRecord>, ApiError> {
-        Ok(self.state.agent.catalog().run_in_conversation(&self.who, &self.key, message_id).await?)
+        Ok(self.state.agent.catalog().runs().of_invocation_in_conversation(&self.who, &self.key, message_id).await?)
     }
 }
 

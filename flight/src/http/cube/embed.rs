@@ -40,7 +40,10 @@ pub(super) async fn generate_session(
     // When the user goes is part of the session, so that a token does not outlive it.
     let user = json!({ "user": user_json(&principal)?, "expires_at": expires_at });
     let catalog = state.agent.catalog();
-    catalog.insert_grant(GrantKind::Session, &session_id, principal.subject(), &user.to_string(), ends).await?;
+    catalog
+        .external_users()
+        .insert_grant(GrantKind::Session, &session_id, principal.subject(), &user.to_string(), ends)
+        .await?;
     Ok(json_response(StatusCode::OK, &json!({ "sessionId": session_id })))
 }
 
@@ -54,7 +57,7 @@ pub(super) async fn token(
     let Caller::Application(_) = doors.caller(&state, &headers).await? else { return Err(needs_key()) };
     let session_id = cube::session_token(&body_of(&state, body).await?)?;
     let catalog = state.agent.catalog();
-    let session = catalog.granted(GrantKind::Session, &session_id, Utc::now()).await?;
+    let session = catalog.external_users().find_grant(GrantKind::Session, &session_id, Utc::now()).await?;
     let session = session
         .ok_or_else(|| ApiError::new("not_found", "there is no such session; it may have ended: generate another"))?;
     let session: serde_json::Value = serde_json::from_str(&session).map_err(ApiError::internal)?;
@@ -65,7 +68,7 @@ pub(super) async fn token(
     let ends = expires_at.map_or(ends, |expires_at| expires_at.min(ends));
     let token = format!("{}{}", Uuid::new_v4().simple(), Uuid::new_v4().simple());
     let subject = granted_user(user)?.subject().to_owned();
-    catalog.insert_grant(GrantKind::Token, &token, &subject, user, ends).await?;
+    catalog.external_users().insert_grant(GrantKind::Token, &token, &subject, user, ends).await?;
     Ok(json_response(StatusCode::OK, &json!({ "token": token })))
 }
 

@@ -112,7 +112,7 @@ async fn open_calls(
 ) -> Result<Vec<OpenCall>, HolmesError> {
     let mut open = Vec::new();
     for call in &request.open_calls {
-        let stored = match state.agent.catalog().pending_call(principal, &call.id).await {
+        let stored = match state.agent.catalog().pending_calls().get(principal, &call.id).await {
             Ok(stored) => Some(stored).filter(|stored| stored.subject == principal.subject()),
             Err(error) if error.code() == "pending_call_not_found" => None,
             Err(error) => return Err(error.into()),

@@ -135,7 +135,7 @@ pub(in crate::http) async fn all_sessions(
     let mut after = None;
     loop {
         let request = PageRequest { limit: MAX_SESSIONS, after };
-        let page = state.agent.catalog().list_conversations(principal, filter, request).await?;
+        let page = state.agent.catalog().conversations().list(principal, filter, request).await?;
         records.extend(page.items);
         after = page.next;
         if after.is_none() || records.len() >= MAX_SESSIONS {
@@ -165,11 +165,11 @@ pub(super) async fn remove(
     body: Body,
 ) -> Result<Response, OpenAiError> {
     let record = named_session(&state, &principal, &action_of(&state, body).await?).await?;
-    let last = state.agent.catalog().last_run_of_conversation(&principal, &record.key).await?;
+    let last = state.agent.catalog().runs().last_of_conversation(&principal, &record.key).await?;
     if let Some(run) = last.filter(|run| run.status == RunStatus::Running) {
         state.agent.cancel_run(&principal, run.run_id).await?;
     }
-    let deleted = state.agent.catalog().delete_conversation(&principal, &record.key).await?;
+    let deleted = state.agent.catalog().conversations().delete(&principal, &record.key).await?;
     Ok(envelope(&request_id, "DeleteSession", &json!({ "Deleted": deleted })))
 }
 
@@ -306,7 +306,7 @@ async fn session_events(
     after: u64,
 ) -> Result<Vec<Value>, OpenAiError> {
     let mut shown = Vec::new();
-    for run in state.agent.catalog().runs_of_conversation(principal, &record.key, MAX_RUNS).await? {
+    for run in state.agent.catalog().runs().of_conversation(principal, &record.key, MAX_RUNS).await? {
         let run =
             if run.status == RunStatus::Running { state.agent.get_run(principal, run.run_id).await? } else { run };
         let mut renderer = SessionEventRenderer::new(record.key.id.as_str(), record.created_at, after);
@@ -337,7 +337,7 @@ async fn session_json(
     principal: &Principal,
     record: &ConversationRecord,
 ) -> Result<Value, OpenAiError> {
-    let last = state.agent.catalog().last_run_of_conversation(principal, &record.key).await?;
+    let last = state.agent.catalog().runs().last_of_conversation(principal, &record.key).await?;
     let mut session = summary_json(record);
     session["LastPrompt"] = json!(last.as_ref().map(|run| run.question.as_str()));
     session["ActiveInvocationId"] = json!(last.as_ref().and_then(|run| run.invocation_id.as_deref()));

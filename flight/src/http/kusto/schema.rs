@@ -61,7 +61,7 @@ pub(super) async fn tables(
     let mut rows = Vec::new();
     let mut after = None;
     loop {
-        let page = catalog.list_tables(who, &filter, PageRequest { limit: PAGE, after }).await?;
+        let page = catalog.tables().list(who, &filter, PageRequest { limit: PAGE, after }).await?;
         let wanted = page
             .items
             .into_iter()
@@ -88,8 +88,8 @@ pub(super) async fn table(
     as_json: bool,
 ) -> Result<CommandTable, ApiError> {
     let name = TableName::new(database, table);
-    let Some(resolved) = catalog.resolve(who, std::slice::from_ref(&name)).await?.pop().flatten() else {
-        return Err(catalog.not_found(who, &name).await.into());
+    let Some(resolved) = catalog.tables().resolve(who, std::slice::from_ref(&name)).await?.pop().flatten() else {
+        return Err(catalog.tables().not_found(who, &name).await.into());
     };
     let table = resolved.info;
     let schema = match as_json {
@@ -124,9 +124,9 @@ impl Columns {
     pub(super) async fn of(catalog: &Catalog, who: &Principal, database: Option<&str>) -> Result<Self, ApiError> {
         let names = match database {
             None => all_databases(catalog, who).await?,
-            Some(name) => match catalog.database(who, name).await? {
+            Some(name) => match catalog.databases().get(who, name).await? {
                 Some(database) => vec![database],
-                None => return Err(catalog.not_found(who, &TableName::new(name, "")).await.into()),
+                None => return Err(catalog.tables().not_found(who, &TableName::new(name, "")).await.into()),
             },
         };
         let mut databases: Vec<(String, Vec<TableInfo>)> =
@@ -137,7 +137,7 @@ impl Columns {
             let mut after = None;
             loop {
                 let page = PageRequest { limit: PAGE.min(left + 1), after };
-                let page = catalog.list_tables_with_columns(who, &filter, page).await?;
+                let page = catalog.tables().list_with_columns(who, &filter, page).await?;
                 left = left
                     .checked_sub(page.items.len())
                     .ok_or_else(|| too_many("tables with their columns", MAX_TABLES_WITH_COLUMNS))?;
@@ -247,7 +247,7 @@ async fn all_databases(catalog: &Catalog, who: &Principal) -> Result<Vec<Databas
     let mut databases = Vec::new();
     let mut after = None;
     loop {
-        let page = catalog.list_databases(who, None, PageRequest { limit: PAGE, after }).await?;
+        let page = catalog.databases().list(who, None, PageRequest { limit: PAGE, after }).await?;
         databases.extend(page.items);
         after = page.next;
         if databases.len() > MAX_NAMES {

@@ -38,7 +38,7 @@ pub(in crate::http) async fn create(
         metadata_json: metadata.to_string(),
         ..ConversationRecord::new(key.clone(), principal.subject(), Utc::now())
     };
-    let ConversationAccess::Created(record) = state.agent.catalog().open_conversation(&principal, &record).await?
+    let ConversationAccess::Created(record) = state.agent.catalog().conversations().open(&principal, &record).await?
     else {
         return Err(unknown(&key));
     };
@@ -54,7 +54,7 @@ pub(in crate::http) async fn get(
     Extension(principal): Extension<Principal>,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
-    let record = state.agent.catalog().get_conversation(&principal, &ConversationKey::shared(&id)).await?;
+    let record = state.agent.catalog().conversations().get(&principal, &ConversationKey::shared(&id)).await?;
     Ok(json_response(StatusCode::OK, &conversation_json(&record)))
 }
 
@@ -71,7 +71,7 @@ pub(in crate::http) async fn update(
     };
     let change = ConversationChange { metadata_json: Some(metadata.to_string()), ..ConversationChange::default() };
     let key = ConversationKey::shared(id);
-    let record = state.agent.catalog().update_conversation(&principal, &key, &change).await?;
+    let record = state.agent.catalog().conversations().update(&principal, &key, &change).await?;
     Ok(json_response(StatusCode::OK, &conversation_json(&record)))
 }
 
@@ -82,7 +82,7 @@ pub(in crate::http) async fn remove(
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let key = ConversationKey::shared(id);
-    if !state.agent.catalog().delete_conversation(&principal, &key).await? {
+    if !state.agent.catalog().conversations().delete(&principal, &key).await? {
         return Err(unknown(&key));
     }
     Ok(json_response(StatusCode::OK, &json!({ "id": key.id, "object": "conversation.deleted", "deleted": true })))
@@ -97,7 +97,7 @@ pub(in crate::http) async fn add_items(
 ) -> Result<Response, OpenAiError> {
     let fields = fields_of(&state, body).await?;
     let key = ConversationKey::shared(&id);
-    state.agent.catalog().get_conversation(&principal, &key).await?;
+    state.agent.catalog().conversations().get(&principal, &key).await?;
     let added = add(&state, &principal, &key, fields.get("items").unwrap_or(&Value::Null)).await?;
     let params = ListParams { after: None, limit: Some(MAX_ADDED), order: Some("asc".to_owned()) };
     Ok(json_response(StatusCode::OK, &params.listing(added)?))
@@ -132,10 +132,10 @@ pub(in crate::http) async fn remove_item(
     Path((id, item_id)): Path<(String, String)>,
 ) -> Result<Response, OpenAiError> {
     let catalog = state.agent.catalog();
-    let record = catalog.get_conversation(&principal, &ConversationKey::shared(&id)).await?;
-    let stored = catalog.get_items(&principal, std::slice::from_ref(&item_id)).await?;
+    let record = catalog.conversations().get(&principal, &ConversationKey::shared(&id)).await?;
+    let stored = catalog.items().get(&principal, std::slice::from_ref(&item_id)).await?;
     let is_here = stored.into_iter().flatten().any(|item| item.conversation.as_ref() == Some(&record.key));
-    if !is_here || !catalog.delete_item(&principal, &item_id).await? {
+    if !is_here || !catalog.items().delete(&principal, &item_id).await? {
         return Err(unknown_item(&item_id));
     }
     Ok(json_response(StatusCode::OK, &conversation_json(&record)))
@@ -172,7 +172,7 @@ async fn add(
             }
         })
         .collect();
-    state.agent.catalog().insert_items(&records).await?;
+    state.agent.catalog().items().insert(&records).await?;
     Ok(records.iter().filter_map(|record| serde_json::from_str(&record.item_json).ok()).collect())
 }
 
@@ -180,13 +180,13 @@ async fn add(
 async fn all_items(state: &AppState, principal: &Principal, key: &ConversationKey) -> Result<Vec<Value>, OpenAiError> {
     let catalog = state.agent.catalog();
     let scope = ItemScope::Conversation(key.clone());
-    let added = catalog.list_items(principal, &scope, None, MAX_READ, true).await?;
+    let added = catalog.items().list(principal, &scope, None, MAX_READ, true).await?;
     let mut items: Vec<_> = added
         .items
         .into_iter()
         .filter_map(|record| Some((record.created_at, serde_json::from_str::<Value>(&record.item_json).ok()?)))
         .collect();
-    for run in catalog.runs_of_conversation(principal, key, MAX_READ).await? {
+    for run in catalog.runs().of_conversation(principal, key, MAX_READ).await? {
         let log = events_of(&run)?;
         items.extend(input_items(&log).into_iter().chain(output_items(&log)).map(|item| (run.started_at, item)));
     }

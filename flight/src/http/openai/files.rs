@@ -70,7 +70,7 @@ pub(in crate::http) async fn store(
         bytes: content.len() as u64,
         created_at: Utc::now(),
     };
-    state.agent.catalog().insert_file(&file, content).await?;
+    state.agent.catalog().files().insert(&file, content).await?;
     Ok(file)
 }
 
@@ -81,7 +81,7 @@ pub(in crate::http) async fn list(
     Params(params): Params<ListParams>,
 ) -> Result<Response, OpenAiError> {
     let limit = params.limit.unwrap_or(MAX_LISTED).clamp(1, MAX_LISTED);
-    let listed = state.agent.catalog().list_files(&principal, params.after.as_deref(), limit).await?;
+    let listed = state.agent.catalog().files().list(&principal, params.after.as_deref(), limit).await?;
     let files: Vec<Value> = listed.items.iter().map(file_json).collect();
     let body = json!({
         "object": "list",
@@ -99,7 +99,7 @@ pub(in crate::http) async fn get(
     Extension(principal): Extension<Principal>,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
-    let file = state.agent.catalog().get_file(&principal, &id).await?;
+    let file = state.agent.catalog().files().get(&principal, &id).await?;
     Ok(json_response(StatusCode::OK, &file_json(&file)))
 }
 
@@ -109,7 +109,7 @@ pub(in crate::http) async fn content(
     Extension(principal): Extension<Principal>,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
-    let content = state.agent.catalog().file_content(&principal, &id).await?;
+    let content = state.agent.catalog().files().content(&principal, &id).await?;
     let headers = [
         (header::CONTENT_TYPE, "application/octet-stream"),
         (header::CONTENT_DISPOSITION, "attachment"),
@@ -124,7 +124,7 @@ pub(in crate::http) async fn remove(
     Extension(principal): Extension<Principal>,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
-    if !state.agent.catalog().delete_file(&principal, &id).await? {
+    if !state.agent.catalog().files().delete(&principal, &id).await? {
         return Err(OpenAiError::not_found("file_not_found", format!("file with id `{id}` not found")));
     }
     Ok(json_response(StatusCode::OK, &json!({ "id": id, "object": "file", "deleted": true })))

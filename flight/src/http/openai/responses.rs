@@ -177,7 +177,7 @@ pub(in crate::http) async fn remove(
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
     state.agent.cancel_run(&principal, run.run_id).await?;
-    state.agent.catalog().delete_run(&principal, run.run_id).await?;
+    state.agent.catalog().runs().delete(&principal, run.run_id).await?;
     let deleted = json!({ "id": response_id(run.run_id), "object": "response", "deleted": true });
     Ok(json_response(StatusCode::OK, &deleted))
 }
@@ -242,7 +242,7 @@ async fn stored_run(state: &AppState, principal: &Principal, id: &str) -> Result
     let unknown = || OpenAiError::not_found("response_not_found", format!("response with id `{id}` not found"));
     let run_id = run_of_response(id).ok_or_else(unknown)?;
     // As it was stored last: the log of a run in progress may be long.
-    match state.agent.catalog().get_run(principal, run_id).await {
+    match state.agent.catalog().runs().get(principal, run_id).await {
         Ok(run) if run.retained => Ok(run),
         Ok(_) => Err(unknown()),
         Err(error) if error.code() == "run_not_found" => Err(unknown()),

@@ -6,34 +6,19 @@ use std::collections::HashMap;
 use chrono::Utc;
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::View;
-use super::relations::Loader;
-use super::relationships::{internal, json_ids};
-use crate::values::{
-    ColumnSamples, MAX_SHAPES, MAX_VALUE_COLUMNS, MAX_VALUES, containment as containment_of, shape_key, value_key,
-    value_shape,
+use super::{
+    ColumnSamples, MAX_SHAPES, MAX_VALUE_COLUMNS, MAX_VALUES, TableProfile, Unprofiled, ValueHit,
+    containment as containment_of, shape_key, value_key, value_shape,
 };
-use crate::{Result, TableName, TableProfile, TableSource, Unprofiled, ValueHit};
-
-/// Part of the store's migrations.
-pub(super) const VALUES_DDL: &str = "
-CREATE TABLE querent_column_value (key VARCHAR NOT NULL, schema_id BIGINT NOT NULL, object_id BIGINT NOT NULL, column_name VARCHAR NOT NULL, value VARCHAR NOT NULL, row_count BIGINT NOT NULL, PRIMARY KEY (key, schema_id, object_id, column_name)) WITHOUT ROWID;
-CREATE INDEX querent_ix_column_value ON querent_column_value (object_id);
-CREATE TABLE querent_column_profile (object_id BIGINT NOT NULL, column_name VARCHAR NOT NULL, schema_id BIGINT NOT NULL, has_values BIGINT NOT NULL, is_complete BIGINT NOT NULL, sketch BLOB NOT NULL, PRIMARY KEY (object_id, column_name)) WITHOUT ROWID;
-CREATE INDEX querent_ix_column_profile ON querent_column_profile (schema_id, has_values);
-CREATE TABLE querent_profile (object_id INTEGER PRIMARY KEY, state VARCHAR NOT NULL, profiled_at BIGINT NOT NULL);
-";
+use crate::error::Result;
+use crate::model::{TableName, TableSource};
+use crate::store::View;
+use crate::store::dependents::delete_values;
+use crate::store::relations::Loader;
+use crate::store::rows::to_json;
 
 /// Files that somebody else owns are read again when they are looked at after so long.
 const EXTERNAL_STATE_SECONDS: i64 = 3_600;
-
-/// Forgets the values of an object that is being dropped.
-pub(super) fn forget_object(connection: &Connection, object_id: i64) -> Result<()> {
-    for table in ["querent_column_value", "querent_column_profile", "querent_profile"] {
-        connection.prepare_cached(&format!("DELETE FROM {table} WHERE object_id = ?"))?.execute([object_id])?;
-    }
-    Ok(())
-}
 
 /// The tables of a list of ids that are not as they were when their values were collected.
 pub(crate) fn unprofiled(view: &View<'_>, ids: &[i64]) -> Result<Vec<Unprofiled>> {
@@ -77,7 +62,7 @@ pub(crate) fn replace(connection: &Connection, profile: &TableProfile) -> Result
         .prepare_cached("SELECT schema_id FROM querent_object WHERE object_id = ?")?
         .query_row([profile.table_id], |row| row.get(0))
         .optional()?;
-    forget_object(connection, profile.table_id)?;
+    delete_values(connection, profile.table_id)?;
     let Some(schema_id) = schema_id else { return Ok(()) };
     connection.prepare_cached("INSERT INTO querent_profile VALUES (?, ?, ?)")?.execute(params![
         profile.table_id,
@@ -116,7 +101,7 @@ pub(crate) fn find(
     literals: &[String],
     limit: usize,
 ) -> Result<(Vec<ValueHit>, bool)> {
-    let databases = databases.map(json_ids).transpose()?;
+    let databases = databases.map(to_json).transpose()?;
     let mut statement = view.connection.prepare_cached(
         "SELECT v.object_id, d.name, o.name, v.column_name, v.value FROM querent_column_value v
          JOIN querent_object o ON o.object_id = v.object_id JOIN querent_database d ON d.schema_id = o.schema_id
@@ -183,7 +168,7 @@ pub(crate) fn samples(connection: &Connection, ids: &[i64], per_column: usize) -
 
 /// Columns whose values are kept, counted up to `limit`.
 pub(crate) fn count_columns(view: &View<'_>, databases: Option<&[i64]>, limit: usize) -> Result<usize> {
-    let databases = databases.map(|ids| serde_json::to_string(ids).map_err(internal)).transpose()?;
+    let databases = databases.map(to_json).transpose()?;
     let count: i64 = view
         .connection
         .prepare_cached(
@@ -195,7 +180,7 @@ pub(crate) fn count_columns(view: &View<'_>, databases: Option<&[i64]>, limit: u
 }
 
 /// The share of the one column's values that the other holds, where their sketches tell.
-pub(super) fn containment(connection: &Connection, from: (i64, &str), to: (i64, &str)) -> Result<Option<f32>> {
+pub(crate) fn containment(connection: &Connection, from: (i64, &str), to: (i64, &str)) -> Result<Option<f32>> {
     let sketch = |(object_id, column): (i64, &str)| -> Result<Option<(Vec<u64>, bool)>> {
         let found = connection
             .prepare_cached(

@@ -1,8 +1,9 @@
 //! Tables whose name is in the question: looked up in the catalog itself, so they are found whatever the index does.
 
+use crate::error::Result;
+use crate::principal::Principal;
 use crate::store::listing::by_name;
 use crate::store::{NameMatch, View, name_key};
-use crate::{Principal, Result};
 
 /// Words of a question that are looked at.
 const MAX_WORDS: usize = 24;
@@ -15,7 +16,7 @@ const MIN_WORD_CHARS: usize = 3;
 
 /// A name to look up.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Candidate {
+pub(super) struct NameCandidate {
     database: Option<String>,
     name: String,
     how: NameMatch,
@@ -25,7 +26,7 @@ pub(super) struct Candidate {
 
 /// Tables found by name.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Named {
+pub(super) struct NamedTables {
     /// Those that the whole question names.
     pub(super) exact: Vec<i64>,
     /// Those that a part of the question names, or whose name begins as the question.
@@ -33,14 +34,14 @@ pub(super) struct Named {
 }
 
 /// The names a question may hold, most telling first.
-pub(super) fn candidates(question: &str, is_stop_word: impl Fn(&str) -> bool) -> Vec<Candidate> {
-    let candidate = |name: String, how, is_whole| Candidate { database: None, name, how, is_whole };
+pub(super) fn candidates(question: &str, is_stop_word: impl Fn(&str) -> bool) -> Vec<NameCandidate> {
+    let candidate = |name: String, how, is_whole| NameCandidate { database: None, name, how, is_whole };
     let mut candidates = Vec::new();
     let whole = question.trim_matches(|c: char| c.is_whitespace() || matches!(c, '"' | '`' | '\'' | '?' | ';'));
     candidates.push(candidate(whole.to_string(), NameMatch::Exact, true));
     if let Some((database, table)) = whole.split_once('.').filter(|_| !whole.contains(char::is_whitespace)) {
         let table = table.to_string();
-        candidates.push(Candidate {
+        candidates.push(NameCandidate {
             database: Some(database.to_string()),
             name: table,
             how: NameMatch::Exact,
@@ -67,7 +68,7 @@ pub(super) fn candidates(question: &str, is_stop_word: impl Fn(&str) -> bool) ->
     if words.len() == 1 && whole.chars().count() >= MIN_WORD_CHARS {
         candidates.push(candidate(whole.to_string(), NameMatch::Prefix, false));
     }
-    let mut distinct: Vec<Candidate> = Vec::with_capacity(candidates.len());
+    let mut distinct: Vec<NameCandidate> = Vec::with_capacity(candidates.len());
     for candidate in candidates {
         if !distinct.contains(&candidate) {
             distinct.push(candidate);
@@ -81,9 +82,9 @@ pub(super) fn find(
     view: &View<'_>,
     who: &Principal,
     database: Option<&str>,
-    candidates: &[Candidate],
-) -> Result<Named> {
-    let mut named = Named::default();
+    candidates: &[NameCandidate],
+) -> Result<NamedTables> {
+    let mut named = NamedTables::default();
     for candidate in candidates {
         let room = MAX_NAMED.saturating_sub(named.exact.len() + named.partial.len());
         if room == 0 {

@@ -1,21 +1,15 @@
 //! Verified queries and metrics as stored: one table each, keyed by database and by the question or name.
 
-use chrono::{DateTime, Utc};
+use chrono::Utc;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 
-use super::names::check_name;
-use super::relationships::{after_id, internal};
-use super::{View, name_key};
-use crate::knowledge::{MAX_OBJECTS, Taught};
-use crate::{
-    CatalogError, Metric, NewMetric, NewVerifiedQuery, Page, PageRequest, PageToken, Principal, Result, VerifiedQuery,
-};
-
-/// Part of the store's migrations.
-pub(super) const KNOWLEDGE_DDL: &str = "
-CREATE TABLE querent_verified_query (id INTEGER PRIMARY KEY AUTOINCREMENT, database_key VARCHAR NOT NULL, question_key VARCHAR NOT NULL, database VARCHAR NOT NULL, question VARCHAR NOT NULL, sql VARCHAR NOT NULL, tables VARCHAR NOT NULL, subject VARCHAR NOT NULL, created_at BIGINT NOT NULL, UNIQUE (database_key, question_key));
-CREATE TABLE querent_metric (id INTEGER PRIMARY KEY AUTOINCREMENT, database_key VARCHAR NOT NULL, name_key VARCHAR NOT NULL, database VARCHAR NOT NULL, name VARCHAR NOT NULL, description VARCHAR, of_table VARCHAR NOT NULL, expression VARCHAR NOT NULL, row_filter VARCHAR, subject VARCHAR NOT NULL, created_at BIGINT NOT NULL, UNIQUE (database_key, name_key));
-";
+use super::{KnowledgeObject, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, VerifiedQuery};
+use crate::error::{CatalogError, Result};
+use crate::model::{Page, PageRequest, PageToken};
+use crate::principal::Principal;
+use crate::store::names::check_name;
+use crate::store::rows::{MAX_PAGE, parse_id_token, read_json, read_time, to_json};
+use crate::store::{View, name_key};
 
 /// A longer question is no question.
 const MAX_QUESTION_BYTES: usize = 2 * 1024;
@@ -25,21 +19,21 @@ const MAX_TEXT_BYTES: usize = 32 * 1024;
 const BATCH: usize = 1_000;
 
 /// How a kind of object is stored.
-pub(crate) trait Stored: Taught {
+pub(crate) trait KnowledgeRow: KnowledgeObject {
     /// The kind in messages.
     const WHAT: &'static str;
     /// Its table.
     const TABLE: &'static str;
-    /// Its columns, as [`Stored::read`] takes them.
+    /// Its columns, as [`KnowledgeRow::read`] takes them.
     const COLUMNS: &'static str;
 
-    /// Reads [`Stored::COLUMNS`].
+    /// Reads [`KnowledgeRow::COLUMNS`].
     fn read(row: &Row<'_>) -> rusqlite::Result<Self>;
     /// What it is named by.
     fn id(&self) -> i64;
 }
 
-impl Stored for VerifiedQuery {
+impl KnowledgeRow for VerifiedQuery {
     const WHAT: &'static str = "verified query";
     const TABLE: &'static str = "querent_verified_query";
     const COLUMNS: &'static str = "id, database, question, sql, tables, subject, created_at";
@@ -61,7 +55,7 @@ impl Stored for VerifiedQuery {
     }
 }
 
-impl Stored for Metric {
+impl KnowledgeRow for Metric {
     const WHAT: &'static str = "metric";
     const TABLE: &'static str = "querent_metric";
     const COLUMNS: &'static str =
@@ -107,7 +101,7 @@ pub(crate) fn insert_query(view: &View<'_>, who: &Principal, new: &NewVerifiedQu
                 new.database,
                 question,
                 sql,
-                serde_json::to_string(&new.tables).map_err(internal)?,
+                to_json(&new.tables)?,
                 who.subject(),
                 Utc::now().timestamp_micros(),
             ],
@@ -140,7 +134,7 @@ pub(crate) fn insert_metric(view: &View<'_>, who: &Principal, new: &NewMetric) -
                 new.table.database,
                 new.name,
                 description,
-                serde_json::to_string(&new.table).map_err(internal)?,
+                to_json(&new.table)?,
                 expression,
                 filter,
                 who.subject(),
@@ -152,19 +146,19 @@ pub(crate) fn insert_metric(view: &View<'_>, who: &Principal, new: &NewMetric) -
 }
 
 /// All there are.
-pub(crate) fn all<T: Stored>(connection: &Connection) -> Result<Vec<T>> {
+pub(crate) fn all<T: KnowledgeRow>(connection: &Connection) -> Result<Vec<T>> {
     after(connection, 0, None, MAX_OBJECTS)
 }
 
 /// A page of those that may be seen, oldest first.
-pub(crate) fn list<T: Stored>(
+pub(crate) fn list<T: KnowledgeRow>(
     connection: &Connection,
     who: &Principal,
     database: Option<&str>,
     page: &PageRequest,
 ) -> Result<Page<T>> {
-    let limit = page.limit.clamp(1, super::listing::MAX_PAGE);
-    let mut position = after_id(page, T::WHAT)?;
+    let limit = page.limit.clamp(1, MAX_PAGE);
+    let mut position = parse_id_token(page, T::WHAT)?;
     let mut items: Vec<T> = Vec::new();
     loop {
         let batch: Vec<T> = after(connection, position, database, BATCH)?;
@@ -187,7 +181,7 @@ pub(crate) fn list<T: Stored>(
 }
 
 /// Removes one that the caller may see.
-pub(crate) fn remove<T: Stored>(connection: &Connection, who: &Principal, id: i64) -> Result<()> {
+pub(crate) fn remove<T: KnowledgeRow>(connection: &Connection, who: &Principal, id: i64) -> Result<()> {
     let object: T = get(connection, id)?;
     if !object.is_visible(who) {
         return Err(unknown::<T>(id));
@@ -196,12 +190,12 @@ pub(crate) fn remove<T: Stored>(connection: &Connection, who: &Principal, id: i6
     Ok(())
 }
 
-fn get<T: Stored>(connection: &Connection, id: i64) -> Result<T> {
+fn get<T: KnowledgeRow>(connection: &Connection, id: i64) -> Result<T> {
     let sql = format!("SELECT {} FROM {} WHERE id = ?", T::COLUMNS, T::TABLE);
     connection.prepare_cached(&sql)?.query_row([id], T::read).optional()?.ok_or_else(|| unknown::<T>(id))
 }
 
-fn after<T: Stored>(connection: &Connection, id: i64, database: Option<&str>, limit: usize) -> Result<Vec<T>> {
+fn after<T: KnowledgeRow>(connection: &Connection, id: i64, database: Option<&str>, limit: usize) -> Result<Vec<T>> {
     let sql = format!(
         "SELECT {} FROM {} WHERE id > ?1 AND (?2 IS NULL OR database_key = ?2) ORDER BY id LIMIT ?3",
         T::COLUMNS,
@@ -213,7 +207,7 @@ fn after<T: Stored>(connection: &Connection, id: i64, database: Option<&str>, li
 }
 
 /// Refuses one too many; one that takes another's place is none.
-fn require_room<T: Stored>(connection: &Connection, key_column: &str, database: &str, key: &str) -> Result<()> {
+fn require_room<T: KnowledgeRow>(connection: &Connection, key_column: &str, database: &str, key: &str) -> Result<()> {
     let (count, is_known): (i64, bool) = connection.query_row(
         &format!("SELECT COUNT(*), COALESCE(SUM(database_key = ?1 AND {key_column} = ?2), 0) > 0 FROM {}", T::TABLE),
         params![name_key(database), key],
@@ -226,7 +220,7 @@ fn require_room<T: Stored>(connection: &Connection, key_column: &str, database: 
     Ok(())
 }
 
-fn checked<'a, T: Stored>(field: &str, text: &'a str, max_bytes: usize) -> Result<&'a str> {
+fn checked<'a, T: KnowledgeRow>(field: &str, text: &'a str, max_bytes: usize) -> Result<&'a str> {
     let text = text.trim();
     let reason = if text.is_empty() {
         format!("{field} is empty")
@@ -238,19 +232,6 @@ fn checked<'a, T: Stored>(field: &str, text: &'a str, max_bytes: usize) -> Resul
     Err(CatalogError::InvalidObject { what: T::WHAT, reason })
 }
 
-fn unknown<T: Stored>(id: i64) -> CatalogError {
+fn unknown<T: KnowledgeRow>(id: i64) -> CatalogError {
     CatalogError::ObjectNotFound { what: T::WHAT, id: id.to_string() }
-}
-
-fn read_json<T: serde::de::DeserializeOwned>(row: &Row<'_>, index: usize) -> rusqlite::Result<T> {
-    let text: String = row.get(index)?;
-    serde_json::from_str(&text)
-        .map_err(|error| rusqlite::Error::FromSqlConversionFailure(index, rusqlite::types::Type::Text, error.into()))
-}
-
-fn read_time(row: &Row<'_>, index: usize) -> rusqlite::Result<DateTime<Utc>> {
-    let micros: i64 = row.get(index)?;
-    DateTime::from_timestamp_micros(micros).ok_or_else(|| {
-        rusqlite::Error::FromSqlConversionFailure(index, rusqlite::types::Type::Integer, "a time out of range".into())
-    })
 }

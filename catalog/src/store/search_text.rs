@@ -16,7 +16,7 @@
 
 use arrow_schema::DataType;
 
-use crate::{ColumnInfo, TableInfo};
+use crate::model::{ColumnInfo, TableInfo};
 
 /// The version of what this file composes, recorded on every index row.
 pub const TEXT_VERSION: u32 = 1;
@@ -224,7 +224,7 @@ mod tests {
     use uuid::Uuid;
 
     use super::*;
-    use crate::{ColumnInfo, TableKind, TableName};
+    use crate::model::{ColumnInfo, TableKind, TableName};
 
     #[test]
     fn identifiers_split_into_words() {

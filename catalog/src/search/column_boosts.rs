@@ -4,9 +4,10 @@
 use std::collections::HashMap;
 
 use super::fuse::{Boost, rank_weight};
-use crate::FoundBy;
-use crate::Result;
-use crate::index::{Part, Scored, SearchFilter, column_names};
+use crate::error::Result;
+use crate::index::{Part, Scored, SearchFilter};
+use crate::model::FoundBy;
+use crate::store::pending::names_of_column_texts;
 use crate::store::{self, View, name_key};
 
 /// Column texts taken from each ranking.
@@ -46,7 +47,7 @@ pub(super) async fn texts(columns: &Part, text: &str, vector: Option<&[f32]>) ->
 /// What the columns of those texts say for tables in the databases of the given ids (`None` for all).
 pub(super) fn find(view: &View<'_>, databases: Option<&[i64]>, texts: &[i64]) -> Result<Vec<Boost>> {
     let mut names: Vec<String> = Vec::new();
-    for name in column_names(view.connection, texts)?.into_iter().flatten() {
+    for name in names_of_column_texts(view.connection, texts)?.into_iter().flatten() {
         if names.len() < MAX_NAMES && names.iter().all(|known| name_key(known) != name_key(&name)) {
             names.push(name);
         }

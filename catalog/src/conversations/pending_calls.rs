@@ -6,9 +6,12 @@ use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use super::ConversationKey;
-use crate::runs::{self, owner, read_key, read_uuid, time, unreadable};
-use crate::{Catalog, CatalogError, Principal, Result};
+use crate::error::{CatalogError, Result};
+use crate::model::ConversationKey;
+use crate::principal::Principal;
+use crate::store::Store;
+use crate::store::ownership::{owner_filter, require_run};
+use crate::store::rows::{read_conversation_key, read_uuid, time_from_micros, unreadable};
 
 const COLUMNS: &str = "call_id, kind, subject, run_id, space, conversation_id, tool, state, decided_at, \
     arguments_json, decision_json, receipt_json";
@@ -102,31 +105,36 @@ pub enum Decision {
     Before(PendingCall),
 }
 
-/// Pending calls.
-impl Catalog {
+/// Pending calls. Made by [`Catalog::pending_calls`](crate::Catalog::pending_calls).
+#[derive(Clone, Copy)]
+pub struct CatalogPendingCalls<'a> {
+    pub(crate) store: &'a Store,
+}
+
+impl CatalogPendingCalls<'_> {
     /// Stores calls of a run: all of them, or none. Errors: `item_exists` for an id that is there already,
     /// `run_not_found` where the run is not their subject's.
-    pub async fn insert_pending_calls(&self, calls: &[PendingCall]) -> Result<()> {
+    pub async fn insert(self, calls: &[PendingCall]) -> Result<()> {
         let calls = calls.to_vec();
         self.store.write_rows(move |connection| insert(connection, &calls)).await
     }
 
     /// A call, decided or not. Owner and administrators only; others get `pending_call_not_found`.
-    pub async fn pending_call(&self, who: &Principal, call_id: &str) -> Result<PendingCall> {
+    pub async fn get(self, who: &Principal, call_id: &str) -> Result<PendingCall> {
         let (who, call_id) = (who.clone(), call_id.to_string());
         self.store.read(move |connection| get(connection, &who, &call_id)).await
     }
 
     /// The calls of a run, decided or not, as they were stored. Errors: `run_not_found`.
-    pub async fn pending_calls_of_run(&self, who: &Principal, run_id: Uuid) -> Result<Vec<PendingCall>> {
+    pub async fn of_run(self, who: &Principal, run_id: Uuid) -> Result<Vec<PendingCall>> {
         let who = who.clone();
         self.store.read(move |connection| of_run(connection, &who, run_id)).await
     }
 
     /// Decides a call that waits. However many decide at once, one of them gets [`Decision::Now`]. Errors:
     /// `pending_call_not_found`; `invalid_object` for [`PendingState::Waiting`], which is no decision.
-    pub async fn decide_call(
-        &self,
+    pub async fn decide(
+        self,
         who: &Principal,
         call_id: &str,
         state: PendingState,
@@ -137,7 +145,7 @@ impl Catalog {
     }
 
     /// Keeps what came of a call. Errors: `pending_call_not_found`.
-    pub async fn put_receipt(&self, call_id: &str, receipt_json: &str) -> Result<()> {
+    pub async fn put_receipt(self, call_id: &str, receipt_json: &str) -> Result<()> {
         let (call_id, receipt_json) = (call_id.to_string(), receipt_json.to_string());
         self.store.write_rows(move |connection| put_receipt(connection, &call_id, &receipt_json)).await
     }
@@ -149,7 +157,7 @@ fn insert(connection: &Connection, calls: &[PendingCall]) -> Result<()> {
          ON CONFLICT (call_id) DO NOTHING"
     ))?;
     for call in calls {
-        runs::check(connection, Some(&call.subject), call.run_id)?;
+        require_run(connection, Some(&call.subject), call.run_id)?;
         let inserted = statement.execute(params![
             call.call_id,
             call.kind.as_str(),
@@ -176,13 +184,13 @@ fn get(connection: &Connection, who: &Principal, call_id: &str) -> Result<Pendin
         .prepare_cached(&format!(
             "SELECT {COLUMNS} FROM querent_pending_call WHERE call_id = ?1 AND (?2 IS NULL OR subject = ?2)"
         ))?
-        .query_row(params![call_id, owner(who)], read)
+        .query_row(params![call_id, owner_filter(who)], read)
         .optional()?
         .ok_or_else(|| not_found(call_id))
 }
 
 fn of_run(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<Vec<PendingCall>> {
-    runs::check(connection, owner(who), run_id)?;
+    require_run(connection, owner_filter(who), run_id)?;
     let mut statement = connection
         .prepare_cached(&format!("SELECT {COLUMNS} FROM querent_pending_call WHERE run_id = ?1 ORDER BY rowid"))?;
     let rows = statement.query_map([run_id.to_string()], read)?;
@@ -206,7 +214,7 @@ fn decide(
             "UPDATE querent_pending_call SET state = ?3, decision_json = ?4, decided_at = ?5
              WHERE call_id = ?1 AND (?2 IS NULL OR subject = ?2) AND state = 'waiting'",
         )?
-        .execute(params![call_id, owner(who), state.as_str(), decision_json, Utc::now().timestamp_micros()])?;
+        .execute(params![call_id, owner_filter(who), state.as_str(), decision_json, Utc::now().timestamp_micros()])?;
     let call = get(connection, who, call_id)?;
     Ok(if decided > 0 { Decision::Now(call) } else { Decision::Before(call) })
 }
@@ -230,10 +238,10 @@ fn read(row: &Row<'_>) -> rusqlite::Result<PendingCall> {
         kind: known_kind.ok_or_else(|| unreadable(1, format!("unknown kind of call `{kind}`")))?,
         subject: row.get(2)?,
         run_id: read_uuid(row, 3)?.ok_or_else(|| unreadable(3, "a call without a run"))?,
-        conversation: read_key(row, 4)?,
+        conversation: read_conversation_key(row, 4)?,
         tool: row.get(6)?,
         state: known_state.ok_or_else(|| unreadable(7, format!("unknown state of a call `{state}`")))?,
-        decided_at: row.get::<_, Option<i64>>(8)?.and_then(time),
+        decided_at: row.get::<_, Option<i64>>(8)?.and_then(time_from_micros),
         arguments_json: row.get(9)?,
         decision_json: row.get(10)?,
         receipt_json: row.get(11)?,

@@ -11,60 +11,12 @@
 use rusqlite::{Connection, OptionalExtension, params};
 use sha2::{Digest, Sha256};
 
-use super::embed::EmbeddingModel;
-use super::text::split_words;
-use crate::Result;
+use super::search_text::split_words;
+use crate::error::Result;
+use crate::model::EmbeddingModel;
 
 /// Texts are told apart by this much of their SHA-256.
 pub const TEXT_HASH_BYTES: usize = 16;
-
-/// Creates the tables. Part of the store's migrations.
-pub const PENDING_DDL: &str = "
-CREATE TABLE IF NOT EXISTS querent_pending_objects (
-    sequence INTEGER PRIMARY KEY AUTOINCREMENT,
-    object_id BIGINT NOT NULL UNIQUE,
-    kind VARCHAR NOT NULL,
-    database_id BIGINT NOT NULL,
-    text VARCHAR
-);
-CREATE TABLE IF NOT EXISTS querent_index_state (
-    id INTEGER PRIMARY KEY CHECK (id = 1),
-    folder VARCHAR NOT NULL,
-    version BIGINT NOT NULL,
-    text_version BIGINT NOT NULL,
-    model_id VARCHAR,
-    dimension BIGINT
-);
-";
-
-/// Lets rows without a text say that it is due. Part of the store's migrations.
-pub const PENDING_DUE_DDL: &str = "ALTER TABLE querent_pending_objects ADD COLUMN is_due BIGINT NOT NULL DEFAULT 0;";
-
-/// Distinct column texts, each found by its hash; `is_due` until Lance holds it. And a state for each kind of object.
-/// Part of the store's migrations.
-pub const COLUMN_TEXT_DDL: &str = "
-CREATE TABLE querent_column_text (
-    text_id INTEGER PRIMARY KEY,
-    hash BLOB NOT NULL UNIQUE,
-    name VARCHAR NOT NULL,
-    words VARCHAR NOT NULL,
-    text VARCHAR NOT NULL,
-    is_due BIGINT NOT NULL
-);
-CREATE INDEX querent_ix_column_text_words ON querent_column_text (words);
-CREATE INDEX querent_ix_column_text_due ON querent_column_text (text_id) WHERE is_due = 1;
-CREATE TABLE querent_index (
-    kind VARCHAR PRIMARY KEY,
-    folder VARCHAR NOT NULL,
-    version BIGINT NOT NULL,
-    text_version BIGINT NOT NULL,
-    model_id VARCHAR,
-    dimension BIGINT,
-    is_embedded BIGINT NOT NULL
-);
-INSERT INTO querent_index SELECT 'table', folder, version, text_version, model_id, dimension, 0 FROM querent_index_state;
-DROP TABLE querent_index_state;
-";
 
 /// What kind of object an index row describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -92,11 +44,11 @@ pub struct PendingObject {
     pub sequence: i64,
     /// What it is.
     pub kind: ObjectKind,
-    /// The object's catalog id ([`crate::TableInfo::id`]).
+    /// The object's catalog id ([`crate::model::TableInfo::id`]).
     pub object_id: i64,
-    /// The database it belongs to ([`crate::DatabaseInfo::id`]).
+    /// The database it belongs to ([`crate::model::DatabaseInfo::id`]).
     pub database_id: i64,
-    /// Its text ([`crate::index::text::table_text`]), or `None` when it was dropped or is due.
+    /// Its text ([`super::search_text::table_text`]), or `None` when it was dropped or is due.
     pub text: Option<String>,
     /// The text is to be composed from the catalog.
     pub is_due: bool,
@@ -157,7 +109,7 @@ pub fn record(transaction: &Connection, object: PendingObject) -> Result<Pending
 }
 
 /// Tells a text from others.
-pub(super) fn text_hash(text: &str) -> [u8; TEXT_HASH_BYTES] {
+pub(crate) fn text_hash(text: &str) -> [u8; TEXT_HASH_BYTES] {
     let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
     std::array::from_fn(|position| digest[position])
 }
@@ -194,7 +146,7 @@ pub fn record_column(transaction: &Connection, column: ColumnText<'_>) -> Result
 }
 
 /// Other names of columns in the words of `name`, at most `limit`.
-pub fn names_alike(connection: &Connection, name: &str, limit: usize) -> Result<Vec<String>> {
+pub fn similar_column_names(connection: &Connection, name: &str, limit: usize) -> Result<Vec<String>> {
     let mut statement = connection
         .prepare_cached("SELECT DISTINCT name FROM querent_column_text WHERE words = ? AND name <> ? LIMIT ?")?;
     let names = statement.query_map(params![words_key(name), name, limit as i64], |row| row.get(0))?;
@@ -262,7 +214,7 @@ pub fn column_page(connection: &Connection, after: i64, limit: usize, only_due: 
 }
 
 /// The names of columns that have the texts, in order; `None` for an unknown id.
-pub fn column_names(connection: &Connection, text_ids: &[i64]) -> Result<Vec<Option<String>>> {
+pub fn names_of_column_texts(connection: &Connection, text_ids: &[i64]) -> Result<Vec<Option<String>>> {
     let mut statement = connection.prepare_cached("SELECT name FROM querent_column_text WHERE text_id = ?")?;
     text_ids.iter().map(|id| Ok(statement.query_row([id], |row| row.get(0)).optional()?)).collect()
 }
@@ -288,7 +240,7 @@ pub struct IndexState {
     pub folder: String,
     /// Lance version; an older dataset has lost rows.
     pub version: u64,
-    /// [`crate::index::text::TEXT_VERSION`] of its rows.
+    /// [`super::search_text::TEXT_VERSION`] of its rows.
     pub text_version: u32,
     /// The model its vector column was made for; `None` when it has no such column.
     pub model: Option<EmbeddingModel>,

@@ -3,9 +3,13 @@
 
 use serde::Serialize;
 
-use crate::index::names_alike;
+use crate::error::Result;
+use crate::model::TableName;
+use crate::principal::Principal;
+use crate::search::CatalogSearch;
+use crate::store::pending::similar_column_names;
+use crate::store::resolve::visible_databases;
 use crate::store::{column_names, name_key, table_infos};
-use crate::{Catalog, Principal, Result, TableName};
 
 /// Spellings that are looked up.
 const MAX_SPELLINGS: usize = 16;
@@ -37,10 +41,10 @@ pub struct ColumnSearch {
     pub is_truncated: bool,
 }
 
-impl Catalog {
-    /// Columns called `name`, in any spelling of its words, of what the caller may see. Errors: `database_not_found`.
-    pub async fn find_columns(
-        &self,
+impl CatalogSearch<'_> {
+    /// The columns called `name`, in any spelling of its words, of what the caller may see. Errors: `database_not_found`.
+    pub async fn columns(
+        self,
         who: &Principal,
         database: Option<&str>,
         name: &str,
@@ -50,9 +54,9 @@ impl Catalog {
         let (who, database) = (who.clone(), database.map(str::to_string));
         self.store
             .view(move |view| {
-                let visible = crate::search::visible_databases(view, &who, database.as_deref())?;
+                let visible = visible_databases(view, &who, database.as_deref())?;
                 let mut spellings = vec![name];
-                for alike in names_alike(view.connection, &spellings[0], MAX_SPELLINGS)? {
+                for alike in similar_column_names(view.connection, &spellings[0], MAX_SPELLINGS)? {
                     if spellings.iter().all(|known| name_key(known) != name_key(&alike)) {
                         spellings.push(alike);
                     }

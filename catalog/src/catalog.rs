@@ -1,0 +1,159 @@
+//! The catalog of one data folder: opening and closing it, and a handle for each concern.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use chrono::{DateTime, Utc};
+use futures::FutureExt;
+
+use crate::conversations::{CatalogConversations, CatalogFiles, CatalogItems, CatalogPendingCalls};
+use crate::databases::CatalogDatabases;
+use crate::error::Result;
+use crate::external_users::CatalogExternalUsers;
+use crate::index::SchemaIndex;
+use crate::index::embed::Embedder;
+use crate::knowledge::{CatalogKnowledge, KnowledgeCache};
+use crate::measurements::CatalogMeasurements;
+use crate::model::SnapshotId;
+use crate::progress::{NoProgress, Progress};
+use crate::relationships::CatalogRelationships;
+use crate::retention::{self, Purged};
+use crate::runs::CatalogRuns;
+use crate::search::CatalogSearch;
+use crate::store::Store;
+use crate::tables::CatalogTables;
+use crate::values::CatalogValues;
+
+/// The schema index in the data folder.
+const INDEX_FOLDER: &str = "index";
+
+/// How to open a catalog.
+#[derive(Clone)]
+pub struct CatalogOptions {
+    /// The data folder; created when absent.
+    pub data_dir: PathBuf,
+    /// Turns strings into vectors. `None` leaves search to names and BM25.
+    pub embedder: Option<Arc<dyn Embedder>>,
+    /// Reranks the best hundred tables of a search, where `embedder` is fast and less good. `None`: nothing does.
+    pub reranker: Option<Arc<dyn Embedder>>,
+    /// Receives the progress of long work (index rebuilds).
+    pub progress: Arc<dyn Progress>,
+}
+
+impl CatalogOptions {
+    /// A data folder without embedder, reranker and progress.
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        Self { data_dir: data_dir.into(), embedder: None, reranker: None, progress: Arc::new(NoProgress) }
+    }
+}
+
+/// The catalog of one data folder. Cheap to share behind an `Arc`; every method may be called from any task.
+///
+/// Only one Querent process may hold a data folder; DuckDB may attach `catalog.sqlite` beside it.
+pub struct Catalog {
+    // Dropped before the store, which its tasks use.
+    index: SchemaIndex,
+    knowledge: KnowledgeCache,
+    store: Arc<Store>,
+}
+
+impl Catalog {
+    /// Opens or creates the data folder. Errors: `data_folder_in_use`, `newer_format`, `catalog_corrupt`, `io_error`.
+    pub async fn open(options: CatalogOptions) -> Result<Arc<Self>> {
+        let store = Arc::new(Store::open(&options.data_dir).await?);
+        let folder = store.data_dir().join(INDEX_FOLDER);
+        let index =
+            SchemaIndex::open(&store, folder, options.embedder, options.reranker, options.progress).boxed().await?;
+        Ok(Arc::new(Self { index, knowledge: KnowledgeCache::default(), store }))
+    }
+
+    /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without it loses nothing.
+    pub async fn close(&self) -> Result<()> {
+        self.index.close().boxed().await;
+        self.store.close().await
+    }
+
+    /// The data folder, absolute.
+    pub fn data_dir(&self) -> &Path {
+        self.store.data_dir()
+    }
+
+    /// The newest snapshot.
+    pub async fn snapshot(&self) -> Result<SnapshotId> {
+        self.store.view(|view| Ok(view.snapshot)).await
+    }
+
+    /// Deletes the runs that ended before `time`, the conversations that have not been used since and have no run left,
+    /// and the files uploaded before. What is still running stays, its conversation too.
+    pub async fn purge_before(&self, time: DateTime<Utc>) -> Result<Purged> {
+        retention::purge_before(&self.store, time).await
+    }
+}
+
+/// Handles, one for each concern. Each borrows what it needs of the catalog.
+impl Catalog {
+    /// Databases.
+    pub fn databases(&self) -> CatalogDatabases<'_> {
+        CatalogDatabases { store: &self.store }
+    }
+
+    /// Tables, external tables and views.
+    pub fn tables(&self) -> CatalogTables<'_> {
+        CatalogTables { store: &self.store, index: &self.index }
+    }
+
+    /// Finding tables and columns.
+    pub fn search(&self) -> CatalogSearch<'_> {
+        CatalogSearch { store: &self.store, index: &self.index, knowledge: &self.knowledge }
+    }
+
+    /// Verified queries and metrics.
+    pub fn knowledge(&self) -> CatalogKnowledge<'_> {
+        CatalogKnowledge { store: &self.store, index: &self.index, cache: &self.knowledge }
+    }
+
+    /// How tables join.
+    pub fn relationships(&self) -> CatalogRelationships<'_> {
+        CatalogRelationships { store: &self.store }
+    }
+
+    /// What columns hold.
+    pub fn values(&self) -> CatalogValues<'_> {
+        CatalogValues { store: &self.store }
+    }
+
+    /// Agent runs.
+    pub fn runs(&self) -> CatalogRuns<'_> {
+        CatalogRuns { store: &self.store }
+    }
+
+    /// Conversations.
+    pub fn conversations(&self) -> CatalogConversations<'_> {
+        CatalogConversations { store: &self.store }
+    }
+
+    /// Items of runs and conversations.
+    pub fn items(&self) -> CatalogItems<'_> {
+        CatalogItems { store: &self.store }
+    }
+
+    /// Tool calls that wait for a decision.
+    pub fn pending_calls(&self) -> CatalogPendingCalls<'_> {
+        CatalogPendingCalls { store: &self.store }
+    }
+
+    /// Uploaded files.
+    pub fn files(&self) -> CatalogFiles<'_> {
+        CatalogFiles { store: &self.store }
+    }
+
+    /// Users of applications that embed this server.
+    pub fn external_users(&self) -> CatalogExternalUsers<'_> {
+        CatalogExternalUsers { store: &self.store }
+    }
+
+    /// What benchmarks and tests measure searches by.
+    pub fn measurements(&self) -> CatalogMeasurements<'_> {
+        CatalogMeasurements { search: self.search(), index: &self.index }
+    }
+}

@@ -1,0 +1,209 @@
+//! Declared relationships as stored, by name: a table that is dropped and made again, as a nightly load does, keeps
+//! what people declared of it. What its definition says (`REFERENCES`) goes with the definition.
+//!
+//! Names that no longer resolve, and columns that are gone, are passed over when relationships are read.
+
+use rusqlite::{Connection, OptionalExtension, params};
+
+use super::{Edge, same_columns};
+use crate::error::{CatalogError, Result};
+use crate::model::{
+    NewRelationship, Page, PageRequest, PageToken, Relationship, RelationshipOrigin, TableInfo, TableName,
+};
+use crate::principal::Principal;
+use crate::store::dependents::insert_relationship;
+use crate::store::listing::visible_names;
+use crate::store::objects::{self, object_name};
+use crate::store::resolve::{self, column_not_found};
+use crate::store::rows::{MAX_PAGE, parse_id_token, read_json};
+use crate::store::{View, name_key};
+
+/// Columns of a relationship.
+const MAX_COLUMNS: usize = 16;
+/// Stored relationships that are read of one table.
+const MAX_STORED: usize = 64;
+
+/// Records a relationship between tables and columns that are there.
+pub(crate) fn declare(view: &View<'_>, who: &Principal, new: &NewRelationship) -> Result<Relationship> {
+    let invalid = |reason: &str| CatalogError::InvalidObject { what: "relationship", reason: reason.into() };
+    if new.from_columns.is_empty() || new.from_columns.len() != new.to_columns.len() {
+        return Err(invalid("from_columns and to_columns need the same number of names, at least one"));
+    }
+    if new.from_columns.len() > MAX_COLUMNS {
+        return Err(invalid("it has too many columns"));
+    }
+    let names = [new.from.clone(), new.to.clone()];
+    let mut spelled = Vec::new();
+    for ((name, table), columns) in
+        names.iter().zip(resolve::resolve(view, who, &names)?).zip([&new.from_columns, &new.to_columns])
+    {
+        let Some(table) = table else { return Err(resolve::not_found(view, who, name)?) };
+        let columns = columns.iter().map(|column| column_of(&table.info, column)).collect::<Result<Vec<_>>>()?;
+        spelled.push((table.info.name, columns));
+    }
+    let (Some((to, to_columns)), Some((from, from_columns))) = (spelled.pop(), spelled.pop()) else {
+        return Err(invalid("it needs two tables"));
+    };
+    if from == to && same_columns(&from_columns, &to_columns) {
+        return Err(invalid("a column does not refer to itself"));
+    }
+    let new = NewRelationship { from, from_columns, to, to_columns };
+    let id = insert_relationship(view.connection, &new, RelationshipOrigin::Declared, who.subject())?;
+    Ok(Relationship {
+        id: Some(id),
+        from: new.from,
+        from_columns: new.from_columns,
+        to: new.to,
+        to_columns: new.to_columns,
+        origin: RelationshipOrigin::Declared,
+        confidence: 1.0,
+        why: why(RelationshipOrigin::Declared, who.subject()),
+    })
+}
+
+/// Removes one that somebody declared and the caller may see.
+pub(crate) fn remove(view: &View<'_>, who: &Principal, id: i64) -> Result<()> {
+    let unknown = || CatalogError::ObjectNotFound { what: "relationship", id: id.to_string() };
+    let row = view
+        .connection
+        .prepare_cached(&format!("SELECT {COLUMNS} FROM querent_relationship WHERE relationship_id = ?"))?
+        .query_row([id], read)
+        .optional()?;
+    let row = row.filter(|row| who.may_see(&row.from.database) && who.may_see(&row.to.database)).ok_or_else(unknown)?;
+    if row.origin == RelationshipOrigin::ForeignKey {
+        return Err(CatalogError::InvalidObject {
+            what: "relationship",
+            reason: "the table's definition says so; create the table again without it".into(),
+        });
+    }
+    view.connection.prepare_cached("DELETE FROM querent_relationship WHERE relationship_id = ?")?.execute([id])?;
+    Ok(())
+}
+
+/// A page of what is declared, oldest first.
+pub(crate) fn list(
+    view: &View<'_>,
+    who: &Principal,
+    table: Option<&TableName>,
+    page: &PageRequest,
+) -> Result<Page<Relationship>> {
+    let limit = page.limit.clamp(1, MAX_PAGE);
+    let mut after = parse_id_token(page, "relationship")?;
+    let mut items = Vec::new();
+    // Rows that the caller may not see are passed over, so a page may take several reads.
+    loop {
+        let batch = match table {
+            Some(table) => rows_of_table(view.connection, table)?.into_iter().filter(|row| row.id > after).collect(),
+            None => rows_after(view.connection, who, after, limit + 1)?,
+        };
+        let is_last = table.is_some() || batch.len() <= limit;
+        for row in batch {
+            after = row.id;
+            if let Some(edge) = resolve_row(view, who, row)? {
+                if items.len() == limit {
+                    let next = items.last().and_then(|last: &Relationship| last.id);
+                    return Ok(Page { items, next: next.map(|id| PageToken(id.to_string())) });
+                }
+                items.push(edge.relationship);
+            }
+        }
+        if is_last {
+            return Ok(Page { items, next: None });
+        }
+    }
+}
+
+const COLUMNS: &str =
+    "relationship_id, from_database, from_table, from_columns, to_database, to_table, to_columns, origin, subject";
+
+/// A stored row; names are keys, columns as spelled.
+pub(super) struct RelationshipRow {
+    id: i64,
+    from: TableName,
+    from_columns: Vec<String>,
+    to: TableName,
+    to_columns: Vec<String>,
+    origin: RelationshipOrigin,
+    subject: String,
+}
+
+fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<RelationshipRow> {
+    let origin: String = row.get(7)?;
+    Ok(RelationshipRow {
+        id: row.get(0)?,
+        from: TableName { database: row.get(1)?, table: row.get(2)? },
+        from_columns: read_json(row, 3)?,
+        to: TableName { database: row.get(4)?, table: row.get(5)? },
+        to_columns: read_json(row, 6)?,
+        origin: if origin == RelationshipOrigin::ForeignKey.as_str() {
+            RelationshipOrigin::ForeignKey
+        } else {
+            RelationshipOrigin::Declared
+        },
+        subject: row.get(8)?,
+    })
+}
+
+/// What is stored of a table, in either role.
+pub(super) fn rows_of_table(connection: &Connection, table: &TableName) -> Result<Vec<RelationshipRow>> {
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM querent_relationship WHERE from_database = ?1 AND from_table = ?2
+         UNION SELECT {COLUMNS} FROM querent_relationship WHERE to_database = ?1 AND to_table = ?2
+         ORDER BY relationship_id LIMIT ?3"
+    ))?;
+    let rows =
+        statement.query_map(params![name_key(&table.database), name_key(&table.table), MAX_STORED as i64], read)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+fn rows_after(connection: &Connection, who: &Principal, after: i64, limit: usize) -> Result<Vec<RelationshipRow>> {
+    let only = visible_names(who)?;
+    let mut statement = connection.prepare_cached(&format!(
+        "SELECT {COLUMNS} FROM querent_relationship
+         WHERE relationship_id > ?1 AND (?2 IS NULL OR from_database IN (SELECT value FROM json_each(?2)))
+         ORDER BY relationship_id LIMIT ?3"
+    ))?;
+    let rows = statement.query_map(params![after, only, limit as i64], read)?;
+    Ok(rows.collect::<rusqlite::Result<_>>()?)
+}
+
+/// The row as the catalog has its tables now, if both are there and may be seen.
+pub(super) fn resolve_row(view: &View<'_>, who: &Principal, row: RelationshipRow) -> Result<Option<Edge>> {
+    if !who.may_see(&row.from.database) || !who.may_see(&row.to.database) {
+        return Ok(None);
+    }
+    let find = |name: &TableName| objects::object(view.connection, &name.database, &name.table);
+    let (Some(from), Some(to)) = (find(&row.from)?, find(&row.to)?) else { return Ok(None) };
+    let (Some((from_name, _)), Some((to_name, _))) =
+        (object_name(view.connection, from.id)?, object_name(view.connection, to.id)?)
+    else {
+        return Ok(None);
+    };
+    let relationship = Relationship {
+        id: Some(row.id),
+        from: from_name,
+        from_columns: row.from_columns,
+        to: to_name,
+        to_columns: row.to_columns,
+        origin: row.origin,
+        confidence: 1.0,
+        why: why(row.origin, &row.subject),
+    };
+    Ok(Some(Edge { from: from.id, to: to.id, relationship }))
+}
+
+fn why(origin: RelationshipOrigin, subject: &str) -> String {
+    match origin {
+        RelationshipOrigin::ForeignKey => "the table's definition says so".into(),
+        RelationshipOrigin::Declared | RelationshipOrigin::Inferred => format!("declared by {subject}"),
+    }
+}
+
+/// A column's own spelling.
+fn column_of(table: &TableInfo, column: &str) -> Result<String> {
+    let key = name_key(column);
+    match table.columns.iter().find(|candidate| name_key(&candidate.name) == key) {
+        Some(found) => Ok(found.name.clone()),
+        None => Err(column_not_found(table, column)),
+    }
+}

@@ -1,0 +1,73 @@
+//! Rows that are created and deleted in the transaction of their table: its foreign keys and its sampled values.
+
+use chrono::Utc;
+use rusqlite::{Connection, params};
+
+use super::names::name_key;
+use super::rows::to_json;
+use crate::error::Result;
+use crate::model::{NewRelationship, RelationshipOrigin, TableDraft};
+
+/// Records a new table's foreign keys, in the transaction that makes the table.
+pub(super) fn declare_foreign_keys(connection: &Connection, draft: &TableDraft) -> Result<()> {
+    for key in &draft.foreign_keys {
+        let new = NewRelationship {
+            from: draft.name.clone(),
+            from_columns: key.columns.clone(),
+            to: key.table.clone(),
+            to_columns: key.referred.clone(),
+        };
+        insert_relationship(connection, &new, RelationshipOrigin::ForeignKey, "")?;
+    }
+    Ok(())
+}
+
+/// Deletes the foreign keys of an object that is being dropped.
+pub(super) fn delete_foreign_keys(connection: &Connection, object_id: i64) -> Result<()> {
+    connection
+        .prepare_cached(
+            "DELETE FROM querent_relationship WHERE origin = 'foreign_key' AND (from_database, from_table) =
+             (SELECT database_key, key FROM querent_object WHERE object_id = ?)",
+        )?
+        .execute([object_id])?;
+    Ok(())
+}
+
+/// Deletes the sampled values of an object.
+pub(crate) fn delete_values(connection: &Connection, object_id: i64) -> Result<()> {
+    for table in ["querent_column_value", "querent_column_profile", "querent_profile"] {
+        connection.prepare_cached(&format!("DELETE FROM {table} WHERE object_id = ?"))?.execute([object_id])?;
+    }
+    Ok(())
+}
+
+/// Records a relationship; one that is already recorded keeps its id.
+pub(crate) fn insert_relationship(
+    connection: &Connection,
+    new: &NewRelationship,
+    origin: RelationshipOrigin,
+    subject: &str,
+) -> Result<i64> {
+    let id = connection
+        .prepare_cached(
+            "INSERT INTO querent_relationship
+             (from_database, from_table, from_columns, to_database, to_table, to_columns, origin, subject, created_at)
+             VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9)
+             ON CONFLICT DO UPDATE SET subject = ?8 RETURNING relationship_id",
+        )?
+        .query_row(
+            params![
+                name_key(&new.from.database),
+                name_key(&new.from.table),
+                to_json(&new.from_columns)?,
+                name_key(&new.to.database),
+                name_key(&new.to.table),
+                to_json(&new.to_columns)?,
+                origin.as_str(),
+                subject,
+                Utc::now().timestamp_micros(),
+            ],
+            |row| row.get(0),
+        )?;
+    Ok(id)
+}

@@ -1,0 +1,168 @@
+//! Tables, external tables and views: resolving, listing, reading what they hold, creating, changing and dropping
+//! them. A thin handle over the store; changes that the schema index has to learn give way to searches.
+
+use std::sync::Arc;
+
+use arrow_schema::{Schema, SchemaRef};
+
+use crate::error::{CatalogError, Result};
+use crate::index::SchemaIndex;
+use crate::model::{
+    Created, DataFile, ExternalTable, IfExists, ManagedTable, NewDataFile, NewTable, Page, PageRequest, Registered,
+    ResolvedTable, SnapshotId, TableContents, TableDraft, TableFilter, TableInfo, TableKind, TableName, TableSummary,
+};
+use crate::principal::Principal;
+use crate::progress::Progress;
+use crate::store::{self, Store};
+
+/// Tables, external tables and views. Made by [`Catalog::tables`](crate::Catalog::tables).
+///
+/// Every result is of the newest snapshot, what DuckDB committed included. Of changes, the caller has authorised them;
+/// what is acknowledged survives a power cut.
+#[derive(Clone, Copy)]
+pub struct CatalogTables<'a> {
+    pub(crate) store: &'a Store,
+    pub(crate) index: &'a SchemaIndex,
+}
+
+/// Resolving, listing and reading.
+impl CatalogTables<'_> {
+    /// Resolves all names of a statement at one snapshot, in one batch. The result has one entry a name, in order:
+    /// `None` where the object does not exist or the principal may not see it.
+    pub async fn resolve(self, who: &Principal, names: &[TableName]) -> Result<Vec<Option<ResolvedTable>>> {
+        let (who, names) = (who.clone(), names.to_vec());
+        self.store.view(move |view| store::resolve::resolve(view, &who, &names)).await
+    }
+
+    /// The `table_not_found` (or `database_not_found`) error for a name, with the nearest name the principal may see.
+    pub async fn not_found(self, who: &Principal, name: &TableName) -> CatalogError {
+        let (who, name) = (who.clone(), name.clone());
+        let error = self.store.view(move |view| store::resolve::not_found(view, &who, &name)).await;
+        error.unwrap_or_else(|error| error)
+    }
+
+    /// The tables, external tables and views the principal may see, ordered by database, then name (both lowercase).
+    pub async fn list(self, who: &Principal, filter: &TableFilter, page: PageRequest) -> Result<Page<TableSummary>> {
+        let (who, filter) = (who.clone(), filter.clone());
+        self.store.view(move |view| store::listing::tables(view, &who, &filter, &page)).await
+    }
+
+    /// As [`CatalogTables::list`], with columns.
+    pub async fn list_with_columns(
+        self,
+        who: &Principal,
+        filter: &TableFilter,
+        page: PageRequest,
+    ) -> Result<Page<TableInfo>> {
+        let (who, filter) = (who.clone(), filter.clone());
+        self.store.view(move |view| store::listing::tables_with_columns(view, &who, &filter, &page)).await
+    }
+
+    /// What a managed table holds at its snapshot, with statistics of the named columns only (column ids).
+    /// `unsupported_lake` when something of it is not read yet: encrypted or name-mapped files, rows older than a
+    /// column with a default value, inlined values of nested types, columns of types Arrow cannot take from Parquet.
+    pub async fn contents(self, table: &ManagedTable, stats_columns: &[i64]) -> Result<TableContents> {
+        let (table, stats_columns) = (table.clone(), stats_columns.to_vec());
+        self.store.read(move |connection| store::files::contents(connection, &table, &stats_columns)).await
+    }
+
+    /// The files of a table that holds nothing else: `unsupported_lake` also where rows are deleted or inlined.
+    pub async fn data_files(self, table: &ManagedTable, stats_columns: &[i64]) -> Result<Vec<DataFile>> {
+        let (table, stats_columns) = (table.clone(), stats_columns.to_vec());
+        self.store.read(move |connection| store::files::whole_files(connection, &table, &stats_columns)).await
+    }
+
+    /// The schema to write more files of a table with: as [`TableDraft::write_schema`], at the table's snapshot.
+    /// `unsupported_lake` where DuckDB gave the table what a writer would have to honour and we do not yet.
+    pub async fn write_schema(self, table: &ManagedTable) -> Result<SchemaRef> {
+        let table = table.clone();
+        self.store.read(move |connection| store::files::write_schema(connection, &table)).await
+    }
+}
+
+/// Creating, changing and dropping.
+impl CatalogTables<'_> {
+    /// Checks the name, the types and that the database exists; fixes ids and folder. Reserves nothing.
+    pub async fn draft(self, name: &TableName, schema: &Schema, comment: Option<String>) -> Result<TableDraft> {
+        let (name, schema) = (name.clone(), schema.clone());
+        self.store.view(move |view| store::tables::draft(view, &name, &schema, comment)).await
+    }
+
+    /// Creates the table with its first files in one snapshot.
+    pub async fn create(
+        self,
+        draft: TableDraft,
+        files: Vec<NewDataFile>,
+        if_exists: IfExists,
+    ) -> Result<Created<TableInfo>> {
+        let create = self.store.write(move |change| store::tables::create(change, &draft, &files, if_exists));
+        self.index.change(create).await
+    }
+
+    /// Appends files to a table as resolved. `conflict` when it was dropped or altered since.
+    pub async fn append(self, table: &ManagedTable, files: Vec<NewDataFile>) -> Result<SnapshotId> {
+        let table = table.clone();
+        self.store.write(move |change| store::tables::append(change, &table, &files)).await
+    }
+
+    /// Replaces all rows (INSERT OVERWRITE, import --replace) in one snapshot. `conflict` also when rows were added
+    /// or removed since the table was resolved.
+    pub async fn replace_files(self, table: &ManagedTable, files: Vec<NewDataFile>) -> Result<SnapshotId> {
+        let table = table.clone();
+        self.store.write(move |change| store::tables::replace(change, &table, &files)).await
+    }
+
+    /// Creates a view. `schema` is what its query returns, recorded for describe and search.
+    pub async fn create_view(
+        self,
+        name: &TableName,
+        sql: &str,
+        default_database: &str,
+        schema: &Schema,
+        if_exists: IfExists,
+    ) -> Result<Created<TableInfo>> {
+        let (name, schema) = (name.clone(), schema.clone());
+        let (sql, default_database) = (sql.to_string(), default_database.to_string());
+        let create = self
+            .store
+            .write(move |change| store::views::create_view(change, &name, &sql, &default_database, &schema, if_exists));
+        self.index.change(create).await
+    }
+
+    /// Creates an external table over files that somebody else owns.
+    pub async fn create_external(
+        self,
+        name: &TableName,
+        table: ExternalTable,
+        schema: &Schema,
+        if_exists: IfExists,
+    ) -> Result<Created<TableInfo>> {
+        let (name, schema) = (name.clone(), schema.clone());
+        let create =
+            self.store.write(move |change| store::views::create_external(change, &name, &table, &schema, if_exists));
+        self.index.change(create).await
+    }
+
+    /// Registers many tables in one snapshot: all of them, or none. Acknowledges before it indexes: names resolve and
+    /// list at once, full text and meaning follow in the background. Progress is reported as `registering tables`,
+    /// with a total of 0 where the iterator does not tell its length.
+    pub async fn register<I>(self, tables: I, if_exists: IfExists, progress: Arc<dyn Progress>) -> Result<Registered>
+    where
+        I: IntoIterator<Item = NewTable> + Send + 'static,
+    {
+        self.store.write(move |change| store::bulk::register(change, tables, if_exists, progress.as_ref())).await
+    }
+
+    /// Drops a table, external table or view of the given kinds. Returns whether anything was dropped. Files stay until expiry.
+    pub async fn drop(self, name: &TableName, kinds: &[TableKind], if_missing_ok: bool) -> Result<bool> {
+        let (name, kinds) = (name.clone(), kinds.to_vec());
+        let drop = self.store.write(move |change| store::tables::drop_named(change, &name, &kinds, if_missing_ok));
+        self.index.change(drop).await
+    }
+
+    /// Sets a comment; `None` removes it. `column = None` means the table itself.
+    pub async fn set_comment(self, name: &TableName, column: Option<&str>, comment: Option<&str>) -> Result<()> {
+        let (name, column, comment) = (name.clone(), column.map(str::to_string), comment.map(str::to_string));
+        self.store.write(move |change| store::comments::set(change, &name, column.as_deref(), comment.as_deref())).await
+    }
+}
