@@ -29,8 +29,11 @@ const METADATA_CACHE_BYTES: usize = 128 << 20;
 
 /// What all queries share.
 pub(crate) struct Runtime {
-    /// Cloned for each query; its catalog list is empty, since names are resolved per statement.
-    template: SessionState,
+    /// Makes the state of each query; its catalog list is empty, since names are resolved per statement.
+    ///
+    /// A function behind a pointer, not a `SessionState`: to prove that one is `Send`, the compiler walks all of
+    /// DataFusion's plans, and does so again for every async method of a trait that holds a session (4 s each).
+    template: Arc<dyn Fn() -> SessionState + Send + Sync>,
     env: Arc<RuntimeEnv>,
     /// Where queries are planned and run.
     pub(crate) threads: QueryThreads,
@@ -67,12 +70,13 @@ impl Runtime {
             .with_aggregate_functions(functions::aggregate_functions())
             .with_optimizer_rule(Arc::new(StoredComparisons))
             .build();
+        let template = Arc::new(move || template.clone());
         Ok(Self { template, env, threads: QueryThreads::start()? })
     }
 
     /// The state that plans one statement: `now()` is when this is called.
     pub(crate) fn state(&self) -> SessionState {
-        let mut state = self.template.clone();
+        let mut state = (self.template)();
         state.mark_start_execution();
         state
     }

@@ -11,7 +11,7 @@ use datafusion::physical_plan::memory::MemoryStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::scalar::ScalarValue;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use querent_catalog::{Principal, TableName};
 use tokio::time::Instant;
@@ -116,7 +116,7 @@ impl Session {
     pub async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
         let (session, text) = (self.clone(), text.to_owned());
         let work = async move { session.plan_statement(&text, Vec::new()).await };
-        self.before(self.deadline(), self.engine.runtime().threads.run(work)).await
+        self.before(self.deadline(), self.engine.runtime().threads.run(work)).boxed().await
     }
 
     /// Plans, authorises and runs one KQL query. Times are of microseconds. The wall clock starts here.
@@ -194,8 +194,10 @@ impl Session {
         let session = self.clone();
         let interrupt = Interrupt::at(deadline, self.limits.wall_clock);
         let waiting = interrupt.unless_kept();
-        let Started { schema, rows, is_all } =
-            self.before(deadline, threads.run(async move { work(session, interrupt).await })).await?;
+        // Boxed, so that what the caller awaits has a plain type: plans in it would be walked by the compiler anew for
+        // every async method of a trait that awaits it, which took seconds each.
+        let work = async move { work(session, interrupt).await }.boxed();
+        let Started { schema, rows, is_all } = self.before(deadline, threads.run(work)).await?;
         let stream = QueryStream::new(schema, waiting.over(threads.stream(rows)?), &self.limits, deadline);
         Ok(if is_all { stream } else { stream.truncated() })
     }
