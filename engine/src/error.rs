@@ -5,11 +5,9 @@ mod mapping;
 use std::time::Duration;
 
 use querent_catalog::CatalogError;
+pub use querent_kql::KqlErrorCode;
 
-use crate::kql::{BindErrorCode, SyntaxErrorCode};
 use crate::stores::StoreError;
-
-pub(crate) use mapping::nearest;
 
 /// What can go wrong with a query. A new variant is an error in every crate that maps these to its protocol's statuses,
 /// until somebody has decided about it.
@@ -200,37 +198,6 @@ impl EngineError {
     /// A statement, expression or plan nested deeper than the engine walks.
     pub(crate) fn too_deep() -> Self {
         EngineError::Plan { message: "the statement nests too deeply; split it with WITH or a view".into() }
-    }
-}
-
-/// What is wrong with a KQL query: its text, or what the text means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum KqlErrorCode {
-    /// The text does not parse.
-    Syntax(SyntaxErrorCode),
-    /// The text parses and cannot be planned.
-    Bind(BindErrorCode),
-}
-
-impl KqlErrorCode {
-    /// The stable snake_case code.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            KqlErrorCode::Syntax(code) => code.as_str(),
-            KqlErrorCode::Bind(code) => code.as_str(),
-        }
-    }
-}
-
-impl From<SyntaxErrorCode> for KqlErrorCode {
-    fn from(code: SyntaxErrorCode) -> Self {
-        KqlErrorCode::Syntax(code)
-    }
-}
-
-impl From<BindErrorCode> for KqlErrorCode {
-    fn from(code: BindErrorCode) -> Self {
-        KqlErrorCode::Bind(code)
     }
 }
 

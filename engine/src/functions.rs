@@ -7,7 +7,7 @@ use std::sync::Arc;
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 
-use crate::graph;
+use querent_kql::graph;
 
 pub(crate) use bounded::series_rows;
 

@@ -5,11 +5,10 @@
 
 mod error;
 mod functions;
-mod graph;
 mod import;
 mod instant;
 mod knowledge;
-pub mod kql;
+mod kql_host;
 mod limits;
 pub mod policy;
 mod runtime;
@@ -41,6 +40,7 @@ use tokio_util::task::TaskTracker;
 pub use error::{EngineError, KqlErrorCode, Result};
 pub use instant::rfc3339;
 pub use limits::Limits;
+pub use querent_kql as kql;
 pub use session::{KqlAnswer, Session};
 pub use sql::qualify_tables;
 pub use stores::{StoreError, UrlRoot};

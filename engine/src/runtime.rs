@@ -14,9 +14,9 @@ use datafusion::execution::runtime_env::{RuntimeEnv, RuntimeEnvBuilder};
 use datafusion::execution::{SessionState, SessionStateBuilder, TaskContext};
 use datafusion::prelude::SessionConfig;
 use querent_catalog::{CATALOG_NAME, CatalogError, DEFAULT_DATABASE};
+use querent_kql::StoredComparisons;
 use uuid::Uuid;
 
-use crate::kql::StoredComparisons;
 use crate::limits::QueryPool;
 use crate::stores::Stores;
 use crate::threads::QueryThreads;

@@ -16,7 +16,8 @@ use parking_lot::Mutex;
 use querent_catalog::{Principal, TableName};
 use tokio::time::Instant;
 
-use crate::kql::{KqlColumn, KqlParameters, KqlPlanner, PlannedKql, Rendering};
+use crate::kql::{self, KqlColumn, KqlParameters, PlannedKql, Rendering};
+use crate::kql_host::SessionHost;
 use crate::limits::{Interrupt, PlanningMemory};
 use crate::policy::{self, AuthorizedPlan, Mode};
 use crate::sql::change::{Change, count_schema};
@@ -122,7 +123,7 @@ impl Session {
     /// Plans, authorises and runs one KQL query. Times are of microseconds. The wall clock starts here.
     /// Errors: the codes that begin with `kql_`, and those of [`Session::sql`].
     pub async fn kql(&self, text: &str) -> Result<QueryStream> {
-        self.start_kql(text, KqlParameters::new(), PlannedKql::in_arrow_types).await
+        self.start_kql(text, KqlParameters::new(), |planned| Ok(planned.in_arrow_types()?)).await
     }
 
     /// The same with its rows as KQL has them inside, its columns' types, and how it wants to be shown; `parameters` are
@@ -149,10 +150,10 @@ impl Session {
         let text = text.to_owned();
         let work = move |session: Session, interrupt: Interrupt| async move {
             let state = session.engine.planning_state();
-            let planner = KqlPlanner::new(&session, &state, &interrupt);
-            let plan = shaped(planner.plan(&text, &parameters).await?)?;
-            let plan = session.authorize(planner.analysed(plan)?)?;
-            session.start_in(plan, planner.into_memory(), &interrupt).await
+            let host = SessionHost::new(&session, &state, &interrupt);
+            let plan = shaped(kql::plan(&host, &text, &parameters).await?)?;
+            let plan = host.authorized(plan)?;
+            session.start_in(plan, host.into_memory(), &interrupt).await
         };
         self.started(work).await
     }

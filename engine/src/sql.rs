@@ -5,6 +5,7 @@ pub(crate) mod catalog_table;
 pub(crate) mod change;
 mod fold;
 mod foreign_keys;
+mod graph_traverse;
 mod names;
 pub(crate) mod parse;
 mod qualify;

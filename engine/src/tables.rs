@@ -3,7 +3,6 @@
 pub(crate) mod external;
 pub(crate) mod files;
 pub(crate) mod managed;
-pub(crate) mod materialized;
 pub(crate) mod sample;
 pub(crate) mod system;
 

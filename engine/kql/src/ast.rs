@@ -34,7 +34,7 @@ pub use statement::{
     StatementKind,
 };
 
-use super::span::Span;
+use crate::span::Span;
 
 /// A name: of a column, a table, a function, a variable.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]

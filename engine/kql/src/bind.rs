@@ -27,18 +27,18 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, TableSource};
 
 pub use error::{BindError, BindErrorCode};
 pub(super) use names::{argument_name, unique_name};
-pub(super) use parameters::Given;
+pub(super) use parameters::GivenParameter;
 pub(super) use scope::{Binding, Environment, Scope, Windows};
 pub(super) use statements::given_name;
 pub(super) use value::{constant_of, null_of, text_literal, text_of};
 
-use super::ast;
-use super::functions::FunctionContext;
-use super::plan::{Kept, Relation, Rendering};
-use super::span::Span;
-use super::types::KqlType;
-use crate::tables::external::Layout;
-use crate::tables::materialized::Materialized;
+use crate::ast;
+use crate::functions::FunctionContext;
+use crate::host::{ExternalLocation, TableKey, TableLookup};
+use crate::materialized::Materialized;
+use crate::plan::{MaterializedPart, Relation, Rendering};
+use crate::span::Span;
+use crate::types::KqlType;
 
 /// How many expressions and operators one query may expand to, functions and variables substituted.
 const MAX_NODES: usize = 200_000;
@@ -73,7 +73,7 @@ pub(crate) enum Need {
     /// The names of the tables that match a pattern.
     Tables(TableKey),
     /// Files, which the caller may or may not read.
-    Location(LocationKey),
+    Location(ExternalLocation),
     /// The tree of a text of ours.
     Parsed(String),
     /// A part of the query, to be worked out once.
@@ -87,27 +87,12 @@ pub(crate) enum Need {
     },
 }
 
-/// A table by name, in the session's database unless one is named.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct TableKey {
-    pub(crate) database: Option<String>,
-    pub(crate) table: String,
-}
-
-/// Files at a location that the query names, and how they are read.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct LocationKey {
-    pub(crate) location: String,
-    pub(crate) layout: Layout,
-    pub(crate) skips_first: bool,
-}
-
 /// What was answered so far.
 #[derive(Default)]
 pub(crate) struct Answers {
-    pub(crate) tables: HashMap<TableKey, Stored>,
+    pub(crate) tables: HashMap<TableKey, TableLookup>,
     pub(crate) listings: HashMap<TableKey, Vec<String>>,
-    pub(crate) locations: HashMap<LocationKey, Arc<dyn TableSource>>,
+    pub(crate) locations: HashMap<ExternalLocation, Arc<dyn TableSource>>,
     pub(crate) parsed: HashMap<String, ast::Query>,
     /// In the order in which binding asks.
     pub(crate) materialized: Vec<Arc<Materialized>>,
@@ -120,14 +105,7 @@ pub(crate) struct Answers {
     /// Who asks.
     pub(crate) principal: String,
     /// What `declare query_parameters` are given, by name.
-    pub(crate) parameters: HashMap<String, Given>,
-}
-
-/// What a table's name stands for.
-pub(crate) enum Stored {
-    Table(Arc<dyn TableSource>),
-    /// Nothing that the caller may see: what to say of that.
-    Missing(String),
+    pub(crate) parameters: HashMap<String, GivenParameter>,
 }
 
 /// Why binding stopped.
@@ -167,7 +145,7 @@ pub(crate) fn bind<'a>(query: &'a ast::Query, answers: &'a Answers) -> Result<Bo
     let mut binder = Binder {
         answers,
         rows_taken: 0,
-        kept: Vec::new(),
+        materialized: Vec::new(),
         fields: 0,
         nodes: 0,
         depth: 0,
@@ -184,7 +162,7 @@ pub(super) struct Binder<'a> {
     pub(super) answers: &'a Answers,
     rows_taken: usize,
     /// What was materialized so far.
-    pub(super) kept: Vec<Kept<'a>>,
+    pub(super) materialized: Vec<MaterializedPart<'a>>,
     fields: usize,
     nodes: usize,
     depth: usize,

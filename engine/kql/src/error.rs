@@ -3,7 +3,7 @@
 
 use std::fmt;
 
-use super::span::Span;
+use crate::span::Span;
 
 /// How much of a long line is shown on each side of the place.
 const SHOWN_CHARS: usize = 60;

@@ -4,7 +4,6 @@
 
 mod edges;
 mod reach;
-mod sql;
 
 use std::sync::Arc;
 
@@ -19,27 +18,25 @@ use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Sign
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::scalar::ScalarValue;
 
-use crate::EngineError;
 use edges::Edges;
-pub(crate) use reach::Direction;
-pub(crate) use sql::{FUNCTION, rewrite_table_functions};
+pub use reach::Direction;
 
 /// The aggregate's name in SQL.
-const NAME: &str = "graph_traverse_nodes";
+pub const NAME: &str = "graph_traverse_nodes";
 /// The fields of what it returns.
-pub(crate) const NODE: &str = "node";
+pub const NODE: &str = "node";
 /// How many edges lie between a node and the nearest source.
-pub(crate) const DEPTH: &str = "depth";
+pub const DEPTH: &str = "depth";
 
 /// The function `(source T, target T, from List<T>, max_hops Int64, direction Utf8) -> List<Struct<node T, depth Int64>>`
 /// of edges: the nodes within `max_hops` edges of any of `from`, those included at depth 0, each once and at its
 /// smallest depth, by depth. The last three are constants.
-pub(crate) fn traverse() -> Arc<AggregateUDF> {
+pub fn traverse() -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::new_from_impl(Traverse { signature: Signature::user_defined(Volatility::Immutable) }))
 }
 
-/// Whether a plan may call this aggregate.
-pub(crate) fn is_ours(function: &AggregateUDF) -> bool {
+/// Whether an aggregate is the one that [`traverse`] returns.
+pub fn is_traverse(function: &AggregateUDF) -> bool {
     (function.inner().as_ref() as &dyn std::any::Any).is::<Traverse>()
 }
 
@@ -82,7 +79,7 @@ impl AggregateUDFImpl for Traverse {
             return plan_error("the number of hops is not null".to_owned());
         };
         let direction = match constant(direction, arguments.schema)? {
-            ScalarValue::Utf8(Some(text)) => Direction::of(&text),
+            ScalarValue::Utf8(Some(text)) => Direction::from_name(&text),
             _ => None,
         };
         let Some(direction) = direction else {
@@ -124,7 +121,7 @@ fn constant(expr: &Arc<dyn PhysicalExpr>, schema: &arrow::datatypes::Schema) -> 
 }
 
 fn plan_error<T>(message: String) -> Result<T> {
-    Err(EngineError::Plan { message }.into())
+    Err(DataFusionError::Plan(message))
 }
 
 fn reached_field(node: &DataType) -> Field {

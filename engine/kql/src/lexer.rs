@@ -13,9 +13,9 @@ pub(super) use brackets::depths;
 pub(super) use numbers::{long_value, timespan_ticks};
 pub(super) use strings::decode;
 
-use super::error::{SyntaxError, SyntaxErrorCode};
-use super::keywords;
-use super::span::Span;
+use crate::error::{SyntaxError, SyntaxErrorCode};
+use crate::keywords;
+use crate::span::Span;
 
 /// The most errors that are kept of one text.
 pub(super) const MAX_ERRORS: usize = 20;

@@ -1,71 +1,109 @@
-//! KQL, the language of Kusto: text to a syntax tree with a place on every node.
+//! KQL, the language of Kusto, on Apache DataFusion: from a query's text to a syntax tree to a `LogicalPlan`, with KQL's
+//! functions and aggregates.
+//!
+//! Nothing here knows a catalog, a policy or a server. What a query needs from outside (a table by its name, the names
+//! that a wildcard stands for, rows that decide how the rest is planned, memory, the time that is left) it asks its
+//! `KqlHost`. A DataFusion `SessionState` is one as it is:
+//!
+#![cfg_attr(feature = "plan", doc = "```")]
+#![cfg_attr(not(feature = "plan"), doc = "```ignore")]
+//! # #[tokio::main(flavor = "current_thread")]
+//! # async fn main() -> datafusion::error::Result<()> {
+//! use datafusion::prelude::SessionContext;
+//! use querent_kql::KqlParameters;
+//!
+//! let context = SessionContext::new();
+//! let query = "range x from 1 to 5 step 1 | summarize total = sum(x)";
+//! let planned = querent_kql::plan(&context.state(), query, &KqlParameters::new()).await?;
+//! let batches = context.execute_logical_plan(planned.plan).await?.collect().await?;
+//! assert_eq!(planned.columns[0].text(batches[0].column(0), 0), "15");
+//! # Ok(())
+//! # }
+//! ```
+//!
+//! `examples/bare_datafusion.rs` asks questions of a CSV file.
+//!
+//! # Map
+//!
+//! | module | purpose |
+//! |---|---|
+//! | `lexer`, `keywords`, [`mod@span`] | characters to tokens, each with its place in the text |
+//! | `parse`, [`ast`], `error` | tokens to a syntax tree and the errors |
+//! | `bind`, `plan` | names to columns, expressions to typed ones, operators to plans |
+//! | `functions`, `aggregates`, `sketches`, `values` | what the functions compute |
+//! | `graph` | the walk behind `graph-traverse` |
+//! | `planner`, `host`, `materialized` | the questions that planning asks, and who answers them |
+//! | `query_error`, `origin`, `nearest` | the error of a whole query, which functions are ours, names that were meant |
 //!
 //! Parsing never fails: it returns a tree and the errors. Where there is an error the tree has an `Invalid` node and
-//! goes on after the next `|` or `;`, so that one text can show several errors. It is linear in the text, and neither
-//! its own stack nor the tree's depth grows with the text: past a fixed depth it is an error. How long a text may be
-//! is the caller's to say.
+//! continues after the next `|` or `;`, so that one query can show several errors. It takes time linear in the length of
+//! the query, and neither its own stack nor the depth of the tree grows with the query: past a fixed depth it is an error.
+//! How long a query may be is for the caller to limit.
+//!
+//! Without the feature `plan` only tokens, tree, parser and errors are compiled, and no DataFusion.
 
+#[cfg(feature = "plan")]
 mod aggregates;
 pub mod ast;
+#[cfg(feature = "plan")]
 mod bind;
 mod error;
+#[cfg(feature = "plan")]
 mod functions;
+#[cfg(feature = "plan")]
+pub mod graph;
+#[cfg(feature = "plan")]
+mod host;
+#[cfg(feature = "plan")]
 mod json_text;
 mod keywords;
 mod lexer;
+#[cfg(feature = "plan")]
+mod materialized;
+mod nearest;
+#[cfg(feature = "plan")]
+mod origin;
 mod parse;
+#[cfg(feature = "plan")]
 mod plan;
+#[cfg(feature = "plan")]
 mod planner;
+#[cfg(feature = "plan")]
+mod query_error;
+#[cfg(feature = "plan")]
 mod sketches;
-mod span;
+pub mod span;
+#[cfg(all(test, feature = "plan"))]
+mod tests;
+#[cfg(feature = "plan")]
 mod types;
+#[cfg(feature = "plan")]
 mod values;
 
-#[cfg(test)]
-mod corpus;
-#[cfg(test)]
-mod replay;
-
-pub(crate) use aggregates::is_ours as is_our_aggregate;
-pub use bind::{BindError, BindErrorCode};
 pub use error::{Position, SyntaxError, SyntaxErrorCode};
+pub use nearest::nearest_name;
 pub use parse::Parsed;
-pub use plan::Rendering;
-pub(crate) use plan::StoredComparisons;
-pub use planner::{KqlColumn, KqlParameters};
-pub(crate) use planner::{KqlPlanner, PlannedKql};
 pub use span::Span;
-pub use types::KqlType;
 
-use datafusion::logical_expr::{ScalarUDF, WindowUDF};
-
-/// Whether a plan may call this function over rows in their order.
-pub(crate) fn is_our_window(function: &WindowUDF) -> bool {
-    plan::is_our_window(function)
-}
-
-/// Whether a plan may call this function: it was made here, from a query's text, and reads nothing.
-pub(crate) fn is_our_function(function: &ScalarUDF) -> bool {
-    functions::is_ours(function) || json_text::is_ours(function) || plan::is_ours(function)
-}
+#[cfg(feature = "plan")]
+pub use {
+    bind::{BindError, BindErrorCode},
+    host::{ExternalLayout, ExternalLocation, KqlHost, TableKey, TableLookup},
+    materialized::Materialized,
+    origin::{is_kql_aggregate, is_kql_function, is_kql_window_function},
+    plan::{Rendering, StoredComparisons},
+    planner::{KqlColumn, KqlParameters, PlannedKql, plan},
+    query_error::{ExecutionError, KqlError, KqlErrorCode},
+    types::{KqlType, timespan},
+};
 
 /// Parses a query.
 ///
 /// ```
-/// # use querent_engine::kql;
-/// let parsed = kql::parse("T | where a == | take 5");
+/// let parsed = querent_kql::parse("T | where a == | take 5");
 /// assert_eq!(parsed.errors[0].message, "expected an expression, found `|`");
-/// assert_eq!(kql::parse("T | take 5").errors, []);
+/// assert_eq!(querent_kql::parse("T | take 5").errors, []);
 /// ```
 pub fn parse(text: &str) -> Parsed {
     parse::parse(text)
-}
-
-/// A length of time as KQL's `timespan` literals and .NET write it: `1.5h`, `hh:mm:ss`, `d.hh:mm:ss`. `None` where it is
-/// neither, or less than nothing.
-pub fn timespan(text: &str) -> Option<std::time::Duration> {
-    const TICKS_PER_SECOND: u64 = 10_000_000;
-    let ticks = u64::try_from(values::parse_timespan(text)?).ok()?;
-    let nanoseconds = (ticks % TICKS_PER_SECOND) * 100;
-    Some(std::time::Duration::new(ticks / TICKS_PER_SECOND, u32::try_from(nanoseconds).ok()?))
 }

@@ -1,7 +1,7 @@
 //! The rows of a part of a query that is worked out once, however often the query uses it. They are in memory, within the
 //! query's, from the first use to the query's end; the part of a query that uses it once goes through.
 //!
-//! It is made of an authorised plan only, so what reads it needs no other leave.
+//! Only the planner makes one, of what its host planned. A host that judges that plan need not judge what reads the rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -22,28 +22,19 @@ use futures::future::{BoxFuture, FutureExt, Shared};
 use futures::{StreamExt, TryFutureExt, stream};
 use parking_lot::Mutex;
 
-use crate::limits::Interrupt;
-use crate::policy::AuthorizedPlan;
-use crate::{EngineError, Session};
-
-/// See above.
+/// A table of the rows of a part of a query.
 #[derive(Debug)]
-pub(crate) struct Materialized(Arc<Rows>);
+pub struct Materialized(Arc<Rows>);
 
 impl Materialized {
-    /// Of a query's part, which is planned here and not run. Errors: those of planning.
-    pub(crate) async fn new(
-        session: &Session,
-        plan: &AuthorizedPlan,
-        interrupt: &Interrupt,
-    ) -> std::result::Result<Self, EngineError> {
-        let physical = session.physical_plan(plan.plan(), interrupt).await?;
-        Ok(Self(Arc::new(Rows {
+    /// Of a part that its host planned, and did not run yet.
+    pub(crate) fn new(physical: Arc<dyn ExecutionPlan>) -> Self {
+        Self(Arc::new(Rows {
             physical,
             uses: AtomicUsize::new(0),
             is_all_known: AtomicBool::new(false),
             gathering: Mutex::new(None),
-        })))
+        }))
     }
 
     /// That no more uses come than those of the plan that is made now.

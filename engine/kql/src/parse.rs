@@ -24,11 +24,11 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
-use super::ast;
-use super::error::{SyntaxError, SyntaxErrorCode};
-use super::keywords;
-use super::lexer::{self, MAX_ERRORS, Token, TokenKind};
-use super::span::Span;
+use crate::ast;
+use crate::error::{SyntaxError, SyntaxErrorCode};
+use crate::keywords;
+use crate::lexer::{self, MAX_ERRORS, Token, TokenKind};
+use crate::span::Span;
 
 /// How deep parentheses, calls and subqueries nest.
 const MAX_NESTING: usize = 200;

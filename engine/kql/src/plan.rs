@@ -24,21 +24,21 @@ mod union;
 
 use datafusion::logical_expr::{ScalarUDF, WindowUDF};
 
-use super::ast::{Operator, OperatorKind, Property};
-use super::bind::{Binder, Environment, Result, invalid, not_supported};
-pub(super) use materialize::Kept;
+use crate::ast::{Operator, OperatorKind, Property};
+use crate::bind::{Binder, Environment, Result, invalid, not_supported};
+pub(super) use materialize::MaterializedPart;
 pub(super) use relation::{Column, Relation, field_column, field_of};
-pub(crate) use scan::StoredComparisons;
+pub use scan::StoredComparisons;
 pub(super) use scan::type_of_stored;
 
 /// Whether a function is one of the operators' own.
-pub(super) fn is_ours(function: &ScalarUDF) -> bool {
-    expand::is_ours(function) || parse::is_ours(function) || scan::is_ours(function)
+pub(super) fn is_operator_function(function: &ScalarUDF) -> bool {
+    expand::is_elements_function(function) || parse::is_captures_function(function) || scan::is_scan_function(function)
 }
 
 /// Whether a function over rows in their order is one of the operators' own.
-pub(super) fn is_our_window(function: &WindowUDF) -> bool {
-    sequences::is_ours(function)
+pub(super) fn is_operator_window_function(function: &WindowUDF) -> bool {
+    sequences::is_sequences_function(function)
 }
 
 /// How a result wants to be shown.
@@ -150,7 +150,7 @@ impl<'a> Binder<'a> {
     }
 
     fn property_text(&mut self, property: &'a Property) -> Result<String> {
-        use super::ast::{ExprKind, Literal};
+        use crate::ast::{ExprKind, Literal};
         let mut texts = Vec::with_capacity(property.values.len());
         for value in &property.values {
             texts.push(match &value.kind {

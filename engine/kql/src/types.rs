@@ -3,7 +3,7 @@
 
 use arrow::datatypes::DataType;
 
-use super::ast::ScalarType;
+use crate::ast::ScalarType;
 
 /// Digits of a decimal, and how many of them follow the point.
 pub(crate) const DECIMAL_PRECISION: u8 = 38;
@@ -37,7 +37,7 @@ pub enum KqlType {
 impl KqlType {
     /// What a stored column of that type is.
     pub fn of_stored(stored: &DataType) -> Self {
-        super::plan::type_of_stored(stored)
+        crate::plan::type_of_stored(stored)
     }
 
     /// Kusto's name of it.
@@ -106,4 +106,13 @@ impl From<ScalarType> for KqlType {
             ScalarType::Timespan => KqlType::TimeSpan,
         }
     }
+}
+
+/// A length of time as KQL's `timespan` literals and .NET write it: `1.5h`, `hh:mm:ss`, `d.hh:mm:ss`. `None` where it is
+/// neither, or less than nothing.
+pub fn timespan(text: &str) -> Option<std::time::Duration> {
+    const TICKS_PER_SECOND: u64 = 10_000_000;
+    let ticks = u64::try_from(crate::values::parse_timespan(text)?).ok()?;
+    let nanoseconds = (ticks % TICKS_PER_SECOND) * 100;
+    Some(std::time::Duration::new(ticks / TICKS_PER_SECOND, u32::try_from(nanoseconds).ok()?))
 }

@@ -8,6 +8,7 @@ use datafusion::common::{Column, SchemaError};
 use datafusion::error::DataFusionError;
 use datafusion::sql::sqlparser::parser::ParserError;
 use querent_catalog::CatalogError;
+use querent_kql::{ExecutionError, KqlError, nearest_name};
 
 use super::EngineError;
 use crate::stores::carried;
@@ -73,6 +74,14 @@ impl From<EngineError> for DataFusionError {
 fn from_boxed(error: Box<dyn std::error::Error + Send + Sync>) -> EngineError {
     let error = match error.downcast::<EngineError>() {
         Ok(ours) => return *ours,
+        Err(other) => other,
+    };
+    let error = match error.downcast::<ExecutionError>() {
+        Ok(of_function) => return EngineError::Execution { message: of_function.message },
+        Err(other) => other,
+    };
+    let error = match error.downcast::<KqlError>() {
+        Ok(of_query) => return EngineError::from(*of_query),
         Err(other) => other,
     };
     let error = match error.downcast::<CatalogError>() {
@@ -186,7 +195,7 @@ fn nearest_column(field: &Column, valid: &[Column]) -> String {
     };
     let candidates = if in_relation.is_empty() { valid.iter().collect() } else { in_relation };
     let names = candidates.iter().map(|column| column.name.as_str());
-    if let Some(near) = nearest(&field.name, names) {
+    if let Some(near) = nearest_name(&field.name, names) {
         return format!("; did you mean `{near}`?");
     }
     if candidates.is_empty() {
@@ -197,26 +206,12 @@ fn nearest_column(field: &Column, valid: &[Column]) -> String {
     format!("; the columns are {}{more}", listed.join(", "))
 }
 
-/// The candidate most like `name`, when one is like it at all.
-pub(crate) fn nearest<'a>(name: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    const LIKE_ENOUGH: f64 = 0.75;
-    let wanted = name.to_lowercase();
-    let mut best: Option<(f64, &str)> = None;
-    for candidate in candidates {
-        let score = strsim::jaro_winkler(&wanted, &candidate.to_lowercase());
-        if score >= LIKE_ENOUGH && best.is_none_or(|(best_score, _)| score > best_score) {
-            best = Some((score, candidate));
-        }
-    }
-    best.map(|(_, candidate)| candidate)
-}
-
 fn from_plan_message(message: &str) -> EngineError {
     // DataFusion's own words for an unknown function: "Invalid function 'foo'.\nDid you mean 'floor'?".
     if let Some(rest) = message.strip_prefix("Invalid function '")
         && let Some((function, rest)) = rest.split_once('\'')
     {
-        let near = rest.split('\'').nth(1).filter(|near| nearest(function, [*near]).is_some());
+        let near = rest.split('\'').nth(1).filter(|near| nearest_name(function, [*near]).is_some());
         let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
         return EngineError::FunctionNotFound { function: function.to_owned(), hint };
     }

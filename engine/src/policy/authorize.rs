@@ -13,14 +13,14 @@ use datafusion::logical_expr::{
     DdlStatement, Distinct, Expr, GroupingSet, LogicalPlan, Partitioning, Statement, Subquery, TableScan, WriteOp,
 };
 use querent_catalog::{CatalogError, Principal, Role};
+use querent_kql::{Materialized, graph, is_kql_aggregate, is_kql_function, is_kql_window_function};
 
 use super::functions::ALLOWED;
 use super::{AuthorizedPlan, Mode};
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::change::Change;
 use crate::sql::is_system;
-use crate::tables::materialized::Materialized;
-use crate::{EngineError, Result, graph, kql};
+use crate::{EngineError, Result};
 
 /// How deep operators nest, subqueries and views included.
 const MAX_PLAN_DEPTH: usize = 1_000;
@@ -276,7 +276,7 @@ fn source(scan: &TableScan) -> Result<()> {
         return Ok(());
     }
     let provider = source_as_provider(&scan.source)?;
-    // What is materialized was authorised itself.
+    // The plan of what is materialized was authorised before `kql_host` gave it to the planner.
     if provider.is::<Materialized>() || provider.is::<CteWorkTable>() || provider.is::<GenerateSeriesTable>() {
         return Ok(());
     }
@@ -332,7 +332,7 @@ impl<'p> Below<'_, '_, 'p> {
             Expr::Cast(cast) => self.push([cast.expr.as_ref()]),
             Expr::TryCast(cast) => self.push([cast.expr.as_ref()]),
             Expr::ScalarFunction(call) => {
-                let is_allowed = ALLOWED.scalar.contains(call.name()) || kql::is_our_function(&call.func);
+                let is_allowed = ALLOWED.scalar.contains(call.name()) || is_kql_function(&call.func);
                 allowed(is_allowed, call.name())?;
                 self.push(&call.args);
             }
@@ -380,8 +380,8 @@ impl<'p> Below<'_, '_, 'p> {
 
     fn aggregate(&mut self, call: &'p AggregateFunction) -> Result<()> {
         let is_allowed = ALLOWED.aggregate.contains(call.func.name())
-            || kql::is_our_aggregate(&call.func)
-            || graph::is_ours(&call.func);
+            || is_kql_aggregate(&call.func)
+            || graph::is_traverse(&call.func);
         allowed(is_allowed, call.func.name())?;
         let AggregateFunctionParams { args, distinct: _, filter, order_by, null_treatment: _ } = &call.params;
         self.push(args);
@@ -396,7 +396,7 @@ impl<'p> Below<'_, '_, 'p> {
                 allowed(ALLOWED.aggregate.contains(function.name()), function.name())?;
             }
             WindowFunctionDefinition::WindowUDF(function) => {
-                let is_allowed = ALLOWED.window.contains(function.name()) || kql::is_our_window(function);
+                let is_allowed = ALLOWED.window.contains(function.name()) || is_kql_window_function(function);
                 allowed(is_allowed, function.name())?;
             }
         }

@@ -21,8 +21,8 @@ use datafusion::sql::sqlparser::ast::{
     VisitorMut,
 };
 
+use super::graph_traverse;
 use super::scopes::{self, Doubt};
-use crate::graph;
 
 /// The most corrections of one statement.
 const MAX_CORRECTIONS: usize = 200;
@@ -58,7 +58,7 @@ pub(crate) fn plan_folded<S: ContextProvider>(scope: &S, mut statement: Statemen
 /// numbers with an exponent their type.
 /// Table functions of ours become the queries that they are. Errors: `sql_plan_error`.
 pub(crate) fn fold_relations(statement: &mut Statement) -> crate::Result<()> {
-    graph::rewrite_table_functions(statement)?;
+    graph_traverse::rewrite_table_functions(statement)?;
     visit(statement, &mut RelationFolder { ctes: Vec::new() });
     Ok(())
 }

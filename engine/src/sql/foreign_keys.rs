@@ -99,7 +99,7 @@ fn spelled(written: &[Ident], columns: &[&str], table: &str) -> Result<Vec<Strin
         match columns.iter().find(|column| same_name(column, &name.value)) {
             Some(column) => found.push((*column).to_owned()),
             None => {
-                let nearest = crate::error::nearest(&name.value, columns.iter().copied()).map(str::to_owned);
+                let nearest = querent_kql::nearest_name(&name.value, columns.iter().copied()).map(str::to_owned);
                 let (table, column) = (table.to_owned(), name.value.clone());
                 return Err(CatalogError::ColumnNotFound { table, column, nearest }.into());
             }

@@ -11,16 +11,17 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::parser::Parser;
 
-use super::{DEPTH, Direction, NAME, NODE};
+use querent_kql::graph::{DEPTH, Direction, NAME, NODE};
+
 use crate::{EngineError, Result};
 
-pub(crate) const FUNCTION: &str = "graph_traverse";
+pub(super) const FUNCTION: &str = "graph_traverse";
 const USAGE: &str = "write graph_traverse(edges, 'source column', 'target column', start [, max_hops [, direction [, \
                      'type column', types]]]); edges are a table or a (query), start and types a value or ARRAY[...]";
 const MAX_HOPS: &str = "5";
 
 /// Rewrites every call in a statement. Errors: `sql_plan_error`.
-pub(crate) fn rewrite_table_functions(statement: &mut Statement) -> Result<()> {
+pub(super) fn rewrite_table_functions(statement: &mut Statement) -> Result<()> {
     let Statement::Statement(statement) = statement else {
         if let Statement::Explain(explain) = statement {
             return rewrite_table_functions(&mut explain.statement);

@@ -23,11 +23,11 @@ use datafusion::sql::parser::Statement;
 use datafusion::sql::resolve::resolve_table_references;
 use parking_lot::Mutex;
 use querent_catalog::{CATALOG_NAME, Catalog, Principal, SYSTEM_DATABASE, TableName, TableSource as Source};
+use querent_kql::nearest_name;
 
 use super::catalog_table::CatalogTable;
 use super::parse::{Nesting, Parsed};
 use super::{fold, parse, series};
-use crate::error::nearest;
 use crate::{EngineError, Result, tables};
 
 /// The standard's name for the catalog's own tables.
@@ -292,7 +292,7 @@ impl ContextProvider for Scope<'_> {
     fn get_table_function_source(&self, name: &str, args: Vec<Expr>) -> DataFusionResult<Arc<dyn TableSource>> {
         let functions = self.state.table_functions();
         if !functions.contains_key(&name.to_lowercase()) {
-            let near = nearest(name, functions.keys().map(String::as_str));
+            let near = nearest_name(name, functions.keys().map(String::as_str));
             let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             return Err(EngineError::FunctionNotFound { function: name.to_owned(), hint }.into());
         }

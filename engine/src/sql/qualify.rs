@@ -13,8 +13,8 @@ use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
 use datafusion::sql::sqlparser::tokenizer::{Location, Span};
 
 use super::fold::same_name;
+use super::graph_traverse;
 use super::parse::{self, Parsed};
-use crate::graph;
 
 /// The statement with its bare table names in `database`. A text that is not one statement is returned as it is.
 pub fn qualify_tables(sql: &str, database: &str) -> String {
@@ -143,7 +143,7 @@ impl Finder<'_> {
     /// The table that `graph_traverse` walks over.
     fn edges(&mut self, function: &ObjectName, args: &TableFunctionArgs) -> ControlFlow<Unplaced> {
         let is_graph = matches!(function.0.as_slice(), [ObjectNamePart::Identifier(name)]
-            if name.value.eq_ignore_ascii_case(graph::FUNCTION));
+            if name.value.eq_ignore_ascii_case(graph_traverse::FUNCTION));
         let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(edges))) = args.args.first().filter(|_| is_graph) else {
             return ControlFlow::Continue(());
         };

@@ -28,7 +28,7 @@ use datafusion::datasource::file_format::json::JsonFormat;
 use datafusion::datasource::file_format::parquet::ParquetFormat;
 use querent_catalog::{ExternalTable, FileFormat};
 
-pub(crate) use ad_hoc::{Bounds, Layout, ad_hoc_table};
+pub(crate) use ad_hoc::{Bounds, ad_hoc_table};
 pub(crate) use dialect::{Dialect, compression, compression_name, unknown_option, unreadable};
 pub(crate) use inference::Inference;
 pub(crate) use ipc::{infer_ipc, read_ipc};

@@ -17,7 +17,7 @@ use super::super::sketches::{DEFAULT_ACCURACY, Digest, Distinct, Kind, key_of_re
 use super::super::span::Span;
 use super::super::types::KqlType;
 use super::Place;
-use crate::EngineError;
+use crate::ExecutionError;
 
 impl Binder<'_> {
     /// The sketch of an aggregate's arguments.
@@ -167,7 +167,7 @@ struct Gathering {
 
 impl Gathering {
     fn error(&self, message: &str) -> DataFusionError {
-        EngineError::Execution { message: format!("{}: {message}", self.sketched.name()) }.into()
+        ExecutionError::new(format!("{}: {message}", self.sketched.name())).into()
     }
 
     fn merge(&mut self, sketches: &ArrayRef) -> Result<()> {

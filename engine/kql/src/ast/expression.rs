@@ -1,7 +1,7 @@
 //! Expressions, scalar and tabular. Parentheses leave no node behind; an expression's span covers its own.
 
-use super::super::span::Span;
 use super::{ColumnDeclaration, Literal, Name, OperatorParameter, Pipeline};
+use crate::span::Span;
 
 /// An expression.
 #[derive(Debug, Clone, PartialEq)]

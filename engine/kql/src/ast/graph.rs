@@ -1,7 +1,7 @@
 //! Graph operators.
 
-use super::super::span::Span;
 use super::{Expr, Name, NamedExpr, Pipeline};
+use crate::span::Span;
 
 /// `make-graph source --> target with T on id`.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! What is written out: numbers, strings, JSON.
 
-use super::super::span::Span;
 use super::PluginSchema;
+use crate::span::Span;
 
 /// A literal. Where it stands is said by the expression that it is.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,10 +1,10 @@
 //! Pipelines and their operators. The larger families have files of their own.
 
-use super::super::span::Span;
 use super::{
     ColumnDeclaration, Expr, Find, GraphMatch, GraphOutput, GraphTraverse, Literal, MakeGraph, MakeSeries, Name,
     NamePattern, NamedExpr, Parse, Property, Render, ScalarType, Scan, Search, Statement,
 };
+use crate::span::Span;
 
 /// `source | operator | operator`.
 #[derive(Debug, Clone, PartialEq)]

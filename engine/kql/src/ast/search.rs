@@ -1,7 +1,7 @@
 //! Operators that look for text: `search`, `find`, `parse`.
 
-use super::super::span::Span;
 use super::{Expr, Literal, Name, ScalarType};
+use crate::span::Span;
 
 /// `search in (T) "term"`.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! Operators over time and order, and how results are shown: `make-series`, `scan`, `render`.
 
-use super::super::span::Span;
 use super::{Expr, Name, NamedExpr, Parameter, Property, SortKey};
+use crate::span::Span;
 
 /// `make-series a = avg(b) default = 0 on t from x to y step z by c`.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! A query and its statements.
 
-use super::super::span::Span;
 use super::{Expr, Literal, Name, ParameterValue, ScalarType};
+use crate::span::Span;
 
 /// A whole text: statements separated by `;`.
 #[derive(Debug, Clone, PartialEq)]

@@ -1,7 +1,7 @@
 //! What is wrong with a query whose text parses: a stable code, the place, and where one is known a hint.
 
-use super::super::error::render_at;
-use super::super::span::Span;
+use crate::error::render_at;
+use crate::span::Span;
 
 /// One error of a KQL query's meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,6 +1,6 @@
 //! The names that results have when the query does not say: `count_`, `avg_v`, `Column1`, `k1`.
 
-use super::super::ast::{Call, Expr, ExprKind, Literal};
+use crate::ast::{Call, Expr, ExprKind, Literal};
 
 /// Functions whose result is called as their first argument is.
 const NAMED_BY_FIRST_ARGUMENT: &[&str] = &[

@@ -3,12 +3,12 @@
 use datafusion::logical_expr::lit;
 use datafusion::scalar::ScalarValue;
 
-use super::super::ast::{Call, ExprKind};
-use super::super::functions;
-use super::super::plan::Column;
-use super::super::span::Span;
-use super::super::types::KqlType;
 use super::{Binder, Result, Scope, Typed, constant_of, invalid};
+use crate::ast::{Call, ExprKind};
+use crate::functions;
+use crate::plan::Column;
+use crate::span::Span;
+use crate::types::KqlType;
 
 impl<'a> Binder<'a> {
     /// `pack_all()`: a bag of all columns, without what is empty where that is asked for.

@@ -1,21 +1,21 @@
 //! Values of `declare query_parameters` that come beside the query, as Kusto's clients send them: as literals of KQL, or
 //! as texts that conversion reads. A string needs no quotes, so that nobody has to escape one.
 
-use super::super::ast::{Expr, ExprKind, Literal, Parameter, ParameterKind, Query, Statement, StatementKind};
-use super::super::types::KqlType;
 use super::{Binder, Environment, Result, Scope, Stop, Typed, constant_of, invalid};
+use crate::ast::{Expr, ExprKind, Literal, Parameter, ParameterKind, Query, Statement, StatementKind};
+use crate::types::KqlType;
 
 /// A value as it was given.
 #[derive(Debug)]
-pub(crate) struct Given {
+pub(crate) struct GivenParameter {
     text: String,
     /// What the text is, if it is a literal.
     literal: Option<Expr>,
 }
 
-impl Given {
+impl GivenParameter {
     pub(crate) fn read(text: &str) -> Self {
-        let literal = super::super::parse(text).into_result().ok().and_then(literal_of);
+        let literal = crate::parse(text).into_result().ok().and_then(literal_of);
         Self { text: text.to_owned(), literal }
     }
 
@@ -78,7 +78,7 @@ impl<'a> Binder<'a> {
 
     fn given(
         &mut self,
-        given: &'a Given,
+        given: &'a GivenParameter,
         kql_type: KqlType,
         parameter: &Parameter,
         scope: &Scope<'_, 'a>,

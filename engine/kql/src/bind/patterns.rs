@@ -1,11 +1,11 @@
 //! `declare pattern`: tables under names that are made of texts, `country("Canada").Alberta`. A pattern's rules are looked
 //! through for the texts that it is called with.
 
-use super::super::ast::{Call, Expr, ExprKind, Literal, Pattern};
-use super::super::plan::Relation;
-use super::super::span::Span;
-use super::super::types::KqlType;
 use super::{Binder, Binding, Environment, Result, Scope, Typed, constant_of, invalid, text_of};
+use crate::ast::{Call, Expr, ExprKind, Literal, Pattern};
+use crate::plan::Relation;
+use crate::span::Span;
+use crate::types::KqlType;
 
 /// The path that stands for all of them.
 const ANY_PATH: &str = "*";

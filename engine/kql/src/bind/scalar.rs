@@ -5,20 +5,20 @@ use datafusion::logical_expr::{Expr as PlanExpr, lit};
 use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
-use super::super::aggregates;
-use super::super::ast::{
-    BinaryOperator, Call, Expr, ExprKind, ListOperator, Literal, LogicalOperator, Name, SubqueryFunction, UnaryOperator,
-};
-use super::super::functions::{self, BoundFunction, FunctionError, Operator};
-use super::super::plan::Column;
-use super::super::span::Span;
-use super::super::types::KqlType;
 use super::several::refuse_several;
 use super::{
     BindError, BindErrorCode, Binder, Binding, Result, Scope, Typed, constant_of, fail, invalid, not_supported,
     null_of, text_of,
 };
-use crate::error::nearest;
+use crate::aggregates;
+use crate::ast::{
+    BinaryOperator, Call, Expr, ExprKind, ListOperator, Literal, LogicalOperator, Name, SubqueryFunction, UnaryOperator,
+};
+use crate::functions::{self, BoundFunction, FunctionError, Operator};
+use crate::nearest_name;
+use crate::plan::Column;
+use crate::span::Span;
+use crate::types::KqlType;
 
 /// The most values that the table of an `in` may have.
 const MAX_IN_VALUES: usize = 1_000_000;
@@ -186,7 +186,7 @@ impl<'a> Binder<'a> {
     pub(crate) fn unknown_column(&self, name: &Name, columns: &[Column]) -> BindError {
         let message = format!("unknown column `{}`", name.text);
         let error = BindError::new(BindErrorCode::UnknownColumn, name.span, message);
-        match nearest(&name.text, columns.iter().map(|column| column.name.as_str())) {
+        match nearest_name(&name.text, columns.iter().map(|column| column.name.as_str())) {
             Some(near) => error.with_hint(format!("did you mean `{near}`?")),
             None => error,
         }

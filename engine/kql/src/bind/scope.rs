@@ -5,9 +5,9 @@ use std::rc::Rc;
 
 use datafusion::logical_expr::{Expr as PlanExpr, SortExpr};
 
-use super::super::ast;
-use super::super::plan::{Column, Relation};
 use super::Typed;
+use crate::ast;
+use crate::plan::{Column, Relation};
 
 /// The variables and functions in sight, the newest first. Cheap to clone: a `let` adds one in front.
 #[derive(Clone, Default)]

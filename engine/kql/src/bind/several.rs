@@ -1,10 +1,10 @@
 //! Functions that give several values where columns are made, and the names that these have.
 
-use super::super::ast::{Expr, ExprKind, Name, NamedExpr, Names};
-use super::super::functions::{self, FunctionError};
-use super::super::span::Span;
 use super::names::argument_name;
 use super::{BindError, BindErrorCode, Binder, Binding, Result, Scope, Typed, fail, invalid};
+use crate::ast::{Expr, ExprKind, Name, NamedExpr, Names};
+use crate::functions::{self, FunctionError};
+use crate::span::Span;
 
 /// One of several values, under the name given to it, or else under that which it has by itself.
 pub(crate) struct NamedPart {

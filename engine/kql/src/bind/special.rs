@@ -4,11 +4,11 @@
 use datafusion::logical_expr::lit;
 use serde_json::json;
 
-use super::super::ast::{Call, ExprKind, Literal, ParameterValue};
-use super::super::plan::Column;
-use super::super::span::Span;
-use super::super::types::KqlType;
 use super::{Binder, Result, Scope, Typed, invalid, null_of};
+use crate::ast::{Call, ExprKind, Literal, ParameterValue};
+use crate::plan::Column;
+use crate::span::Span;
+use crate::types::KqlType;
 
 impl<'a> Binder<'a> {
     /// A call of one of them.

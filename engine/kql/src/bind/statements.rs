@@ -1,15 +1,16 @@
 //! Statements, and what a table may be written as: a name, a pipeline, a function that returns one.
 
-use super::super::ast::{
+use super::{
+    BindError, BindErrorCode, Binder, Binding, Environment, Need, Result, Scope, Stop, constant_of, fail, invalid,
+    not_supported, text_of,
+};
+use crate::ast::{
     Call, Expr, ExprKind, Names, OperatorKind, ParameterKind, Pipeline, Query, Statement, StatementKind,
     SubqueryFunction,
 };
-use super::super::plan::Relation;
-use super::super::span::Span;
-use super::{
-    BindError, BindErrorCode, Binder, Binding, Environment, Need, Result, Scope, Stop, Stored, TableKey, constant_of,
-    fail, invalid, not_supported, text_of,
-};
+use crate::host::{TableKey, TableLookup};
+use crate::plan::Relation;
+use crate::span::Span;
 
 impl<'a> Binder<'a> {
     /// The result of a query's last statement.
@@ -106,7 +107,7 @@ impl<'a> Binder<'a> {
         &self,
         body: &[Statement],
         environment: &Environment<'a>,
-        function: &super::super::ast::Function,
+        function: &crate::ast::Function,
     ) -> bool {
         let Some(StatementKind::Expression(result)) = body.last().map(|statement| &statement.kind) else {
             return false;
@@ -258,8 +259,8 @@ impl<'a> Binder<'a> {
     pub(crate) fn stored_table(&mut self, database: Option<String>, name: &str, span: Span) -> Result<Relation> {
         let key = TableKey { database, table: name.to_owned() };
         match self.answers.tables.get(&key) {
-            Some(Stored::Table(source)) => self.scan(name, std::sync::Arc::clone(source)),
-            Some(Stored::Missing(message)) => fail(BindErrorCode::UnknownTable, span, message.clone()),
+            Some(TableLookup::Found(source)) => self.scan(name, std::sync::Arc::clone(source)),
+            Some(TableLookup::Missing(message)) => fail(BindErrorCode::UnknownTable, span, message.clone()),
             None => Err(Stop::Needs(Need::Table(key))),
         }
     }

@@ -3,11 +3,11 @@
 
 use std::rc::Rc;
 
-use super::super::ast::{Call, Expr, Function, NamedExpr, Names, Parameter, ParameterKind};
-use super::super::plan::Relation;
-use super::super::span::Span;
-use super::super::types::KqlType;
 use super::{Binder, Binding, Environment, Result, Scope, invalid};
+use crate::ast::{Call, Expr, Function, NamedExpr, Names, Parameter, ParameterKind};
+use crate::plan::Relation;
+use crate::span::Span;
+use crate::types::KqlType;
 
 impl<'a> Binder<'a> {
     /// The value of a function that returns one.

@@ -10,11 +10,11 @@ use datafusion::physical_plan::ColumnarValue;
 use datafusion::scalar::ScalarValue;
 use std::sync::Arc;
 
-use super::super::ast::{Json, JsonKind, Literal, ScalarType};
-use super::super::functions;
-use super::super::span::Span;
-use super::super::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
 use super::{BindErrorCode, Binder, Result, Typed, fail, invalid};
+use crate::ast::{Json, JsonKind, Literal, ScalarType};
+use crate::functions;
+use crate::span::Span;
+use crate::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
 
 /// The null of a type; of strings, the empty one.
 pub(crate) fn null_of(kql_type: KqlType) -> ScalarValue {

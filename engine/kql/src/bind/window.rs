@@ -10,11 +10,11 @@ use datafusion::logical_expr::{Expr as PlanExpr, WindowFrame, WindowFrameBound, 
 use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
-use super::super::ast::Call;
-use super::super::plan::field_column;
-use super::super::span::Span;
-use super::super::types::KqlType;
 use super::{BindErrorCode, Binder, Result, Scope, Typed, Windows, constant_of, fail, invalid, not_supported, null_of};
+use crate::ast::Call;
+use crate::plan::field_column;
+use crate::span::Span;
+use crate::types::KqlType;
 
 impl<'a> Binder<'a> {
     /// A function over the order of rows; `None` when this is none.

@@ -21,7 +21,7 @@ use serde_json::Value;
 use super::super::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
 use super::super::values;
 use super::conversion;
-use crate::EngineError;
+use crate::ExecutionError;
 
 /// The most text that one call may make.
 pub(super) const MAX_BYTES: usize = 256 << 20;
@@ -261,7 +261,7 @@ impl<'a> Arguments<'a> {
     /// An error of this function.
     pub(super) fn error(&self, message: &str) -> DataFusionError {
         let name = self.name.strip_prefix("kql_").unwrap_or(self.name);
-        EngineError::Execution { message: format!("{name}: {message}") }.into()
+        ExecutionError::new(format!("{name}: {message}")).into()
     }
 }
 

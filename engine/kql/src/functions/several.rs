@@ -18,7 +18,7 @@ use super::super::types::KqlType;
 use super::arguments::Arguments;
 use super::signature::check_arguments;
 use super::{FunctionContext, FunctionError};
-use crate::EngineError;
+use crate::ExecutionError;
 
 /// A function of several values.
 pub(super) struct Several {
@@ -239,7 +239,7 @@ impl ScalarUDFImpl for OnePart {
 
 impl OnePart {
     fn misused(&self) -> DataFusionError {
-        EngineError::Execution { message: format!("{} takes a function's several values", self.name) }.into()
+        ExecutionError::new(format!("{} takes a function's several values", self.name)).into()
     }
 }
 

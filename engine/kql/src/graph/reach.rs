@@ -5,7 +5,7 @@ use super::edges::{Edges, NodeId};
 
 /// Which way edges are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Direction {
+pub enum Direction {
     /// From source to target.
     Forward,
     /// From target to source.
@@ -16,14 +16,14 @@ pub(crate) enum Direction {
 
 impl Direction {
     /// The direction of that name.
-    pub(crate) fn of(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         [Direction::Forward, Direction::Backward, Direction::Both]
             .into_iter()
             .find(|direction| direction.name() == name)
     }
 
     /// `forward`, `backward` or `both`.
-    pub(crate) fn name(self) -> &'static str {
+    pub fn name(self) -> &'static str {
         match self {
             Direction::Forward => "forward",
             Direction::Backward => "backward",

@@ -4,7 +4,7 @@
 use super::{Token, TokenKind};
 
 /// For each token the number of pairs of brackets around it; a pair's own brackets stand outside it.
-pub(in crate::kql) fn depths(tokens: &[Token]) -> Vec<u32> {
+pub(crate) fn depths(tokens: &[Token]) -> Vec<u32> {
     let partners = partners(tokens);
     let mut depth: u32 = 0;
     let mut depths = Vec::with_capacity(tokens.len());
@@ -82,8 +82,8 @@ fn closed_by(opening: TokenKind) -> Option<TokenKind> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::lex;
     use super::*;
+    use crate::lexer::lex;
 
     fn depths_of(text: &str) -> Vec<u32> {
         depths(&lex(text).0)

@@ -32,7 +32,7 @@ pub(super) fn scan(text: &str) -> (TokenKind, usize) {
 }
 
 /// The value of a `Long` token; `None` where it does not fit.
-pub(in crate::kql) fn long_value(literal: &str) -> Option<i64> {
+pub(crate) fn long_value(literal: &str) -> Option<i64> {
     match literal.strip_prefix("0x").or_else(|| literal.strip_prefix("0X")) {
         // As in Kusto, sixteen digits are the bits of the number.
         Some(digits) => u64::from_str_radix(digits, 16).ok().map(u64::cast_signed),
@@ -41,7 +41,7 @@ pub(in crate::kql) fn long_value(literal: &str) -> Option<i64> {
 }
 
 /// The value of a `Timespan` token in ticks of 100 ns, to the nearest; `None` where it does not fit.
-pub(in crate::kql) fn timespan_ticks(literal: &str) -> Option<i64> {
+pub(crate) fn timespan_ticks(literal: &str) -> Option<i64> {
     let number = literal.find(|char: char| !char.is_ascii_digit() && char != '.')?;
     let unit = unit_nanoseconds(&literal[number..])?;
     let (whole, fraction) = literal[..number].split_once('.').unwrap_or((&literal[..number], ""));

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 /// How a string starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::kql) struct Opening {
+pub(crate) struct Opening {
     /// Length of all that stands before the content.
     length: usize,
     style: Style,
@@ -70,7 +70,7 @@ pub(super) fn scan(text: &str, opening: Opening) -> Scanned {
 }
 
 /// What a string literal says.
-pub(in crate::kql) fn decode(literal: &str) -> String {
+pub(crate) fn decode(literal: &str) -> String {
     let Some(opening) = opening(literal) else { return literal.to_owned() };
     let content = &literal[opening.length..];
     let closing = opening.closing();

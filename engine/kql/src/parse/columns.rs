@@ -1,8 +1,8 @@
 //! Operators that choose, compute and group columns.
 
-use super::super::ast::{Literal, NamePattern, OperatorKind, ReorderColumn, ReorderDirection};
-use super::super::lexer::TokenKind;
 use super::{Parser, Result};
+use crate::ast::{Literal, NamePattern, OperatorKind, ReorderColumn, ReorderDirection};
+use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     pub(super) fn count(&mut self) -> Result<OperatorKind> {

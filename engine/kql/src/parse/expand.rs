@@ -1,8 +1,8 @@
 //! `mv-expand` and `mv-apply`.
 
-use super::super::ast::{Expansion, Expr, MvApply, MvExpand, OperatorKind};
-use super::super::lexer::TokenKind;
 use super::{Parser, Result};
+use crate::ast::{Expansion, Expr, MvApply, MvExpand, OperatorKind};
+use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     pub(super) fn mv_expand(&mut self) -> Result<OperatorKind> {

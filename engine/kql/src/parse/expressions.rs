@@ -2,14 +2,14 @@
 //! and lists, order, `+ -`, `* / %`, texts (`has`, `=~`, ...), sign, then calls and paths. Equality, order and texts do
 //! not chain.
 
-use super::super::ast::{
+use super::{Parser, Result};
+use crate::ast::{
     BinaryOperator, Call, Expr, ExprKind, ListOperator, LogicalOperator, Name, NamedExpr, Names, SubqueryFunction,
     TextMatch, TextMatchKind, UnaryOperator,
 };
-use super::super::keywords::{self, NameUse};
-use super::super::lexer::TokenKind;
-use super::super::span::Span;
-use super::{Parser, Result};
+use crate::keywords::{self, NameUse};
+use crate::lexer::TokenKind;
+use crate::span::Span;
 
 /// How tight an operator binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]

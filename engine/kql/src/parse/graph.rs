@@ -1,11 +1,11 @@
 //! Graph operators. The arrows of patterns are written without blanks, so they are told by tokens that touch.
 
-use super::super::ast::{
+use super::{Parser, Result};
+use crate::ast::{
     EdgeDirection, GraphElements, GraphMatch, GraphNodes, GraphOutput, GraphPart, GraphTraverse, HopRange, MakeGraph,
     Name, NodeTable, OperatorKind, TraverseDirection,
 };
-use super::super::lexer::TokenKind;
-use super::{Parser, Result};
+use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     pub(super) fn make_graph(&mut self) -> Result<OperatorKind> {
@@ -156,7 +156,7 @@ impl Parser<'_> {
     }
 
     /// `a` or `(a, b)`.
-    fn one_or_list(&mut self) -> Result<Vec<super::super::ast::Expr>> {
+    fn one_or_list(&mut self) -> Result<Vec<crate::ast::Expr>> {
         if !self.eat(TokenKind::OpenParen) {
             return Ok(vec![self.operand()?]);
         }

@@ -1,10 +1,10 @@
 //! Literals, and the JSON of `dynamic(...)`.
 
-use super::super::ast::{Expr, ExprKind, Json, JsonKind, JsonProperty, Literal, ScalarType, UnaryOperator};
-use super::super::error::SyntaxErrorCode;
-use super::super::lexer::{TokenKind, decode, long_value, timespan_ticks};
-use super::super::span::Span;
 use super::{Parser, Result};
+use crate::ast::{Expr, ExprKind, Json, JsonKind, JsonProperty, Literal, ScalarType, UnaryOperator};
+use crate::error::SyntaxErrorCode;
+use crate::lexer::{TokenKind, decode, long_value, timespan_ticks};
+use crate::span::Span;
 
 impl Parser<'_> {
     /// A literal without a sign.

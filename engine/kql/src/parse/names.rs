@@ -1,11 +1,11 @@
 //! Names, where a keyword may be one and where it may not.
 
-use super::super::ast::{Name, NamePattern};
-use super::super::error::SyntaxErrorCode;
-use super::super::keywords::{self, NameUse};
-use super::super::lexer::{TokenKind, decode};
-use super::super::span::Span;
 use super::{Parser, Result};
+use crate::ast::{Name, NamePattern};
+use crate::error::SyntaxErrorCode;
+use crate::keywords::{self, NameUse};
+use crate::lexer::{TokenKind, decode};
+use crate::span::Span;
 
 impl Parser<'_> {
     /// A name that refers to something.

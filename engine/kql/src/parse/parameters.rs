@@ -1,9 +1,9 @@
 //! `name=value` between an operator's keyword and its operands, and `with (name = value, ...)` after them.
 
-use super::super::ast::{Name, OperatorParameter, ParameterValue, Property};
-use super::super::keywords;
-use super::super::lexer::TokenKind;
 use super::{Parser, Result};
+use crate::ast::{Name, OperatorParameter, ParameterValue, Property};
+use crate::keywords;
+use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     /// Parameters that are known for what they are, where a named expression could follow.

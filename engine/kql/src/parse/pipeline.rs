@@ -1,11 +1,12 @@
 //! Pipelines: a source and operators. An operator with an error is an `Invalid` one; the next `|` starts anew.
 
-use super::super::ast::{Expr, ExprKind, NamedExpr, Operator, OperatorKind, OperatorParameter, Pipeline};
-use super::super::error::SyntaxErrorCode;
-use super::super::lexer::TokenKind;
-use super::super::span::Span;
 use super::expressions::is_word_operator;
 use super::{Parser, Reported, Result};
+use crate::ast::{Expr, ExprKind, NamedExpr, Operator, OperatorKind, OperatorParameter, Pipeline};
+use crate::error::SyntaxErrorCode;
+use crate::lexer::TokenKind;
+use crate::nearest::nearest_within;
+use crate::span::Span;
 
 /// What can follow `|`, for hints.
 const OPERATORS: &[&str] = &[
@@ -327,13 +328,5 @@ fn nearest_operator(word: &str) -> Option<&'static str> {
     if word.len() > LONGEST_WORD {
         return None;
     }
-    let word = word.to_lowercase();
-    let mut best: Option<(f64, &str)> = None;
-    for operator in OPERATORS {
-        let score = strsim::jaro_winkler(&word, operator);
-        if score >= LIKE_ENOUGH && best.is_none_or(|(best_score, _)| score > best_score) {
-            best = Some((score, operator));
-        }
-    }
-    best.map(|(_, operator)| operator)
+    nearest_within(LIKE_ENOUGH, word, OPERATORS.iter().copied())
 }

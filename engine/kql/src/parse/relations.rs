@@ -1,10 +1,10 @@
 //! Operators over several tables, and those that run a part of a query several times.
 
-use super::super::ast::{
+use super::{Parser, Result};
+use crate::ast::{
     Expr, ExprKind, ForkBranch, JoinCondition, OperatorKind, Partition, PartitionBody, Pipeline, PluginSchema,
 };
-use super::super::lexer::TokenKind;
-use super::{Parser, Result};
+use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     pub(super) fn join(&mut self) -> Result<OperatorKind> {

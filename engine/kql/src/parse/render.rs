@@ -1,8 +1,8 @@
 //! `render`. How a result is shown does not change its rows, but misspelt properties are errors all the same.
 
-use super::super::ast::{Expr, ExprKind, OperatorKind, Property, Render};
-use super::super::lexer::TokenKind;
 use super::{Parser, Result};
+use crate::ast::{Expr, ExprKind, OperatorKind, Property, Render};
+use crate::lexer::TokenKind;
 
 /// Charts, as far as their names are keywords; any other name is a chart, too.
 const CHARTS: &[&str] = &[

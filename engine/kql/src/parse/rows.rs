@@ -1,8 +1,8 @@
 //! Operators that order rows or keep some of them.
 
-use super::super::ast::{NullsOrder, OperatorKind, SortDirection, SortKey, TopLevel};
-use super::super::lexer::TokenKind;
 use super::{Parser, Result};
+use crate::ast::{NullsOrder, OperatorKind, SortDirection, SortKey, TopLevel};
+use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     pub(super) fn sort(&mut self) -> Result<OperatorKind> {

@@ -1,8 +1,8 @@
 //! `scan`.
 
-use super::super::ast::{NamedExpr, Names, OperatorKind, Scan, ScanOutput, ScanStep};
-use super::super::lexer::TokenKind;
 use super::{Parser, Result};
+use crate::ast::{NamedExpr, Names, OperatorKind, Scan, ScanOutput, ScanStep};
+use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     pub(super) fn scan(&mut self) -> Result<OperatorKind> {

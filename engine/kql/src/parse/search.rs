@@ -1,8 +1,8 @@
 //! `search`, `find`, `parse` and `parse-kv`.
 
-use super::super::ast::{Find, FindColumn, FindProjection, Literal, OperatorKind, Parse, ParsePart, Search};
-use super::super::lexer::TokenKind;
 use super::{Parser, Result};
+use crate::ast::{Find, FindColumn, FindProjection, Literal, OperatorKind, Parse, ParsePart, Search};
+use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     pub(super) fn search(&mut self) -> Result<OperatorKind> {

@@ -1,8 +1,8 @@
 //! `make-series` and `range`.
 
-use super::super::ast::{MakeSeries, OperatorKind, SeriesAggregate, SeriesRange};
-use super::super::lexer::TokenKind;
 use super::{Parser, Result};
+use crate::ast::{MakeSeries, OperatorKind, SeriesAggregate, SeriesRange};
+use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     pub(super) fn make_series(&mut self) -> Result<OperatorKind> {

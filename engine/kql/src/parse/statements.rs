@@ -1,13 +1,13 @@
 //! Statements: queries, `let`, and what else stands between semicolons.
 
-use super::super::ast::{
+use super::{Parser, Reported, Result};
+use crate::ast::{
     Function, Literal, Parameter, ParameterKind, Pattern, PatternDefinition, PatternRule, Query, Statement,
     StatementKind,
 };
-use super::super::error::SyntaxErrorCode;
-use super::super::lexer::TokenKind;
-use super::super::span::Span;
-use super::{Parser, Reported, Result};
+use crate::error::SyntaxErrorCode;
+use crate::lexer::TokenKind;
+use crate::span::Span;
 
 impl Parser<'_> {
     pub(super) fn query(&mut self) -> Query {

@@ -1,8 +1,8 @@
 //! Tables written out or read from files, and the columns that are declared of them.
 
-use super::super::ast::{ColumnDeclaration, DataTable, ExprKind, ExternalData};
-use super::super::lexer::TokenKind;
 use super::{Parser, Result};
+use crate::ast::{ColumnDeclaration, DataTable, ExprKind, ExternalData};
+use crate::lexer::TokenKind;
 
 impl Parser<'_> {
     pub(super) fn datatable(&mut self) -> Result<ExprKind> {

@@ -2,12 +2,12 @@
 
 use std::time::{Duration, Instant};
 
-use super::super::ast::{
+use crate::ast::{
     BinaryOperator, Expr, ExprKind, GraphPart, JoinCondition, JsonKind, ListOperator, Literal, LogicalOperator, Names,
     OperatorKind, ParameterKind, ParsePart, Pipeline, Query, ScalarType, SeriesRange, SortDirection, StatementKind,
     TraverseDirection,
 };
-use super::super::{SyntaxErrorCode, parse};
+use crate::{SyntaxErrorCode, parse};
 
 #[test]
 fn operators_bind_as_in_kusto() {

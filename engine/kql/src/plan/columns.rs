@@ -5,15 +5,15 @@ use std::cell::RefCell;
 use datafusion::functions_aggregate::count::count_all;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, cast, lit};
 
-use super::super::ast::{
+use super::{Column, Relation};
+use crate::ast::{
     ColumnDeclaration, Expr, ExprKind, Name, NamePattern, NamedExpr, Names, ReorderColumn, ReorderDirection,
 };
-use super::super::bind::{
+use crate::bind::{
     Binder, Environment, Result, Scope, Typed, Windows, argument_name, invalid, text_literal, unique_name,
 };
-use super::super::span::Span;
-use super::super::types::KqlType;
-use super::{Column, Relation};
+use crate::span::Span;
+use crate::types::KqlType;
 
 /// What a clause computes: the name it is given, or the one that its expression has.
 pub(super) struct Assigned {

@@ -11,16 +11,16 @@ use arrow::array::{AsArray, RecordBatch};
 use datafusion::logical_expr::{LogicalPlanBuilder, lit};
 use datafusion::scalar::ScalarValue;
 
-use super::super::aggregates;
-use super::super::ast::{Call, Expr, ExprKind, NamedExpr, PluginSchema};
-use super::super::bind::{
+use super::{Column, Relation};
+use crate::aggregates;
+use crate::ast::{Call, Expr, ExprKind, NamedExpr, PluginSchema};
+use crate::bind::{
     BindErrorCode, Binder, Environment, Result, Scope, Typed, argument_name, constant_of, fail, given_name, invalid,
     not_supported, text_literal, text_of,
 };
-use super::super::functions::Operator;
-use super::super::span::Span;
-use super::super::types::KqlType;
-use super::{Column, Relation};
+use crate::functions::Operator;
+use crate::span::Span;
+use crate::types::KqlType;
 
 /// What becomes of a property that is called as a column.
 #[derive(Clone, Copy)]
@@ -73,7 +73,7 @@ impl<'a> Binder<'a> {
             let kql_type = KqlType::from(declared.scalar_type);
             let value = match result.column(&declared.name.text) {
                 Some(column) => self.convert(column.typed(), kql_type, declared.span)?,
-                None => Typed::new(lit(super::super::bind::null_of(kql_type)), kql_type),
+                None => Typed::new(lit(crate::bind::null_of(kql_type)), kql_type),
             };
             outputs.push((declared.name.text.clone(), value));
         }

@@ -9,14 +9,14 @@ use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition};
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder};
 use datafusion::scalar::ScalarValue;
 
-use super::super::ast::{Expansion, Expr, MvApply, MvExpand, Operator, ParameterValue};
-use super::super::bind::{
-    BindErrorCode, Binder, Environment, Result, Scope, Typed, argument_name, constant_of, fail, given_name, invalid,
-};
-use super::super::types::KqlType;
 use super::relation::Groups;
 use super::{Column, Relation, field_column};
-pub(super) use elements::is_ours;
+use crate::ast::{Expansion, Expr, MvApply, MvExpand, Operator, ParameterValue};
+use crate::bind::{
+    BindErrorCode, Binder, Environment, Result, Scope, Typed, argument_name, constant_of, fail, given_name, invalid,
+};
+use crate::types::KqlType;
+pub(super) use elements::is_elements_function;
 use elements::{Elements, elements};
 
 impl<'a> Binder<'a> {

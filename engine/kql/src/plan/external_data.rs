@@ -3,37 +3,36 @@
 
 use datafusion::logical_expr::lit;
 
-use super::super::ast::{Expr, ExprKind, ExternalData, Literal, Property};
-use super::super::bind::{
-    Binder, Environment, LocationKey, Need, Result, Scope, Stop, Typed, constant_of, invalid, not_supported, null_of,
-    text_of,
-};
-use super::super::functions::Operator;
-use super::super::span::Span;
-use super::super::types::KqlType;
 use super::Relation;
-use crate::tables::external::Layout;
+use crate::ast::{Expr, ExprKind, ExternalData, Literal, Property};
+use crate::bind::{
+    Binder, Environment, Need, Result, Scope, Stop, Typed, constant_of, invalid, not_supported, null_of, text_of,
+};
+use crate::functions::Operator;
+use crate::host::{ExternalLayout, ExternalLocation};
+use crate::span::Span;
+use crate::types::KqlType;
 
 /// What files are compressed as, by their ending.
 const COMPRESSED: &[&str] = &["gz", "zst", "bz2", "xz"];
 
 /// What a format is: how the files are written, and whether their texts are JSON records.
 struct Format {
-    layout: Layout,
+    layout: ExternalLayout,
     is_json: bool,
 }
 
 impl Format {
     fn of(name: &str) -> Option<Self> {
         let (layout, is_json) = match name {
-            "csv" => (Layout::Separated(','), false),
-            "tsv" => (Layout::Separated('\t'), false),
-            "psv" => (Layout::Separated('|'), false),
-            "scsv" => (Layout::Separated(';'), false),
-            "txt" => (Layout::Lines, false),
-            "json" => (Layout::Lines, true),
-            "multijson" | "singlejson" => (Layout::Records, true),
-            "parquet" => (Layout::Parquet, false),
+            "csv" => (ExternalLayout::Separated(','), false),
+            "tsv" => (ExternalLayout::Separated('\t'), false),
+            "psv" => (ExternalLayout::Separated('|'), false),
+            "scsv" => (ExternalLayout::Separated(';'), false),
+            "txt" => (ExternalLayout::Lines, false),
+            "json" => (ExternalLayout::Lines, true),
+            "multijson" | "singlejson" => (ExternalLayout::Records, true),
+            "parquet" => (ExternalLayout::Parquet, false),
             _ => return None,
         };
         Some(Self { layout, is_json })
@@ -52,7 +51,7 @@ impl Format {
             "jsonl" | "ndjson" => "json",
             other => other,
         };
-        Self::of(ending).unwrap_or(Self { layout: Layout::Separated(','), is_json: false })
+        Self::of(ending).unwrap_or(Self { layout: ExternalLayout::Separated(','), is_json: false })
     }
 }
 
@@ -91,8 +90,8 @@ impl<'a> Binder<'a> {
                 },
             };
             // Records have no header, whatever is said.
-            let skips_first = skips_first && !format.is_json && format.layout != Layout::Parquet;
-            let key = LocationKey { location: text, layout: format.layout, skips_first };
+            let skips_first = skips_first && !format.is_json && format.layout != ExternalLayout::Parquet;
+            let key = ExternalLocation { location: text, layout: format.layout, skips_first };
             let Some(source) = self.answers.locations.get(&key) else { return Err(Stop::Needs(Need::Location(key))) };
             let read = self.scan("externaldata", std::sync::Arc::clone(source))?;
             inputs.push(self.declared_columns(read, external, &format, span)?);
@@ -129,7 +128,7 @@ impl<'a> Binder<'a> {
                     let key = Typed::text(name);
                     Some(self.apply_operator(Operator::DynamicMember, vec![record.clone(), key], declared.span)?)
                 }
-                (None, Layout::Parquet) => read.column(name).map(|column| column.typed()),
+                (None, ExternalLayout::Parquet) => read.column(name).map(|column| column.typed()),
                 (None, _) => read.columns.get(index).map(|column| column.typed()),
             };
             let value = match value {
@@ -170,13 +169,13 @@ mod tests {
     #[test]
     fn endings_say_the_format() {
         for (location, layout, is_json) in [
-            ("/a/b.csv", Layout::Separated(','), false),
-            ("https://host/a/b.TSV.gz?x=1.json", Layout::Separated('\t'), false),
-            ("s3://bucket/b.json", Layout::Lines, true),
-            ("/a/b.jsonl.zst", Layout::Lines, true),
-            ("/a.parquet/b", Layout::Separated(','), false),
-            ("/a/b.parquet", Layout::Parquet, false),
-            ("", Layout::Separated(','), false),
+            ("/a/b.csv", ExternalLayout::Separated(','), false),
+            ("https://host/a/b.TSV.gz?x=1.json", ExternalLayout::Separated('\t'), false),
+            ("s3://bucket/b.json", ExternalLayout::Lines, true),
+            ("/a/b.jsonl.zst", ExternalLayout::Lines, true),
+            ("/a.parquet/b", ExternalLayout::Separated(','), false),
+            ("/a/b.parquet", ExternalLayout::Parquet, false),
+            ("", ExternalLayout::Separated(','), false),
         ] {
             let format = Format::of_location(location);
             assert_eq!((format.layout, format.is_json), (layout, is_json), "{location}");

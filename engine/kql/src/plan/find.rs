@@ -6,16 +6,14 @@ use std::collections::HashMap;
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::logical_expr::{Expr as PlanExpr, lit};
 
-use super::super::ast::{
-    BinaryOperator, Expr, ExprKind, Find, FindColumn, FindProjection, Literal, Operator, ParameterValue,
-};
-use super::super::bind::{
-    BindError, BindErrorCode, Binder, Environment, Result, Stop, Typed, fail, invalid, null_of, unique_name,
-};
-use super::super::span::Span;
-use super::super::types::KqlType;
 use super::search::Searched;
 use super::{Column, Relation, field_of};
+use crate::ast::{BinaryOperator, Expr, ExprKind, Find, FindColumn, FindProjection, Literal, Operator, ParameterValue};
+use crate::bind::{
+    BindError, BindErrorCode, Binder, Environment, Result, Stop, Typed, fail, invalid, null_of, unique_name,
+};
+use crate::span::Span;
+use crate::types::KqlType;
 
 const SOURCE_COLUMN: &str = "source_";
 const PACKED_COLUMN: &str = "pack_";

@@ -2,8 +2,8 @@
 
 use datafusion::logical_expr::LogicalPlanBuilder;
 
-use super::super::bind::{Binder, Result};
 use super::{Column, Relation};
+use crate::bind::{Binder, Result};
 
 impl Binder<'_> {
     /// The relation whose plan has the columns as its fields, and nothing else. An order that the query made outlives

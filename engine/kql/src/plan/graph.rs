@@ -4,15 +4,13 @@ use datafusion::common::Column as PlanColumn;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, lit};
 use datafusion::scalar::ScalarValue;
 
-use super::super::ast::{Expr, GraphTraverse, Name, TraverseDirection};
-use super::super::bind::{
-    BindErrorCode, Binder, Environment, Result, Scope, Typed, constant_of, fail, invalid, unique_name,
-};
-use super::super::span::Span;
-use super::super::types::KqlType;
-use super::super::values;
 use super::{Column, Relation, field_column};
+use crate::ast::{Expr, GraphTraverse, Name, TraverseDirection};
+use crate::bind::{BindErrorCode, Binder, Environment, Result, Scope, Typed, constant_of, fail, invalid, unique_name};
 use crate::graph::{DEPTH, Direction, NODE, traverse};
+use crate::span::Span;
+use crate::types::KqlType;
+use crate::values;
 
 /// The column that an edge's type is read from.
 const EDGE_TYPE: &str = "type";

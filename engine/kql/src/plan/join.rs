@@ -7,12 +7,10 @@ use datafusion::logical_expr::expr::AggregateFunction;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, lit};
 use datafusion::prelude::coalesce;
 
-use super::super::ast::{BinaryOperator, Expr, ExprKind, JoinCondition, Name, Operator, ParameterValue};
-use super::super::bind::{
-    BindErrorCode, Binder, Environment, Result, Scope, Typed, fail, invalid, null_of, unique_name,
-};
-use super::super::types::KqlType;
 use super::{Column, Relation, field_column, field_of};
+use crate::ast::{BinaryOperator, Expr, ExprKind, JoinCondition, Name, Operator, ParameterValue};
+use crate::bind::{BindErrorCode, Binder, Environment, Result, Scope, Typed, fail, invalid, null_of, unique_name};
+use crate::types::KqlType;
 
 /// The kinds of joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -151,7 +149,7 @@ impl<'a> Binder<'a> {
             ExprKind::Name(name) => {
                 (self.key_column(name, &sides.left.columns)?, self.key_column(name, &sides.right.columns)?)
             }
-            ExprKind::Logical { operator: super::super::ast::LogicalOperator::And, operands } => {
+            ExprKind::Logical { operator: crate::ast::LogicalOperator::And, operands } => {
                 for operand in operands {
                     self.add_keys(sides, operand, environment)?;
                 }

@@ -9,16 +9,16 @@ use datafusion::common::Column as PlanColumn;
 use datafusion::datasource::provider_as_source;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr};
 
-use super::super::ast::Expr;
-use super::super::bind::{Binder, Environment, Need, Result, Stop};
 use super::{Column, Relation, field_column, field_of};
-use crate::tables::materialized::Materialized;
+use crate::ast::Expr;
+use crate::bind::{Binder, Environment, Need, Result, Stop};
+use crate::materialized::Materialized;
 
 /// What the scan of one is called in a plan.
 const SCAN: &str = "materialized";
 
 /// A table that is materialized: where it is written and what is in sight there, which tell it from others.
-pub(crate) struct Kept<'a> {
+pub(crate) struct MaterializedPart<'a> {
     expr: &'a Expr,
     environment: Environment<'a>,
     relation: Rc<Relation>,
@@ -32,9 +32,10 @@ impl<'a> Binder<'a> {
         body: &'a Expr,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let known = self.kept.iter().find(|kept| std::ptr::eq(kept.expr, expr) && kept.environment.is(environment));
-        if let Some(kept) = known {
-            let (relation, rows) = (Rc::clone(&kept.relation), Arc::clone(&kept.rows));
+        let known =
+            self.materialized.iter().find(|part| std::ptr::eq(part.expr, expr) && part.environment.is(environment));
+        if let Some(part) = known {
+            let (relation, rows) = (Rc::clone(&part.relation), Arc::clone(&part.rows));
             return self.used(&relation, rows);
         }
         let relation = self.table(body, environment)?;
@@ -42,7 +43,7 @@ impl<'a> Binder<'a> {
         if relation.groups.is_some() || fields.is_empty() {
             return Ok(relation);
         }
-        let rows = match self.answers.materialized.get(self.kept.len()) {
+        let rows = match self.answers.materialized.get(self.materialized.len()) {
             Some(rows) => Arc::clone(rows),
             None => {
                 let exprs = fields.iter().map(|field| field_column(field).alias(field.clone()));
@@ -52,7 +53,12 @@ impl<'a> Binder<'a> {
         };
         let relation = Rc::new(relation);
         let environment = environment.clone();
-        self.kept.push(Kept { expr, environment, relation: Rc::clone(&relation), rows: Arc::clone(&rows) });
+        self.materialized.push(MaterializedPart {
+            expr,
+            environment,
+            relation: Rc::clone(&relation),
+            rows: Arc::clone(&rows),
+        });
         self.used(&relation, rows)
     }
 

@@ -6,10 +6,10 @@ use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition, W
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr, WindowFrame, lit};
 use datafusion::scalar::ScalarValue;
 
-use super::super::ast::{NamedExpr, NullsOrder, SortDirection, SortKey};
-use super::super::bind::{BindErrorCode, Binder, Environment, Result, Scope, constant_of, fail, invalid};
-use super::super::types::KqlType;
 use super::{Relation, field_column, field_of};
+use crate::ast::{NamedExpr, NullsOrder, SortDirection, SortKey};
+use crate::bind::{BindErrorCode, Binder, Environment, Result, Scope, constant_of, fail, invalid};
+use crate::types::KqlType;
 
 impl<'a> Binder<'a> {
     pub(super) fn sort(

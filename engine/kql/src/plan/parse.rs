@@ -7,14 +7,12 @@ use datafusion::functions::core::get_field;
 use datafusion::logical_expr::{Expr as PlanExpr, lit};
 use datafusion::prelude::coalesce;
 
-use super::super::ast::{
-    ColumnDeclaration, Expr, ExprKind, Literal, Operator, ParameterValue, Parse, ParsePart, Property,
-};
-use super::super::bind::{Binder, Environment, Result, Scope, Typed, invalid, null_of, text_literal};
-use super::super::span::Span;
-use super::super::types::KqlType;
 use super::{Column, Relation, field_column};
-pub(super) use captures::is_ours;
+use crate::ast::{ColumnDeclaration, Expr, ExprKind, Literal, Operator, ParameterValue, Parse, ParsePart, Property};
+use crate::bind::{Binder, Environment, Result, Scope, Typed, invalid, null_of, text_literal};
+use crate::span::Span;
+use crate::types::KqlType;
+pub(super) use captures::is_captures_function;
 use captures::{Captures, captures, group_name};
 
 /// How strictly a text is taken apart.

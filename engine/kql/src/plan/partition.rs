@@ -1,10 +1,10 @@
 //! `partition by`: the body works on each value's rows by themselves.
 
-use super::super::ast::{Partition, PartitionBody};
-use super::super::bind::{Binder, Environment, Result, Scope, not_supported};
-use super::super::span::Span;
 use super::relation::Groups;
 use super::{Column, Relation};
+use crate::ast::{Partition, PartitionBody};
+use crate::bind::{Binder, Environment, Result, Scope, not_supported};
+use crate::span::Span;
 
 impl<'a> Binder<'a> {
     pub(super) fn partition(

@@ -4,8 +4,8 @@
 use datafusion::common::Column as PlanColumn;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder, SortExpr};
 
-use super::super::bind::{Binder, Result, Typed};
-use super::super::types::KqlType;
+use crate::bind::{Binder, Result, Typed};
+use crate::types::KqlType;
 
 /// A column: KQL's name, which may change, and the field of the plan, which no other column has.
 #[derive(Debug, Clone, PartialEq, Eq)]

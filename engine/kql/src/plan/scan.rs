@@ -16,19 +16,19 @@ use datafusion::logical_expr::{
 };
 use datafusion::prelude::substring;
 
-use super::super::bind::{Binder, Result};
-use super::super::json_text;
-use super::super::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
 use super::{Column, Relation};
+use crate::bind::{Binder, Result};
+use crate::json_text;
+use crate::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
 
-pub(crate) use comparisons::StoredComparisons;
+pub use comparisons::StoredComparisons;
 
 /// The bytes of a UUID; nothing else is stored in as many.
 const GUID_BYTES: i32 = 16;
 
 /// Whether a function is one of this one's own.
-pub(super) fn is_ours(function: &ScalarUDF) -> bool {
-    ticks::is_ours(function) || texts::is_ours(function)
+pub(super) fn is_scan_function(function: &ScalarUDF) -> bool {
+    ticks::is_ticks_function(function) || texts::is_texts_function(function)
 }
 
 impl Binder<'_> {

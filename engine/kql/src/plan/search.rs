@@ -2,16 +2,16 @@
 
 use datafusion::logical_expr::{Expr as PlanExpr, lit};
 
-use super::super::ast::{
+use super::columns::matches;
+use super::{Column, Relation};
+use crate::ast::{
     BinaryOperator, Expr, ExprKind, Literal, LogicalOperator, NamePattern, Operator, ParameterValue, Search, TextMatch,
     TextMatchKind,
 };
-use super::super::bind::{BindErrorCode, Binder, Environment, Result, Scope, Typed, fail, invalid};
-use super::super::functions::Operator as FunctionOperator;
-use super::super::span::Span;
-use super::super::types::KqlType;
-use super::columns::matches;
-use super::{Column, Relation};
+use crate::bind::{BindErrorCode, Binder, Environment, Result, Scope, Typed, fail, invalid};
+use crate::functions::Operator as FunctionOperator;
+use crate::span::Span;
+use crate::types::KqlType;
 
 /// What a condition of `search` or `find` is looked for in.
 pub(super) struct Searched<'s> {

@@ -8,14 +8,14 @@ use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition, W
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, WindowFrame};
 use datafusion::scalar::ScalarValue;
 
-use super::super::ast::{Operator, ParameterKind, ParameterValue, Scan, ScanOutput, ScanStep};
-use super::super::bind::{
+use super::{Column, Relation, field_column};
+use crate::ast::{Operator, ParameterKind, ParameterValue, Scan, ScanOutput, ScanStep};
+use crate::bind::{
     BindErrorCode, Binder, Environment, Result, Scope, Typed, constant_of, fail, given_name, invalid, not_supported,
     null_of,
 };
-use super::super::types::KqlType;
-use super::{Column, Relation, field_column};
-pub(super) use machine::is_ours;
+use crate::types::KqlType;
+pub(super) use machine::is_sequences_function;
 use machine::{MATCH_ID, Machine, Shown, Step};
 
 impl<'a> Binder<'a> {

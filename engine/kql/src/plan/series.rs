@@ -8,14 +8,14 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, cast, lit};
 use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
-use super::super::aggregates::{self, Aggregated, Filled};
-use super::super::ast::{Expr, MakeSeries, Operator, SeriesRange};
-use super::super::bind::{
+use super::{Column, Relation, field_column};
+use crate::aggregates::{self, Aggregated, Filled};
+use crate::ast::{Expr, MakeSeries, Operator, SeriesRange};
+use crate::bind::{
     BindErrorCode, Binder, Environment, Result, Scope, Typed, constant_of, fail, given_name, invalid, unique_name,
 };
-use super::super::span::Span;
-use super::super::types::KqlType;
-use super::{Column, Relation, field_column};
+use crate::span::Span;
+use crate::types::KqlType;
 
 /// The most bins of one series.
 const MAX_BINS: i64 = 1_048_576;
@@ -245,7 +245,7 @@ impl<'a> Binder<'a> {
                 Ok((ScalarValue::try_from_array(batch.column(0), 0)?, ScalarValue::try_from_array(batch.column(1), 0)?))
             }
             None => {
-                let null = super::super::bind::null_of(kql_type);
+                let null = crate::bind::null_of(kql_type);
                 Ok((null.clone(), null))
             }
         }

@@ -9,12 +9,12 @@ use datafusion::functions_table::generate_series::{GenSeriesArgs, GenerateSeries
 use datafusion::logical_expr::{EmptyRelation, Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use datafusion::scalar::ScalarValue;
 
-use super::super::ast::{DataTable, Expr, Name, NamedExpr, Names};
-use super::super::bind::{
+use super::{Column, Relation, field_column};
+use crate::ast::{DataTable, Expr, Name, NamedExpr, Names};
+use crate::bind::{
     BindErrorCode, Binder, Environment, Result, Scope, Typed, constant_of, fail, invalid, null_of, unique_name,
 };
-use super::super::types::KqlType;
-use super::{Column, Relation, field_column};
+use crate::types::KqlType;
 
 /// The most rows that `range` makes.
 const MAX_RANGE_ROWS: i64 = 1_000_000_000;

@@ -5,16 +5,14 @@ use std::cell::RefCell;
 use datafusion::common::{Column as PlanColumn, JoinType, NullEquality};
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr, lit};
 
-use super::super::aggregates::{self, Aggregated};
-use super::super::ast::{NamedExpr, Names, SortDirection, SortKey, TopLevel};
-use super::super::bind::{
-    Binder, Environment, Result, Scope, Typed, argument_name, given_name, invalid, not_supported,
-};
-use super::super::span::Span;
-use super::super::types::KqlType;
 use super::columns::Assigned;
 use super::relation::Groups;
 use super::{Column, Relation, field_of};
+use crate::aggregates::{self, Aggregated};
+use crate::ast::{NamedExpr, Names, SortDirection, SortKey, TopLevel};
+use crate::bind::{Binder, Environment, Result, Scope, Typed, argument_name, given_name, invalid, not_supported};
+use crate::span::Span;
+use crate::types::KqlType;
 
 impl<'a> Binder<'a> {
     pub(super) fn summarize(

@@ -3,9 +3,9 @@
 
 use std::rc::Rc;
 
-use super::super::bind::{BindError, Binder, Binding, Environment, Need, Result, Stop, Typed, invalid, unique_name};
-use super::super::span::Span;
 use super::Relation;
+use crate::bind::{BindError, Binder, Binding, Environment, Need, Result, Stop, Typed, invalid, unique_name};
+use crate::span::Span;
 
 /// The tables and values that a template's text names.
 #[derive(Default)]

@@ -3,15 +3,15 @@
 
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
 
-use super::super::ast::{Expr, ExprKind, Literal, OperatorParameter, ParameterValue};
-use super::super::bind::{
-    BindErrorCode, Binder, Environment, Need, Result, Stop, TableKey, Typed, fail, invalid, null_of, text_literal,
-    unique_name,
-};
-use super::super::span::Span;
-use super::super::types::KqlType;
 use super::columns::matches_wildcard;
 use super::{Column, Relation};
+use crate::ast::{Expr, ExprKind, Literal, OperatorParameter, ParameterValue};
+use crate::bind::{
+    BindErrorCode, Binder, Environment, Need, Result, Stop, Typed, fail, invalid, null_of, text_literal, unique_name,
+};
+use crate::host::TableKey;
+use crate::span::Span;
+use crate::types::KqlType;
 
 impl<'a> Binder<'a> {
     /// A union that starts a query.

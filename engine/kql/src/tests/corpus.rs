@@ -1,14 +1,14 @@
-//! The texts of a folder of cases, which `QUERENT_KQL_CASES` names: what Kusto's own parser accepts is accepted, what
-//! it rejects is rejected, but for the exceptions listed here with their reasons, and no text makes the parser panic or
-//! slow, whole or cut. Without the folder the tests say that they are skipped.
+//! What Kusto's own parser accepts is accepted, what it rejects is rejected, but for the exceptions listed here with their
+//! reasons, and no text makes the parser panic or slow, whole or cut.
 
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use super::parse;
+use super::{folder, rows};
+use crate::parse;
 
 /// Texts that Kusto's parser accepts and ours does not. May only shrink.
 const NOT_ACCEPTED: &[(&str, &str)] = &[(
@@ -41,8 +41,9 @@ const FILES: &[&str] = &[
 ];
 
 #[test]
+#[cfg_attr(not(kql_cases), ignore = "no folder of KQL cases; QUERENT_KQL_CASES names it")]
 fn accepts_and_rejects_as_kusto_does() {
-    let Some(folder) = folder() else { return };
+    let folder = folder();
     let mut wrong = Vec::new();
     let mut unneeded: Vec<&str> = NOT_ACCEPTED.iter().chain(NOT_REJECTED).map(|(id, _)| *id).collect();
     for file in FILES {
@@ -72,8 +73,9 @@ fn accepts_and_rejects_as_kusto_does() {
 }
 
 #[test]
+#[cfg_attr(not(kql_cases), ignore = "no folder of KQL cases; QUERENT_KQL_CASES names it")]
 fn survives_cut_texts() {
-    let Some(folder) = folder() else { return };
+    let folder = folder();
     let started = Instant::now();
     let mut bytes = 0;
     for case in FILES.iter().flat_map(|file| cases(&folder, file)) {
@@ -110,18 +112,6 @@ fn describe(case: &Case) -> String {
     }
 }
 
-pub(super) fn folder() -> Option<PathBuf> {
-    let folder = match std::env::var_os("QUERENT_KQL_CASES") {
-        Some(folder) => PathBuf::from(folder),
-        None => Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/kql_cases"),
-    };
-    let found = folder.join("parse_corpus.jsonl").exists();
-    if !found {
-        println!("skipped: no KQL cases in {}; QUERENT_KQL_CASES names their folder", folder.display());
-    }
-    found.then_some(folder)
-}
-
 fn cases(folder: &Path, file: &str) -> Vec<Case> {
     let verdicts: BTreeMap<String, bool> = rows(&folder.join(format!("{file}.ms.jsonl")))
         .iter()
@@ -133,10 +123,4 @@ fn cases(folder: &Path, file: &str) -> Vec<Case> {
         Case { text: row["kql"].as_str().unwrap().to_owned(), is_clean, id }
     };
     rows(&folder.join(format!("{file}.jsonl"))).into_iter().map(case).collect()
-}
-
-#[expect(clippy::disallowed_methods, reason = "a test may wait for the disk")]
-pub(super) fn rows(file: &Path) -> Vec<Value> {
-    let text = std::fs::read_to_string(file).unwrap();
-    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }

@@ -1,19 +1,21 @@
-//! The cases of a folder, run: each query's columns and rows against what Kusto gave, by the rules of the folder's
-//! README. What is expected to fail is listed by id in a file of its own, below its reason, and may only shrink: a listed
-//! case that passes fails the test, and so does a share of passing cases below the bar. `QUERENT_KQL_CASES_SHOW` prints
-//! why cases whose id holds it fail.
+//! The cases, run over a DataFusion session of their own: each query's columns and rows against what Kusto gave, by the
+//! rules of the folder's README. What is expected to fail is listed by id in a file of its own, below its reason, and may
+//! only shrink: a listed case that passes fails the test, and so does a share of passing cases below the bar.
+//! `QUERENT_KQL_CASES_SHOW` prints why cases whose id holds it fail.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::time::Duration;
 
-use querent_catalog::Principal;
+use datafusion::error::DataFusionError;
+use datafusion::execution::{SessionState, SessionStateBuilder};
+use datafusion::prelude::SessionConfig;
+use futures::TryStreamExt;
 use serde_json::Value;
 
-use super::corpus::{folder, rows};
-use super::functions::{self, FunctionContext, FunctionError};
-use super::types::KqlType;
-use super::values;
-use crate::{Engine, Limits, Session};
+use super::{folder, rows};
+use crate::functions::{self, FunctionContext, FunctionError};
+use crate::{KqlError, KqlHost, KqlType, StoredComparisons, values};
 
 const EXPECTED_FAILURES: &str = include_str!("expected_failures.txt");
 /// Before a case that an order which no query asks for lets pass or fail.
@@ -21,6 +23,10 @@ const BY_CHANCE: &str = "? ";
 /// Each with the least share of it that must pass whatever is listed.
 const FILES: &[(&str, f64)] =
     &[("emulator_fuzz", 0.99), ("emulator_docs", 0.98), ("kusto_loco_endtoend", 0.92), ("kusto_loco_basic", 0.94)];
+/// How long one case may take.
+const CASE_TIME: Duration = Duration::from_secs(120);
+/// Plans are walked recursively; memory is taken only as deep as one goes.
+const STACK_BYTES: usize = 64 << 20;
 const RELATIVE_ERROR: f64 = 1e-9;
 const LOOSE_RELATIVE_ERROR: f64 = 1e-6;
 const APPROXIMATE_RELATIVE_ERROR: f64 = 0.05;
@@ -64,13 +70,26 @@ struct Answer {
 type Row = Vec<Option<String>>;
 
 #[expect(clippy::disallowed_methods, reason = "a test drives a runtime of its own")]
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn cases_give_what_kusto_gave() {
-    let Some(folder) = folder() else { return };
-    let data = tempfile::tempdir().unwrap();
-    let engine = Engine::open(data.path()).await.unwrap();
-    let limits = Limits { wall_clock: Duration::from_secs(120), ..Limits::default() };
-    let session = engine.session(Principal::local_admin(), limits);
+#[cfg_attr(not(kql_cases), ignore = "no folder of KQL cases; QUERENT_KQL_CASES names it")]
+#[test]
+fn cases_give_what_kusto_gave() {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .thread_stack_size(STACK_BYTES)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async { tokio::spawn(replay_all()).await.unwrap() });
+}
+
+async fn replay_all() {
+    let folder = folder();
+    let config = SessionConfig::new().with_default_catalog_and_schema("querent", "default");
+    let state = SessionStateBuilder::new()
+        .with_config(config)
+        .with_default_features()
+        .with_optimizer_rule(Arc::new(StoredComparisons))
+        .build();
     let entries = || EXPECTED_FAILURES.lines().filter(|line| !line.is_empty() && !line.starts_with('#'));
     let listed: BTreeSet<&str> = entries().map(|line| line.trim_start_matches(BY_CHANCE)).collect();
     let by_chance: BTreeSet<&str> = entries().filter_map(|line| line.strip_prefix(BY_CHANCE)).collect();
@@ -84,7 +103,7 @@ async fn cases_give_what_kusto_gave() {
         for case in rows(&folder.join(format!("{file}.jsonl"))).iter().filter(|case| is_run(file, case)) {
             let id = case["id"].as_str().unwrap();
             count += 1;
-            match replayed(file, case, &session).await {
+            match replayed(file, case, &state).await {
                 Ok(()) => {
                     passed += 1;
                     if listed.contains(id) && !by_chance.contains(id) {
@@ -140,9 +159,9 @@ fn has_known_geography(case: &Value) -> bool {
     !words.filter(|word| word.starts_with("geo_")).any(is_missing)
 }
 
-async fn replayed(file: &str, case: &Value, session: &Session) -> Result<(), String> {
+async fn replayed(file: &str, case: &Value, state: &SessionState) -> Result<(), String> {
     let text = case["kql"].as_str().unwrap();
-    let answer = answer(session, text).await;
+    let answer = answer(state, text).await;
     if file == "emulator_fuzz" && !case["error"].is_null() {
         return match answer {
             Ok(_) => Err("should fail".to_owned()),
@@ -167,7 +186,7 @@ async fn replayed(file: &str, case: &Value, session: &Session) -> Result<(), Str
     };
     let Some(whole) = uncut(text).filter(|_| expected.len() == answer.rows.len()) else { return Err(why) };
     // Which rows a limit leaves is open; that they are some of those there are is not.
-    let whole = self::answer(session, whole).await?;
+    let whole = self::answer(state, whole).await?;
     among(&answer.rows, &whole, leniency).and_then(|()| among(&expected, &whole, leniency))
 }
 
@@ -213,11 +232,15 @@ fn uncut(text: &str) -> Option<&str> {
     (is_limit && !is_sorted).then_some(before)
 }
 
-async fn answer(session: &Session, text: &str) -> Result<Answer, String> {
-    let answer =
-        session.kql_answer(text, Default::default()).await.map_err(|error| format!("{}: {error}", error.code()))?;
-    let columns: Vec<_> = answer.columns.iter().map(|column| (column.name.clone(), column.kql_type)).collect();
-    let (batches, _) = answer.rows.collect().await.map_err(|error| error.to_string())?;
+async fn answer(state: &SessionState, text: &str) -> Result<Answer, String> {
+    let answered = tokio::time::timeout(CASE_TIME, async {
+        let planned = crate::plan(state, text, &Default::default()).await?;
+        let batches: Vec<_> = state.rows(planned.plan).await?.try_collect().await?;
+        Ok((planned.columns, batches))
+    });
+    let answered = answered.await.map_err(|_| format!("it took longer than {CASE_TIME:?}"))?;
+    let (columns, batches) = answered.map_err(described)?;
+    let columns: Vec<_> = columns.iter().map(|column| (column.name.clone(), column.kql_type)).collect();
     let mut all = Vec::new();
     for batch in &batches {
         for row in 0..batch.num_rows() {
@@ -232,6 +255,18 @@ async fn answer(session: &Session, text: &str) -> Result<Answer, String> {
         }
     }
     Ok(Answer { columns, rows: all })
+}
+
+/// The error, after its code where it is one of KQL's.
+fn described(error: DataFusionError) -> String {
+    let of_query = match &error {
+        DataFusionError::External(inner) => inner.downcast_ref::<KqlError>(),
+        _ => None,
+    };
+    match of_query {
+        Some(of_query) => format!("{}: {of_query}", of_query.code.as_str()),
+        None => error.to_string(),
+    }
 }
 
 fn compare_columns(file: &str, case: &Value, answer: &Answer) -> Result<(), String> {

@@ -12,6 +12,7 @@ use datafusion::catalog::{Session, TableProvider};
 use datafusion::datasource::MemTable;
 use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
 use querent_catalog::{ExternalTable, FileFormat};
+use querent_kql::ExternalLayout;
 use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::Value;
@@ -27,19 +28,6 @@ const NO_DELIMITER: &str = "\u{1}";
 const NO_QUOTE: &str = "\u{2}";
 const BATCH_ROWS: usize = 8192;
 
-/// How files are written.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Layout {
-    /// Fields with this character between them: a column for each, in their order.
-    Separated(char),
-    /// One column, of lines.
-    Lines,
-    /// One column, of JSON records, which may be elements of arrays and take several lines.
-    Records,
-    /// The columns that the files have.
-    Parquet,
-}
-
 /// The memory of a query, and when it is to end.
 pub(crate) struct Bounds {
     pub(crate) pool: Arc<dyn MemoryPool>,
@@ -51,22 +39,22 @@ pub(crate) struct Bounds {
 pub(crate) async fn ad_hoc_table(
     state: &dyn Session,
     location: &str,
-    layout: Layout,
+    layout: ExternalLayout,
     skips_first: bool,
     bounds: Bounds,
 ) -> Result<(Arc<dyn TableProvider>, usize)> {
     let (delimiter, quote) = match layout {
-        Layout::Parquet => {
+        ExternalLayout::Parquet => {
             let (table, schema) =
                 infer(state, location, Some(FileFormat::Parquet), &BTreeMap::new(), None, &[]).await?;
             return Ok((provider(table, schema), 0));
         }
-        Layout::Records => {
+        ExternalLayout::Records => {
             let files = locate(state, location, FileFormat::Ndjson).await?;
             return blocking(move || records_table(&files, &bounds)).await;
         }
-        Layout::Separated(delimiter) => (delimiter.to_string(), "\"".to_owned()),
-        Layout::Lines => (NO_DELIMITER.to_owned(), NO_QUOTE.to_owned()),
+        ExternalLayout::Separated(delimiter) => (delimiter.to_string(), "\"".to_owned()),
+        ExternalLayout::Lines => (NO_DELIMITER.to_owned(), NO_QUOTE.to_owned()),
     };
     let options = BTreeMap::from([
         ("has_header".to_owned(), skips_first.to_string()),
@@ -76,7 +64,7 @@ pub(crate) async fn ad_hoc_table(
     ]);
     let files = locate(state, location, FileFormat::Csv).await?;
     let count = match layout {
-        Layout::Lines => 1,
+        ExternalLayout::Lines => 1,
         _ => number_of_columns(files, options.clone()).await?,
     };
     let fields = (0..count).map(|index| Field::new(format!("{TEXT_COLUMN}{index}"), DataType::Utf8, true));

@@ -14,7 +14,7 @@ use super::fits::Line;
 use super::outliers::Fences;
 use super::periods::best_period;
 use super::{DYNAMIC, array_of, number, numbers_at};
-use crate::kql::types::KqlType::Dynamic;
+use crate::types::KqlType::Dynamic;
 
 /// The period is to be found.
 const DETECT: i64 = -1;

@@ -9,7 +9,7 @@ use super::super::arguments::Arguments;
 use super::super::several::{Part, Rows, Several, several};
 use super::super::signature::{Entry, entry};
 use super::{DYNAMIC, array_of, number, numbers_at};
-use crate::kql::types::KqlType::{Dynamic, Long, Real};
+use crate::types::KqlType::{Dynamic, Long, Real};
 
 /// The fewest values on either side of where two lines part.
 const LEAST_OF_SIDE: usize = 2;

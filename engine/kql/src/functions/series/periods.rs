@@ -9,7 +9,7 @@ use super::super::arguments::Arguments;
 use super::super::several::{Part, Rows, Several, several};
 use super::spectra::similarities;
 use super::{array_of, numbers_at};
-use crate::kql::types::KqlType::{self, Dynamic};
+use crate::types::KqlType::{self, Dynamic};
 
 /// The shortest period that counts.
 const LEAST_PERIOD: usize = 4;

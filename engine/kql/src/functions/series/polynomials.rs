@@ -8,8 +8,8 @@ use super::super::arguments::{Arguments, Dynamics};
 use super::super::several::{Part, Rows, Several, several};
 use super::fits::{Quality, pairs};
 use super::{array_of, numbers_at};
-use crate::kql::types::KqlType::{Dynamic, Real};
-use crate::kql::values;
+use crate::types::KqlType::{Dynamic, Real};
+use crate::values;
 
 const DEFAULT_DEGREE: i64 = 5;
 const MAX_DEGREE: usize = 7;

@@ -7,7 +7,7 @@ use super::super::arguments::Arguments;
 use super::super::several::{Part, Rows, Several, several};
 use super::fourier::{Complex, Direction, transform};
 use super::{array_of, numbers_at};
-use crate::kql::types::KqlType::{self, Dynamic};
+use crate::types::KqlType::{self, Dynamic};
 
 const REAL_AND_IMAGINARY: &[(&str, KqlType)] = &[("real", Dynamic), ("imag", Dynamic)];
 

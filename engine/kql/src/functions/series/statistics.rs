@@ -8,7 +8,7 @@ use super::super::arguments::{Arguments, Dynamics};
 use super::super::several::{Part, Rows, Several, several};
 use super::super::signature::{Entry, entry};
 use super::{DYNAMIC, REAL, magnitude, numbers_at, reals, row_of_bools};
-use crate::kql::types::KqlType::{Long, Real};
+use crate::types::KqlType::{Long, Real};
 
 pub(super) const FUNCTIONS: &[Entry] = &[
     entry("series_stats_dynamic", "j?b", DYNAMIC, statistics_bag),

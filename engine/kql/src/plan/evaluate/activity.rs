@@ -1,11 +1,11 @@
 //! Plugins that count who was active when: sessions, distinct users in windows, returning and lost ones. Each is a query
 //! over the ids (`__id`), the timeline (`__ts`) and the dimensions (`__d0`, ...) of its input.
 
-use super::super::super::ast::{Call, ExprKind, NamedExpr};
-use super::super::super::bind::{Binder, Environment, Result, Scope, Typed, constant_of, invalid, not_supported};
-use super::super::super::types::KqlType;
-use super::super::template::Names;
-use super::super::{Column, Relation};
+use crate::ast::{Call, ExprKind, NamedExpr};
+use crate::bind::{Binder, Environment, Result, Scope, Typed, constant_of, invalid, not_supported};
+use crate::plan::template::Names;
+use crate::plan::{Column, Relation};
+use crate::types::KqlType;
 
 /// A plugin: its constants in their order, and its text. In that, `{, dims}` stands for the dimensions after a column,
 /// `{dims changed}` for whether one is another one than in the row before, `{type}` for the timeline's type.

@@ -3,13 +3,11 @@
 
 use datafusion::scalar::ScalarValue;
 
-use super::super::super::ast::{Call, ExprKind, NamedExpr};
-use super::super::super::bind::{
-    Binder, Environment, Result, Scope, Typed, constant_of, given_name, invalid, unique_name,
-};
-use super::super::super::types::KqlType;
-use super::super::template::Names;
-use super::super::{Column, Relation};
+use crate::ast::{Call, ExprKind, NamedExpr};
+use crate::bind::{Binder, Environment, Result, Scope, Typed, constant_of, given_name, invalid, unique_name};
+use crate::plan::template::Names;
+use crate::plan::{Column, Relation};
+use crate::types::KqlType;
 
 /// The text's functions: of an address or network `__k`, its length and itself, and itself cut to `__bits`.
 struct Family {

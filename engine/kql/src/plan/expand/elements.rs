@@ -27,7 +27,7 @@ pub(super) fn elements(elements: Elements) -> Arc<ScalarUDF> {
 }
 
 /// Whether this is that function.
-pub(in crate::kql) fn is_ours(function: &ScalarUDF) -> bool {
+pub(crate) fn is_elements_function(function: &ScalarUDF) -> bool {
     (function.inner().as_ref() as &dyn std::any::Any).is::<ElementsOf>()
 }
 

@@ -34,7 +34,7 @@ pub(super) fn captures(captures: Captures) -> std::result::Result<Arc<ScalarUDF>
 }
 
 /// Whether this is that function.
-pub(in crate::kql) fn is_ours(function: &ScalarUDF) -> bool {
+pub(crate) fn is_captures_function(function: &ScalarUDF) -> bool {
     (function.inner().as_ref() as &dyn std::any::Any).is::<CapturesOf>()
 }
 

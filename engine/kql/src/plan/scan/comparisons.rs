@@ -13,16 +13,16 @@ use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::simplify_expressions::simplify_predicates;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use super::super::super::values::{
+use super::{texts, ticks};
+use crate::values::{
     MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH_TICKS,
 };
-use super::{texts, ticks};
 
 const NANOSECONDS_PER_TICK: i64 = 100;
 
-/// The rule.
+/// The optimizer rule.
 #[derive(Debug)]
-pub(crate) struct StoredComparisons;
+pub struct StoredComparisons;
 
 impl OptimizerRule for StoredComparisons {
     fn name(&self) -> &str {
@@ -139,9 +139,9 @@ enum Conversion {
 fn conversion(expr: &Expr) -> Option<(Conversion, &Expr)> {
     let Expr::ScalarFunction(call) = expr else { return None };
     let [stored] = call.args.as_slice() else { return None };
-    if texts::is_ours(&call.func) {
+    if texts::is_texts_function(&call.func) {
         Some((Conversion::Text, stored))
-    } else if ticks::is_ours(&call.func) {
+    } else if ticks::is_ticks_function(&call.func) {
         Some((Conversion::Ticks, stored))
     } else {
         None

@@ -22,7 +22,7 @@ pub(super) fn text() -> Arc<ScalarUDF> {
 }
 
 /// Whether this is that function.
-pub(super) fn is_ours(function: &ScalarUDF) -> bool {
+pub(super) fn is_texts_function(function: &ScalarUDF) -> bool {
     (function.inner().as_ref() as &dyn std::any::Any).is::<Text>()
 }
 

@@ -13,7 +13,7 @@ use arrow::datatypes::{
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
-use super::super::super::values::{
+use crate::values::{
     MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH_TICKS,
 };
 
@@ -32,7 +32,7 @@ pub(super) fn ticks() -> Arc<ScalarUDF> {
 }
 
 /// Whether this is that function.
-pub(super) fn is_ours(function: &ScalarUDF) -> bool {
+pub(super) fn is_ticks_function(function: &ScalarUDF) -> bool {
     (function.inner().as_ref() as &dyn std::any::Any).is::<Ticks>()
 }
 

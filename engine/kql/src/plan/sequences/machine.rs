@@ -59,7 +59,7 @@ pub(super) struct Machine {
 }
 
 /// Whether a function over rows in order is this one.
-pub(in super::super) fn is_ours(function: &WindowUDF) -> bool {
+pub(crate) fn is_sequences_function(function: &WindowUDF) -> bool {
     (function.inner().as_ref() as &dyn std::any::Any).is::<Machine>()
 }
 

@@ -1,0 +1,139 @@
+//! What planning a query needs from outside, as a trait: tables, rows of sub-queries, files, memory, time. The planner asks
+//! one question at a time and knows nothing of who answers, so rights, catalogs and limits stay the host's business.
+//!
+//! A DataFusion [`SessionState`] is a host as it is: its tables are those of its catalogs, and it has no limits.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::common::TableReference;
+use datafusion::datasource::provider_as_source;
+use datafusion::error::DataFusionError;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::logical_expr::{LogicalPlan, TableSource};
+use datafusion::physical_plan::{ExecutionPlan, execute_stream};
+
+use crate::bind::BindErrorCode;
+use crate::{KqlError, KqlErrorCode};
+
+/// A table by name.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct TableKey {
+    /// Its database, where the query names one.
+    pub database: Option<String>,
+    /// Its name, or the pattern of a wildcard.
+    pub table: String,
+}
+
+/// What a table's name stands for.
+pub enum TableLookup {
+    /// A table that the caller may read.
+    Found(Arc<dyn TableSource>),
+    /// Nothing that the caller may see: the message that says so.
+    Missing(String),
+}
+
+/// Files at a location that a query names in `externaldata`, and how they are read.
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
+pub struct ExternalLocation {
+    /// A path or a URL, as the query has it.
+    pub location: String,
+    /// How the files are written.
+    pub layout: ExternalLayout,
+    /// Whether each file's first record is a header.
+    pub skips_first: bool,
+}
+
+/// How the files of an `externaldata` are written, and so which columns the host returns for them. Except for Parquet
+/// all columns are nullable strings.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ExternalLayout {
+    /// Fields with this character between them: a column for each, in their order.
+    Separated(char),
+    /// One column, of lines.
+    Lines,
+    /// One column, of JSON records, which may be elements of arrays and take several lines.
+    Records,
+    /// The columns that the files have.
+    Parquet,
+}
+
+/// Answers what the planning of one query asks.
+#[async_trait]
+pub trait KqlHost: Send + Sync {
+    /// The host's error, which those of planning become.
+    type Error: From<KqlError> + From<DataFusionError> + Send;
+
+    /// The database where bare names resolve, which is also `current_database()`.
+    fn database(&self) -> &str;
+
+    /// The caller, for `current_principal()`.
+    fn principal(&self) -> &str {
+        ""
+    }
+
+    /// Returns the table that a name stands for.
+    async fn table(&self, name: &TableKey) -> Result<TableLookup, Self::Error>;
+
+    /// Returns the names of the tables of a database (`None`: [`KqlHost::database`]) that the caller may see. The planner
+    /// matches them against a wildcard.
+    async fn table_names(&self, database: Option<&str>) -> Result<Vec<String>, Self::Error>;
+
+    /// Returns the files at a location as a table. By default there are none: reading what a query names is a right that a
+    /// host gives.
+    async fn external_data(&self, _location: &ExternalLocation) -> Result<Arc<dyn TableSource>, Self::Error> {
+        Err(KqlError {
+            code: KqlErrorCode::Bind(BindErrorCode::NotSupported),
+            message: "externaldata is known to Kusto, but not supported here".to_owned(),
+            hint: None,
+        }
+        .into())
+    }
+
+    /// Runs a part of the query whose rows decide how the rest is planned. `plan` is not analysed.
+    async fn rows(&self, plan: LogicalPlan) -> Result<SendableRecordBatchStream, Self::Error>;
+
+    /// Plans a part of the query that runs once, with the query, however often the query uses it. `plan` is not analysed.
+    async fn physical_plan(&self, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>, Self::Error>;
+
+    /// Reserves memory for what the plan keeps of rows that were read for it, until the query has run.
+    fn reserve(&self, _bytes: usize) -> Result<(), Self::Error> {
+        Ok(())
+    }
+
+    /// Returns an error once planning is to end.
+    fn check_interrupt(&self) -> Result<(), Self::Error> {
+        Ok(())
+    }
+}
+
+#[async_trait]
+impl KqlHost for SessionState {
+    type Error = DataFusionError;
+
+    fn database(&self) -> &str {
+        &self.config_options().catalog.default_schema
+    }
+
+    async fn table(&self, name: &TableKey) -> Result<TableLookup, DataFusionError> {
+        let database = name.database.as_deref().unwrap_or(self.database());
+        let schema = self.schema_for_ref(TableReference::partial(database, name.table.as_str()))?;
+        Ok(match schema.table(&name.table).await? {
+            Some(table) => TableLookup::Found(provider_as_source(table)),
+            None => TableLookup::Missing(format!("unknown table `{}` in database `{database}`", name.table)),
+        })
+    }
+
+    async fn table_names(&self, database: Option<&str>) -> Result<Vec<String>, DataFusionError> {
+        let any_table = TableReference::partial(database.unwrap_or(self.database()), "");
+        Ok(self.schema_for_ref(any_table)?.table_names())
+    }
+
+    async fn rows(&self, plan: LogicalPlan) -> Result<SendableRecordBatchStream, DataFusionError> {
+        execute_stream(self.physical_plan(plan).await?, self.task_ctx())
+    }
+
+    async fn physical_plan(&self, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
+        self.create_physical_plan(&plan).await
+    }
+}

@@ -1,0 +1,134 @@
+//! A session as the host of KQL's planner: tables resolve for the session's principal, and the queries whose rows decide
+//! how the rest is planned are authorised and run as any query is, within the session's limits.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use datafusion::datasource::provider_as_source;
+use datafusion::execution::{SendableRecordBatchStream, SessionState};
+use datafusion::logical_expr::{LogicalPlan, TableSource};
+use datafusion::physical_plan::ExecutionPlan;
+use datafusion::sql::TableReference;
+use datafusion::sql::planner::ContextProvider;
+use querent_catalog::{PageRequest, Role, TableFilter, TableName};
+use querent_kql::{ExternalLocation, KqlError, KqlHost, TableKey, TableLookup};
+
+use crate::limits::{Interrupt, PlanningMemory};
+use crate::policy::{AuthorizedPlan, Mode, allowed_location};
+use crate::sql::catalog_table::CatalogTable;
+use crate::sql::{Names, Scope};
+use crate::tables::external::{Bounds, ad_hoc_table};
+use crate::{EngineError, Result, Session};
+
+/// The most tables that a wildcard stands for.
+const MAX_LISTED_TABLES: usize = 1_000;
+
+/// The host of one query of a session.
+pub(crate) struct SessionHost<'s> {
+    session: &'s Session,
+    state: &'s SessionState,
+    interrupt: &'s Interrupt,
+    memory: PlanningMemory,
+}
+
+impl<'s> SessionHost<'s> {
+    pub(crate) fn new(session: &'s Session, state: &'s SessionState, interrupt: &'s Interrupt) -> Self {
+        let pool = session.engine().runtime().query_memory(session.limits());
+        Self { session, state, interrupt, memory: PlanningMemory::of(pool) }
+    }
+
+    /// What the plan keeps of the rows that were read for it, to be held until it has run.
+    pub(crate) fn into_memory(self) -> PlanningMemory {
+        self.memory
+    }
+
+    /// The plan with its types coerced, judged: all that runs of a query passes here.
+    pub(crate) fn authorized(&self, plan: LogicalPlan) -> Result<AuthorizedPlan> {
+        let analysed = self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?;
+        self.session.authorize(analysed)
+    }
+}
+
+#[async_trait]
+impl KqlHost for SessionHost<'_> {
+    type Error = EngineError;
+
+    fn database(&self) -> &str {
+        self.session.database()
+    }
+
+    fn principal(&self) -> &str {
+        self.session.principal().subject()
+    }
+
+    async fn table(&self, key: &TableKey) -> Result<TableLookup> {
+        let catalog = self.session.engine().catalog();
+        let database = key.database.as_deref().unwrap_or(self.session.database());
+        let name = TableName::new(database, &key.table);
+        let names = Names::resolve_all(catalog, self.state, self.session.principal(), vec![name.clone()]).await?;
+        let scope = Scope { names: &names, state: self.state, database };
+        match scope.get_table_source(TableReference::partial(database, key.table.as_str())) {
+            Ok(source) => Ok(TableLookup::Found(source)),
+            Err(error) if Names::missing_in(&error).is_some_and(|missing| *missing == name) => {
+                let missing = catalog.tables().not_found(self.session.principal(), &name).await;
+                Ok(TableLookup::Missing(missing.to_string()))
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    async fn table_names(&self, database: Option<&str>) -> Result<Vec<String>> {
+        let database = database.unwrap_or(self.session.database()).to_owned();
+        let filter = TableFilter { database: Some(database), ..TableFilter::default() };
+        let page = PageRequest { limit: MAX_LISTED_TABLES + 1, after: None };
+        let listed = self.session.engine().catalog().tables().list(self.session.principal(), &filter, page).await?;
+        if listed.items.len() > MAX_LISTED_TABLES {
+            return Err(EngineError::Plan {
+                message: format!("a wildcard looks at no more than {MAX_LISTED_TABLES} tables; name them"),
+            });
+        }
+        Ok(listed.items.into_iter().map(|table| table.name.table).collect())
+    }
+
+    /// Reading any file is for administrators, and not for those who act for them in read-only mode; which files there may
+    /// be is said by the rules for external tables.
+    async fn external_data(&self, files: &ExternalLocation) -> Result<Arc<dyn TableSource>> {
+        let why = match (self.session.mode(), self.session.principal().role()) {
+            (Mode::ReadOnly, _) => " in read-only mode",
+            (Mode::ReadWrite, Role::Read | Role::Write) => " for this role (it needs role admin)",
+            (Mode::ReadWrite, Role::Admin) => "",
+        };
+        if !why.is_empty() {
+            return Err(EngineError::NotAllowed { what: "externaldata".to_owned(), why: why.to_owned() });
+        }
+        let location = allowed_location(&files.location, self.session.principal(), self.session.engine()).await?;
+        let bounds = Bounds { pool: Arc::clone(self.memory.pool()), interrupt: self.interrupt.clone() };
+        let (table, bytes) = ad_hoc_table(self.state, &location, files.layout, files.skips_first, bounds).await?;
+        self.memory.keep(bytes)?;
+        Ok(provider_as_source(Arc::new(CatalogTable::at_allowed_location(table))))
+    }
+
+    async fn rows(&self, plan: LogicalPlan) -> Result<SendableRecordBatchStream> {
+        let plan = self.authorized(plan)?;
+        self.session.run_in(plan.plan(), self.memory.pool(), self.interrupt).await
+    }
+
+    async fn physical_plan(&self, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
+        let plan = self.authorized(plan)?;
+        self.session.physical_plan(plan.plan(), self.interrupt).await
+    }
+
+    fn reserve(&self, bytes: usize) -> Result<()> {
+        Ok(self.memory.keep(bytes)?)
+    }
+
+    fn check_interrupt(&self) -> Result<()> {
+        Ok(self.interrupt.check()?)
+    }
+}
+
+impl From<KqlError> for EngineError {
+    fn from(error: KqlError) -> Self {
+        EngineError::Kql { code: error.code, message: error.message, hint: error.hint }
+    }
+}
