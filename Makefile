@@ -8,6 +8,8 @@ export QUERENT_TARGET_DIR ?= $(QUERENT_CACHE)/target
 export QUERENT_MODELS_DIR ?= $(QUERENT_CACHE)/models
 export QUERENT_PYTHON ?= $(QUERENT_CACHE)/venv/bin/python
 export QUERENT_NODE ?= $(QUERENT_CACHE)/node
+# The protocols' published pages, which are not part of the repository; tests of their examples are ignored without them.
+export QUERENT_REFERENCE ?= $(wildcard $(abspath ../shared/reference))
 export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh

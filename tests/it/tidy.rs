@@ -13,6 +13,9 @@ use std::path::{Path, PathBuf};
 
 const MAX_LINES: usize = 600;
 
+/// Documents beside those of `docs/`.
+const PAGES: [&str; 2] = ["README.md", "CHANGELOG.md"];
+
 /// Crates of which Cargo.lock may hold one version only: their types cross our public interfaces.
 const SINGLE: &[&str] = &[
     "arrow",
@@ -159,9 +162,7 @@ fn figures_in_documents_name_their_command() {
 
 #[test]
 fn documents_link_to_files_that_exist() {
-    let mut pages = vec![root().join("README.md")];
-    pages.extend(std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path()));
-    for page in pages.iter().filter(|page| page.extension().is_some_and(|ending| ending == "md")) {
+    for page in pages() {
         for target in read(page).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let path = target.split('#').next().unwrap();
             if path.is_empty() || path.contains("://") {
@@ -174,6 +175,14 @@ fn documents_link_to_files_that_exist() {
             );
         }
     }
+}
+
+/// Returns the documents of the repository.
+fn pages() -> Vec<PathBuf> {
+    let mut pages: Vec<PathBuf> = PAGES.iter().map(|page| root().join(page)).collect();
+    pages.extend(std::fs::read_dir(root().join("docs")).unwrap().map(|entry| entry.unwrap().path()));
+    pages.retain(|page| page.extension().is_some_and(|ending| ending == "md"));
+    pages
 }
 
 fn root() -> PathBuf {

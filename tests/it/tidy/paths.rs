@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{files_in, read, root};
+use super::{files_in, pages, read, root};
 
 /// The top folders of the repository in which paths are looked for.
 const FOLDERS: [&str; 9] = ["catalog", "engine", "agent", "flight", "benches", "tests", "docs", "scripts", "fuzz"];
@@ -11,18 +11,14 @@ const FOLDERS: [&str; 9] = ["catalog", "engine", "agent", "flight", "benches", "
 const ENDINGS: [&str; 2] = [".rs", ".slt"];
 /// Folders that are made by running something and are not in the repository.
 const MADE: [&str; 1] = ["benches/results/"];
-/// Pages beside those of `docs/`.
-const PAGES: [&str; 1] = ["README.md"];
 /// Crates whose `lib.rs` opens with a map.
 const CRATES: [&str; 4] = ["catalog", "engine", "agent", "flight"];
 
 #[test]
 fn documents_name_files_that_exist() {
     let tree = Tree::read();
-    let docs =
-        tree.0.iter().filter(|path| path.starts_with("docs/") && path.ends_with(".md") && !path[5..].contains('/'));
-    let pages = PAGES.iter().copied().chain(docs.map(String::as_str));
-    let mut found: Vec<String> = pages.flat_map(|page| missing(page, &read(&root().join(page)), "", &tree)).collect();
+    let mut found: Vec<String> =
+        pages().iter().flat_map(|page| missing(&page.display().to_string(), &read(page), "", &tree)).collect();
     for crate_ in CRATES {
         let page = format!("{crate_}/src/lib.rs");
         let text = read(&root().join(&page));
