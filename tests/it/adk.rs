@@ -5,6 +5,7 @@ mod sequences;
 use std::time::Duration;
 
 use querent_flight::config::Settings;
+use querent_tests::script::{run_sql, says, tool_call};
 use querent_tests::{Reply, TestServer, TestSettings, collect_sse, wait_until};
 use serde_json::{Value, json};
 
@@ -239,10 +240,7 @@ pub(crate) fn long_conversation() -> Value {
 
 pub(crate) fn script() -> Value {
     let usage = json!({ "input_tokens": 20, "output_tokens": 5 });
-    let call = |name: &str, arguments: Value| json!({ "tool_call": { "name": name, "arguments": arguments } });
-    let sql = |text: &str| call("run_sql", json!({ "sql": text }));
-    let weather = |city: &str| call("get_weather", json!({ "city": city }));
-    let says = |text: &str| json!({ "events": [{ "text": text }], "usage": usage });
+    let weather = |city: &str| tool_call("get_weather", json!({ "city": city }));
     let carriers = "SELECT * FROM (VALUES ('UA', 3), ('B6', 2), ('EV', 1)) AS t(carrier, flights)";
     json!({
         "capabilities": { "tool_style": "native", "thinking": true, "small": false, "context_tokens": 8192 },
@@ -250,20 +248,20 @@ pub(crate) fn script() -> Value {
             { "when": "plain", "turns": [{ "events": [{ "text": "Hello " }, { "text": "there." }], "usage": usage }] },
             { "when": "think", "turns": [{ "events": [{ "thinking": "hm" }, { "text": "Yes." }], "usage": usage }] },
             { "when": "tools", "turns": [
-                { "events": [{ "text": "Let me look." }, sql("SELECT 1 AS one")], "usage": usage },
+                { "events": [{ "text": "Let me look." }, run_sql("SELECT 1 AS one")], "usage": usage },
                 says("It is 1."),
             ] },
             { "when": "parallel", "turns": [
-                { "events": [sql("SELECT 1 AS one"), sql("SELECT 2 AS two")], "usage": usage },
+                { "events": [run_sql("SELECT 1 AS one"), run_sql("SELECT 2 AS two")], "usage": usage },
                 says("Both."),
             ] },
-            { "when": "nowhere", "turns": [{ "events": [sql("SELECT * FROM nowhere")], "usage": usage }, says("It is not there.")] },
-            { "when": "chart", "turns": [{ "events": [sql(carriers)], "usage": usage }, says("Drawn.")] },
+            { "when": "nowhere", "turns": [{ "events": [run_sql("SELECT * FROM nowhere")], "usage": usage }, says("It is not there.")] },
+            { "when": "chart", "turns": [{ "events": [run_sql(carriers)], "usage": usage }, says("Drawn.")] },
             { "when": "structured", "turns": [says("{\"n\": 3}")] },
             { "when": "later", "turns": [says("Nothing more.")] },
             { "when": "night", "turns": [says("The nights were quiet.")] },
             { "when": "write", "turns": [
-                { "events": [call("create_table_as", json!({ "table": "kept", "sql": "SELECT 1 AS one" }))], "usage": usage },
+                { "events": [tool_call("create_table_as", json!({ "table": "kept", "sql": "SELECT 1 AS one" }))], "usage": usage },
                 says("Done."),
             ] },
             { "when": "weather", "turns": [{ "events": [weather("Oslo")] }, says("It rains.")] },

@@ -13,6 +13,7 @@ use querent_agent::protocols::{Frame, Renderer};
 use querent_agent::{Agent, AgentConfig, AskRequest, EventKind, LoggedEvent};
 use querent_catalog::{PageRequest, Principal, Role, RunStatus};
 use querent_engine::{Engine, Limits};
+use querent_tests::script::{run_sql, tool_call};
 use querent_tests::{wait_for, wait_until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -24,7 +25,7 @@ async fn a_question_is_answered_from_a_query() {
         turn(json!([
             {"thinking": "count by carrier"},
             {"text": "I will count. "},
-            sql("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier ORDER BY n DESC LIMIT 1"),
+            run_sql("SELECT carrier, count(*) AS n FROM flights GROUP BY carrier ORDER BY n DESC LIMIT 1"),
         ])),
         turn(json!([{"text": "UA had "}, {"text": "the most: 3."}])),
     ]}]}))
@@ -61,8 +62,8 @@ async fn thinking_is_shown_when_asked_for() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_query_comes_back_as_data_and_is_mended() {
     let fixture = Fixture::new(json!({"runs": [{"turns": [
-        turn(json!([sql("SELECT carier FROM flights")])),
-        turn(json!([sql("SELECT DISTINCT carrier FROM flights ORDER BY 1")])),
+        turn(json!([run_sql("SELECT carier FROM flights")])),
+        turn(json!([run_sql("SELECT DISTINCT carrier FROM flights ORDER BY 1")])),
         turn(json!([{"text": "AA and UA."}])),
     ]}]}))
     .await;
@@ -79,7 +80,7 @@ async fn a_failing_query_comes_back_as_data_and_is_mended() {
 async fn an_unknown_table_names_the_nearest_one() {
     let fixture = Fixture::new(json!({"runs": [{"turns": [
         turn(json!([{"tool_call": {"name": "describe_table", "arguments": {"table": "flihgts"}}}])),
-        turn(json!([sql("SELECT * FROM flihgts")])),
+        turn(json!([run_sql("SELECT * FROM flihgts")])),
         turn(json!([{"text": "There is no such table."}])),
     ]}]}))
     .await;
@@ -111,7 +112,7 @@ async fn kql_and_walks_are_tools() {
         let mut arguments =
             json!({"edges_table": "flights", "source": "UA", "from_column": "carrier", "to_column": "origin"});
         arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
-        json!({"tool_call": {"name": "graph_traverse", "arguments": arguments}})
+        tool_call("graph_traverse", arguments)
     };
     let fixture = Fixture::new(json!({"runs": [{"turns": [
         turn(json!([
@@ -159,7 +160,7 @@ async fn the_thirteenth_call_is_emitted_and_ends_the_run() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_failing_call_three_times_ends_the_run() {
     let fixture = Fixture::new(json!({"runs": [{
-        "turns": [turn(json!([sql("SELECT nothing FROM flights")]))],
+        "turns": [turn(json!([run_sql("SELECT nothing FROM flights")]))],
         "repeat_last": true,
     }]}))
     .await;
@@ -241,7 +242,7 @@ async fn a_client_that_goes_away_stops_the_model_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_stops_the_query() {
     let endless = "SELECT sum(value) FROM generate_series(1, 1000000000)";
-    let fixture = Fixture::new(json!({"runs": [{"turns": [turn(json!([sql(endless)]))]}]})).await;
+    let fixture = Fixture::new(json!({"runs": [{"turns": [turn(json!([run_sql(endless)]))]}]})).await;
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let mut run = fixture.agent.ask(&Principal::local_admin(), question("Count", false)).await.unwrap();
     while let Some(event) = run.events.next().await {
@@ -297,7 +298,7 @@ async fn runs_beyond_the_bound_are_refused_and_places_come_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_requests_database_is_honoured() {
     let fixture = Fixture::new(json!({"runs": [{"turns": [
-        turn(json!([sql("SELECT carrier FROM flights")])),
+        turn(json!([run_sql("SELECT carrier FROM flights")])),
         turn(json!([{"text": "XX"}])),
     ]}]}))
     .await;
@@ -455,10 +456,6 @@ fn question(text: &str, include_thinking: bool) -> AskRequest {
 
 fn turn(events: Value) -> Value {
     json!({"events": events, "usage": {"input_tokens": 100, "output_tokens": 10}})
-}
-
-fn sql(text: &str) -> Value {
-    json!({"tool_call": {"name": "run_sql", "arguments": {"sql": text}}})
 }
 
 /// A small model that is driven by actions.

@@ -10,6 +10,7 @@ use querent_agent::protocols::{Frame, Renderer};
 use querent_agent::{Agent, AgentConfig, AskRequest, Continued, EventKind, Protocol, RunEvent, RunRequest, events_of};
 use querent_catalog::{Principal, Role, RunStatus};
 use querent_engine::{Engine, Limits};
+use querent_tests::script::tool_call;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -99,8 +100,8 @@ async fn ids_are_their_owners_and_forged_ones_are_refused() {
 async fn rows_and_verified_queries_are_written_too() {
     let script = json!({"runs": [{"turns": [
         {"events": [
-            call("insert_rows", &json!({"table": "flights", "rows": [{"carrier": "it's", "origin": null}, {"carrier": "BB", "dep_delay": 3}]})),
-            call("save_verified_query", &json!({"question": "How many flights?", "sql": "SELECT count(*) FROM flights"})),
+            tool_call("insert_rows", json!({"table": "flights", "rows": [{"carrier": "it's", "origin": null}, {"carrier": "BB", "dep_delay": 3}]})),
+            tool_call("save_verified_query", json!({"question": "How many flights?", "sql": "SELECT count(*) FROM flights"})),
         ]},
         {"events": [{"text": "Done."}]},
     ]}]});
@@ -242,15 +243,11 @@ fn item(response: &Value, kind: &str) -> Value {
     items.iter().find(|item| item["type"] == kind).unwrap_or_else(|| panic!("no {kind}: {response:#}")).clone()
 }
 
-fn call(name: &str, arguments: &Value) -> Value {
-    json!({"tool_call": {"name": name, "arguments": arguments}})
-}
-
 fn create_then_say(text: &str) -> Value {
     json!({"runs": [
         {"when": "thanks", "turns": [{"events": [{"text": "You are welcome."}]}]},
         {"turns": [
-            {"events": [call("create_table_as", &json!({
+            {"events": [tool_call("create_table_as", json!({
                 "table": "busy",
                 "sql": "SELECT carrier, count(*) AS n FROM flights GROUP BY carrier",
             }))]},

@@ -3,6 +3,7 @@
 
 use std::process::{Command, Output};
 
+use querent_tests::script::tool_call;
 use querent_tests::{Node, Python, TestServer, TestSettings, collect_sse, querent_binary};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -333,7 +334,7 @@ fn run(case: &Plotted) -> Value {
     if !case.offered.is_null() {
         arguments["chart"] = case.offered.clone();
     }
-    let call = json!({"tool_call": {"name": "run_sql", "arguments": arguments}});
+    let call = tool_call("run_sql", arguments);
     json!({"when": case.name, "turns": [{"events": [call]}, {"events": [{"text": "Drawn."}]}]})
 }
 

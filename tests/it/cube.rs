@@ -6,6 +6,7 @@ mod users;
 
 use std::time::Duration;
 
+use querent_tests::script::{run_sql, says, tool_call};
 use querent_tests::{Node, Python, Reply, TestServer, TestSettings, run_client};
 use serde_json::{Value, json};
 
@@ -73,9 +74,9 @@ async fn the_shown_query_runs_by_itself_wherever_the_model_ran_it() {
     let query = "WITH won AS (SELECT deals.id, amount FROM deals JOIN stages ON deals.stage = stages.id)\n\
                  SELECT count(won.id) AS n, sum(won.amount), (SELECT max(deals.id) FROM deals) AS last\n\
                  FROM won, generate_series(1, 2) AS twice(v) -- both\n";
-    let call = |arguments: Value| json!({ "tool_call": { "name": "run_sql", "arguments": arguments } });
+    let elsewhere = json!({ "sql": query, "database": "crm" });
     let turns = json!([
-        { "events": [call(json!({ "sql": query, "database": "crm" })), call(json!({ "sql": "SELECT  1" }))] },
+        { "events": [tool_call("run_sql", elsewhere), run_sql("SELECT  1")] },
         { "events": [{ "text": "Two." }] },
     ]);
     let server = TestServer::start(TestSettings::default().script(json!({ "runs": [{ "turns": turns }] }))).await;
@@ -201,36 +202,33 @@ async fn started() -> TestServer {
 
 fn script() -> Value {
     let usage = json!({ "input_tokens": 20, "output_tokens": 5 });
-    let call = |name: &str, arguments: Value| json!({ "tool_call": { "name": name, "arguments": arguments } });
-    let sql = |sql: &str| call("run_sql", json!({ "sql": sql }));
-    let says = |text: &str| json!({ "events": [{ "text": text }], "usage": usage });
     json!({
         "capabilities": { "tool_style": "native", "thinking": true, "small": false, "context_tokens": 8192 },
         "runs": [
             { "when": "plain", "turns": [{ "events": [{ "text": "Hello " }, { "text": "there." }], "usage": usage }] },
             { "when": "think", "turns": [{ "events": [{ "thinking": "hm" }, { "text": "Yes." }], "usage": usage }] },
             { "when": "tools", "turns": [
-                { "events": [{ "text": "Let me look." }, sql("SELECT 1 AS one, 'a' AS word, NULL AS nothing")], "usage": usage },
+                { "events": [{ "text": "Let me look." }, run_sql("SELECT 1 AS one, 'a' AS word, NULL AS nothing")], "usage": usage },
                 says("It is 1."),
             ] },
             { "when": "parallel", "turns": [
-                { "events": [sql("SELECT 1 AS one"), sql("SELECT 2 AS two")], "usage": usage },
+                { "events": [run_sql("SELECT 1 AS one"), run_sql("SELECT 2 AS two")], "usage": usage },
                 says("Both."),
             ] },
-            { "when": "nowhere", "turns": [{ "events": [sql("SELECT * FROM nowhere")] }, says("It is not there.")] },
+            { "when": "nowhere", "turns": [{ "events": [run_sql("SELECT * FROM nowhere")] }, says("It is not there.")] },
             { "when": "chart", "turns": [
-                { "events": [sql("SELECT * FROM (VALUES ('UA', 3), ('B6', 2), ('EV', 1)) AS t(carrier, flights)")] },
+                { "events": [run_sql("SELECT * FROM (VALUES ('UA', 3), ('B6', 2), ('EV', 1)) AS t(carrier, flights)")] },
                 says("Drawn."),
             ] },
             { "when": "keep", "turns": [
-                { "events": [call("create_table_as", json!({ "table": "kept", "sql": "SELECT 1 AS one" }))] },
+                { "events": [tool_call("create_table_as", json!({ "table": "kept", "sql": "SELECT 1 AS one" }))] },
                 says("I may not."),
             ] },
             { "when": "many", "turns": [
-                { "events": [sql("SELECT value FROM generate_series(1, 5000) AS s(value)")] },
+                { "events": [run_sql("SELECT value FROM generate_series(1, 5000) AS s(value)")] },
                 says("Many."),
             ] },
-            { "when": "describe", "turns": [{ "events": [call("describe_table", json!({ "table": "deals" }))] }, says("A table.")] },
+            { "when": "describe", "turns": [{ "events": [tool_call("describe_table", json!({ "table": "deals" }))] }, says("A table.")] },
             { "when": "fail", "turns": [{ "events": [{ "text": "Well" }, { "error": "out of order" }] }] },
             { "when": "wait", "turns": [{ "events": [{ "text": "Well, " }, { "text": "let me" }, "hang"] }] },
             { "when": "slow", "turns": [{ "events": [

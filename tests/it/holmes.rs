@@ -16,6 +16,7 @@ use querent_agent::models::Models;
 use querent_catalog::NoProgress;
 use querent_flight::config::{Config, Sources};
 use querent_flight::{RunningServer, Server};
+use querent_tests::script::{run_sql, says};
 use querent_tests::{Reply, SseFrame, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -194,34 +195,32 @@ async fn models_and_health() {
 
 /// Returns the scripted model's answers, each chosen by a word of the question.
 pub(crate) fn script() -> Value {
-    let sql = |sql: &str| json!({ "tool_call": { "name": "run_sql", "arguments": { "sql": sql } } });
     let usage = json!({ "input_tokens": 20, "output_tokens": 5 });
-    let says = |text: &str| json!({ "events": [{ "text": text }], "usage": usage });
     let many = "SELECT value * 1000000007 AS a_rather_long_name FROM generate_series(100000, 100180) AS s(value)";
     json!({ "runs": [
         { "when": "plain", "turns": [says("Hello there.")] },
         { "when": "tools", "turns": [
-            { "events": [{ "text": "Let me look." }, sql("SELECT 1 AS one")], "usage": usage },
+            { "events": [{ "text": "Let me look." }, run_sql("SELECT 1 AS one")], "usage": usage },
             says("It is 1."),
         ] },
         { "when": "parallel", "turns": [
-            { "events": [sql("SELECT 1 AS one"), sql("SELECT 2 AS two WHERE false")], "usage": usage },
+            { "events": [run_sql("SELECT 1 AS one"), run_sql("SELECT 2 AS two WHERE false")], "usage": usage },
             says("Both are there."),
         ] },
-        { "when": "think", "turns": [{ "events": [{ "thinking": "I should count." }, sql("SELECT 1")] }, says("1.")] },
-        { "when": "wrong", "turns": [{ "events": [sql("SELECT * FROM nowhere")] }, says("There is no such table.")] },
-        { "when": "long", "turns": [{ "events": [sql(many)] }, says("Many.")] },
+        { "when": "think", "turns": [{ "events": [{ "thinking": "I should count." }, run_sql("SELECT 1")] }, says("1.")] },
+        { "when": "wrong", "turns": [{ "events": [run_sql("SELECT * FROM nowhere")] }, says("There is no such table.")] },
+        { "when": "long", "turns": [{ "events": [run_sql(many)] }, says("Many.")] },
         { "when": "fail", "turns": [{ "events": [{ "error": "out of order" }] }] },
         { "when": "hang", "turns": [{ "events": ["hang"] }] },
-        { "when": "wait", "turns": [{ "events": [sql("SELECT 1 AS one")] }, { "events": [{ "text": "Well" }, "hang"] }] },
+        { "when": "wait", "turns": [{ "events": [run_sql("SELECT 1 AS one")] }, { "events": [{ "text": "Well" }, "hang"] }] },
         { "when": "slowly", "turns": [
-            { "events": [sql("SELECT 1 AS one")] },
+            { "events": [run_sql("SELECT 1 AS one")] },
             { "events": [{ "delay_ms": 3_000 }, { "text": "At last." }] },
         ] },
         { "when": "healthy", "turns": [{ "events": [{ "text": "{\"is_healthy\": true}" }] }] },
         { "when": "keep", "turns": [
             { "events": [
-                sql("SELECT 1 AS one"),
+                run_sql("SELECT 1 AS one"),
                 { "tool_call": {
                     "name": "create_table_as", "arguments": { "table": "kept", "sql": "SELECT 1 AS n" },
                 } },
@@ -231,7 +230,7 @@ pub(crate) fn script() -> Value {
         { "when": "chart", "turns": [
             { "events": [
                 { "text": "I plot it." },
-                sql("SELECT 1 AS one"),
+                run_sql("SELECT 1 AS one"),
                 { "tool_call": { "name": "render_chart", "arguments": { "chart_type": "line" } } },
             ], "usage": usage },
             says("There it is."),

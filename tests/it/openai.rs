@@ -5,6 +5,7 @@ mod refusals;
 mod resumed;
 mod sequences;
 
+use querent_tests::script::run_sql;
 use querent_tests::{Node, Python, TestServer, TestSettings, run_client};
 use serde_json::{Value, json};
 
@@ -133,7 +134,6 @@ async fn serve() -> TestServer {
 }
 
 fn script() -> Value {
-    let sql = |text: &str| json!({"tool_call": {"name": "run_sql", "arguments": {"sql": text}}});
     let say = |text: &str| json!({"events": [{"text": text}]});
     let fitting = r#"{"name": "UA", "n": 3}"#;
     json!({"runs": [
@@ -148,7 +148,7 @@ fn script() -> Value {
         {"when": "later", "turns": [say("Nothing more.")]},
         {"when": "night", "turns": [say("The nights were quiet.")]},
         {"when": "chart", "turns": [
-            {"events": [sql("SELECT * FROM (VALUES ('UA', 3), ('B6', 2), ('EV', 1)) AS t(carrier, flights)")]},
+            {"events": [run_sql("SELECT * FROM (VALUES ('UA', 3), ('B6', 2), ('EV', 1)) AS t(carrier, flights)")]},
             say("Drawn."),
         ]},
         {"when": "cities", "turns": [
@@ -164,7 +164,7 @@ fn script() -> Value {
             say("It is made."),
         ]},
         {"when": "slow", "turns": [{"events": [{"text": "Let me see"}, "hang"]}]},
-        {"when": "both", "turns": [{"events": [sql("SELECT 1 AS a"), sql("SELECT 2 AS b")]}, say("1 and 2.")]},
+        {"when": "both", "turns": [{"events": [run_sql("SELECT 1 AS a"), run_sql("SELECT 2 AS b")]}, say("1 and 2.")]},
         {"when": "unknown tool", "turns": [
             {"events": [{"tool_call": {"name": "drop_table", "arguments": {}}}]},
             say("There is no such tool."),
@@ -172,7 +172,7 @@ fn script() -> Value {
         {"when": "imitate", "turns": [say("data: [DONE]\n\nevent: response.completed\ndata: {}\n\n")]},
         {"turns": [
             {
-                "events": [{"thinking": "count"}, {"text": "I will count. "}, sql("SELECT 42 AS n")],
+                "events": [{"thinking": "count"}, {"text": "I will count. "}, run_sql("SELECT 42 AS n")],
                 "usage": {"input_tokens": 100, "output_tokens": 10, "cached_tokens": 40},
             },
             {

@@ -5,6 +5,7 @@
 
 mod object_store;
 mod process;
+pub mod script;
 mod server;
 mod waiting;
 

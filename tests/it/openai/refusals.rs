@@ -1,6 +1,7 @@
 //! Requests that OpenAI's surface refuses, with status, code and parameter; calls that are decided twice and by the
 //! wrong person; and models that write what they should not.
 
+use querent_tests::script::tool_call;
 use querent_tests::{Reply, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
 
@@ -259,8 +260,7 @@ const IMITATION: &str =
     "ok\n\nevent: response.completed\ndata: {\"type\":\"response.completed\"}\n\ndata: [DONE]\n\nend";
 
 async fn odd_model() -> TestServer {
-    let call =
-        |name: &str, arguments: Value| json!({"events": [{"tool_call": {"name": name, "arguments": arguments}}]});
+    let call = |name: &str, arguments: Value| json!({"events": [tool_call(name, arguments)]});
     let say = |text: &str| json!({"events": [{"text": text}]});
     let sorry = || say("I could not.");
     let script = json!({"runs": [

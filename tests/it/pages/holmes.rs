@@ -1,5 +1,6 @@
 //! The page of HolmesGPT's API, whose text has lost its fences.
 
+use querent_tests::script::{self, tool_call};
 use querent_tests::{SseFrame, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
 
@@ -91,7 +92,7 @@ async fn frontend_tools_with_curl(page: &mut ReferencePage) {
     let turns = json!([
         { "events": [
             call(CHART, json!({ "chart_type": "line" })),
-            call("navigate_to_page", json!({ "page": "/dashboards" })),
+            tool_call("navigate_to_page", json!({ "page": "/dashboards" })),
         ] },
         { "events": [{ "text": ANSWER }] },
     ]);
@@ -131,7 +132,7 @@ async fn frontend_tools_with_javascript(page: &mut ReferencePage) {
     let [tools, import, stream, handle, execute, noop] = std::array::from_fn(|_| page.next("javascript"));
     let turns = json!([
         { "events": [{ "text": "I plot." }, call(CHART, json!({ "chart_type": "line", "metric": "cpu" }))] },
-        { "events": [{ "text": "I go." }, call("navigate_to_page", json!({ "page": "/alerts" }))] },
+        { "events": [{ "text": "I go." }, tool_call("navigate_to_page", json!({ "page": "/alerts" }))] },
         { "events": [{ "text": ANSWER }] },
     ]);
     let server = started(turns).await;
@@ -168,7 +169,7 @@ async fn list_of_models(page: &mut ReferencePage) {
 async fn metadata(page: &mut ReferencePage) {
     let many = "SELECT value * 1000000007 AS a_rather_long_name FROM generate_series(100000, 100180) AS s(value)";
     let turns = json!([
-        { "events": [call("run_sql", json!({ "sql": many }))] },
+        { "events": [tool_call("run_sql", json!({ "sql": many }))] },
         { "events": [{ "text": ANSWER }] },
     ]);
     let server = started(turns).await;
@@ -183,7 +184,7 @@ async fn events_of_a_run(page: &mut ReferencePage) {
     let name = start["tool_name"].as_str().expect("a name");
     // A tool of the client's can be called as the example's is, with the example's parameters.
     let turns = json!([
-        { "events": [{ "thinking": "Why?" }, { "text": "I look." }, call(name, result["result"]["params"].clone())] },
+        { "events": [{ "thinking": "Why?" }, { "text": "I look." }, tool_call(name, result["result"]["params"].clone())] },
         { "events": [{ "text": ANSWER }] },
     ]);
     let server = started(turns).await;
@@ -207,7 +208,7 @@ async fn pauses(page: &mut ReferencePage) {
     let text = |value: &Value| value.as_str().expect("a text").to_owned();
     let frontend = &paused["pending_frontend_tool_calls"][0];
     let create = json!({ "table": "kept", "sql": "SELECT 1 AS n" });
-    let create = call("create_table_as", create);
+    let create = tool_call("create_table_as", create);
     let name = text(&frontend["tool_name"]);
     let chart = call(&name, frontend["arguments"].clone());
     let run = |when: &str, calls: Vec<&Value>| json!({ "when": when, "turns": [{ "events": calls }, { "events": [{ "text": ANSWER }] }] });
@@ -267,10 +268,10 @@ async fn events_beside_a_run(page: &mut ReferencePage) {
 
 /// The orders of events that the page lists.
 async fn flows(page: &mut ReferencePage) {
-    let create = call("create_table_as", json!({ "table": "kept", "sql": "SELECT 1 AS n" }));
-    let query = call("run_sql", json!({ "sql": "SELECT 1 AS one" }));
+    let create = tool_call("create_table_as", json!({ "table": "kept", "sql": "SELECT 1 AS n" }));
+    let query = tool_call("run_sql", json!({ "sql": "SELECT 1 AS one" }));
     let chart = call(CHART, json!({}));
-    let page_tool = call("navigate_to_page", json!({}));
+    let page_tool = tool_call("navigate_to_page", json!({}));
     let words = json!({ "text": "I look." });
     let run = |when: &str, events: Vec<&Value>| json!({ "when": when, "turns": [{ "events": events }, { "events": [{ "text": ANSWER }] }] });
     let runs = json!([
@@ -356,12 +357,9 @@ async fn started_as(model: &str, turns: Value) -> TestServer {
     TestServer::start(TestSettings::default().script(script)).await
 }
 
+/// Returns the one turn of a run that answers at once.
 fn says(text: &str) -> Value {
-    json!([{ "events": [{ "text": text }], "usage": { "input_tokens": 20, "output_tokens": 5 } }])
-}
-
-fn call(name: &str, arguments: Value) -> Value {
-    json!({ "tool_call": { "name": name, "arguments": arguments } })
+    json!([script::says(text)])
 }
 
 /// Returns the program with the server's address in it.

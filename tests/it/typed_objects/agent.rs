@@ -1,6 +1,7 @@
 //! The agent's knowledge of the schema: joins, similar verified queries, metrics and wide tables in its prompt, and the
 //! three schema tools, each within its caller's rights.
 
+use querent_tests::script::tool_call;
 use querent_tests::{TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
 
@@ -8,15 +9,14 @@ use super::{start, values_known};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn tools_over_the_schema_show_what_the_caller_may_see() {
-    let call = |name: &str, arguments: Value| json!({"tool_call": {"name": name, "arguments": arguments}});
     let script = json!({"runs": [{"turns": [
         {"events": [
-            call("search_schema", json!({"query": "orders of customers by UA"})),
-            call("explore_schema", json!({"name": "shop.orders"})),
-            call("explore_schema", json!({"name": "shop", "depth": 2})),
-            call("find_references_to", json!({"value": "UA"})),
-            call("find_references_to", json!({"column": "customer id"})),
-            call("explore_schema", json!({"name": "hr.pay"})),
+            tool_call("search_schema", json!({"query": "orders of customers by UA"})),
+            tool_call("explore_schema", json!({"name": "shop.orders"})),
+            tool_call("explore_schema", json!({"name": "shop", "depth": 2})),
+            tool_call("find_references_to", json!({"value": "UA"})),
+            tool_call("find_references_to", json!({"column": "customer id"})),
+            tool_call("explore_schema", json!({"name": "hr.pay"})),
         ]},
         {"events": [{"text": "Done."}]},
     ]}]});
