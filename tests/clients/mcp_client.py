@@ -169,6 +169,7 @@ async def a_cancelled_call_ends(client):
     """The server takes one query at a time: another one is let in once this one has ended, long before its limit."""
     async with anyio.create_task_group() as group:
         group.start_soon(client.call_tool, "run_sql", {"sql": SLOW})
+        # Until the call runs: the server answers nothing before its end.
         await anyio.sleep(0.7)
         group.cancel_scope.cancel()
     ends = time.monotonic() + 8

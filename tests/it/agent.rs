@@ -142,7 +142,7 @@ async fn out_of_time_ends_with_timeout() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_thirteenth_call_is_emitted_and_ends_the_run() {
-    let turns: Vec<Value> = (0..14).map(|number| turn(json!([sql(&format!("SELECT {number} AS n"))]))).collect();
+    let turns: Vec<Value> = (0..14).map(|number| turn(json!([run_sql(&format!("SELECT {number} AS n"))]))).collect();
     let fixture = Fixture::new(json!({"runs": [{"turns": turns}]})).await;
     let transcript = fixture.transcript("Count", false).await;
     let names: Vec<&str> = transcript.frames.iter().map(|(name, _)| name.as_str()).collect();

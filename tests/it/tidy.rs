@@ -163,7 +163,7 @@ fn figures_in_documents_name_their_command() {
 #[test]
 fn documents_link_to_files_that_exist() {
     for page in pages() {
-        for target in read(page).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
+        for target in read(&page).split("](").skip(1).filter_map(|rest| rest.split(')').next()) {
             let path = target.split('#').next().unwrap();
             if path.is_empty() || path.contains("://") {
                 continue;

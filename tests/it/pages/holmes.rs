@@ -91,7 +91,7 @@ async fn frontend_tools_with_curl(page: &mut ReferencePage) {
     let (first, resume) = (page.next("bash"), page.next("bash"));
     let turns = json!([
         { "events": [
-            call(CHART, json!({ "chart_type": "line" })),
+            tool_call(CHART, json!({ "chart_type": "line" })),
             tool_call("navigate_to_page", json!({ "page": "/dashboards" })),
         ] },
         { "events": [{ "text": ANSWER }] },
@@ -131,7 +131,7 @@ const saveConversationHistory = (history) => console.log('saved', history.length
 async fn frontend_tools_with_javascript(page: &mut ReferencePage) {
     let [tools, import, stream, handle, execute, noop] = std::array::from_fn(|_| page.next("javascript"));
     let turns = json!([
-        { "events": [{ "text": "I plot." }, call(CHART, json!({ "chart_type": "line", "metric": "cpu" }))] },
+        { "events": [{ "text": "I plot." }, tool_call(CHART, json!({ "chart_type": "line", "metric": "cpu" }))] },
         { "events": [{ "text": "I go." }, tool_call("navigate_to_page", json!({ "page": "/alerts" }))] },
         { "events": [{ "text": ANSWER }] },
     ]);
@@ -210,7 +210,7 @@ async fn pauses(page: &mut ReferencePage) {
     let create = json!({ "table": "kept", "sql": "SELECT 1 AS n" });
     let create = tool_call("create_table_as", create);
     let name = text(&frontend["tool_name"]);
-    let chart = call(&name, frontend["arguments"].clone());
+    let chart = tool_call(&name, frontend["arguments"].clone());
     let run = |when: &str, calls: Vec<&Value>| json!({ "when": when, "turns": [{ "events": calls }, { "events": [{ "text": ANSWER }] }] });
     let runs = json!([run("both", vec![&create, &chart]), run("keep", vec![&create]), run("chart", vec![&chart])]);
     let settings = TestSettings::default().script(json!({ "runs": runs }));
@@ -270,7 +270,7 @@ async fn events_beside_a_run(page: &mut ReferencePage) {
 async fn flows(page: &mut ReferencePage) {
     let create = tool_call("create_table_as", json!({ "table": "kept", "sql": "SELECT 1 AS n" }));
     let query = tool_call("run_sql", json!({ "sql": "SELECT 1 AS one" }));
-    let chart = call(CHART, json!({}));
+    let chart = tool_call(CHART, json!({}));
     let page_tool = tool_call("navigate_to_page", json!({}));
     let words = json!({ "text": "I look." });
     let run = |when: &str, events: Vec<&Value>| json!({ "when": when, "turns": [{ "events": events }, { "events": [{ "text": ANSWER }] }] });

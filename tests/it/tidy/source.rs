@@ -75,13 +75,13 @@ pub(super) fn test_modules<'a>(words: &[&'a str]) -> Vec<&'a str> {
         .collect()
 }
 
-/// The item under `#[cfg(test)]` that starts there, with its attributes.
+/// The item under `#[cfg(test)]` or `#[cfg(all(test, ...))]` that starts there, with its attributes.
 fn test_item(words: &[&str], at: usize) -> Option<Range<usize>> {
-    const ATTRIBUTE: [&str; 7] = ["#", "[", "cfg", "(", "test", ")", "]"];
-    if !words[at..].starts_with(&ATTRIBUTE) {
+    const ATTRIBUTES: [&[&str]; 2] = [&["#", "[", "cfg", "(", "test"], &["#", "[", "cfg", "(", "all", "(", "test"]];
+    if !ATTRIBUTES.iter().any(|attribute| words[at..].starts_with(attribute)) {
         return None;
     }
-    let mut end = at + ATTRIBUTE.len();
+    let mut end = at;
     let mut depth = 0_usize;
     while let Some(word) = words.get(end) {
         end += 1;
@@ -188,8 +188,8 @@ fn f<'a>(c: char) -> &'a str { if c == '"' || c == '\'' || c == '\\' { r#"crate:
 
 #[test]
 fn tests_are_left_out() {
-    let source = "use a::b; #[cfg(test)] mod replay; #[cfg(test)] #[expect(x, reason = \"y\")] mod tests { fn f() { g[0]; } } fn after() {}";
+    let source = "use a::b; #[cfg(test)] mod replay; #[cfg(all(test, unix))] mod more; #[cfg(test)] #[expect(x, reason = \"y\")] mod tests { fn f() { g[0]; } } fn after() {}";
     let all = words(source);
     assert_eq!(without_tests(&all).join(" "), "use a :: b ; fn after ( ) { }");
-    assert_eq!(test_modules(&all), ["replay"]);
+    assert_eq!(test_modules(&all), ["replay", "more"]);
 }
