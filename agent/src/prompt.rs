@@ -145,7 +145,7 @@ pub(crate) async fn find_context(session: &Session, question: &str, database: Op
     let scores: Vec<f32> = hits.iter().map(|(hit, _)| hit.score).collect();
     hits.truncate(clear_drop(&scores, LEAST_TABLES));
     let tables: Vec<TableInfo> = hits.into_iter().map(|(_, info)| info).collect();
-    session.engine().looked_at(tables.iter().map(|table| table.name.clone()));
+    session.engine().queue_profiles(tables.iter().map(|table| table.name.clone()));
     let ids: Vec<i64> = tables.iter().map(|table| table.id).collect();
     let similar = if small { SIMILAR_QUERIES_SMALL } else { SIMILAR_QUERIES };
     let (relationships, queries, metrics) = futures::join!(

@@ -1,28 +1,30 @@
-//! The engine's errors. Each has a stable snake_case `code()`; the catalog's keep theirs.
+//! The engine's errors. Each has a stable snake_case `code()`; errors of the catalog keep their own.
 
 mod mapping;
+mod store;
 
 use std::time::Duration;
 
 use querent_catalog::CatalogError;
 pub use querent_kql::KqlErrorCode;
 
-use crate::stores::StoreError;
+pub use store::StoreError;
+pub(crate) use store::{find_cause, store_error_in};
 
 /// What can go wrong with a query. A new variant is an error in every crate that maps these to its protocol's statuses,
 /// until somebody has decided about it.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
-    /// From the catalog, code kept.
+    /// An error of the catalog, which keeps its code.
     #[error(transparent)]
     Catalog(#[from] CatalogError),
     /// The text is not SQL.
     #[error("{message}")]
     Parse {
-        /// What, where (`line L, column C`).
+        /// What is wrong, and where (`line L, column C`).
         message: String,
     },
-    /// A KQL query that does not parse, or means nothing.
+    /// A KQL query that does not parse or cannot be planned.
     #[error("{message}")]
     Kql {
         /// The kind of the first error.
@@ -32,16 +34,16 @@ pub enum EngineError {
         /// What to do, where it is known.
         hint: Option<String>,
     },
-    /// More than one statement.
+    /// The text holds more than one statement.
     #[error("one statement at a time; found {found}")]
     MultipleStatements {
-        /// How many.
+        /// The number of statements.
         found: usize,
     },
-    /// Nothing to run.
+    /// The text holds no statement.
     #[error("the query is empty")]
     EmptyQuery,
-    /// A column that is not there.
+    /// A column that does not exist.
     #[error("unknown column `{column}`{hint}")]
     ColumnNotFound {
         /// The name as written.
@@ -49,7 +51,7 @@ pub enum EngineError {
         /// `; did you mean ...?` or the columns there are; may be empty.
         hint: String,
     },
-    /// A function that is not there.
+    /// A function that does not exist.
     #[error("unknown function `{function}`{hint}")]
     FunctionNotFound {
         /// The name as written.
@@ -79,19 +81,19 @@ pub enum EngineError {
         /// What to do instead.
         hint: String,
     },
-    /// Out of time.
+    /// The query ran longer than its limit.
     #[error("the query ran longer than {} ms; narrow it or raise the limit", .limit.as_millis())]
     WallClockExceeded {
         /// The limit.
         limit: Duration,
     },
-    /// Out of memory, or of spill space.
+    /// The query needed more memory or spill space than its limit.
     #[error("the query needed more than its memory limit: {detail}")]
     MemoryExceeded {
-        /// Which consumer, how much.
+        /// Which consumer needed how much.
         detail: String,
     },
-    /// A file that cannot be read as what it should be. For CSV and NDJSON names the row and the column.
+    /// A file that cannot be read in its format. For CSV and NDJSON the row and the column are named.
     #[error("{location}: {detail}")]
     BadData {
         /// File, with row (1-based, header not counted) and column where known.
@@ -115,22 +117,22 @@ pub enum EngineError {
         /// Why.
         reason: String,
     },
-    /// From an object store or a web server.
+    /// An error of an object store or a web server.
     #[error("{0}")]
     Store(StoreError),
-    /// Failed while running.
+    /// The query failed while it ran.
     #[error("{message}")]
     Execution {
         /// DataFusion's message, shortened.
         message: String,
     },
-    /// A bug.
+    /// A bug in Querent.
     #[error("internal: {0}")]
     Internal(String),
 }
 
 impl EngineError {
-    /// The stable code, documented in `docs/errors.md`.
+    /// Returns the stable code, which `docs/errors.md` documents.
     pub fn code(&self) -> &'static str {
         match self {
             EngineError::Catalog(error) => error.code(),
@@ -160,7 +162,7 @@ impl EngineError {
         }
     }
 
-    /// What to do about it, where there is more to say than the message says.
+    /// Returns what to do about the error, where there is more to say than the message says.
     pub fn hint(&self) -> Option<String> {
         let hint = match self {
             EngineError::Catalog(CatalogError::TableNotFound { database, nearest: None, .. }) => {
@@ -195,7 +197,7 @@ impl EngineError {
         Some(hint.to_owned())
     }
 
-    /// A statement, expression or plan nested deeper than the engine walks.
+    /// Returns the error for a statement, expression or plan that nests deeper than the engine walks.
     pub(crate) fn too_deep() -> Self {
         EngineError::Plan { message: "the statement nests too deeply; split it with WITH or a view".into() }
     }

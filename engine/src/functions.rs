@@ -1,4 +1,4 @@
-//! The engine's functions: DataFusion's, with those bounded that make much out of little.
+//! The engine's functions: DataFusion's, with a bound on those whose results can be much larger than their arguments.
 
 mod bounded;
 
@@ -11,12 +11,12 @@ use querent_kql::graph;
 
 pub(crate) use bounded::series_rows;
 
-/// Every aggregate there is: DataFusion's and the walk over graphs.
+/// Returns all aggregate functions: DataFusion's and the traversal of graphs.
 pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
     SessionStateDefaults::default_aggregate_functions().into_iter().chain([graph::traverse()]).collect()
 }
 
-/// Every scalar function there is.
+/// Returns all scalar functions.
 pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     SessionStateDefaults::default_scalar_functions().into_iter().map(bounded::bounded).collect()
 }

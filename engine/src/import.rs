@@ -1,14 +1,15 @@
 //! `Engine::import`: files as one table, managed (rows copied) or external (files referenced), all or nothing.
 //!
 //! Types are inferred from all of the data, not from its beginning, so that a row can only be refused for being
-//! malformed, and is then named by file, row and column. Rows keep their order, which keeps files prunable.
+//! malformed, and is then named by file, row and column. Rows keep their order, so that files can be pruned.
 
-mod columns;
+mod column_mapping;
 mod csv;
+mod folder_tree;
 mod ndjson;
 mod parquet;
-mod tree;
 
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -19,28 +20,70 @@ use datafusion::catalog::Session;
 use datafusion::common::DataFusionError;
 use datafusion::execution::SendableRecordBatchStream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::StreamExt;
+use futures::{FutureExt, StreamExt};
 use querent_catalog::{
-    Catalog, CatalogError, Created, FileFormat, IfExists, Principal, Progress, ResolvedTable, Role, TableSource,
+    Catalog, CatalogError, Created, FileFormat, IfExists, Principal, Progress, ResolvedTable, Role, TableName,
+    TableSource,
 };
 use tokio::sync::mpsc;
 
+use crate::engine::Engine;
+use crate::error::{EngineError, Result};
 use crate::policy::allowed_location;
-use crate::sql::apply::commit;
-use crate::tables::external::{self, Found, LocatedFile, Partitioning, blocking};
+use crate::tables::external::{self, FoundFiles, LocatedFile, Partitioning, blocking};
 use crate::tables::managed;
-use crate::{Engine, EngineError, ImportOutcome, ImportRequest, Result};
-use columns::{Columns, repeated};
-pub(crate) use tree::import_tree;
+use column_mapping::{ColumnMapping, repeated};
+pub use folder_tree::{TreeEvent, TreeRequest, TreeStep, TreeSummary};
 
 /// Batches waiting for the files to be written.
 const QUEUE: usize = 4;
 
-/// The folder of the data folder where doors put uploads, which are imported from there whatever may be read elsewhere.
+/// The folder below the data folder for uploads, which are imported from there whatever the caller may read elsewhere.
 const UPLOADS: &str = "spool";
 
-/// Imports files for `who`, who may write, and read the source.
-pub(crate) async fn import(
+/// Files to import as a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ImportRequest {
+    /// A file, folder or glob: a local path, which is made absolute, or a URL of an object store or web server.
+    pub source: String,
+    /// `None`: the format that the file names' endings say.
+    pub format: Option<FileFormat>,
+    /// Reader options, as in [`querent_catalog::ExternalTable::options`].
+    pub options: BTreeMap<String, String>,
+    /// The table to create or to append to.
+    pub table: TableName,
+    /// Whether the table is external and refers to the files; otherwise their rows are copied.
+    pub external: bool,
+    /// What to do where the table exists; `None`: append.
+    pub if_exists: Option<IfExists>,
+}
+
+/// What an import did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ImportOutcome {
+    /// Rows now in the table through this import (managed), or `None` (external, not counted).
+    pub rows: Option<u64>,
+    /// Files read.
+    pub files: usize,
+    /// Whether a table was created.
+    pub created: bool,
+}
+
+impl Engine {
+    /// Imports files as one managed (rows copied) or external (files referenced) table, all or nothing.
+    /// Errors: `bad_data` with file, row and column, `no_files`, `already_exists`, `location_not_allowed`, ...
+    pub async fn import(
+        &self,
+        principal: &Principal,
+        request: ImportRequest,
+        progress: Arc<dyn Progress>,
+    ) -> Result<ImportOutcome> {
+        import(self, principal, request, progress).boxed().await
+    }
+}
+
+/// Imports files for `who`, who needs role `write` and has to be allowed to read the source.
+async fn import(
     engine: &Engine,
     who: &Principal,
     request: ImportRequest,
@@ -48,12 +91,7 @@ pub(crate) async fn import(
 ) -> Result<ImportOutcome> {
     let catalog = engine.catalog();
     let state = &engine.planning_state();
-    if who.role() < Role::Write {
-        return Err(EngineError::NotAllowed {
-            what: "import".into(),
-            why: format!(" for role {} (needs write)", who.role().as_str()),
-        });
-    }
+    require_import_role(who)?;
     let request = ImportRequest { source: allowed_source(engine, who, &request).await?, ..request };
     if catalog.databases().get(who, &request.table.database).await?.is_none() {
         return Err(catalog.tables().not_found(who, &request.table).await.into());
@@ -74,12 +112,23 @@ pub(crate) async fn import(
         _ => create(engine, state, &request, progress).await,
     };
     if imported.as_ref().is_ok_and(|outcome| outcome.files > 0) {
-        engine.values_changed(name);
+        engine.queue_changed_table(name);
     }
     imported
 }
 
-/// The source as an absolute path or a URL.
+/// Returns an error unless `who` has role `write`.
+fn require_import_role(who: &Principal) -> Result<()> {
+    if who.role() < Role::Write {
+        return Err(EngineError::NotAllowed {
+            what: "import".into(),
+            why: format!(" for role {} (needs write)", who.role().as_str()),
+        });
+    }
+    Ok(())
+}
+
+/// Returns the source as an absolute path or a URL, if `who` may read it.
 async fn allowed_source(engine: &Engine, who: &Principal, request: &ImportRequest) -> Result<String> {
     let data_dir = engine.catalog().data_dir();
     let uploaded = managed::is_inside(Path::new(&request.source), &data_dir.join(UPLOADS));
@@ -115,18 +164,19 @@ async fn create(
     progress: Arc<dyn Progress>,
 ) -> Result<ImportOutcome> {
     let catalog = Arc::clone(engine.catalog());
-    let source = Source::find(state, request).await?;
+    let source = ImportSource::find(state, request).await?;
     let prepared = source.prepare(state, request, &progress).await?;
-    let columns = Columns::as_they_are(&prepared.fields, &source.partitioning);
+    let columns = ColumnMapping::from_file(&prepared.fields, &source.partitioning);
     let draft = catalog.tables().draft(&request.table, &columns.table, None).await?;
     let stream = prepared.read(state, &source, columns, progress).await?;
     let files = managed::write_files(&draft.location, Arc::clone(&draft.write_schema), stream).await?;
     let if_exists = request.if_exists.unwrap_or(IfExists::Error);
     let committed = files.clone();
-    let rows = commit(engine, files, async move {
-        Ok(matches!(catalog.tables().create(draft, committed, if_exists).await?, Created::New(_)))
-    })
-    .await?;
+    let rows = engine
+        .commit_files(files, async move {
+            Ok(matches!(catalog.tables().create(draft, committed, if_exists).await?, Created::New(_)))
+        })
+        .await?;
     Ok(ImportOutcome { rows, files: source.files.len(), created: rows.is_some() })
 }
 
@@ -147,10 +197,10 @@ async fn append(
             });
         }
     };
-    let source = Source::find(state, request).await?;
+    let source = ImportSource::find(state, request).await?;
     let prepared = source.prepare(state, request, &progress).await?;
     let schema = found.info.arrow_schema();
-    let columns = Columns::into_table(&prepared.fields, &source.partitioning, &schema, &source.location)?;
+    let columns = ColumnMapping::into_table(&prepared.fields, &source.partitioning, &schema, &source.location)?;
     let write_schema = catalog.tables().write_schema(&table).await?;
     let stream = prepared.read(state, &source, columns, progress).await?;
     let files = managed::write_files(&table.location, write_schema, stream).await?;
@@ -158,44 +208,44 @@ async fn append(
     if !files.is_empty() {
         let committed = files.clone();
         let appended = async move { Ok(catalog.tables().append(&table, committed).await.map(|_| true)?) };
-        rows = commit(engine, files, appended).await?;
+        rows = engine.commit_files(files, appended).await?;
     }
     Ok(ImportOutcome { rows, files: source.files.len(), created: false })
 }
 
 /// The files of an import.
-struct Source {
+struct ImportSource {
     location: String,
     format: FileFormat,
     files: Vec<LocatedFile>,
     partitioning: Partitioning,
 }
 
-impl Source {
+impl ImportSource {
     async fn find(state: &dyn Session, request: &ImportRequest) -> Result<Self> {
-        let Found { location, format, files } = external::find(state, &request.source, request.format).await?;
-        let partitioning = Partitioning::of(&location, &files, &[], None)?;
+        let FoundFiles { location, format, files } = external::find(state, &request.source, request.format).await?;
+        let partitioning = Partitioning::from_files(&location, &files, &[], None)?;
         Ok(Self { location, format, files, partitioning })
     }
 
-    /// Finds out the columns.
+    /// Infers the columns of the files.
     async fn prepare(
         &self,
         state: &dyn Session,
         request: &ImportRequest,
         progress: &Arc<dyn Progress>,
-    ) -> Result<Prepared> {
+    ) -> Result<PreparedImport> {
         let (fields, reader) = match self.format {
             FileFormat::Parquet => {
                 if let Some(name) = request.options.keys().next() {
                     return Err(external::unknown_option(name));
                 }
-                (external::infer_parquet(state, &self.files).await?, Reader::Parquet)
+                (external::infer_parquet(state, &self.files).await?, FormatReader::Parquet)
             }
             FileFormat::Csv => {
                 let counter = self.counter("finding types", progress);
                 let (schema, csv) = csv::infer(self.files.clone(), request.options.clone(), counter).await?;
-                (schema, Reader::Csv(csv))
+                (schema, FormatReader::Csv(csv))
             }
             FileFormat::Ndjson => {
                 if let Some(name) = request.options.keys().find(|name| *name != "compression") {
@@ -203,21 +253,21 @@ impl Source {
                 }
                 let compression = external::ndjson_compression(&self.files, &request.options)?;
                 let counter = self.counter("finding types", progress);
-                (ndjson::infer(self.files.clone(), compression, counter).await?, Reader::Ndjson(compression))
+                (ndjson::infer(self.files.clone(), compression, counter).await?, FormatReader::Ndjson(compression))
             }
             FileFormat::Arrow | FileFormat::Lance => {
                 if let Some(name) = request.options.keys().next() {
                     return Err(external::unknown_option(name));
                 }
                 if self.format == FileFormat::Lance {
-                    (external::lance_schema(state, &self.location).await?, Reader::Lance)
+                    (external::lance_schema(state, &self.location).await?, FormatReader::Lance)
                 } else {
                     let files = self.files.clone();
-                    (blocking(move || external::infer_ipc(&files)).await?, Reader::Arrow)
+                    (blocking(move || external::infer_ipc(&files)).await?, FormatReader::Arrow)
                 }
             }
         };
-        Ok(Prepared { fields, reader })
+        Ok(PreparedImport { fields, reader })
     }
 
     fn counter(&self, task: &str, progress: &Arc<dyn Progress>) -> ByteCounter {
@@ -232,12 +282,12 @@ impl Source {
 }
 
 /// Files whose columns are known.
-struct Prepared {
+struct PreparedImport {
     fields: SchemaRef,
-    reader: Reader,
+    reader: FormatReader,
 }
 
-enum Reader {
+enum FormatReader {
     Parquet,
     Csv(csv::TypedCsv),
     Ndjson(datafusion::datasource::file_format::file_compression_type::FileCompressionType),
@@ -245,13 +295,13 @@ enum Reader {
     Lance,
 }
 
-impl Prepared {
-    /// The rows, as `columns` arranges them.
+impl PreparedImport {
+    /// Returns the rows as a stream, as `columns` arranges them.
     async fn read(
         self,
         state: &dyn Session,
-        source: &Source,
-        columns: Columns,
+        source: &ImportSource,
+        columns: ColumnMapping,
         progress: Arc<dyn Progress>,
     ) -> Result<SendableRecordBatchStream> {
         let counter = source.counter("importing", &progress);
@@ -259,20 +309,20 @@ impl Prepared {
         let partitions = files.iter().map(|file| source.partitioning.values(file)).collect::<Result<Vec<_>>>()?;
         let table = Arc::clone(&columns.table);
         match self.reader {
-            Reader::Parquet => parquet::read(state, source, self.fields, columns, counter).await,
-            Reader::Csv(csv) => Ok(produced(table, move |output| {
+            FormatReader::Parquet => parquet::read(state, source, self.fields, columns, counter).await,
+            FormatReader::Csv(csv) => Ok(stream_from_thread(table, move |output| {
                 for (file, partition) in files.iter().zip(&partitions) {
                     csv.read(file, partition, &columns, &counter, output)?;
                 }
                 Ok(())
             })),
-            Reader::Ndjson(compression) => Ok(produced(table, move |output| {
+            FormatReader::Ndjson(compression) => Ok(stream_from_thread(table, move |output| {
                 for (file, partition) in files.iter().zip(&partitions) {
                     ndjson::read(file, compression, partition, &columns, &counter, output)?;
                 }
                 Ok(())
             })),
-            Reader::Arrow => Ok(produced(table, move |output| {
+            FormatReader::Arrow => Ok(stream_from_thread(table, move |output| {
                 for (file, partition) in files.iter().zip(&partitions) {
                     external::read_ipc(file, &self.fields, |batch| {
                         let folders = repeated(partition, batch.num_rows())?;
@@ -283,7 +333,7 @@ impl Prepared {
                 }
                 Ok(())
             })),
-            Reader::Lance => {
+            FormatReader::Lance => {
                 let rows = external::read_lance(state, &source.location).await?;
                 let arranged = rows.map(move |batch| {
                     let batch = batch?;
@@ -295,11 +345,11 @@ impl Prepared {
     }
 }
 
-/// Where a reading thread puts its batches.
-struct Output(mpsc::Sender<datafusion::common::Result<RecordBatch>>);
+/// The end of a queue that a reading thread sends its batches to.
+struct BatchSender(mpsc::Sender<datafusion::common::Result<RecordBatch>>);
 
-impl Output {
-    /// Waits for room; an error when nobody wants the rows any more.
+impl BatchSender {
+    /// Sends a batch, which waits for room in the queue. Errors: nobody reads the stream any more.
     fn send(&self, batch: RecordBatch) -> Result<()> {
         self.0
             .blocking_send(Ok(batch))
@@ -307,16 +357,16 @@ impl Output {
     }
 }
 
-/// The batches that `produce` sends from a blocking thread, and its error at their end.
-fn produced(
+/// Returns the batches that `produce` sends from a blocking thread, followed by its error if it fails.
+fn stream_from_thread(
     schema: SchemaRef,
-    produce: impl FnOnce(&Output) -> Result<()> + Send + 'static,
+    produce: impl FnOnce(&BatchSender) -> Result<()> + Send + 'static,
 ) -> SendableRecordBatchStream {
     let (sender, receiver) = mpsc::channel(QUEUE);
     tokio::task::spawn_blocking(move || {
-        let output = Output(sender);
+        let output = BatchSender(sender);
         if let Err(error) = produce(&output) {
-            // Nobody is left to tell when the receiver is gone.
+            // The error is lost only where nobody reads the stream any more.
             let _ = output.0.blocking_send(Err(error.into()));
         }
     });
@@ -342,7 +392,7 @@ impl ByteCounter {
         self.progress.report(&self.task, done.min(self.total), self.total);
     }
 
-    /// The same file, counted as it is read.
+    /// Returns a reader that counts what is read of `inner`.
     fn count<R: std::io::Read>(&self, inner: R) -> Counted<R> {
         Counted { inner, pending: 0, counter: self.clone() }
     }

@@ -1,12 +1,14 @@
-//! What a plan may do. `authorize` is the only door to execution.
+//! What a plan may do. Nothing executes without `authorize`.
 
 mod authorize;
 mod functions;
 mod locations;
 
 use datafusion::logical_expr::LogicalPlan;
+use querent_catalog::{Principal, Role};
 
-use crate::sql::change::Change;
+use crate::error::{EngineError, Result};
+use crate::sql::write_statement::WriteStatement;
 
 pub use authorize::authorize;
 pub(crate) use locations::allowed_location;
@@ -14,7 +16,7 @@ pub(crate) use locations::allowed_location;
 /// What a session may do, whatever its principal's role.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mode {
-    /// Queries only.
+    /// Only queries.
     ReadOnly,
     /// What the role allows.
     ReadWrite,
@@ -27,17 +29,27 @@ pub struct AuthorizedPlan {
 }
 
 impl AuthorizedPlan {
-    /// The plan.
+    /// Returns the plan.
     pub fn plan(&self) -> &LogicalPlan {
         &self.plan
     }
 
-    /// Whether it only reads.
+    /// Returns whether the plan only reads.
     pub fn is_query(&self) -> bool {
-        Change::of(&self.plan).is_none()
+        WriteStatement::from_plan(&self.plan).is_none()
     }
 
     pub(crate) fn into_plan(self) -> LogicalPlan {
         self.plan
     }
+}
+
+/// Returns an error unless `who` may write in `mode`; `what` names the statement in it. Errors: `not_allowed`.
+pub(crate) fn require_write(what: &str, who: &Principal, mode: Mode) -> Result<()> {
+    let why = match (mode, who.role()) {
+        (Mode::ReadOnly, _) => " in read-only mode",
+        (Mode::ReadWrite, Role::Read) => " for role read (it needs role write)",
+        (Mode::ReadWrite, Role::Write | Role::Admin) => return Ok(()),
+    };
+    Err(EngineError::NotAllowed { what: what.to_owned(), why: why.to_owned() })
 }

@@ -1,7 +1,7 @@
 //! What all queries of an engine share: memory, spill space, caches, files, functions.
 //!
-//! Built once at open. No URL can be read through it but a local file's and those that the settings open ([`Stores`]),
-//! whatever a statement says.
+//! Built once when an engine is opened. It reads local files and the URLs that the settings allow ([`Stores`]), whatever a
+//! statement says.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -17,17 +17,18 @@ use querent_catalog::{CATALOG_NAME, CatalogError, DEFAULT_DATABASE};
 use querent_kql::StoredComparisons;
 use uuid::Uuid;
 
+use crate::error::{EngineError, Result};
+use crate::functions;
+use crate::limits::Limits;
 use crate::limits::QueryPool;
+use crate::options::EngineOptions;
 use crate::stores::Stores;
 use crate::threads::QueryThreads;
-use crate::{EngineError, EngineOptions, Limits, Result, functions};
 
-/// The share of the machine's memory that queries get when nothing is said.
-const DEFAULT_MEMORY_PERCENT: u64 = 60;
-/// Parquet footers and page indexes kept in memory.
+/// The memory for Parquet footers and page indexes, in bytes.
 const METADATA_CACHE_BYTES: usize = 128 << 20;
 
-/// What all queries share.
+/// The parts of an engine that all queries share.
 pub(crate) struct Runtime {
     /// Makes the state of each query; its catalog list is empty, since names are resolved per statement.
     ///
@@ -40,7 +41,7 @@ pub(crate) struct Runtime {
 }
 
 impl Runtime {
-    /// Prepares memory and an empty spill folder. The data folder is held by this process already.
+    /// Prepares memory and an empty spill folder. This process has to hold the data folder already.
     pub(crate) async fn open(options: &EngineOptions) -> Result<Self> {
         let memory_bytes = match options.memory_bytes {
             Some(bytes) => bytes,
@@ -54,7 +55,7 @@ impl Runtime {
                     .with_mode(DiskManagerMode::Directories(vec![spill_dir]))
                     .with_max_temp_directory_size(options.spill_bytes),
             )
-            // Listings are not kept: a folder's new files count from the next statement on.
+            // Listings are not cached, so that the next statement sees a folder's new files.
             .with_cache_manager(CacheManagerConfig {
                 list_files_cache_limit: 0,
                 metadata_cache_limit: METADATA_CACHE_BYTES,
@@ -74,19 +75,19 @@ impl Runtime {
         Ok(Self { template, env, threads: QueryThreads::start()? })
     }
 
-    /// The state that plans one statement: `now()` is when this is called.
+    /// Returns the state that plans one statement, for which `now()` is the time of this call.
     pub(crate) fn state(&self) -> SessionState {
         let mut state = (self.template)();
         state.mark_start_execution();
         state
     }
 
-    /// What one query may reserve, inside what the engine has.
+    /// Returns the memory pool of one query, within the engine's.
     pub(crate) fn query_memory(&self, limits: &Limits) -> Arc<dyn MemoryPool> {
         Arc::new(QueryPool::new(limits.memory_bytes, Arc::clone(&self.env.memory_pool)))
     }
 
-    /// What one query executes in: the shared environment with the query's own memory.
+    /// Returns the context that one query executes in: the shared environment with the query's own memory.
     pub(crate) fn task(&self, state: &SessionState, memory: &Arc<dyn MemoryPool>) -> Arc<TaskContext> {
         let env = RuntimeEnv { memory_pool: Arc::clone(memory), ..self.env.as_ref().clone() };
         // Functions are looked up in a task only to deserialise plans, which nothing here does.
@@ -102,7 +103,7 @@ impl Runtime {
         ))
     }
 
-    /// Memory reserved by running queries, in bytes.
+    /// Returns the memory that running queries have reserved, in bytes.
     pub(crate) fn reserved_bytes(&self) -> usize {
         self.env.memory_pool.reserved()
     }
@@ -117,15 +118,15 @@ fn session_config(target_partitions: Option<usize>) -> SessionConfig {
         config = config.with_target_partitions(partitions.max(1));
     }
     let options = config.options_mut();
-    // Identifiers keep their case; `sql::fold` matches them without regard to it.
+    // Identifiers keep their case; `sql::column_folding` matches them without regard to it.
     options.sql_parser.enable_ident_normalization = false;
     options.sql_parser.map_string_types_to_utf8view = false;
-    // As a double, 24500000.01 equals no decimal.
+    // As a double, 24500000.01 would equal no decimal.
     options.sql_parser.parse_float_as_decimal = true;
     config
 }
 
-/// The machine's memory, or the control group's where that is smaller.
+/// Returns the default share of the machine's memory, or of the control group's where that is smaller.
 async fn default_memory_bytes() -> usize {
     const FALLBACK_BYTES: u64 = 4 << 30;
     let machine = tokio::fs::read_to_string("/proc/meminfo").await.ok().and_then(|text| {
@@ -139,10 +140,10 @@ async fn default_memory_bytes() -> usize {
         (Some(bytes), None) | (None, Some(bytes)) => bytes,
         (None, None) => FALLBACK_BYTES,
     };
-    usize::try_from(total / 100 * DEFAULT_MEMORY_PERCENT).unwrap_or(usize::MAX)
+    usize::try_from(total / 100 * EngineOptions::DEFAULT_MEMORY_PERCENT).unwrap_or(usize::MAX)
 }
 
-/// What a process that was killed left there is of no use to anyone.
+/// Returns the folder for spill files without the files that a killed process left.
 async fn emptied_spill_dir(data_dir: &Path) -> Result<PathBuf> {
     let spill_dir = data_dir.join("spill");
     let failed = |source| EngineError::Catalog(CatalogError::Io { path: spill_dir.clone(), source });

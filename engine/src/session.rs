@@ -1,4 +1,10 @@
-//! One caller's view of the engine, and the way of a statement through it: parse, resolve, plan, authorise, run.
+//! One caller's view of the engine, and the steps of a statement: parse, resolve, plan, authorise, execute.
+//!
+//! Work is spawned on the query threads with an interrupt. There a statement is parsed and planned, authorised, and begun: a
+//! query is executed as a physical plan, and a statement that writes is applied (`apply_write`).
+
+mod apply_write;
+mod kql_host;
 
 use std::sync::Arc;
 
@@ -13,25 +19,27 @@ use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 use datafusion::scalar::ScalarValue;
 use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
-use querent_catalog::{Principal, TableName};
+use querent_catalog::{DEFAULT_DATABASE, DatabaseScope, Principal, TableName};
+use querent_kql::{KqlColumn, KqlParameters, PlannedKql, Rendering};
 use tokio::time::Instant;
 
-use crate::kql::{self, KqlColumn, KqlParameters, PlannedKql, Rendering};
-use crate::kql_host::SessionHost;
-use crate::limits::{Interrupt, PlanningMemory};
+use crate::engine::Engine;
+use crate::error::{EngineError, Result};
+use crate::identifiers::quote_identifier;
+use crate::limits::{Interrupt, Limits, PlanningMemory};
 use crate::policy::{self, AuthorizedPlan, Mode};
-use crate::sql::change::{Change, count_schema};
-use crate::sql::statement::{Planner, bind};
-use crate::sql::{apply, parse};
-use crate::stream::declared_schema;
+use crate::sql::parse::parse_statement;
+use crate::sql::statement::{StatementPlanner, bind_parameters};
+use crate::sql::write_statement::{WriteStatement, count_schema};
+use crate::stream::{QueryStream, declared_schema};
 use crate::tables::sample;
-use crate::{Engine, EngineError, Limits, QueryStream, Result};
+use kql_host::SessionHost;
 
-/// The largest row limit that becomes part of the plan.
+/// The largest row limit that is put into the plan.
 const MAX_PUSHED_ROWS: u64 = 10_000;
 /// The most rows a sample has.
 const MAX_SAMPLE_ROWS: usize = 1_000;
-/// How long rows are read for a sample of what has no addresses.
+/// How long rows are read for a sample where they cannot be addressed.
 const MAX_SAMPLE_TIME: std::time::Duration = std::time::Duration::from_secs(3);
 
 /// One caller's view of the engine: principal, default database, limits, mode. Cheap to clone.
@@ -44,17 +52,30 @@ pub struct Session {
     mode: Mode,
 }
 
+impl Engine {
+    /// Returns a session for one caller, in the database `default`, or in the caller's first where it may not see that
+    /// one. It is read-write unless [`Session::read_only`].
+    pub fn session(&self, principal: Principal, limits: Limits) -> Session {
+        let own = match principal.scope() {
+            DatabaseScope::Only(names) if !principal.may_see(DEFAULT_DATABASE) => names.first().cloned(),
+            DatabaseScope::Only(_) | DatabaseScope::All => None,
+        };
+        let database = own.as_deref().unwrap_or(DEFAULT_DATABASE);
+        Session::new(self.clone(), principal, limits, database, Mode::ReadWrite)
+    }
+}
+
 impl Session {
     pub(crate) fn new(engine: Engine, principal: Principal, limits: Limits, database: &str, mode: Mode) -> Self {
         Self { engine, principal, limits, database: Arc::from(database), mode }
     }
 
-    /// The same session refusing everything that is not a query.
+    /// Returns the session in read-only mode, which refuses everything but queries.
     pub fn read_only(self) -> Self {
         Self { mode: Mode::ReadOnly, ..self }
     }
 
-    /// The same session with bare names resolved in `database`. Errors: `database_not_found`.
+    /// Returns the session with bare names resolved in `database`. Errors: `database_not_found`.
     pub async fn with_database(self, database: &str) -> Result<Self> {
         let catalog = self.engine.catalog();
         match catalog.databases().get(&self.principal, database).await? {
@@ -63,7 +84,7 @@ impl Session {
         }
     }
 
-    /// The same in `database` where one is named. Errors: as [`Session::with_database`].
+    /// Returns the session in `database`, where one is given. Errors: as [`Session::with_database`].
     pub async fn in_database(self, database: Option<&str>) -> Result<Self> {
         match database {
             Some(database) => self.with_database(database).await,
@@ -71,67 +92,68 @@ impl Session {
         }
     }
 
-    /// Where bare names resolve.
+    /// Returns the database where bare names resolve.
     pub fn database(&self) -> &str {
         &self.database
     }
 
-    /// The caller.
+    /// Returns the caller.
     pub fn principal(&self) -> &Principal {
         &self.principal
     }
 
-    /// What the session may do, whatever its principal's role.
+    /// Returns what the session may do, whatever its principal's role.
     pub fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// What each of its statements may use.
+    /// Returns what each statement of the session may use.
     pub fn limits(&self) -> &Limits {
         &self.limits
     }
 
-    /// The engine.
+    /// Returns the engine.
     pub fn engine(&self) -> &Engine {
         &self.engine
     }
 
-    /// Plans, authorises and runs one statement (a query, DDL or DML). The wall clock starts here.
+    /// Plans, authorises and executes one statement (a query, DDL or DML). The wall clock starts here.
     /// A statement that changes rows returns one row `count: UInt64`; DDL returns no rows.
     pub async fn sql(&self, text: &str) -> Result<QueryStream> {
         self.sql_with_params(text, Vec::new()).await
     }
 
-    /// The same with `$1`, `$2`, ... bound to `params`, before analysis, so that the values' types are coerced as literals' are.
-    /// Errors also: `sql_plan_error` when a parameter is missing or one too many.
+    /// As [`Session::sql`], with `$1`, `$2`, ... bound to `params` before analysis, so that the values' types are coerced as those
+    /// of literals are. Errors also: `sql_plan_error` where a parameter is missing or one too many is given.
     pub async fn sql_with_params(&self, text: &str, params: Vec<ScalarValue>) -> Result<QueryStream> {
         let text = text.to_owned();
         let work = move |session: Session, interrupt: Interrupt| async move {
-            let plan = session.plan_statement(&text, params).await?;
-            session.start(session.authorize(plan)?, &interrupt).await
+            let plan = session.parse_and_plan(&text, params).await?;
+            session.begin_plan(session.authorize(plan)?, &interrupt).await
         };
-        self.started(work).await
+        self.spawn_on_query_threads(work).await
     }
 
-    /// Parses and plans one statement, analysed, not authorised. Exactly one statement, else `multiple_statements`.
+    /// Parses, plans and analyses one statement without authorising it. Errors: `multiple_statements` where there are several.
     pub async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
         let (session, text) = (self.clone(), text.to_owned());
-        let work = async move { session.plan_statement(&text, Vec::new()).await };
-        self.before(self.deadline(), self.engine.runtime().threads.run(work)).boxed().await
+        let work = async move { session.parse_and_plan(&text, Vec::new()).await };
+        let deadline = self.deadline_from_now();
+        self.before_deadline(deadline, self.engine.runtime().threads.run(work)).boxed().await
     }
 
-    /// Plans, authorises and runs one KQL query. Times are of microseconds. The wall clock starts here.
+    /// Plans, authorises and executes one KQL query. Times have microseconds. The wall clock starts here.
     /// Errors: the codes that begin with `kql_`, and those of [`Session::sql`].
     pub async fn kql(&self, text: &str) -> Result<QueryStream> {
-        self.start_kql(text, KqlParameters::new(), |planned| Ok(planned.in_arrow_types()?)).await
+        self.plan_and_begin_kql(text, KqlParameters::new(), |planned| Ok(planned.in_arrow_types()?)).await
     }
 
-    /// The same with its rows as KQL has them inside, its columns' types, and how it wants to be shown; `parameters` are
-    /// the values of its `declare query_parameters`.
+    /// As [`Session::kql`], with rows in KQL's own types, the types of its columns, and what its `render` says; `parameters`
+    /// are the values of its `declare query_parameters`.
     pub async fn kql_answer(&self, text: &str, parameters: KqlParameters) -> Result<KqlAnswer> {
         let described = Arc::new(Mutex::new((Vec::new(), None)));
         let describing = Arc::clone(&described);
-        let rows = self.start_kql(text, parameters, move |PlannedKql { plan, columns, rendering }| {
+        let rows = self.plan_and_begin_kql(text, parameters, move |PlannedKql { plan, columns, rendering }| {
             *describing.lock() = (columns, rendering);
             Ok(plan)
         });
@@ -140,8 +162,8 @@ impl Session {
         Ok(KqlAnswer { columns, rendering, rows })
     }
 
-    /// Runs what `shaped` makes of the query.
-    async fn start_kql(
+    /// Plans a KQL query, applies `shaped` to it, authorises and executes it.
+    async fn plan_and_begin_kql(
         &self,
         text: &str,
         parameters: KqlParameters,
@@ -151,62 +173,65 @@ impl Session {
         let work = move |session: Session, interrupt: Interrupt| async move {
             let state = session.engine.planning_state();
             let host = SessionHost::new(&session, &state, &interrupt);
-            let plan = shaped(kql::plan(&host, &text, &parameters).await?)?;
+            let plan = shaped(querent_kql::plan(&host, &text, &parameters).await?)?;
             let plan = host.authorized(plan)?;
-            session.start_in(plan, host.into_memory(), &interrupt).await
+            session.begin_query_within(plan, host.into_memory(), &interrupt).await
         };
-        self.started(work).await
+        self.spawn_on_query_threads(work).await
     }
 
-    /// Authorises for this session's principal and mode.
+    /// Authorises a plan for this session's principal and mode.
     pub fn authorize(&self, plan: LogicalPlan) -> Result<AuthorizedPlan> {
         policy::authorize(plan, &self.principal, self.mode)
     }
 
-    /// The schema [`Session::execute`]'s stream will have, nullability included.
+    /// Returns the schema that the stream of [`Session::execute`] will have, nullability included.
     pub fn schema_of(&self, plan: &AuthorizedPlan) -> SchemaRef {
         declared_schema(plan.plan().schema().as_arrow())
     }
 
-    /// Runs it. A statement that changes something has done so when this returns.
+    /// Executes an authorised plan. A statement that writes has written when this returns.
     pub async fn execute(&self, plan: AuthorizedPlan) -> Result<QueryStream> {
-        self.started(move |session: Session, interrupt| async move { session.start(plan, &interrupt).await }).await
+        self.spawn_on_query_threads(move |session: Session, interrupt| async move {
+            session.begin_plan(plan, &interrupt).await
+        })
+        .await
     }
 
-    /// A uniform random sample of a table's rows, at most `n` (1..=1000), without reading more than it must. Of what has
-    /// to be read from its beginning (views, CSV, NDJSON, system tables) it is drawn from the rows that a few seconds
-    /// suffice for; [`crate::QueryStats::truncated`] tells when those were not all.
+    /// Returns a uniform random sample of at most `n` (1..=1000) of a table's rows, and reads no more than it has to. Where
+    /// rows have to be read from the beginning (views, CSV, NDJSON, system tables) the sample is drawn from those that can be
+    /// read in a few seconds; [`crate::QueryStats::truncated`] is set where that is not all of them.
     pub async fn sample(&self, table: &TableName, n: usize) -> Result<QueryStream> {
         let table = table.clone();
         let n = n.clamp(1, MAX_SAMPLE_ROWS);
-        let work = move |session: Session, interrupt| async move { session.start_sample(&table, n, &interrupt).await };
-        self.started(work).await
+        let work = move |session: Session, interrupt| async move { session.begin_sample(&table, n, &interrupt).await };
+        self.spawn_on_query_threads(work).await
     }
 
-    /// Does the work on the engine's own threads and reads what it started from here. A caller that goes away, from the
-    /// work or from its stream, interrupts it.
-    async fn started<W, F>(&self, work: W) -> Result<QueryStream>
+    /// Runs `work` on the engine's query threads and returns the stream of the query that it begins. A caller that drops this
+    /// future or the stream interrupts the work.
+    async fn spawn_on_query_threads<W, F>(&self, work: W) -> Result<QueryStream>
     where
         W: FnOnce(Session, Interrupt) -> F + Send + 'static,
-        F: Future<Output = Result<Started>> + Send + 'static,
+        F: Future<Output = Result<StartedQuery>> + Send + 'static,
     {
-        let deadline = self.deadline();
+        let deadline = self.deadline_from_now();
         let threads = &self.engine.runtime().threads;
         let session = self.clone();
-        let interrupt = Interrupt::at(deadline, self.limits.wall_clock);
-        let waiting = interrupt.unless_kept();
-        // Boxed, so that what the caller awaits has a plain type: plans in it would be walked by the compiler anew for
-        // every async method of a trait that awaits it, which took seconds each.
+        let interrupt = Interrupt::new(deadline, self.limits.wall_clock);
+        let abandoned = interrupt.abandon_on_drop();
+        // Boxed, so that what the caller awaits has a plain type: the compiler would walk the plans in it again for every
+        // async method of a trait that awaits it, which took seconds each.
         let work = async move { work(session, interrupt).await }.boxed();
-        let Started { schema, rows, is_all } = self.before(deadline, threads.run(work)).await?;
-        let stream = QueryStream::new(schema, waiting.over(threads.stream(rows)?), &self.limits, deadline);
+        let StartedQuery { schema, rows, is_all } = self.before_deadline(deadline, threads.run(work)).await?;
+        let stream = QueryStream::new(schema, abandoned.guard_stream(threads.stream(rows)?), &self.limits, deadline);
         Ok(if is_all { stream } else { stream.truncated() })
     }
 
-    async fn start_sample(&self, table: &TableName, n: usize, interrupt: &Interrupt) -> Result<Started> {
-        let quoted = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
-        let text = format!("SELECT * FROM {}.{}", quoted(&table.database), quoted(&table.table));
-        let plan = self.authorize(self.plan_statement(&text, Vec::new()).await?)?;
+    async fn begin_sample(&self, table: &TableName, n: usize, interrupt: &Interrupt) -> Result<StartedQuery> {
+        let (database, name) = (quote_identifier(&table.database), quote_identifier(&table.table));
+        let text = format!("SELECT * FROM {database}.{name}");
+        let plan = self.authorize(self.parse_and_plan(&text, Vec::new()).await?)?;
         let schema = self.schema_of(&plan);
         let state = self.engine.planning_state();
         let catalog = self.engine.catalog();
@@ -216,87 +241,100 @@ impl Session {
         {
             let runtime = self.engine.runtime();
             let rows = execute_stream(physical, runtime.task(&state, &runtime.query_memory(&self.limits)))?;
-            return Ok(Started { schema, rows, is_all: true });
+            return Ok(StartedQuery { schema, rows, is_all: true });
         }
         let time = MAX_SAMPLE_TIME.min(self.limits.wall_clock / 2);
-        let (rows, is_all) = sample::reservoir(self.run(plan.plan(), interrupt).await?, n, time).await?;
+        let (rows, is_all) = sample::reservoir(self.execute_query(plan.plan(), interrupt).await?, n, time).await?;
         let rows = Box::pin(MemoryStream::try_new(vec![rows.clone()], rows.schema(), None)?);
-        Ok(Started { schema, rows, is_all })
+        Ok(StartedQuery { schema, rows, is_all })
     }
 
-    async fn plan_statement(&self, text: &str, params: Vec<ScalarValue>) -> Result<LogicalPlan> {
-        let parsed = parse::parse(text)?;
+    async fn parse_and_plan(&self, text: &str, params: Vec<ScalarValue>) -> Result<LogicalPlan> {
+        let parsed = parse_statement(text)?;
         let state = self.engine.planning_state();
-        let planner =
-            Planner { catalog: self.engine.catalog(), state: &state, who: &self.principal, database: &self.database };
+        let planner = StatementPlanner {
+            catalog: self.engine.catalog(),
+            state: &state,
+            who: &self.principal,
+            database: &self.database,
+        };
         let plan = planner.plan(parsed).await?;
-        planner.analyse(bind(plan, params)?)
+        planner.analyse(bind_parameters(plan, params)?)
     }
 
-    async fn start(&self, plan: AuthorizedPlan, interrupt: &Interrupt) -> Result<Started> {
+    async fn begin_plan(&self, plan: AuthorizedPlan, interrupt: &Interrupt) -> Result<StartedQuery> {
         let schema = self.schema_of(&plan);
         let plan = plan.into_plan();
-        let rows = match Change::of(&plan) {
+        let rows = match WriteStatement::from_plan(&plan) {
             Some(change) => {
                 let counts_rows = change.counts_rows();
-                let rows = apply::apply(self, change.clone(), interrupt).await?;
-                changed(Arc::clone(&schema), counts_rows.then_some(rows))?
+                let rows = apply_write::apply_write(self, change.clone(), interrupt).await?;
+                write_result(Arc::clone(&schema), counts_rows.then_some(rows))?
             }
-            None => self.run(&self.bounded(plan), interrupt).await?,
+            None => self.execute_query(&self.with_row_limit(plan), interrupt).await?,
         };
-        Ok(Started { schema, rows, is_all: true })
+        Ok(StartedQuery { schema, rows, is_all: true })
     }
 
-    /// Starts an authorised query whose planning reserved some of its memory already.
-    async fn start_in(&self, plan: AuthorizedPlan, memory: PlanningMemory, interrupt: &Interrupt) -> Result<Started> {
+    /// Begins an authorised query whose planning has already reserved some of its memory.
+    async fn begin_query_within(
+        &self,
+        plan: AuthorizedPlan,
+        memory: PlanningMemory,
+        interrupt: &Interrupt,
+    ) -> Result<StartedQuery> {
         let schema = self.schema_of(&plan);
-        let rows = self.run_in(&self.bounded(plan.into_plan()), memory.pool(), interrupt).await?;
+        let rows = self.execute_query_within(&self.with_row_limit(plan.into_plan()), memory.pool(), interrupt).await?;
         let row_schema = rows.schema();
-        // The plan holds what planning read for as long as it runs.
+        // The query holds what planning read for as long as it runs.
         let rows = rows.inspect(move |_| {
             let _held = &memory;
         });
-        Ok(Started { schema, rows: Box::pin(RecordBatchStreamAdapter::new(row_schema, rows)), is_all: true })
+        Ok(StartedQuery { schema, rows: Box::pin(RecordBatchStreamAdapter::new(row_schema, rows)), is_all: true })
     }
 
-    /// Runs an authorised query, or the query inside an authorised change.
-    pub(crate) async fn run(&self, plan: &LogicalPlan, interrupt: &Interrupt) -> Result<SendableRecordBatchStream> {
-        self.run_in(plan, &self.engine.runtime().query_memory(&self.limits), interrupt).await
+    /// Executes an authorised query, or the query inside an authorised statement that writes.
+    pub(crate) async fn execute_query(
+        &self,
+        plan: &LogicalPlan,
+        interrupt: &Interrupt,
+    ) -> Result<SendableRecordBatchStream> {
+        self.execute_query_within(plan, &self.engine.runtime().query_memory(&self.limits), interrupt).await
     }
 
-    /// The same within the memory of a query that it is a part of.
-    pub(crate) async fn run_in(
+    /// As [`Session::execute_query`], within the memory of the query that it is a part of.
+    pub(crate) async fn execute_query_within(
         &self,
         plan: &LogicalPlan,
         memory: &Arc<dyn MemoryPool>,
         interrupt: &Interrupt,
     ) -> Result<SendableRecordBatchStream> {
-        let physical = self.physical_plan(plan, interrupt).await?;
+        let physical = self.create_physical_plan(plan, interrupt).await?;
         let task = self.engine.runtime().task(&self.engine.planning_state(), memory);
         Ok(execute_stream(physical, task)?)
     }
 
-    /// What runs of an authorised query.
-    pub(crate) async fn physical_plan(
+    /// Creates the physical plan of an authorised query, with the interrupt in it.
+    pub(crate) async fn create_physical_plan(
         &self,
         plan: &LogicalPlan,
         interrupt: &Interrupt,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         let state: SessionState = self.engine.planning_state();
         let physical = match plan {
-            // Explains itself step by step, so it is optimised from the beginning.
+            // EXPLAIN shows each step of optimisation, so it does them all itself.
             LogicalPlan::Explain(_) => state.create_physical_plan(plan).await?,
             _ => {
                 let optimized = state.optimizer().optimize(plan.clone(), &state, |_, _| {})?;
                 state.query_planner().create_physical_plan(&optimized, &state).await?
             }
         };
-        Ok(interrupt.applied_to(physical)?)
+        Ok(interrupt.instrument(physical)?)
     }
 
-    /// With a small row limit, one row more than it is asked of the query: sorts become top-k, scans stop early, and
-    /// the stream still sees whether something was cut. A large one is left to the stream: a top-k cannot spill.
-    fn bounded(&self, plan: LogicalPlan) -> LogicalPlan {
+    /// Puts a small row limit into the plan, one row larger: sorts become top-k, scans stop early, and the stream still sees
+    /// whether something was cut. A large limit is left to the stream, since a top-k cannot spill.
+    fn with_row_limit(&self, plan: LogicalPlan) -> LogicalPlan {
         let Some(max_rows) = self.limits.max_rows.filter(|rows| *rows <= MAX_PUSHED_ROWS) else { return plan };
         let fetch = i64::try_from(max_rows).unwrap_or(i64::MAX).saturating_add(1);
         match &plan {
@@ -306,12 +344,12 @@ impl Session {
         }
     }
 
-    fn deadline(&self) -> Instant {
+    fn deadline_from_now(&self) -> Instant {
         const FOREVER: std::time::Duration = std::time::Duration::from_secs(30 * 365 * 86_400);
         Instant::now() + self.limits.wall_clock.min(FOREVER)
     }
 
-    async fn before<T>(&self, deadline: Instant, work: impl Future<Output = Result<T>>) -> Result<T> {
+    async fn before_deadline<T>(&self, deadline: Instant, work: impl Future<Output = Result<T>>) -> Result<T> {
         match tokio::time::timeout_at(deadline, work).await {
             Ok(result) => result,
             Err(_) => Err(EngineError::WallClockExceeded { limit: self.limits.wall_clock }),
@@ -321,16 +359,16 @@ impl Session {
 
 /// The answer to a KQL query in KQL's own types.
 pub struct KqlAnswer {
-    /// In order.
+    /// The columns in order.
     pub columns: Vec<KqlColumn>,
     /// What `render` said.
     pub rendering: Option<Rendering>,
-    /// Batches of [`KqlType`](crate::kql::KqlType)'s physical types.
+    /// Batches of [`KqlType`](querent_kql::KqlType)'s physical types.
     pub rows: QueryStream,
 }
 
-/// A query that was started, or the answer of a statement that is done.
-struct Started {
+/// A query that has begun, or the answer of a statement that has written.
+struct StartedQuery {
     schema: SchemaRef,
     rows: SendableRecordBatchStream,
     is_all: bool,
@@ -340,8 +378,8 @@ fn is_within(limit: &Limit, max_rows: u64) -> bool {
     matches!(limit.get_fetch_type(), Ok(FetchType::Literal(Some(rows))) if rows as u64 <= max_rows)
 }
 
-/// What a change answers with: its number of rows, or nothing.
-fn changed(schema: SchemaRef, rows: Option<u64>) -> Result<SendableRecordBatchStream> {
+/// Returns what a statement that writes answers with: its number of rows, or nothing.
+fn write_result(schema: SchemaRef, rows: Option<u64>) -> Result<SendableRecordBatchStream> {
     let batches = match rows {
         Some(rows) => {
             let count = Arc::new(UInt64Array::from(vec![rows]));

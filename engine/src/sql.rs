@@ -1,18 +1,22 @@
-//! SQL: parsing, name resolution, planning, and carrying out statements that change something.
+//! SQL: from a statement's text to an analysed plan. Bottom up: `syntax` and `parse`; `graph_traverse` and
+//! `relation_folding`, which rewrite a syntax tree before its names are resolved; `column_scopes` and `column_folding`, which
+//! plan it without regard to case; `resolved_names`, the tables that a statement names; `foreign_keys`, `series` and `show`;
+//! `statement`, which plans every kind of statement, those that write as [`write_statement`]s.
 
-pub(crate) mod apply;
 pub(crate) mod catalog_table;
-pub(crate) mod change;
-mod fold;
+mod column_folding;
+mod column_scopes;
 mod foreign_keys;
 mod graph_traverse;
-mod names;
 pub(crate) mod parse;
 mod qualify;
-mod scopes;
+mod relation_folding;
+mod resolved_names;
 mod series;
 mod show;
 pub(crate) mod statement;
+mod syntax;
+pub(crate) mod write_statement;
 
-pub(crate) use names::{Names, Scope, is_system, tables_named_in};
 pub use qualify::qualify_tables;
+pub(crate) use resolved_names::{PlanningScope, ResolvedNames, tables_named_in};

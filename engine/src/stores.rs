@@ -4,9 +4,9 @@
 //! environment's standard variables, at that moment; nothing here keeps, prints or passes them on. Stores are read, never
 //! written.
 
-mod error;
-mod for_lance;
+mod client_error;
 mod guarded;
+mod lance_bridge;
 mod open;
 mod root;
 mod url;
@@ -21,20 +21,18 @@ use object_store::ObjectStore;
 use object_store::local::LocalFileSystem;
 use parking_lot::Mutex;
 
-pub use error::StoreError;
-pub(crate) use error::carried;
-pub(crate) use for_lance::DatasetFolder;
+pub(crate) use lance_bridge::DatasetFolder;
 pub use root::UrlRoot;
 pub(crate) use url::{StoreUrl, redacted};
 pub(crate) use web::is_public;
 
-use crate::{EngineError, Result};
-use guarded::Guarded;
+use crate::error::{EngineError, Result};
+use guarded::GuardedStore;
 
-/// Stores that are kept open; the one that was not used for longest goes first.
+/// The most stores that are kept open; the one that was not used for the longest time is closed first.
 const KEPT_OPEN: usize = 64;
 
-/// What DataFusion asks for the store of a file: the local file system, and the stores that may be read.
+/// DataFusion's registry of object stores: the local file system, and the stores that may be read.
 #[derive(Debug)]
 pub(crate) struct Stores {
     files: Arc<dyn ObjectStore>,
@@ -44,23 +42,23 @@ pub(crate) struct Stores {
 }
 
 impl Stores {
-    /// Opens nothing yet.
+    /// Opens nothing yet; `roots` are what may be read.
     pub(crate) fn new(roots: Vec<UrlRoot>) -> Self {
         Self { files: Arc::new(LocalFileSystem::new()), roots, open: Mutex::default() }
     }
 
     fn remote(&self, url: &StoreUrl) -> Result<Arc<dyn ObjectStore>> {
         let name = url.store();
-        if let Some(store) = self.kept(&name) {
+        if let Some(store) = self.cached(&name) {
             return Ok(store);
         }
-        let roots: Vec<UrlRoot> = self.roots.iter().filter(|root| root.is_of(url)).cloned().collect();
+        let roots: Vec<UrlRoot> = self.roots.iter().filter(|root| root.is_in_store(url)).cloned().collect();
         if roots.is_empty() {
             return Err(EngineError::LocationNotAllowed { location: name, reason: root::NOT_NAMED.into() });
         }
         let named = roots.iter().any(UrlRoot::names_its_store);
-        let store: Arc<dyn ObjectStore> = Arc::new(Guarded::new(open::open(url, named)?, url, roots));
-        // Opening takes files and certificates, so nobody waits for it here; of two at once the later one is kept.
+        let store: Arc<dyn ObjectStore> = Arc::new(GuardedStore::new(open::open(url, named)?, url, roots));
+        // Opening reads files and certificates, so it is done outside of the lock; of two at once the later one is kept.
         let mut open = self.open.lock();
         open.retain(|(known, _)| *known != name);
         if open.len() >= KEPT_OPEN {
@@ -70,7 +68,7 @@ impl Stores {
         Ok(store)
     }
 
-    fn kept(&self, name: &str) -> Option<Arc<dyn ObjectStore>> {
+    fn cached(&self, name: &str) -> Option<Arc<dyn ObjectStore>> {
         let mut open = self.open.lock();
         let at = open.iter().position(|(known, _)| known == name)?;
         let used = open.remove(at);

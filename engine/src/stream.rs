@@ -1,7 +1,7 @@
 //! A running query's results: batches of exactly the declared schema, within the session's limits.
 //!
 //! The stream owns the query: dropping it, or its reaching a limit, stops the work. Its time runs out whether it is
-//! read or not: a reader that stops reading does not keep a query's memory and place.
+//! read or not, so that a reader that stops reading does not keep a query's memory and permit.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -17,9 +17,10 @@ use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use tokio::time::{Instant, Sleep};
 
-use crate::{EngineError, Limits, Result};
+use crate::error::{EngineError, Result};
+use crate::limits::Limits;
 
-/// What a stream delivered so far.
+/// What a stream has delivered so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct QueryStats {
     /// Rows delivered.
@@ -30,7 +31,7 @@ pub struct QueryStats {
     pub truncated: bool,
 }
 
-/// Record batches of one query, all of [`QueryStream::schema`] exactly (names, types, nullability). Dropping it stops the work.
+/// Record batches of one query, all of exactly [`QueryStream::schema`] (names, types, nullability). Dropping it stops the work.
 pub struct QueryStream {
     schema: SchemaRef,
     running: Arc<Mutex<Option<Running>>>,
@@ -43,7 +44,7 @@ pub struct QueryStream {
     ended: bool,
 }
 
-/// The query, gone as soon as the stream has ended or its time is over.
+/// The query, which is dropped as soon as the stream has ended or its time is over.
 struct Running {
     input: SendableRecordBatchStream,
     held: Option<Box<dyn Send>>,
@@ -65,13 +66,13 @@ impl QueryStream {
         }
     }
 
-    /// The same stream, known not to be all there is.
+    /// Returns the stream, marked as not being all rows.
     pub(crate) fn truncated(mut self) -> Self {
         self.stats.truncated = true;
         self
     }
 
-    /// The same stream, keeping something until the query ends: at its deadline at the latest, read or not.
+    /// Returns the stream, which keeps `held` until the query ends: at its deadline at the latest, whether it is read or not.
     pub fn holding(self, held: impl Send + 'static) -> Self {
         if let Some(running) = self.running.lock().as_mut() {
             running.held = Some(Box::new(held));
@@ -79,17 +80,17 @@ impl QueryStream {
         self
     }
 
-    /// The schema of every batch.
+    /// Returns the schema of every batch.
     pub fn schema(&self) -> SchemaRef {
         Arc::clone(&self.schema)
     }
 
-    /// So far; final after the stream ended.
+    /// Returns what was delivered so far; it is final once the stream has ended.
     pub fn stats(&self) -> QueryStats {
         self.stats
     }
 
-    /// All batches. The session's limits bound it.
+    /// Returns all batches, within the session's limits.
     pub async fn collect(mut self) -> Result<(Vec<RecordBatch>, QueryStats)> {
         let mut batches = Vec::new();
         while let Some(batch) = self.next().await {
@@ -100,17 +101,17 @@ impl QueryStream {
 
     fn end(&mut self) {
         self.ended = true;
-        // Dropped outside the lock: it may be much.
+        // Dropped outside of the lock, since that may take a while.
         let running = self.running.lock().take();
         drop(running);
     }
 
-    /// The query's next batch; `None` when its time is over.
+    /// Polls the query for its next batch; `None` once its time is over.
     fn poll_input(&self, cx: &mut Context<'_>) -> Option<Poll<Option<DfResult<RecordBatch>>>> {
         self.running.lock().as_mut().map(|running| running.input.poll_next_unpin(cx))
     }
 
-    /// As much of `batch` as the limits leave room for; `None` when that is nothing.
+    /// Returns as much of `batch` as the limits leave room for; `None` where that is nothing.
     fn within_limits(&mut self, batch: RecordBatch) -> Option<RecordBatch> {
         let mut kept = batch.num_rows();
         if let Some(max_rows) = self.max_rows {
@@ -176,7 +177,7 @@ impl Stream for QueryStream {
     }
 }
 
-/// Ends a query at its deadline, even when nobody reads it. The work is done elsewhere ([`crate::threads`]), so the
+/// Ends a query at its deadline, even where nobody reads it. The work is done on other threads ([`crate::threads`]), so the
 /// lock is never held for long.
 async fn end_at(deadline: Instant, running: Arc<Mutex<Option<Running>>>) {
     tokio::time::sleep_until(deadline).await;
@@ -184,8 +185,8 @@ async fn end_at(deadline: Instant, running: Arc<Mutex<Option<Running>>>) {
     drop(ended);
 }
 
-/// What clients are promised: the planned schema, with string and binary views (an execution detail that few
-/// clients read) as plain strings and binaries at every level.
+/// Returns the schema that clients are promised: the planned one, with string and binary views (an execution detail that
+/// few clients read) as plain strings and binaries at every level.
 pub(crate) fn declared_schema(planned: &Schema) -> SchemaRef {
     Arc::new(Schema::new_with_metadata(without_views(planned.fields()), planned.metadata().clone()))
 }
@@ -201,7 +202,7 @@ fn field_without_views(field: &FieldRef) -> FieldRef {
     }
 }
 
-/// `None` when the type holds no views.
+/// Returns `None` where the type holds no views.
 fn type_without_views(data_type: &DataType) -> Option<DataType> {
     let changed = match data_type {
         DataType::Utf8View => DataType::Utf8,
@@ -218,7 +219,7 @@ fn type_without_views(data_type: &DataType) -> Option<DataType> {
     (changed != *data_type).then_some(changed)
 }
 
-/// The batch with `schema`'s types and nullability. Physical plans differ from their logical schema in
+/// Returns the batch with the types and nullability of `schema`. Physical plans differ from their logical schema in
 /// nullability (a MIN answered from statistics) and in views; the values are the same.
 fn conform(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBatch> {
     if Arc::ptr_eq(schema, batch.schema_ref()) {
@@ -237,7 +238,7 @@ fn conform(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBatch> {
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }
 
-/// Bytes that the first `rows` rows take, whatever the buffers behind them hold besides.
+/// Returns the bytes of the first `rows` rows, whatever else their buffers hold.
 fn slice_bytes(batch: &RecordBatch, rows: usize) -> u64 {
     let bytes_of = |column: &ArrayRef| {
         let data = if rows == batch.num_rows() { column.to_data() } else { column.slice(0, rows).to_data() };
@@ -246,7 +247,7 @@ fn slice_bytes(batch: &RecordBatch, rows: usize) -> u64 {
     batch.columns().iter().map(bytes_of).sum()
 }
 
-/// The largest number of rows, at most `upper`, whose bytes fit into `room`.
+/// Returns the largest number of rows, at most `upper`, whose bytes fit into `room`.
 fn rows_within(batch: &RecordBatch, upper: usize, room: u64) -> usize {
     let (mut fits, mut exceeds) = (0, upper + 1);
     while fits + 1 < exceeds {

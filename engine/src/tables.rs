@@ -1,7 +1,7 @@
 //! Tables as DataFusion sees them: managed, external and system, one file each.
 
 pub(crate) mod external;
-pub(crate) mod files;
+pub(crate) mod file_scan;
 pub(crate) mod managed;
 pub(crate) mod sample;
 pub(crate) mod system;
@@ -11,10 +11,10 @@ use std::sync::Arc;
 use datafusion::catalog::{Session, TableProvider};
 use querent_catalog::{Catalog, FileFormat, ResolvedTable, TableSource};
 
-use crate::{EngineError, Result};
+use crate::error::{EngineError, Result};
 
-/// The provider of a managed or external table. Reads nothing but, lazily at scan time, the table's own file list.
-/// Views are planned by `sql`, system tables by [`system::provider`].
+/// Returns the provider of a managed or external table. Nothing is read before it is scanned.
+/// Views are planned by `sql`, and system tables come from [`system::provider`].
 pub(crate) async fn provider(
     catalog: &Arc<Catalog>,
     state: &dyn Session,

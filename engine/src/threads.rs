@@ -1,8 +1,8 @@
-//! Threads of their own for planning and running queries.
+//! The threads for planning and executing queries.
 //!
-//! A plan can take long to make and a function long to evaluate, with no point between at which a task yields. On the
-//! caller's runtime that would keep a server from answering, from noticing its timers and from stopping. Here it keeps
-//! one of these threads: the caller's deadline is the caller's own, and other queries have the other threads.
+//! Planning and evaluating a function can take long without a point at which a task yields. On the caller's runtime that
+//! would keep a server from answering, from noticing its timers and from stopping. Here it keeps one of these threads: the
+//! caller's deadline is the caller's own, and other queries have the other threads.
 
 use std::panic::resume_unwind;
 
@@ -13,21 +13,21 @@ use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
 
-use crate::{EngineError, Result};
+use crate::error::{EngineError, Result};
 
-/// Plans are walked recursively; memory is taken only as deep as one goes.
+/// Plans are walked recursively; only the part of a stack that is used takes memory.
 const STACK_BYTES: usize = 64 << 20;
 /// Batches between a query and its reader.
 const BATCHES_AHEAD: usize = 2;
 
-/// The threads. Dropping them abandons what they are at.
+/// The query threads. Dropping them abandons their work.
 pub(crate) struct QueryThreads {
     /// `None` only while it is dropped.
     runtime: Option<Runtime>,
 }
 
 impl QueryThreads {
-    /// As many as the machine has cores, and at least two, so that one long query leaves one for the rest.
+    /// Starts as many threads as the machine has cores, and at least two, so that one long query leaves one for the rest.
     pub(crate) fn start() -> Result<Self> {
         let cores = std::thread::available_parallelism().map_or(2, usize::from);
         let runtime = Builder::new_multi_thread()
@@ -40,7 +40,7 @@ impl QueryThreads {
         Ok(Self { runtime: Some(runtime) })
     }
 
-    /// Does the work there. Dropping the future ends it where it next yields.
+    /// Runs `work` on these threads. Dropping the future ends it where it yields next.
     pub(crate) async fn run<T>(&self, work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T>
     where
         T: Send + 'static,
@@ -48,7 +48,7 @@ impl QueryThreads {
         let work = AbortOnDropHandle::new(self.runtime()?.spawn(work.in_current_span()));
         match work.await {
             Ok(outcome) => outcome,
-            // A panic goes on where it is waited for, as if the work had been done there.
+            // A panic continues in the task that waits for the work.
             Err(error) => match error.try_into_panic() {
                 Ok(panic) => resume_unwind(panic),
                 Err(_) => Err(closed()),
@@ -56,7 +56,7 @@ impl QueryThreads {
         }
     }
 
-    /// The stream, read there. A reader that stops reading stops it.
+    /// Returns the stream, read on these threads a few batches ahead of its reader.
     pub(crate) fn stream(&self, mut input: SendableRecordBatchStream) -> Result<SendableRecordBatchStream> {
         let mut reading = RecordBatchReceiverStreamBuilder::new(input.schema(), BATCHES_AHEAD);
         let sender = reading.tx();
@@ -83,7 +83,7 @@ fn closed() -> EngineError {
 
 impl Drop for QueryThreads {
     fn drop(&mut self) {
-        // Waiting for threads is not allowed in async code, where an engine is mostly dropped.
+        // An engine is mostly dropped in async code, where waiting for threads is not allowed.
         if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_background();
         }

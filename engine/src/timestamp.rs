@@ -1,9 +1,9 @@
-//! Instants as text, the same at every door.
+//! Timestamps as strings, the same in every protocol.
 
 use arrow::array::timezone::Tz;
 use chrono::{DateTime, Offset, SecondsFormat, TimeZone, Utc};
 
-/// RFC 3339 in `zone`, or in UTC without one, and where local time would leave the calendar.
+/// Formats an instant as RFC 3339 in `zone`, or in UTC where there is none or where local time would leave the calendar.
 pub fn rfc3339(instant: DateTime<Utc>, zone: Option<Tz>) -> String {
     let local = zone.filter(|zone| {
         let offset = zone.offset_from_utc_datetime(&instant.naive_utc()).fix();

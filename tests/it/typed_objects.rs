@@ -35,7 +35,7 @@ async fn start(settings: TestSettings) -> TestServer {
 
 /// Until what columns hold is known.
 async fn values_known(server: &TestServer) {
-    server.engine().values_idle(Duration::from_secs(20)).await;
+    server.engine().wait_for_profiles(Duration::from_secs(20)).await;
 }
 
 async fn search(server: &TestServer, question: &str, token: &str) -> Vec<Value> {

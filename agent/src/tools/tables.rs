@@ -28,7 +28,7 @@ impl Shown {
     ) -> Result<Vec<Self>, ToolError> {
         let ids: Vec<i64> = tables.iter().map(|(info, _)| info.id).collect();
         let session = &context.session;
-        session.engine().looked_at(tables.iter().map(|(info, _)| info.name.clone()));
+        session.engine().queue_profiles(tables.iter().map(|(info, _)| info.name.clone()));
         let mut samples = session.engine().catalog().values().sample(&ids, SAMPLES_PER_COLUMN).await?;
         let shown = tables.into_iter().map(|(info, note)| Self {
             samples: samples.remove(&info.id).unwrap_or_default().into_iter().collect(),

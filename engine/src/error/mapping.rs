@@ -1,4 +1,5 @@
-//! DataFusion's errors as ours: codes kept, messages short and lowercase, backtraces and wrappers dropped.
+//! Turns DataFusion's errors into the engine's: with codes kept, messages short and lowercase, and without backtraces and
+//! wrappers.
 //!
 //! Providers and streams of this crate pass their own errors through DataFusion as `DataFusionError::External`;
 //! they come out here with their code unchanged.
@@ -10,10 +11,9 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
-use super::EngineError;
-use crate::stores::carried;
+use super::{EngineError, store_error_in};
 
-/// At most this many columns are listed when none is near.
+/// The most columns that a hint lists where none has a similar name.
 const LISTED_COLUMNS: usize = 12;
 
 impl From<DataFusionError> for EngineError {
@@ -35,9 +35,9 @@ impl From<DataFusionError> for EngineError {
             DataFusionError::NotImplemented(message) => from_not_implemented(&message),
             DataFusionError::ResourcesExhausted(message) => Self::MemoryExceeded { detail: memory_detail(&message) },
             DataFusionError::ArrowError(error, _) => Self::from(*error),
-            DataFusionError::ParquetError(error) => carried_or_text(error.as_ref()),
-            DataFusionError::ObjectStore(error) => carried_or_text(error.as_ref()),
-            DataFusionError::IoError(error) => carried_or_text(&error),
+            DataFusionError::ParquetError(error) => from_cause(error.as_ref()),
+            DataFusionError::ObjectStore(error) => from_cause(error.as_ref()),
+            DataFusionError::IoError(error) => from_cause(&error),
             DataFusionError::Execution(message) => Self::Execution { message: tidy(&message) },
             DataFusionError::ExecutionJoin(error) => Self::Internal(tidy(&error.to_string())),
             DataFusionError::Configuration(message) | DataFusionError::Substrait(message) => {
@@ -60,7 +60,7 @@ impl From<ArrowError> for EngineError {
             | ArrowError::ArithmeticOverflow(message)
             | ArrowError::CsvError(message)
             | ArrowError::JsonError(message) => Self::Execution { message: tidy(&message) },
-            other => carried_or_text(&other),
+            other => from_cause(&other),
         }
     }
 }
@@ -94,11 +94,11 @@ fn from_boxed(error: Box<dyn std::error::Error + Send + Sync>) -> EngineError {
     };
     match error.downcast::<ArrowError>() {
         Ok(inner) => EngineError::from(*inner),
-        Err(other) => carried_or_text(other.as_ref()),
+        Err(other) => from_cause(other.as_ref()),
     }
 }
 
-/// An error that several consumers hold cannot be moved out; what matters of it is copied.
+/// Copies what matters of an error that several consumers hold and that cannot be moved out.
 fn from_shared(error: &DataFusionError) -> EngineError {
     match error {
         DataFusionError::Shared(inner) => from_shared(inner),
@@ -106,16 +106,16 @@ fn from_shared(error: &DataFusionError) -> EngineError {
         DataFusionError::ResourcesExhausted(message) => EngineError::MemoryExceeded { detail: memory_detail(message) },
         DataFusionError::ArrowError(inner, _) => match inner.as_ref() {
             ArrowError::ExternalError(inner) => copy_boxed(inner.as_ref()),
-            other => carried_or_text(other),
+            other => from_cause(other),
         },
         DataFusionError::External(inner) => copy_boxed(inner.as_ref()),
-        other => carried_or_text(other),
+        other => from_cause(other),
     }
 }
 
-/// What a store said, where one did; otherwise the error's own words.
-fn carried_or_text(error: &(dyn std::error::Error + 'static)) -> EngineError {
-    carried(error).unwrap_or_else(|| EngineError::Execution { message: tidy(&error.to_string()) })
+/// Returns the store's error among the causes of `error`, where there is one; otherwise the text of `error`.
+fn from_cause(error: &(dyn std::error::Error + 'static)) -> EngineError {
+    store_error_in(error).unwrap_or_else(|| EngineError::Execution { message: tidy(&error.to_string()) })
 }
 
 fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> EngineError {
@@ -134,7 +134,7 @@ fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Engine
         Some(EngineError::LocationNotAllowed { location, reason }) => {
             EngineError::LocationNotAllowed { location: location.clone(), reason: reason.clone() }
         }
-        _ => carried_or_text(error),
+        _ => from_cause(error),
     }
 }
 
@@ -207,7 +207,7 @@ fn nearest_column(field: &Column, valid: &[Column]) -> String {
 }
 
 fn from_plan_message(message: &str) -> EngineError {
-    // DataFusion's own words for an unknown function: "Invalid function 'foo'.\nDid you mean 'floor'?".
+    // DataFusion's message for an unknown function: "Invalid function 'foo'.\nDid you mean 'floor'?".
     if let Some(rest) = message.strip_prefix("Invalid function '")
         && let Some((function, rest)) = rest.split_once('\'')
     {
@@ -242,14 +242,14 @@ fn from_not_implemented(message: &str) -> EngineError {
     EngineError::Unsupported { what: what.trim().to_owned(), hint: "write the statement without it".into() }
 }
 
-/// DataFusion lists consumers over several lines; the first that failed says which one it was and by how much.
+/// Returns the line that names the consumer that failed and how much it needed; DataFusion lists all consumers.
 fn memory_detail(message: &str) -> String {
     let line = message.lines().find(|line| line.contains("Failed to allocate")).or_else(|| message.lines().next());
     let line = line.unwrap_or(message).trim().trim_start_matches("Error: ").trim_start_matches("error: ");
     tidy(line.split(" - ").next().unwrap_or(line))
 }
 
-/// One line, no backtrace, no `Error during planning:` prefixes, first letter in lower case.
+/// Returns the message on one line, without backtrace and `Error during planning:` prefixes, its first letter in lower case.
 pub(crate) fn tidy(message: &str) -> String {
     const PREFIXES: [&str; 12] = [
         "Error during planning: ",

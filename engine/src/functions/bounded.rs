@@ -12,12 +12,12 @@ use datafusion::logical_expr::{
     ColumnarValue, Documentation, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature,
 };
 
-use crate::EngineError;
+use crate::error::EngineError;
 
-/// The most that one call may make, in bytes. A call sees one batch.
+/// The largest result of one call, in bytes. A call sees one batch.
 const MAX_BYTES: i128 = 256 << 20;
 
-/// The function, bounded when it needs to be.
+/// Returns the function, with a bound if its results can be of any size.
 pub(super) fn bounded(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
     let growth = match function.name() {
         "repeat" => Growth::Repeat,
@@ -35,7 +35,7 @@ pub(super) fn bounded(function: Arc<ScalarUDF>) -> Arc<ScalarUDF> {
 /// How a function's result grows with its arguments.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 enum Growth {
-    /// First argument, as often as the second says.
+    /// The first argument, repeated as often as the second says.
     Repeat,
     /// As many characters as the second argument says.
     Pad,
@@ -45,14 +45,14 @@ enum Growth {
     ArrayResize,
     /// The third argument for each second in the first.
     Replace,
-    /// A table of both arguments' characters; its time grows so too.
+    /// A table of both arguments' characters; the time of a call grows with it too.
     Product,
     /// From, to, step.
     Series,
 }
 
 impl Growth {
-    /// Bytes of the result for one row's arguments.
+    /// Returns the bytes of the result for one row's arguments.
     fn bytes(self, args: &[ScalarValue]) -> i128 {
         const ELEMENT_BYTES: i128 = 8;
         let count = || args.get(1).and_then(position).unwrap_or(0).max(0);
@@ -79,7 +79,7 @@ fn value_bytes(value: &ScalarValue) -> i128 {
     }
 }
 
-/// How many rows or elements a series has; `None` when its arguments are not numbers or points in time, which the
+/// Returns how many rows or elements a series has; `None` where its arguments are not numbers or points in time, which the
 /// functions refuse themselves.
 pub(crate) fn series_rows(args: &[ScalarValue]) -> Option<i128> {
     let values: Vec<i128> = args.iter().map(position).collect::<Option<_>>()?;
@@ -92,7 +92,7 @@ pub(crate) fn series_rows(args: &[ScalarValue]) -> Option<i128> {
     Some((end - start).checked_div(step)?.max(0) + 1)
 }
 
-/// A number as itself, a time and an interval in nanoseconds.
+/// Returns a number as itself, and a time or an interval in nanoseconds.
 fn position(value: &ScalarValue) -> Option<i128> {
     const DAY: i128 = 86_400_000_000_000;
     const SHORTEST_MONTH: i128 = 28 * DAY;
@@ -118,7 +118,7 @@ fn position(value: &ScalarValue) -> Option<i128> {
     }
 }
 
-/// Whether the usual replacement, of one fixed text by another, makes nothing longer.
+/// Returns whether a replacement of one constant string by another makes no string longer.
 fn shrinks(args: &[ColumnarValue]) -> bool {
     match args {
         [_, ColumnarValue::Scalar(from), ColumnarValue::Scalar(to)] => {

@@ -1,4 +1,4 @@
-//! CSV imports: one pass over all text to find the types, one to convert it, a row and column named for what fails.
+//! CSV imports: one pass over all files to infer the types and one to convert the values. An error names its row and column.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -8,10 +8,10 @@ use arrow::compute::{CastOptions, cast_with_options, kernels::cmp, nullif, or};
 use arrow::datatypes::{DataType, SchemaRef};
 use datafusion::common::ScalarValue;
 
-use super::columns::{Columns, repeated};
-use super::{ByteCounter, Output};
-use crate::tables::external::{CsvFiles, LocatedFile, TextReader, bad_row, blocking, open, shortened};
-use crate::{EngineError, Result};
+use super::column_mapping::{ColumnMapping, repeated};
+use super::{BatchSender, ByteCounter};
+use crate::error::{EngineError, Result};
+use crate::tables::external::{CsvFiles, CsvReader, LocatedFile, bad_row, blocking, open, shortened};
 
 /// CSV files whose types and null markers are known.
 #[derive(Debug, Clone)]
@@ -20,7 +20,7 @@ pub(super) struct TypedCsv {
     null_markers: Vec<String>,
 }
 
-/// Finds the types that hold every value of all files.
+/// Infers the narrowest types that hold every value of all files.
 pub(super) async fn infer(
     files: Vec<LocatedFile>,
     options: BTreeMap<String, String>,
@@ -31,7 +31,7 @@ pub(super) async fn infer(
         let mut inference = csv.inference();
         for file in &files {
             let source = counter.count(open(file)?);
-            let mut reader = TextReader::open(&file.path, &csv.dialect, &csv.names, source)?;
+            let mut reader = CsvReader::open(&file.path, &csv.dialect, &csv.names, source)?;
             while let Some((_, batch)) = reader.next_batch()? {
                 inference.update(&batch);
             }
@@ -43,17 +43,17 @@ pub(super) async fn infer(
 }
 
 impl TypedCsv {
-    /// Sends a file's rows. Blocks.
+    /// Reads a file and sends its rows. Blocks.
     pub(super) fn read(
         &self,
         file: &LocatedFile,
         partition: &[ScalarValue],
-        columns: &Columns,
+        columns: &ColumnMapping,
         counter: &ByteCounter,
-        output: &Output,
+        output: &BatchSender,
     ) -> Result<()> {
         let source = counter.count(open(file)?);
-        let mut reader = TextReader::open(&file.path, &self.files.dialect, &self.files.names, source)?;
+        let mut reader = CsvReader::open(&file.path, &self.files.dialect, &self.files.names, source)?;
         while let Some((before, batch)) = reader.next_batch()? {
             let typed = self.typed(file, before, &batch, &columns.read)?;
             let folders = repeated(partition, batch.num_rows())?;
@@ -102,7 +102,7 @@ impl TypedCsv {
     }
 }
 
-/// Text as `data_type`; what cannot be converted comes out as null.
+/// Converts strings to `data_type`; a value that cannot be converted becomes null.
 fn convert(text: &ArrayRef, data_type: &DataType) -> Result<ArrayRef> {
     if text.data_type() == data_type {
         return Ok(Arc::clone(text));

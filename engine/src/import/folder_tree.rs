@@ -1,10 +1,10 @@
-//! `Engine::import_tree`: a tree of folders as external tables, one table a folder of like files, and what a second run
-//! finds new, changed and gone.
+//! `Engine::import_tree`: registers a tree of folders as external tables, one for each folder of like files. A second run
+//! registers what is new, refreshes what changed and drops what is gone.
 //!
-//! The tree is walked while tables are registered, a bounded number of folders ahead; of each folder a few files are
-//! looked at. What cannot be a table is reported with the reason and stops nothing.
+//! The tree is walked while tables are registered, a bounded number of folders ahead, and a few files of each folder are
+//! read. A folder that cannot be a table is reported with the reason, and the import continues.
 
-mod objects;
+mod object_store;
 mod walk;
 
 use std::collections::BTreeMap;
@@ -13,43 +13,110 @@ use std::sync::Arc;
 
 use arrow::datatypes::SchemaRef;
 use datafusion::catalog::Session;
-use futures::{StreamExt, stream};
+use futures::{FutureExt, StreamExt, stream};
 use querent_catalog::{
-    Catalog, DEFAULT_DATABASE, ExternalTable, FileFormat, IfExists, NewTable, NoProgress, PageRequest, Principal,
-    Progress, ResolvedTable, Role, TableFilter, TableKind, TableName, TableSource,
+    Catalog, CatalogError, DEFAULT_DATABASE, ExternalTable, FileFormat, IfExists, NewTable, NoProgress, PageRequest,
+    Principal, Progress, ResolvedTable, TableFilter, TableKind, TableName, TableSource,
 };
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
+use crate::engine::Engine;
+use crate::error::{EngineError, Result};
 use crate::policy::allowed_location;
-use crate::sql::is_system;
 use crate::stores::StoreUrl;
-use crate::tables::external::{self, Effort, Found, Listing, TREE_OPTION};
-use crate::{Engine, EngineError, Result, TreeEvent, TreeRequest, TreeStep, TreeSummary};
-use objects::walk_objects;
-use walk::{Walked, walk};
+use crate::tables::external::{self, Effort, FoundFiles, ObjectListing, TREE_OPTION};
+use crate::tables::system::is_system_database;
+use object_store::walk_objects;
+use walk::{VisitedFolder, walk};
 
-/// Folders found and not yet registered.
+/// The most folders that are found and not yet registered.
 const AHEAD: usize = 64;
-/// Folders whose files are looked at together.
+/// The number of folders whose files are read at the same time.
 const TOGETHER: usize = 8;
-/// Tables registered together, and listed together.
+/// The number of tables that are registered in one snapshot, and listed at once.
 const PAGE: usize = 500;
 
-/// Registers the tables of a tree for `who`, who may write, and read the source.
-pub(crate) async fn import_tree(
+/// A tree of folders to register as external tables.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeRequest {
+    /// A folder: a local path, which is made absolute, or a URL of an object store.
+    pub source: String,
+    /// The database of all tables. `None`: the first folder below the source names it, and a table right in that folder is in
+    /// `default`.
+    pub database: Option<String>,
+    /// Whether to report only what would be done.
+    pub dry_run: bool,
+}
+
+/// What was found about one folder of a tree.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct TreeEvent {
+    /// The folder.
+    pub folder: String,
+    /// The table that it is or would be.
+    pub table: Option<TableName>,
+    /// What was done about it.
+    pub step: TreeStep,
+}
+
+/// What was done about a folder.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum TreeStep {
+    /// A new table.
+    Registered,
+    /// A table whose columns, format or location changed.
+    Refreshed,
+    /// A table that did not change; its files are found when it is read.
+    Unchanged,
+    /// A table whose files are gone.
+    Dropped,
+    /// No table.
+    Skipped {
+        /// Why not.
+        reason: String,
+    },
+}
+
+/// How many folders of a tree had which outcome.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+pub struct TreeSummary {
+    /// New tables.
+    pub registered: u64,
+    /// Tables that changed.
+    pub refreshed: u64,
+    /// Tables that did not.
+    pub unchanged: u64,
+    /// Tables whose files are gone.
+    pub dropped: u64,
+    /// Folders that are no table.
+    pub skipped: u64,
+}
+
+impl Engine {
+    /// Registers a tree of folders as external tables: each folder of like files is one, and partition folders
+    /// (`key=value`) are recognised. A later run of the same tree registers what is new, refreshes what changed and drops
+    /// what is gone. `report` is called for every folder. Errors: `not_allowed`, `location_not_allowed`, `no_files`.
+    pub async fn import_tree(
+        &self,
+        principal: &Principal,
+        request: TreeRequest,
+        progress: Arc<dyn Progress>,
+        report: &(dyn Fn(TreeEvent) + Send + Sync),
+    ) -> Result<TreeSummary> {
+        import_tree(self, principal, request, progress, report).boxed().await
+    }
+}
+
+/// Registers the tables of a tree for `who`, who needs role `write` and has to be allowed to read the source.
+async fn import_tree(
     engine: &Engine,
     who: &Principal,
     request: TreeRequest,
     progress: Arc<dyn Progress>,
     report: &(dyn Fn(TreeEvent) + Send + Sync),
 ) -> Result<TreeSummary> {
-    if who.role() < Role::Write {
-        return Err(EngineError::NotAllowed {
-            what: "import".into(),
-            why: format!(" for role {} (needs write)", who.role().as_str()),
-        });
-    }
+    super::require_import_role(who)?;
     let source = allowed_location(&request.source, who, engine).await?;
     let state = &engine.planning_state();
     let nothing = || EngineError::NoFiles { location: source.clone(), format: "folder with".into() };
@@ -69,44 +136,51 @@ pub(crate) async fn import_tree(
         }
     };
     let mark = root.display().to_string();
-    let mut tree =
-        Tree { catalog: engine.catalog(), who, request: &request, root, mark, report, summary: TreeSummary::default() };
+    let mut tree = TreeImport {
+        catalog: engine.catalog(),
+        who,
+        request: &request,
+        root,
+        mark,
+        report,
+        summary: TreeSummary::default(),
+    };
     tree.register(state, objects, &progress).await?;
     tree.drop_vanished(state).await?;
     Ok(tree.summary)
 }
 
-struct Tree<'a> {
+struct TreeImport<'a> {
     catalog: &'a Arc<Catalog>,
     who: &'a Principal,
     request: &'a TreeRequest,
     root: PathBuf,
-    /// What its tables carry as [`TREE_OPTION`].
+    /// The value of [`TREE_OPTION`] in its tables.
     mark: String,
     report: &'a (dyn Fn(TreeEvent) + Send + Sync),
     summary: TreeSummary,
 }
 
 /// A folder that can be a table.
-struct Candidate {
+struct CandidateTable {
     folder: PathBuf,
     name: TableName,
     table: ExternalTable,
     schema: SchemaRef,
 }
 
-/// What is to be done about a candidate.
-enum Todo {
-    Create(Candidate),
-    Replace(Candidate, Box<ResolvedTable>),
+/// What to do about a candidate.
+enum Registration {
+    Create(CandidateTable),
+    Replace(CandidateTable, Box<ResolvedTable>),
 }
 
-impl Tree<'_> {
+impl TreeImport<'_> {
     /// `objects` are those of a tree in an object store.
     async fn register(
         &mut self,
         state: &dyn Session,
-        objects: Option<Listing>,
+        objects: Option<ObjectListing>,
         progress: &Arc<dyn Progress>,
     ) -> Result<()> {
         let (output, input) = mpsc::channel(AHEAD);
@@ -116,25 +190,25 @@ impl Tree<'_> {
             Some(objects) => walking.spawn(async move { walk_objects(&root, objects, &output).await }),
             None => walking.spawn_blocking(move || walk(&root, &output)),
         };
-        let walked = stream::unfold(input, |mut input| async move { input.recv().await.map(|next| (next, input)) });
+        let visited = stream::unfold(input, |mut input| async move { input.recv().await.map(|next| (next, input)) });
         let (root, database, mark) = (self.root.clone(), self.request.database.clone(), self.mark.clone());
-        let mut looked_at = walked
-            .map(|walked| candidate(state, &root, database.as_deref(), &mark, walked))
+        let mut candidates = visited
+            .map(|visited| candidate_table(state, &root, database.as_deref(), &mark, visited))
             .buffered(TOGETHER)
             .ready_chunks(PAGE)
             .boxed();
         let mut done = 0;
-        while let Some(chunk) = looked_at.next().await {
+        while let Some(chunk) = candidates.next().await {
             done += chunk.len() as u64;
             progress.report("registering tables", done, 0);
-            let mut todo = Vec::new();
-            for looked_at in chunk {
-                match looked_at {
-                    Ok(candidate) => todo.extend(self.decide(state, candidate).await?),
-                    Err((folder, reason)) => self.tell(&folder, None, TreeStep::Skipped { reason }),
+            let mut registrations = Vec::new();
+            for found in chunk {
+                match found {
+                    Ok(candidate) => registrations.extend(self.decide(state, candidate).await?),
+                    Err((folder, reason)) => self.report_step(&folder, None, TreeStep::Skipped { reason }),
                 }
             }
-            self.carry_out(todo).await?;
+            self.apply_registrations(registrations).await?;
         }
         match walking.join_next().await {
             Some(Err(error)) => Err(EngineError::Internal(format!("file thread: {error}"))),
@@ -142,62 +216,66 @@ impl Tree<'_> {
         }
     }
 
-    /// What a candidate is to the catalog as it is.
-    async fn decide(&mut self, state: &dyn Session, candidate: Candidate) -> Result<Option<Todo>> {
+    /// Compares a candidate with the catalog and returns what to do about it, if anything.
+    async fn decide(&mut self, state: &dyn Session, candidate: CandidateTable) -> Result<Option<Registration>> {
         let skip = |reason: String| TreeStep::Skipped { reason };
         let database = &candidate.name.database;
-        if is_system(database) || !self.who.may_see(database) {
+        if is_system_database(database) || !self.who.may_see(database) {
             let reason = format!("database `{database}` is not this caller's to write");
-            self.tell(&candidate.folder, Some(&candidate.name), skip(reason));
+            self.report_step(&candidate.folder, Some(&candidate.name), skip(reason));
             return Ok(None);
         }
         let resolved =
             self.catalog.tables().resolve(self.who, std::slice::from_ref(&candidate.name)).await?.pop().flatten();
-        let Some(existing) = resolved else { return Ok(Some(Todo::Create(candidate))) };
+        let Some(existing) = resolved else { return Ok(Some(Registration::Create(candidate))) };
         let own = match &existing.source {
             TableSource::External(own) if own.options.get(TREE_OPTION) == Some(&self.mark) => own.clone(),
             _ => {
                 let reason = format!("`{}` is there already and is not of this tree", existing.info.name);
-                self.tell(&candidate.folder, Some(&candidate.name), skip(reason));
+                self.report_step(&candidate.folder, Some(&candidate.name), skip(reason));
                 return Ok(None);
             }
         };
         if own == candidate.table && existing.info.arrow_schema() == candidate.schema {
-            self.tell(&candidate.folder, Some(&candidate.name), TreeStep::Unchanged);
+            self.report_step(&candidate.folder, Some(&candidate.name), TreeStep::Unchanged);
             return Ok(None);
         }
-        let before = own_folder(&own);
-        if before != candidate.folder && still_there(state, &own).await {
+        let before = folder_of_table(&own);
+        if before != candidate.folder && has_files(state, &own).await {
             let reason = format!("its name `{}` is already that of {}", candidate.name, before.display());
-            self.tell(&candidate.folder, Some(&candidate.name), skip(reason));
+            self.report_step(&candidate.folder, Some(&candidate.name), skip(reason));
             return Ok(None);
         }
-        Ok(Some(Todo::Replace(candidate, Box::new(existing))))
+        Ok(Some(Registration::Replace(candidate, Box::new(existing))))
     }
 
-    async fn carry_out(&mut self, todo: Vec<Todo>) -> Result<()> {
-        let (new, mut todo): (Vec<Todo>, Vec<Todo>) =
-            todo.into_iter().partition(|todo| matches!(todo, Todo::Create(_)));
+    async fn apply_registrations(&mut self, registrations: Vec<Registration>) -> Result<()> {
+        let (new, mut registrations): (Vec<Registration>, Vec<Registration>) =
+            registrations.into_iter().partition(|registration| matches!(registration, Registration::Create(_)));
         if self.request.dry_run || !self.create_together(&new).await {
-            // One at a time tells which of them cannot be.
-            todo.extend(new);
+            // One at a time, to find out which of them cannot be registered.
+            registrations.extend(new);
         }
-        for todo in todo {
-            let (candidate, existing) = match todo {
-                Todo::Create(candidate) => (candidate, None),
-                Todo::Replace(candidate, existing) => (candidate, Some(existing)),
+        for registration in registrations {
+            let (candidate, existing) = match registration {
+                Registration::Create(candidate) => (candidate, None),
+                Registration::Replace(candidate, existing) => (candidate, Some(existing)),
             };
             let step = if existing.is_some() { TreeStep::Refreshed } else { TreeStep::Registered };
             let (folder, name) = (candidate.folder.clone(), candidate.name.clone());
             if self.request.dry_run {
-                self.tell(&folder, Some(&name), step);
+                self.report_step(&folder, Some(&name), step);
                 continue;
             }
-            match put(self.catalog, candidate, existing.as_deref()).await {
-                Ok(()) => self.tell(&folder, Some(&name), step),
-                // A name that cannot be one, or that was taken meanwhile.
-                Err(EngineError::Catalog(error)) if matches!(error.code(), "invalid_name" | "already_exists") => {
-                    self.tell(&folder, Some(&name), TreeStep::Skipped { reason: error.to_string() });
+            match register_table(self.catalog, candidate, existing.as_deref()).await {
+                Ok(()) => self.report_step(&folder, Some(&name), step),
+                // The name is invalid, or was taken meanwhile.
+                Err(EngineError::Catalog(
+                    error @ (CatalogError::InvalidName { .. }
+                    | CatalogError::AlreadyExists { .. }
+                    | CatalogError::OtherKind { .. }),
+                )) => {
+                    self.report_step(&folder, Some(&name), TreeStep::Skipped { reason: error.to_string() });
                 }
                 Err(error) => return Err(error),
             }
@@ -205,12 +283,12 @@ impl Tree<'_> {
         Ok(())
     }
 
-    /// Registers new tables in one snapshot. Returns whether that could be done: all of them, or none.
-    async fn create_together(&mut self, new: &[Todo]) -> bool {
+    /// Registers new tables in one snapshot, all of them or none, and returns whether that was possible.
+    async fn create_together(&mut self, new: &[Registration]) -> bool {
         let tables: Vec<NewTable> = new
             .iter()
-            .map(|todo| {
-                let (Todo::Create(candidate) | Todo::Replace(candidate, _)) = todo;
+            .map(|registration| {
+                let (Registration::Create(candidate) | Registration::Replace(candidate, _)) = registration;
                 NewTable {
                     name: candidate.name.clone(),
                     schema: Arc::clone(&candidate.schema),
@@ -223,9 +301,9 @@ impl Tree<'_> {
         if self.catalog.tables().register(tables, IfExists::Error, Arc::new(NoProgress)).await.is_err() {
             return false;
         }
-        for todo in new {
-            let (Todo::Create(candidate) | Todo::Replace(candidate, _)) = todo;
-            self.tell(&candidate.folder, Some(&candidate.name), TreeStep::Registered);
+        for registration in new {
+            let (Registration::Create(candidate) | Registration::Replace(candidate, _)) = registration;
+            self.report_step(&candidate.folder, Some(&candidate.name), TreeStep::Registered);
         }
         true
     }
@@ -243,14 +321,14 @@ impl Tree<'_> {
             let names: Vec<TableName> = listed.items.into_iter().map(|summary| summary.name).collect();
             for resolved in self.catalog.tables().resolve(self.who, &names).await?.into_iter().flatten() {
                 let TableSource::External(own) = resolved.source else { continue };
-                let folder = own_folder(&own);
-                if own.options.get(TREE_OPTION) != Some(&self.mark) || still_there(state, &own).await {
+                let folder = folder_of_table(&own);
+                if own.options.get(TREE_OPTION) != Some(&self.mark) || has_files(state, &own).await {
                     continue;
                 }
                 if !self.request.dry_run {
                     self.catalog.tables().drop(&resolved.info.name, &[TableKind::External], true).await?;
                 }
-                self.tell(&folder, Some(&resolved.info.name), TreeStep::Dropped);
+                self.report_step(&folder, Some(&resolved.info.name), TreeStep::Dropped);
             }
             match listed.next {
                 Some(next) => page = PageRequest { limit: PAGE, after: Some(next) },
@@ -259,7 +337,7 @@ impl Tree<'_> {
         }
     }
 
-    fn tell(&mut self, folder: &Path, table: Option<&TableName>, step: TreeStep) {
+    fn report_step(&mut self, folder: &Path, table: Option<&TableName>, step: TreeStep) {
         let count = match &step {
             TreeStep::Registered => &mut self.summary.registered,
             TreeStep::Refreshed => &mut self.summary.refreshed,
@@ -272,37 +350,37 @@ impl Tree<'_> {
     }
 }
 
-/// Looks at a folder's files. The error is the folder and why it is no table.
-async fn candidate(
+/// Infers a folder's schema from a few of its files. The error is the folder and why it is no table.
+async fn candidate_table(
     state: &dyn Session,
     root: &Path,
     database: Option<&str>,
     mark: &str,
-    walked: Walked,
-) -> Result<Candidate, (PathBuf, String)> {
-    let (folder, location, format, files) = match walked {
-        Walked::Table { folder, location, format, files } => (folder, location, format, files),
-        Walked::Other { folder, reason } => return Err((folder, reason)),
+    visited: VisitedFolder,
+) -> Result<CandidateTable, (PathBuf, String)> {
+    let (folder, location, format, files) = match visited {
+        VisitedFolder::Table { folder, location, format, files } => (folder, location, format, files),
+        VisitedFolder::Other { folder, reason } => return Err((folder, reason)),
     };
     let name = table_name(root, &folder, database).map_err(|reason| (folder.clone(), reason))?;
-    let found = Found { location, format, files };
+    let found = FoundFiles { location, format, files };
     match external::infer_found(state, found, &Default::default(), None, &[], Effort::Quick).await {
         Ok((_, schema)) if schema.fields().is_empty() => Err((folder, "its files have no columns".into())),
         Ok((mut table, schema)) => {
             table.options.insert(TREE_OPTION.to_owned(), mark.to_owned());
-            Ok(Candidate { folder, name, table, schema })
+            Ok(CandidateTable { folder, name, table, schema })
         }
         Err(error) => Err((folder, error.to_string())),
     }
 }
 
-/// Registers one table. The catalog's own bulk registration belongs here once there is one.
-async fn put(catalog: &Catalog, candidate: Candidate, existing: Option<&ResolvedTable>) -> Result<()> {
-    let Candidate { name, table, schema, .. } = candidate;
+/// Registers one table, and keeps the comments of the one that it replaces.
+async fn register_table(catalog: &Catalog, candidate: CandidateTable, existing: Option<&ResolvedTable>) -> Result<()> {
+    let CandidateTable { name, table, schema, .. } = candidate;
     catalog.databases().create(&name.database, IfExists::Ignore).await?;
     let if_exists = if existing.is_some() { IfExists::Replace } else { IfExists::Error };
     catalog.tables().create_external(&name, table, &schema, if_exists).await?;
-    // What people said about it is about the new one too.
+    // Comments on the replaced table hold for the new one too.
     let Some(before) = existing else { return Ok(()) };
     if let Some(comment) = &before.info.comment {
         catalog.tables().set_comment(&name, None, Some(comment)).await?;
@@ -315,8 +393,8 @@ async fn put(catalog: &Catalog, candidate: Candidate, existing: Option<&Resolved
     Ok(())
 }
 
-/// Where a table of a tree has its files: the folder, or that of the glob.
-fn own_folder(table: &ExternalTable) -> PathBuf {
+/// Returns the folder of a table of a tree: its location, or the folder of its glob.
+fn folder_of_table(table: &ExternalTable) -> PathBuf {
     let location = Path::new(&table.location);
     match location.file_name().and_then(|name| name.to_str()) {
         Some(name) if name.starts_with('*') => {
@@ -327,8 +405,8 @@ fn own_folder(table: &ExternalTable) -> PathBuf {
     }
 }
 
-/// A place that cannot be looked at may still hold everything.
-async fn still_there(state: &dyn Session, table: &ExternalTable) -> bool {
+/// Returns whether a table's files are still there. A location that cannot be read may still hold them.
+async fn has_files(state: &dyn Session, table: &ExternalTable) -> bool {
     match external::locate(state, &table.location, table.format).await {
         Ok(_) => true,
         Err(error) => !external::is_absence(&error),
@@ -356,7 +434,7 @@ fn table_name(root: &Path, folder: &Path, database: Option<&str>) -> Result<Tabl
     Ok(TableName::new(database, identifier(&table, "t_")))
 }
 
-/// A name that SQL needs no quotes for.
+/// Returns a name that SQL needs no quotes for.
 fn identifier(text: &str, prefix: &str) -> String {
     let name: String =
         text.to_lowercase().chars().map(|char| if char.is_alphanumeric() { char } else { '_' }).collect();
@@ -366,7 +444,7 @@ fn identifier(text: &str, prefix: &str) -> String {
     }
 }
 
-/// A folder's format as its table's, for messages.
+/// Returns formats as messages spell them.
 pub(super) fn spelled(formats: impl IntoIterator<Item = FileFormat>) -> String {
     formats.into_iter().map(external::format_name).collect::<Vec<_>>().join(", ")
 }

@@ -1,4 +1,4 @@
-//! NDJSON imports: one pass over all records to find the columns and types, one to read them.
+//! NDJSON imports: one pass over all records to infer the columns and types, and one to read them.
 
 use std::io::{BufRead, BufReader};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use datafusion::common::ScalarValue;
 use datafusion::datasource::file_format::file_compression_type::FileCompressionType;
 use serde_json::Value;
 
-use super::columns::{Columns, repeated};
-use super::{ByteCounter, Output};
+use super::column_mapping::{ColumnMapping, repeated};
+use super::{BatchSender, ByteCounter};
+use crate::error::{EngineError, Result};
 use crate::tables::external::{LocatedFile, bad_row, blocking, open, shortened, unreadable};
-use crate::{EngineError, Result};
 
 const BATCH_ROWS: usize = 8192;
 
-/// Finds the columns of all records of all files: numbers widen to floats, and what is sometimes text is text.
+/// Infers the columns of all records of all files: integers widen to floats, and what is sometimes a string is a string.
 pub(super) async fn infer(
     files: Vec<LocatedFile>,
     compression: FileCompressionType,
@@ -29,7 +29,7 @@ pub(super) async fn infer(
         let mut failure = None;
         // One file is open at a time, however many there are.
         let values = files.iter().flat_map(|file| {
-            let mut lines = Some(Lines::open(file, compression, &counter));
+            let mut lines = Some(NdjsonLines::open(file, compression, &counter));
             std::iter::from_fn(move || match lines.as_mut()? {
                 Ok(open) => Some(open.next_line().transpose()?.and_then(|text| parse(file, open.row, &text))),
                 Err(_) => lines.take()?.err().map(Err),
@@ -37,9 +37,9 @@ pub(super) async fn infer(
         });
         let schema = infer_json_schema_from_iterator(values.map(|value| {
             value.map_err(|error| {
-                let told = ArrowError::JsonError(error.to_string());
+                let json_error = ArrowError::JsonError(error.to_string());
                 failure = Some(error);
-                told
+                json_error
             })
         }));
         match (schema, failure) {
@@ -58,16 +58,16 @@ pub(super) async fn infer(
     .await
 }
 
-/// Sends a file's rows. Blocks.
+/// Reads a file and sends its rows. Blocks.
 pub(super) fn read(
     file: &LocatedFile,
     compression: FileCompressionType,
     partition: &[ScalarValue],
-    columns: &Columns,
+    columns: &ColumnMapping,
     counter: &ByteCounter,
-    output: &Output,
+    output: &BatchSender,
 ) -> Result<()> {
-    let mut lines = Lines::open(file, compression, counter)?;
+    let mut lines = NdjsonLines::open(file, compression, counter)?;
     let mut pending: Vec<(u64, String)> = Vec::new();
     loop {
         let line = lines.next_line()?;
@@ -100,7 +100,7 @@ fn decode<'a>(schema: &SchemaRef, lines: impl Iterator<Item = &'a str>) -> Resul
     Ok(decoder.flush()?.unwrap_or_else(|| RecordBatch::new_empty(Arc::clone(schema))))
 }
 
-/// The first record that cannot be read by itself, and the first of its fields.
+/// Returns an error that names the first record that cannot be read by itself, and the first of its fields that cannot.
 fn locate(file: &LocatedFile, schema: &SchemaRef, lines: &[(u64, String)], error: &ArrowError) -> EngineError {
     for (row, line) in lines {
         let Err(error) = decode(schema, std::iter::once(line.as_str())) else { continue };
@@ -130,14 +130,14 @@ fn parse(file: &LocatedFile, row: u64, text: &str) -> Result<Value> {
     }
 }
 
-/// The records of a file and their numbers; blank lines are none.
-struct Lines {
+/// The records of a file with their numbers; blank lines are skipped.
+struct NdjsonLines {
     file: LocatedFile,
     source: Box<dyn BufRead + Send>,
     row: u64,
 }
 
-impl Lines {
+impl NdjsonLines {
     fn open(file: &LocatedFile, compression: FileCompressionType, counter: &ByteCounter) -> Result<Self> {
         let source = compression.convert_read(counter.count(open(file)?))?;
         Ok(Self { file: file.clone(), source: Box::new(BufReader::with_capacity(1 << 20, source)), row: 0 })

@@ -11,17 +11,17 @@ use datafusion::physical_plan::execute_stream;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 
-use super::columns::Columns;
-use super::{ByteCounter, Source};
-use crate::Result;
+use super::column_mapping::ColumnMapping;
+use super::{ByteCounter, ImportSource};
+use crate::error::Result;
 use crate::tables::external::{object_meta, parquet_scan, store_of};
 
-/// The rows of all files, as `columns` arranges them.
+/// Returns the rows of all files as a stream, as `columns` arranges them.
 pub(super) async fn read(
     state: &dyn Session,
-    source: &Source,
+    source: &ImportSource,
     fields: SchemaRef,
-    columns: Columns,
+    columns: ColumnMapping,
     mut counter: ByteCounter,
 ) -> Result<SendableRecordBatchStream> {
     let files = source
@@ -44,7 +44,7 @@ pub(super) async fn read(
     let arranged = rows.map(move |batch| {
         let batch = batch?;
         counter.add(batch.num_rows() as u64);
-        // Folders' values come with the rows, after the file's columns.
+        // The scan returns the partition values after the file's columns.
         let (from_file, from_folders) = batch.columns().split_at(file_columns.min(batch.num_columns()));
         columns.arrange(from_file, batch.num_rows(), from_folders).map_err(DataFusionError::from)
     });

@@ -1,9 +1,9 @@
 //! Queries that can be stopped between two yields.
 //!
 //! DataFusion cancels where a stream yields, and only its leaves and exchanges yield. A join that makes a thousand
-//! million rows of one batch, or rejects almost all of them, would hold its thread: its deadline would not be looked
-//! at, and dropping its stream would not stop it. So operators that multiply rows get DataFusion's own cooperative node
-//! above them, and a join's filter, which its inner loop evaluates for every batch of candidates, looks at the clock.
+//! million rows of one batch, or rejects almost all of them, would hold its thread: nothing would check its deadline, and
+//! dropping its stream would not stop it. So DataFusion's own cooperative node is put above operators that multiply rows,
+//! and a join's filter, which its inner loop evaluates for every batch of candidates, checks the interrupt.
 
 use std::fmt;
 use std::hash::{Hash, Hasher};
@@ -26,9 +26,9 @@ use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
 use tokio::time::Instant;
 
-use crate::EngineError;
+use crate::error::EngineError;
 
-/// When a query's work is to end: when nobody waits for it any more, or when its time is over.
+/// When a query has to end: once nobody waits for it any more, or once its time is over.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupt {
     abandoned: Arc<AtomicBool>,
@@ -37,22 +37,22 @@ pub(crate) struct Interrupt {
 }
 
 impl Interrupt {
-    /// At `deadline`, which was `wall_clock` away when the query began.
-    pub(crate) fn at(deadline: Instant, wall_clock: Duration) -> Self {
+    /// Interrupts at `deadline`, which was `wall_clock` away when the query began.
+    pub(crate) fn new(deadline: Instant, wall_clock: Duration) -> Self {
         Self { abandoned: Arc::default(), deadline, wall_clock }
     }
 
-    /// The plan, made to notice.
-    pub(crate) fn applied_to(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
+    /// Returns the plan with operators that check for cancellation and filters that check the interrupt.
+    pub(crate) fn instrument(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {
             if !multiplies_rows(node.as_ref()) {
                 return Ok(Transformed::no(node));
             }
             let watched: Arc<dyn ExecutionPlan> = if let Some(join) = node.downcast_ref::<NestedLoopJoinExec>() {
-                let filter = join.filter().map(|filter| self.watching(filter));
+                let filter = join.filter().map(|filter| self.interruptible_filter(filter));
                 Arc::new(NestedLoopJoinExecBuilder::from(join).with_filter(filter).build()?)
             } else if let Some(join) = node.downcast_ref::<HashJoinExec>() {
-                let filter = join.filter().map(|filter| self.watching(filter));
+                let filter = join.filter().map(|filter| self.interruptible_filter(filter));
                 join.builder().with_filter(filter).build_exec()?
             } else {
                 node
@@ -62,17 +62,18 @@ impl Interrupt {
         .data()
     }
 
-    /// What abandons the work when it is dropped: kept by whoever waits for it.
-    pub(crate) fn unless_kept(&self) -> Abandon {
-        Abandon(Arc::clone(&self.abandoned))
+    /// Returns a guard for whoever waits for the work, which is interrupted when the guard is dropped.
+    pub(crate) fn abandon_on_drop(&self) -> AbandonOnDrop {
+        AbandonOnDrop(Arc::clone(&self.abandoned))
     }
 
-    fn watching(&self, filter: &JoinFilter) -> JoinFilter {
-        let expression = Arc::new(Watched { inner: Arc::clone(filter.expression()), interrupt: self.clone() });
+    fn interruptible_filter(&self, filter: &JoinFilter) -> JoinFilter {
+        let expression =
+            Arc::new(InterruptibleExpr { inner: Arc::clone(filter.expression()), interrupt: self.clone() });
         JoinFilter::new(expression, filter.column_indices().to_vec(), Arc::clone(filter.schema()))
     }
 
-    /// Errors: `wall_clock_exceeded`, also when nobody waits any more.
+    /// Returns an error once the query has to end: `wall_clock_exceeded`, also where nobody waits any more.
     pub(crate) fn check(&self) -> Result<()> {
         if self.abandoned.load(Ordering::Relaxed) || Instant::now() >= self.deadline {
             return Err(EngineError::WallClockExceeded { limit: self.wall_clock }.into());
@@ -81,13 +82,13 @@ impl Interrupt {
     }
 }
 
-/// A work's waiting side. The work itself may be on other threads, in the middle of a join that never yields.
+/// Interrupts a query's work when it is dropped. The work may be on other threads, in the middle of a join that never yields.
 #[derive(Debug)]
-pub(crate) struct Abandon(Arc<AtomicBool>);
+pub(crate) struct AbandonOnDrop(Arc<AtomicBool>);
 
-impl Abandon {
-    /// The stream, whose drop is the end of the work.
-    pub(crate) fn over(self, stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
+impl AbandonOnDrop {
+    /// Returns the stream with the guard in it: dropping the stream interrupts the work.
+    pub(crate) fn guard_stream(self, stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
         let schema = stream.schema();
         let stream = stream.inspect(move |_| {
             let _held = &self;
@@ -96,45 +97,45 @@ impl Abandon {
     }
 }
 
-impl Drop for Abandon {
+impl Drop for AbandonOnDrop {
     fn drop(&mut self) {
         self.0.store(true, Ordering::Relaxed);
     }
 }
 
-/// Joins and recursions have several inputs; unnesting has one.
+/// Returns whether an operator can make many rows of few. Joins and recursions have several inputs; unnesting has one.
 fn multiplies_rows(node: &dyn ExecutionPlan) -> bool {
     node.children().len() > 1 || node.name() == "UnnestExec"
 }
 
-/// A join's filter that fails once the query is to stop.
+/// A join's filter that fails once the query has to end.
 #[derive(Debug)]
-struct Watched {
+struct InterruptibleExpr {
     inner: Arc<dyn PhysicalExpr>,
     interrupt: Interrupt,
 }
 
-impl PartialEq for Watched {
+impl PartialEq for InterruptibleExpr {
     fn eq(&self, other: &Self) -> bool {
         self.inner.as_ref() == other.inner.as_ref()
     }
 }
 
-impl Eq for Watched {}
+impl Eq for InterruptibleExpr {}
 
-impl Hash for Watched {
+impl Hash for InterruptibleExpr {
     fn hash<H: Hasher>(&self, state: &mut H) {
         self.inner.as_ref().hash(state);
     }
 }
 
-impl fmt::Display for Watched {
+impl fmt::Display for InterruptibleExpr {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)
     }
 }
 
-impl PhysicalExpr for Watched {
+impl PhysicalExpr for InterruptibleExpr {
     fn data_type(&self, input_schema: &Schema) -> Result<DataType> {
         self.inner.data_type(input_schema)
     }

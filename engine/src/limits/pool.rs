@@ -1,4 +1,4 @@
-//! One query's memory: its own limit, shared fairly among its spilling operators, inside the engine's.
+//! One query's memory: a limit of its own, shared fairly among its spilling operators, within the engine's.
 //!
 //! A reservation counts twice, once against the query and once against the engine, so that neither one query
 //! nor all of them together can take more than they were given.
@@ -12,7 +12,7 @@ use datafusion::execution::memory_pool::{
     FairSpillPool, MemoryConsumer, MemoryLimit, MemoryPool, MemoryReservation, TrackConsumersPool,
 };
 
-/// How many consumers an error names.
+/// The number of consumers that an error names.
 const NAMED_CONSUMERS: NonZeroUsize = NonZeroUsize::MIN;
 
 /// The pool of one query.
@@ -29,7 +29,7 @@ impl QueryPool {
     }
 }
 
-/// What a query's planning keeps of rows that it read, out of the query's own memory until this is dropped.
+/// The memory that a query's planning keeps of rows that it read: reserved in the query's own pool until this is dropped.
 #[derive(Debug)]
 pub(crate) struct PlanningMemory {
     pool: Arc<dyn MemoryPool>,
@@ -37,18 +37,18 @@ pub(crate) struct PlanningMemory {
 }
 
 impl PlanningMemory {
-    /// Of the query that `pool` is the memory of.
-    pub(crate) fn of(pool: Arc<dyn MemoryPool>) -> Self {
+    /// Nothing is kept yet in `pool`, the memory of the query.
+    pub(crate) fn in_pool(pool: Arc<dyn MemoryPool>) -> Self {
         let kept = MemoryConsumer::new("rows read for planning").register(&pool);
         Self { pool, kept }
     }
 
-    /// All of the query's memory.
+    /// Returns the memory of the whole query.
     pub(crate) fn pool(&self) -> &Arc<dyn MemoryPool> {
         &self.pool
     }
 
-    /// Reserves what is kept besides. Errors: `memory_exceeded`.
+    /// Reserves more bytes. Errors: `memory_exceeded`.
     pub(crate) fn keep(&self, bytes: usize) -> Result<()> {
         self.kept.try_grow(bytes)
     }

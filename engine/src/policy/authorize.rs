@@ -1,7 +1,7 @@
 //! The second gate: a walk over the analysed plan and all its subqueries that knows every kind of node and
-//! expression there is. A kind that a new DataFusion adds does not compile here before somebody decided about it.
+//! expression. A kind that a new DataFusion adds does not compile here until somebody has decided about it.
 //!
-//! Extension nodes, table sources and functions pass by allow-list. Text is never looked at.
+//! Extension nodes, table sources and functions pass by an allow-list. The text of a statement is never inspected.
 
 use datafusion::catalog::cte_worktable::CteWorkTable;
 use datafusion::datasource::source_as_provider;
@@ -12,19 +12,19 @@ use datafusion::logical_expr::expr::{
 use datafusion::logical_expr::{
     DdlStatement, Distinct, Expr, GroupingSet, LogicalPlan, Partitioning, Statement, Subquery, TableScan, WriteOp,
 };
-use querent_catalog::{CatalogError, Principal, Role};
+use querent_catalog::{CatalogError, Principal};
 use querent_kql::{Materialized, graph, is_kql_aggregate, is_kql_function, is_kql_window_function};
 
 use super::functions::ALLOWED;
-use super::{AuthorizedPlan, Mode};
+use super::{AuthorizedPlan, Mode, require_write};
+use crate::error::{EngineError, Result};
 use crate::sql::catalog_table::CatalogTable;
-use crate::sql::change::Change;
-use crate::sql::is_system;
-use crate::{EngineError, Result};
+use crate::sql::write_statement::WriteStatement;
+use crate::tables::system::is_system_database;
 
-/// How deep operators nest, subqueries and views included.
+/// The deepest nesting of operators, subqueries and views included.
 const MAX_PLAN_DEPTH: usize = 1_000;
-/// How deep expressions nest.
+/// The deepest nesting of expressions.
 const MAX_EXPR_DEPTH: usize = 4_000;
 
 const NESTED: &str = "it cannot be part of another statement";
@@ -32,18 +32,18 @@ const NESTED: &str = "it cannot be part of another statement";
 /// Decides whether `who` may run `plan` in `mode`.
 ///
 /// A query passes when all it does is read what was resolved for its principal. Read-only mode and role `read` let
-/// nothing else through; role `write` and above may also carry out the statements of `sql::change`. Everything else
+/// nothing else through; role `write` and above may also carry out the statements of `sql::write_statement`. Everything else
 /// that DataFusion can plan (SET, COPY, PREPARE, DELETE, ...) is refused for everybody.
 pub fn authorize(plan: LogicalPlan, who: &Principal, mode: Mode) -> Result<AuthorizedPlan> {
     let rights = Rights { who, mode };
-    match Change::of(&plan) {
+    match WriteStatement::from_plan(&plan) {
         Some(change) => {
             rights.change(change)?;
             if let Some(input) = change.input() {
-                Walk::over(&rights, input)?;
+                PlanWalk::over(&rights, input)?;
             }
         }
-        None => Walk::over(&rights, &plan)?,
+        None => PlanWalk::over(&rights, &plan)?,
     }
     Ok(AuthorizedPlan { plan })
 }
@@ -54,10 +54,10 @@ struct Rights<'a> {
 }
 
 impl Rights<'_> {
-    fn change(&self, change: &Change) -> Result<()> {
-        self.may_write(change.label())?;
+    fn change(&self, change: &WriteStatement) -> Result<()> {
+        require_write(change.label(), self.who, self.mode)?;
         let database = change.database();
-        if is_system(database) {
+        if is_system_database(database) {
             return Err(EngineError::NotAllowed {
                 what: change.label().to_owned(),
                 why: format!(" in `{database}`, which Querent keeps itself"),
@@ -67,34 +67,25 @@ impl Rights<'_> {
             return Ok(());
         }
         match change {
-            Change::CreateDatabase { name, .. } => Err(EngineError::NotAllowed {
+            WriteStatement::CreateDatabase { name, .. } => Err(EngineError::NotAllowed {
                 what: format!("creating database `{name}`"),
                 why: ": this caller is limited to other databases".into(),
             }),
-            Change::DropDatabase { .. }
-            | Change::CreateTable { .. }
-            | Change::CreateExternalTable(_)
-            | Change::CreateView { .. }
-            | Change::DropTable { .. }
-            | Change::Insert { .. }
-            | Change::Comment { .. } => {
+            WriteStatement::DropDatabase { .. }
+            | WriteStatement::CreateTable { .. }
+            | WriteStatement::CreateExternalTable(_)
+            | WriteStatement::CreateView { .. }
+            | WriteStatement::DropTable { .. }
+            | WriteStatement::Insert { .. }
+            | WriteStatement::Comment { .. } => {
                 Err(CatalogError::DatabaseNotFound { database: database.to_owned(), nearest: None }.into())
             }
         }
     }
 
-    fn may_write(&self, what: &str) -> Result<()> {
-        let why = match (self.mode, self.who.role()) {
-            (Mode::ReadOnly, _) => " in read-only mode",
-            (Mode::ReadWrite, Role::Read) => " for role read (it needs role write)",
-            (Mode::ReadWrite, Role::Write | Role::Admin) => return Ok(()),
-        };
-        Err(EngineError::NotAllowed { what: what.to_owned(), why: why.to_owned() })
-    }
-
-    /// A statement that nobody may run, refused with the reason that is nearest to the caller.
+    /// Refuses a statement that nobody may run: for want of a right where the caller lacks it, otherwise as unsupported.
     fn refuse<T>(&self, what: &str, hint: &str) -> Result<T> {
-        self.may_write(what)?;
+        require_write(what, self.who, self.mode)?;
         Err(EngineError::Unsupported { what: what.to_owned(), hint: hint.to_owned() })
     }
 
@@ -140,37 +131,39 @@ impl Rights<'_> {
     }
 }
 
-/// A walk with a stack of its own, so that a plan's depth is bounded by what is said here and not by the thread's.
-struct Walk<'a, 'p> {
+/// A walk over a plan with a stack of its own, so that the constants above limit the depth and not the thread's stack.
+struct PlanWalk<'a, 'p> {
     rights: &'a Rights<'a>,
-    pending: Vec<Node<'p>>,
+    pending: Vec<PendingNode<'p>>,
 }
 
-enum Node<'p> {
+enum PendingNode<'p> {
     Plan { plan: &'p LogicalPlan, depth: usize },
     Expr { expr: &'p Expr, plan_depth: usize, depth: usize },
 }
 
-impl<'p> Walk<'_, 'p> {
+impl<'p> PlanWalk<'_, 'p> {
     fn over(rights: &Rights<'_>, plan: &'p LogicalPlan) -> Result<()> {
-        let mut walk = Walk { rights, pending: vec![Node::Plan { plan, depth: 0 }] };
+        let mut walk = PlanWalk { rights, pending: vec![PendingNode::Plan { plan, depth: 0 }] };
         while let Some(node) = walk.pending.pop() {
             match node {
-                Node::Plan { depth, .. } if depth > MAX_PLAN_DEPTH => return Err(EngineError::too_deep()),
-                Node::Expr { depth, .. } if depth > MAX_EXPR_DEPTH => return Err(EngineError::too_deep()),
-                Node::Plan { plan, depth } => walk.plan(plan, depth + 1)?,
-                Node::Expr { expr, plan_depth, depth } => Below { walk: &mut walk, plan_depth, depth }.expr(expr)?,
+                PendingNode::Plan { depth, .. } if depth > MAX_PLAN_DEPTH => return Err(EngineError::too_deep()),
+                PendingNode::Expr { depth, .. } if depth > MAX_EXPR_DEPTH => return Err(EngineError::too_deep()),
+                PendingNode::Plan { plan, depth } => walk.plan(plan, depth + 1)?,
+                PendingNode::Expr { expr, plan_depth, depth } => {
+                    Below { walk: &mut walk, plan_depth, depth }.expr(expr)?
+                }
             }
         }
         Ok(())
     }
 
     fn push(&mut self, plan: &'p LogicalPlan, depth: usize) {
-        self.pending.push(Node::Plan { plan, depth });
+        self.pending.push(PendingNode::Plan { plan, depth });
     }
 
     fn exprs(&mut self, exprs: impl IntoIterator<Item = &'p Expr>, plan_depth: usize) {
-        self.pending.extend(exprs.into_iter().map(|expr| Node::Expr { expr, plan_depth, depth: 0 }));
+        self.pending.extend(exprs.into_iter().map(|expr| PendingNode::Expr { expr, plan_depth, depth: 0 }));
     }
 
     fn sorts(&mut self, sorts: impl IntoIterator<Item = &'p Sort>, plan_depth: usize) {
@@ -182,7 +175,7 @@ impl<'p> Walk<'_, 'p> {
         self.push(&subquery.subquery, depth);
     }
 
-    /// Judges one operator and leaves what is below it, at `depth`, for later.
+    /// Checks one operator and pushes what is below it, at `depth`.
     fn plan(&mut self, plan: &'p LogicalPlan, depth: usize) -> Result<()> {
         match plan {
             LogicalPlan::Projection(projection) => {
@@ -250,7 +243,7 @@ impl<'p> Walk<'_, 'p> {
                 self.push(&query.recursive_term, depth);
             }
             LogicalPlan::Extension(extension) => {
-                return match Change::of(plan) {
+                return match WriteStatement::from_plan(plan) {
                     Some(change) => self.rights.refuse(change.label(), NESTED),
                     None => Err(EngineError::NotAllowed {
                         what: format!("the operator {}", extension.node.name()),
@@ -269,8 +262,8 @@ impl<'p> Walk<'_, 'p> {
     }
 }
 
-/// A table may be read when it was resolved for its principal, or when it holds no data of anyone's. Views are
-/// expanded while planning; one that is left carries its plan with it and is not known to be judged.
+/// Checks the source of a scan. A table may be read if it was resolved for the principal, or if it holds nobody's data.
+/// Views are expanded while planning; one that is left has a plan of its own that was perhaps never checked, and is refused.
 fn source(scan: &TableScan) -> Result<()> {
     if CatalogTable::is_behind(&scan.source) {
         return Ok(());
@@ -283,9 +276,9 @@ fn source(scan: &TableScan) -> Result<()> {
     Err(EngineError::NotAllowed { what: format!("reading `{}`", scan.table_name), why: String::new() })
 }
 
-/// The place below an expression.
+/// What is below an expression, in the plan at `plan_depth`.
 struct Below<'w, 'a, 'p> {
-    walk: &'w mut Walk<'a, 'p>,
+    walk: &'w mut PlanWalk<'a, 'p>,
     plan_depth: usize,
     depth: usize,
 }
@@ -293,7 +286,7 @@ struct Below<'w, 'a, 'p> {
 impl<'p> Below<'_, '_, 'p> {
     fn push(&mut self, exprs: impl IntoIterator<Item = &'p Expr>) {
         let (plan_depth, depth) = (self.plan_depth, self.depth + 1);
-        self.walk.pending.extend(exprs.into_iter().map(|expr| Node::Expr { expr, plan_depth, depth }));
+        self.walk.pending.extend(exprs.into_iter().map(|expr| PendingNode::Expr { expr, plan_depth, depth }));
     }
 
     fn sorts(&mut self, sorts: &'p [Sort]) {
@@ -304,7 +297,7 @@ impl<'p> Below<'_, '_, 'p> {
         self.walk.subquery(subquery, self.plan_depth + 1);
     }
 
-    /// Judges one expression and leaves what is below it for later.
+    /// Checks one expression and pushes what is below it.
     fn expr(&mut self, expr: &'p Expr) -> Result<()> {
         match expr {
             Expr::Column(_) | Expr::OuterReferenceColumn(_, _) | Expr::Literal(_, _) | Expr::LambdaVariable(_) => {}

@@ -1,12 +1,12 @@
-//! The functions a plan may call: DataFusion's built-in ones. None of them reads a file, changes anything or
-//! reaches outside the process; what is registered in any other way is not on the list and does not run.
+//! The built-in functions of DataFusion that a plan may call. None of them reads a file, changes anything or reaches outside
+//! of the process; a function that is registered in any other way is not on the list and does not run.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use datafusion::execution::SessionStateDefaults;
 
-/// Names of the functions of each kind.
+/// The names of the functions of each kind.
 pub(super) struct AllowedFunctions {
     pub(super) scalar: HashSet<String>,
     pub(super) higher_order: HashSet<String>,
@@ -14,7 +14,7 @@ pub(super) struct AllowedFunctions {
     pub(super) window: HashSet<String>,
 }
 
-/// Built once; the list does not depend on any session.
+/// The list, which does not depend on any session.
 pub(super) static ALLOWED: LazyLock<AllowedFunctions> = LazyLock::new(|| AllowedFunctions {
     scalar: SessionStateDefaults::default_scalar_functions()
         .iter()

@@ -1,5 +1,5 @@
-//! Where external tables may point: local files, for role `write` only below the folders that the operator named; and
-//! URLs, whoever asks, only below those that the operator named.
+//! Where external tables may lie: in local files, for role `write` only below the folders that the operator named; and at
+//! URLs only below those that the operator named, whoever asks.
 //!
 //! Links are followed before anything is compared, so that a link inside an allowed folder opens nothing outside it.
 
@@ -7,11 +7,13 @@ use std::path::{Component, Path, PathBuf};
 
 use querent_catalog::{Principal, Role};
 
+use crate::engine::Engine;
+use crate::error::{EngineError, Result};
 use crate::stores::{StoreUrl, UrlRoot, is_public};
 use crate::tables::external::base_folder;
-use crate::{Engine, EngineError, Result};
 
-/// The URL, or the absolute local path, of the file, folder or glob that `location` names, if `who` may read it.
+/// Returns the URL or the absolute local path of the file, folder or glob that `location` names, if `who` may read it.
+/// Errors: `location_not_allowed`.
 pub(crate) async fn allowed_location(location: &str, who: &Principal, engine: &Engine) -> Result<String> {
     match StoreUrl::parse(location)? {
         Some(url) => allowed_url(&url, who, engine.external_urls()),
@@ -42,7 +44,7 @@ fn allowed_url(url: &StoreUrl, who: &Principal, roots: &[UrlRoot]) -> Result<Str
     Ok(url.to_string())
 }
 
-/// The absolute local path of a location.
+/// Returns the absolute local path of a location, if `who` may read it.
 async fn allowed_path(location: &str, who: &Principal, external_roots: &[PathBuf], data_dir: &Path) -> Result<String> {
     let refused = |reason: String| EngineError::LocationNotAllowed { location: location.to_owned(), reason };
     let path = local_path(location).map_err(&refused)?;
@@ -75,7 +77,7 @@ async fn allowed_path(location: &str, who: &Principal, external_roots: &[PathBuf
     }
 }
 
-/// Whether a glob's first wildcard matches the folder on the way to `data_dir`: everything below could then match too.
+/// Returns whether a glob's first wildcard matches the folder on the way to `data_dir`; everything below could match then.
 async fn glob_reaches(path: &Path, data_dir: &Path) -> bool {
     let base = base_folder(&path.to_string_lossy());
     let Some(wildcard) = path.components().nth(base.components().count()) else { return false };
@@ -87,7 +89,7 @@ async fn glob_reaches(path: &Path, data_dir: &Path) -> bool {
     next.is_some_and(|next| pattern.is_ok_and(|pattern| pattern.matches(&next)))
 }
 
-/// The path of a `file://` URL or of a plain path.
+/// Returns the path of a `file://` URL or of a plain path.
 fn local_path(location: &str) -> std::result::Result<PathBuf, String> {
     const ONLY_LOCAL: &str = "a file:// URL names no other machine; write a path";
     if location.trim().is_empty() {
@@ -105,7 +107,7 @@ fn local_path(location: &str) -> std::result::Result<PathBuf, String> {
     }
 }
 
-/// The longest part of `path` that exists, links followed, with the rest as written.
+/// Returns the longest part of `path` that exists, with its links followed, and the rest as written.
 async fn real_prefix(path: &Path) -> PathBuf {
     let absolute = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
     for ancestor in absolute.ancestors() {

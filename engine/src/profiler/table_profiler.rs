@@ -1,5 +1,5 @@
-//! What is remembered of rows while they go by: the values of text columns as long as they are few and short, and
-//! the smallest hashes of every column that may join. Bounded whatever the rows hold.
+//! Builds the profile of a table from batches of its rows: the values of string columns as long as they are few and short,
+//! and the smallest hashes of every column that may join. Its memory is bounded whatever the rows hold.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,30 +11,30 @@ use querent_catalog::values::{
 };
 use querent_catalog::{ColumnInfo, ColumnProfile, TableInfo, TableProfile, looks_like_key};
 
-/// A table's rows, as far as they were read.
-pub(super) struct Collected {
-    columns: Vec<Column>,
-    /// Whether these are all its rows.
+/// The profile of a table, as far as its rows were read.
+pub(super) struct TableProfiler {
+    columns: Vec<ColumnProfiler>,
+    /// Whether all rows of the table are added.
     pub(super) is_complete: bool,
 }
 
-struct Column {
+struct ColumnProfiler {
     name: String,
-    /// `None` once they are too many or too long, or where the column is no text.
+    /// Rows by value. `None` once there are too many values or one that is too long, and where the column has no strings.
     values: Option<HashMap<String, u64>>,
-    /// By shape, a value. `None` once there is a value without one, or too many shapes.
+    /// A value of each shape. `None` once there is a value without a shape, or too many shapes.
     shapes: Option<BTreeMap<String, String>>,
     sketch: BTreeSet<u64>,
 }
 
-impl Collected {
+impl TableProfiler {
     pub(super) fn new(table: &TableInfo) -> Self {
         let is_first = |column: &ColumnInfo| table.columns.first().is_some_and(|first| first.name == column.name);
         let wanted = table.columns.iter().filter(|column| {
             let may_join = looks_like_key(column) || is_first(column);
             column.data_type.is_string() || (column.data_type.is_integer() && may_join)
         });
-        let columns = wanted.take(MAX_VALUE_COLUMNS).map(|column| Column {
+        let columns = wanted.take(MAX_VALUE_COLUMNS).map(|column| ColumnProfiler {
             name: column.name.clone(),
             values: column.data_type.is_string().then(HashMap::new),
             shapes: column.data_type.is_string().then(BTreeMap::new),
@@ -51,7 +51,7 @@ impl Collected {
         self.columns.iter().map(|column| column.name.as_str())
     }
 
-    /// Takes in rows; columns go by name.
+    /// Adds rows, whose columns are found by name.
     pub(super) fn add(&mut self, batch: &RecordBatch) {
         for column in &mut self.columns {
             let Some(array) = batch.column_by_name(&column.name) else { continue };
@@ -83,7 +83,7 @@ impl Collected {
     }
 }
 
-impl Column {
+impl ColumnProfiler {
     fn add(&mut self, value: &str) {
         let hash = value_hash(value);
         let is_small = self.sketch.len() < SKETCH_HASHES || self.sketch.last().is_some_and(|last| hash < *last);
@@ -103,6 +103,7 @@ impl Column {
             values.insert(value.to_owned(), 1);
         }
     }
+
     fn add_shape(&mut self, value: &str) {
         let Some(shapes) = &mut self.shapes else { return };
         match value_shape(value) {

@@ -1,8 +1,7 @@
-//! Carries out what a statement changes: files first, then one catalog transaction. A statement that fails, runs out
-//! of time or is abandoned leaves nothing behind.
+//! Applies a statement that writes: files first, then one catalog transaction. A statement that fails, runs out of time or
+//! is abandoned leaves nothing behind.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::sync::Arc;
 
 use arrow::array::{Array, RecordBatch};
@@ -11,43 +10,42 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
-use querent_catalog::{
-    CatalogError, Created, FileFormat, ForeignKey, IfExists, NewDataFile, ResolvedTable, TableName, TableSource,
-};
+use querent_catalog::{CatalogError, Created, FileFormat, ForeignKey, IfExists, ResolvedTable, TableName, TableSource};
 
-use super::change::{Change, CommentTarget, ExternalTableRequest};
+use super::Session;
+use crate::error::{EngineError, Result};
 use crate::limits::Interrupt;
 use crate::policy::allowed_location;
+use crate::sql::write_statement::{CommentTarget, ExternalTableRequest, WriteStatement};
 use crate::stream::declared_schema;
 use crate::tables::{external, managed};
-use crate::{Engine, EngineError, Result, Session};
 
-/// Carries out a change and returns how many rows it wrote. The caller has authorised it and bounds its time.
-pub(crate) async fn apply(session: &Session, change: Change, interrupt: &Interrupt) -> Result<u64> {
+/// Applies a statement and returns how many rows it wrote. The caller has authorised it and limits its time.
+pub(super) async fn apply_write(session: &Session, statement: WriteStatement, interrupt: &Interrupt) -> Result<u64> {
     let catalog = session.engine().catalog();
-    match change {
-        Change::CreateDatabase { name, if_exists } => {
+    match statement {
+        WriteStatement::CreateDatabase { name, if_exists } => {
             catalog.databases().create(&name, if_exists).await?;
         }
-        Change::DropDatabase { name, if_missing_ok, cascade } => {
+        WriteStatement::DropDatabase { name, if_missing_ok, cascade } => {
             catalog.databases().drop(&name, if_missing_ok, cascade).await?;
         }
-        Change::CreateTable { name, if_exists, with_rows, foreign_keys, input } => {
-            let table = NewTable { name, if_exists, foreign_keys };
+        WriteStatement::CreateTable { name, if_exists, with_rows, foreign_keys, input } => {
+            let table = TableDefinition { name, if_exists, foreign_keys };
             return create_table(session, table, with_rows.then_some(&input), &input, interrupt).await;
         }
-        Change::CreateExternalTable(request) => create_external_table(session, request).await?,
-        Change::CreateView { name, sql, default_database, if_exists, input } => {
+        WriteStatement::CreateExternalTable(request) => create_external_table(session, request).await?,
+        WriteStatement::CreateView { name, sql, default_database, if_exists, input } => {
             let schema = declared_schema(input.schema().as_arrow());
             catalog.tables().create_view(&name, &sql, &default_database, &schema, if_exists).await?;
         }
-        Change::DropTable { name, kinds, if_missing_ok } => {
+        WriteStatement::DropTable { name, kinds, if_missing_ok } => {
             catalog.tables().drop(&name, kinds, if_missing_ok).await?;
         }
-        Change::Insert { target, overwrite, input } => {
+        WriteStatement::Insert { target, overwrite, input } => {
             return insert(session, &target, overwrite, &input, interrupt).await;
         }
-        Change::Comment { target, comment, if_missing_ok } => {
+        WriteStatement::Comment { target, comment, if_missing_ok } => {
             let comment = comment.as_deref();
             let commented = match &target {
                 CommentTarget::Database(name) => catalog.databases().set_comment(name, comment).await,
@@ -64,7 +62,7 @@ pub(crate) async fn apply(session: &Session, change: Change, interrupt: &Interru
 }
 
 /// What `CREATE TABLE` says besides its columns and rows.
-struct NewTable {
+struct TableDefinition {
     name: TableName,
     if_exists: IfExists,
     foreign_keys: Vec<ForeignKey>,
@@ -72,13 +70,13 @@ struct NewTable {
 
 async fn create_table(
     session: &Session,
-    table: NewTable,
+    table: TableDefinition,
     rows: Option<&Arc<LogicalPlan>>,
     input: &LogicalPlan,
     interrupt: &Interrupt,
 ) -> Result<u64> {
-    let NewTable { name, if_exists, foreign_keys } = table;
-    // Told before the query runs rather than after; the transaction decides again.
+    let TableDefinition { name, if_exists, foreign_keys } = table;
+    // Checked before the query runs, so that it does not run in vain; the transaction checks again.
     if let Some(existing) = existing(session, &name).await? {
         match if_exists {
             IfExists::Replace => {}
@@ -89,7 +87,7 @@ async fn create_table(
     let catalog = session.engine().catalog();
     let mut schema = declared_schema(input.schema().as_arrow());
     if rows.is_some() {
-        // That a query's result has no nulls today is no promise about the table.
+        // That a query's result has no nulls now does not mean that the table never will.
         let nullable = |field: &Arc<Field>| Field::clone(field).with_nullable(true);
         schema = Arc::new(Schema::new(schema.fields().iter().map(nullable).collect::<Vec<_>>()));
     }
@@ -97,22 +95,24 @@ async fn create_table(
     draft.foreign_keys = foreign_keys;
     let files = match rows {
         Some(query) => {
-            let stream = not_null(session.run(query, interrupt).await?, &draft.write_schema);
+            let stream = not_null(session.execute_query(query, interrupt).await?, &draft.write_schema);
             managed::write_files(&draft.location, Arc::clone(&draft.write_schema), stream).await?
         }
         None => Vec::new(),
     };
     let catalog = Arc::clone(catalog);
     let committed = files.clone();
-    let written = commit(session.engine(), files, async move {
-        match catalog.tables().create(draft, committed, if_exists).await? {
-            Created::New(_) => Ok(true),
-            Created::Existing => Ok(false),
-        }
-    })
-    .await?;
+    let written = session
+        .engine()
+        .commit_files(files, async move {
+            match catalog.tables().create(draft, committed, if_exists).await? {
+                Created::New(_) => Ok(true),
+                Created::Existing => Ok(false),
+            }
+        })
+        .await?;
     if rows.is_some() && written.is_some() {
-        session.engine().values_changed(name);
+        session.engine().queue_changed_table(name);
     }
     Ok(written.unwrap_or_default())
 }
@@ -132,21 +132,23 @@ async fn insert(
     };
     let catalog = session.engine().catalog();
     let write_schema = catalog.tables().write_schema(table).await?;
-    let stream = not_null(session.run(input, interrupt).await?, &write_schema);
+    let stream = not_null(session.execute_query(input, interrupt).await?, &write_schema);
     let files = managed::write_files(&table.location, write_schema, stream).await?;
     if files.is_empty() && !overwrite {
         return Ok(0);
     }
     let (catalog, table, committed) = (Arc::clone(catalog), table.clone(), files.clone());
-    let written = commit(session.engine(), files, async move {
-        match overwrite {
-            true => catalog.tables().replace_files(&table, committed).await?,
-            false => catalog.tables().append(&table, committed).await?,
-        };
-        Ok(true)
-    })
-    .await?;
-    session.engine().values_changed(target.info.name.clone());
+    let written = session
+        .engine()
+        .commit_files(files, async move {
+            match overwrite {
+                true => catalog.tables().replace_files(&table, committed).await?,
+                false => catalog.tables().append(&table, committed).await?,
+            };
+            Ok(true)
+        })
+        .await?;
+    session.engine().queue_changed_table(target.info.name.clone());
     Ok(written.unwrap_or_default())
 }
 
@@ -184,7 +186,7 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
     )
     .await?;
     engine.catalog().tables().create_external(&request.name, table, &schema, request.if_exists).await?;
-    engine.values_changed(request.name);
+    engine.queue_changed_table(request.name);
     Ok(())
 }
 
@@ -199,30 +201,7 @@ fn already_exists(name: &TableName, existing: &ResolvedTable) -> EngineError {
     CatalogError::AlreadyExists { name: name.table.clone(), existing }.into()
 }
 
-/// Commits files that are written. What was begun is finished even when the caller goes away: either the files
-/// are the table's, or they are gone. The rows they hold, or `None` when the transaction turned out to have nothing to do.
-pub(crate) async fn commit(
-    engine: &Engine,
-    files: Vec<NewDataFile>,
-    transaction: impl Future<Output = Result<bool>> + Send + 'static,
-) -> Result<Option<u64>> {
-    let rows = files.iter().map(|file| file.row_count).sum();
-    let finishing = engine.finish(async move {
-        let outcome = transaction.await;
-        if !matches!(outcome, Ok(true)) {
-            managed::remove_files(&files).await;
-        }
-        outcome
-    });
-    match finishing.await {
-        Ok(Ok(true)) => Ok(Some(rows)),
-        Ok(Ok(false)) => Ok(None),
-        Ok(Err(error)) => Err(error),
-        Err(error) => Err(EngineError::Internal(format!("the commit was cut off: {error}"))),
-    }
-}
-
-/// The stream, ended by an error where a column that may not hold nulls does.
+/// Returns the stream, which fails where a column that may not hold nulls does.
 fn not_null(input: SendableRecordBatchStream, target: &SchemaRef) -> SendableRecordBatchStream {
     let required: Vec<(usize, String)> = target
         .fields()

@@ -1,6 +1,6 @@
-//! A table that was resolved for a principal. Only [`super::names`] makes one, and KQL's planner one of files whose
-//! location it asked the policy about, so a scan of one is a scan of something the principal may read; `policy` lets no
-//! other stored table through.
+//! A table that was resolved for a principal. Only [`super::resolved_names`] makes one, and the host of KQL's planner one of
+//! files whose location the policy allows, so the principal may read what a scan of one reads; `policy` refuses the scan of
+//! any other stored table.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -28,17 +28,17 @@ impl CatalogTable {
         Self { resolved, provider }
     }
 
-    /// Files that were asked for by their location, which `policy` allows the principal to read.
+    /// Wraps files that a query names by their location, which `policy` allows the principal to read.
     pub(crate) fn at_allowed_location(provider: Arc<dyn TableProvider>) -> Self {
         Self { resolved: None, provider }
     }
 
-    /// Whether a plan's source is a table that was resolved for its principal.
+    /// Returns whether a plan's source is a table that was resolved for its principal.
     pub(crate) fn is_behind(source: &Arc<dyn TableSource>) -> bool {
         source_as_provider(source).is_ok_and(|provider| provider.is::<Self>())
     }
 
-    /// What the catalog knows about a plan's source; `None` for anything but a table of the catalog.
+    /// Returns what the catalog knows about a plan's source; `None` for anything but a table of the catalog.
     pub(crate) fn resolved_behind(source: &Arc<dyn TableSource>) -> Option<ResolvedTable> {
         let provider = source_as_provider(source).ok()?;
         provider.downcast_ref::<Self>()?.resolved.clone()

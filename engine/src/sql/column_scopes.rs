@@ -3,7 +3,7 @@
 //! has `id`. Here the subquery's tables come first, whatever the case.
 //!
 //! Each FROM clause is planned by itself to learn its columns: where planning missed a column, and where a plan took a
-//! name from an outer query that other tables of the statement have too. What cannot be told apart is then refused.
+//! name from an outer query that other tables of the statement have too. A name that stays ambiguous is then refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -20,19 +20,20 @@ use datafusion::sql::sqlparser::ast::{
     VisitMut, VisitorMut, With,
 };
 
-use super::fold::{constraint_of, relation_name, same_name};
-use super::parse;
-use crate::EngineError;
+use super::parse::parse_statement;
+use super::syntax::{join_constraint, relation_name};
+use crate::error::EngineError;
+use crate::identifiers::same_name;
 
-/// Which names are looked at.
+/// The names that are checked.
 pub(super) enum Doubt {
-    /// These, in lower case. What cannot be told apart is an error.
+    /// These, in lower case. An ambiguous name is an error.
     About(BTreeSet<String>),
-    /// All, after planning failed for want of a column. What cannot be told apart stays as it is.
+    /// All, after planning failed for want of a column. An ambiguous name stays as it is.
     Any,
 }
 
-/// The names, in lower case, that the plan took from an outer query and that more than one table has.
+/// Returns the names, in lower case, that the plan took from an outer query and that more than one table has.
 pub(super) fn doubtful(plan: &LogicalPlan) -> Result<Doubt> {
     let mut outer = BTreeSet::new();
     plan.apply_with_subqueries(|node| {
@@ -74,7 +75,7 @@ impl Doubt {
     }
 }
 
-/// Spells the columns as the innermost tables that have them do. Whether anything was changed.
+/// Spells columns as the innermost tables that have them do, and returns whether anything changed.
 pub(super) fn rebind<S: ContextProvider>(context: &S, statement: &mut Statement, doubt: &Doubt) -> Result<bool> {
     match statement {
         Statement::Statement(statement) => {
@@ -89,7 +90,7 @@ pub(super) fn rebind<S: ContextProvider>(context: &S, statement: &mut Statement,
 }
 
 /// What the names of one SELECT can mean.
-enum Scope {
+enum ColumnScope {
     /// The outermost of a statement that plans.
     Outermost,
     Known(Vec<(Option<TableReference>, String)>),
@@ -97,28 +98,28 @@ enum Scope {
     Unknown(Vec<String>),
 }
 
-enum Found {
+enum ColumnLookup {
     Nothing,
     AsWritten,
     Spelled { table: Option<String>, name: String },
     Several,
 }
 
-impl Scope {
-    fn find(&self, table: Option<&str>, name: &str) -> Found {
+impl ColumnScope {
+    fn find(&self, table: Option<&str>, name: &str) -> ColumnLookup {
         match self {
-            Scope::Outermost => Found::Nothing,
-            Scope::Known(columns) => find(columns, table, name),
-            Scope::Unknown(tables) => match table {
-                Some(table) if tables.iter().any(|known| known == table) => Found::AsWritten,
-                Some(table) if !tables.iter().any(|known| same_name(known, table)) => Found::Nothing,
-                _ => Found::Several,
+            ColumnScope::Outermost => ColumnLookup::Nothing,
+            ColumnScope::Known(columns) => find(columns, table, name),
+            ColumnScope::Unknown(tables) => match table {
+                Some(table) if tables.iter().any(|known| known == table) => ColumnLookup::AsWritten,
+                Some(table) if !tables.iter().any(|known| same_name(known, table)) => ColumnLookup::Nothing,
+                _ => ColumnLookup::Several,
             },
         }
     }
 }
 
-fn find(columns: &[(Option<TableReference>, String)], table: Option<&str>, name: &str) -> Found {
+fn find(columns: &[(Option<TableReference>, String)], table: Option<&str>, name: &str) -> ColumnLookup {
     let mut exact = 0;
     let mut folded = BTreeSet::new();
     for (owner, column) in columns {
@@ -136,10 +137,10 @@ fn find(columns: &[(Option<TableReference>, String)], table: Option<&str>, name:
         folded.insert(spelled);
     }
     match (exact, folded.len(), folded.pop_first()) {
-        (1, ..) => Found::AsWritten,
-        (0, 1, Some((table, name))) => Found::Spelled { table: table.map(str::to_owned), name: name.to_owned() },
-        (0, 0, _) => Found::Nothing,
-        _ => Found::Several,
+        (1, ..) => ColumnLookup::AsWritten,
+        (0, 1, Some((table, name))) => ColumnLookup::Spelled { table: table.map(str::to_owned), name: name.to_owned() },
+        (0, 0, _) => ColumnLookup::Nothing,
+        _ => ColumnLookup::Several,
     }
 }
 
@@ -148,13 +149,13 @@ struct Rebinder<'a, S> {
     doubt: &'a Doubt,
     /// The WITH clauses in force, innermost last.
     withs: Vec<With>,
-    scopes: Vec<Scope>,
+    scopes: Vec<ColumnScope>,
     lambdas: Vec<Vec<String>>,
     changed: bool,
 }
 
 impl<S: ContextProvider> Rebinder<'_, S> {
-    /// Looks at the expressions of `part`, and at its subqueries. Columns of the result called `aliases` stay.
+    /// Corrects the expressions of `part` and its subqueries. Columns of the result that are called `aliases` stay.
     fn expressions(&mut self, part: &mut impl VisitMut, aliases: &[String]) -> Result<()> {
         match part.visit(&mut Expressions { rebinder: self, aliases, depth: 0 }) {
             ControlFlow::Continue(()) => Ok(()),
@@ -209,14 +210,14 @@ impl<S: ContextProvider> Rebinder<'_, S> {
         }
     }
 
-    /// Looks at a SELECT and leaves its scope in force. Returns what its columns are called.
+    /// Corrects a SELECT, leaves its scope in force, and returns the names of its columns.
     fn enter(&mut self, select: &mut Select) -> Result<Vec<String>> {
         let mut from = std::mem::take(&mut select.from);
         self.relations(&mut from)?;
         let scope = self.scope_of(&from);
         self.scopes.push(scope);
         for join in from.iter_mut().flat_map(|from| &mut from.joins) {
-            if let Some(JoinConstraint::On(condition)) = constraint_of(&mut join.join_operator) {
+            if let Some(JoinConstraint::On(condition)) = join_constraint(&mut join.join_operator) {
                 self.expressions(condition, &[])?;
             }
         }
@@ -238,7 +239,7 @@ impl<S: ContextProvider> Rebinder<'_, S> {
         Ok(aliases)
     }
 
-    /// Subqueries in FROM see what is outside; LATERAL ones also the tables before them.
+    /// Corrects the subqueries in FROM, which see what is outside of it; LATERAL ones also see the tables before them.
     fn relations(&mut self, from: &mut [TableWithJoins]) -> Result<()> {
         for index in 0..from.len() {
             let (before, rest) = from.split_at_mut(index);
@@ -271,20 +272,20 @@ impl<S: ContextProvider> Rebinder<'_, S> {
         }
     }
 
-    /// The columns of a FROM clause, whatever its joins are on. Those of the outermost cannot be mistaken for others.
-    fn scope_of(&self, from: &[TableWithJoins]) -> Scope {
+    /// Returns the columns of a FROM clause, whatever its joins are on. Those of the outermost cannot be mistaken for others.
+    fn scope_of(&self, from: &[TableWithJoins]) -> ColumnScope {
         if self.scopes.is_empty() && matches!(self.doubt, Doubt::About(_)) {
-            return Scope::Outermost;
+            return ColumnScope::Outermost;
         }
         if from.is_empty() {
-            return Scope::Known(Vec::new());
+            return ColumnScope::Known(Vec::new());
         }
         match self.planned(from.to_vec()) {
             Some(plan) => {
                 let columns = plan.schema().iter().map(|(table, field)| (table.cloned(), field.name().clone()));
-                Scope::Known(columns.collect())
+                ColumnScope::Known(columns.collect())
             }
-            None => Scope::Unknown(
+            None => ColumnScope::Unknown(
                 from.iter()
                     .flat_map(|from| {
                         std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation))
@@ -298,11 +299,11 @@ impl<S: ContextProvider> Rebinder<'_, S> {
     fn planned(&self, mut from: Vec<TableWithJoins>) -> Option<LogicalPlan> {
         for join in from.iter_mut().flat_map(|from| &mut from.joins) {
             // With USING a column of both tables would show once.
-            if let Some(constraint) = constraint_of(&mut join.join_operator) {
+            if let Some(constraint) = join_constraint(&mut join.join_operator) {
                 *constraint = JoinConstraint::On(Expr::Value(Value::Boolean(true).into()));
             }
         }
-        let Statement::Statement(mut statement) = parse::parse("SELECT *").ok()?.statement else { return None };
+        let Statement::Statement(mut statement) = parse_statement("SELECT *").ok()?.statement else { return None };
         let ast::Statement::Query(query) = statement.as_mut() else { return None };
         let SetExpr::Select(select) = query.body.as_mut() else { return None };
         select.from = from;
@@ -310,7 +311,7 @@ impl<S: ContextProvider> Rebinder<'_, S> {
         SqlToRel::new(self.context).statement_to_plan(Statement::Statement(statement)).ok()
     }
 
-    /// All WITH clauses in force as one. `None` where an inner one hides a name of an outer one.
+    /// Returns all WITH clauses in force as one; `None` where an inner one hides a name of an outer one.
     fn with(&self) -> Option<Option<With>> {
         let mut all: Option<With> = None;
         let mut names = BTreeSet::new();
@@ -342,14 +343,14 @@ impl<S: ContextProvider> Rebinder<'_, S> {
         for scope in self.scopes.iter().rev() {
             let written = table.as_ref().map(|table| table.value.as_str());
             match (scope.find(written, &name.value), alias) {
-                (Found::AsWritten, _) => return Ok(()),
+                (ColumnLookup::AsWritten, _) => return Ok(()),
                 (_, Some(alias)) => {
                     name.value.clone_from(alias);
                     self.changed = true;
                     return Ok(());
                 }
-                (Found::Nothing, None) => {}
-                (Found::Spelled { table: spelled, name: column }, None) => {
+                (ColumnLookup::Nothing, None) => {}
+                (ColumnLookup::Spelled { table: spelled, name: column }, None) => {
                     if let (Some(table), Some(spelled)) = (&mut table, spelled) {
                         table.value = spelled;
                     }
@@ -357,8 +358,8 @@ impl<S: ContextProvider> Rebinder<'_, S> {
                     self.changed = true;
                     return Ok(());
                 }
-                (Found::Several, None) if matches!(self.doubt, Doubt::Any) => return Ok(()),
-                (Found::Several, None) => {
+                (ColumnLookup::Several, None) if matches!(self.doubt, Doubt::Any) => return Ok(()),
+                (ColumnLookup::Several, None) => {
                     let message = format!(
                         "column `{}` of a subquery could be one of several tables; write it with its table's name, \
                          both as they are spelled there",
@@ -376,7 +377,7 @@ impl<S: ContextProvider> Rebinder<'_, S> {
 struct Expressions<'r, 'a, S> {
     rebinder: &'r mut Rebinder<'a, S>,
     aliases: &'r [String],
-    /// How many subqueries deep, whose inside is not this one's to look at.
+    /// How many subqueries deep the visit is; their insides are not corrected here.
     depth: usize,
 }
 

@@ -1,19 +1,18 @@
-//! `FOREIGN KEY ... REFERENCES` and a column's `REFERENCES` in `CREATE TABLE`: taken out of the statement, checked
+//! `FOREIGN KEY ... REFERENCES` and a column's `REFERENCES` in `CREATE TABLE`: removed from the statement, checked
 //! against the tables they name, and recorded with the table as relationships. They are not enforced, so what only
-//! enforcement could honour (`ON DELETE`, `DEFERRABLE`, `MATCH`) is refused rather than forgotten.
+//! enforcement could honour (`ON DELETE`, `DEFERRABLE`, `MATCH`) is refused rather than ignored.
 
 use arrow::datatypes::Schema;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{ColumnOption, CreateTable, ForeignKeyConstraint, Ident, TableConstraint};
-use querent_catalog::{CatalogError, ForeignKey, TableName};
+use querent_catalog::{Catalog, CatalogError, ForeignKey, Principal, TableName};
 
-use super::fold::same_name;
-use super::names::full_name;
-use super::statement::Planner;
-use crate::{EngineError, Result};
+use super::resolved_names::full_name;
+use crate::error::{EngineError, Result};
+use crate::identifiers::same_name;
 
-/// Takes the foreign keys out of a statement.
-pub(super) fn take(table: &mut CreateTable) -> Result<Vec<ForeignKeyConstraint>> {
+/// Removes the foreign keys from a statement and returns them. Errors: `unsupported` for what only enforcement could honour.
+pub(super) fn take_foreign_keys(table: &mut CreateTable) -> Result<Vec<ForeignKeyConstraint>> {
     let mut taken = Vec::new();
     for column in &mut table.columns {
         let name = column.name.clone();
@@ -51,48 +50,46 @@ pub(super) fn take(table: &mut CreateTable) -> Result<Vec<ForeignKeyConstraint>>
     Ok(taken)
 }
 
-impl Planner<'_> {
-    /// The keys with their tables and columns found.
-    pub(super) async fn foreign_keys(
-        &self,
-        own: &TableName,
-        schema: &Schema,
-        written: Vec<ForeignKeyConstraint>,
-    ) -> Result<Vec<ForeignKey>> {
-        let mut keys = Vec::with_capacity(written.len());
-        for key in written {
-            let reference = object_name_to_table_reference(key.foreign_table.clone(), false)?;
-            let name = full_name(&reference, self.database)?;
-            let own_columns: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
-            let is_own = same_name(&name.database, &own.database) && same_name(&name.table, &own.table);
-            let (table, referred_columns): (TableName, Vec<String>) = if is_own {
-                (own.clone(), own_columns.iter().map(|column| (*column).to_owned()).collect())
-            } else {
-                match self.catalog.tables().resolve(self.who, std::slice::from_ref(&name)).await?.pop().flatten() {
-                    Some(found) => {
-                        (found.info.name, found.info.columns.into_iter().map(|column| column.name).collect())
-                    }
-                    None => return Err(self.catalog.tables().not_found(self.who, &name).await.into()),
-                }
-            };
-            let columns = spelled(&key.columns, &own_columns, &own.table)?;
-            let referred_columns: Vec<&str> = referred_columns.iter().map(String::as_str).collect();
-            let referred = match key.referred_columns.is_empty() {
-                true => implied(&columns, &referred_columns, &table)?,
-                false => spelled(&key.referred_columns, &referred_columns, &table.table)?,
-            };
-            if columns.len() != referred.len() {
-                return Err(EngineError::Plan {
-                    message: format!("`{key}` names {} columns for {}", referred.len(), columns.len()),
-                });
+/// Returns the keys with their tables and columns as the catalog spells them. Tables are looked up as `who` in `database`.
+pub(super) async fn resolve_foreign_keys(
+    catalog: &Catalog,
+    who: &Principal,
+    database: &str,
+    own: &TableName,
+    schema: &Schema,
+    written: Vec<ForeignKeyConstraint>,
+) -> Result<Vec<ForeignKey>> {
+    let mut keys = Vec::with_capacity(written.len());
+    for key in written {
+        let reference = object_name_to_table_reference(key.foreign_table.clone(), false)?;
+        let name = full_name(&reference, database)?;
+        let own_columns: Vec<&str> = schema.fields().iter().map(|field| field.name().as_str()).collect();
+        let is_own = same_name(&name.database, &own.database) && same_name(&name.table, &own.table);
+        let (table, referred_columns): (TableName, Vec<String>) = if is_own {
+            (own.clone(), own_columns.iter().map(|column| (*column).to_owned()).collect())
+        } else {
+            match catalog.tables().resolve(who, std::slice::from_ref(&name)).await?.pop().flatten() {
+                Some(found) => (found.info.name, found.info.columns.into_iter().map(|column| column.name).collect()),
+                None => return Err(catalog.tables().not_found(who, &name).await.into()),
             }
-            keys.push(ForeignKey { columns, table, referred });
+        };
+        let columns = spelled(&key.columns, &own_columns, &own.table)?;
+        let referred_columns: Vec<&str> = referred_columns.iter().map(String::as_str).collect();
+        let referred = match key.referred_columns.is_empty() {
+            true => implied(&columns, &referred_columns, &table)?,
+            false => spelled(&key.referred_columns, &referred_columns, &table.table)?,
+        };
+        if columns.len() != referred.len() {
+            return Err(EngineError::Plan {
+                message: format!("`{key}` names {} columns for {}", referred.len(), columns.len()),
+            });
         }
-        Ok(keys)
+        keys.push(ForeignKey { columns, table, referred });
     }
+    Ok(keys)
 }
 
-/// The columns as their table spells them.
+/// Returns the columns as their table spells them.
 fn spelled(written: &[Ident], columns: &[&str], table: &str) -> Result<Vec<String>> {
     let mut found = Vec::with_capacity(written.len());
     for name in written {
@@ -108,7 +105,7 @@ fn spelled(written: &[Ident], columns: &[&str], table: &str) -> Result<Vec<Strin
     Ok(found)
 }
 
-/// What is meant where no column is named: tables have no primary key to say it.
+/// Returns the columns that are meant where none is named; tables have no primary key that would say it.
 fn implied(columns: &[String], referred: &[&str], table: &TableName) -> Result<Vec<String>> {
     let same =
         |column: &String| referred.iter().find(|other| same_name(other, column)).map(|other| (*other).to_owned());

@@ -13,7 +13,7 @@ use datafusion::sql::sqlparser::parser::Parser;
 
 use querent_kql::graph::{DEPTH, Direction, NAME, NODE};
 
-use crate::{EngineError, Result};
+use crate::error::{EngineError, Result};
 
 pub(super) const FUNCTION: &str = "graph_traverse";
 const USAGE: &str = "write graph_traverse(edges, 'source column', 'target column', start [, max_hops [, direction [, \

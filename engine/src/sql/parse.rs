@@ -1,4 +1,4 @@
-//! SQL text to one statement. Bounded before it is parsed: text size, and how deep a statement can nest.
+//! Parses SQL into one statement. The length of the text and how deep a statement can nest are limited before.
 
 use datafusion::error::DataFusionError;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
@@ -7,45 +7,45 @@ use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use crate::{EngineError, Result};
+use crate::error::{EngineError, Result};
 
 /// The longest statement text.
 const MAX_TEXT_BYTES: usize = 16 << 20;
-/// How deep parentheses, subqueries and prefix operators nest.
+/// The deepest nesting of parentheses, subqueries and prefix operators.
 const MAX_RECURSION: usize = 64;
 /// The most tokens of one list item. Operator chains (`a + a + ...`, `SELECT 1 UNION SELECT 2 ...`) become trees as
 /// deep as they are long, and trees are walked and dropped recursively: without a bound their depth is the sender's choice.
 const MAX_CHAIN_TOKENS: usize = 2_000;
 
-/// The most members of one UNION and tables of one FROM clause: each makes the plan a level deeper, whatever stands
-/// between them. A table counts for several members: joins are planned in more steps.
+/// The most members of one UNION and tables of one FROM clause: each makes the plan a level deeper, whatever is between
+/// them. A table counts as several members, since joins are planned in more steps.
 const MAX_JOINED: usize = 600;
 const TABLE_WEIGHT: usize = 3;
-/// So many of them already want a stack of their own.
+/// From this number of members, a statement is planned on a stack of its own.
 const MANY_JOINED: usize = 16;
 
-/// Past so many marks of nesting, a statement is parsed and planned on a stack of its own.
+/// Past this number of marks of nesting, a statement is parsed and planned on a stack of its own.
 const SHALLOW_MARKS: usize = 16;
-/// That stack: what `MAX_RECURSION` levels of subqueries need without optimisation, several times over.
+/// The size of that stack: several times what `MAX_RECURSION` levels of subqueries need in an unoptimised build.
 const DEEP_STACK_BYTES: usize = 128 << 20;
 
-/// A statement, and how much stack it wants.
-pub(crate) struct Parsed {
+/// A statement, and how much stack it needs.
+pub(crate) struct ParsedStatement {
     pub(crate) statement: Statement,
     pub(crate) nesting: Nesting,
 }
 
-/// How deep a statement may nest, judged by its text.
+/// How deep a statement may nest, as its tokens say.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Nesting {
-    /// An ordinary thread's stack suffices.
+    /// The stack of an ordinary thread is enough.
     Shallow,
-    /// It might not.
+    /// It is perhaps not enough.
     Deep,
 }
 
 impl Nesting {
-    /// Runs what recurses over the statement where there is room for it.
+    /// Runs `work`, which recurses over the statement, on a stack that is large enough.
     pub(crate) fn with_room<T>(self, work: impl FnOnce() -> T) -> T {
         match self {
             Nesting::Shallow => work(),
@@ -55,7 +55,7 @@ impl Nesting {
 }
 
 /// Parses exactly one statement.
-pub(crate) fn parse(text: &str) -> Result<Parsed> {
+pub(crate) fn parse_statement(text: &str) -> Result<ParsedStatement> {
     if text.len() > MAX_TEXT_BYTES {
         return Err(EngineError::Plan {
             message: format!(
@@ -79,18 +79,18 @@ pub(crate) fn parse(text: &str) -> Result<Parsed> {
     let found = statements.len();
     let mut statements = statements.into_iter();
     match (statements.next(), found) {
-        (Some(statement), 1) => Ok(Parsed { statement, nesting }),
+        (Some(statement), 1) => Ok(ParsedStatement { statement, nesting }),
         (None, _) => Err(EngineError::EmptyQuery),
         (Some(_), found) => Err(EngineError::MultipleStatements { found }),
     }
 }
 
-/// Refuses what would parse into a tree deeper than the engine walks, and says how deep the rest may be. Lists (of
-/// columns, rows, arguments) do not deepen a tree, so a comma starts a chain anew; a bracket opens one of its own.
+/// Refuses a statement that would parse into a tree deeper than the engine walks, and returns how deep another may be. Lists
+/// (of columns, rows, arguments) do not deepen a tree, so a comma ends a chain; a bracket opens one of its own.
 fn nesting(tokens: &[TokenWithSpan]) -> Result<Nesting> {
-    let mut outer: Vec<(usize, Joined)> = Vec::new();
+    let mut outer: Vec<(usize, JoinCounter)> = Vec::new();
     let mut run = 0;
-    let mut joined = Joined::default();
+    let mut joined = JoinCounter::default();
     let mut most_joined = 0;
     let mut marks = 0;
     for token in tokens {
@@ -126,14 +126,14 @@ fn nesting(tokens: &[TokenWithSpan]) -> Result<Nesting> {
     Ok(if marks > SHALLOW_MARKS || chained { Nesting::Deep } else { Nesting::Shallow })
 }
 
-/// What deepens a plan though commas stand between: tables of a FROM clause, joins, members of a UNION, WITH queries.
+/// Counts what deepens a plan although commas are between: tables of a FROM clause, joins, members of a UNION, WITH queries.
 #[derive(Default)]
-struct Joined {
+struct JoinCounter {
     count: usize,
     in_list: bool,
 }
 
-impl Joined {
+impl JoinCounter {
     fn see(&mut self, token: &Token) {
         match token {
             Token::Comma if self.in_list => self.count += TABLE_WEIGHT,
@@ -164,7 +164,7 @@ mod tests {
 
     #[test]
     fn one_statement_and_no_more() {
-        assert!(parse("select 1;").is_ok());
+        assert!(parse_statement("select 1;").is_ok());
         assert_eq!(refused("select 1; drop table t"), "multiple_statements");
         assert_eq!(refused(" ; -- nothing\n"), "empty_query");
         assert_eq!(refused("selec 1"), "sql_parse_error");
@@ -188,19 +188,19 @@ mod tests {
     #[test]
     fn long_lists_are_not_deep() {
         let rows = vec!["(1, 'a')"; 20_000].join(", ");
-        assert!(parse(&format!("insert into t values {rows}")).is_ok());
+        assert!(parse_statement(&format!("insert into t values {rows}")).is_ok());
     }
 
     #[test]
     fn only_what_nests_gets_a_deep_stack() {
-        let nesting = |text: &str| parse(text).unwrap_or_else(|error| panic!("{error}")).nesting;
+        let nesting = |text: &str| parse_statement(text).unwrap_or_else(|error| panic!("{error}")).nesting;
         assert_eq!(nesting("select a, count(*) from t where (a > 1) group by a"), Nesting::Shallow);
         assert_eq!(nesting(&format!("select {}1{}", "(".repeat(30), ")".repeat(30))), Nesting::Deep);
         assert_eq!(nesting(&format!("select {}true", "not ".repeat(40))), Nesting::Deep);
     }
 
     fn refused(text: &str) -> &'static str {
-        match parse(text) {
+        match parse_statement(text) {
             Ok(_) => "parsed",
             Err(error) => error.code(),
         }

@@ -1,6 +1,6 @@
-//! A statement that means the same in any session: its bare table names get the database that they were found in.
+//! Qualifies the bare table names of a statement with a database, so that it means the same in any session.
 //!
-//! Only names are written into the text, at the places that the parser saw them at; all else stays as it was written.
+//! Only names are inserted into the text, at the positions that the parser reports; everything else stays as it was written.
 
 use std::ops::ControlFlow;
 
@@ -12,15 +12,15 @@ use datafusion::sql::sqlparser::ast::{
 use datafusion::sql::sqlparser::keywords::ALL_KEYWORDS;
 use datafusion::sql::sqlparser::tokenizer::{Location, Span};
 
-use super::fold::same_name;
 use super::graph_traverse;
-use super::parse::{self, Parsed};
+use super::parse::{ParsedStatement, parse_statement};
+use crate::identifiers::same_name;
 
-/// The statement with its bare table names in `database`. A text that is not one statement is returned as it is.
+/// Returns the statement with its bare table names in `database`. A text that is not one statement is returned as it is.
 pub fn qualify_tables(sql: &str, database: &str) -> String {
-    let Ok(Parsed { statement, nesting }) = parse::parse(sql) else { return sql.to_owned() };
+    let Ok(ParsedStatement { statement, nesting }) = parse_statement(sql) else { return sql.to_owned() };
     let qualified = nesting.with_room(|| qualified(sql, statement, database));
-    qualified.filter(|text| parse::parse(text).is_ok()).unwrap_or_else(|| sql.to_owned())
+    qualified.filter(|text| parse_statement(text).is_ok()).unwrap_or_else(|| sql.to_owned())
 }
 
 fn qualified(sql: &str, mut statement: Statement, database: &str) -> Option<String> {
@@ -50,10 +50,10 @@ fn qualified(sql: &str, mut statement: Statement, database: &str) -> Option<Stri
     }
 }
 
-/// A name that the parser gives no place for.
+/// A name that the parser reports no position of.
 struct Unplaced;
 
-/// What to write instead of a part of the text.
+/// A part of the text and what replaces it.
 struct Edit {
     span: Span,
     text: String,
@@ -72,7 +72,7 @@ struct Finder<'a> {
     database: &'a str,
     /// Names of the common table expressions in scope, innermost last.
     ctes: Vec<String>,
-    /// The WITH clauses of the queries around, each with how many names were in scope outside.
+    /// The WITH clauses of the enclosing queries, each with the number of names in scope outside of it.
     withs: Vec<(Option<With>, usize)>,
     factor: Factor,
     edits: Vec<Edit>,
@@ -81,7 +81,7 @@ struct Finder<'a> {
 impl VisitorMut for Finder<'_> {
     type Break = Unplaced;
 
-    /// A common table expression sees those before it, and itself only where it is recursive.
+    /// Brings the next common table expression into scope: it sees those before it, and itself only where it is recursive.
     fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<Unplaced> {
         let outside = self.ctes.len();
         let mut with = query.with.take();
@@ -126,7 +126,7 @@ impl VisitorMut for Finder<'_> {
         match relation.0.as_slice() {
             [ObjectNamePart::Identifier(name)] if factor != Factor::Function && !self.is_cte(name) => {
                 // Columns that are qualified with the bare name, and columns of the result that are named after them,
-                // stay what they were.
+                // stay as they were.
                 let alias = if factor == Factor::Unaliased { format!(" AS {name}") } else { String::new() };
                 self.replace(name.span, format!("{}.{name}{alias}", name_of(self.database)))
             }
@@ -140,7 +140,7 @@ impl Finder<'_> {
         self.ctes.iter().any(|cte| same_name(cte, &name.value))
     }
 
-    /// The table that `graph_traverse` walks over.
+    /// Qualifies the table that `graph_traverse` walks over.
     fn edges(&mut self, function: &ObjectName, args: &TableFunctionArgs) -> ControlFlow<Unplaced> {
         let is_graph = matches!(function.0.as_slice(), [ObjectNamePart::Identifier(name)]
             if name.value.eq_ignore_ascii_case(graph_traverse::FUNCTION));
@@ -170,7 +170,7 @@ impl Finder<'_> {
     }
 }
 
-/// The name as an identifier, in quotes where it could be read otherwise.
+/// Returns the name as an identifier, quoted where it could be read as something else.
 fn name_of(name: &str) -> Ident {
     let is_plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')

@@ -26,68 +26,71 @@ use querent_catalog::{CATALOG_NAME, Catalog, Principal, SYSTEM_DATABASE, TableNa
 use querent_kql::nearest_name;
 
 use super::catalog_table::CatalogTable;
-use super::parse::{Nesting, Parsed};
-use super::{fold, parse, series};
-use crate::{EngineError, Result, tables};
+use super::column_folding::plan_folded;
+use super::parse::{Nesting, ParsedStatement, parse_statement};
+use super::relation_folding::fold_relations;
+use super::series;
+use crate::error::{EngineError, Result};
+use crate::identifiers::same_name;
+use crate::tables;
+use crate::tables::system::is_system_database;
 
-/// The standard's name for the catalog's own tables.
-pub(crate) const INFORMATION_SCHEMA: &str = "information_schema";
 /// The one system table that needs no qualifier.
 const AGENT_RUNS: &str = "agent_runs";
-/// How many views may stand on one another.
+/// The most views that may be defined on one another.
 const MAX_VIEW_DEPTH: usize = 16;
-/// Stack to plan a view in; half of it is left when the current one is used instead.
+/// The stack for planning a view; the current stack is used where half of this is left on it.
 const VIEW_STACK_BYTES: usize = 2 << 20;
 /// The most plan nodes that one view expands to, views below it included.
 const MAX_VIEW_NODES: usize = 20_000;
 
-/// A resolved statement's tables, by name without regard to case.
-pub(crate) struct Names {
-    entries: HashMap<Key, Entry>,
+/// The tables of a statement, by name without regard to case.
+pub(crate) struct ResolvedNames {
+    entries: HashMap<NameKey, NameEntry>,
 }
 
 /// A full name in lower case.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
-struct Key {
+struct NameKey {
     database: String,
     table: String,
 }
 
-impl Key {
-    fn of(name: &TableName) -> Self {
+impl NameKey {
+    fn from_name(name: &TableName) -> Self {
         Self { database: name.database.to_lowercase(), table: name.table.to_lowercase() }
     }
 }
 
-enum Entry {
+enum NameEntry {
     Table(Arc<dyn TableSource>),
-    View(Box<View>),
+    View(Box<ResolvedView>),
 }
 
-struct View {
+struct ResolvedView {
     name: TableName,
     statement: Statement,
     nesting: Nesting,
     default_database: String,
-    /// Planned when first scanned: a statement may name a view without reading it.
-    planned: Mutex<Planned>,
+    /// Planned when it is first scanned, since a statement may name a view without reading it.
+    planned: Mutex<ViewPlan>,
 }
 
-enum Planned {
+enum ViewPlan {
     NotYet,
     InProgress,
     Done(Arc<dyn TableSource>),
 }
 
-/// A name that did not resolve, on its way through the planner.
+/// A name that did not resolve, as an error within DataFusion's planner.
 #[derive(Debug, thiserror::Error)]
 #[error("unknown table `{0}`")]
-struct Missing(TableName);
+struct UnknownTable(TableName);
 
-/// The full name that a reference stands for. Errors: a catalog other than ours.
+/// Returns the full name that a reference stands for. Errors: a catalog other than ours.
 pub(crate) fn full_name(reference: &TableReference, default_database: &str) -> Result<TableName> {
     if let Some(catalog) = reference.catalog()
-        && !fold::same_name(catalog, CATALOG_NAME)
+        && !same_name(catalog, CATALOG_NAME)
     {
         return Err(EngineError::Plan {
             message: format!(
@@ -99,7 +102,7 @@ pub(crate) fn full_name(reference: &TableReference, default_database: &str) -> R
     Ok(TableName::new(reference.schema().unwrap_or(default_database), reference.table()))
 }
 
-impl Names {
+impl ResolvedNames {
     /// Resolves what `statement` refers to, as `who` in `database`.
     pub(crate) async fn resolve(
         catalog: &Arc<Catalog>,
@@ -127,23 +130,23 @@ impl Names {
                 return Ok(Self { entries });
             }
             wanted = resolve_level(catalog, state, who, wanted, &mut entries).await?;
-            wanted.retain(|name| !entries.contains_key(&Key::of(name)));
+            wanted.retain(|name| !entries.contains_key(&NameKey::from_name(name)));
         }
         Err(EngineError::Plan { message: format!("views stand on one another more than {MAX_VIEW_DEPTH} deep") })
     }
 
-    /// What planning an unresolved name failed with, when `error` is about one.
+    /// Returns the name that did not resolve, if that is what `error` is about.
     pub(crate) fn missing_in(error: &DataFusionError) -> Option<&TableName> {
         match error {
             DataFusionError::Context(_, inner) | DataFusionError::Diagnostic(_, inner) => Self::missing_in(inner),
             DataFusionError::Shared(inner) => Self::missing_in(inner),
-            DataFusionError::External(inner) => inner.downcast_ref::<Missing>().map(|missing| &missing.0),
+            DataFusionError::External(inner) => inner.downcast_ref::<UnknownTable>().map(|missing| &missing.0),
             _ => None,
         }
     }
 }
 
-/// The tables that a statement reads or inserts into, common table expressions left out.
+/// Returns the tables that a statement reads or inserts into, without common table expressions.
 fn references(statement: &Statement, database: &str) -> Result<Vec<TableName>> {
     let (references, _) = resolve_table_references(statement, false)?;
     let mut names = BTreeSet::new();
@@ -153,11 +156,11 @@ fn references(statement: &Statement, database: &str) -> Result<Vec<TableName>> {
     Ok(names.into_iter().collect())
 }
 
-/// The tables that a statement's text names, common table expressions left out.
+/// Returns the tables that the text of a statement names, without common table expressions.
 pub(crate) fn tables_named_in(sql: &str, database: &str) -> Result<Vec<TableName>> {
-    let Parsed { mut statement, nesting } = parse::parse(sql)?;
+    let ParsedStatement { mut statement, nesting } = parse_statement(sql)?;
     nesting.with_room(|| {
-        fold::fold_relations(&mut statement)?;
+        fold_relations(&mut statement)?;
         references(&statement, database)
     })
 }
@@ -168,13 +171,13 @@ async fn resolve_level(
     state: &SessionState,
     who: &Principal,
     wanted: Vec<TableName>,
-    entries: &mut HashMap<Key, Entry>,
+    entries: &mut HashMap<NameKey, NameEntry>,
 ) -> Result<Vec<TableName>> {
-    let (system, stored): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|name| is_system(&name.database));
+    let (system, stored): (Vec<_>, Vec<_>) = wanted.into_iter().partition(|name| is_system_database(&name.database));
     for name in system {
-        let key = Key::of(&name);
+        let key = NameKey::from_name(&name);
         if let Some(provider) = tables::system::provider(catalog, who, &key.database, &key.table) {
-            entries.insert(key, Entry::Table(provider_as_source(Arc::new(CatalogTable::new(None, provider)))));
+            entries.insert(key, NameEntry::Table(provider_as_source(Arc::new(CatalogTable::new(None, provider)))));
         }
     }
 
@@ -184,33 +187,33 @@ async fn resolve_level(
     }
     let resolved = catalog.tables().resolve(who, &stored).await?;
     for (name, resolved) in stored.into_iter().zip(resolved) {
-        let key = Key::of(&name);
+        let key = NameKey::from_name(&name);
         let Some(table) = resolved else {
             if key.table == AGENT_RUNS
                 && let Some(provider) = tables::system::provider(catalog, who, SYSTEM_DATABASE, AGENT_RUNS)
             {
-                entries.insert(key, Entry::Table(provider_as_source(Arc::new(CatalogTable::new(None, provider)))));
+                entries.insert(key, NameEntry::Table(provider_as_source(Arc::new(CatalogTable::new(None, provider)))));
             }
             continue;
         };
         let entry = match &table.source {
             Source::View { sql, default_database } => {
-                let Parsed { mut statement, nesting } = parse::parse(sql)?;
+                let ParsedStatement { mut statement, nesting } = parse_statement(sql)?;
                 below.extend(nesting.with_room(|| {
-                    fold::fold_relations(&mut statement)?;
+                    fold_relations(&mut statement)?;
                     references(&statement, default_database)
                 })?);
-                Entry::View(Box::new(View {
+                NameEntry::View(Box::new(ResolvedView {
                     name: table.info.name.clone(),
                     statement,
                     nesting,
                     default_database: default_database.clone(),
-                    planned: Mutex::new(Planned::NotYet),
+                    planned: Mutex::new(ViewPlan::NotYet),
                 }))
             }
             Source::Managed(_) | Source::External(_) => {
                 let provider = tables::provider(catalog, state, &table).await?;
-                Entry::Table(provider_as_source(Arc::new(CatalogTable::new(Some(table), provider))))
+                NameEntry::Table(provider_as_source(Arc::new(CatalogTable::new(Some(table), provider))))
             }
         };
         entries.insert(key, entry);
@@ -218,44 +221,39 @@ async fn resolve_level(
     Ok(below)
 }
 
-/// Whether a database is ours to serve and nobody's to write.
-pub(crate) fn is_system(database: &str) -> bool {
-    fold::same_name(database, SYSTEM_DATABASE) || fold::same_name(database, INFORMATION_SCHEMA)
-}
-
 /// What DataFusion's SQL planner sees: resolved names, and the functions of the engine.
-pub(crate) struct Scope<'a> {
-    pub(crate) names: &'a Names,
+pub(crate) struct PlanningScope<'a> {
+    pub(crate) names: &'a ResolvedNames,
     pub(crate) state: &'a SessionState,
     pub(crate) database: &'a str,
 }
 
-impl Scope<'_> {
-    fn view(&self, view: &View) -> DataFusionResult<Arc<dyn TableSource>> {
+impl PlanningScope<'_> {
+    fn view(&self, view: &ResolvedView) -> DataFusionResult<Arc<dyn TableSource>> {
         {
             let mut planned = view.planned.lock();
             match &*planned {
-                Planned::Done(source) => return Ok(Arc::clone(source)),
-                Planned::InProgress => {
+                ViewPlan::Done(source) => return Ok(Arc::clone(source)),
+                ViewPlan::InProgress => {
                     let message = format!("view `{}` refers to itself", view.name);
                     return Err(EngineError::Plan { message }.into());
                 }
-                Planned::NotYet => *planned = Planned::InProgress,
+                ViewPlan::NotYet => *planned = ViewPlan::InProgress,
             }
         }
-        let scope = Scope { names: self.names, state: self.state, database: &view.default_database };
+        let scope = PlanningScope { names: self.names, state: self.state, database: &view.default_database };
         // A view is planned in the middle of planning another statement, whose stack may be nearly used up.
-        let plan = || view.nesting.with_room(|| fold::plan_folded(&scope, view.statement.clone()));
+        let plan = || view.nesting.with_room(|| plan_folded(&scope, view.statement.clone()));
         let planned = stacker::maybe_grow(VIEW_STACK_BYTES / 2, VIEW_STACK_BYTES, plan);
         let result = planned.and_then(|plan| {
             check_size(&plan, &view.name)?;
             Ok(provider_as_source(Arc::new(ViewTable::new(plan, None))))
         });
         *view.planned.lock() = match &result {
-            Ok(source) => Planned::Done(Arc::clone(source)),
-            Err(_) => Planned::NotYet,
+            Ok(source) => ViewPlan::Done(Arc::clone(source)),
+            Err(_) => ViewPlan::NotYet,
         };
-        result.map_err(|error| match Names::missing_in(&error) {
+        result.map_err(|error| match ResolvedNames::missing_in(&error) {
             Some(_) => error,
             None => {
                 let message = format!("view `{}`: {}", view.name, EngineError::from(error));
@@ -265,7 +263,7 @@ impl Scope<'_> {
     }
 }
 
-/// Views multiply: each that joins the one below it with itself doubles the plan.
+/// Refuses a view that expands to too many operators: each view that joins the one below it with itself doubles the plan.
 fn check_size(plan: &LogicalPlan, name: &TableName) -> DataFusionResult<()> {
     let mut nodes = 0;
     plan.apply_with_subqueries(|_| {
@@ -279,13 +277,13 @@ fn check_size(plan: &LogicalPlan, name: &TableName) -> DataFusionResult<()> {
     Ok(())
 }
 
-impl ContextProvider for Scope<'_> {
+impl ContextProvider for PlanningScope<'_> {
     fn get_table_source(&self, reference: TableReference) -> DataFusionResult<Arc<dyn TableSource>> {
         let name = full_name(&reference, self.database)?;
-        match self.names.entries.get(&Key::of(&name)) {
-            Some(Entry::Table(source)) => Ok(Arc::clone(source)),
-            Some(Entry::View(view)) => self.view(view),
-            None => Err(DataFusionError::External(Box::new(Missing(name)))),
+        match self.names.entries.get(&NameKey::from_name(&name)) {
+            Some(NameEntry::Table(source)) => Ok(Arc::clone(source)),
+            Some(NameEntry::View(view)) => self.view(view),
+            None => Err(DataFusionError::External(Box::new(UnknownTable(name)))),
         }
     }
 
@@ -296,10 +294,10 @@ impl ContextProvider for Scope<'_> {
             let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
             return Err(EngineError::FunctionNotFound { function: name.to_owned(), hint }.into());
         }
-        series::source(self.state, &name.to_lowercase(), args)
+        series::table_function_source(self.state, &name.to_lowercase(), args)
     }
 
-    /// COPY names a format. It is planned so that policy can judge it, and refuse it for what it is.
+    /// COPY names a format. It is planned so that policy can refuse it as what it is.
     fn get_file_type(&self, extension: &str) -> DataFusionResult<Arc<dyn FileType>> {
         match self.state.get_file_format_factory(extension) {
             Some(factory) => Ok(format_as_file_type(factory)),

@@ -1,4 +1,4 @@
-//! `generate_series` and `range` in FROM: the only table functions there are, with a bound on the rows they make.
+//! `generate_series` and `range` in FROM: DataFusion's only table functions here, with a limit on the rows that they make.
 
 use std::sync::Arc;
 
@@ -11,14 +11,18 @@ use datafusion::logical_expr::simplify::SimplifyContext;
 use datafusion::logical_expr::{Expr, TableSource};
 use datafusion::optimizer::simplify_expressions::ExprSimplifier;
 
-use crate::EngineError;
+use crate::error::EngineError;
 use crate::functions::series_rows;
 
 /// The most rows of a series.
 const MAX_ROWS: i128 = 1_000_000_000;
 
-/// The series that calling `function` makes. The caller has checked that there is such a function.
-pub(super) fn source(state: &SessionState, function: &str, args: Vec<Expr>) -> Result<Arc<dyn TableSource>> {
+/// Returns the table of a call of `function`. The caller has checked that there is such a function.
+pub(super) fn table_function_source(
+    state: &SessionState,
+    function: &str,
+    args: Vec<Expr>,
+) -> Result<Arc<dyn TableSource>> {
     let context = SimplifyContext::builder()
         .with_config_options(Arc::clone(state.config_options()))
         .with_query_execution_start_time(state.execution_props().query_execution_start_time)

@@ -9,10 +9,10 @@ use datafusion::sql::sqlparser::ast::{
 };
 use querent_catalog::{Catalog, Principal, TableName};
 
-use super::names::is_system;
-use crate::{EngineError, Result, tables};
+use crate::error::{EngineError, Result};
+use crate::tables::system::{self, is_system_database};
 
-/// `SHOW TABLES [FROM database] [LIKE pattern]`: by default of the session's database.
+/// Returns the query for `SHOW TABLES [FROM database] [LIKE pattern]`: by default of the session's database.
 pub(super) async fn tables(
     catalog: &Arc<Catalog>,
     who: &Principal,
@@ -24,7 +24,7 @@ pub(super) async fn tables(
         None => session_database.to_owned(),
         Some(name) => last_part(&name)?,
     };
-    let database = if is_system(&asked) {
+    let database = if is_system_database(&asked) {
         asked.to_lowercase()
     } else {
         match catalog.databases().get(who, &asked).await? {
@@ -40,13 +40,13 @@ pub(super) async fn tables(
     ))
 }
 
-/// `SHOW DATABASES [LIKE pattern]`, `SHOW SCHEMAS [LIKE pattern]`.
+/// Returns the query for `SHOW DATABASES [LIKE pattern]` and `SHOW SCHEMAS [LIKE pattern]`.
 pub(super) fn databases(options: ShowStatementOptions) -> Result<String> {
     let condition = condition(options, "schema_name")?;
     Ok(format!("SELECT schema_name FROM information_schema.schemata WHERE true{condition} ORDER BY schema_name"))
 }
 
-/// The table that `SHOW COLUMNS FROM table` names.
+/// Returns the table that `SHOW COLUMNS FROM table` names.
 pub(super) fn columns_of(options: ShowStatementOptions) -> Result<ObjectName> {
     let parent = options.show_in.as_ref().and_then(|show_in| show_in.parent_name.clone());
     match parent {
@@ -58,11 +58,11 @@ pub(super) fn columns_of(options: ShowStatementOptions) -> Result<ObjectName> {
     }
 }
 
-/// `DESCRIBE table`: its columns in order, with their comments.
+/// Plans `DESCRIBE table`: the columns in order, with their comments.
 pub(super) async fn columns(catalog: &Arc<Catalog>, who: &Principal, name: &TableName) -> Result<LogicalPlan> {
-    let rows: Vec<[ScalarValue; 4]> = if is_system(&name.database) {
+    let rows: Vec<[ScalarValue; 4]> = if is_system_database(&name.database) {
         let (database, table) = (name.database.to_lowercase(), name.table.to_lowercase());
-        let Some(provider) = tables::system::provider(catalog, who, &database, &table) else {
+        let Some(provider) = system::provider(catalog, who, &database, &table) else {
             return Err(catalog.tables().not_found(who, name).await.into());
         };
         let schema = provider.schema();
@@ -75,7 +75,7 @@ pub(super) async fn columns(catalog: &Arc<Catalog>, who: &Principal, name: &Tabl
     };
     let names = ["column_name", "data_type", "is_nullable", "comment"];
     let plan = if rows.is_empty() {
-        // A view that DuckDB made: nothing is stored of its columns.
+        // Nothing is stored of the columns of a view that DuckDB made.
         let no_text = || lit(ScalarValue::Utf8(None));
         LogicalPlanBuilder::values(vec![names.iter().map(|_| no_text()).collect()])?.filter(lit(false))?
     } else {

@@ -1,5 +1,5 @@
-//! From a parsed statement to an analysed plan. Queries become DataFusion's nodes, statements that change something
-//! become a [`Change`]; what neither is (SET, COPY, PREPARE, ...) keeps DataFusion's node, which policy refuses.
+//! From a parsed statement to an analysed plan. Queries become DataFusion's nodes, and statements that write a
+//! [`WriteStatement`]; the others (SET, COPY, PREPARE, ...) keep DataFusion's node, which policy refuses.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -20,24 +20,28 @@ use datafusion::sql::sqlparser::ast::{
 use querent_catalog::{Catalog, CatalogError, IfExists, Principal, TableKind, TableName};
 
 use super::catalog_table::CatalogTable;
-use super::change::{Change, CommentTarget, ExternalTableRequest};
-use super::names::{Names, Scope, full_name};
-use super::parse::{Nesting, Parsed};
-use super::{fold, foreign_keys, parse, show};
-use crate::{EngineError, Result};
+use super::column_folding::plan_folded;
+use super::foreign_keys::{resolve_foreign_keys, take_foreign_keys};
+use super::parse::{Nesting, ParsedStatement, parse_statement};
+use super::relation_folding::fold_relations;
+use super::resolved_names::{PlanningScope, ResolvedNames, full_name};
+use super::show;
+use super::write_statement::{CommentTarget, ExternalTableRequest, WriteStatement};
+use crate::error::{EngineError, Result};
+use crate::identifiers::{quote_identifier, same_name};
 
 /// Plans statements for one principal in one database.
-pub(crate) struct Planner<'a> {
+pub(crate) struct StatementPlanner<'a> {
     pub(crate) catalog: &'a Arc<Catalog>,
     pub(crate) state: &'a SessionState,
     pub(crate) who: &'a Principal,
     pub(crate) database: &'a str,
 }
 
-impl Planner<'_> {
-    /// The plan of one statement, its parameters still open, not analysed.
-    pub(crate) async fn plan(&self, parsed: Parsed) -> Result<LogicalPlan> {
-        let Parsed { statement, nesting } = parsed;
+impl StatementPlanner<'_> {
+    /// Plans one statement; its parameters stay open and the plan is not analysed.
+    pub(crate) async fn plan(&self, parsed: ParsedStatement) -> Result<LogicalPlan> {
+        let ParsedStatement { statement, nesting } = parsed;
         match statement {
             Statement::Statement(statement) => self.plan_sql(*statement, nesting).await,
             Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Explain(_) | Statement::Reset(_) => {
@@ -46,7 +50,7 @@ impl Planner<'_> {
         }
     }
 
-    /// The plan with its types coerced: what policy judges and what runs.
+    /// Returns the plan with its types coerced: what policy checks and what executes.
     pub(crate) fn analyse(&self, plan: LogicalPlan) -> Result<LogicalPlan> {
         Ok(self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?)
     }
@@ -55,11 +59,11 @@ impl Planner<'_> {
         match statement {
             ast::Statement::CreateDatabase { db_name, if_not_exists, .. } => {
                 let if_exists = if if_not_exists { IfExists::Ignore } else { IfExists::Error };
-                Ok(Change::CreateDatabase { name: database_name(&db_name)?, if_exists }.into_plan())
+                Ok(WriteStatement::CreateDatabase { name: database_name(&db_name)?, if_exists }.into_plan())
             }
             ast::Statement::CreateSchema { schema_name: SchemaName::Simple(name), if_not_exists, .. } => {
                 let if_exists = if if_not_exists { IfExists::Ignore } else { IfExists::Error };
-                Ok(Change::CreateDatabase { name: database_name(&name)?, if_exists }.into_plan())
+                Ok(WriteStatement::CreateDatabase { name: database_name(&name)?, if_exists }.into_plan())
             }
             ast::Statement::Drop {
                 object_type:
@@ -71,7 +75,7 @@ impl Planner<'_> {
             } => self.drop(&object_type, &names, if_exists, cascade),
             ast::Statement::Comment { object_type, object_name, comment, if_exists } => {
                 let target = self.comment_target(object_type, &object_name)?;
-                Ok(Change::Comment { target, comment, if_missing_ok: if_exists }.into_plan())
+                Ok(WriteStatement::Comment { target, comment, if_missing_ok: if_exists }.into_plan())
             }
             ast::Statement::CreateView(view) => self.create_view(view).await,
             ast::Statement::ShowTables { show_options, .. } => {
@@ -101,12 +105,12 @@ impl Planner<'_> {
         }
     }
 
-    /// What DataFusion's planner makes of a statement, with DDL and DML of ours turned into changes.
+    /// Plans a statement with DataFusion's planner, and turns DDL and DML of ours into [`WriteStatement`]s.
     async fn plan_datafusion(&self, mut statement: Statement, nesting: Nesting) -> Result<LogicalPlan> {
         let created = match &mut statement {
             Statement::Statement(inner) => match inner.as_mut() {
                 ast::Statement::CreateTable(table) => {
-                    let keys = foreign_keys::take(table)?;
+                    let keys = take_foreign_keys(table)?;
                     check_column_options(table)?;
                     Some((table.query.is_some(), keys))
                 }
@@ -114,12 +118,13 @@ impl Planner<'_> {
             },
             _ => None,
         };
-        nesting.with_room(|| fold::fold_relations(&mut statement))?;
-        let names = Names::resolve(self.catalog, self.state, self.who, &statement, nesting, self.database).await?;
-        let scope = Scope { names: &names, state: self.state, database: self.database };
-        let plan = match nesting.with_room(|| fold::plan_folded(&scope, statement)) {
+        nesting.with_room(|| fold_relations(&mut statement))?;
+        let names =
+            ResolvedNames::resolve(self.catalog, self.state, self.who, &statement, nesting, self.database).await?;
+        let scope = PlanningScope { names: &names, state: self.state, database: self.database };
+        let plan = match nesting.with_room(|| plan_folded(&scope, statement)) {
             Ok(plan) => plan,
-            Err(error) => match Names::missing_in(&error) {
+            Err(error) => match ResolvedNames::missing_in(&error) {
                 Some(name) => return Err(self.catalog.tables().not_found(self.who, name).await.into()),
                 None => return Err(error.into()),
             },
@@ -138,9 +143,9 @@ impl Planner<'_> {
         }
     }
 
-    /// A query of our own making over the catalog's tables.
+    /// Plans a query over the catalog's tables.
     async fn query(&self, sql: &str) -> Result<LogicalPlan> {
-        let Parsed { statement, nesting } = parse::parse(sql)?;
+        let ParsedStatement { statement, nesting } = parse_statement(sql)?;
         self.plan_datafusion(statement, nesting).await
     }
 
@@ -162,14 +167,14 @@ impl Planner<'_> {
             });
         };
         if matches!(object_type, ObjectType::Schema | ObjectType::Database) {
-            return Ok(Change::DropDatabase { name: database_name(name)?, if_missing_ok, cascade }.into_plan());
+            return Ok(WriteStatement::DropDatabase { name: database_name(name)?, if_missing_ok, cascade }.into_plan());
         }
         let kinds: &'static [TableKind] = match object_type {
             ObjectType::View => &[TableKind::View],
             _ => &[TableKind::Managed, TableKind::External],
         };
         let name = self.full_name(&object_name_to_table_reference(name.clone(), false)?)?;
-        Ok(Change::DropTable { name, kinds, if_missing_ok }.into_plan())
+        Ok(WriteStatement::DropTable { name, kinds, if_missing_ok }.into_plan())
     }
 
     fn comment_target(&self, object_type: CommentObject, name: &ObjectName) -> Result<CommentTarget> {
@@ -214,7 +219,7 @@ impl Planner<'_> {
         let sql = self.view_query(&view).await?;
         let reference = object_name_to_table_reference(view.name, false)?;
         let input = self.query(&sql).await?;
-        Ok(Change::CreateView {
+        Ok(WriteStatement::CreateView {
             name: self.full_name(&reference)?,
             sql,
             default_database: self.database.to_owned(),
@@ -224,7 +229,7 @@ impl Planner<'_> {
         .into_plan())
     }
 
-    /// A view's query, its columns renamed when the view names them.
+    /// Returns the query of a view, with its columns renamed where the view names them.
     async fn view_query(&self, view: &ast::CreateView) -> Result<String> {
         let query = view.query.to_string();
         if view.columns.is_empty() {
@@ -246,7 +251,7 @@ impl Planner<'_> {
         let renamed = fields
             .iter()
             .zip(&view.columns)
-            .map(|(field, column)| format!("\"{}\" AS {}", field.name().replace('"', "\"\""), column.name));
+            .map(|(field, column)| format!("{} AS {}", quote_identifier(field.name()), column.name));
         Ok(format!("SELECT {} FROM ({query}) AS v", renamed.collect::<Vec<_>>().join(", ")))
     }
 
@@ -263,8 +268,10 @@ impl Planner<'_> {
             });
         }
         let name = self.full_name(&table.name)?;
-        let foreign_keys = self.foreign_keys(&name, table.input.schema().as_arrow(), keys).await?;
-        Ok(Change::CreateTable {
+        let foreign_keys =
+            resolve_foreign_keys(self.catalog, self.who, self.database, &name, table.input.schema().as_arrow(), keys)
+                .await?;
+        Ok(WriteStatement::CreateTable {
             name,
             if_exists: if_exists(table.if_not_exists, table.or_replace)?,
             with_rows,
@@ -287,7 +294,7 @@ impl Planner<'_> {
             let key = key.to_lowercase();
             (key.strip_prefix("format.").map(str::to_owned).unwrap_or(key), value)
         });
-        Ok(Change::CreateExternalTable(ExternalTableRequest {
+        Ok(WriteStatement::CreateExternalTable(ExternalTableRequest {
             name: self.full_name(&table.name)?,
             columns: (!columns.fields().is_empty()).then(|| Arc::new(columns.clone())),
             location: table.location,
@@ -313,7 +320,9 @@ fn insert(dml: DmlStatement) -> Result<LogicalPlan> {
         WriteOp::Delete | WriteOp::Update | WriteOp::Ctas | WriteOp::Truncate => return Ok(LogicalPlan::Dml(dml)),
     };
     match CatalogTable::resolved_behind(&dml.target) {
-        Some(target) => Ok(Change::Insert { target: Box::new(target), overwrite, input: dml.input }.into_plan()),
+        Some(target) => {
+            Ok(WriteStatement::Insert { target: Box::new(target), overwrite, input: dml.input }.into_plan())
+        }
         None => Err(EngineError::NotAllowed {
             what: format!("inserting into `{}`", dml.table_name.table()),
             why: ", which is a view or a system table".into(),
@@ -335,7 +344,7 @@ fn database_name(name: &ObjectName) -> Result<String> {
     let reference = object_name_to_table_reference(name.clone(), false)?;
     match reference {
         TableReference::Bare { table } => Ok(table.to_string()),
-        TableReference::Partial { schema, table } if fold::same_name(&schema, querent_catalog::CATALOG_NAME) => {
+        TableReference::Partial { schema, table } if same_name(&schema, querent_catalog::CATALOG_NAME) => {
             Ok(table.to_string())
         }
         _ => Err(CatalogError::InvalidName {
@@ -346,7 +355,7 @@ fn database_name(name: &ObjectName) -> Result<String> {
     }
 }
 
-/// What a managed table cannot hold is refused rather than forgotten.
+/// Refuses options that a managed table cannot hold, rather than ignore them.
 fn check_column_options(table: &ast::CreateTable) -> Result<()> {
     for column in &table.columns {
         for option in &column.options {
@@ -367,10 +376,10 @@ fn check_column_options(table: &ast::CreateTable) -> Result<()> {
     Ok(())
 }
 
-/// The plan with `$1`, `$2`, ... replaced by `params`: each once given, each used. Without `params` nothing is done:
-/// policy refuses what is left open.
-pub(crate) fn bind(plan: LogicalPlan, params: Vec<ScalarValue>) -> Result<LogicalPlan> {
-    // DataFusion would bind a PREPARE by running what it prepares.
+/// Returns the plan with `$1`, `$2`, ... replaced by `params`, of which none may be missing and none unused. Without `params`
+/// the plan stays as it is, and policy refuses parameters that are left.
+pub(crate) fn bind_parameters(plan: LogicalPlan, params: Vec<ScalarValue>) -> Result<LogicalPlan> {
+    // DataFusion would bind the parameters of a PREPARE by executing what it prepares.
     if params.is_empty() || matches!(plan, LogicalPlan::Statement(_)) {
         return Ok(plan);
     }

@@ -1,5 +1,5 @@
-//! A statement that changes something, as one plan node of ours. DataFusion's own DDL and DML nodes never execute
-//! here: they are turned into a [`Change`] with full names, or refused.
+//! A statement that writes, as one plan node of ours. DataFusion's own DDL and DML nodes never execute
+//! here: they are turned into a [`WriteStatement`] with full names, or refused.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -14,9 +14,9 @@ use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
 use querent_catalog::{ForeignKey, IfExists, ResolvedTable, TableKind, TableName};
 
-/// What a statement changes.
+/// What a statement writes to the catalog, and to the files of its tables.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Change {
+pub(crate) enum WriteStatement {
     /// `CREATE DATABASE`, `CREATE SCHEMA`.
     CreateDatabase { name: String, if_exists: IfExists },
     /// `DROP DATABASE`, `DROP SCHEMA`.
@@ -63,128 +63,130 @@ pub(crate) enum CommentTarget {
     Column(TableName, String),
 }
 
-impl Change {
-    /// The plan of this change: one node, whose inputs are the queries it reads from.
+impl WriteStatement {
+    /// Returns the plan of this statement: one node, whose inputs are the queries that it reads from.
     pub(crate) fn into_plan(self) -> LogicalPlan {
         let schema = if self.counts_rows() { count_schema() } else { Arc::new(Schema::empty()) };
         // A schema of one named field, or of none, is always valid.
         let schema = DFSchema::try_from(schema).map(Arc::new).unwrap_or_else(|_| Arc::new(DFSchema::empty()));
-        LogicalPlan::Extension(Extension { node: Arc::new(ChangeNode { change: self, schema }) })
+        LogicalPlan::Extension(Extension { node: Arc::new(WriteNode { statement: self, schema }) })
     }
 
-    /// The change that a plan is, when it is one.
-    pub(crate) fn of(plan: &LogicalPlan) -> Option<&Change> {
+    /// Returns the statement that writes of which `plan` is the plan, if it is one.
+    pub(crate) fn from_plan(plan: &LogicalPlan) -> Option<&WriteStatement> {
         match plan {
             LogicalPlan::Extension(extension) => {
-                extension.node.as_any().downcast_ref::<ChangeNode>().map(|node| &node.change)
+                extension.node.as_any().downcast_ref::<WriteNode>().map(|node| &node.statement)
             }
             _ => None,
         }
     }
 
-    /// Whether it answers with the number of rows it wrote.
+    /// Returns whether the statement answers with the number of rows that it wrote.
     pub(crate) fn counts_rows(&self) -> bool {
-        matches!(self, Change::Insert { .. } | Change::CreateTable { with_rows: true, .. })
+        matches!(self, WriteStatement::Insert { .. } | WriteStatement::CreateTable { with_rows: true, .. })
     }
 
-    /// The statement's name in messages.
+    /// Returns the statement's name in messages.
     pub(crate) fn label(&self) -> &'static str {
         match self {
-            Change::CreateDatabase { .. } => "CREATE DATABASE",
-            Change::DropDatabase { .. } => "DROP DATABASE",
-            Change::CreateTable { with_rows: false, .. } => "CREATE TABLE",
-            Change::CreateTable { with_rows: true, .. } => "CREATE TABLE AS",
-            Change::CreateExternalTable(_) => "CREATE EXTERNAL TABLE",
-            Change::CreateView { .. } => "CREATE VIEW",
-            Change::DropTable { kinds, .. } if kinds.contains(&TableKind::View) => "DROP VIEW",
-            Change::DropTable { .. } => "DROP TABLE",
-            Change::Insert { overwrite: false, .. } => "INSERT",
-            Change::Insert { overwrite: true, .. } => "INSERT OVERWRITE",
-            Change::Comment { .. } => "COMMENT ON",
+            WriteStatement::CreateDatabase { .. } => "CREATE DATABASE",
+            WriteStatement::DropDatabase { .. } => "DROP DATABASE",
+            WriteStatement::CreateTable { with_rows: false, .. } => "CREATE TABLE",
+            WriteStatement::CreateTable { with_rows: true, .. } => "CREATE TABLE AS",
+            WriteStatement::CreateExternalTable(_) => "CREATE EXTERNAL TABLE",
+            WriteStatement::CreateView { .. } => "CREATE VIEW",
+            WriteStatement::DropTable { kinds, .. } if kinds.contains(&TableKind::View) => "DROP VIEW",
+            WriteStatement::DropTable { .. } => "DROP TABLE",
+            WriteStatement::Insert { overwrite: false, .. } => "INSERT",
+            WriteStatement::Insert { overwrite: true, .. } => "INSERT OVERWRITE",
+            WriteStatement::Comment { .. } => "COMMENT ON",
         }
     }
 
-    /// The database that it changes something in.
+    /// Returns the database that the statement writes to.
     pub(crate) fn database(&self) -> &str {
         match self {
-            Change::CreateDatabase { name, .. } | Change::DropDatabase { name, .. } => name,
-            Change::CreateTable { name, .. } | Change::CreateView { name, .. } | Change::DropTable { name, .. } => {
-                &name.database
-            }
-            Change::CreateExternalTable(request) => &request.name.database,
-            Change::Insert { target, .. } => &target.info.name.database,
-            Change::Comment { target, .. } => match target {
+            WriteStatement::CreateDatabase { name, .. } | WriteStatement::DropDatabase { name, .. } => name,
+            WriteStatement::CreateTable { name, .. }
+            | WriteStatement::CreateView { name, .. }
+            | WriteStatement::DropTable { name, .. } => &name.database,
+            WriteStatement::CreateExternalTable(request) => &request.name.database,
+            WriteStatement::Insert { target, .. } => &target.info.name.database,
+            WriteStatement::Comment { target, .. } => match target {
                 CommentTarget::Database(name) => name,
                 CommentTarget::Table(name) | CommentTarget::Column(name, _) => &name.database,
             },
         }
     }
 
-    /// The query it reads from.
+    /// Returns the query that the statement reads from.
     pub(crate) fn input(&self) -> Option<&LogicalPlan> {
         match self {
-            Change::CreateTable { input, .. } | Change::CreateView { input, .. } | Change::Insert { input, .. } => {
-                Some(input)
-            }
-            Change::CreateDatabase { .. }
-            | Change::DropDatabase { .. }
-            | Change::CreateExternalTable(_)
-            | Change::DropTable { .. }
-            | Change::Comment { .. } => None,
+            WriteStatement::CreateTable { input, .. }
+            | WriteStatement::CreateView { input, .. }
+            | WriteStatement::Insert { input, .. } => Some(input),
+            WriteStatement::CreateDatabase { .. }
+            | WriteStatement::DropDatabase { .. }
+            | WriteStatement::CreateExternalTable(_)
+            | WriteStatement::DropTable { .. }
+            | WriteStatement::Comment { .. } => None,
         }
     }
 
     fn with_input(&self, replacement: LogicalPlan) -> Self {
         let mut changed = self.clone();
         match &mut changed {
-            Change::CreateTable { input, .. } | Change::CreateView { input, .. } | Change::Insert { input, .. } => {
+            WriteStatement::CreateTable { input, .. }
+            | WriteStatement::CreateView { input, .. }
+            | WriteStatement::Insert { input, .. } => {
                 *input = Arc::new(replacement);
             }
-            Change::CreateDatabase { .. }
-            | Change::DropDatabase { .. }
-            | Change::CreateExternalTable(_)
-            | Change::DropTable { .. }
-            | Change::Comment { .. } => {}
+            WriteStatement::CreateDatabase { .. }
+            | WriteStatement::DropDatabase { .. }
+            | WriteStatement::CreateExternalTable(_)
+            | WriteStatement::DropTable { .. }
+            | WriteStatement::Comment { .. } => {}
         }
         changed
     }
 }
 
-/// What a statement that writes rows answers with.
+/// Returns the schema of the answer to a statement that writes rows.
 pub(crate) fn count_schema() -> SchemaRef {
     Arc::new(Schema::new(vec![Field::new("count", DataType::UInt64, false)]))
 }
 
-/// A [`Change`] as DataFusion's extension node. It has no physical plan: `sql::apply` carries it out.
+/// A [`WriteStatement`] as DataFusion's extension node. It has no physical plan: `session::apply_write` applies it.
 #[derive(Debug, Clone, PartialEq)]
-struct ChangeNode {
-    change: Change,
+struct WriteNode {
+    statement: WriteStatement,
     schema: DFSchemaRef,
 }
 
-impl Eq for ChangeNode {}
+impl Eq for WriteNode {}
 
-impl PartialOrd for ChangeNode {
+impl PartialOrd for WriteNode {
     fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
         (self == other).then_some(Ordering::Equal)
     }
 }
 
-impl Hash for ChangeNode {
+impl Hash for WriteNode {
     fn hash<H: Hasher>(&self, state: &mut H) {
-        self.change.label().hash(state);
-        self.change.database().hash(state);
-        self.change.input().hash(state);
+        self.statement.label().hash(state);
+        self.statement.database().hash(state);
+        self.statement.input().hash(state);
     }
 }
 
-impl UserDefinedLogicalNodeCore for ChangeNode {
+impl UserDefinedLogicalNodeCore for WriteNode {
     fn name(&self) -> &str {
-        self.change.label()
+        self.statement.label()
     }
 
     fn inputs(&self) -> Vec<&LogicalPlan> {
-        self.change.input().into_iter().collect()
+        self.statement.input().into_iter().collect()
     }
 
     fn schema(&self) -> &DFSchemaRef {
@@ -196,14 +198,14 @@ impl UserDefinedLogicalNodeCore for ChangeNode {
     }
 
     fn fmt_for_explain(&self, f: &mut fmt::Formatter) -> fmt::Result {
-        write!(f, "{}", self.change.label())
+        write!(f, "{}", self.statement.label())
     }
 
     fn with_exprs_and_inputs(&self, _exprs: Vec<Expr>, inputs: Vec<LogicalPlan>) -> Result<Self> {
-        let change = match inputs.into_iter().next() {
-            Some(input) => self.change.with_input(input),
-            None => self.change.clone(),
+        let statement = match inputs.into_iter().next() {
+            Some(input) => self.statement.with_input(input),
+            None => self.statement.clone(),
         };
-        Ok(Self { change, schema: Arc::clone(&self.schema) })
+        Ok(Self { statement, schema: Arc::clone(&self.schema) })
     }
 }

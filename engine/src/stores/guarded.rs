@@ -1,5 +1,5 @@
-//! A store as the engine sees it: read-only, below the settings' roots only, its paths told apart from those of other
-//! stores, its errors without secrets.
+//! A store as the engine sees it: read-only, only below the settings' roots, with paths that differ from those of other
+//! stores and errors without secrets.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,40 +15,41 @@ use object_store::{
 };
 
 use super::UrlRoot;
-use super::error::{StoreError, told};
+use super::client_error::redacted_error;
 use super::url::StoreUrl;
+use crate::error::StoreError;
 
-/// See above.
+/// A store that can only be read, and only below its roots.
 #[derive(Debug)]
-pub(super) struct Guarded {
+pub(super) struct GuardedStore {
     inner: Arc<dyn ObjectStore>,
-    place: Place,
+    prefix: StorePrefix,
     roots: Vec<UrlRoot>,
 }
 
-/// How the store and its paths are called.
+/// The names of the store and of its paths outside of it.
 #[derive(Debug, Clone)]
-struct Place {
+struct StorePrefix {
     /// `s3://bucket`.
     store: String,
-    /// What paths begin with outside of it.
-    space: String,
+    /// What the paths of its objects begin with outside of it.
+    path_prefix: String,
 }
 
-impl Guarded {
+impl GuardedStore {
     /// `roots` are those of the URL's store.
     pub(super) fn new(inner: Arc<dyn ObjectStore>, url: &StoreUrl, roots: Vec<UrlRoot>) -> Self {
-        Self { inner, place: Place { store: url.store(), space: url.space() }, roots }
+        Self { inner, prefix: StorePrefix { store: url.store(), path_prefix: url.path_prefix() }, roots }
     }
 
-    /// The store's own path for one of outside.
+    /// Returns the store's own path for a path of outside. Errors: a path that is not below a root.
     fn inside(&self, path: &StorePath) -> Result<StorePath> {
         let text = path.as_ref();
-        let key = text.strip_prefix(self.place.space.as_str()).map(|key| key.strip_prefix('/').unwrap_or(key));
+        let key = text.strip_prefix(self.prefix.path_prefix.as_str()).map(|key| key.strip_prefix('/').unwrap_or(key));
         match key {
             Some(key) if self.roots.iter().any(|root| root.covers_key(key)) => Ok(StorePath::parse(key)?),
             _ => Err(StoreError::Refused {
-                location: format!("{}/{}", self.place.store, key.unwrap_or(text)),
+                location: format!("{}/{}", self.prefix.store, key.unwrap_or(text)),
                 reason: super::root::NOT_NAMED.into(),
             }
             .into()),
@@ -56,33 +57,34 @@ impl Guarded {
     }
 }
 
-impl Place {
+impl StorePrefix {
     fn outside(&self, path: &StorePath) -> Result<StorePath> {
-        Ok(StorePath::parse(format!("{}/{path}", self.space))?)
+        Ok(StorePath::parse(format!("{}/{path}", self.path_prefix))?)
     }
 
     fn meta(&self, meta: ObjectMeta) -> Result<ObjectMeta> {
-        // A server that does not say when a file changed has nothing of it kept.
+        // Nothing is cached of a file of a server that does not say when it changed.
         let unknown = meta.last_modified.timestamp() <= 0;
         let last_modified = if unknown { Utc::now() } else { meta.last_modified };
         Ok(ObjectMeta { location: self.outside(&meta.location)?, last_modified, ..meta })
     }
 
-    fn told(&self, path: &StorePath, error: &Error) -> Error {
-        told(error, &self.store, &format!("{}/{path}", self.store)).into()
+    fn redacted(&self, path: &StorePath, error: &Error) -> Error {
+        redacted_error(error, &self.store, &format!("{}/{path}", self.store)).into()
     }
 }
 
 #[async_trait]
-impl ObjectStore for Guarded {
+impl ObjectStore for GuardedStore {
     async fn get_opts(&self, location: &StorePath, options: GetOptions) -> Result<GetResult> {
         let path = self.inside(location)?;
-        let mut result = self.inner.get_opts(&path, options).await.map_err(|error| self.place.told(&path, &error))?;
-        result.meta = self.place.meta(result.meta)?;
+        let mut result =
+            self.inner.get_opts(&path, options).await.map_err(|error| self.prefix.redacted(&path, &error))?;
+        result.meta = self.prefix.meta(result.meta)?;
         result.payload = match result.payload {
             GetResultPayload::Stream(bytes) => {
-                let place = self.place.clone();
-                GetResultPayload::Stream(bytes.map_err(move |error| place.told(&path, &error)).boxed())
+                let prefix = self.prefix.clone();
+                GetResultPayload::Stream(bytes.map_err(move |error| prefix.redacted(&path, &error)).boxed())
             }
             file @ GetResultPayload::File(..) => file,
         };
@@ -95,20 +97,21 @@ impl ObjectStore for Guarded {
             Ok(path) => path,
             Err(error) => return stream::once(async { Err(error) }).boxed(),
         };
-        let place = self.place.clone();
+        let prefix = self.prefix.clone();
         let below = (!path.as_ref().is_empty()).then_some(&path);
         let listed = self.inner.list(below);
         listed
-            .map(move |meta| meta.map_err(|error| place.told(&path, &error)).and_then(|meta| place.meta(meta)))
+            .map(move |meta| meta.map_err(|error| prefix.redacted(&path, &error)).and_then(|meta| prefix.meta(meta)))
             .boxed()
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&StorePath>) -> Result<ListResult> {
         let path = self.inside(prefix.unwrap_or(&StorePath::default()))?;
         let below = (!path.as_ref().is_empty()).then_some(&path);
-        let listed = self.inner.list_with_delimiter(below).await.map_err(|error| self.place.told(&path, &error))?;
-        let objects = listed.objects.into_iter().map(|meta| self.place.meta(meta)).collect::<Result<_>>()?;
-        let folders = listed.common_prefixes.iter().map(|path| self.place.outside(path)).collect::<Result<_>>()?;
+        let listed =
+            self.inner.list_with_delimiter(below).await.map_err(|error| self.prefix.redacted(&path, &error))?;
+        let objects = listed.objects.into_iter().map(|meta| self.prefix.meta(meta)).collect::<Result<_>>()?;
+        let folders = listed.common_prefixes.iter().map(|path| self.prefix.outside(path)).collect::<Result<_>>()?;
         Ok(ListResult { common_prefixes: folders, objects })
     }
 
@@ -129,9 +132,9 @@ impl ObjectStore for Guarded {
     }
 }
 
-impl fmt::Display for Guarded {
+impl fmt::Display for GuardedStore {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.place.store)
+        f.write_str(&self.prefix.store)
     }
 }
 

@@ -1,5 +1,5 @@
-//! A dataset's folder in a store as Lance reads it, which is on a later version of the object stores' crate. Lance opens no
-//! store itself, and sees nothing outside of the folder.
+//! The folder of a dataset in a store for Lance, which uses a later version of the `object_store` crate. Lance opens no store
+//! itself, and sees nothing outside of the folder.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use lance_object_store::{
 use object_store::ObjectStore;
 use object_store::path::Path as StorePath;
 
-/// The folder, its paths counted from itself.
+/// The folder of a dataset, with paths relative to it.
 #[derive(Debug)]
 pub(crate) struct DatasetFolder {
     store: Arc<dyn ObjectStore>,
@@ -35,7 +35,7 @@ impl DatasetFolder {
     }
 }
 
-/// The path in the folder of what the store gave.
+/// Returns the path within the folder of a path of the store.
 fn outside(folder: &StorePath, path: &StorePath) -> Result<LancePath> {
     let below = path.as_ref().strip_prefix(folder.as_ref()).unwrap_or(path.as_ref());
     Ok(LancePath::parse(below.trim_start_matches('/'))?)
@@ -64,7 +64,7 @@ fn options(options: GetOptions) -> object_store::GetOptions {
     }
 }
 
-/// Lance tells what is not there from what cannot be read; the rest is for whoever reads the message.
+/// Converts an error. Lance distinguishes only objects that do not exist from those that cannot be read.
 fn other(error: object_store::Error) -> Error {
     match error {
         object_store::Error::NotFound { ref path, .. } => {

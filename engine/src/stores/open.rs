@@ -1,4 +1,4 @@
-//! Opens a store by what the environment says about it, with bounded waits.
+//! Opens a store with the credentials of the environment and with limits on every wait.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,16 +11,15 @@ use object_store::http::HttpBuilder;
 use object_store::{BackoffConfig, ClientConfigKey, ClientOptions, ObjectStore, RetryConfig};
 use reqwest::redirect::Policy;
 
-use super::StoreError;
 use super::url::{Scheme, StoreUrl};
 use super::web::{PublicOnly, same_host};
-use crate::Result;
+use crate::error::{Result, StoreError};
 
-/// To connect, name resolution included.
+/// The time to connect, name resolution included.
 const CONNECT_TIME: Duration = Duration::from_secs(5);
-/// Between two pieces of an answer, the first included.
+/// The time between two pieces of an answer, the first included.
 const READ_TIME: Duration = Duration::from_secs(15);
-/// After this no request is begun again: a dead endpoint costs a statement this and one more wait, 30 s together.
+/// After this time no request is repeated: a dead endpoint costs a statement this and one more wait, 30 s together.
 const RETRY_TIME: Duration = Duration::from_secs(15);
 const RETRIES: usize = 3;
 
@@ -31,12 +30,12 @@ const AZURE_VARIABLES: &str = "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCO
                                AZURE_CLIENT_ID, AZURE_CLIENT_SECRET and AZURE_TENANT_ID, or with AZURE_SKIP_SIGNATURE=true for a \
                                public container";
 
-/// The store of a URL. `named`: the settings name its host, so that it may be anywhere.
+/// Opens the store of a URL. `named`: the settings name its host, so it may be anywhere.
 pub(super) fn open(url: &StoreUrl, named: bool) -> Result<Arc<dyn ObjectStore>> {
     let store = url.store();
     let unusable = |_: object_store::Error| StoreError::AccessDenied {
         store: store.clone(),
-        // Its own words may quote what is in the variables.
+        // The client's own message may quote the values of variables.
         detail: "the credentials or settings in the environment cannot be used".into(),
     };
     let missing = |variables: &'static str| StoreError::MissingCredentials { store: store.clone(), variables };
@@ -92,7 +91,7 @@ fn retries() -> RetryConfig {
     }
 }
 
-/// Whether the environment says how to authenticate. Without this the client would ask the machine's metadata service.
+/// Returns whether the environment says how to authenticate. Otherwise the client would ask the machine's metadata service.
 fn has_s3_credentials(builder: &AmazonS3Builder) -> bool {
     use AmazonS3ConfigKey as Key;
     let has = |key: Key| builder.get_config_value(&key).is_some();
@@ -132,7 +131,7 @@ fn is_true(value: Option<String>) -> bool {
     value.is_some_and(|value| value.eq_ignore_ascii_case("true") || value == "1")
 }
 
-/// Makes the one kind of HTTP client that all stores are read with.
+/// Makes the HTTP client that a store is read with.
 #[derive(Debug, Clone, Copy)]
 struct Connector {
     to: Reach,
@@ -158,14 +157,14 @@ impl HttpConnector for Connector {
             .read_timeout(READ_TIME)
             .referer(false)
             .http1_only()
-            // A body that is unpacked on the way has other ranges than the file.
+            // The ranges of a body that is decompressed on the way are not those of the file.
             .no_gzip()
             .no_brotli()
             .no_zstd()
             .no_deflate();
         let client = match self.to {
             Reach::Operators => client.redirect(Policy::none()).https_only(!plain),
-            // A proxy would resolve the name itself.
+            // A proxy would resolve the name itself, unchecked.
             Reach::Named => client.redirect(same_host()).no_proxy(),
             Reach::Public => client.redirect(same_host()).no_proxy().dns_resolver(Arc::new(PublicOnly)),
         };

@@ -1,4 +1,4 @@
-//! The settings' answer to where tables may lie outside of the local file system.
+//! The URLs of the settings below which tables may lie outside of the local file system.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,9 +6,9 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 
 use super::url::{Scheme, StoreUrl};
-use crate::{EngineError, Result};
+use crate::error::{EngineError, Result};
 
-/// Why a URL is refused that no root covers.
+/// Why a URL that no root covers is refused.
 pub(super) const NOT_NAMED: &str = "it is not below a URL that the setting query.external_urls names";
 
 /// A URL below which external tables may lie: `s3://bucket/prefix/`, or `s3://` for all that the credentials open, which is
@@ -18,28 +18,28 @@ pub(super) const NOT_NAMED: &str = "it is not below a URL that the setting query
 pub struct UrlRoot {
     scheme: Scheme,
     /// The bucket or host and the prefix there.
-    place: Option<(String, String)>,
+    store: Option<(String, String)>,
 }
 
 impl UrlRoot {
-    /// Whether it names a bucket or a host, not only the kind of store.
+    /// Returns whether the root names a bucket or a host, not only the kind of store.
     pub fn names_its_store(&self) -> bool {
-        self.place.is_some()
+        self.store.is_some()
     }
 
-    /// Whether something of the URL's store is below it.
-    pub(crate) fn is_of(&self, url: &StoreUrl) -> bool {
-        self.scheme == url.scheme && self.place.as_ref().is_none_or(|(authority, _)| *authority == url.authority)
+    /// Returns whether the root covers anything in the URL's store.
+    pub(crate) fn is_in_store(&self, url: &StoreUrl) -> bool {
+        self.scheme == url.scheme && self.store.as_ref().is_none_or(|(authority, _)| *authority == url.authority)
     }
 
-    /// Whether all that the URL can stand for is below it.
+    /// Returns whether everything that the URL can stand for is below the root.
     pub(crate) fn covers(&self, url: &StoreUrl) -> bool {
-        self.is_of(url) && self.covers_key(&url.base_of_paths())
+        self.is_in_store(url) && self.covers_key(&url.base_of_paths())
     }
 
-    /// Whether a key of its store is below it.
+    /// Returns whether a key of the root's store is below the root.
     pub(super) fn covers_key(&self, key: &str) -> bool {
-        let Some((_, prefix)) = &self.place else { return true };
+        let Some((_, prefix)) = &self.store else { return true };
         match key.strip_prefix(prefix.as_str()) {
             Some(below) => prefix.is_empty() || below.is_empty() || below.starts_with('/'),
             None => false,
@@ -51,8 +51,8 @@ impl FromStr for UrlRoot {
     type Err = EngineError;
 
     fn from_str(text: &str) -> Result<Self> {
-        if let Some(scheme) = text.strip_suffix("://").and_then(Scheme::of) {
-            return Ok(Self { scheme, place: None });
+        if let Some(scheme) = text.strip_suffix("://").and_then(Scheme::from_name) {
+            return Ok(Self { scheme, store: None });
         }
         let refused = |reason: &str| EngineError::LocationNotAllowed {
             location: super::redacted(text),
@@ -62,7 +62,7 @@ impl FromStr for UrlRoot {
         if url.is_glob() {
             return Err(refused("a pattern cannot say what may be read"));
         }
-        Ok(Self { scheme: url.scheme, place: Some((url.authority.clone(), url.base_of_paths())) })
+        Ok(Self { scheme: url.scheme, store: Some((url.authority.clone(), url.base_of_paths())) })
     }
 }
 
@@ -82,7 +82,7 @@ impl From<UrlRoot> for String {
 
 impl fmt::Display for UrlRoot {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.place {
+        match &self.store {
             None => write!(f, "{}://", self.scheme.as_str()),
             Some((authority, prefix)) => write!(f, "{}://{authority}/{prefix}", self.scheme.as_str()),
         }

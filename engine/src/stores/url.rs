@@ -1,7 +1,7 @@
 //! Locations outside of the local file system: `s3://`, `gs://`, `az://`, `abfs[s]://` and `http[s]://`.
 //!
-//! A [`StoreUrl`] holds no credentials: a URL with a password, a query or a fragment is none, and what is said about it
-//! repeats neither.
+//! A [`StoreUrl`] holds no credentials: a URL with a password, a query or a fragment is refused, and the error repeats none of
+//! them.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -10,7 +10,7 @@ use ::url::{Host, Url};
 use datafusion::execution::object_store::ObjectStoreUrl;
 use object_store::path::Path as StorePath;
 
-use crate::{EngineError, Result};
+use crate::error::{EngineError, Result};
 
 /// A bucket with a key, or a web server with a path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ pub(crate) struct StoreUrl {
     key: String,
 }
 
-/// Which kind of store.
+/// The kind of a store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Scheme {
     S3,
@@ -35,7 +35,7 @@ pub(super) enum Scheme {
 }
 
 impl Scheme {
-    pub(super) fn of(text: &str) -> Option<Self> {
+    pub(super) fn from_name(text: &str) -> Option<Self> {
         Some(match text.to_ascii_lowercase().as_str() {
             "s3" | "s3a" => Scheme::S3,
             "gs" => Scheme::Gs,
@@ -66,21 +66,21 @@ impl Scheme {
 }
 
 impl StoreUrl {
-    /// `None` for a path and for a `file://` URL. Errors: `location_not_allowed`.
+    /// Parses a location; `None` for a path and for a `file://` URL. Errors: `location_not_allowed`.
     pub(crate) fn parse(location: &str) -> Result<Option<Self>> {
         let Some((scheme, rest)) = location.split_once("://") else { return Ok(None) };
         if scheme.eq_ignore_ascii_case("file") {
             return Ok(None);
         }
-        Self::of_parts(scheme, rest)
+        Self::from_parts(scheme, rest)
             .map(Some)
             .map_err(|reason| EngineError::LocationNotAllowed { location: redacted(location), reason })
     }
 
-    fn of_parts(scheme: &str, rest: &str) -> Result<Self, String> {
+    fn from_parts(scheme: &str, rest: &str) -> Result<Self, String> {
         const SECRETS: &str = "it holds credentials or a query, which are never kept; give the server credentials by \
                                the standard variables of its environment (docs/object-stores.md)";
-        let Some(scheme) = Scheme::of(scheme) else {
+        let Some(scheme) = Scheme::from_name(scheme) else {
             return Err("only files and s3, gs, az, abfs, abfss, http and https URLs can be read".into());
         };
         if rest.contains(['?', '#']) {
@@ -93,7 +93,7 @@ impl StoreUrl {
             None => {}
         }
         if scheme.is_web() {
-            return Self::of_web(scheme, rest);
+            return Self::from_web_address(scheme, rest);
         }
         let host = authority.split_once('@').map_or(authority, |(_, host)| host);
         if !is_name(host) {
@@ -109,7 +109,7 @@ impl StoreUrl {
         Ok(Self { scheme, authority: authority.to_owned(), key: key.to_owned() })
     }
 
-    fn of_web(scheme: Scheme, rest: &str) -> Result<Self, String> {
+    fn from_web_address(scheme: Scheme, rest: &str) -> Result<Self, String> {
         let url = Url::parse(&format!("{}://{rest}", scheme.as_str())).map_err(|error| error.to_string())?;
         let host = url.host_str().filter(|host| !host.is_empty()).ok_or("it names no host")?;
         let authority = match url.port() {
@@ -121,22 +121,22 @@ impl StoreUrl {
         Ok(Self { scheme, authority, key })
     }
 
-    /// The scheme and the bucket or host: `s3://bucket`.
+    /// Returns the scheme and the bucket or host: `s3://bucket`.
     pub(crate) fn store(&self) -> String {
         format!("{}://{}", self.scheme.as_str(), self.authority)
     }
 
-    /// As DataFusion names the store.
+    /// Returns the URL by which DataFusion names the store.
     pub(crate) fn object_store_url(&self) -> Result<ObjectStoreUrl> {
         Ok(ObjectStoreUrl::parse(self.store())?)
     }
 
-    /// Whether it is a file of a web server, which has no listings.
+    /// Returns whether it is a file of a web server, which has no listings.
     pub(crate) fn is_web(&self) -> bool {
         self.scheme.is_web()
     }
 
-    /// The address, of a web server that is named by one.
+    /// Returns the IP address of a web server that is named by one.
     pub(crate) fn address(&self) -> Option<IpAddr> {
         match Url::parse(&self.store()).ok().filter(|_| self.is_web())?.host()? {
             Host::Ipv4(address) => Some(address.into()),
@@ -145,22 +145,22 @@ impl StoreUrl {
         }
     }
 
-    /// Whether only a folder can be meant.
+    /// Returns whether it can only be a folder.
     pub(crate) fn is_folder(&self) -> bool {
         self.key.is_empty() || self.key.ends_with('/')
     }
 
-    /// Whether the key is a pattern.
+    /// Returns whether the key is a pattern.
     pub(crate) fn is_glob(&self) -> bool {
         !self.is_web() && is_pattern(&self.key)
     }
 
-    /// The key without the last slash.
+    /// Returns the key without the last slash.
     pub(crate) fn key(&self) -> &str {
         self.key.strip_suffix('/').unwrap_or(&self.key)
     }
 
-    /// The folder before the first wildcard, or all of the key.
+    /// Returns the folder before the first wildcard, or the whole key.
     pub(crate) fn base(&self) -> &str {
         if !self.is_glob() {
             return self.key();
@@ -175,7 +175,7 @@ impl StoreUrl {
         self.key.get(..end).unwrap_or_default().trim_end_matches('/')
     }
 
-    /// As [`Self::base`], of a web server decoded: as paths spell it.
+    /// As [`Self::base`], but decoded for a web server, as paths are.
     pub(super) fn base_of_paths(&self) -> String {
         match self.is_web() {
             true => StorePath::from_url_path(&self.key).map(String::from).unwrap_or_default(),
@@ -183,7 +183,7 @@ impl StoreUrl {
         }
     }
 
-    /// How a key of this store is called outside of it. Paths name files in caches that all stores share.
+    /// Returns the path of a key of this store outside of it. Paths name files in caches that all stores share.
     pub(crate) fn path_of(&self, key: &str) -> Result<StorePath> {
         let not_a_path = |error: object_store::path::Error| EngineError::LocationNotAllowed {
             location: self.to_string(),
@@ -191,11 +191,11 @@ impl StoreUrl {
         };
         let inner = if self.is_web() { StorePath::from_url_path(key) } else { StorePath::parse(key) };
         let inner = inner.map_err(not_a_path)?;
-        StorePath::parse(format!("{}/{inner}", self.space())).map_err(not_a_path)
+        StorePath::parse(format!("{}/{inner}", self.path_prefix())).map_err(not_a_path)
     }
 
-    /// What the paths of this store begin with.
-    pub(crate) fn space(&self) -> String {
+    /// Returns what the paths of this store begin with.
+    pub(crate) fn path_prefix(&self) -> String {
         format!("{}:{}", self.scheme.as_str(), self.authority)
     }
 }
@@ -206,7 +206,7 @@ impl fmt::Display for StoreUrl {
     }
 }
 
-/// A location as it may be shown, whatever was written into it.
+/// Returns a location without the secrets that may be written into it.
 pub(crate) fn redacted(location: &str) -> String {
     let Some((scheme, rest)) = location.split_once("://") else { return location.to_owned() };
     let shown = rest.split(['?', '#']).next().unwrap_or_default();

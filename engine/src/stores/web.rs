@@ -1,19 +1,19 @@
-//! What keeps a URL in a statement from reaching into the network that the server stands in.
+//! Keeps a URL in a statement from reaching into the server's own network.
 //!
-//! Addresses are judged when a name is resolved, for the connection that is then made, so that a name cannot be one thing
-//! to a check and another to the request. Redirects stay on the host they come from.
+//! Addresses are checked when a name is resolved for the connection that is then made, so that a name cannot mean one
+//! address to a check and another to the request. Redirects stay on the host they come from.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
 use reqwest::dns::{Addrs, Name, Resolve, Resolving};
 use reqwest::redirect::Policy;
 
-/// Hops that a server may send a request on itself.
+/// The most redirects that are followed.
 const REDIRECTS: usize = 5;
 
 /// Why a request was not made.
 #[derive(Debug, thiserror::Error)]
-pub(super) enum Refusal {
+pub(super) enum RequestRefusal {
     #[error("its host is not of the public Internet; name the host in query.external_urls to read from it")]
     Private,
     #[error("it redirects to another host, which is not followed")]
@@ -30,14 +30,14 @@ impl Resolve for PublicOnly {
             let found = tokio::net::lookup_host((name.as_str(), 0)).await?;
             let public: Vec<SocketAddr> = found.filter(|address| is_public(address.ip())).collect();
             if public.is_empty() {
-                return Err(Refusal::Private.into());
+                return Err(RequestRefusal::Private.into());
             }
             Ok(Box::new(public.into_iter()) as Addrs)
         })
     }
 }
 
-/// Redirects within one host are followed, a few times.
+/// Returns the policy that follows a few redirects within one host.
 pub(super) fn same_host() -> Policy {
     Policy::custom(|attempt| {
         let from = attempt.previous().last();
@@ -49,12 +49,12 @@ pub(super) fn same_host() -> Policy {
         });
         match stays && attempt.previous().len() <= REDIRECTS {
             true => attempt.follow(),
-            false => attempt.error(Refusal::Elsewhere),
+            false => attempt.error(RequestRefusal::Elsewhere),
         }
     })
 }
 
-/// Whether anybody on the Internet means the same host by it: not this machine, not its network, not a cloud's metadata.
+/// Returns whether an address is one of the public Internet: not this machine, not its network, not a cloud's metadata service.
 pub(crate) fn is_public(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(address) => is_public_v4(address),

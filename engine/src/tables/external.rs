@@ -1,21 +1,21 @@
 //! External tables: Parquet, CSV, NDJSON and Arrow IPC at a file, a folder, a glob or Hive partitions, and Lance datasets,
 //! on disk or in an object store.
 //!
-//! Files are found when a scan is planned and not before. Parquet goes the way of DataFusion's own `ListingTable`,
-//! footers and statistics from the runtime's caches; CSV and NDJSON are read without splitting what only looks like
-//! a line end.
+//! Files are found when a scan is planned and not before. Parquet is scanned as DataFusion's own `ListingTable` does, with
+//! footers and statistics from the runtime's caches; CSV and NDJSON are read without being split at what only looks like
+//! the end of a line.
 
 mod ad_hoc;
-mod dialect;
-mod inference;
+mod csv_dialect;
+mod csv_inference;
+mod csv_reader;
+mod file_reader;
+mod hive_partitions;
 mod ipc;
 mod lance;
 mod location;
-mod objects;
-mod partitions;
-mod reading;
+mod object_listing;
 mod scan;
-mod text;
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -29,42 +29,42 @@ use datafusion::datasource::file_format::parquet::ParquetFormat;
 use querent_catalog::{ExternalTable, FileFormat};
 
 pub(crate) use ad_hoc::{Bounds, ad_hoc_table};
-pub(crate) use dialect::{Dialect, compression, compression_name, unknown_option, unreadable};
-pub(crate) use inference::Inference;
+pub(crate) use csv_dialect::{CsvDialect, compression, compression_name, unknown_option, unreadable};
+pub(crate) use csv_inference::CsvInference;
+pub(crate) use csv_reader::{CsvReader, bad_row, column_names};
+pub(crate) use file_reader::{OpenSourceFile, open, open_local};
+pub(crate) use hive_partitions::Partitioning;
 pub(crate) use ipc::{infer_ipc, read_ipc};
 pub(super) use lance::LanceTable;
 pub(crate) use lance::{lance_schema, read_lance};
 pub(crate) use location::{
     LocatedFile, base_folder, compression_of, format_name, format_of, is_lance, locate_all, locate_one,
 };
-pub(crate) use objects::{Listing, is_absence, list_objects};
-pub(crate) use partitions::Partitioning;
-pub(crate) use reading::{OpenFile, open, open_local};
+pub(crate) use object_listing::{ObjectListing, is_absence, list_objects};
 pub(super) use scan::ExternalTableProvider;
 pub(crate) use scan::{object_meta, parquet_scan, store_of};
-pub(crate) use text::{TextReader, bad_row, column_names};
 
-use crate::stores::{StoreUrl, carried};
-use crate::{EngineError, Result};
+use crate::error::{EngineError, Result, store_error_in};
+use crate::stores::StoreUrl;
 
-/// Text that is looked at to infer the types of an external table, over all its files. An import looks at all of it.
+/// The bytes of text that are read to infer the types of an external table, over all its files. An import reads all of it.
 const INFERENCE_BYTES: u64 = 64 << 20;
-/// JSON records that are looked at, likewise.
+/// The JSON records that are read for the same.
 const INFERENCE_RECORDS: usize = 100_000;
-/// Parquet footers that are merged into a schema.
+/// The Parquet footers that are merged into a schema.
 const INFERENCE_FOOTERS: usize = 1_000;
-/// What is looked at of one of very many tables: files, and of them text and records.
+/// What is read of each of very many tables: files, and bytes and records of them.
 const QUICK_FILES: usize = 4;
 const QUICK_BYTES: u64 = 1 << 20;
 const QUICK_RECORDS: usize = 1_000;
 
-/// The option of an external table that says which folder tree's import registered it. No reader looks at it.
+/// The option of an external table that names the folder tree whose import registered it. Readers ignore it.
 pub(crate) const TREE_OPTION: &str = "tree";
 
-/// How much is looked at to infer a schema.
+/// How much is read to infer a schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// As much as the table of one statement is worth.
+    /// As much as is right for the table of one statement.
     Thorough,
     /// A little of a few files, which must be alike.
     Quick,
@@ -84,38 +84,40 @@ pub(crate) async fn infer(
     infer_found(state, found, options, declared, partition_columns, Effort::Thorough).await
 }
 
-/// The files of a location, and their format where it is not given. Errors: `no_files`, `bad_data`, those of stores.
-pub(crate) async fn find(state: &dyn Session, location: &str, format: Option<FileFormat>) -> Result<Found> {
+/// Returns the files of a location, and infers their format where it is not given. Errors: `no_files`, `bad_data`, those of
+/// stores.
+pub(crate) async fn find(state: &dyn Session, location: &str, format: Option<FileFormat>) -> Result<FoundFiles> {
     let location = absolute(location)?;
     let format = match (format, StoreUrl::parse(&location)?) {
         (Some(format), _) => format,
         (None, Some(url)) => match location::format_of(Path::new(url.key())) {
             Some(format) => format,
             None => {
-                let formats: Vec<FileFormat> = objects::object_formats(state, &url).await?.into_iter().collect();
+                let formats: Vec<FileFormat> = object_listing::object_formats(state, &url).await?.into_iter().collect();
                 location::only_format(&location, &formats)?
             }
         },
         (None, None) => {
-            let place = location.clone();
-            blocking(move || location::infer_format(&place)).await?
+            let path = location.clone();
+            blocking(move || location::infer_format(&path)).await?
         }
     };
     let files = locate(state, &location, format).await?;
-    Ok(Found { location, format, files })
+    Ok(FoundFiles { location, format, files })
 }
 
-/// The non-empty files of a location in order of their paths. Errors: `no_files`, `location_not_allowed`, those of stores.
+/// Returns the non-empty files of a location in order of their paths. Errors: `no_files`, `location_not_allowed`, those of
+/// stores.
 pub(crate) async fn locate(state: &dyn Session, location: &str, format: FileFormat) -> Result<Vec<LocatedFile>> {
     if let Some(url) = StoreUrl::parse(location)? {
-        return objects::locate_objects(state, &url, format).await;
+        return object_listing::locate_objects(state, &url, format).await;
     }
     let path = absolute(location)?;
     blocking(move || location::locate(&path, format)).await
 }
 
 /// The files of a location.
-pub(crate) struct Found {
+pub(crate) struct FoundFiles {
     /// A file, a folder, a glob or a dataset: an absolute path or a URL.
     pub location: String,
     /// The files' format.
@@ -124,25 +126,25 @@ pub(crate) struct Found {
     pub files: Vec<LocatedFile>,
 }
 
-/// As [`infer`], of files that were found.
+/// As [`infer`], for files that were found.
 pub(crate) async fn infer_found(
     state: &dyn Session,
-    found: Found,
+    found: FoundFiles,
     options: &BTreeMap<String, String>,
     declared: Option<&Schema>,
     partition_columns: &[String],
     effort: Effort,
 ) -> Result<(ExternalTable, SchemaRef)> {
-    let Found { location, format, files } = found;
+    let FoundFiles { location, format, files } = found;
     if matches!(format, FileFormat::Parquet | FileFormat::Arrow | FileFormat::Lance)
         && let Some(name) = options.keys().next()
     {
         return Err(unknown_option(name));
     }
-    let partitioning = Partitioning::of(&location, &files, partition_columns, declared)?;
+    let partitioning = Partitioning::from_files(&location, &files, partition_columns, declared)?;
     let mut files = effort.sample(files);
     if format == FileFormat::Arrow && declared.is_some() {
-        // Each file is read as the declared types, whatever it has itself.
+        // Each file is read as the declared types, whatever its own are.
         files.truncate(1);
     }
     let (file_schema, options) = match format {
@@ -165,7 +167,7 @@ pub(crate) async fn infer_found(
 }
 
 impl Effort {
-    /// The files that are looked at: the first, the last and some between.
+    /// Returns the files that are read: the first, the last and some between.
     fn sample(self, files: Vec<LocatedFile>) -> Vec<LocatedFile> {
         if self == Effort::Thorough || files.len() <= QUICK_FILES {
             return files;
@@ -183,7 +185,7 @@ impl Effort {
     }
 }
 
-/// The merged schema of Parquet files of which each has all columns that another has, or the other way round.
+/// Returns the merged schema of Parquet files, of any two of which one has to have all columns of the other.
 async fn infer_alike(state: &dyn Session, files: &[LocatedFile]) -> Result<SchemaRef> {
     let mut widest: Option<(SchemaRef, &LocatedFile)> = None;
     for file in files {
@@ -213,7 +215,7 @@ async fn infer_alike(state: &dyn Session, files: &[LocatedFile]) -> Result<Schem
     infer_parquet(state, files).await
 }
 
-/// The location as an absolute path, or as a URL in its one spelling.
+/// Returns the location as an absolute path, or as a URL in its one spelling.
 fn absolute(location: &str) -> Result<String> {
     if let Some(url) = StoreUrl::parse(location)? {
         return Ok(url.to_string());
@@ -234,7 +236,7 @@ pub(crate) async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T>
     tokio::task::spawn_blocking(work).await.map_err(|error| EngineError::Internal(format!("file thread: {error}")))?
 }
 
-/// The merged schema of Parquet files, in plain types.
+/// Returns the merged schema of Parquet files, in plain types.
 pub(crate) async fn infer_parquet(state: &dyn Session, files: &[LocatedFile]) -> Result<SchemaRef> {
     let format =
         ParquetFormat::default().with_options(state.table_options().parquet.clone()).with_force_view_types(false);
@@ -262,7 +264,7 @@ async fn infer_csv(
         }
         let mut dialect = csv.dialect;
         let given = dialect.null_value.is_some();
-        // Declared types say where a marker is no value; without a marker in sight plain reading is faster.
+        // Declared types say where a marker is no value; where no marker was seen, plain reading is faster.
         if !given {
             let markers = if is_declared { inference.seen_markers() } else { inference.null_markers(false) };
             dialect.null_value = Some(markers.join(","));
@@ -275,15 +277,15 @@ async fn infer_csv(
 /// CSV files of one table: one dialect, one header.
 #[derive(Debug, Clone)]
 pub(crate) struct CsvFiles {
-    pub dialect: Dialect,
+    pub dialect: CsvDialect,
     pub names: Vec<String>,
 }
 
 impl CsvFiles {
-    /// Detects the dialect on the first file and refuses files whose columns are others. Blocks.
+    /// Detects the dialect on the first file and refuses files with other columns. Blocks.
     pub(crate) fn open(files: &[LocatedFile], options: &BTreeMap<String, String>) -> Result<Self> {
         let Some(first) = files.first() else { return Err(EngineError::Internal("no files to open".into())) };
-        let dialect = Dialect::detect(options, first)?;
+        let dialect = CsvDialect::detect(options, first)?;
         let names = column_names(&first.path, &dialect, open(first)?)?;
         for file in files {
             if !options.contains_key("compression") && compression_of(&file.path) != dialect.compression {
@@ -304,17 +306,17 @@ impl CsvFiles {
         Ok(Self { dialect, names })
     }
 
-    pub(crate) fn inference(&self) -> Inference {
-        Inference::new(&self.names, &self.dialect.null_markers())
+    pub(crate) fn inference(&self) -> CsvInference {
+        CsvInference::new(&self.names, &self.dialect.null_markers())
     }
 
-    /// Looks at the first `budget` bytes of a file. Blocks.
-    pub(crate) fn infer(&self, file: &LocatedFile, inference: &mut Inference, budget: u64) -> Result<()> {
+    /// Infers types from the first `budget` bytes of a file. Blocks.
+    pub(crate) fn infer(&self, file: &LocatedFile, inference: &mut CsvInference, budget: u64) -> Result<()> {
         use std::io::Read;
 
         let whole = file.size <= budget;
         let source = open(file)?.take(budget);
-        let mut reader = TextReader::open(&file.path, &self.dialect, &self.names, source)?;
+        let mut reader = CsvReader::open(&file.path, &self.dialect, &self.names, source)?;
         loop {
             match reader.next_batch() {
                 Ok(Some((_, batch))) => inference.update(&batch),
@@ -347,7 +349,7 @@ async fn infer_ndjson(
     Ok((schema, kept))
 }
 
-/// The one compression of NDJSON files.
+/// Returns the compression that all NDJSON files share.
 pub(crate) fn ndjson_compression(
     files: &[LocatedFile],
     options: &BTreeMap<String, String>,
@@ -363,7 +365,7 @@ pub(crate) fn ndjson_compression(
     }
 }
 
-/// The declared columns, which for CSV are the file's by position and otherwise by name.
+/// Returns the declared columns, which are matched with the file's by position for CSV and otherwise by name.
 fn declare(
     location: &str,
     format: FileFormat,
@@ -381,16 +383,16 @@ fn declare(
     Ok(Arc::new(Schema::new(fields)))
 }
 
-/// An error while looking at files, told with the first file's name when it does not name one itself.
+/// Returns an error about files, with the name of the first one where the error does not name one itself.
 fn bad_files(files: &[LocatedFile], error: EngineError) -> EngineError {
-    if carried(&error).is_some() || matches!(error, EngineError::LocationNotAllowed { .. }) {
+    if store_error_in(&error).is_some() || matches!(error, EngineError::LocationNotAllowed { .. }) {
         return error;
     }
     let location = files.first().map(|file| file.path.display().to_string()).unwrap_or_default();
     EngineError::BadData { location, detail: error.to_string() }
 }
 
-/// Text for a message.
+/// Returns the text, shortened for a message.
 pub(crate) fn shortened(text: &str) -> String {
     const LONGEST: usize = 60;
     if text.chars().count() <= LONGEST {

@@ -1,6 +1,6 @@
 //! Scans over a known list of files, shared by managed and external tables: prunes whole files by their statistics,
 //! sums up what is left for the optimizer, and builds the same `DataSourceExec` that DataFusion's own `ListingTable`
-//! would, so that row groups and pages are pruned, filters pushed down and byte ranges split as there.
+//! would, so that row groups and pages are pruned, filters pushed down and byte ranges split in the same way.
 
 use std::collections::HashSet;
 use std::sync::Arc;
@@ -40,7 +40,7 @@ pub(crate) struct FileScan {
 }
 
 impl FileScan {
-    /// Files whose columns match the schema's by name, in as many streams as the session has partitions.
+    /// Scans files whose columns match the schema's by name, in as many streams as the session has partitions.
     pub fn new(
         state: &dyn Session,
         format: Arc<dyn FileFormat>,
@@ -51,7 +51,7 @@ impl FileScan {
         Self { format, store, schema, files, partitions: state.config().target_partitions(), adapter: None }
     }
 
-    /// Drops the files that no row of can pass `filters`.
+    /// Drops the files of which no row can pass `filters`.
     pub fn prune(&mut self, state: &dyn Session, filters: &[Expr]) {
         let Some(filter) = conjunction(filters.iter().cloned()) else { return };
         match self.survivors(state, filter) {
@@ -65,7 +65,7 @@ impl FileScan {
         }
     }
 
-    /// The physical plan over the files that `filters` and `limit` leave.
+    /// Returns the physical plan over the files that `filters` and `limit` leave.
     pub async fn pruned_plan(
         mut self,
         state: &dyn Session,
@@ -111,7 +111,7 @@ impl FileScan {
         self.files.truncate(kept);
     }
 
-    /// The physical plan. An empty list of files is an empty relation.
+    /// Returns the physical plan. An empty list of files is an empty relation.
     pub async fn plan(
         self,
         state: &dyn Session,
@@ -143,14 +143,14 @@ impl FileScan {
     }
 }
 
-/// Merged statistics of containers; unknown as soon as one of them is.
+/// Returns the merged statistics of containers; unknown as soon as one of them is.
 fn merge<'a>(statistics: impl Iterator<Item = Option<&'a Statistics>>, schema: &Schema) -> DfResult<Statistics> {
     let Some(known) = statistics.collect::<Option<Vec<_>>>() else { return Ok(Statistics::new_unknown(schema)) };
     Statistics::try_merge_iter_with_ndv_fallback(known, schema, NdvFallback::Max)
 }
 
-/// Text columns as view types, which DataFusion filters and joins faster; the same mapping that a `ListingTable` over
-/// Parquet makes, under the same setting.
+/// Returns the schema with string columns as views, which DataFusion filters and joins faster; the same mapping that a
+/// `ListingTable` over Parquet makes, under the same setting.
 pub(super) fn scan_schema(state: &dyn Session, schema: &Schema) -> SchemaRef {
     if !state.config_options().execution.parquet.schema_force_view_types {
         return Arc::new(schema.clone());

@@ -1,14 +1,14 @@
 //! Managed (DuckLake) tables: scans over Parquet files pruned by catalog statistics, and writing new files.
 //!
-//! Rows that DuckDB deleted are left out, and rows that it keeps in the catalog are read with the files'.
+//! Rows that DuckDB deleted are left out, and rows that it keeps in the catalog are read with those of the files.
 //!
 //! A scan lists the table's files at the snapshot the table was resolved at, when it is planned and not before, with
-//! statistics of the columns the query touches only. Every path read or written lies inside the data folder.
+//! the statistics of only the columns that the query uses. Every path read or written lies inside the data folder.
 
-mod columns;
 mod deletes;
-mod leaves;
-mod stats;
+mod field_ids;
+mod file_statistics;
+mod leaf_statistics;
 mod write;
 
 use std::collections::HashMap;
@@ -34,25 +34,25 @@ use querent_catalog::{Catalog, DataFile, FileDeletes, ManagedTable, ResolvedTabl
 
 pub(crate) use write::{remove_files, write_files};
 
-use super::files::{FileScan, scan_schema};
-use crate::EngineError;
-use columns::FieldIdAdapterFactory;
+use super::file_scan::{FileScan, scan_schema};
+use crate::error::EngineError;
+use field_ids::FieldIdAdapterFactory;
 
 /// With more columns than this, a projection's statistics cost more to fetch than the optimizer gains by them.
 const MAX_STATISTICS_COLUMNS: usize = 32;
 
-/// What a managed table holds.
-pub(super) struct Contents {
-    /// Its files.
+/// What a scan of a managed table reads.
+pub(super) struct ScanContents {
+    /// The table's files.
     pub scan: FileScan,
-    /// What is gone of some of them.
+    /// The rows that are deleted from some of them.
     deletes: HashMap<StorePath, FileDeletes>,
-    /// Rows besides the files'.
+    /// Rows that are in the catalog and in no file.
     inlined: Option<RecordBatch>,
 }
 
-impl Contents {
-    /// Whether its rows are all rows of its files.
+impl ScanContents {
+    /// Returns whether the table's rows are exactly those of its files.
     pub(super) fn is_whole_files(&self) -> bool {
         self.deletes.is_empty() && self.inlined.is_none()
     }
@@ -83,13 +83,13 @@ impl ManagedTableProvider {
         }
     }
 
-    /// What the table holds, with the statistics of the columns that `projection` and `filters` name, no file dropped yet.
+    /// Returns what the table holds, with the statistics of the columns that `projection` and `filters` name, and all its files.
     pub(super) async fn contents(
         &self,
         state: &dyn Session,
         projection: Option<&Vec<usize>>,
         filters: &[Expr],
-    ) -> DfResult<Contents> {
+    ) -> DfResult<ScanContents> {
         let wanted = self.statistics_columns(projection, filters);
         let TableContents { files, inlined } = self
             .catalog
@@ -107,10 +107,10 @@ impl ManagedTableProvider {
         let schema = TableSchema::from_file_schema(Arc::clone(&self.schema));
         let mut scan = FileScan::new(state, format, ObjectStoreUrl::local_filesystem(), schema, files);
         scan.adapter = Some(Arc::new(FieldIdAdapterFactory { table: self.name.clone(), ids: ids.collect() }));
-        Ok(Contents { scan, deletes, inlined })
+        Ok(ScanContents { scan, deletes, inlined })
     }
 
-    /// The rows that are in the catalog, as the table's columns.
+    /// Returns a plan of the rows that are in the catalog.
     fn inlined_plan(&self, inlined: &RecordBatch, projection: Option<&Vec<usize>>) -> DfResult<Arc<dyn ExecutionPlan>> {
         let columns = inlined
             .columns()
@@ -147,7 +147,7 @@ impl ManagedTableProvider {
         }
         let location =
             StorePath::from_absolute_path(&file.path).map_err(|error| DataFusionError::External(Box::new(error)))?;
-        let mut statistics = stats::file_statistics(file, &self.schema, &self.column_ids);
+        let mut statistics = file_statistics::file_statistics(file, &self.schema, &self.column_ids);
         if !file.deletes.is_empty() {
             statistics = statistics.to_inexact();
         }
@@ -185,7 +185,7 @@ impl TableProvider for ManagedTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let Contents { mut scan, mut deletes, inlined } = self.contents(state, projection, filters).await?;
+        let ScanContents { mut scan, mut deletes, inlined } = self.contents(state, projection, filters).await?;
         if !deletes.is_empty() {
             scan.prune(state, filters);
             let mut files = Vec::with_capacity(scan.files.len());
@@ -205,7 +205,7 @@ impl TableProvider for ManagedTableProvider {
     }
 }
 
-/// Whether `path` is absolute, plain (no `..`) and below `folder`.
+/// Returns whether `path` is absolute, plain (no `..`) and below `folder`.
 pub(crate) fn is_inside(path: &Path, folder: &Path) -> bool {
     let plain = path.components().all(|part| matches!(part, Component::RootDir | Component::Normal(_)));
     path.is_absolute() && plain && path.starts_with(folder)

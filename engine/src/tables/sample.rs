@@ -1,7 +1,7 @@
 //! Uniform random samples of a table's rows.
 //!
 //! Where rows can be addressed (managed tables, external Parquet) random positions are drawn first and only the pages
-//! that hold them are read. Elsewhere a reservoir is kept over the rows that a bounded time suffices to read.
+//! that hold them are read. Elsewhere a reservoir is drawn from the rows that can be read in a bounded time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,9 +24,9 @@ use tokio::time::Instant;
 
 use super::external::ExternalTableProvider;
 use super::managed::ManagedTableProvider;
-use crate::Result;
+use crate::error::Result;
 
-/// A plan for `n` rows of a table at random positions, or for all of a smaller one. `None` where rows cannot be
+/// Returns a plan for `n` rows of a table at random positions, or for all of a smaller one; `None` where rows cannot be
 /// addressed without reading those before them.
 pub(crate) async fn by_position(
     catalog: &Arc<Catalog>,
@@ -78,7 +78,8 @@ fn row_count(file: &PartitionedFile) -> Option<usize> {
     }
 }
 
-/// The file restricted to rows at `positions`, sorted; `None` when its footer counts other rows than were expected.
+/// Returns the file restricted to rows at `positions`, which are sorted; `None` where its footer counts another number of
+/// rows than expected.
 async fn with_rows(
     state: &dyn Session,
     store: &ObjectStoreUrl,
@@ -107,12 +108,12 @@ async fn with_rows(
     if before != rows {
         return Ok(None);
     }
-    // What was known of the whole file does not hold for these rows.
+    // The statistics of the whole file do not hold for these rows.
     file.statistics = None;
     Ok(Some(file.with_extension(ParquetAccessPlan::new(access))))
 }
 
-/// `n` random rows of those that can be read in `time`, and whether that was all of them.
+/// Returns `n` random rows of those that can be read in `time`, and whether those were all.
 pub(crate) async fn reservoir(
     mut input: SendableRecordBatchStream,
     n: usize,
@@ -135,8 +136,8 @@ pub(crate) async fn reservoir(
     }
 }
 
-/// Algorithm R (Vitter 1985), a batch at a time: which rows of those kept (0) and of the next batch (1) are kept after
-/// it, `seen` rows having come before; `None` when nothing changes.
+/// Algorithm R (Vitter 1985), a batch at a time: returns which rows of those kept (0) and of the next batch (1) are kept
+/// after it, where `seen` rows came before; `None` where nothing changes.
 fn replaced(kept: &RecordBatch, batch: &RecordBatch, n: usize, seen: usize) -> Option<Vec<(usize, usize)>> {
     let mut random = rand::rng();
     let mut slots: Vec<(usize, usize)> = (0..kept.num_rows()).map(|row| (0, row)).collect();

@@ -20,18 +20,27 @@ use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
-use querent_catalog::{Catalog, PageRequest, PageToken, Principal, RunRecord, TableFilter, TableKind};
+use querent_catalog::{Catalog, PageRequest, PageToken, Principal, RunRecord, SYSTEM_DATABASE, TableFilter, TableKind};
 
 use filters::Lookup;
 
-use crate::Result;
+use crate::error::Result;
+use crate::identifiers::same_name;
 
-/// Objects listed at once.
+/// The number of objects that are listed at once.
 const PAGE: usize = 1_000;
-/// Runs listed at once: their traces may be large.
+/// The number of runs that are listed at once: their traces may be large.
 const RUNS_PAGE: usize = 50;
 
-/// The system table `schema.name`, where `schema` is `system` or `information_schema`.
+/// The standard's name for the catalog's own tables.
+const INFORMATION_SCHEMA: &str = "information_schema";
+
+/// Returns whether Querent itself serves the tables of a database, which then nobody may write.
+pub(crate) fn is_system_database(name: &str) -> bool {
+    same_name(name, SYSTEM_DATABASE) || same_name(name, INFORMATION_SCHEMA)
+}
+
+/// Returns the system table `schema.name`, where `schema` is `system` or `information_schema`.
 pub(crate) fn provider(
     catalog: &Arc<Catalog>,
     who: &Principal,
@@ -47,7 +56,7 @@ pub(crate) fn provider(
     }))
 }
 
-/// What can be asked of the catalog in SQL.
+/// The tables in which SQL sees the catalog.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum SystemTable {
     AgentRuns,
@@ -142,7 +151,7 @@ impl SystemTable {
         Arc::new(Schema::new(fields))
     }
 
-    /// The columns that say which objects to list: database, name, kind.
+    /// Returns the columns that say which objects to list: database, name, kind.
     fn key_columns(self) -> [Option<&'static str>; 3] {
         match self {
             Self::AgentRuns => [None, None, None],
@@ -192,7 +201,7 @@ impl TableProvider for SystemTableProvider {
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
         let trace = self.schema.index_of("trace_json").ok();
-        let listing = Listing {
+        let listing = SystemTableScan {
             catalog: Arc::clone(&self.catalog),
             who: self.who.clone(),
             table: self.table,
@@ -232,7 +241,7 @@ impl SystemTableProvider {
 
 /// One listing of the catalog, page by page, as a stream.
 #[derive(Clone)]
-struct Listing {
+struct SystemTableScan {
     catalog: Arc<Catalog>,
     who: Principal,
     table: SystemTable,
@@ -241,13 +250,16 @@ struct Listing {
     with_traces: bool,
 }
 
-impl fmt::Debug for Listing {
+impl fmt::Debug for SystemTableScan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Listing").field("table", &self.table).field("lookups", &self.lookups).finish_non_exhaustive()
+        f.debug_struct("SystemTableScan")
+            .field("table", &self.table)
+            .field("lookups", &self.lookups)
+            .finish_non_exhaustive()
     }
 }
 
-impl PartitionStream for Listing {
+impl PartitionStream for SystemTableScan {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
@@ -264,7 +276,7 @@ impl PartitionStream for Listing {
     }
 }
 
-impl Listing {
+impl SystemTableScan {
     async fn page(&self, lookup: &Lookup, after: Option<PageToken>) -> Result<(RecordBatch, Option<PageToken>)> {
         let request = PageRequest { limit: PAGE, after };
         let filter = &lookup.filter;

@@ -40,7 +40,7 @@ pub(super) async fn search(
         limit: params.limit.unwrap_or(DEFAULT_LIMIT),
     };
     let hits = state.engine.catalog().search().tables(&principal, &request).await?;
-    state.engine.looked_at(hits.iter().take(LOOKED_AT).map(|hit| hit.table.name.clone()));
+    state.engine.queue_profiles(hits.iter().take(LOOKED_AT).map(|hit| hit.table.name.clone()));
     let hits: Vec<Value> = hits.iter().map(hit_json).collect();
     Ok(json_response(StatusCode::OK, &json!({ "hits": hits })))
 }

@@ -163,7 +163,7 @@ async fn table_text(engine: &Engine, who: &Principal, name: TableName) -> Result
     let Some(table) = resolved.map(|resolved| resolved.info) else {
         return Err(catalog.tables().not_found(who, &name).await.into());
     };
-    engine.looked_at([table.name.clone()]);
+    engine.queue_profiles([table.name.clone()]);
     let around = catalog.relationships().with_neighbors(who, &[table.id], MAX_RELATIONSHIPS).await?;
     let own: Vec<Relationship> =
         around.into_iter().filter(|one| one.from == table.name || one.to == table.name).collect();

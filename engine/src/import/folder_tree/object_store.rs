@@ -1,4 +1,4 @@
-//! The folders of a tree in an object store: prefixes, found in one listing of all that is below the root.
+//! The folders of a tree in an object store: prefixes, found in one listing of everything below the root.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -6,51 +6,51 @@ use std::path::{Path, PathBuf};
 use querent_catalog::FileFormat;
 use tokio::sync::mpsc::Sender;
 
-use super::walk::{Entries, Walked, dataset, tables};
-use crate::tables::external::{Listing, LocatedFile, format_of};
+use super::walk::{Entries, VisitedFolder, dataset, tables};
+use crate::tables::external::{LocatedFile, ObjectListing, format_of};
 
 /// Wildcards, and what ends a URL's path.
 const NOT_IN_URLS: [char; 5] = ['*', '[', ']', '?', '#'];
 
-/// Sends what the folders are, in order of their paths, until nobody wants to know. `listing` is what is below the root.
-pub(super) async fn walk_objects(root: &Path, listing: Listing, output: &Sender<Walked>) {
+/// Sends what each folder is, in order of their paths, until the receiver is dropped. `listing` is what is below the root.
+pub(super) async fn walk_objects(root: &Path, listing: ObjectListing, output: &Sender<VisitedFolder>) {
     for (folder, contents) in folders(root, listing) {
         let partitioned = contents.partitioned;
         let mut found = tables(&folder, &contents.entries, || Ok(partitioned));
         found.extend(contents.entries.datasets.into_iter().map(dataset));
-        for walked in found {
-            if output.send(as_prefix(walked)).await.is_err() {
+        for visited in found {
+            if output.send(as_prefix(visited)).await.is_err() {
                 return;
             }
         }
     }
 }
 
-/// A prefix, which needs no look for an object of the same name; or why there is no URL for it.
-fn as_prefix(walked: Walked) -> Walked {
-    match walked {
-        Walked::Table { folder, .. } if folder.to_string_lossy().contains(NOT_IN_URLS) => {
-            Walked::Other { folder, reason: format!("a table's URL cannot have any of {NOT_IN_URLS:?}") }
+/// Returns a folder as a prefix, for which no object of the same name is looked up, or why there is no URL for it.
+fn as_prefix(visited: VisitedFolder) -> VisitedFolder {
+    match visited {
+        VisitedFolder::Table { folder, .. } if folder.to_string_lossy().contains(NOT_IN_URLS) => {
+            VisitedFolder::Other { folder, reason: format!("a table's URL cannot have any of {NOT_IN_URLS:?}") }
         }
-        Walked::Table { folder, mut location, format, files } => {
+        VisitedFolder::Table { folder, mut location, format, files } => {
             if folder.to_str() == Some(location.as_str()) {
                 location.push('/');
             }
-            Walked::Table { folder, location, format, files }
+            VisitedFolder::Table { folder, location, format, files }
         }
-        other @ Walked::Other { .. } => other,
+        other @ VisitedFolder::Other { .. } => other,
     }
 }
 
 #[derive(Default)]
-struct Contents {
+struct FolderContents {
     entries: Entries,
-    /// What is in the folder's partition folders.
+    /// The files in the folder's partition folders.
     partitioned: Vec<LocatedFile>,
 }
 
-fn folders(root: &Path, listing: Listing) -> BTreeMap<PathBuf, Contents> {
-    let mut folders: BTreeMap<PathBuf, Contents> = BTreeMap::new();
+fn folders(root: &Path, listing: ObjectListing) -> BTreeMap<PathBuf, FolderContents> {
+    let mut folders: BTreeMap<PathBuf, FolderContents> = BTreeMap::new();
     if listing.datasets.contains(root) {
         folders.entry(root.to_owned()).or_default().entries.datasets.push(root.to_owned());
         return folders;
@@ -69,7 +69,7 @@ fn folders(root: &Path, listing: Listing) -> BTreeMap<PathBuf, Contents> {
         match (format, is_partitioned) {
             (Some(_), true) => contents.partitioned.extend((object.size > 0).then_some(object)),
             (Some(format), false) => contents.entries.files.entry(format).or_default().push(object),
-            // What stands for an empty folder.
+            // A marker of an empty folder.
             (None, _) if object.size == 0 => {}
             (None, true) => {}
             (None, false) => contents.entries.others.extend(object.path.file_name().map(ToOwned::to_owned)),
@@ -78,13 +78,13 @@ fn folders(root: &Path, listing: Listing) -> BTreeMap<PathBuf, Contents> {
     folders
 }
 
-/// The folder that something is in, known to those above it. Of what is in partition folders it is the one that they
-/// are in, and `true`.
+/// Returns the folder that an object is in, and registers it with the folders above it. For an object in partition folders
+/// it is the folder that they are in, and `true`.
 fn contents_of<'a>(
-    folders: &'a mut BTreeMap<PathBuf, Contents>,
+    folders: &'a mut BTreeMap<PathBuf, FolderContents>,
     root: &Path,
     path: &Path,
-) -> Option<(&'a mut Contents, bool)> {
+) -> Option<(&'a mut FolderContents, bool)> {
     let parent = path.strip_prefix(root).unwrap_or(path).parent()?;
     let mut folder = root.to_owned();
     let mut is_partitioned = false;

@@ -1,7 +1,7 @@
-//! The folders of a tree: which are tables, by their names and their files' names alone. Nothing is opened.
+//! The folders of a local tree: which of them are tables, by their names and the names of their files. No file is opened.
 //!
 //! A folder of files of one format is a table; so is one of partition folders (`key=value`), and so is a Lance dataset.
-//! Its other folders are tables of their own. Hidden names (`.`, `_`) and symbolic links are passed over.
+//! Its other folders are tables of their own. Hidden names (`.`, `_`) and symbolic links are skipped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
@@ -13,14 +13,14 @@ use tokio::sync::mpsc::Sender;
 use super::spelled;
 use crate::tables::external::{LocatedFile, format_of, is_lance, locate_all, locate_one};
 
-/// File names in a message.
+/// The most file names in a message.
 const NAMED: usize = 3;
 
 /// What a folder of the tree is.
-pub(super) enum Walked {
+pub(super) enum VisitedFolder {
     /// A table, by its location.
     Table { folder: PathBuf, location: String, format: FileFormat, files: Vec<LocatedFile> },
-    /// Something that is left, and why.
+    /// A folder that is no table, and why.
     Other { folder: PathBuf, reason: String },
 }
 
@@ -35,8 +35,8 @@ pub(super) struct Entries {
     pub(super) datasets: Vec<PathBuf>,
 }
 
-/// Sends what the folders below `root` are, in order of their paths, until nobody wants to know. Blocks.
-pub(super) fn walk(root: &Path, output: &Sender<Walked>) {
+/// Sends what each folder below `root` is, in order of their paths, until the receiver is dropped. Blocks.
+pub(super) fn walk(root: &Path, output: &Sender<VisitedFolder>) {
     let mut pending = vec![root.to_owned()];
     if is_lance(root) {
         pending.clear();
@@ -50,7 +50,7 @@ pub(super) fn walk(root: &Path, output: &Sender<Walked>) {
                 found.extend(entries.datasets.into_iter().map(dataset));
                 pending.extend(entries.folders.into_iter().rev());
             }
-            Err(reason) => found.push(Walked::Other { folder, reason: format!("cannot be read: {reason}") }),
+            Err(reason) => found.push(VisitedFolder::Other { folder, reason: format!("cannot be read: {reason}") }),
         }
         for one in found {
             if output.blocking_send(one).is_err() {
@@ -61,11 +61,11 @@ pub(super) fn walk(root: &Path, output: &Sender<Walked>) {
 }
 
 fn entries(folder: &Path) -> Result<Entries, String> {
-    let told = |error: std::io::Error| error.to_string();
+    let message = |error: std::io::Error| error.to_string();
     let mut entries = Entries::default();
-    for entry in std::fs::read_dir(folder).map_err(told)? {
-        let entry = entry.map_err(told)?;
-        let (name, kind, path) = (entry.file_name(), entry.file_type().map_err(told)?, entry.path());
+    for entry in std::fs::read_dir(folder).map_err(message)? {
+        let entry = entry.map_err(message)?;
+        let (name, kind, path) = (entry.file_name(), entry.file_type().map_err(message)?, entry.path());
         if name.to_string_lossy().starts_with(['.', '_']) || kind.is_symlink() {
             continue;
         }
@@ -93,13 +93,13 @@ fn entries(folder: &Path) -> Result<Entries, String> {
     Ok(entries)
 }
 
-/// What the folder itself is. `below` finds all files in it and its folders.
+/// Returns what the folder itself is. `below` finds all files in it and in its folders.
 pub(super) fn tables(
     folder: &Path,
     entries: &Entries,
-    below: impl FnOnce() -> crate::Result<Vec<LocatedFile>>,
-) -> Vec<Walked> {
-    let other = |reason: String| Walked::Other { folder: folder.to_owned(), reason };
+    below: impl FnOnce() -> crate::error::Result<Vec<LocatedFile>>,
+) -> Vec<VisitedFolder> {
+    let other = |reason: String| VisitedFolder::Other { folder: folder.to_owned(), reason };
     let has_own_files = !entries.files.is_empty();
     let mut found = Vec::new();
     if entries.partitions {
@@ -124,17 +124,17 @@ pub(super) fn tables(
 }
 
 /// A folder that is a Lance dataset.
-pub(super) fn dataset(folder: PathBuf) -> Walked {
+pub(super) fn dataset(folder: PathBuf) -> VisitedFolder {
     match folder.to_str() {
         Some(location) => {
-            Walked::Table { location: location.to_owned(), format: FileFormat::Lance, files: Vec::new(), folder }
+            VisitedFolder::Table { location: location.to_owned(), format: FileFormat::Lance, files: Vec::new(), folder }
         }
-        None => Walked::Other { folder, reason: "its name is not UTF-8".into() },
+        None => VisitedFolder::Other { folder, reason: "its name is not UTF-8".into() },
     }
 }
 
-fn partitioned(folder: &Path, below: crate::Result<Vec<LocatedFile>>) -> Walked {
-    let other = |reason: String| Walked::Other { folder: folder.to_owned(), reason };
+fn partitioned(folder: &Path, below: crate::error::Result<Vec<LocatedFile>>) -> VisitedFolder {
+    let other = |reason: String| VisitedFolder::Other { folder: folder.to_owned(), reason };
     let files = match below {
         Ok(files) => files,
         Err(error) => return other(error.to_string()),
@@ -143,15 +143,15 @@ fn partitioned(folder: &Path, below: crate::Result<Vec<LocatedFile>>) -> Walked 
     match (formats.first(), formats.len(), folder.to_str()) {
         (_, _, None) => other("its name is not UTF-8".into()),
         (Some(format), 1, Some(location)) => {
-            Walked::Table { folder: folder.to_owned(), location: location.to_owned(), format: *format, files }
+            VisitedFolder::Table { folder: folder.to_owned(), location: location.to_owned(), format: *format, files }
         }
         (None, ..) => other("holds no file of a format that is read".into()),
         _ => other(format!("holds files of several formats ({})", spelled(formats))),
     }
 }
 
-/// A table of the files right in a folder. Where it has other folders too, they are not the table's: it is a glob then.
-fn plain(folder: &Path, format: FileFormat, all: &[LocatedFile], entries: &Entries) -> Result<Walked, String> {
+/// Returns the table of the files right in a folder: a glob where there are other folders beside the files.
+fn plain(folder: &Path, format: FileFormat, all: &[LocatedFile], entries: &Entries) -> Result<VisitedFolder, String> {
     let mut files: Vec<LocatedFile> = all.iter().filter(|file| file.size > 0).cloned().collect();
     files.sort_by(|left, right| left.path.cmp(&right.path));
     if files.is_empty() {
@@ -167,10 +167,10 @@ fn plain(folder: &Path, format: FileFormat, all: &[LocatedFile], entries: &Entri
             _ => return Err("its files have several endings, and there are folders beside them".into()),
         }
     };
-    Ok(Walked::Table { folder: folder.to_owned(), location, format, files })
+    Ok(VisitedFolder::Table { folder: folder.to_owned(), location, format, files })
 }
 
-/// `.csv.gz` of `a.b.csv.gz`.
+/// Returns the ending of a file name with its compression: `.csv.gz` of `a.b.csv.gz`.
 fn ending(path: &Path) -> String {
     let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
     let parts: Vec<&str> = name.split('.').collect();
@@ -179,7 +179,7 @@ fn ending(path: &Path) -> String {
     parts.iter().skip(1.max(parts.len().saturating_sub(kept))).map(|part| format!(".{part}")).collect()
 }
 
-/// A path as it was before `glob::Pattern::escape`.
+/// Undoes `glob::Pattern::escape`.
 pub(super) fn unescaped(pattern: &str) -> String {
     let mut text = pattern.to_owned();
     for special in ["?", "*", "[", "]"] {

@@ -1,7 +1,7 @@
-//! Files that one query reads where they lie, without a table of the catalog, with the readers of external tables. Text is
-//! not interpreted here: its fields, lines or records come as texts.
+//! Files that one query reads without a table of the catalog, with the readers of external tables. Text is not interpreted
+//! here: its fields, lines or records are strings.
 //!
-//! Whoever calls has asked the policy about the location.
+//! The caller has to have checked the location with the policy.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,24 +17,24 @@ use serde::de::{DeserializeSeed, MapAccess, SeqAccess, Visitor};
 use serde::{Deserialize, de};
 use serde_json::Value;
 
-use super::{Dialect, ExternalTableProvider, LocatedFile, bad_row, blocking, column_names, infer, locate, open};
+use super::{CsvDialect, ExternalTableProvider, LocatedFile, bad_row, blocking, column_names, infer, locate, open};
+use crate::error::{EngineError, Result};
 use crate::limits::Interrupt;
-use crate::{EngineError, Result};
 
-/// The column of a line's or a record's text.
+/// The column of a line or a record.
 const TEXT_COLUMN: &str = "text";
-/// Between fields and around them where a line is one field: what no text has in it.
+/// The delimiter and the quote where a line is one field: characters that no text has.
 const NO_DELIMITER: &str = "\u{1}";
 const NO_QUOTE: &str = "\u{2}";
 const BATCH_ROWS: usize = 8192;
 
-/// The memory of a query, and when it is to end.
+/// The memory of a query, and when it has to end.
 pub(crate) struct Bounds {
     pub(crate) pool: Arc<dyn MemoryPool>,
     pub(crate) interrupt: Interrupt,
 }
 
-/// The files of a location as a table, and the bytes of them that are in memory.
+/// Returns the files of a location as a table, and the bytes of them that are in memory.
 /// Errors: `no_files`, `bad_data`, `memory_exceeded`, those of stores.
 pub(crate) async fn ad_hoc_table(
     state: &dyn Session,
@@ -77,22 +77,22 @@ pub(crate) async fn ad_hoc_table(
 }
 
 fn provider(table: ExternalTable, schema: SchemaRef) -> Arc<dyn TableProvider> {
-    Arc::new(ExternalTableProvider::of_schema(table, schema, None))
+    Arc::new(ExternalTableProvider::with_schema(table, schema, None))
 }
 
 async fn number_of_columns(files: Vec<LocatedFile>, options: BTreeMap<String, String>) -> Result<usize> {
     blocking(move || {
         let Some(first) = files.first() else { return Err(EngineError::Internal("no files to open".into())) };
-        let dialect = Dialect::detect(&options, first)?;
+        let dialect = CsvDialect::detect(&options, first)?;
         Ok(column_names(&first.path, &dialect, open(first)?)?.len())
     })
     .await
 }
 
-/// The records of JSON files, each as a text. Blocks.
+/// Returns the records of JSON files as strings, in a table. Blocks.
 fn records_table(files: &[LocatedFile], bounds: &Bounds) -> Result<(Arc<dyn TableProvider>, usize)> {
     let schema = Arc::new(Schema::new(vec![Field::new(TEXT_COLUMN, DataType::Utf8, true)]));
-    let mut gathered = Gathered {
+    let mut buffer = RecordBuffer {
         schema: Arc::clone(&schema),
         kept: MemoryConsumer::new("records").register(&bounds.pool),
         interrupt: &bounds.interrupt,
@@ -101,43 +101,43 @@ fn records_table(files: &[LocatedFile], bounds: &Bounds) -> Result<(Arc<dyn Tabl
         stopped: None,
     };
     for file in files {
-        let dialect = Dialect::detect(&BTreeMap::from([("delimiter".to_owned(), ",".to_owned())]), file)?;
+        let dialect = CsvDialect::detect(&BTreeMap::from([("delimiter".to_owned(), ",".to_owned())]), file)?;
         let text = dialect.open(&file.path, open(file)?)?;
         let mut json = serde_json::Deserializer::from_reader(text);
         while json.end().is_err() {
-            if let Err(error) = Records(&mut gathered).deserialize(&mut json) {
-                let stopped = gathered.stopped.take();
+            if let Err(error) = Records(&mut buffer).deserialize(&mut json) {
+                let stopped = buffer.stopped.take();
                 return Err(stopped.unwrap_or_else(|| bad_row(&file.path, None, None, error.to_string())));
             }
         }
     }
-    gathered.flush()?;
-    let bytes = gathered.kept.size();
-    let table = MemTable::try_new(schema, vec![gathered.batches])?;
+    buffer.flush()?;
+    let bytes = buffer.kept.size();
+    let table = MemTable::try_new(schema, vec![buffer.batches])?;
     Ok((Arc::new(table), bytes))
 }
 
 /// Records on their way into batches.
-struct Gathered<'b> {
+struct RecordBuffer<'b> {
     schema: SchemaRef,
     kept: MemoryReservation,
     interrupt: &'b Interrupt,
     pending: Vec<String>,
     batches: Vec<RecordBatch>,
-    /// Why it cannot go on, where the text is not the reason.
+    /// Why reading stopped, where the text is not the reason.
     stopped: Option<EngineError>,
 }
 
-impl Gathered<'_> {
+impl RecordBuffer<'_> {
     fn add<E: de::Error>(&mut self, record: &Value) -> std::result::Result<(), E> {
         self.pending.push(record.to_string());
         if self.pending.len() < BATCH_ROWS {
             return Ok(());
         }
         self.flush().map_err(|error| {
-            let told = E::custom(&error);
+            let custom = E::custom(&error);
             self.stopped = Some(error);
-            told
+            custom
         })
     }
 
@@ -152,7 +152,7 @@ impl Gathered<'_> {
 }
 
 /// A value of a file: a record, or an array of them, of which one at a time is in memory.
-struct Records<'g, 'b>(&'g mut Gathered<'b>);
+struct Records<'r, 'b>(&'r mut RecordBuffer<'b>);
 
 impl<'de> DeserializeSeed<'de> for Records<'_, '_> {
     type Value = ();

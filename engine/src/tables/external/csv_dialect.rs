@@ -1,4 +1,4 @@
-//! How a CSV file is written: header, delimiter, quote, escape, what stands for null, compression.
+//! The dialect of a CSV file: header, delimiter, quote, escape, null markers, compression.
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read};
@@ -9,18 +9,17 @@ use datafusion::datasource::file_format::file_compression_type::FileCompressionT
 
 use super::location::{LocatedFile, compression_of};
 use super::{TREE_OPTION, open};
-use crate::stores::carried;
-use crate::{EngineError, Result};
+use crate::error::{EngineError, Result, store_error_in};
 
-/// What may stand for null, unless the option `null_value` says otherwise.
+/// The usual markers for null, unless the option `null_value` says otherwise.
 const NULL_MARKERS: [&str; 6] = ["NA", "N/A", "NULL", "null", "\\N", "<NA>"];
 
-/// The delimiters that are looked for; the first wins a tie.
+/// The delimiters that are detected; the first wins a tie.
 const DELIMITERS: [u8; 4] = *b",;\t|";
 
 /// Reader options of a CSV table, all known.
 #[derive(Debug, Clone)]
-pub(crate) struct Dialect {
+pub(crate) struct CsvDialect {
     /// Whether the first record names the columns.
     pub has_header: bool,
     /// Between fields.
@@ -29,15 +28,15 @@ pub(crate) struct Dialect {
     pub quote: u8,
     /// Before a quote inside a quoted field, when it is not doubled.
     pub escape: Option<u8>,
-    /// Texts that mean null besides the empty one, separated by commas. `None`: the usual markers, in a file that
-    /// puts one of them into a column of numbers, dates or the like.
+    /// Strings that mean null besides the empty one, separated by commas. `None`: the usual markers, in a file that
+    /// has one of them in a column of numbers, dates or the like.
     pub null_value: Option<String>,
-    /// Of the whole file.
+    /// The compression of the whole file.
     pub compression: FileCompressionType,
 }
 
-impl Dialect {
-    /// From options by lowercase name and, where they are silent, from the first file itself. Blocks.
+impl CsvDialect {
+    /// Reads the dialect from options by lowercase name and, where they are silent, from the first file. Blocks.
     pub(crate) fn detect(options: &BTreeMap<String, String>, first: &LocatedFile) -> Result<Self> {
         let mut dialect = Self {
             has_header: true,
@@ -64,7 +63,7 @@ impl Dialect {
         Ok(dialect)
     }
 
-    /// The options that make the same dialect without looking at a file again.
+    /// Returns the options that make the same dialect without reading a file again.
     pub(crate) fn options(&self) -> BTreeMap<String, String> {
         let mut options = BTreeMap::from([
             ("has_header".to_string(), self.has_header.to_string()),
@@ -83,7 +82,7 @@ impl Dialect {
         options
     }
 
-    /// The texts that mean null besides the empty one.
+    /// Returns the strings that mean null besides the empty one.
     pub(crate) fn null_markers(&self) -> Vec<&str> {
         match &self.null_value {
             Some(value) if value.is_empty() => Vec::new(),
@@ -92,7 +91,7 @@ impl Dialect {
         }
     }
 
-    /// For Arrow's reader.
+    /// Returns the dialect for Arrow's reader.
     pub(crate) fn format(&self) -> Format {
         let format =
             Format::default().with_header(self.has_header).with_delimiter(self.delimiter).with_quote(self.quote);
@@ -102,7 +101,7 @@ impl Dialect {
         }
     }
 
-    /// The file's text, decompressed and without a byte order mark.
+    /// Returns the file's text, decompressed and without a byte order mark.
     pub(crate) fn open(&self, path: &Path, source: impl Read + Send + 'static) -> Result<Box<dyn BufRead + Send>> {
         let decoded = self.compression.convert_read(source).map_err(|error| EngineError::BadData {
             location: path.display().to_string(),
@@ -116,7 +115,7 @@ impl Dialect {
         Ok(Box::new(text))
     }
 
-    /// Most of the candidates in the first line that holds any, outside of quotes.
+    /// Returns the candidate that the first line holds most of, outside of quotes.
     fn find_delimiter(&self, file: &LocatedFile) -> Result<u8> {
         let path = file.path.as_path();
         if path.to_string_lossy().to_lowercase().contains(".tsv") {
@@ -144,15 +143,15 @@ impl Dialect {
     }
 }
 
-/// What a store said where the file is in one, `bad_data` otherwise.
+/// Returns the store's error for a file in a store, and otherwise `bad_data`.
 pub(crate) fn unreadable(path: &Path, error: &std::io::Error) -> EngineError {
-    if let Some(said) = carried(error) {
+    if let Some(said) = store_error_in(error) {
         return said;
     }
     EngineError::BadData { location: path.display().to_string(), detail: error.to_string() }
 }
 
-/// The compression an option names.
+/// Returns the compression that an option names.
 pub(crate) fn compression(value: &str) -> Result<FileCompressionType> {
     Ok(match value.to_lowercase().as_str() {
         "" | "none" | "uncompressed" => FileCompressionType::UNCOMPRESSED,
@@ -164,7 +163,7 @@ pub(crate) fn compression(value: &str) -> Result<FileCompressionType> {
     })
 }
 
-/// As [`compression`] reads it.
+/// Returns the name that [`compression`] reads.
 pub(crate) fn compression_name(compression: &FileCompressionType) -> &'static str {
     match *compression {
         FileCompressionType::GZIP => "gzip",
@@ -175,7 +174,7 @@ pub(crate) fn compression_name(compression: &FileCompressionType) -> &'static st
     }
 }
 
-/// The error for an option that no reader knows.
+/// Returns the error for an option that no reader knows.
 pub(crate) fn unknown_option(name: &str) -> EngineError {
     EngineError::Plan {
         message: format!(

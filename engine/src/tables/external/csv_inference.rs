@@ -1,4 +1,4 @@
-//! The type of a text column from its values: the narrowest that holds them all.
+//! Infers the types of CSV columns from their values: the narrowest that hold them all.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,31 +23,33 @@ mod kind {
 
 /// What is known of the columns of a CSV file after some of its rows.
 #[derive(Debug)]
-pub(crate) struct Inference {
+pub(crate) struct CsvInference {
     markers: Vec<String>,
-    columns: Vec<Column>,
+    columns: Vec<ColumnInference>,
 }
 
 #[derive(Debug)]
-struct Column {
+struct ColumnInference {
     name: String,
     kinds: u8,
-    /// Which markers stand in it, by position.
+    /// The positions of the null markers that the column holds.
     markers: BTreeSet<usize>,
 }
 
-impl Inference {
-    /// Nothing seen yet of columns of these names; `markers` may stand for null.
+impl CsvInference {
+    /// Starts without values for columns of these names; `markers` may mean null.
     pub(crate) fn new(names: &[String], markers: &[&str]) -> Self {
-        let columns =
-            names.iter().map(|name| Column { name: name.clone(), kinds: 0, markers: BTreeSet::new() }).collect();
+        let columns = names
+            .iter()
+            .map(|name| ColumnInference { name: name.clone(), kinds: 0, markers: BTreeSet::new() })
+            .collect();
         Self { markers: markers.iter().map(ToString::to_string).collect(), columns }
     }
 
-    /// Looks at a batch of text columns.
+    /// Adds the values of a batch of string columns.
     pub(crate) fn update(&mut self, batch: &RecordBatch) {
         for (column, array) in self.columns.iter_mut().zip(batch.columns()) {
-            // Text stays text; only its markers matter, and those once another column confirms them.
+            // A column of strings stays one; its markers matter only once another column confirms them.
             if column.kinds & kind::TEXT != 0 {
                 continue;
             }
@@ -62,8 +64,8 @@ impl Inference {
         }
     }
 
-    /// The markers that stand for null in this file: given ones always, the usual ones where a column of another type
-    /// than text holds them. A country code `NA` in a file of nothing but text stays what it is.
+    /// Returns the markers that mean null in this file: given ones always, the usual ones where a column of another type
+    /// than string holds them. A country code `NA` in a file of only strings stays what it is.
     pub(crate) fn null_markers(&self, given: bool) -> Vec<String> {
         let typed = self.columns.iter().filter(|column| !matches!(column.data_type(), DataType::Utf8));
         let confirmed: BTreeSet<usize> = typed.flat_map(|column| column.markers.iter().copied()).collect();
@@ -75,7 +77,7 @@ impl Inference {
             .collect()
     }
 
-    /// The markers that stand anywhere.
+    /// Returns the markers that any column holds.
     pub(crate) fn seen_markers(&self) -> Vec<String> {
         let seen: BTreeSet<usize> = self.columns.iter().flat_map(|column| column.markers.iter().copied()).collect();
         seen.into_iter().filter_map(|index| self.markers.get(index).cloned()).collect()
@@ -89,7 +91,7 @@ impl Inference {
     }
 }
 
-impl Column {
+impl ColumnInference {
     fn data_type(&self) -> DataType {
         let only = |allowed: u8| self.kinds != 0 && self.kinds & !allowed == 0;
         let unit = if self.kinds & kind::NANOSECONDS != 0 { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
@@ -170,7 +172,7 @@ mod tests {
             values.iter().map(|value| (!value.is_empty()).then_some(*value)).collect::<Vec<_>>(),
         ));
         let batch = RecordBatch::try_from_iter_with_nullable([("c", array, true)]).unwrap();
-        let mut inference = Inference::new(&["c".to_string()], &["NA"]);
+        let mut inference = CsvInference::new(&["c".to_string()], &["NA"]);
         inference.update(&batch);
         inference.schema().field(0).data_type().clone()
     }
@@ -205,10 +207,10 @@ mod tests {
         let column = |values: [&str; 2]| -> ArrayRef { Arc::new(StringArray::from(values.to_vec())) };
         let batch =
             |people| RecordBatch::try_from_iter([("code", column(["NA", "DE"])), ("people", column(people))]).unwrap();
-        let mut complete = Inference::new(&names, &["NA"]);
+        let mut complete = CsvInference::new(&names, &["NA"]);
         complete.update(&batch(["1", "2"]));
         assert!(complete.null_markers(false).is_empty());
-        let mut holed = Inference::new(&names, &["NA"]);
+        let mut holed = CsvInference::new(&names, &["NA"]);
         holed.update(&batch(["NA", "2"]));
         assert_eq!(holed.null_markers(false), ["NA"]);
     }

@@ -10,13 +10,13 @@ use arrow::error::ArrowError;
 use arrow_csv::ReaderBuilder;
 use arrow_csv::reader::Decoder;
 
-use super::dialect::{Dialect, unreadable};
-use crate::{EngineError, Result};
+use super::csv_dialect::{CsvDialect, unreadable};
+use crate::error::{EngineError, Result};
 
 const BATCH_ROWS: usize = 8192;
 
 /// One CSV file's records as text columns; an empty field is null.
-pub(crate) struct TextReader {
+pub(crate) struct CsvReader {
     path: PathBuf,
     source: Box<dyn BufRead + Send>,
     decoder: Decoder,
@@ -26,11 +26,11 @@ pub(crate) struct TextReader {
     finished: bool,
 }
 
-impl TextReader {
+impl CsvReader {
     /// Opens a file whose columns are `names` (as [`column_names`] reads them). Blocks, as reading does.
     pub(crate) fn open(
         path: &Path,
-        dialect: &Dialect,
+        dialect: &CsvDialect,
         names: &[String],
         source: impl std::io::Read + Send + 'static,
     ) -> Result<Self> {
@@ -107,7 +107,7 @@ impl TextReader {
 /// The names of a file's columns: of its header, made unique, or `column_1` and so on.
 pub(crate) fn column_names(
     path: &Path,
-    dialect: &Dialect,
+    dialect: &CsvDialect,
     source: impl std::io::Read + Send + 'static,
 ) -> Result<Vec<String>> {
     let text = dialect.open(path, source)?;

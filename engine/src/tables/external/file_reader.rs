@@ -10,13 +10,13 @@ use tokio::runtime::Handle;
 
 use super::location::{LocatedFile, StoredObject};
 use super::unreadable;
-use crate::Result;
+use crate::error::Result;
 
-/// What is fetched of an object first: a header, as often as not.
+/// The bytes that are fetched of an object first, where often only a header is read.
 const FIRST_BYTES: u64 = 64 << 10;
-/// What is fetched at a time of one that is read on: few requests, and bounded memory for any number of readers.
+/// The most bytes that are fetched at a time: few requests, and bounded memory for any number of readers.
 const BLOCK_BYTES: u64 = 4 << 20;
-/// How many times as much the next block is.
+/// How many times larger each next block is.
 const GROWTH: u64 = 4;
 
 /// Opens a local file. Blocks.
@@ -26,10 +26,10 @@ pub(crate) fn open_local(path: &Path) -> Result<File> {
 }
 
 /// Opens a file. Blocks, as reading does.
-pub(crate) fn open(file: &LocatedFile) -> Result<OpenFile> {
+pub(crate) fn open(file: &LocatedFile) -> Result<OpenSourceFile> {
     match &file.object {
-        None => open_local(&file.path).map(OpenFile::Local),
-        Some(object) => Ok(OpenFile::Stored(Box::new(ObjectReader {
+        None => open_local(&file.path).map(OpenSourceFile::Local),
+        Some(object) => Ok(OpenSourceFile::Stored(Box::new(ObjectReader {
             object: object.clone(),
             runtime: Handle::current(),
             at: 0,
@@ -40,26 +40,26 @@ pub(crate) fn open(file: &LocatedFile) -> Result<OpenFile> {
     }
 }
 
-/// A file that is read.
-pub(crate) enum OpenFile {
+/// A file that is being read.
+pub(crate) enum OpenSourceFile {
     Local(File),
     Stored(Box<ObjectReader>),
 }
 
-impl Read for OpenFile {
+impl Read for OpenSourceFile {
     fn read(&mut self, buffer: &mut [u8]) -> IoResult<usize> {
         match self {
-            OpenFile::Local(file) => file.read(buffer),
-            OpenFile::Stored(object) => object.read(buffer),
+            OpenSourceFile::Local(file) => file.read(buffer),
+            OpenSourceFile::Stored(object) => object.read(buffer),
         }
     }
 }
 
-impl Seek for OpenFile {
+impl Seek for OpenSourceFile {
     fn seek(&mut self, to: SeekFrom) -> IoResult<u64> {
         match self {
-            OpenFile::Local(file) => file.seek(to),
-            OpenFile::Stored(object) => object.seek(to),
+            OpenSourceFile::Local(file) => file.seek(to),
+            OpenSourceFile::Stored(object) => object.seek(to),
         }
     }
 }
@@ -75,7 +75,7 @@ pub(crate) struct ObjectReader {
 }
 
 impl ObjectReader {
-    /// What the block holds from the place that is read next.
+    /// Returns what the block holds from the position that is read next.
     fn ahead(&self) -> &[u8] {
         let skipped = self.at.checked_sub(self.block_starts).and_then(|skipped| usize::try_from(skipped).ok());
         skipped.and_then(|skipped| self.block.get(skipped..)).unwrap_or_default()

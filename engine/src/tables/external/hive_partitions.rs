@@ -8,7 +8,7 @@ use datafusion::common::ScalarValue;
 use datafusion::datasource::table_schema::TableSchema;
 
 use super::LocatedFile;
-use crate::{EngineError, Result};
+use crate::error::{EngineError, Result};
 
 /// The partition columns of a table, in order.
 #[derive(Debug, Clone, Default)]
@@ -25,7 +25,7 @@ impl Partitioning {
 
     /// Those that every file's folders name; with `named` exactly those, in that order. Types are declared, or the
     /// narrowest of bigint, date and text.
-    pub(crate) fn of(
+    pub(crate) fn from_files(
         location: &str,
         files: &[LocatedFile],
         named: &[String],

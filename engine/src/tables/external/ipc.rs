@@ -18,16 +18,15 @@ use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 
-use super::{LocatedFile, OpenFile, open};
-use crate::stores::carried;
-use crate::{EngineError, Result};
+use super::{LocatedFile, OpenSourceFile, open};
+use crate::error::{EngineError, Result, store_error_in};
 
 /// What a file of the file format begins with.
 const FILE_MAGIC: &[u8; 6] = b"ARROW1";
 /// Batches between the reading thread and the query.
 const BATCHES_AHEAD: usize = 2;
 
-type Batches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
+type IpcBatches = Box<dyn Iterator<Item = Result<RecordBatch, ArrowError>> + Send>;
 
 /// The merged schema of files. Blocks.
 pub(crate) fn infer_ipc(files: &[LocatedFile]) -> Result<SchemaRef> {
@@ -80,8 +79,8 @@ pub(crate) fn read_ipc(
         let rows = batch.num_rows();
         let mut columns: Vec<ArrayRef> = Vec::with_capacity(positions.len());
         for (position, field) in positions.iter().zip(wanted.fields()) {
-            let place = position.and_then(|position| read.iter().position(|index| *index == position));
-            columns.push(match place.and_then(|place| batch.columns().get(place)) {
+            let read_index = position.and_then(|position| read.iter().position(|index| *index == position));
+            columns.push(match read_index.and_then(|index| batch.columns().get(index)) {
                 None => new_null_array(field.data_type(), rows),
                 Some(column) if column.data_type() == field.data_type() => Arc::clone(column),
                 Some(column) => arrow::compute::cast(column, field.data_type()).map_err(|error| unfit(path, &error))?,
@@ -188,7 +187,7 @@ impl PartitionStream for IpcStream {
     }
 }
 
-fn open_ipc(located: &LocatedFile, projection: Option<Vec<usize>>) -> Result<(SchemaRef, Batches)> {
+fn open_ipc(located: &LocatedFile, projection: Option<Vec<usize>>) -> Result<(SchemaRef, IpcBatches)> {
     let path = located.path.as_path();
     let mut file = open(located)?;
     if is_file_format(&mut file).map_err(|error| unfit(path, &ArrowError::from(error)))? {
@@ -199,7 +198,7 @@ fn open_ipc(located: &LocatedFile, projection: Option<Vec<usize>>) -> Result<(Sc
     Ok((reader.schema(), Box::new(reader)))
 }
 
-fn is_file_format(file: &mut OpenFile) -> std::io::Result<bool> {
+fn is_file_format(file: &mut OpenSourceFile) -> std::io::Result<bool> {
     let mut magic = Vec::with_capacity(FILE_MAGIC.len());
     file.by_ref().take(FILE_MAGIC.len() as u64).read_to_end(&mut magic)?;
     file.rewind()?;
@@ -207,7 +206,7 @@ fn is_file_format(file: &mut OpenFile) -> std::io::Result<bool> {
 }
 
 fn unfit(path: &Path, error: &ArrowError) -> EngineError {
-    if let Some(said) = carried(error) {
+    if let Some(said) = store_error_in(error) {
         return said;
     }
     EngineError::BadData { location: path.display().to_string(), detail: format!("not Arrow IPC as expected: {error}") }

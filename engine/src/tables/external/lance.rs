@@ -23,8 +23,8 @@ use url::Url;
 
 use super::ipc::plain_types;
 use super::scan::projected;
-use crate::stores::{DatasetFolder, StoreUrl, carried};
-use crate::{EngineError, Result};
+use crate::error::{EngineError, Result, store_error_in};
+use crate::stores::{DatasetFolder, StoreUrl};
 
 /// What all external datasets together keep in memory.
 const INDEX_CACHE_BYTES: usize = 32 << 20;
@@ -54,8 +54,8 @@ async fn open_dataset(state: &dyn Session, location: &str) -> Result<Arc<Dataset
         builder = in_store(builder, state, &url)?;
     }
     let opened = builder.load().await;
-    let dataset =
-        opened.map_err(|error| carried(&error).unwrap_or_else(|| bad(format!("not a Lance dataset: {error}"))))?;
+    let dataset = opened
+        .map_err(|error| store_error_in(&error).unwrap_or_else(|| bad(format!("not a Lance dataset: {error}"))))?;
     if !dataset.manifest().base_paths.is_empty() {
         return Err(bad("its manifest names files outside of its folder, which are not read".into()));
     }

@@ -1,7 +1,7 @@
 //! Finds the files of a location: one file, a folder with everything below it, or a glob.
 //!
 //! Names that begin with `.` or `_` are skipped below a folder (`_SUCCESS`, `.crc`), and so is what a symbolic link
-//! makes of a place outside of it: a folder never gives more than what lies in it. Nothing is opened.
+//! leads to outside of it: a folder never stands for more than what lies in it. No file is opened.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -14,12 +14,12 @@ use object_store::{ObjectMeta, ObjectStore};
 use querent_catalog::FileFormat;
 
 use super::unreadable;
-use crate::{EngineError, Result};
+use crate::error::{EngineError, Result};
 
 /// A file of a table.
 #[derive(Debug, Clone)]
 pub(crate) struct LocatedFile {
-    /// Absolute path, or URL: what messages and endings go by.
+    /// The absolute path or URL, for messages and for the file's ending.
     pub path: PathBuf,
     /// Bytes.
     pub size: u64,
@@ -42,16 +42,16 @@ pub(crate) struct StoredObject {
     pub meta: ObjectMeta,
 }
 
-/// How patterns match.
+/// How globs match.
 pub(super) const GLOB: glob::MatchOptions =
     glob::MatchOptions { case_sensitive: true, require_literal_separator: true, require_literal_leading_dot: true };
 
-/// Where a Lance dataset keeps its manifests.
+/// The folder of a Lance dataset's manifests.
 pub(super) const LANCE_VERSIONS: &str = "_versions";
-/// The value folder that Hive writes for null.
+/// The folder that Hive writes for a null value.
 const HIVE_NULL: &str = "__HIVE_DEFAULT_PARTITION__";
 
-/// The non-empty files of a location in order of their paths. Blocks; errors: `no_files`, `location_not_allowed`.
+/// Returns the non-empty files of a location in order of their paths. Blocks. Errors: `no_files`, `location_not_allowed`.
 pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFile>> {
     let path = Path::new(location);
     let mut found = Vec::new();
@@ -75,7 +75,7 @@ pub(crate) fn locate(location: &str, format: FileFormat) -> Result<Vec<LocatedFi
     Ok(found)
 }
 
-/// The non-empty files of every known format below a folder, in order of their paths. Blocks.
+/// Returns the non-empty files of every known format below a folder, in order of their paths. Blocks.
 pub(crate) fn locate_all(folder: &Path) -> Result<Vec<LocatedFile>> {
     let mut found = Vec::new();
     walk(folder, folder, &canonical(folder)?, None, &mut BTreeSet::new(), &mut found)?;
@@ -84,24 +84,24 @@ pub(crate) fn locate_all(folder: &Path) -> Result<Vec<LocatedFile>> {
     Ok(found)
 }
 
-/// A file found by other means, whose folders say nothing. Blocks.
+/// Returns a file that was found by other means, without partition values. Blocks.
 pub(crate) fn locate_one(path: &Path) -> Result<LocatedFile> {
     let metadata = std::fs::metadata(path).map_err(|error| unreadable(path, &error))?;
     Ok(located(path, path.parent().unwrap_or(path), &metadata))
 }
 
-/// Whether a folder is a Lance dataset. Blocks.
+/// Returns whether a folder is a Lance dataset. Blocks.
 pub(crate) fn is_lance(folder: &Path) -> bool {
     folder.join(LANCE_VERSIONS).is_dir()
 }
 
-/// A dataset in the place of its files, which Lance finds itself.
+/// Returns a dataset as one file; Lance finds its files itself.
 fn dataset(folder: &Path, metadata: &std::fs::Metadata) -> LocatedFile {
     let folder = located(folder, folder.parent().unwrap_or(folder), metadata);
     LocatedFile { size: folder.size.max(1), ..folder }
 }
 
-/// The format that a file name's ending stands for, compression aside.
+/// Returns the format that a file name's ending stands for, compression aside.
 pub(crate) fn format_of(path: &Path) -> Option<FileFormat> {
     let name = path.file_name()?.to_str()?.to_lowercase();
     let stem = match compression_of(path) {
@@ -134,7 +134,7 @@ pub(crate) fn infer_format(location: &str) -> Result<FileFormat> {
     only_format(location, &formats)
 }
 
-/// The one format of a location's files.
+/// Returns the format that all files of a location have.
 pub(super) fn only_format(location: &str, formats: &[FileFormat]) -> Result<FileFormat> {
     match formats {
         [only] => Ok(*only),
@@ -152,7 +152,7 @@ pub(super) fn only_format(location: &str, formats: &[FileFormat]) -> Result<File
     }
 }
 
-/// The compression that a file name's ending stands for.
+/// Returns the compression that a file name's ending stands for.
 pub(crate) fn compression_of(path: &Path) -> FileCompressionType {
     match path.extension().and_then(|ending| ending.to_str()).map(str::to_lowercase).as_deref() {
         Some("gz") => FileCompressionType::GZIP,
@@ -163,7 +163,7 @@ pub(crate) fn compression_of(path: &Path) -> FileCompressionType {
     }
 }
 
-/// The format as messages and settings spell it.
+/// Returns the format as messages and settings spell it.
 pub(crate) fn format_name(format: FileFormat) -> &'static str {
     match format {
         FileFormat::Parquet => "parquet",
@@ -174,7 +174,7 @@ pub(crate) fn format_name(format: FileFormat) -> &'static str {
     }
 }
 
-/// The part of a location before the first wildcard: what a caller must be allowed to read.
+/// Returns the part of a location before the first wildcard: what a caller has to be allowed to read.
 pub(crate) fn base_folder(location: &str) -> PathBuf {
     if !is_glob(location) || Path::new(location).exists() {
         return PathBuf::from(location);
@@ -207,7 +207,7 @@ fn expand(location: &str, format: FileFormat, found: &mut Vec<LocatedFile>) -> R
     Ok(())
 }
 
-/// `visited` ends the loops that links can make. Without a format, files of every known one are found.
+/// Adds the files below a folder. `visited` ends the loops that links can make. Without a format, files of all are added.
 fn walk(
     folder: &Path,
     base: &Path,
@@ -223,7 +223,7 @@ fn walk(
     for entry in entries {
         let path = entry.map_err(|error| unreadable(folder, &error))?.path();
         let hidden = path.file_name().is_none_or(|name| name.to_string_lossy().starts_with(['.', '_']));
-        // A link that leads nowhere is no file.
+        // A link that leads nowhere is skipped.
         let Ok(metadata) = std::fs::metadata(&path) else { continue };
         if hidden || !canonical(&path)?.starts_with(canonical_base) {
             continue;
@@ -249,7 +249,7 @@ fn located(path: &Path, base: &Path, metadata: &std::fs::Metadata) -> LocatedFil
     }
 }
 
-/// The `key=value` folders of a path below a location.
+/// Returns the `key=value` folders of a path below a location.
 pub(super) fn partition_of(below: &Path) -> Vec<(String, Option<String>)> {
     let folders = below.parent().unwrap_or(Path::new("")).components();
     folders
@@ -264,7 +264,7 @@ pub(super) fn partition_of(below: &Path) -> Vec<(String, Option<String>)> {
         .collect()
 }
 
-/// Hive escapes what a folder's name may not hold as `%3A`.
+/// Decodes a folder's name, in which Hive writes characters that it may not hold as `%3A`.
 fn percent_decoded(text: &str) -> String {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.as_bytes();

@@ -12,19 +12,19 @@ use object_store::{Error as StoreFailure, ObjectMeta, ObjectStore, ObjectStoreEx
 use querent_catalog::FileFormat;
 
 use super::location::{GLOB, LANCE_VERSIONS, LocatedFile, StoredObject, format_name, format_of, partition_of};
-use crate::stores::{StoreError, StoreUrl};
-use crate::{EngineError, Result};
+use crate::error::{EngineError, Result, StoreError};
+use crate::stores::StoreUrl;
 
-/// A location that lists more is not one table, nor one tree.
+/// The most objects of a location; with more it is neither one table nor one tree.
 const MOST_OBJECTS: usize = 500_000;
 
-/// The non-empty objects of a location in order of their keys. Errors: `no_files`, `unsupported`, those of stores.
+/// Returns the non-empty objects of a location in order of their keys. Errors: `no_files`, `unsupported`, those of stores.
 pub(super) async fn locate_objects(
     state: &dyn Session,
     url: &StoreUrl,
     format: FileFormat,
 ) -> Result<Vec<LocatedFile>> {
-    let store = Store::of(state, url)?;
+    let store = RemoteFolder::open(state, url)?;
     let mut found = Vec::new();
     if format == FileFormat::Lance {
         found.extend(store.dataset(url).await?);
@@ -45,42 +45,42 @@ pub(super) async fn locate_objects(
     Ok(found)
 }
 
-/// What is below a prefix.
-pub(crate) struct Listing {
-    /// The objects in order of their keys, of whatever format, those with hidden names aside.
+/// The objects below a prefix.
+pub(crate) struct ObjectListing {
+    /// The objects of any format in order of their keys, without those with hidden names.
     pub files: Vec<LocatedFile>,
     /// The folders that are Lance datasets, whose own objects are among the files.
     pub datasets: BTreeSet<PathBuf>,
 }
 
-/// All that is below a prefix.
-pub(crate) async fn list_objects(state: &dyn Session, url: &StoreUrl) -> Result<Listing> {
+/// Lists everything below a prefix.
+pub(crate) async fn list_objects(state: &dyn Session, url: &StoreUrl) -> Result<ObjectListing> {
     if url.is_web() {
         return Err(no_listing(url));
     }
-    Store::of(state, url)?.below(url).await
+    RemoteFolder::open(state, url)?.below(url).await
 }
 
-/// The formats of the objects of a location, by their endings; of a Lance dataset that one.
+/// Returns the formats of the objects of a location, by their endings; for a Lance dataset its format alone.
 pub(super) async fn object_formats(state: &dyn Session, url: &StoreUrl) -> Result<BTreeSet<FileFormat>> {
-    if !url.is_web() && Store::of(state, url)?.dataset(url).await?.is_some() {
+    if !url.is_web() && RemoteFolder::open(state, url)?.dataset(url).await?.is_some() {
         return Ok(BTreeSet::from([FileFormat::Lance]));
     }
     let files = list_objects(state, url).await?.files;
     Ok(files.iter().filter(|file| file.size > 0).filter_map(|file| format_of(&file.path)).collect())
 }
 
-struct Store<'a> {
+struct RemoteFolder<'a> {
     url: &'a StoreUrl,
     store: Arc<dyn ObjectStore>,
 }
 
-impl<'a> Store<'a> {
-    fn of(state: &dyn Session, url: &'a StoreUrl) -> Result<Self> {
+impl<'a> RemoteFolder<'a> {
+    fn open(state: &dyn Session, url: &'a StoreUrl) -> Result<Self> {
         Ok(Self { url, store: state.runtime_env().object_store(url.object_store_url()?)? })
     }
 
-    /// The one object of that very name, if there is one.
+    /// Returns the object of exactly that name, if there is one.
     async fn object(&self, url: &StoreUrl) -> Result<Option<LocatedFile>> {
         if url.is_web() && url.is_folder() {
             return Err(no_listing(url));
@@ -88,11 +88,11 @@ impl<'a> Store<'a> {
         match self.store.head(&url.path_of(url.key())?).await {
             Ok(meta) => Ok(Some(self.located(meta, "", url.key())?)),
             Err(StoreFailure::NotFound { .. }) => Ok(None),
-            Err(error) => Err(told(error)),
+            Err(error) => Err(engine_error(error)),
         }
     }
 
-    /// A dataset in the place of its objects, which Lance finds itself.
+    /// Returns a dataset as one file; Lance finds its objects itself.
     async fn dataset(&self, url: &StoreUrl) -> Result<Option<LocatedFile>> {
         if url.is_web() {
             return Err(no_listing(url));
@@ -101,7 +101,7 @@ impl<'a> Store<'a> {
             "" => LANCE_VERSIONS.to_owned(),
             key => format!("{key}/{LANCE_VERSIONS}"),
         };
-        let first = self.store.list(Some(&url.path_of(&versions)?)).try_next().await.map_err(told)?;
+        let first = self.store.list(Some(&url.path_of(&versions)?)).try_next().await.map_err(engine_error)?;
         Ok(first.map(|manifest| LocatedFile {
             path: self.path(url.key()),
             size: manifest.size.max(1),
@@ -111,13 +111,13 @@ impl<'a> Store<'a> {
         }))
     }
 
-    async fn below(&self, url: &StoreUrl) -> Result<Listing> {
+    async fn below(&self, url: &StoreUrl) -> Result<ObjectListing> {
         let base = url.base();
-        let space = format!("{}/", url.space());
+        let space = format!("{}/", url.path_prefix());
         let mut listed = self.store.list(Some(&url.path_of(base)?));
         let mut found = Vec::new();
         let mut datasets = BTreeSet::new();
-        while let Some(meta) = listed.try_next().await.map_err(told)? {
+        while let Some(meta) = listed.try_next().await.map_err(engine_error)? {
             let path = String::from(meta.location.clone());
             let key = path.strip_prefix(&space).unwrap_or(&path);
             let below = key.strip_prefix(base).unwrap_or(key).trim_start_matches('/');
@@ -141,10 +141,10 @@ impl<'a> Store<'a> {
             found.push(self.located(meta, below, key)?);
         }
         found.sort_by(|left, right| left.path.cmp(&right.path));
-        Ok(Listing { files: found, datasets })
+        Ok(ObjectListing { files: found, datasets })
     }
 
-    /// How a key is called in messages.
+    /// Returns the path of a key as messages name it.
     fn path(&self, key: &str) -> PathBuf {
         match key {
             "" => PathBuf::from(self.url.store()),
@@ -152,7 +152,7 @@ impl<'a> Store<'a> {
         }
     }
 
-    /// `below` is the part of the key that the location leaves open.
+    /// Returns an object as a file. `below` is the part of its key that the location does not name.
     fn located(&self, meta: ObjectMeta, below: &str, key: &str) -> Result<LocatedFile> {
         Ok(LocatedFile {
             path: self.path(key),
@@ -164,7 +164,7 @@ impl<'a> Store<'a> {
     }
 }
 
-/// What a pattern matches: an object itself, whatever its name ends with, or a folder above it.
+/// Returns whether a pattern matches an object itself, whatever its name ends with, or a folder above it.
 fn pattern(url: &StoreUrl, format: FileFormat) -> Result<impl Fn(&LocatedFile) -> bool> {
     let pattern = glob::Pattern::new(url.key())
         .map_err(|error| EngineError::BadData { location: url.to_string(), detail: format!("not a glob: {error}") })?;
@@ -185,11 +185,11 @@ fn no_listing(url: &StoreUrl) -> EngineError {
     }
 }
 
-fn told(error: StoreFailure) -> EngineError {
+fn engine_error(error: StoreFailure) -> EngineError {
     EngineError::from(datafusion::error::DataFusionError::ObjectStore(Box::new(error)))
 }
 
-/// Whether an error only says that there is nothing.
+/// Returns whether an error only says that there are no files.
 pub(crate) fn is_absence(error: &EngineError) -> bool {
     matches!(error, EngineError::NoFiles { .. } | EngineError::Store(StoreError::NoSuchBucket { .. }))
 }

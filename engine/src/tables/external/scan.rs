@@ -26,15 +26,15 @@ use object_store::path::Path as StorePath;
 use querent_catalog::{ExternalTable, FileFormat, ResolvedTable};
 
 use super::ipc::{self, IpcFile};
-use super::{Dialect, LocatedFile, Partitioning, blocking, locate, ndjson_compression};
-use crate::tables::files::{FileScan, scan_schema};
-use crate::{EngineError, Result};
+use super::{CsvDialect, LocatedFile, Partitioning, blocking, locate, ndjson_compression};
+use crate::error::{EngineError, Result};
+use crate::tables::file_scan::{FileScan, scan_schema};
 
 /// An external table as resolved by one statement.
 #[derive(Debug)]
 pub(in crate::tables) struct ExternalTableProvider {
     table: ExternalTable,
-    /// Scopes cached statistics: the same file under another schema has others. Without it none are kept.
+    /// The scope of cached statistics, since the same file has others under another schema. Without it none are cached.
     scope: Option<TableReference>,
     schema: SchemaRef,
     file_schema: SchemaRef,
@@ -50,11 +50,11 @@ impl ExternalTableProvider {
             }
         };
         let scope = TableReference::bare(resolved.info.uuid.to_string());
-        Ok(Self::of_schema(table.clone(), schema, Some(scope)))
+        Ok(Self::with_schema(table.clone(), schema, Some(scope)))
     }
 
-    /// Files read as these columns.
-    pub(super) fn of_schema(table: ExternalTable, schema: SchemaRef, scope: Option<TableReference>) -> Self {
+    /// Returns a provider that reads files as these columns.
+    pub(super) fn with_schema(table: ExternalTable, schema: SchemaRef, scope: Option<TableReference>) -> Self {
         let is_partition = |field: &FieldRef| table.partition_columns.iter().any(|name| name == field.name());
         let (partition_fields, file_fields): (Vec<FieldRef>, Vec<FieldRef>) =
             schema.fields().iter().cloned().partition(is_partition);
@@ -85,7 +85,7 @@ impl ExternalTableProvider {
             .collect()
     }
 
-    /// The table's files as a scan; `None` unless it is Parquet, whose rows can be counted without reading them.
+    /// Returns the table's files as a scan; `None` unless they are Parquet, whose rows can be counted without reading them.
     pub(in crate::tables) async fn file_scan(
         &self,
         state: &dyn Session,
@@ -101,7 +101,7 @@ impl ExternalTableProvider {
         parquet_scan(state, store, kept, Arc::clone(&self.file_schema), &self.partitioning).await.map(Some)
     }
 
-    /// The files that the folders' values leave: of the others not even a footer is read.
+    /// Returns the files whose partition values can pass the filters: of the others not even a footer is read.
     fn in_partitions(
         &self,
         state: &dyn Session,
@@ -118,7 +118,7 @@ impl ExternalTableProvider {
         scan.files
     }
 
-    /// Arrow IPC, from the files that the folders' values leave.
+    /// Scans Arrow IPC files whose partition values can pass the filters.
     async fn scan_ipc(
         &self,
         state: &dyn Session,
@@ -171,13 +171,13 @@ impl ExternalTableProvider {
         if is_raw { Ok(plan) } else { self.typed(state, plan, projection) }
     }
 
-    /// How the files are read, and their schema: with null markers, columns are read as text first.
+    /// Returns how the files are read, and as which schema: with null markers, columns are read as strings first.
     async fn csv_format(&self, located: &[LocatedFile]) -> Result<(CsvFormat, SchemaRef)> {
         let options = self.table.options.clone();
         let Some(first) = located.first().cloned() else {
             return Err(EngineError::Internal("no files to read".into()));
         };
-        let dialect = blocking(move || Dialect::detect(&options, &first)).await?;
+        let dialect = blocking(move || CsvDialect::detect(&options, &first)).await?;
         let format = CsvFormat::default()
             .with_has_header(dialect.has_header)
             .with_delimiter(dialect.delimiter)
@@ -193,7 +193,7 @@ impl ExternalTableProvider {
         Ok((format, Arc::new(Schema::new(fields))))
     }
 
-    /// Null markers as nulls and the rest as the table's types.
+    /// Adds a projection that makes null markers null and casts other values to the table's types.
     fn typed(
         &self,
         state: &dyn Session,
@@ -214,7 +214,7 @@ impl ExternalTableProvider {
     }
 }
 
-/// The columns of `wanted`, each made by `value` of what the plan returns.
+/// Adds a projection to the columns of `wanted`, each computed by `value` from the columns of the plan.
 pub(super) fn projected(
     state: &dyn Session,
     plan: Arc<dyn ExecutionPlan>,
@@ -264,7 +264,7 @@ impl TableProvider for ExternalTableProvider {
     }
 }
 
-/// A scan of Parquet files whose statistics come from their footers, by way of the runtime's caches.
+/// Returns a scan of Parquet files with the statistics of their footers, through the runtime's caches.
 pub(crate) async fn parquet_scan(
     state: &dyn Session,
     store: ObjectStoreUrl,
@@ -311,13 +311,13 @@ async fn with_footer_statistics(
     Ok(file.with_statistics(statistics).with_ordering(read.ordering))
 }
 
-/// The store that a location's files are in.
+/// Returns the store that a location's files are in.
 pub(crate) fn store_of(file: Option<&LocatedFile>) -> ObjectStoreUrl {
     let object = file.and_then(|file| file.object.as_ref());
     object.map_or_else(ObjectStoreUrl::local_filesystem, |object| object.url.clone())
 }
 
-/// A file as its store names it.
+/// Returns a file's metadata as its store has it.
 pub(crate) fn object_meta(file: &LocatedFile) -> Result<ObjectMeta> {
     if let Some(object) = &file.object {
         return Ok(object.meta.clone());

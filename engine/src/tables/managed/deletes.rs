@@ -17,13 +17,13 @@ use parquet::arrow::arrow_reader::{ParquetRecordBatchReaderBuilder, RowSelection
 use querent_catalog::FileDeletes;
 
 use super::is_inside;
+use crate::error::{EngineError, Result};
 use crate::tables::external::{blocking, open_local};
-use crate::{EngineError, Result};
 
 /// The column of positions in a delete file.
 const POSITION: &str = "pos";
 
-/// The file without its deleted rows.
+/// Returns the file without its deleted rows.
 pub(super) async fn without(
     state: &dyn Session,
     mut file: PartitionedFile,
@@ -73,7 +73,7 @@ pub(super) async fn without(
     Ok(file.with_extension(ParquetAccessPlan::new(access)))
 }
 
-/// The rows of a row group that are left, where `gone` are not, sorted.
+/// Returns the rows of a row group that are left without `gone`, which are sorted.
 fn group_access(gone: &[usize], rows: usize) -> RowGroupAccess {
     if gone.is_empty() {
         return RowGroupAccess::Scan;
@@ -87,7 +87,7 @@ fn group_access(gone: &[usize], rows: usize) -> RowGroupAccess {
     RowGroupAccess::Selection(RowSelection::from_consecutive_ranges(kept, rows))
 }
 
-/// The positions that a delete file names. Blocks.
+/// Returns the positions that a delete file names. Blocks.
 fn positions_in(path: PathBuf) -> Result<BTreeSet<u64>> {
     let bad = |detail: String| EngineError::BadData { location: path.display().to_string(), detail };
     let reader = ParquetRecordBatchReaderBuilder::try_new(open_local(&path)?)

@@ -15,9 +15,9 @@ use datafusion::physical_expr_adapter::{
 };
 use parquet::arrow::PARQUET_FIELD_ID_META_KEY;
 
-use crate::EngineError;
+use crate::error::EngineError;
 
-/// Makes an adapter a file, by field id where the file has any and by name where it has none.
+/// Makes an adapter for each file, by field id where the file has any and by name where it has none.
 #[derive(Debug)]
 pub(super) struct FieldIdAdapterFactory {
     /// The table's name, for messages.
@@ -39,7 +39,7 @@ impl PhysicalExprAdapterFactory for FieldIdAdapterFactory {
 }
 
 impl FieldIdAdapterFactory {
-    /// The file's schema with the table's names, and the table's nullability and metadata so that equal types need no cast.
+    /// Returns the file's schema with the table's names, nullability and metadata, so that equal types need no cast.
     fn in_table_terms(&self, logical: &Schema, physical: &Schema) -> DfResult<SchemaRef> {
         let has_ids = physical.fields().iter().any(|field| field_id(field).is_some());
         let mut fields = Vec::with_capacity(physical.fields().len());
@@ -104,7 +104,7 @@ fn field_id(field: &Field) -> Option<i64> {
     field.metadata().get(PARQUET_FIELD_ID_META_KEY)?.parse().ok()
 }
 
-/// Whether nested fields agree by name, in order and nesting; leaf types are the cast's concern.
+/// Returns whether nested fields agree in name, order and nesting; the types of leaves are cast.
 fn same_shape(table: &DataType, file: &DataType) -> bool {
     let same_fields = |left: &Fields, right: &Fields| {
         left.len() == right.len()

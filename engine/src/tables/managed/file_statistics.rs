@@ -1,6 +1,6 @@
-//! DuckLake keeps a file's column bounds as text. This file turns that text into typed values and back, exactly as
-//! DuckDB spells it, so that either engine can prune the other's files. What cannot be read back is unknown, never
-//! a guess.
+//! Statistics of a data file as DuckLake keeps them: column bounds as text, which is turned into typed values and back
+//! exactly as DuckDB spells it, so that either engine can prune the other's files. A bound that cannot be read back is
+//! unknown, never a guess.
 
 use arrow::datatypes::{DataType, Schema, TimeUnit};
 use chrono::{DateTime, Datelike, NaiveDate, NaiveDateTime, NaiveTime};
@@ -14,7 +14,7 @@ pub(super) const TEXT_BOUND_BYTES: usize = 256;
 /// What is cut ends at a character's end, at most three bytes earlier.
 const MAX_EXACT_TEXT_BYTES: usize = TEXT_BOUND_BYTES - 4;
 
-/// The statistics of a file in the terms of `schema`, whose columns have `column_ids`.
+/// Returns the statistics of a file for `schema`, whose columns have `column_ids`.
 pub(super) fn file_statistics(file: &DataFile, schema: &Schema, column_ids: &[i64]) -> Statistics {
     let rows = usize::try_from(file.row_count).map_or(Precision::Absent, Precision::Exact);
     let column_statistics = schema
@@ -44,7 +44,7 @@ fn column_statistics(stats: &ColumnStats, data_type: &DataType) -> ColumnStatist
     }
     let parsed = |text: &Option<String>| {
         let text = text.as_deref()?;
-        let value = parse(text, data_type)?;
+        let value = parse_bound(text, data_type)?;
         let exact = !is_text(data_type) || text.len() <= MAX_EXACT_TEXT_BYTES;
         Some(if exact { Precision::Exact(value) } else { Precision::Inexact(value) })
     };
@@ -57,7 +57,7 @@ fn column_statistics(stats: &ColumnStats, data_type: &DataType) -> ColumnStatist
     known
 }
 
-/// The two zeros are one value to the writers of bounds and two to a comparison here.
+/// Returns the zero that is the safer bound: writers of bounds take the two zeros for one value, comparisons here do not.
 fn signed_zero(value: ScalarValue, zero: f32) -> ScalarValue {
     match value {
         ScalarValue::Float32(Some(0.0)) => ScalarValue::Float32(Some(zero)),
@@ -78,8 +78,8 @@ fn is_text(data_type: &DataType) -> bool {
     )
 }
 
-/// A bound as a value of `data_type`; `None` when it cannot be read as one.
-fn parse(text: &str, data_type: &DataType) -> Option<ScalarValue> {
+/// Parses a bound as a value of `data_type`; `None` where it is not one.
+fn parse_bound(text: &str, data_type: &DataType) -> Option<ScalarValue> {
     let value = match data_type {
         DataType::Boolean => ScalarValue::Boolean(Some(match text {
             "0" | "false" => false,
@@ -101,8 +101,8 @@ fn parse(text: &str, data_type: &DataType) -> Option<ScalarValue> {
     (!value.is_null()).then_some(value)
 }
 
-/// A bound as DuckDB writes it; `None` for what it has no text for.
-pub(super) fn format(value: &ScalarValue) -> Option<String> {
+/// Formats a bound as DuckDB writes it; `None` for a value that it has no text for.
+pub(super) fn format_bound(value: &ScalarValue) -> Option<String> {
     Some(match value {
         ScalarValue::Boolean(Some(value)) => if *value { "1" } else { "0" }.to_string(),
         ScalarValue::Int8(Some(value)) => value.to_string(),
@@ -247,17 +247,17 @@ mod tests {
             ),
         ];
         for (value, text) in cases {
-            assert_eq!(format(&value).as_deref(), Some(text));
-            assert_eq!(parse(text, &value.data_type()), Some(value));
+            assert_eq!(format_bound(&value).as_deref(), Some(text));
+            assert_eq!(parse_bound(text, &value.data_type()), Some(value));
         }
     }
 
     #[test]
     fn what_has_no_plain_text_stays_unknown() {
-        assert_eq!(parse("0044-03-15 (BC)", &DataType::Date32), None);
-        assert_eq!(parse("infinity", &DataType::Timestamp(TimeUnit::Microsecond, None)), None);
-        assert_eq!(format(&ScalarValue::Date32(Some(-800_000))), None);
-        assert_eq!(format(&ScalarValue::Int64(None)), None);
+        assert_eq!(parse_bound("0044-03-15 (BC)", &DataType::Date32), None);
+        assert_eq!(parse_bound("infinity", &DataType::Timestamp(TimeUnit::Microsecond, None)), None);
+        assert_eq!(format_bound(&ScalarValue::Date32(Some(-800_000))), None);
+        assert_eq!(format_bound(&ScalarValue::Int64(None)), None);
     }
 
     #[test]

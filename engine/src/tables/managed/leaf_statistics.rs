@@ -11,7 +11,7 @@ use parquet::file::metadata::{ColumnChunkMetaData, ParquetMetaData};
 use parquet::file::statistics::Statistics;
 use querent_catalog::ColumnStats;
 
-use super::stats;
+use super::file_statistics;
 
 /// A Parquet column: the id and type of a column, or of a nested column's innermost field.
 pub(super) struct Leaf {
@@ -21,13 +21,13 @@ pub(super) struct Leaf {
 }
 
 impl Leaf {
-    /// The column that it is, unless it is a part of one.
+    /// Returns the column, unless the leaf is a part of one.
     pub(super) fn column(&self) -> Option<usize> {
         self.column
     }
 }
 
-/// In the order of a row group's columns.
+/// Returns the leaves of a schema in the order of a row group's columns.
 pub(super) fn leaves(schema: &Schema) -> Vec<Leaf> {
     fn add(field: &Field, column: Option<usize>, leaves: &mut Vec<Leaf>) {
         match field.data_type() {
@@ -47,7 +47,7 @@ pub(super) fn leaves(schema: &Schema) -> Vec<Leaf> {
     leaves
 }
 
-/// Parquet's own bounds leave NaN out without saying so.
+/// Notes which leaves hold NaN, which Parquet's own bounds leave out without saying so.
 pub(super) fn note_nan(array: &ArrayRef, has_nan: &mut [bool], leaf: &mut usize) {
     match array.data_type() {
         DataType::Struct(_) => array.as_struct().columns().iter().for_each(|child| note_nan(child, has_nan, leaf)),
@@ -80,7 +80,7 @@ pub(super) struct FloatStats {
 }
 
 impl FloatStats {
-    /// Takes a batch's values in; nothing but floats has any.
+    /// Adds the values of a batch; only floats have any.
     pub(super) fn add(&mut self, array: &ArrayRef) {
         self.nulls += array.null_count() as u64;
         self.values += (array.len() - array.null_count()) as u64;
@@ -107,22 +107,22 @@ impl FloatStats {
         ColumnStats {
             value_count: Some(self.values),
             null_count: Some(self.nulls),
-            min_value: min.as_ref().and_then(stats::format),
-            max_value: max.as_ref().and_then(stats::format),
+            min_value: min.as_ref().and_then(file_statistics::format_bound),
+            max_value: max.as_ref().and_then(file_statistics::format_bound),
             contains_nan: Some(true),
             column_size_bytes: Some(bytes),
         }
     }
 }
 
-/// The least and the greatest that is a number.
+/// Returns the least and the greatest value that is a number.
 fn number_bounds(values: impl Iterator<Item = Option<f64>>) -> (Option<f64>, Option<f64>) {
     values.flatten().filter(|value| !value.is_nan()).fold((None, None), |(low, high), value| {
         (Some(low.map_or(value, |low: f64| low.min(value))), Some(high.map_or(value, |high: f64| high.max(value))))
     })
 }
 
-/// `floats` has what Parquet's metadata lack.
+/// Returns the statistics by column id. `floats` has what Parquet's metadata lack.
 pub(super) fn column_stats(
     metadata: &ParquetMetaData,
     leaves: &[Leaf],
@@ -176,8 +176,8 @@ fn leaf_stats<'a>(
     ColumnStats {
         value_count: nulls.map(|nulls| values.saturating_sub(nulls)),
         null_count: nulls,
-        min_value: min.as_ref().and_then(stats::format),
-        max_value: max.as_ref().and_then(stats::format),
+        min_value: min.as_ref().and_then(file_statistics::format_bound),
+        max_value: max.as_ref().and_then(file_statistics::format_bound),
         contains_nan,
         column_size_bytes: Some(bytes),
     }
@@ -207,7 +207,7 @@ fn chunk_bounds(statistics: &Statistics, data_type: &DataType) -> Option<(Scalar
     })
 }
 
-/// An integer of Parquet as a value of the column's type; unsigned types are stored by their bits.
+/// Returns an integer of Parquet as a value of the column's type; unsigned types are stored by their bits.
 fn integer_scalar(value: i64, data_type: &DataType) -> Option<ScalarValue> {
     let (narrow_bits, wide_bits) = (value as u32, value as u64);
     Some(match data_type {

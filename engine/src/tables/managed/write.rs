@@ -20,22 +20,22 @@ use querent_catalog::{CatalogError, NewDataFile};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
-use super::leaves::{FloatStats, Leaf, column_stats, leaves, note_nan};
-use super::stats;
-use crate::{EngineError, Result};
+use super::file_statistics;
+use super::leaf_statistics::{FloatStats, Leaf, column_stats, leaves, note_nan};
+use crate::error::{EngineError, Result};
 
 /// DuckDB's row group size: small enough to prune and to spread one file over threads.
 const ROW_GROUP_ROWS: usize = 122_880;
 /// Rows of wide text close a row group sooner, which bounds the memory of a write.
 const ROW_GROUP_BYTES: usize = 128 << 20;
-/// A file is closed and the next one begun past this.
+/// Past this size a file is closed and the next one begun.
 const TARGET_FILE_BYTES: usize = 256 << 20;
 /// Batches waiting for the writing thread.
 const QUEUE: usize = 4;
 
-/// Writes a stream as Parquet files named `ducklake-<uuidv7>.parquet` in `location` (made when absent), each synced, with
-/// statistics. `write_schema` carries field ids; input batches are cast to it by position. On error or drop every file
-/// written is removed. A stream without rows makes no file.
+/// Writes a stream as Parquet files named `ducklake-<uuidv7>.parquet` in `location` (created where it is missing), each synced
+/// and with statistics. `write_schema` has field ids; input batches are cast to it by position. On an error, and when the
+/// future is dropped, every file written is removed. A stream without rows makes no file.
 pub(crate) async fn write_files(
     location: &Path,
     write_schema: SchemaRef,
@@ -48,8 +48,8 @@ pub(crate) async fn write_files(
     while let Some(batch) = input.next().await {
         match batch {
             Ok(batch) => {
-                // The writer hangs up when it fails; its own error is the one to report.
-                if sender.send(Message::Batch(batch)).await.is_err() {
+                // The writer drops the receiver when it fails; its own error is the one to report.
+                if sender.send(WriterMessage::Batch(batch)).await.is_err() {
                     break;
                 }
             }
@@ -61,13 +61,13 @@ pub(crate) async fn write_files(
     }
     if failure.is_none() {
         // A refused message means that the writer has failed already.
-        let _ = sender.send(Message::End).await;
+        let _ = sender.send(WriterMessage::End).await;
     }
     drop(sender);
     let written = writing.await.map_err(|error| EngineError::Internal(format!("writing thread: {error}")))?;
     match failure {
         Some(error) => Err(error),
-        None => written.map(Written::keep),
+        None => written.map(WrittenFiles::keep),
     }
 }
 
@@ -80,7 +80,7 @@ pub(crate) async fn remove_files(files: &[NewDataFile]) {
     }
 }
 
-enum Message {
+enum WriterMessage {
     Batch(RecordBatch),
     /// Without it a closed queue means that the caller went away.
     End,
@@ -88,17 +88,17 @@ enum Message {
 
 /// The files of one write; removed again unless kept.
 #[derive(Default)]
-struct Written {
+struct WrittenFiles {
     files: Vec<NewDataFile>,
 }
 
-impl Written {
+impl WrittenFiles {
     fn keep(mut self) -> Vec<NewDataFile> {
         std::mem::take(&mut self.files)
     }
 }
 
-impl Drop for Written {
+impl Drop for WrittenFiles {
     fn drop(&mut self) {
         for file in &self.files {
             remove(&file.path);
@@ -106,12 +106,12 @@ impl Drop for Written {
     }
 }
 
-fn write_all(location: &Path, schema: SchemaRef, mut batches: mpsc::Receiver<Message>) -> Result<Written> {
+fn write_all(location: &Path, schema: SchemaRef, mut batches: mpsc::Receiver<WriterMessage>) -> Result<WrittenFiles> {
     let leaves = leaves(&schema);
-    let mut written = Written::default();
-    let mut open: Option<OpenFile> = None;
+    let mut written = WrittenFiles::default();
+    let mut open: Option<OpenDataFile> = None;
     while let Some(message) = batches.blocking_recv() {
-        let Message::Batch(batch) = message else {
+        let WriterMessage::Batch(batch) = message else {
             if let Some(file) = open.take() {
                 written.files.push(file.close(&leaves)?);
             }
@@ -129,9 +129,9 @@ fn write_all(location: &Path, schema: SchemaRef, mut batches: mpsc::Receiver<Mes
             Some(file) if file.may_hold(&nan) => file,
             Some(file) => {
                 written.files.push(file.close(&leaves)?);
-                OpenFile::create(location, &schema, &leaves, nan)?
+                OpenDataFile::create(location, &schema, &leaves, nan)?
             }
-            None => OpenFile::create(location, &schema, &leaves, nan)?,
+            None => OpenDataFile::create(location, &schema, &leaves, nan)?,
         };
         file.write(&batch, &leaves)?;
         if file.bytes() >= TARGET_FILE_BYTES {
@@ -144,15 +144,15 @@ fn write_all(location: &Path, schema: SchemaRef, mut batches: mpsc::Receiver<Mes
 }
 
 /// A Parquet file being written; removed unless closed.
-struct OpenFile {
+struct OpenDataFile {
     path: PathBuf,
     writer: Option<ArrowWriter<File>>,
     has_nan: Vec<bool>,
-    /// One a leaf; for those with NaN that are columns of their own.
+    /// One for each leaf; only for those with NaN that are columns of their own.
     floats: Vec<Option<FloatStats>>,
 }
 
-impl OpenFile {
+impl OpenDataFile {
     /// The leaves that `has_nan` names get no statistics: Parquet's leave NaN out, and readers would prune by them.
     fn create(location: &Path, schema: &SchemaRef, leaves: &[Leaf], has_nan: Vec<bool>) -> Result<Self> {
         #[expect(clippy::disallowed_methods, reason = "runs on the blocking thread of write_files")]
@@ -165,7 +165,7 @@ impl OpenFile {
             .set_compression(Compression::SNAPPY)
             .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
             .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
-            .set_statistics_truncate_length(Some(stats::TEXT_BOUND_BYTES));
+            .set_statistics_truncate_length(Some(file_statistics::TEXT_BOUND_BYTES));
         if has_nan.contains(&true) {
             let parquet = ArrowSchemaConverter::new().convert(schema).map_err(|error| parquet_error(&path, &error))?;
             for (leaf, _) in has_nan.iter().enumerate().filter(|(_, has_nan)| **has_nan) {
@@ -227,7 +227,7 @@ impl OpenFile {
         })();
         match finished {
             Ok(file) => {
-                // From here on the list of written files answers for it.
+                // From here on the list of written files removes it.
                 self.path = PathBuf::new();
                 Ok(file)
             }
@@ -244,7 +244,7 @@ fn nan_leaves(batch: &RecordBatch, leaves: usize) -> Vec<bool> {
     has_nan
 }
 
-impl Drop for OpenFile {
+impl Drop for OpenDataFile {
     fn drop(&mut self) {
         if !self.path.as_os_str().is_empty() {
             drop(self.writer.take());
@@ -269,7 +269,7 @@ fn sync_folder(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Bytes of the file's metadata, as its last eight bytes say.
+/// Returns the bytes of the file's metadata, as its last eight bytes say.
 #[expect(clippy::disallowed_methods, reason = "runs on the blocking thread of write_files")]
 fn footer_size(path: &Path) -> Result<u64> {
     use std::io::{Read, Seek, SeekFrom};

@@ -1,4 +1,4 @@
-//! What a statement's filters say about which objects to list.
+//! Which objects to list, as a statement's filters say.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use datafusion::logical_expr::utils::split_conjunction;
 use datafusion::logical_expr::{BinaryExpr, Expr, Like, Operator};
 use querent_catalog::{TableFilter, TableKind};
 
-/// With more combinations than this the names are not looked up one by one.
+/// The most combinations of names that are looked up one by one.
 const MAX_LOOKUPS: usize = 256;
 
 /// One listing of the catalog.
@@ -19,7 +19,7 @@ pub(super) struct Lookup {
 }
 
 impl Lookup {
-    /// The condition on databases as a pattern.
+    /// Returns the condition on databases as a pattern.
     pub(super) fn database_like(&self) -> Option<String> {
         match &self.filter.database {
             Some(name) => Some(escaped(name)),
@@ -37,21 +37,21 @@ enum Condition {
     Like(String),
 }
 
-/// The listings that together give every object the filters can let through, none twice. `keys` are the columns of
+/// Returns the listings that together have every object that can pass the filters, none twice. `keys` are the columns of
 /// database, name and kind.
 pub(super) fn lookups(filters: &[Expr], keys: [Option<&str>; 3]) -> Vec<Lookup> {
     let conjuncts: Vec<&Expr> = filters.iter().flat_map(split_conjunction).collect();
     let [database, name, kind] = keys.map(|key| {
         let key = key?;
         let mut found: Vec<Condition> = conjuncts.iter().filter_map(|filter| condition(filter, key)).collect();
-        // Names are looked up, patterns are walked.
+        // A lookup of names is cheaper than a walk over the matches of a pattern.
         found.sort_by_key(|condition| matches!(condition, Condition::Like(_)));
         found.into_iter().next()
     });
     let kinds = match kind {
         Some(Condition::Names(names)) => {
             let kinds: Vec<TableKind> =
-                ALL_KINDS.into_iter().filter(|kind| names.iter().any(|name| is(*kind, name))).collect();
+                ALL_KINDS.into_iter().filter(|kind| names.iter().any(|name| is_named(*kind, name))).collect();
             if kinds.is_empty() {
                 return Vec::new();
             }
@@ -73,7 +73,7 @@ pub(super) fn lookups(filters: &[Expr], keys: [Option<&str>; 3]) -> Vec<Lookup> 
 
 const ALL_KINDS: [TableKind; 3] = [TableKind::Managed, TableKind::External, TableKind::View];
 
-/// The kind as `system.tables` spells it.
+/// Returns the kind as `system.tables` spells it.
 pub(super) fn kind_name(kind: TableKind) -> &'static str {
     match kind {
         TableKind::Managed => "managed",
@@ -82,7 +82,7 @@ pub(super) fn kind_name(kind: TableKind) -> &'static str {
     }
 }
 
-fn is(kind: TableKind, name: &str) -> bool {
+fn is_named(kind: TableKind, name: &str) -> bool {
     name == kind_name(kind) || name == kind.table_type()
 }
 
@@ -111,7 +111,7 @@ fn expand(
     }
 }
 
-/// What `filter` says about the column `key`, when that is something the catalog can look up.
+/// Returns what `filter` says about the column `key`, if the catalog can look that up.
 fn condition(filter: &Expr, key: &str) -> Option<Condition> {
     match filter {
         Expr::Like(Like { negated: false, expr, pattern, escape_char: None | Some('\\'), .. })
@@ -123,7 +123,7 @@ fn condition(filter: &Expr, key: &str) -> Option<Condition> {
     }
 }
 
-/// The values of `key = 'a'`, `key IN ('a', 'b')` and `key = 'a' OR key = 'b'`.
+/// Returns the values of `key = 'a'`, `key IN ('a', 'b')` and `key = 'a' OR key = 'b'`.
 fn names(filter: &Expr, key: &str) -> Option<Vec<String>> {
     match filter {
         Expr::BinaryExpr(BinaryExpr { left, op: Operator::Eq, right }) => {
@@ -142,7 +142,7 @@ fn names(filter: &Expr, key: &str) -> Option<Vec<String>> {
     }
 }
 
-/// The catalog would list the same object for two spellings.
+/// Removes names that differ in case only, for which the catalog would list the same object twice.
 fn distinct(names: Vec<String>) -> Vec<String> {
     let by_key: BTreeMap<String, String> = names.into_iter().map(|name| (name.to_lowercase(), name)).collect();
     by_key.into_values().collect()
@@ -162,7 +162,7 @@ fn text(expr: &Expr) -> Option<String> {
     }
 }
 
-/// A pattern that only `name` matches.
+/// Returns a pattern that only `name` matches.
 fn escaped(name: &str) -> String {
     let mut pattern = String::with_capacity(name.len());
     for letter in name.chars() {

@@ -12,7 +12,7 @@ use querent_catalog::{
 };
 
 use super::filters::kind_name;
-use crate::Result;
+use crate::error::Result;
 
 pub(super) fn runs(schema: &SchemaRef, runs: &[RunRecord]) -> Result<RecordBatch> {
     let started = runs.iter().map(|run| Some(run.started_at.timestamp_micros()));
@@ -87,23 +87,23 @@ pub(super) fn views(
     batch(schema, columns, names.len())
 }
 
-/// A column, its table, and its place in it from 1.
-type Placed<'a> = (&'a TableName, u64, &'a ColumnInfo);
+/// A table, the ordinal of one of its columns from 1, and the column.
+type OrdinalColumn<'a> = (&'a TableName, u64, &'a ColumnInfo);
 
-fn placed(tables: &[TableInfo]) -> Vec<Placed<'_>> {
+fn ordinal_columns(tables: &[TableInfo]) -> Vec<OrdinalColumn<'_>> {
     tables
         .iter()
-        .flat_map(|table| (1..).zip(&table.columns).map(|(place, column)| (&table.name, place, column)))
+        .flat_map(|table| (1..).zip(&table.columns).map(|(ordinal, column)| (&table.name, ordinal, column)))
         .collect()
 }
 
 pub(super) fn columns(schema: &SchemaRef, tables: &[TableInfo]) -> Result<RecordBatch> {
-    let all = placed(tables);
+    let all = ordinal_columns(tables);
     let columns = vec![
         text(all.iter().map(|(table, ..)| &table.database)),
         text(all.iter().map(|(table, ..)| &table.table)),
         text(all.iter().map(|(_, _, column)| &column.name)),
-        Arc::new(all.iter().map(|(_, place, _)| Some(*place)).collect::<UInt64Array>()),
+        Arc::new(all.iter().map(|(_, ordinal, _)| Some(*ordinal)).collect::<UInt64Array>()),
         text(all.iter().map(|(_, _, column)| column.data_type.to_string())),
         Arc::new(all.iter().map(|(_, _, column)| Some(column.nullable)).collect::<BooleanArray>()),
         maybe(all.iter().map(|(_, _, column)| column.comment.as_deref())),
@@ -112,7 +112,7 @@ pub(super) fn columns(schema: &SchemaRef, tables: &[TableInfo]) -> Result<Record
 }
 
 pub(super) fn standard_columns(schema: &SchemaRef, tables: &[TableInfo]) -> Result<RecordBatch> {
-    let all = placed(tables);
+    let all = ordinal_columns(tables);
     let numbers = |of: fn(&DataType) -> Option<u64>| {
         Arc::new(all.iter().map(|(_, _, column)| of(&column.data_type)).collect::<UInt64Array>()) as ArrayRef
     };
@@ -121,7 +121,7 @@ pub(super) fn standard_columns(schema: &SchemaRef, tables: &[TableInfo]) -> Resu
         text(all.iter().map(|(table, ..)| &table.database)),
         text(all.iter().map(|(table, ..)| &table.table)),
         text(all.iter().map(|(_, _, column)| &column.name)),
-        Arc::new(all.iter().map(|(_, place, _)| Some(*place)).collect::<UInt64Array>()),
+        Arc::new(all.iter().map(|(_, ordinal, _)| Some(*ordinal)).collect::<UInt64Array>()),
         new_null_array(&DataType::Utf8, all.len()),
         text(all.iter().map(|(_, _, column)| if column.nullable { "YES" } else { "NO" })),
         text(all.iter().map(|(_, _, column)| column.data_type.to_string())),

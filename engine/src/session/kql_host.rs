@@ -13,12 +13,13 @@ use datafusion::sql::planner::ContextProvider;
 use querent_catalog::{PageRequest, Role, TableFilter, TableName};
 use querent_kql::{ExternalLocation, KqlError, KqlHost, TableKey, TableLookup};
 
+use super::Session;
+use crate::error::{EngineError, Result};
 use crate::limits::{Interrupt, PlanningMemory};
 use crate::policy::{AuthorizedPlan, Mode, allowed_location};
 use crate::sql::catalog_table::CatalogTable;
-use crate::sql::{Names, Scope};
+use crate::sql::{PlanningScope, ResolvedNames};
 use crate::tables::external::{Bounds, ad_hoc_table};
-use crate::{EngineError, Result, Session};
 
 /// The most tables that a wildcard stands for.
 const MAX_LISTED_TABLES: usize = 1_000;
@@ -34,15 +35,15 @@ pub(crate) struct SessionHost<'s> {
 impl<'s> SessionHost<'s> {
     pub(crate) fn new(session: &'s Session, state: &'s SessionState, interrupt: &'s Interrupt) -> Self {
         let pool = session.engine().runtime().query_memory(session.limits());
-        Self { session, state, interrupt, memory: PlanningMemory::of(pool) }
+        Self { session, state, interrupt, memory: PlanningMemory::in_pool(pool) }
     }
 
-    /// What the plan keeps of the rows that were read for it, to be held until it has run.
+    /// Returns the memory that the plan keeps of rows that were read for it, to be held until it has run.
     pub(crate) fn into_memory(self) -> PlanningMemory {
         self.memory
     }
 
-    /// The plan with its types coerced, judged: all that runs of a query passes here.
+    /// Analyses and authorises a plan. Every part of a query that is executed passes through here.
     pub(crate) fn authorized(&self, plan: LogicalPlan) -> Result<AuthorizedPlan> {
         let analysed = self.state.analyzer().execute_and_check(plan, self.state.config_options(), |_, _| {})?;
         self.session.authorize(analysed)
@@ -65,11 +66,12 @@ impl KqlHost for SessionHost<'_> {
         let catalog = self.session.engine().catalog();
         let database = key.database.as_deref().unwrap_or(self.session.database());
         let name = TableName::new(database, &key.table);
-        let names = Names::resolve_all(catalog, self.state, self.session.principal(), vec![name.clone()]).await?;
-        let scope = Scope { names: &names, state: self.state, database };
+        let names =
+            ResolvedNames::resolve_all(catalog, self.state, self.session.principal(), vec![name.clone()]).await?;
+        let scope = PlanningScope { names: &names, state: self.state, database };
         match scope.get_table_source(TableReference::partial(database, key.table.as_str())) {
             Ok(source) => Ok(TableLookup::Found(source)),
-            Err(error) if Names::missing_in(&error).is_some_and(|missing| *missing == name) => {
+            Err(error) if ResolvedNames::missing_in(&error).is_some_and(|missing| *missing == name) => {
                 let missing = catalog.tables().not_found(self.session.principal(), &name).await;
                 Ok(TableLookup::Missing(missing.to_string()))
             }
@@ -90,8 +92,8 @@ impl KqlHost for SessionHost<'_> {
         Ok(listed.items.into_iter().map(|table| table.name.table).collect())
     }
 
-    /// Reading any file is for administrators, and not for those who act for them in read-only mode; which files there may
-    /// be is said by the rules for external tables.
+    /// Returns the files of an `externaldata`. Only administrators may read any file, and not in read-only mode; the rules
+    /// for external tables say which files there may be.
     async fn external_data(&self, files: &ExternalLocation) -> Result<Arc<dyn TableSource>> {
         let why = match (self.session.mode(), self.session.principal().role()) {
             (Mode::ReadOnly, _) => " in read-only mode",
@@ -110,12 +112,12 @@ impl KqlHost for SessionHost<'_> {
 
     async fn rows(&self, plan: LogicalPlan) -> Result<SendableRecordBatchStream> {
         let plan = self.authorized(plan)?;
-        self.session.run_in(plan.plan(), self.memory.pool(), self.interrupt).await
+        self.session.execute_query_within(plan.plan(), self.memory.pool(), self.interrupt).await
     }
 
     async fn physical_plan(&self, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>> {
         let plan = self.authorized(plan)?;
-        self.session.physical_plan(plan.plan(), self.interrupt).await
+        self.session.create_physical_plan(plan.plan(), self.interrupt).await
     }
 
     fn reserve(&self, bytes: usize) -> Result<()> {

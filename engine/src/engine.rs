@@ -1,0 +1,151 @@
+//! One engine: the catalog, the runtime and the background work of one data folder, behind handles that are cheap to clone.
+//!
+//! What an engine can do is added above, in `impl Engine` blocks: `open` opens one, `session` makes sessions, `import`
+//! imports files.
+
+mod commit;
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use datafusion::execution::SessionState;
+use querent_catalog::{Catalog, TableName};
+use tokio::task::JoinHandle;
+use tokio_util::sync::{CancellationToken, DropGuard};
+use tokio_util::task::TaskTracker;
+
+use crate::error::Result;
+use crate::options::EngineOptions;
+use crate::profile_queue::ProfileQueue;
+use crate::runtime::Runtime;
+use crate::stores::UrlRoot;
+
+/// How long closing waits for columns that are being profiled.
+const PROFILING_TIME: Duration = Duration::from_secs(1);
+
+/// The engine of one data folder. Cheap to clone. `examples/embed.rs` is a program around it.
+///
+/// ```no_run
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> querent_engine::Result<()> {
+/// use querent_catalog::Principal;
+/// use querent_engine::{Engine, Limits};
+///
+/// let engine = Engine::open("querent-data").await?;
+/// let session = engine.session(Principal::local_admin(), Limits::default());
+/// session.sql("CREATE TABLE flights AS VALUES ('UA', 1400), ('AA', 760)").await?.collect().await?;
+/// let (batches, stats) = session.sql("SELECT count(*) FROM flights").await?.collect().await?;
+/// assert_eq!(stats.rows, 1);
+/// assert_eq!(batches.len(), 1);
+/// engine.close().await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Clone)]
+pub struct Engine {
+    state: Arc<EngineState>,
+    /// Ends background work when the last handle of a caller is dropped; `None` in the handle that does the work.
+    _stop: Option<Arc<DropGuard>>,
+}
+
+/// What all handles of one engine share.
+struct EngineState {
+    catalog: Arc<Catalog>,
+    runtime: Runtime,
+    external_roots: Vec<PathBuf>,
+    external_urls: Vec<UrlRoot>,
+    /// Commits that have to end one way or the other, whoever still waits for them.
+    commits: TaskTracker,
+    profile_queue: Arc<ProfileQueue>,
+    background: TaskTracker,
+    stop: CancellationToken,
+}
+
+impl Engine {
+    /// Puts an engine together from what was opened, without anything in its background.
+    pub(crate) fn assemble(catalog: Arc<Catalog>, runtime: Runtime, options: EngineOptions) -> Self {
+        let stop = CancellationToken::new();
+        let state = Arc::new(EngineState {
+            catalog,
+            runtime,
+            external_roots: options.external_roots,
+            external_urls: options.external_urls,
+            commits: TaskTracker::new(),
+            profile_queue: Arc::new(ProfileQueue::new()),
+            background: TaskTracker::new(),
+            stop: stop.clone(),
+        });
+        Self { state, _stop: Some(Arc::new(stop.drop_guard())) }
+    }
+
+    /// Runs the engine's background work until the last handle of a caller is dropped or the engine is closed. `work` is
+    /// given a handle that keeps the engine's parts alive and does not count as a caller's.
+    pub(crate) fn spawn_background<F>(&self, work: impl FnOnce(Engine, Arc<ProfileQueue>, CancellationToken) -> F)
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        let worker = Self { state: Arc::clone(&self.state), _stop: None };
+        let queue = Arc::clone(&self.state.profile_queue);
+        self.state.background.spawn(work(worker, queue, self.state.stop.clone()));
+        self.state.background.close();
+    }
+
+    /// Returns the catalog.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        &self.state.catalog
+    }
+
+    /// Returns the memory that running queries have reserved, in bytes.
+    pub fn memory_reserved_bytes(&self) -> usize {
+        self.state.runtime.reserved_bytes()
+    }
+
+    /// Waits for commits in progress and closes the catalog.
+    pub async fn close(&self) -> Result<()> {
+        self.state.commits.close();
+        self.state.commits.wait().await;
+        self.state.profile_queue.wait_until_empty(PROFILING_TIME).await;
+        self.state.stop.cancel();
+        self.state.background.wait().await;
+        Ok(self.state.catalog.close().await?)
+    }
+
+    /// Queues tables that somebody looks at for the background profiler, which reads the values of their columns unless
+    /// they are known.
+    pub fn queue_profiles(&self, tables: impl IntoIterator<Item = TableName>) {
+        self.state.profile_queue.push_unchecked(tables.into_iter().collect());
+    }
+
+    /// Waits until the columns of all queued tables are profiled, at most `time`.
+    pub async fn wait_for_profiles(&self, time: Duration) {
+        self.state.profile_queue.wait_until_empty(time).await;
+    }
+
+    /// Queues a table whose rows have changed for the background profiler.
+    pub(crate) fn queue_changed_table(&self, table: TableName) {
+        self.state.profile_queue.push_changed(table);
+    }
+
+    pub(crate) fn runtime(&self) -> &Runtime {
+        &self.state.runtime
+    }
+
+    pub(crate) fn planning_state(&self) -> SessionState {
+        self.state.runtime.state()
+    }
+
+    pub(crate) fn external_roots(&self) -> &[PathBuf] {
+        &self.state.external_roots
+    }
+
+    pub(crate) fn external_urls(&self) -> &[UrlRoot] {
+        &self.state.external_urls
+    }
+
+    /// Runs `work` to its end even when nobody waits for it any more; [`Engine::close`] waits for it.
+    fn spawn_commit<T: Send + 'static>(&self, work: impl Future<Output = T> + Send + 'static) -> JoinHandle<T> {
+        self.state.commits.spawn(work)
+    }
+}

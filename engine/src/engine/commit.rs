@@ -1,0 +1,36 @@
+//! Commits of data files: either the files are the table's, or they are removed.
+
+use std::future::Future;
+
+use querent_catalog::NewDataFile;
+
+use super::Engine;
+use crate::error::{EngineError, Result};
+use crate::tables::managed;
+
+impl Engine {
+    /// Commits files that are written: runs `transaction`, which returns whether it had anything to do. A commit that has
+    /// begun is finished even when the caller goes away, and files that it does not add to the table are removed.
+    ///
+    /// Returns the number of rows in the files, or `None` where the transaction had nothing to do.
+    pub(crate) async fn commit_files(
+        &self,
+        files: Vec<NewDataFile>,
+        transaction: impl Future<Output = Result<bool>> + Send + 'static,
+    ) -> Result<Option<u64>> {
+        let rows = files.iter().map(|file| file.row_count).sum();
+        let commit = self.spawn_commit(async move {
+            let outcome = transaction.await;
+            if !matches!(outcome, Ok(true)) {
+                managed::remove_files(&files).await;
+            }
+            outcome
+        });
+        match commit.await {
+            Ok(Ok(true)) => Ok(Some(rows)),
+            Ok(Ok(false)) => Ok(None),
+            Ok(Err(error)) => Err(error),
+            Err(error) => Err(EngineError::Internal(format!("the commit was cut off: {error}"))),
+        }
+    }
+}

@@ -1,0 +1,34 @@
+//! `Engine::open`: opens the parts of an engine and starts its background work.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use querent_catalog::{Catalog, CatalogOptions};
+
+use crate::engine::Engine;
+use crate::error::Result;
+use crate::options::EngineOptions;
+use crate::profiler;
+use crate::runtime::Runtime;
+
+impl Engine {
+    /// Opens or creates a data folder with default options and no embedder.
+    pub async fn open(path: impl AsRef<Path>) -> Result<Self> {
+        Self::open_with(EngineOptions::new(path.as_ref())).await
+    }
+
+    /// Opens or creates a data folder.
+    pub async fn open_with(options: EngineOptions) -> Result<Self> {
+        let catalog = Catalog::open(CatalogOptions {
+            data_dir: options.data_dir.clone(),
+            embedder: options.embedder.clone(),
+            reranker: options.reranker.clone(),
+            progress: Arc::clone(&options.progress),
+        })
+        .await?;
+        let runtime = Runtime::open(&options).await?;
+        let engine = Self::assemble(catalog, runtime, options);
+        engine.spawn_background(profiler::profile_queued_tables);
+        Ok(engine)
+    }
+}

@@ -1,0 +1,57 @@
+//! How an engine is opened, with the defaults that settings and help texts format.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use querent_catalog::index::embed::Embedder;
+use querent_catalog::{NoProgress, Progress};
+
+use crate::stores::UrlRoot;
+
+/// How to open an engine.
+#[derive(Clone)]
+pub struct EngineOptions {
+    /// The data folder: catalog, data, index, spill.
+    pub data_dir: PathBuf,
+    /// Memory shared by all queries, in bytes. `None`: [`EngineOptions::DEFAULT_MEMORY_PERCENT`] of the machine's, or of
+    /// the control group's where that is smaller.
+    pub memory_bytes: Option<usize>,
+    /// The most that spill files of all queries may take together, in bytes.
+    pub spill_bytes: u64,
+    /// Partitions that a query is executed in; `None`: the number of the machine's cores.
+    pub target_partitions: Option<usize>,
+    /// Local folders below which role `write` may create external tables; an administrator may anywhere.
+    pub external_roots: Vec<PathBuf>,
+    /// URLs of object stores and web servers below which external tables may lie, whoever creates them. Where there are
+    /// none, external tables are local files.
+    pub external_urls: Vec<UrlRoot>,
+    /// Embeds the texts of the schema index; `None` leaves search to names and BM25.
+    pub embedder: Option<Arc<dyn Embedder>>,
+    /// Ranks the best hundred tables of a search again, where `embedder` is fast and less good. `None`: nothing does.
+    pub reranker: Option<Arc<dyn Embedder>>,
+    /// Receives the progress of work that takes long.
+    pub progress: Arc<dyn Progress>,
+}
+
+impl EngineOptions {
+    /// The share of the machine's memory that queries get where `memory_bytes` is `None`, in percent.
+    pub const DEFAULT_MEMORY_PERCENT: u64 = 60;
+    /// What spill files may take where nothing else is said, in bytes.
+    pub const DEFAULT_SPILL_BYTES: u64 = 100 << 30;
+
+    /// Returns the defaults for a data folder: a share of the machine's memory, every core, no folders for external
+    /// tables of role `write`, no object stores, no embedder, no reranker.
+    pub fn new(data_dir: impl Into<PathBuf>) -> Self {
+        Self {
+            data_dir: data_dir.into(),
+            memory_bytes: None,
+            spill_bytes: Self::DEFAULT_SPILL_BYTES,
+            target_partitions: None,
+            external_roots: Vec::new(),
+            external_urls: Vec::new(),
+            embedder: None,
+            reranker: None,
+            progress: Arc::new(NoProgress),
+        }
+    }
+}

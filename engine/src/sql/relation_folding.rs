@@ -1,0 +1,101 @@
+//! Names of relations without regard to case, before a statement is planned: common table expressions and qualified
+//! wildcards get the spelling of what they refer to. Table functions of ours become the queries that they stand for.
+
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    CastKind, DataType, ExactNumberInfo, Expr, Ident, ObjectName, ObjectNamePart, Query, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, Value, ValueWithSpan, VisitorMut,
+};
+
+use super::graph_traverse;
+use super::syntax::{relation_name, visit_statement};
+use crate::error::Result;
+use crate::identifiers::same_name;
+
+/// Gives references to common table expressions, and qualified wildcards, the spelling of what they refer to, and numbers
+/// with an exponent their type. Replaces table functions of ours by the queries that they stand for.
+/// Errors: `sql_plan_error`.
+pub(crate) fn fold_relations(statement: &mut Statement) -> Result<()> {
+    graph_traverse::rewrite_table_functions(statement)?;
+    visit_statement(statement, &mut RelationFolder { ctes: Vec::new() });
+    Ok(())
+}
+
+struct RelationFolder {
+    /// Names of the common table expressions in scope, innermost last, one entry a `WITH`.
+    ctes: Vec<Vec<String>>,
+}
+
+impl VisitorMut for RelationFolder {
+    type Break = ();
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<()> {
+        let names = query.with.iter().flat_map(|with| &with.cte_tables).map(|cte| cte.alias.name.value.clone());
+        self.ctes.push(names.collect());
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+        self.ctes.pop();
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        // In the standard `1.5` is a decimal and `1.5e0` a double; the planner would take both for decimals.
+        if let Expr::Value(ValueWithSpan { value: Value::Number(number, _), span }) = expr
+            && number.contains(['e', 'E'])
+        {
+            let text = Value::SingleQuotedString(number.clone()).with_span(*span);
+            *expr = Expr::Cast {
+                kind: CastKind::Cast,
+                expr: Box::new(Expr::Value(text)),
+                data_type: DataType::Double(ExactNumberInfo::None),
+                array: false,
+                format: None,
+            };
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_relation(&mut self, relation: &mut ObjectName) -> ControlFlow<()> {
+        if let [ObjectNamePart::Identifier(ident)] = relation.0.as_mut_slice() {
+            respell(ident, self.ctes.iter().rev().flatten().map(String::as_str));
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<()> {
+        let relations: Vec<String> = select
+            .from
+            .iter()
+            .flat_map(|from| std::iter::once(&from.relation).chain(from.joins.iter().map(|join| &join.relation)))
+            .filter_map(relation_name)
+            .collect();
+        for item in &mut select.projection {
+            if let SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), _) = item
+                && let [ObjectNamePart::Identifier(ident)] = name.0.as_mut_slice()
+            {
+                respell(ident, relations.iter().map(String::as_str));
+            }
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Gives the identifier the spelling of the first candidate that matches without regard to case, unless one matches exactly.
+fn respell<'a>(ident: &mut Ident, candidates: impl Iterator<Item = &'a str>) {
+    let mut folded = None;
+    for candidate in candidates {
+        if candidate == ident.value {
+            return;
+        }
+        if folded.is_none() && same_name(candidate, &ident.value) {
+            folded = Some(candidate.to_owned());
+        }
+    }
+    if let Some(spelling) = folded {
+        ident.value = spelling;
+    }
+}
