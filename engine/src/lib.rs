@@ -6,7 +6,7 @@
 //!
 //! # Map
 //!
-//! For the whole repository see `ARCHITECTURE.md` at its root. A room imports only from those on lower floors.
+//! For the other crates see `ARCHITECTURE.md` at the root of the repository. A room imports only from rooms on lower floors.
 //!
 //! | floor | room | purpose |
 //! |---|---|---|

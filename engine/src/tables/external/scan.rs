@@ -68,21 +68,20 @@ impl ExternalTableProvider {
         }
     }
 
-    async fn locate(&self, state: &dyn Session) -> Result<Vec<LocatedFile>> {
-        locate(state, &self.table.location, self.table.format).await
-    }
-
-    fn partitioned_files(&self, located: &[LocatedFile]) -> Result<Vec<PartitionedFile>> {
-        located
-            .iter()
-            .map(|file| {
-                let unknown = Arc::new(Statistics::new_unknown(&self.file_schema));
-                Ok(PartitionedFile::new_from_meta(object_meta(file)?)
+    /// Finds the table's files, and returns them also as DataFusion scans them: with their partition values.
+    async fn located_files(&self, state: &dyn Session) -> Result<(Vec<LocatedFile>, Vec<PartitionedFile>)> {
+        let located = locate(state, &self.table.location, self.table.format).await?;
+        let unknown = Arc::new(Statistics::new_unknown(&self.file_schema));
+        let mut files = Vec::with_capacity(located.len());
+        for file in &located {
+            files.push(
+                PartitionedFile::new_from_meta(object_meta(file)?)
                     .with_partition_values(self.partitioning.values(file)?)
                     .with_table_reference(self.scope.clone())
-                    .with_statistics(unknown))
-            })
-            .collect()
+                    .with_statistics(Arc::clone(&unknown)),
+            );
+        }
+        Ok((located, files))
     }
 
     /// Returns the table's files as a scan; `None` unless they are Parquet, whose rows can be counted without reading them.
@@ -94,8 +93,7 @@ impl ExternalTableProvider {
         if self.table.format != FileFormat::Parquet {
             return Ok(None);
         }
-        let located = self.locate(state).await?;
-        let files = self.partitioned_files(&located)?;
+        let (located, files) = self.located_files(state).await?;
         let store = store_of(located.first());
         let kept = self.in_partitions(state, files, filters);
         parquet_scan(state, store, kept, Arc::clone(&self.file_schema), &self.partitioning).await.map(Some)
@@ -126,8 +124,7 @@ impl ExternalTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let located = self.locate(state).await?;
-        let files = self.partitioned_files(&located)?;
+        let (located, files) = self.located_files(state).await?;
         let paths: BTreeMap<StorePath, &LocatedFile> =
             files.iter().map(|file| file.object_meta.location.clone()).zip(&located).collect();
         let schema = self.partitioning.table_schema(Arc::clone(&self.file_schema));
@@ -148,8 +145,7 @@ impl ExternalTableProvider {
         filters: &[Expr],
         limit: Option<usize>,
     ) -> DfResult<Arc<dyn ExecutionPlan>> {
-        let located = self.locate(state).await?;
-        let files = self.partitioned_files(&located)?;
+        let (located, files) = self.located_files(state).await?;
         let (format, raw_schema): (Arc<dyn datafusion::datasource::file_format::FileFormat>, _) =
             match self.table.format {
                 FileFormat::Csv => {
