@@ -78,8 +78,8 @@ impl SearchFilter {
 
 /// The schema index of one catalog. Owns its background tasks; they end with [`SchemaIndex::close`] or a drop.
 pub(crate) struct SchemaIndex {
-    tables: Arc<Part>,
-    columns: Arc<Part>,
+    tables: Arc<IndexPart>,
+    columns: Arc<IndexPart>,
     reranker: Option<Reranker>,
     traffic: Arc<Traffic>,
     changes: Arc<watch::Sender<u64>>,
@@ -90,7 +90,7 @@ pub(crate) struct SchemaIndex {
 
 /// The objects of one kind: a dataset and its tail, and what searches, commits and the background tasks of the part
 /// share with the other one.
-pub(crate) struct Part {
+pub(crate) struct IndexPart {
     kind: ObjectKind,
     /// Weak, so that dropping the catalog releases the data folder whatever the tasks are at.
     store: Weak<Store>,
@@ -100,7 +100,7 @@ pub(crate) struct Part {
     analyzer: Arc<Analyzer>,
     progress: Arc<dyn Progress>,
     traffic: Arc<Traffic>,
-    state: RwLock<State>,
+    state: RwLock<IndexPartState>,
     /// The tail has texts without vectors.
     texts_came: Notify,
     /// The maintenance task should look at the state.
@@ -110,7 +110,7 @@ pub(crate) struct Part {
 }
 
 #[derive(Default)]
-struct State {
+struct IndexPartState {
     tail: Tail,
     /// `None` until the dataset was opened or rebuilt.
     view: Option<Arc<IndexView>>,
@@ -131,7 +131,7 @@ struct State {
     checked_at: Option<Instant>,
 }
 
-impl State {
+impl IndexPartState {
     /// Has searches use a version of the dataset, with what the tail holds over it.
     fn set_view(&mut self, view: Option<Arc<IndexView>>) {
         let hidden = view.as_ref().map(|view| view.hidden(self.tail.object_ids()));
@@ -165,7 +165,7 @@ impl SchemaIndex {
         let traffic = Arc::new(Traffic::default());
         let changes = Arc::new(watch::Sender::new(0));
         let part = |kind| {
-            Arc::new(Part {
+            Arc::new(IndexPart {
                 kind,
                 store: Arc::downgrade(store),
                 folder: folder.clone(),
@@ -269,7 +269,7 @@ impl SchemaIndex {
     }
 
     /// The index of one kind.
-    pub(crate) fn part(&self, kind: ObjectKind) -> &Part {
+    pub(crate) fn part(&self, kind: ObjectKind) -> &IndexPart {
         match kind {
             ObjectKind::Table => &self.tables,
             ObjectKind::Column => &self.columns,
@@ -278,7 +278,7 @@ impl SchemaIndex {
 }
 
 /// Searches. Each sees one moment of the index: one version of the dataset and the tail that goes with it.
-impl Part {
+impl IndexPart {
     /// The best `limit` objects by BM25, best first.
     pub(crate) async fn bm25(&self, question: &str, limit: usize, filter: &SearchFilter) -> Vec<Scored> {
         let tokens = self.analyzer.query(question);
@@ -333,21 +333,21 @@ impl Part {
 
 /// What upkeep is at, for progress.
 #[derive(Clone, Copy)]
-enum Work {
+enum UpkeepTask {
     Rebuild,
     Text,
     Vectors,
 }
 
-impl Part {
-    fn task(&self, work: Work) -> &'static str {
+impl IndexPart {
+    fn task(&self, work: UpkeepTask) -> &'static str {
         match (self.kind, work) {
-            (ObjectKind::Table, Work::Rebuild) => "rebuilding the schema index",
-            (ObjectKind::Column, Work::Rebuild) => "rebuilding the schema index of columns",
-            (ObjectKind::Table, Work::Text) => "indexing tables for search",
-            (ObjectKind::Column, Work::Text) => "indexing columns for search",
-            (ObjectKind::Table, Work::Vectors) => "embedding tables for search",
-            (ObjectKind::Column, Work::Vectors) => "embedding columns for search",
+            (ObjectKind::Table, UpkeepTask::Rebuild) => "rebuilding the schema index",
+            (ObjectKind::Column, UpkeepTask::Rebuild) => "rebuilding the schema index of columns",
+            (ObjectKind::Table, UpkeepTask::Text) => "indexing tables for search",
+            (ObjectKind::Column, UpkeepTask::Text) => "indexing columns for search",
+            (ObjectKind::Table, UpkeepTask::Vectors) => "embedding tables for search",
+            (ObjectKind::Column, UpkeepTask::Vectors) => "embedding columns for search",
         }
     }
 

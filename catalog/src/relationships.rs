@@ -84,7 +84,7 @@ impl CatalogRelationships<'_> {
 
 /// A relationship and the ids of its tables.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Edge {
+pub(crate) struct JoinEdge {
     pub(crate) from: i64,
     pub(crate) to: i64,
     pub(crate) relationship: Relationship,

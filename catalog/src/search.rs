@@ -164,7 +164,7 @@ async fn search_tables(
             // Expansion may lift any of them; without it the spare ones are read where others are gone.
             let mut at_once = if stages.expansion { fused.len() } else { limit };
             let mut fused = fused.into_iter();
-            let mut found: Vec<expand::Found> = Vec::new();
+            let mut found: Vec<expand::FoundTable> = Vec::new();
             while at_once > 0 && fused.len() > 0 {
                 let hits: Vec<fuse::Fused> = fused.by_ref().take(at_once).collect();
                 let ids: Vec<i64> = hits.iter().map(|hit| hit.object_id).collect();

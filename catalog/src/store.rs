@@ -1,8 +1,8 @@
 //! The catalog store: a DuckLake 1.0 in SQLite with `querent_*` tables beside it.
 //!
 //! One writer connection and a small pool of readers, all used on blocking threads. Every read sees one
-//! snapshot: a SQLite read transaction, and the DuckLake rows that are live at its [`View::snapshot`]. Every
-//! change is one SQLite transaction ([`change::Change`]) that commits the DuckLake rows, our rows and what the
+//! snapshot: a SQLite read transaction, and the DuckLake rows that are live at its [`SnapshotView::snapshot`]. Every
+//! change is one SQLite transaction ([`change::CatalogChange`]) that commits the DuckLake rows, our rows and what the
 //! schema index has to learn. DuckDB may commit to the same file at any time; what it changed is taken in
 //! ([`objects::absorb`]) before names are read or written.
 
@@ -42,7 +42,7 @@ use rusqlite::config::DbConfig;
 use rusqlite::{Connection, TransactionBehavior};
 use tokio::sync::Semaphore;
 
-pub(crate) use change::Change;
+pub(crate) use change::CatalogChange;
 pub(crate) use listing::NameMatch;
 pub(crate) use names::name_key;
 pub(crate) use objects::{ObjectText, object_count, object_texts, pending_texts, table_ids};
@@ -78,14 +78,14 @@ pub(crate) type CommitListener = Box<dyn Fn(Committed) + Send + Sync>;
 /// The open store. All methods may be called from any task.
 pub(crate) struct Store {
     data_dir: PathBuf,
-    readers: Arc<Readers>,
+    readers: Arc<ReaderPool>,
     writer: Arc<tokio::sync::Mutex<Option<Connection>>>,
     on_commit: Arc<OnceLock<CommitListener>>,
     lock: Mutex<Option<lock::FolderLock>>,
 }
 
 /// The newest state of the catalog inside one read transaction.
-pub(crate) struct View<'a> {
+pub(crate) struct SnapshotView<'a> {
     /// The connection; its transaction is open.
     pub(crate) connection: &'a Connection,
     /// The snapshot to read at.
@@ -109,7 +109,7 @@ impl Store {
         })
         .await?;
         Ok(Self {
-            readers: Arc::new(Readers::new(data_dir.join(CATALOG_FILE))),
+            readers: Arc::new(ReaderPool::new(data_dir.join(CATALOG_FILE))),
             data_dir,
             writer: Arc::new(tokio::sync::Mutex::new(Some(writer))),
             on_commit: Arc::new(OnceLock::new()),
@@ -148,7 +148,7 @@ impl Store {
     pub(crate) async fn view<T, F>(&self, f: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&View<'_>) -> Result<T> + Send + 'static,
+        F: FnOnce(&SnapshotView<'_>) -> Result<T> + Send + 'static,
     {
         let attempt = self
             .read(move |connection| {
@@ -156,15 +156,17 @@ impl Store {
                 if change::newest_snapshot(connection)?.id != snapshot {
                     return Ok(Err(f));
                 }
-                f(&View { connection, snapshot }).map(Ok)
+                f(&SnapshotView { connection, snapshot }).map(Ok)
             })
             .await?;
         match attempt {
             Ok(done) => Ok(done),
             Err(f) => {
                 self.write(|_| Ok(())).await?;
-                self.read(move |connection| f(&View { connection, snapshot: objects::absorbed_snapshot(connection)? }))
-                    .await
+                self.read(move |connection| {
+                    f(&SnapshotView { connection, snapshot: objects::absorbed_snapshot(connection)? })
+                })
+                .await
             }
         }
     }
@@ -173,10 +175,10 @@ impl Store {
     pub(crate) async fn write<T, F>(&self, f: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&mut Change<'_>) -> Result<T> + Send + 'static,
+        F: FnOnce(&mut CatalogChange<'_>) -> Result<T> + Send + 'static,
     {
         self.transact(move |connection| {
-            let mut change = Change::begin(connection)?;
+            let mut change = CatalogChange::begin(connection)?;
             objects::absorb(&mut change)?;
             let result = f(&mut change)?;
             Ok((result, change.finish()?))
@@ -197,11 +199,13 @@ impl Store {
     pub(crate) async fn write_ours<T, F>(&self, f: F) -> Result<T>
     where
         T: Send + 'static,
-        F: FnOnce(&View<'_>) -> Result<T> + Send + 'static,
+        F: FnOnce(&SnapshotView<'_>) -> Result<T> + Send + 'static,
     {
         self.view(|_| Ok(())).await?;
-        self.write_rows(move |connection| f(&View { connection, snapshot: objects::absorbed_snapshot(connection)? }))
-            .await
+        self.write_rows(move |connection| {
+            f(&SnapshotView { connection, snapshot: objects::absorbed_snapshot(connection)? })
+        })
+        .await
     }
 
     /// The listener is called on the blocking thread: a caller that goes away cannot part it from the commit.
@@ -251,13 +255,13 @@ impl Store {
 }
 
 /// Reader connections, opened when first needed.
-struct Readers {
+struct ReaderPool {
     file: PathBuf,
     idle: Mutex<Vec<Connection>>,
     permits: Arc<Semaphore>,
 }
 
-impl Readers {
+impl ReaderPool {
     fn new(file: PathBuf) -> Self {
         Self { file, idle: Mutex::new(Vec::new()), permits: Arc::new(Semaphore::new(READERS)) }
     }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::lance::{IndexRow, IndexWriter};
 use super::maintain::install;
-use super::{Part, Work};
+use super::{IndexPart, UpkeepTask};
 use crate::error::Result;
 use crate::store::pending::ObjectKind;
 
@@ -28,7 +28,7 @@ const FAST_BATCH: usize = 1024;
 const MAX_EMBEDDED_COLUMNS: usize = 1_000_000;
 
 /// Embeds one slice of the rows that lack a vector. Returns whether any were written.
-pub(super) async fn embed_rows(part: &Part, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<bool> {
+pub(super) async fn embed_rows(part: &IndexPart, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<bool> {
     let can_embed = part.vectorizer.model().is_some() && part.vectorizer.failure().is_none();
     if !part.state.read().lacks_vectors || !can_embed {
         return Ok(false);
@@ -57,14 +57,14 @@ pub(super) async fn embed_rows(part: &Part, writer: &mut IndexWriter, stop: &Can
         state.backfilled += rows.len() as u64;
         (state.backfilled, state.to_backfill.max(state.backfilled))
     };
-    part.progress.report(part.task(Work::Vectors), done, total);
+    part.progress.report(part.task(UpkeepTask::Vectors), done, total);
     install(part, writer, Vec::new(), false).await?;
     Ok(true)
 }
 
 /// Gives rows the vectors that can be had at once: those that the dataset holds of the same texts, and all where the
 /// embedder is fast.
-pub(super) async fn embed_at_once(part: &Part, rows: &mut [IndexRow], stop: &CancellationToken) {
+pub(super) async fn embed_at_once(part: &IndexPart, rows: &mut [IndexRow], stop: &CancellationToken) {
     if part.vectorizer.is_fast() {
         return embed(part, rows, stop, None).await;
     }
@@ -77,7 +77,7 @@ pub(super) async fn embed_at_once(part: &Part, rows: &mut [IndexRow], stop: &Can
 }
 
 /// Gives the rows their vectors, on all workers of the embedder, until stopped, failed or out of time.
-async fn embed(part: &Part, rows: &mut [IndexRow], stop: &CancellationToken, deadline: Option<Instant>) {
+async fn embed(part: &IndexPart, rows: &mut [IndexRow], stop: &CancellationToken, deadline: Option<Instant>) {
     let batch = match (part.vectorizer.is_fast(), part.traffic.is_busy()) {
         (true, _) => FAST_BATCH,
         (false, false) => BATCH,

@@ -13,7 +13,7 @@ use tracing::{debug, warn};
 
 use super::lance::{IndexRow, IndexWriter};
 use super::tail::{self, TailEntry, Unembedded};
-use super::{Part, Work, backfill, off_runtime, rebuild};
+use super::{IndexPart, UpkeepTask, backfill, off_runtime, rebuild};
 use crate::error::Result;
 use crate::store::pending;
 use crate::store::pending_texts;
@@ -40,7 +40,7 @@ const PAGE: usize = 8192;
 const LAST_RETRY: Duration = Duration::from_secs(300);
 
 /// Gives the tail's texts their vectors until stopped.
-pub(super) async fn embed(part: Arc<Part>, stop: CancellationToken) {
+pub(super) async fn embed(part: Arc<IndexPart>, stop: CancellationToken) {
     while !stop.is_cancelled() {
         let most = match (part.vectorizer.is_fast(), part.traffic.is_busy()) {
             (true, _) => FAST_EMBED_BATCH,
@@ -88,7 +88,7 @@ async fn gather(stop: &CancellationToken) {
     }
 }
 
-fn set_vectors(part: &Part, batch: &[Unembedded], mut vector_of: impl FnMut(&Unembedded) -> Option<Arc<[f32]>>) {
+fn set_vectors(part: &IndexPart, batch: &[Unembedded], mut vector_of: impl FnMut(&Unembedded) -> Option<Arc<[f32]>>) {
     let mut state = part.state.write();
     for waiting in batch {
         if let Some(vector) = vector_of(waiting) {
@@ -98,7 +98,7 @@ fn set_vectors(part: &Part, batch: &[Unembedded], mut vector_of: impl FnMut(&Une
 }
 
 /// Keeps the dataset up with the catalog until stopped, then writes what is ready.
-pub(super) async fn follow(part: Arc<Part>, stop: CancellationToken) {
+pub(super) async fn follow(part: Arc<IndexPart>, stop: CancellationToken) {
     let mut retry = FIRST_RETRY;
     while !stop.is_cancelled() {
         let outcome = match rebuild::open_or_rebuild(&part, &stop).await {
@@ -124,7 +124,7 @@ pub(super) async fn follow(part: Arc<Part>, stop: CancellationToken) {
 }
 
 /// Ends when stopped, or when the dataset has to be opened anew.
-async fn drain_until_stopped(part: &Arc<Part>, mut writer: IndexWriter, stop: &CancellationToken) -> Result<()> {
+async fn drain_until_stopped(part: &Arc<IndexPart>, mut writer: IndexWriter, stop: &CancellationToken) -> Result<()> {
     let mut has_old_versions = true;
     while !stop.is_cancelled() {
         if part.state.read().is_damaged {
@@ -159,7 +159,7 @@ async fn drain_until_stopped(part: &Arc<Part>, mut writer: IndexWriter, stop: &C
 }
 
 /// Whether the tail should go to Lance now.
-fn is_due(part: &Part, writer: &IndexWriter) -> bool {
+fn is_due(part: &IndexPart, writer: &IndexWriter) -> bool {
     let state = part.state.read();
     let counts = state.tail.counts();
     let drainable = if takes_unembedded(part, &state.tail) { state.tail.len() } else { counts.ready };
@@ -173,7 +173,7 @@ fn is_due(part: &Part, writer: &IndexWriter) -> bool {
 
 /// Texts go to Lance without vectors when no vectors can be had, or when waiting for them would overflow the tail;
 /// they get theirs there ([`backfill`]).
-fn takes_unembedded(part: &Part, tail: &tail::Tail) -> bool {
+fn takes_unembedded(part: &IndexPart, tail: &tail::Tail) -> bool {
     part.vectorizer.model().is_none()
         || part.vectorizer.failure().is_some()
         || tail.len() >= tail::MAX_ENTRIES
@@ -185,14 +185,14 @@ fn max_age(writer: &IndexWriter) -> Duration {
     SHORTEST_WAIT.saturating_mul(u32::try_from(waits).unwrap_or(u32::MAX)).min(LONGEST_WAIT)
 }
 
-fn time_to_next_look(part: &Part, writer: &IndexWriter, has_old_versions: bool) -> Duration {
+fn time_to_next_look(part: &IndexPart, writer: &IndexWriter, has_old_versions: bool) -> Duration {
     let tick = if has_old_versions { FIRST_RETRY } else { IDLE_TICK };
     let oldest: Option<Instant> = part.state.read().tail.oldest();
     oldest.map_or(tick, |since| max_age(writer).saturating_sub(since.elapsed()).clamp(FIRST_RETRY, tick))
 }
 
 /// Moves what is ready to Lance, then forgets it here and in `querent_pending_objects`.
-async fn drain(part: &Part, writer: &mut IndexWriter) -> Result<()> {
+async fn drain(part: &IndexPart, writer: &mut IndexWriter) -> Result<()> {
     let drained: Vec<Arc<TailEntry>> = {
         let state = part.state.read();
         state.tail.drainable(takes_unembedded(part, &state.tail))
@@ -212,18 +212,18 @@ async fn drain(part: &Part, writer: &mut IndexWriter) -> Result<()> {
     let is_embedded = !lacks_vectors && !part.state.read().lacks_vectors;
     writer.replace(&rows, &removed).await?;
     writer.optimize(is_embedded).await?;
-    let written: Vec<Written> = drained.iter().map(|entry| (entry.object_id, entry.sequence)).collect();
+    let written: Vec<WrittenObject> = drained.iter().map(|entry| (entry.object_id, entry.sequence)).collect();
     install(part, writer, written, lacks_vectors).await
 }
 
 /// An object and the sequence number it was written at.
-pub(super) type Written = (i64, i64);
+pub(super) type WrittenObject = (i64, i64);
 
 /// Has searches use what was written, and forgets it in the tail and in `querent_pending_objects`.
 pub(super) async fn install(
-    part: &Part,
+    part: &IndexPart,
     writer: &mut IndexWriter,
-    written: Vec<Written>,
+    written: Vec<WrittenObject>,
     lacks_vectors: bool,
 ) -> Result<()> {
     let view = writer.view().await?;
@@ -249,7 +249,7 @@ pub(super) async fn install(
 }
 
 /// Moves what the tail has no room for straight to Lance; what could not be moved is still said to be there.
-async fn catch_up(part: &Part, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<()> {
+async fn catch_up(part: &IndexPart, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<()> {
     part.state.write().is_catching_up = true;
     let outcome = move_pages(part, writer, stop).await;
     {
@@ -263,11 +263,11 @@ async fn catch_up(part: &Part, writer: &mut IndexWriter, stop: &CancellationToke
 
 /// Oldest first. Searches see it each time the index has grown by half, so that merging stays in proportion; what was
 /// not installed when the process ends is written again. Returns whether all was moved.
-async fn move_pages(part: &Part, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<bool> {
+async fn move_pages(part: &IndexPart, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<bool> {
     let kind = part.kind;
     let mut total = part.store()?.read(move |connection| pending::count(connection, kind)).await?;
     let (mut after, mut done) = (0, 0);
-    let mut written: Vec<Written> = Vec::new();
+    let mut written: Vec<WrittenObject> = Vec::new();
     let mut lacks_vectors = false;
     while !stop.is_cancelled() {
         // Whatever is turned away from here on says so again.
@@ -294,7 +294,7 @@ async fn move_pages(part: &Part, writer: &mut IndexWriter, stop: &CancellationTo
         done += (rows.len() + removed.len()) as u64;
         total = total.max(done);
         writer.replace(&rows, &removed).await?;
-        part.progress.report(part.task(Work::Text), done, total);
+        part.progress.report(part.task(UpkeepTask::Text), done, total);
         if is_last || written.len() >= (writer.rows() / 3).max(PAGE) {
             let is_embedded = !lacks_vectors && !part.state.read().lacks_vectors;
             writer.optimize(is_last && is_embedded).await?;

@@ -11,18 +11,18 @@ use tracing::{info, warn};
 use uuid::Uuid;
 
 use super::lance::{Check, IndexRow, IndexWriter};
-use super::{Part, Work, backfill};
+use super::{IndexPart, UpkeepTask, backfill};
 use crate::error::{CatalogError, Result};
 use crate::store::pending::{self, IndexState, ObjectKind};
 use crate::store::search_text::TEXT_VERSION;
-use crate::store::{ObjectText, View, object_count, object_texts};
+use crate::store::{ObjectText, SnapshotView, object_count, object_texts};
 
 /// Objects read from the catalog and written to Lance at once.
 const PAGE: usize = 4096;
 const SET_ASIDE_SUFFIX: &str = ".damaged";
 
 /// A dataset that matches the catalog but for what is pending, installed for searches. `None` when stopped.
-pub(super) async fn open_or_rebuild(part: &Part, stop: &CancellationToken) -> Result<Option<IndexWriter>> {
+pub(super) async fn open_or_rebuild(part: &IndexPart, stop: &CancellationToken) -> Result<Option<IndexWriter>> {
     let kind = part.kind;
     let recorded = part.store()?.read(move |connection| pending::index_state(connection, kind)).await?;
     if let Some(state) = &recorded {
@@ -47,7 +47,7 @@ pub(super) async fn open_or_rebuild(part: &Part, stop: &CancellationToken) -> Re
     }
 }
 
-async fn open(part: &Part, state: &IndexState) -> Result<IndexWriter> {
+async fn open(part: &IndexPart, state: &IndexState) -> Result<IndexWriter> {
     let check = if part.state.read().is_damaged { Check::Everything } else { Check::Ids };
     let folder = part.folder.join(&state.folder);
     let (session, traffic) = (Arc::clone(&part.session), Arc::clone(&part.traffic));
@@ -63,12 +63,17 @@ async fn open(part: &Part, state: &IndexState) -> Result<IndexWriter> {
 }
 
 /// Without an embedder the vectors of an earlier one do no harm, and are right again when it is back.
-fn is_current(part: &Part, state: &IndexState) -> bool {
+fn is_current(part: &IndexPart, state: &IndexState) -> bool {
     let model = part.vectorizer.model();
     state.text_version == TEXT_VERSION && (model.is_none() || model == state.model.as_ref())
 }
 
-async fn install(part: &Part, mut writer: IndexWriter, is_current: bool, is_embedded: bool) -> Result<IndexWriter> {
+async fn install(
+    part: &IndexPart,
+    mut writer: IndexWriter,
+    is_current: bool,
+    is_embedded: bool,
+) -> Result<IndexWriter> {
     let lacks_vectors = part.vectorizer.model().is_some() && !is_embedded;
     let to_backfill = if lacks_vectors { writer.count_without_vector().await? } else { 0 };
     let view = writer.view().await?;
@@ -89,7 +94,7 @@ async fn install(part: &Part, mut writer: IndexWriter, is_current: bool, is_embe
 /// A new dataset with every object of the catalog, without vectors unless they are quickly made, and whether all have
 /// theirs. Changes made meanwhile stay pending and are
 /// applied over it.
-async fn rebuild(part: &Part, stop: &CancellationToken) -> Result<Option<(IndexWriter, bool)>> {
+async fn rebuild(part: &IndexPart, stop: &CancellationToken) -> Result<Option<(IndexWriter, bool)>> {
     let kind = part.kind;
     let (sequence, total) = part.store()?.view(move |view| counts(view, kind)).await?;
     let folder = part.folder.join(format!("{}{}", prefix(kind), Uuid::now_v7().simple()));
@@ -112,7 +117,7 @@ async fn rebuild(part: &Part, stop: &CancellationToken) -> Result<Option<(IndexW
         is_embedded &= rows.iter().all(|row| row.vector.is_some());
         done += rows.len() as u64;
         writer.replace(&rows, &[]).await?;
-        part.progress.report(part.task(Work::Rebuild), done, total.max(done));
+        part.progress.report(part.task(UpkeepTask::Rebuild), done, total.max(done));
     }
     writer.optimize(is_embedded).await?;
     let recorded = writer.recorded_state(is_embedded);
@@ -124,7 +129,7 @@ async fn rebuild(part: &Part, stop: &CancellationToken) -> Result<Option<(IndexW
 }
 
 /// The sequence number that a dataset built now is consistent with, and how many objects it will hold.
-fn counts(view: &View<'_>, kind: ObjectKind) -> Result<(i64, u64)> {
+fn counts(view: &SnapshotView<'_>, kind: ObjectKind) -> Result<(i64, u64)> {
     match kind {
         ObjectKind::Table => Ok((pending::newest_sequence(view.connection)?, object_count(view)?)),
         ObjectKind::Column => Ok((0, pending::column_text_count(view.connection)?)),
@@ -132,7 +137,7 @@ fn counts(view: &View<'_>, kind: ObjectKind) -> Result<(i64, u64)> {
 }
 
 /// The next page of the rows to build from, by id.
-fn rows_after(view: &View<'_>, kind: ObjectKind, after: i64, sequence: i64) -> Result<Vec<IndexRow>> {
+fn rows_after(view: &SnapshotView<'_>, kind: ObjectKind, after: i64, sequence: i64) -> Result<Vec<IndexRow>> {
     match kind {
         ObjectKind::Table => {
             let objects = object_texts(view, after, PAGE)?;
@@ -165,7 +170,7 @@ fn prefix(kind: ObjectKind) -> &'static str {
 }
 
 /// Keeps a damaged dataset for whoever wants to know why, out of the way of the next one.
-async fn set_aside(part: &Part, state: &IndexState, error: &CatalogError) -> Result<()> {
+async fn set_aside(part: &IndexPart, state: &IndexState, error: &CatalogError) -> Result<()> {
     {
         let mut state = part.state.write();
         state.set_view(None);
@@ -182,7 +187,7 @@ async fn set_aside(part: &Part, state: &IndexState, error: &CatalogError) -> Res
 }
 
 /// Removes left-overs: replaced datasets, rebuilds that were cut short, and all but the newest one set aside.
-async fn remove_other_folders(part: &Part, current: &str) -> Result<()> {
+async fn remove_other_folders(part: &IndexPart, current: &str) -> Result<()> {
     let mut set_aside: Vec<PathBuf> = Vec::new();
     let mut entries = tokio::fs::read_dir(&part.folder).await.map_err(io_error(&part.folder))?;
     while let Some(entry) = entries.next_entry().await.map_err(io_error(&part.folder))? {

@@ -13,7 +13,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use self::postings::{Matching, Postings};
-use self::vectors::{Embedded, Vectors};
+use self::vectors::{TailVector, TailVectors};
 use super::SearchFilter;
 use super::analyze::Document;
 use super::lance::IndexRow;
@@ -30,11 +30,11 @@ pub(super) struct TailEntry {
     kind: ObjectKind,
     database_id: i64,
     /// `None` when the object was dropped.
-    content: Option<Content>,
+    content: Option<TailContent>,
 }
 
 #[derive(Debug, Clone)]
-struct Content {
+struct TailContent {
     text: Arc<str>,
     vector: Option<Arc<[f32]>>,
 }
@@ -95,9 +95,9 @@ pub(super) struct TailCounts {
 /// The tail itself; guarded by the index's state lock.
 #[derive(Default)]
 pub(super) struct Tail {
-    entries: HashMap<i64, Held>,
+    entries: HashMap<i64, TailSlot>,
     postings: Postings,
-    vectors: Vectors,
+    vectors: TailVectors,
     /// Sequence number and object of the entries that wait for a vector.
     unembedded: BTreeSet<(i64, i64)>,
     by_age: BTreeSet<(Instant, i64)>,
@@ -105,7 +105,7 @@ pub(super) struct Tail {
     pub(super) is_overflowing: bool,
 }
 
-struct Held {
+struct TailSlot {
     entry: Arc<TailEntry>,
     since: Instant,
     /// Where its words and its vector are; `None` when the object was dropped.
@@ -126,7 +126,7 @@ impl Tail {
             }
             None => {}
         }
-        let content = text.map(|text| Content { text: text.into(), vector: None });
+        let content = text.map(|text| TailContent { text: text.into(), vector: None });
         let place = document.map(|document| self.postings.insert(object_id, database_id, document));
         let entry = Arc::new(TailEntry { sequence, object_id, kind, database_id, content });
         if entry.needs_vector() {
@@ -134,7 +134,7 @@ impl Tail {
         }
         let since = Instant::now();
         self.by_age.insert((since, object_id));
-        self.entries.insert(object_id, Held { entry, since, place });
+        self.entries.insert(object_id, TailSlot { entry, since, place });
         true
     }
 
@@ -184,7 +184,7 @@ impl Tail {
         let entry = Arc::make_mut(&mut held.entry);
         if let (Some(content), Some(place)) = (entry.content.as_mut(), held.place) {
             content.vector = Some(Arc::clone(&vector));
-            self.vectors.set(place, Some(Embedded { object_id, database_id: entry.database_id, vector }));
+            self.vectors.set(place, Some(TailVector { object_id, database_id: entry.database_id, vector }));
             self.unembedded.remove(&(sequence, object_id));
         }
     }
@@ -210,7 +210,7 @@ impl Tail {
         let mut taken = Vec::with_capacity(object_ids.len());
         let mut places = Vec::new();
         for object_id in object_ids {
-            let Some(Held { entry, since, place }) = self.entries.remove(object_id) else { continue };
+            let Some(TailSlot { entry, since, place }) = self.entries.remove(object_id) else { continue };
             self.unembedded.remove(&(entry.sequence, *object_id));
             self.by_age.remove(&(since, *object_id));
             if let Some(place) = place {
@@ -229,7 +229,7 @@ impl Tail {
     }
 
     /// The vectors at this moment.
-    pub(super) fn vectors(&self) -> Vectors {
+    pub(super) fn vectors(&self) -> TailVectors {
         self.vectors.clone()
     }
 }

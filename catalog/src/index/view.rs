@@ -66,10 +66,10 @@ pub(super) struct FragmentRows {
     /// Offsets, ascending by object.
     by_object: Vec<u32>,
     /// Of those rows that have a vector, when vectors are scanned.
-    vectors: Option<Vectors>,
+    vectors: Option<FragmentVectors>,
 }
 
-struct Vectors {
+struct FragmentVectors {
     dimension: usize,
     offsets: Vec<u32>,
     values: Vec<f32>,
@@ -97,7 +97,7 @@ impl FragmentRows {
 
     async fn load(fragment: &FileFragment, dimension: Option<usize>) -> lance::Result<Self> {
         let size = fragment.physical_rows().await?;
-        let vectors = dimension.map(|dimension| Vectors { dimension, offsets: Vec::new(), values: Vec::new() });
+        let vectors = dimension.map(|dimension| FragmentVectors { dimension, offsets: Vec::new(), values: Vec::new() });
         let mut rows = Self {
             number: fragment.id() as u32,
             object_ids: vec![0; size],

@@ -9,7 +9,7 @@ use crate::model::{Page, PageRequest, PageToken};
 use crate::principal::Principal;
 use crate::store::names::check_name;
 use crate::store::rows::{MAX_PAGE, parse_id_token, read_json, read_time, to_json};
-use crate::store::{View, name_key};
+use crate::store::{SnapshotView, name_key};
 
 /// A longer question is no question.
 const MAX_QUESTION_BYTES: usize = 2 * 1024;
@@ -80,7 +80,7 @@ impl KnowledgeRow for Metric {
     }
 }
 
-pub(crate) fn insert_query(view: &View<'_>, who: &Principal, new: &NewVerifiedQuery) -> Result<VerifiedQuery> {
+pub(crate) fn insert_query(view: &SnapshotView<'_>, who: &Principal, new: &NewVerifiedQuery) -> Result<VerifiedQuery> {
     let question = checked::<VerifiedQuery>("question", &new.question, MAX_QUESTION_BYTES)?;
     let sql = checked::<VerifiedQuery>("sql", &new.sql, MAX_TEXT_BYTES)?;
     let key = name_key(question);
@@ -110,7 +110,7 @@ pub(crate) fn insert_query(view: &View<'_>, who: &Principal, new: &NewVerifiedQu
     get(connection, id)
 }
 
-pub(crate) fn insert_metric(view: &View<'_>, who: &Principal, new: &NewMetric) -> Result<Metric> {
+pub(crate) fn insert_metric(view: &SnapshotView<'_>, who: &Principal, new: &NewMetric) -> Result<Metric> {
     check_name(&new.name)?;
     let expression = checked::<Metric>("expression", &new.expression, MAX_TEXT_BYTES)?;
     let filter = new.filter.as_deref().map(|filter| checked::<Metric>("filter", filter, MAX_TEXT_BYTES)).transpose()?;

@@ -82,12 +82,12 @@ struct JoinColumn {
     joined: String,
     is_key: bool,
     is_generic: bool,
-    class: Class,
+    class: TypeClass,
 }
 
 /// What can equal what.
 #[derive(Debug, Clone, PartialEq)]
-enum Class {
+enum TypeClass {
     Text,
     Integer,
     Other(DataType),
@@ -95,7 +95,7 @@ enum Class {
 
 /// What the names and types of two tables suggest.
 #[derive(Debug, Clone, PartialEq)]
-struct Inferred {
+struct InferredJoin {
     from_column: String,
     to_column: String,
     confidence: f32,
@@ -174,18 +174,18 @@ impl JoinColumn {
         }
         let key = name_key(&name);
         let is_generic = GENERIC.contains(&key.as_str());
-        Self { key, name, joined: stem.concat(), stem, is_key, is_generic, class: Class::of(&data_type) }
+        Self { key, name, joined: stem.concat(), stem, is_key, is_generic, class: TypeClass::of(&data_type) }
     }
 }
 
-impl Class {
+impl TypeClass {
     fn of(data_type: &DataType) -> Self {
         match data_type {
-            text if text.is_string() => Class::Text,
-            integer if integer.is_integer() => Class::Integer,
-            DataType::Decimal128(_, 0) | DataType::Decimal256(_, 0) => Class::Integer,
-            DataType::Dictionary(_, value) => Class::of(value),
-            other => Class::Other(other.clone()),
+            text if text.is_string() => TypeClass::Text,
+            integer if integer.is_integer() => TypeClass::Integer,
+            DataType::Decimal128(_, 0) | DataType::Decimal256(_, 0) => TypeClass::Integer,
+            DataType::Dictionary(_, value) => TypeClass::of(value),
+            other => TypeClass::Other(other.clone()),
         }
     }
 }
@@ -219,13 +219,13 @@ pub(crate) fn infer(left: &JoinTable, right: &JoinTable) -> Option<Relationship>
 }
 
 /// A column of `from` that is named after `to`, and the column it refers to.
-fn reference(from: &JoinTable, to: &JoinTable) -> Option<Inferred> {
+fn reference(from: &JoinTable, to: &JoinTable) -> Option<InferredJoin> {
     const WHOLE_NAME: f32 = 0.9;
     const PART_OF_NAME: f32 = 0.75;
     const ABBREVIATED: f32 = 0.65;
     /// `maker` for `maker_id`.
     const NOT_A_KEY: f32 = 0.55;
-    let mut best: Option<Inferred> = None;
+    let mut best: Option<InferredJoin> = None;
     for column in from.columns.iter().filter(|column| !column.stem.is_empty()) {
         let (joined, table) = (&column.joined, &to.joined);
         let named = if joined == table {
@@ -245,7 +245,7 @@ fn reference(from: &JoinTable, to: &JoinTable) -> Option<Inferred> {
         let begins_with_key = key.key == column.key && to.columns.first().is_some_and(|first| first.key == key.key);
         let confidence = if begins_with_key { confidence.max(KEY_OF_ONE) } else { confidence };
         if best.as_ref().is_none_or(|best| confidence > best.confidence) {
-            best = Some(Inferred {
+            best = Some(InferredJoin {
                 from_column: column.name.clone(),
                 to_column: key.name.clone(),
                 confidence,
@@ -291,7 +291,7 @@ fn shared<'a>(left: &'a JoinTable, right: &'a JoinTable) -> Option<(&'a JoinTabl
         };
         let (from, to) = if first_of_left && !first_of_right { (right, left) } else { (left, right) };
         if best.as_ref().is_none_or(|(_, _, best)| confidence > best.confidence) {
-            let inferred = Inferred {
+            let inferred = InferredJoin {
                 from_column: if std::ptr::eq(from, left) { column.name.clone() } else { other.name.clone() },
                 to_column: if std::ptr::eq(from, left) { other.name.clone() } else { column.name.clone() },
                 confidence,

@@ -5,17 +5,17 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use rusqlite::params;
 
-use super::Edge;
+use super::JoinEdge;
 use super::infer::{JoinTable, infer};
 use super::rows::{resolve_row, rows_of_table};
 use crate::error::Result;
 use crate::model::{Relationship, RelationshipOrigin, TableKind};
 use crate::principal::Principal;
 use crate::store::objects::object_name;
-use crate::store::relations::Loader;
+use crate::store::relations::RelationLoader;
 use crate::store::rows::to_json;
 use crate::store::types::LakeType;
-use crate::store::{View, name_key};
+use crate::store::{SnapshotView, name_key};
 use crate::values;
 
 /// A database of at most so many tables is small: all of them are neighbours.
@@ -28,7 +28,7 @@ const MAX_NEIGHBORS: usize = 40;
 const MAX_COLUMNS_READ: i64 = 4_000;
 
 /// The tables of a list of ids as inference reads them; those that are gone or may not be seen are left out.
-pub(crate) fn join_tables(view: &View<'_>, who: &Principal, ids: &[i64]) -> Result<Vec<JoinTable>> {
+pub(crate) fn join_tables(view: &SnapshotView<'_>, who: &Principal, ids: &[i64]) -> Result<Vec<JoinTable>> {
     let mut columns: HashMap<i64, Vec<(String, arrow_schema::DataType)>> = HashMap::new();
     let mut statement = view.connection.prepare_cached(
         "SELECT c.table_id, c.column_name, c.column_type FROM json_each(?1) ids
@@ -43,7 +43,7 @@ pub(crate) fn join_tables(view: &View<'_>, who: &Principal, ids: &[i64]) -> Resu
         };
         columns.entry(row.get(0)?).or_default().push((row.get(1)?, data_type));
     }
-    let loader = Loader::of(view);
+    let loader = RelationLoader::for_view(view);
     let mut tables = Vec::new();
     for id in ids {
         let Some((name, kind)) = object_name(view.connection, *id)? else { continue };
@@ -63,7 +63,7 @@ pub(crate) fn join_tables(view: &View<'_>, who: &Principal, ids: &[i64]) -> Resu
 }
 
 /// How tables join one another: what is declared, and for other pairs what can be inferred; surest first.
-pub(crate) fn among(view: &View<'_>, who: &Principal, tables: &[JoinTable]) -> Result<Vec<Edge>> {
+pub(crate) fn among(view: &SnapshotView<'_>, who: &Principal, tables: &[JoinTable]) -> Result<Vec<JoinEdge>> {
     let mut edges = declared_among(view, who, tables, tables)?;
     for (position, left) in tables.iter().enumerate() {
         for right in &tables[position + 1..] {
@@ -75,11 +75,11 @@ pub(crate) fn among(view: &View<'_>, who: &Principal, tables: &[JoinTable]) -> R
 
 /// As [`among`], for pairs of one of `tables` and one of `others`.
 pub(crate) fn between(
-    view: &View<'_>,
+    view: &SnapshotView<'_>,
     who: &Principal,
     tables: &[JoinTable],
     others: &[JoinTable],
-) -> Result<Vec<Edge>> {
+) -> Result<Vec<JoinEdge>> {
     let mut edges = declared_among(view, who, tables, others)?;
     for left in tables {
         for right in others {
@@ -89,10 +89,15 @@ pub(crate) fn between(
     Ok(surest_first(edges))
 }
 
-type EdgesByPair = BTreeMap<(i64, i64), Edge>;
+type EdgesByPair = BTreeMap<(i64, i64), JoinEdge>;
 
 /// What is declared between one of `tables` and one of `others`.
-fn declared_among(view: &View<'_>, who: &Principal, tables: &[JoinTable], others: &[JoinTable]) -> Result<EdgesByPair> {
+fn declared_among(
+    view: &SnapshotView<'_>,
+    who: &Principal,
+    tables: &[JoinTable],
+    others: &[JoinTable],
+) -> Result<EdgesByPair> {
     let mut edges = EdgesByPair::new();
     for table in tables {
         for row in rows_of_table(view.connection, &table.name)? {
@@ -115,18 +120,18 @@ fn infer_edge(left: &JoinTable, right: &JoinTable, edges: &mut EdgesByPair) {
     if let Some(relationship) = infer(left, right) {
         let is_left = relationship.from == left.name;
         let (from, to) = if is_left { (left.id, right.id) } else { (right.id, left.id) };
-        edges.insert(pair(from, to), Edge { from, to, relationship });
+        edges.insert(pair(from, to), JoinEdge { from, to, relationship });
     }
 }
 
-fn surest_first(edges: EdgesByPair) -> Vec<Edge> {
-    let mut edges: Vec<Edge> = edges.into_values().collect();
+fn surest_first(edges: EdgesByPair) -> Vec<JoinEdge> {
+    let mut edges: Vec<JoinEdge> = edges.into_values().collect();
     edges.sort_by(|a, b| b.relationship.confidence.total_cmp(&a.relationship.confidence));
     edges
 }
 
 /// Tables that may join the given ones and are not among them: bounded look-ups by name.
-pub(crate) fn neighbors(view: &View<'_>, who: &Principal, tables: &[JoinTable]) -> Result<Vec<i64>> {
+pub(crate) fn neighbors(view: &SnapshotView<'_>, who: &Principal, tables: &[JoinTable]) -> Result<Vec<i64>> {
     let known: HashSet<i64> = tables.iter().map(|table| table.id).collect();
     let mut found: Vec<i64> = Vec::new();
     let mut databases: Vec<String> = Vec::new();
@@ -167,9 +172,9 @@ pub(crate) fn neighbors(view: &View<'_>, who: &Principal, tables: &[JoinTable]) 
 }
 
 /// The relationships, their confidence raised or lowered by what is known of the columns' values.
-pub(crate) fn with_evidence(view: &View<'_>, edges: Vec<Edge>) -> Result<Vec<Relationship>> {
+pub(crate) fn with_evidence(view: &SnapshotView<'_>, edges: Vec<JoinEdge>) -> Result<Vec<Relationship>> {
     let mut relationships = Vec::with_capacity(edges.len());
-    for Edge { from, to, mut relationship } in edges {
+    for JoinEdge { from, to, mut relationship } in edges {
         if let (RelationshipOrigin::Inferred, [from_column], [to_column]) =
             (relationship.origin, relationship.from_columns.as_slice(), relationship.to_columns.as_slice())
             && let Some(share) = values::rows::containment(view.connection, (from, from_column), (to, to_column))?

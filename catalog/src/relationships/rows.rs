@@ -5,7 +5,7 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::{Edge, same_columns};
+use super::{JoinEdge, same_columns};
 use crate::error::{CatalogError, Result};
 use crate::model::{
     NewRelationship, Page, PageRequest, PageToken, Relationship, RelationshipOrigin, TableInfo, TableName,
@@ -16,7 +16,7 @@ use crate::store::listing::visible_names;
 use crate::store::objects::{self, object_name};
 use crate::store::resolve::{self, column_not_found};
 use crate::store::rows::{MAX_PAGE, parse_id_token, read_json};
-use crate::store::{View, name_key};
+use crate::store::{SnapshotView, name_key};
 
 /// Columns of a relationship.
 const MAX_COLUMNS: usize = 16;
@@ -24,7 +24,7 @@ const MAX_COLUMNS: usize = 16;
 const MAX_STORED: usize = 64;
 
 /// Records a relationship between tables and columns that are there.
-pub(crate) fn declare(view: &View<'_>, who: &Principal, new: &NewRelationship) -> Result<Relationship> {
+pub(crate) fn declare(view: &SnapshotView<'_>, who: &Principal, new: &NewRelationship) -> Result<Relationship> {
     let invalid = |reason: &str| CatalogError::InvalidObject { what: "relationship", reason: reason.into() };
     if new.from_columns.is_empty() || new.from_columns.len() != new.to_columns.len() {
         return Err(invalid("from_columns and to_columns need the same number of names, at least one"));
@@ -62,7 +62,7 @@ pub(crate) fn declare(view: &View<'_>, who: &Principal, new: &NewRelationship) -
 }
 
 /// Removes one that somebody declared and the caller may see.
-pub(crate) fn remove(view: &View<'_>, who: &Principal, id: i64) -> Result<()> {
+pub(crate) fn remove(view: &SnapshotView<'_>, who: &Principal, id: i64) -> Result<()> {
     let unknown = || CatalogError::ObjectNotFound { what: "relationship", id: id.to_string() };
     let row = view
         .connection
@@ -82,7 +82,7 @@ pub(crate) fn remove(view: &View<'_>, who: &Principal, id: i64) -> Result<()> {
 
 /// A page of what is declared, oldest first.
 pub(crate) fn list(
-    view: &View<'_>,
+    view: &SnapshotView<'_>,
     who: &Principal,
     table: Option<&TableName>,
     page: &PageRequest,
@@ -168,7 +168,7 @@ fn rows_after(connection: &Connection, who: &Principal, after: i64, limit: usize
 }
 
 /// The row as the catalog has its tables now, if both are there and may be seen.
-pub(super) fn resolve_row(view: &View<'_>, who: &Principal, row: RelationshipRow) -> Result<Option<Edge>> {
+pub(super) fn resolve_row(view: &SnapshotView<'_>, who: &Principal, row: RelationshipRow) -> Result<Option<JoinEdge>> {
     if !who.may_see(&row.from.database) || !who.may_see(&row.to.database) {
         return Ok(None);
     }
@@ -189,7 +189,7 @@ pub(super) fn resolve_row(view: &View<'_>, who: &Principal, row: RelationshipRow
         confidence: 1.0,
         why: why(row.origin, &row.subject),
     };
-    Ok(Some(Edge { from: from.id, to: to.id, relationship }))
+    Ok(Some(JoinEdge { from: from.id, to: to.id, relationship }))
 }
 
 fn why(origin: RelationshipOrigin, subject: &str) -> String {

@@ -6,7 +6,7 @@ use crate::error::Result;
 use crate::knowledge::Corpora;
 use crate::model::{FoundBy, TableName};
 use crate::principal::Principal;
-use crate::store::{View, table_ids};
+use crate::store::{SnapshotView, table_ids};
 use crate::values;
 
 /// Columns of a literal that are looked at; one that more hold tells nothing.
@@ -56,7 +56,7 @@ pub(super) fn from_knowledge(
 
 /// The boosts of a question, in tables by id.
 pub(super) fn find(
-    view: &View<'_>,
+    view: &SnapshotView<'_>,
     databases: Option<&[i64]>,
     literals: &[String],
     taught: Vec<KnowledgeBoost>,

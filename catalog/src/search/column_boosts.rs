@@ -5,10 +5,10 @@ use std::collections::HashMap;
 
 use super::fuse::{Boost, rank_weight};
 use crate::error::Result;
-use crate::index::{Part, Scored, SearchFilter};
+use crate::index::{IndexPart, Scored, SearchFilter};
 use crate::model::FoundBy;
 use crate::store::pending::names_of_column_texts;
-use crate::store::{self, View, name_key};
+use crate::store::{self, SnapshotView, name_key};
 
 /// Column texts taken from each ranking.
 const DEPTH: usize = 40;
@@ -22,7 +22,7 @@ const FIRST_RANKS: f32 = 0.25;
 const MAX_COLUMNS: usize = 2;
 
 /// The ids of the column texts that fit the question best, best first.
-pub(super) async fn texts(columns: &Part, text: &str, vector: Option<&[f32]>) -> Vec<i64> {
+pub(super) async fn texts(columns: &IndexPart, text: &str, vector: Option<&[f32]>) -> Vec<i64> {
     let all = SearchFilter::default();
     let by_meaning = async {
         match vector {
@@ -45,7 +45,7 @@ pub(super) async fn texts(columns: &Part, text: &str, vector: Option<&[f32]>) ->
 }
 
 /// What the columns of those texts say for tables in the databases of the given ids (`None` for all).
-pub(super) fn find(view: &View<'_>, databases: Option<&[i64]>, texts: &[i64]) -> Result<Vec<Boost>> {
+pub(super) fn find(view: &SnapshotView<'_>, databases: Option<&[i64]>, texts: &[i64]) -> Result<Vec<Boost>> {
     let mut names: Vec<String> = Vec::new();
     for name in names_of_column_texts(view.connection, texts)?.into_iter().flatten() {
         if names.len() < MAX_NAMES && names.iter().all(|known| name_key(known) != name_key(&name)) {

@@ -14,9 +14,9 @@ use crate::model::Relationship;
 use crate::model::{FoundBy, TableInfo};
 use crate::principal::Principal;
 use crate::relationships::infer::JoinTable;
-use crate::relationships::{Edge, joins};
+use crate::relationships::{JoinEdge, joins};
 use crate::store::objects::database_ids;
-use crate::store::{View, table_infos};
+use crate::store::{SnapshotView, table_infos};
 
 /// Hits that may be strong.
 const MAX_STRONG: usize = 8;
@@ -42,18 +42,18 @@ const MAX_ADDED: usize = 5;
 const BEHIND_STRONG: f32 = 0.999;
 
 /// A hit and its columns.
-pub(super) type Found = (Fused, TableInfo);
+pub(super) type FoundTable = (Fused, TableInfo);
 
 /// The hits in their new order, some added. `question_words` are lowercase and singular.
 pub(super) fn expand(
-    view: &View<'_>,
+    view: &SnapshotView<'_>,
     who: &Principal,
     databases: Option<&[i64]>,
     question_words: &[String],
-    mut hits: Vec<Found>,
-) -> Result<Vec<Found>> {
+    mut hits: Vec<FoundTable>,
+) -> Result<Vec<FoundTable>> {
     let Some(best) = hits.first().map(|(hit, _)| hit.score) else { return Ok(hits) };
-    let is_strong = |found: &&Found| found.0.score >= STRONG_SHARE * best;
+    let is_strong = |found: &&FoundTable| found.0.score >= STRONG_SHARE * best;
     let strong_count = hits.iter().take(MAX_STRONG).take_while(is_strong).count();
     let weakest = hits.get(strong_count.saturating_sub(1)).map_or(best, |(hit, _)| hit.score);
 
@@ -100,7 +100,7 @@ fn lift(hit: &mut Fused, gain: f32, weakest_strong: f32) {
 }
 
 /// The scores of the strong hits by database.
-fn together(strong: &[Found], best: f32) -> HashMap<String, f32> {
+fn together(strong: &[FoundTable], best: f32) -> HashMap<String, f32> {
     let mut together: HashMap<String, f32> = HashMap::new();
     for (hit, info) in strong {
         let score = together.entry(info.name.database.clone()).or_default();
@@ -110,7 +110,12 @@ fn together(strong: &[Found], best: f32) -> HashMap<String, f32> {
 }
 
 /// The best few of the hits to add, of the databases asked for.
-fn readable(view: &View<'_>, who: &Principal, databases: Option<&[i64]>, mut added: Vec<Fused>) -> Result<Vec<Found>> {
+fn readable(
+    view: &SnapshotView<'_>,
+    who: &Principal,
+    databases: Option<&[i64]>,
+    mut added: Vec<Fused>,
+) -> Result<Vec<FoundTable>> {
     added.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.object_id.cmp(&b.object_id)));
     let ids: Vec<i64> = added.iter().map(|hit| hit.object_id).collect();
     let within = database_ids(view, &ids)?;
@@ -130,7 +135,7 @@ struct Gain {
     why: Vec<String>,
 }
 
-fn gains(edges: &[Edge], strong: &[JoinTable], scores: &HashMap<i64, f32>) -> HashMap<i64, Gain> {
+fn gains(edges: &[JoinEdge], strong: &[JoinTable], scores: &HashMap<i64, f32>) -> HashMap<i64, Gain> {
     let is_strong = |id: i64| strong.iter().any(|table| table.id == id);
     let mut by_table: HashMap<i64, Vec<(f32, &Relationship)>> = HashMap::new();
     for edge in edges.iter().filter(|edge| edge.relationship.confidence >= MIN_CONFIDENCE) {

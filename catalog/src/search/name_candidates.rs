@@ -3,7 +3,7 @@
 use crate::error::Result;
 use crate::principal::Principal;
 use crate::store::listing::by_name;
-use crate::store::{NameMatch, View, name_key};
+use crate::store::{NameMatch, SnapshotView, name_key};
 
 /// Words of a question that are looked at.
 const MAX_WORDS: usize = 24;
@@ -79,7 +79,7 @@ pub(super) fn candidates(question: &str, is_stop_word: impl Fn(&str) -> bool) ->
 
 /// Looks the candidates up among what the caller may see.
 pub(super) fn find(
-    view: &View<'_>,
+    view: &SnapshotView<'_>,
     who: &Principal,
     database: Option<&str>,
     candidates: &[NameCandidate],

@@ -3,8 +3,8 @@
 
 use uuid::Uuid;
 
-use super::change::Change;
-use super::columns::Layout;
+use super::change::CatalogChange;
+use super::columns::ColumnLayout;
 use super::names::{folder_name, name_key};
 use super::objects::ObjectName;
 use super::pending::PendingObject;
@@ -21,7 +21,7 @@ const REPORT_EVERY: u64 = 1024;
 
 /// Registers the tables, and the databases they name. Errors name the table; nothing is then registered.
 pub(crate) fn register(
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     tables: impl IntoIterator<Item = NewTable>,
     if_exists: IfExists,
     progress: &dyn Progress,
@@ -48,7 +48,7 @@ pub(crate) fn register(
     Ok(registered)
 }
 
-fn register_one(change: &mut Change<'_>, table: &NewTable, if_exists: IfExists) -> Result<bool> {
+fn register_one(change: &mut CatalogChange<'_>, table: &NewTable, if_exists: IfExists) -> Result<bool> {
     let kind = if table.external.is_some() { TableKind::External } else { TableKind::Managed };
     let name = &table.name.table;
     let Some(schema_id) = tables::make_room(change, &table.name, kind, if_exists)? else { return Ok(false) };
@@ -59,7 +59,7 @@ fn register_one(change: &mut Change<'_>, table: &NewTable, if_exists: IfExists) 
         }
         None => {
             tables::refuse_encrypted(change, name)?;
-            let layout = Layout::of(name, &table.schema)?;
+            let layout = ColumnLayout::from_schema(name, &table.schema)?;
             let uuid = Uuid::now_v7();
             let path = LakePath { path: folder_name(name, uuid), is_relative: true };
             let object_id = tables::insert_table(change, schema_id, name, uuid, &path, &layout)?;

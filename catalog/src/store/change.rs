@@ -7,7 +7,7 @@ use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
 
 use super::pending::{self, ColumnText, Committed, PendingObject, TEXT_HASH_BYTES};
-use super::{View, objects};
+use super::{SnapshotView, objects};
 use crate::error::{CatalogError, Result};
 use crate::model::SnapshotId;
 
@@ -24,7 +24,7 @@ pub(crate) struct SnapshotRow {
 }
 
 /// A write transaction in progress.
-pub(crate) struct Change<'a> {
+pub(crate) struct CatalogChange<'a> {
     connection: &'a Connection,
     head: SnapshotRow,
     next_catalog_id: i64,
@@ -37,7 +37,7 @@ pub(crate) struct Change<'a> {
     known_columns: HashSet<[u8; TEXT_HASH_BYTES]>,
 }
 
-impl<'a> Change<'a> {
+impl<'a> CatalogChange<'a> {
     /// Starts on an open write transaction.
     pub(super) fn begin(connection: &'a Connection) -> Result<Self> {
         let head = newest_snapshot(connection)?;
@@ -60,8 +60,8 @@ impl<'a> Change<'a> {
     }
 
     /// What the change sees: the snapshot it is made on, and what it wrote to our own tables.
-    pub(super) fn view(&self) -> View<'a> {
-        View { connection: self.connection, snapshot: self.base() }
+    pub(super) fn view(&self) -> SnapshotView<'a> {
+        SnapshotView { connection: self.connection, snapshot: self.base() }
     }
 
     /// The snapshot that this change is made on.
@@ -119,7 +119,7 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// As [`Change::index`], for one of many: the index reads the text from the catalog when it gets there.
+    /// As [`CatalogChange::index`], for one of many: the index reads the text from the catalog when it gets there.
     pub(super) fn index_later(&mut self, object: PendingObject) -> Result<()> {
         pending::record(self.connection, object)?;
         self.committed.has_due = true;
@@ -133,7 +133,7 @@ impl<'a> Change<'a> {
         Ok(())
     }
 
-    /// As [`Change::index_column`], for one of many.
+    /// As [`CatalogChange::index_column`], for one of many.
     pub(super) fn index_column_later(&mut self, name: &str, text: String) -> Result<()> {
         let column = ColumnText::new(name, text);
         if self.known_columns.contains(&column.hash()) {

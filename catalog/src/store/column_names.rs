@@ -3,11 +3,11 @@
 
 use rusqlite::{Connection, params};
 
-use super::View;
+use super::SnapshotView;
 use super::change::newest_snapshot;
 use super::names::name_key;
 use super::pending::{self, ColumnText};
-use super::relations::{self, Loader};
+use super::relations::{self, RelationLoader};
 use super::rows::to_json;
 use super::search_text::column_text;
 use crate::error::Result;
@@ -46,7 +46,7 @@ pub(super) fn fill(connection: &Connection) -> Result<()> {
     let mut statement = connection.prepare("SELECT object_id FROM querent_object")?;
     let ids: Vec<i64> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
     let snapshot = newest_snapshot(connection)?.id;
-    let loader = Loader::new(connection, snapshot);
+    let loader = RelationLoader::new(connection, snapshot);
     for object_id in ids {
         let Some(relation) = loader.load(object_id)? else { continue };
         let info = relation.info();
@@ -72,7 +72,7 @@ pub(crate) struct FoundColumn {
 /// The columns of a name, case aside, in databases of the given ids (`None` for all); none where there are more than
 /// `most`.
 pub(crate) fn find_rare(
-    view: &View<'_>,
+    view: &SnapshotView<'_>,
     databases: Option<&[i64]>,
     name: &str,
     most: usize,
@@ -89,7 +89,7 @@ pub(crate) fn find_rare(
 }
 
 /// How many columns have a name, case aside; counted to `limit`.
-fn count_up_to(view: &View<'_>, name: &str, limit: usize) -> Result<usize> {
+fn count_up_to(view: &SnapshotView<'_>, name: &str, limit: usize) -> Result<usize> {
     let mut statement = view.connection.prepare_cached(
         "SELECT count(*) FROM (
              SELECT 1 FROM ducklake_column INDEXED BY querent_ix_column_name
@@ -107,7 +107,7 @@ fn count_up_to(view: &View<'_>, name: &str, limit: usize) -> Result<usize> {
 
 /// The columns of the names, case aside, in databases of the given ids (`None` for all); name after name, at most `limit`.
 pub(crate) fn find(
-    view: &View<'_>,
+    view: &SnapshotView<'_>,
     databases: Option<&[i64]>,
     names: &[String],
     limit: usize,

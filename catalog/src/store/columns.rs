@@ -7,7 +7,7 @@ use std::sync::Arc;
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use rusqlite::{Connection, params};
 
-use super::change::Change;
+use super::change::CatalogChange;
 use super::names::name_key;
 use super::types::{LakeType, Shape, list_of, map_of, storable};
 use crate::error::{CatalogError, Result};
@@ -32,7 +32,7 @@ pub(super) struct ColumnRow {
 
 /// A schema laid out for the lake.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Layout {
+pub(super) struct ColumnLayout {
     /// Canonical types, without field metadata.
     pub(super) columns: Vec<ColumnInfo>,
     /// Canonical types with field ids at every level.
@@ -41,15 +41,15 @@ pub(super) struct Layout {
     dimensions: BTreeMap<i64, i32>,
 }
 
-impl Layout {
+impl ColumnLayout {
     /// Lays out a schema, or says which column cannot be held.
-    pub(super) fn of(table: &str, schema: &Schema) -> Result<Self> {
+    pub(super) fn from_schema(table: &str, schema: &Schema) -> Result<Self> {
         let invalid = |name: &str, reason: &str| CatalogError::InvalidName { name: name.into(), reason: reason.into() };
         if schema.fields().is_empty() {
             return Err(invalid(table, "a table needs at least one column"));
         }
         let mut seen = HashSet::new();
-        let mut builder = LayoutBuilder::default();
+        let mut builder = ColumnLayoutBuilder::default();
         let mut columns = Vec::new();
         let mut fields = Vec::new();
         for field in schema.fields() {
@@ -78,7 +78,7 @@ impl Layout {
     }
 
     /// Writes the rows of a new table.
-    pub(super) fn insert(&self, change: &mut Change<'_>, table_id: i64) -> Result<()> {
+    pub(super) fn insert(&self, change: &mut CatalogChange<'_>, table_id: i64) -> Result<()> {
         let connection = change.connection();
         let mut insert = connection.prepare_cached(
             "INSERT INTO ducklake_column VALUES (?1, ?2, NULL, ?3, ?1, ?4, ?5, NULL, 'NULL', ?6, ?7, ?8, 'duckdb')",
@@ -105,12 +105,12 @@ impl Layout {
 }
 
 #[derive(Default)]
-struct LayoutBuilder {
+struct ColumnLayoutBuilder {
     rows: Vec<ColumnRow>,
     dimensions: BTreeMap<i64, i32>,
 }
 
-impl LayoutBuilder {
+impl ColumnLayoutBuilder {
     /// Adds a field and what is below it, and returns it as it is to be written. `Err` is a hint.
     fn add(&mut self, name: &str, field: &Field, parent: Option<i64>) -> Result<Field, String> {
         let id = self.rows.len() as i64 + 1;
@@ -153,7 +153,7 @@ impl LayoutBuilder {
 /// A table's live columns at a snapshot, and those whose values cannot be read.
 pub(super) struct LoadedColumns {
     pub(super) columns: Vec<ColumnInfo>,
-    /// As [`Layout::write_schema`].
+    /// As [`ColumnLayout::write_schema`].
     pub(super) write_schema: SchemaRef,
     pub(super) rows: Vec<ColumnRow>,
     /// Columns of types that are not readable yet: name and type.

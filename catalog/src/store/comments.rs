@@ -2,11 +2,11 @@
 
 use rusqlite::params;
 
-use super::change::Change;
+use super::change::CatalogChange;
 use super::columns::COMMENT_KEY;
 use super::names::name_key;
 use super::objects;
-use super::relations::{self, Relation};
+use super::relations::{self, StoredRelation};
 use super::resolve::column_not_found;
 use super::tables::{insert_comment, unknown_table};
 use crate::error::Result;
@@ -14,7 +14,7 @@ use crate::model::{TableKind, TableName};
 
 /// Sets or removes the comment of an object or of one of its columns.
 pub(crate) fn set(
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     name: &TableName,
     column: Option<&str>,
     comment: Option<&str>,
@@ -44,7 +44,12 @@ pub(crate) fn set(
     Ok(())
 }
 
-fn set_column(change: &Change<'_>, relation: &Relation, column_id: i64, comment: Option<&str>) -> Result<()> {
+fn set_column(
+    change: &CatalogChange<'_>,
+    relation: &StoredRelation,
+    column_id: i64,
+    comment: Option<&str>,
+) -> Result<()> {
     let connection = change.connection();
     let object_id = relation.info().id;
     connection
@@ -60,7 +65,12 @@ fn set_column(change: &Change<'_>, relation: &Relation, column_id: i64, comment:
 }
 
 /// Writes the comment of a column that has none.
-pub(super) fn insert_for_column(change: &Change<'_>, object_id: i64, column_id: i64, comment: &str) -> Result<()> {
+pub(super) fn insert_for_column(
+    change: &CatalogChange<'_>,
+    object_id: i64,
+    column_id: i64,
+    comment: &str,
+) -> Result<()> {
     let mut insert =
         change.connection().prepare_cached("INSERT INTO ducklake_column_tag VALUES (?, ?, ?, NULL, ?, ?)")?;
     insert.execute(params![object_id, column_id, change.snapshot(), COMMENT_KEY, comment])?;
@@ -68,7 +78,7 @@ pub(super) fn insert_for_column(change: &Change<'_>, object_id: i64, column_id: 
 }
 
 /// The id that a column's comment goes by: its own, or its position in an external table or view.
-fn column_id(relation: &Relation, column: &str) -> Result<i64> {
+fn column_id(relation: &StoredRelation, column: &str) -> Result<i64> {
     let info = relation.info();
     let key = name_key(column);
     let found = info.columns.iter().zip(1..).find(|(candidate, _)| name_key(&candidate.name) == key);

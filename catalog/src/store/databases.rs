@@ -3,11 +3,11 @@
 use rusqlite::params;
 use uuid::Uuid;
 
-use super::change::{Change, quoted};
+use super::change::{CatalogChange, quoted};
 use super::listing::visible_names;
 use super::names::{KeyPattern, check_database_name, folder_name, name_key};
 use super::rows::MAX_PAGE;
-use super::{View, objects, tables};
+use super::{SnapshotView, objects, tables};
 use crate::error::{CatalogError, Result};
 use crate::model::{Created, DEFAULT_DATABASE, DatabaseInfo, IfExists, Page, PageRequest, PageToken};
 use crate::principal::Principal;
@@ -16,14 +16,14 @@ use crate::principal::Principal;
 const DUCKDB_DEFAULT: &str = "main";
 
 /// The database of a name.
-pub(crate) fn find(view: &View<'_>, who: &Principal, name: &str) -> Result<Option<DatabaseInfo>> {
+pub(crate) fn find(view: &SnapshotView<'_>, who: &Principal, name: &str) -> Result<Option<DatabaseInfo>> {
     if !who.may_see(name) {
         return Ok(None);
     }
     by_key(view, &name_key(name))
 }
 
-fn by_key(view: &View<'_>, key: &str) -> Result<Option<DatabaseInfo>> {
+fn by_key(view: &SnapshotView<'_>, key: &str) -> Result<Option<DatabaseInfo>> {
     let mut statement = view.connection.prepare_cached(
         "SELECT schema_id, name, comment FROM querent_database WHERE key = ? ORDER BY schema_id LIMIT 1",
     )?;
@@ -37,7 +37,7 @@ fn read_database(row: &rusqlite::Row<'_>) -> rusqlite::Result<DatabaseInfo> {
 
 /// A page of the databases that `who` may see, by lowercase name.
 pub(crate) fn list(
-    view: &View<'_>,
+    view: &SnapshotView<'_>,
     who: &Principal,
     like: Option<&str>,
     page: &PageRequest,
@@ -65,7 +65,7 @@ pub(crate) fn list(
 
 /// Creates a database.
 pub(crate) fn create_checked(
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     name: &str,
     if_exists: IfExists,
 ) -> Result<Created<DatabaseInfo>> {
@@ -84,7 +84,7 @@ pub(crate) fn create_checked(
 }
 
 /// Creates a database whose name is free.
-pub(super) fn create(change: &mut Change<'_>, name: &str) -> Result<DatabaseInfo> {
+pub(super) fn create(change: &mut CatalogChange<'_>, name: &str) -> Result<DatabaseInfo> {
     let id = change.new_object_id();
     let uuid = Uuid::now_v7();
     change
@@ -97,7 +97,12 @@ pub(super) fn create(change: &mut Change<'_>, name: &str) -> Result<DatabaseInfo
 }
 
 /// Drops a database. Returns whether there was one.
-pub(crate) fn drop_named(change: &mut Change<'_>, name: &str, if_missing_ok: bool, cascade: bool) -> Result<bool> {
+pub(crate) fn drop_named(
+    change: &mut CatalogChange<'_>,
+    name: &str,
+    if_missing_ok: bool,
+    cascade: bool,
+) -> Result<bool> {
     match by_key(&change.view(), &name_key(name))? {
         Some(database) => {
             drop_found(change, &database, cascade)?;
@@ -108,7 +113,7 @@ pub(crate) fn drop_named(change: &mut Change<'_>, name: &str, if_missing_ok: boo
     }
 }
 
-fn drop_found(change: &mut Change<'_>, database: &DatabaseInfo, cascade: bool) -> Result<()> {
+fn drop_found(change: &mut CatalogChange<'_>, database: &DatabaseInfo, cascade: bool) -> Result<()> {
     // Sessions begin in the one, DuckDB in the other.
     if [DEFAULT_DATABASE, DUCKDB_DEFAULT].contains(&name_key(&database.name).as_str()) {
         return Err(CatalogError::InvalidName {
@@ -135,7 +140,7 @@ fn drop_found(change: &mut Change<'_>, database: &DatabaseInfo, cascade: bool) -
 }
 
 /// Comments are ours alone: DuckLake has none for schemas.
-pub(crate) fn set_comment(change: &mut Change<'_>, name: &str, comment: Option<&str>) -> Result<()> {
+pub(crate) fn set_comment(change: &mut CatalogChange<'_>, name: &str, comment: Option<&str>) -> Result<()> {
     let updated = change
         .connection()
         .prepare_cached("UPDATE querent_database SET comment = ? WHERE key = ?")?

@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use rusqlite::OptionalExtension;
 
 use super::change::quoted;
-use super::files::{REWRITE_HINT, Refusal, count, is_remote};
+use super::files::{REWRITE_HINT, RefusedTable, count, is_remote};
 use super::relations::LakePath;
 use crate::error::{CatalogError, Result};
 use crate::model::{DataFile, FileDeletes, SnapshotId};
@@ -21,7 +21,7 @@ struct DeleteRow {
 }
 
 /// Adds what is deleted at the table's snapshot to its files.
-pub(super) fn read(refusal: &Refusal<'_>, files: &mut [DataFile]) -> Result<()> {
+pub(super) fn read(refusal: &RefusedTable<'_>, files: &mut [DataFile]) -> Result<()> {
     let mut by_id: HashMap<i64, &mut FileDeletes> = files.iter_mut().map(|file| (file.id, &mut file.deletes)).collect();
     let table = refusal.table;
     let mut statement = refusal.connection.prepare_cached(

@@ -20,7 +20,7 @@ pub(super) const REWRITE_HINT: &str = "copy the table with DuckDB (CREATE TABLE 
 
 /// What a table holds, with statistics of some columns, or `unsupported_lake`.
 pub(crate) fn contents(connection: &Connection, table: &ManagedTable, stats_columns: &[i64]) -> Result<TableContents> {
-    let refusal = Refusal { connection, table };
+    let refusal = RefusedTable { connection, table };
     let loaded = columns::load(connection, table.id, table.snapshot)?;
     refuse_unreadable(&refusal, &loaded)?;
     let mut files = read_files(&refusal, &defaulted_columns(&refusal, &loaded.rows)?)?;
@@ -37,7 +37,7 @@ pub(crate) fn whole_files(
     stats_columns: &[i64],
 ) -> Result<Vec<DataFile>> {
     let TableContents { files, inlined } = contents(connection, table, stats_columns)?;
-    let refusal = Refusal { connection, table };
+    let refusal = RefusedTable { connection, table };
     if inlined.is_some() {
         return Err(refusal.because("inlined rows", FLUSH_HINT));
     }
@@ -50,7 +50,7 @@ pub(crate) fn whole_files(
 
 /// The schema to write more files of a table with, or `unsupported_lake`.
 pub(crate) fn write_schema(connection: &Connection, table: &ManagedTable) -> Result<SchemaRef> {
-    let refusal = Refusal { connection, table };
+    let refusal = RefusedTable { connection, table };
     let loaded = columns::load(connection, table.id, table.snapshot)?;
     refuse_unreadable(&refusal, &loaded)?;
     if let Some(column) = loaded.rows.iter().find(|row| row.column_type == "json") {
@@ -70,7 +70,7 @@ pub(crate) fn write_schema(connection: &Connection, table: &ManagedTable) -> Res
     Ok(loaded.write_schema)
 }
 
-fn refuse_unreadable(refusal: &Refusal<'_>, loaded: &LoadedColumns) -> Result<()> {
+fn refuse_unreadable(refusal: &RefusedTable<'_>, loaded: &LoadedColumns) -> Result<()> {
     match loaded.unreadable.first() {
         Some((column, column_type)) => {
             Err(refusal.because(&format!("column `{column}` of type {column_type}"), REWRITE_HINT))
@@ -90,12 +90,12 @@ pub(super) fn inlined_data_tables(connection: &Connection, table_id: i64) -> Res
 }
 
 /// Makes the error for one table.
-pub(super) struct Refusal<'a> {
+pub(super) struct RefusedTable<'a> {
     pub(super) connection: &'a Connection,
     pub(super) table: &'a ManagedTable,
 }
 
-impl Refusal<'_> {
+impl RefusedTable<'_> {
     pub(super) fn because(&self, what: &str, hint: &str) -> CatalogError {
         let name = self.connection.query_row(
             "SELECT table_name FROM ducklake_table WHERE table_id = ? ORDER BY begin_snapshot DESC LIMIT 1",
@@ -117,7 +117,7 @@ struct DefaultedColumn {
     since: SnapshotId,
 }
 
-fn defaulted_columns(refusal: &Refusal<'_>, rows: &[ColumnRow]) -> Result<Vec<DefaultedColumn>> {
+fn defaulted_columns(refusal: &RefusedTable<'_>, rows: &[ColumnRow]) -> Result<Vec<DefaultedColumn>> {
     let mut columns = Vec::new();
     for row in rows.iter().filter(|row| row.initial_default.is_some()) {
         let since = refusal
@@ -139,7 +139,7 @@ struct FileRow {
     partial_max: Option<SnapshotId>,
 }
 
-fn read_files(refusal: &Refusal<'_>, defaulted: &[DefaultedColumn]) -> Result<Vec<DataFile>> {
+fn read_files(refusal: &RefusedTable<'_>, defaulted: &[DefaultedColumn]) -> Result<Vec<DataFile>> {
     let table = refusal.table;
     let mut statement = refusal.connection.prepare_cached(
         "SELECT data_file_id, path, path_is_relative, record_count, file_size_bytes, footer_size, begin_snapshot,
@@ -176,7 +176,7 @@ fn read_files(refusal: &Refusal<'_>, defaulted: &[DefaultedColumn]) -> Result<Ve
     Ok(files)
 }
 
-fn refuse_file(refusal: &Refusal<'_>, row: &FileRow, defaulted: &[DefaultedColumn]) -> Result<()> {
+fn refuse_file(refusal: &RefusedTable<'_>, row: &FileRow, defaulted: &[DefaultedColumn]) -> Result<()> {
     if row.is_encrypted {
         return Err(refusal.because("encrypted files", REWRITE_HINT));
     }

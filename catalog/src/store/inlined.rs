@@ -15,12 +15,12 @@ use uuid::Uuid;
 
 use super::change::quoted;
 use super::columns::LoadedColumns;
-use super::files::{FLUSH_HINT, Refusal};
+use super::files::{FLUSH_HINT, RefusedTable};
 use crate::error::{CatalogError, Result};
 use crate::model::SnapshotId;
 
 /// The rows at the table's snapshot, with the table's columns; `None` where there are none.
-pub(super) fn read(refusal: &Refusal<'_>, loaded: &LoadedColumns) -> Result<Option<RecordBatch>> {
+pub(super) fn read(refusal: &RefusedTable<'_>, loaded: &LoadedColumns) -> Result<Option<RecordBatch>> {
     let fields: Vec<Field> =
         loaded.columns.iter().map(|column| Field::new(&column.name, column.data_type.clone(), true)).collect();
     let schema: SchemaRef = Arc::new(Schema::new(fields));
@@ -53,7 +53,7 @@ pub(super) fn read(refusal: &Refusal<'_>, loaded: &LoadedColumns) -> Result<Opti
 }
 
 /// What each of the table's columns was called in a version; `None` where it was not there and is null.
-fn columns_of(refusal: &Refusal<'_>, version: i64, loaded: &LoadedColumns) -> Result<Vec<Option<String>>> {
+fn columns_of(refusal: &RefusedTable<'_>, version: i64, loaded: &LoadedColumns) -> Result<Vec<Option<String>>> {
     let connection = refusal.connection;
     let since: Option<SnapshotId> = connection
         .prepare_cached(
@@ -87,7 +87,7 @@ fn columns_of(refusal: &Refusal<'_>, version: i64, loaded: &LoadedColumns) -> Re
 }
 
 fn rows(
-    refusal: &Refusal<'_>,
+    refusal: &RefusedTable<'_>,
     name: &str,
     live: &str,
     columns: &[Option<String>],

@@ -7,9 +7,9 @@ use serde::{Deserialize, Serialize};
 
 use super::names::{Beginning, KeyPattern, key_range_end, name_key};
 use super::objects::{self, ObjectRow};
-use super::relations::{Loader, RowCounts};
+use super::relations::{RelationLoader, RowCounts};
 use super::rows::{MAX_PAGE, bad_token, to_json};
-use super::{View, relations};
+use super::{SnapshotView, relations};
 use crate::error::Result;
 use crate::model::{Page, PageRequest, PageToken, TableFilter, TableInfo, TableKind, TableName, TableSummary};
 use crate::principal::{DatabaseScope, Principal};
@@ -40,13 +40,13 @@ impl TablePosition {
 
 /// A page of the tables that `who` may see, by lowercase database and name.
 pub(crate) fn tables(
-    view: &View<'_>,
+    view: &SnapshotView<'_>,
     who: &Principal,
     filter: &TableFilter,
     page: &PageRequest,
 ) -> Result<Page<TableSummary>> {
     let page = table_rows(view, who, filter, page)?;
-    let counts = RowCounts::at(view.connection, view.snapshot)?;
+    let counts = RowCounts::new(view.connection, view.snapshot)?;
     let mut items = Vec::with_capacity(page.items.len());
     for (database, object) in page.items {
         items.push(relations::summary(&counts, object, &database)?);
@@ -56,13 +56,13 @@ pub(crate) fn tables(
 
 /// As [`tables`], with columns.
 pub(crate) fn tables_with_columns(
-    view: &View<'_>,
+    view: &SnapshotView<'_>,
     who: &Principal,
     filter: &TableFilter,
     page: &PageRequest,
 ) -> Result<Page<TableInfo>> {
     let page = table_rows(view, who, filter, page)?;
-    let loader = Loader::of(view);
+    let loader = RelationLoader::for_view(view);
     let mut items = Vec::with_capacity(page.items.len());
     for (_, object) in page.items {
         if let Some(relation) = loader.load_known(object)? {
@@ -73,7 +73,7 @@ pub(crate) fn tables_with_columns(
 }
 
 fn table_rows(
-    view: &View<'_>,
+    view: &SnapshotView<'_>,
     who: &Principal,
     filter: &TableFilter,
     page: &PageRequest,
@@ -85,7 +85,7 @@ fn table_rows(
     };
     let query = RowQuery::new(filter);
     // One more than asked for tells whether there is a next page.
-    let wanted = Wanted { view, who, filter, after: position.as_ref(), limit: limit + 1 };
+    let wanted = ListingRange { view, who, filter, after: position.as_ref(), limit: limit + 1 };
     page_of(query.read(&wanted)?, limit)
 }
 
@@ -104,15 +104,15 @@ fn page_of(mut items: Vec<(String, ObjectRow)>, limit: usize) -> Result<Page<(St
 }
 
 /// A part of a listing: the first objects after a position.
-struct Wanted<'a> {
-    view: &'a View<'a>,
+struct ListingRange<'a> {
+    view: &'a SnapshotView<'a>,
     who: &'a Principal,
     filter: &'a TableFilter,
     after: Option<&'a TablePosition>,
     limit: usize,
 }
 
-impl Wanted<'_> {
+impl ListingRange<'_> {
     /// The database that the position is in; before all others without one.
     fn first_database(&self) -> &str {
         self.after.map_or("", |at| at.database.as_str())
@@ -160,7 +160,7 @@ impl RowQuery {
 
     /// The first objects by database and key, by whichever way is short: a name that few have is found along the index of
     /// names, one that many have soon turns up in the databases.
-    fn read(&self, wanted: &Wanted<'_>) -> Result<Vec<(String, ObjectRow)>> {
+    fn read(&self, wanted: &ListingRange<'_>) -> Result<Vec<(String, ObjectRow)>> {
         if !self.at_least.is_empty() && wanted.filter.database.is_none() {
             if let Some(objects) = self.read_by_name(wanted, FEW)? {
                 return Ok(objects);
@@ -178,7 +178,7 @@ impl RowQuery {
 
     /// Along the index of names, where each name's objects are by database: what is after the best that were found, or
     /// before the position, is stepped over. `None` where that takes more than `most` steps.
-    fn read_by_name(&self, wanted: &Wanted<'_>, most: usize) -> Result<Option<Vec<(String, ObjectRow)>>> {
+    fn read_by_name(&self, wanted: &ListingRange<'_>, most: usize) -> Result<Option<Vec<(String, ObjectRow)>>> {
         let connection = wanted.view.connection;
         let database_like = wanted.filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);
         let mut in_range = connection.prepare_cached(
@@ -243,7 +243,7 @@ impl RowQuery {
     }
 
     /// From one database to the next, up to one, each a range of an index, or of one for each kind that is asked for.
-    fn read_by_database(&self, wanted: &Wanted<'_>, until: &str) -> Result<Vec<(String, ObjectRow)>> {
+    fn read_by_database(&self, wanted: &ListingRange<'_>, until: &str) -> Result<Vec<(String, ObjectRow)>> {
         let Some(kinds) = &self.kinds else { return self.walk(wanted, until, None) };
         let mut objects = Vec::new();
         for kind in kinds {
@@ -255,8 +255,13 @@ impl RowQuery {
         Ok(objects)
     }
 
-    fn walk(&self, wanted: &Wanted<'_>, until: &str, kind: Option<TableKind>) -> Result<Vec<(String, ObjectRow)>> {
-        let Wanted { view, who, filter, after, limit } = wanted;
+    fn walk(
+        &self,
+        wanted: &ListingRange<'_>,
+        until: &str,
+        kind: Option<TableKind>,
+    ) -> Result<Vec<(String, ObjectRow)>> {
+        let ListingRange { view, who, filter, after, limit } = wanted;
         let (after_database, after_key, after_id) =
             after.map_or(("", "", -1), |at| (at.database.as_str(), at.key.as_str(), at.id));
         // The walk starts at whichever bound is later.
@@ -335,7 +340,7 @@ pub(crate) enum NameMatch {
 /// The ids and names of the tables of a name or prefix in every database (or one) that `who` may see, shortest name
 /// first; at most `limit`.
 pub(crate) fn by_name(
-    view: &View<'_>,
+    view: &SnapshotView<'_>,
     who: &Principal,
     database: Option<&str>,
     name: &str,

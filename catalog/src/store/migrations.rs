@@ -168,7 +168,7 @@ fn follow_moved_folder(transaction: &Connection, data_dir: &Path) -> Result<()> 
 }
 
 fn ensure_default_database(transaction: &Connection) -> Result<()> {
-    let mut change = change::Change::begin(transaction)?;
+    let mut change = change::CatalogChange::begin(transaction)?;
     objects::absorb(&mut change)?;
     if objects::database_id(transaction, DEFAULT_DATABASE)?.is_none() {
         super::databases::create(&mut change, DEFAULT_DATABASE)?;

@@ -6,12 +6,12 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::View;
-use super::change::{Change, TouchedIds};
+use super::SnapshotView;
+use super::change::{CatalogChange, TouchedIds};
 use super::migrations::{meta, set_meta};
 use super::names::name_key;
 use super::pending::{self, ObjectKind, PendingObject};
-use super::relations::{self, Loader, Relation};
+use super::relations::{self, RelationLoader, StoredRelation};
 use super::rows::unreadable;
 use super::search_text::{column_text, table_text};
 use crate::error::Result;
@@ -51,7 +51,7 @@ pub(super) fn set_absorbed_snapshot(connection: &Connection, snapshot: SnapshotI
 }
 
 /// Takes in what another writer committed since we last looked.
-pub(super) fn absorb(change: &mut Change<'_>) -> Result<()> {
+pub(super) fn absorb(change: &mut CatalogChange<'_>) -> Result<()> {
     let connection = change.connection();
     let known = absorbed_snapshot(connection)?;
     let newest = change.base();
@@ -70,7 +70,7 @@ pub(super) fn absorb(change: &mut Change<'_>) -> Result<()> {
     set_absorbed_snapshot(connection, newest)
 }
 
-fn absorb_since(change: &mut Change<'_>, known: SnapshotId) -> Result<()> {
+fn absorb_since(change: &mut CatalogChange<'_>, known: SnapshotId) -> Result<()> {
     let connection = change.connection();
     let changes: Vec<String> = query_column(
         connection,
@@ -104,7 +104,7 @@ fn absorb_since(change: &mut Change<'_>, known: SnapshotId) -> Result<()> {
     refresh_all(change, &databases, &objects)
 }
 
-fn absorb_everything(change: &mut Change<'_>) -> Result<()> {
+fn absorb_everything(change: &mut CatalogChange<'_>) -> Result<()> {
     let connection = change.connection();
     let newest = change.base();
     let databases = query_column(
@@ -124,7 +124,7 @@ fn absorb_everything(change: &mut Change<'_>) -> Result<()> {
     refresh_all(change, &databases, &objects)
 }
 
-fn refresh_all(change: &mut Change<'_>, databases: &[i64], objects: &[i64]) -> Result<()> {
+fn refresh_all(change: &mut CatalogChange<'_>, databases: &[i64], objects: &[i64]) -> Result<()> {
     let newest = change.base();
     for schema_id in databases {
         refresh_database(change.connection(), *schema_id, newest)?;
@@ -157,13 +157,17 @@ pub(super) fn refresh_database(connection: &Connection, schema_id: i64, snapshot
 }
 
 /// Brings an object's row, and what the schema index will read of it, in line with the lake at a snapshot.
-pub(super) fn refresh(change: &mut Change<'_>, object_id: i64, snapshot: SnapshotId) -> Result<Option<Relation>> {
+pub(super) fn refresh(
+    change: &mut CatalogChange<'_>,
+    object_id: i64,
+    snapshot: SnapshotId,
+) -> Result<Option<StoredRelation>> {
     let connection = change.connection();
     let relation = relations::load(connection, object_id, snapshot)?;
     match &relation {
         Some(relation) => {
             let info = relation.info();
-            insert_row(connection, relation.database_id, &ObjectName::of(info))?;
+            insert_row(connection, relation.database_id, &ObjectName::from_info(info))?;
             change.index(PendingObject::table(object_id, relation.database_id, table_text(info)))?;
             for column in &info.columns {
                 change.index_column(&column.name, column_text(column))?;
@@ -191,7 +195,7 @@ pub(super) struct ObjectName<'a> {
 }
 
 impl<'a> ObjectName<'a> {
-    fn of(info: &'a TableInfo) -> Self {
+    fn from_info(info: &'a TableInfo) -> Self {
         Self { id: info.id, name: &info.name, kind: info.kind, comment: info.comment.as_deref() }
     }
 }
@@ -260,7 +264,7 @@ pub(crate) fn object_name(connection: &Connection, object_id: i64) -> Result<Opt
 }
 
 /// The ids of tables by name, of those that are there.
-pub(crate) fn table_ids(view: &View<'_>, names: &[TableName]) -> Result<Vec<i64>> {
+pub(crate) fn table_ids(view: &SnapshotView<'_>, names: &[TableName]) -> Result<Vec<i64>> {
     let mut ids = Vec::new();
     for name in names {
         ids.extend(object(view.connection, &name.database, &name.table)?.map(|object| object.id));
@@ -269,7 +273,7 @@ pub(crate) fn table_ids(view: &View<'_>, names: &[TableName]) -> Result<Vec<i64>
 }
 
 /// The databases of objects, by id, in order.
-pub(crate) fn database_ids(view: &View<'_>, ids: &[i64]) -> Result<Vec<Option<i64>>> {
+pub(crate) fn database_ids(view: &SnapshotView<'_>, ids: &[i64]) -> Result<Vec<Option<i64>>> {
     let mut statement = view.connection.prepare_cached("SELECT schema_id FROM querent_object WHERE object_id = ?")?;
     ids.iter().map(|id| Ok(statement.query_row([id], |row| row.get(0)).optional()?)).collect()
 }
@@ -294,12 +298,17 @@ pub(crate) struct ObjectText {
 }
 
 /// At most `limit` pending objects after `after`, oldest first; those that are due get their text from the catalog.
-pub(crate) fn pending_texts(view: &View<'_>, kind: ObjectKind, after: i64, limit: usize) -> Result<Vec<PendingObject>> {
+pub(crate) fn pending_texts(
+    view: &SnapshotView<'_>,
+    kind: ObjectKind,
+    after: i64,
+    limit: usize,
+) -> Result<Vec<PendingObject>> {
     if kind == ObjectKind::Column {
         return pending::column_page(view.connection, after, limit, true);
     }
     let mut objects = pending::page(view.connection, after, limit)?;
-    let loader = Loader::of(view);
+    let loader = RelationLoader::for_view(view);
     for object in objects.iter_mut().filter(|object| object.is_due) {
         let relation = loader.load(object.object_id)?;
         object.text = relation.map(|relation| table_text(relation.info()));
@@ -309,12 +318,12 @@ pub(crate) fn pending_texts(view: &View<'_>, kind: ObjectKind, after: i64, limit
 }
 
 /// At most `limit` objects after `after`, by id: how an index is built from the catalog.
-pub(crate) fn object_texts(view: &View<'_>, after: i64, limit: usize) -> Result<Vec<ObjectText>> {
+pub(crate) fn object_texts(view: &SnapshotView<'_>, after: i64, limit: usize) -> Result<Vec<ObjectText>> {
     let mut statement = view
         .connection
         .prepare_cached("SELECT object_id FROM querent_object WHERE object_id > ? ORDER BY object_id LIMIT ?")?;
     let ids = statement.query_map([after, limit as i64], |row| row.get(0))?;
-    let loader = Loader::of(view);
+    let loader = RelationLoader::for_view(view);
     let mut texts = Vec::new();
     for id in ids {
         if let Some(relation) = loader.load(id?)? {
@@ -329,7 +338,7 @@ pub(crate) fn object_texts(view: &View<'_>, after: i64, limit: usize) -> Result<
 }
 
 /// How many objects there are: what a build of the index says its progress of.
-pub(crate) fn object_count(view: &View<'_>) -> Result<u64> {
+pub(crate) fn object_count(view: &SnapshotView<'_>) -> Result<u64> {
     let count: i64 = view.connection.query_row("SELECT COUNT(*) FROM querent_object", [], |row| row.get(0))?;
     Ok(count.unsigned_abs())
 }

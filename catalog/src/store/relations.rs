@@ -13,7 +13,7 @@ use rusqlite::{Connection, OptionalExtension, params};
 use uuid::Uuid;
 
 use super::columns::{self, COMMENT_KEY};
-use super::{View, column_names, deletes, objects};
+use super::{SnapshotView, column_names, deletes, objects};
 use crate::error::{CatalogError, Result};
 use crate::model::{
     CATALOG_NAME, ColumnInfo, ExternalTable, ManagedTable, ResolvedTable, SnapshotId, TableInfo, TableKind, TableName,
@@ -23,12 +23,12 @@ use crate::principal::Principal;
 
 /// A resolved object and the database it is in.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) struct Relation {
+pub(crate) struct StoredRelation {
     pub(crate) resolved: ResolvedTable,
     pub(crate) database_id: i64,
 }
 
-impl Relation {
+impl StoredRelation {
     pub(crate) fn info(&self) -> &TableInfo {
         &self.resolved.info
     }
@@ -43,24 +43,24 @@ struct Database {
 }
 
 /// Reads objects that live at a snapshot; what many of them share is read once.
-pub(crate) struct Loader<'a> {
+pub(crate) struct RelationLoader<'a> {
     connection: &'a Connection,
     snapshot: SnapshotId,
     counts: OnceCell<RowCounts<'a>>,
     databases: RefCell<HashMap<i64, Option<Database>>>,
 }
 
-impl<'a> Loader<'a> {
+impl<'a> RelationLoader<'a> {
     pub(crate) fn new(connection: &'a Connection, snapshot: SnapshotId) -> Self {
         Self { connection, snapshot, counts: OnceCell::new(), databases: RefCell::default() }
     }
 
-    pub(crate) fn of(view: &View<'a>) -> Self {
+    pub(crate) fn for_view(view: &SnapshotView<'a>) -> Self {
         Self::new(view.connection, view.snapshot)
     }
 
     /// Reads an object; `None` where it is gone.
-    pub(crate) fn load(&self, object_id: i64) -> Result<Option<Relation>> {
+    pub(crate) fn load(&self, object_id: i64) -> Result<Option<StoredRelation>> {
         for kind in [TableKind::Managed, TableKind::View, TableKind::External] {
             if let Some(mut relation) = self.load_of_kind(object_id, kind)? {
                 relation.resolved.info.comment = load_comment(self.connection, object_id, self.snapshot)?;
@@ -71,7 +71,7 @@ impl<'a> Loader<'a> {
     }
 
     /// The same of an object whose row is at hand, which tells where to look and the comment.
-    pub(super) fn load_known(&self, object: objects::ObjectRow) -> Result<Option<Relation>> {
+    pub(super) fn load_known(&self, object: objects::ObjectRow) -> Result<Option<StoredRelation>> {
         let mut relation = self.load_of_kind(object.id, object.kind)?;
         if let Some(relation) = &mut relation {
             relation.resolved.info.comment = object.comment;
@@ -80,7 +80,7 @@ impl<'a> Loader<'a> {
     }
 
     /// Reads an object without its comment.
-    fn load_of_kind(&self, object_id: i64, kind: TableKind) -> Result<Option<Relation>> {
+    fn load_of_kind(&self, object_id: i64, kind: TableKind) -> Result<Option<StoredRelation>> {
         match kind {
             TableKind::Managed => self.load_managed(object_id),
             TableKind::View => self.load_view(object_id),
@@ -101,14 +101,14 @@ impl<'a> Loader<'a> {
         let counts = match self.counts.get() {
             Some(counts) => counts,
             None => {
-                let counts = RowCounts::at(self.connection, self.snapshot)?;
+                let counts = RowCounts::new(self.connection, self.snapshot)?;
                 self.counts.get_or_init(|| counts)
             }
         };
-        counts.of(table_id)
+        counts.row_count(table_id)
     }
 
-    fn load_managed(&self, table_id: i64) -> Result<Option<Relation>> {
+    fn load_managed(&self, table_id: i64) -> Result<Option<StoredRelation>> {
         let row = self
             .connection
             .prepare_cached(
@@ -133,10 +133,10 @@ impl<'a> Loader<'a> {
             row_count: self.row_count(table_id)?,
         };
         let source = TableSource::Managed(ManagedTable { id: table_id, snapshot: self.snapshot, location });
-        Ok(Some(Relation { resolved: ResolvedTable { info, source }, database_id: database.id }))
+        Ok(Some(StoredRelation { resolved: ResolvedTable { info, source }, database_id: database.id }))
     }
 
-    fn load_view(&self, view_id: i64) -> Result<Option<Relation>> {
+    fn load_view(&self, view_id: i64) -> Result<Option<StoredRelation>> {
         let row = self
             .connection
             .prepare_cached(
@@ -171,10 +171,10 @@ impl<'a> Loader<'a> {
             columns: load_described_columns(self.connection, view_id, self.snapshot)?,
             row_count: None,
         };
-        Ok(Some(Relation { resolved: ResolvedTable { info, source }, database_id: database.id }))
+        Ok(Some(StoredRelation { resolved: ResolvedTable { info, source }, database_id: database.id }))
     }
 
-    fn load_external(&self, object_id: i64) -> Result<Option<Relation>> {
+    fn load_external(&self, object_id: i64) -> Result<Option<StoredRelation>> {
         let row = self
             .connection
             .prepare_cached(
@@ -206,18 +206,18 @@ impl<'a> Loader<'a> {
             row_count: None,
         };
         let source = TableSource::External(external);
-        Ok(Some(Relation { resolved: ResolvedTable { info, source }, database_id: database.id }))
+        Ok(Some(StoredRelation { resolved: ResolvedTable { info, source }, database_id: database.id }))
     }
 }
 
-/// One object, as of [`Loader::load`].
-pub(super) fn load(connection: &Connection, object_id: i64, snapshot: SnapshotId) -> Result<Option<Relation>> {
-    Loader::new(connection, snapshot).load(object_id)
+/// One object, as of [`RelationLoader::load`].
+pub(super) fn load(connection: &Connection, object_id: i64, snapshot: SnapshotId) -> Result<Option<StoredRelation>> {
+    RelationLoader::new(connection, snapshot).load(object_id)
 }
 
 /// The tables of a list of ids at one snapshot, in order; `None` where one is gone or may not be seen.
-pub(crate) fn table_infos(view: &View<'_>, who: &Principal, ids: &[i64]) -> Result<Vec<Option<TableInfo>>> {
-    let loader = Loader::of(view);
+pub(crate) fn table_infos(view: &SnapshotView<'_>, who: &Principal, ids: &[i64]) -> Result<Vec<Option<TableInfo>>> {
+    let loader = RelationLoader::for_view(view);
     let mut infos = Vec::with_capacity(ids.len());
     for id in ids {
         let visible = loader.load(*id)?.filter(|relation| who.may_see(&relation.info().name.database));
@@ -229,7 +229,7 @@ pub(crate) fn table_infos(view: &View<'_>, who: &Principal, ids: &[i64]) -> Resu
 /// What a listing says of an object.
 pub(super) fn summary(counts: &RowCounts<'_>, object: objects::ObjectRow, database: &str) -> Result<TableSummary> {
     let row_count = match object.kind {
-        TableKind::Managed => counts.of(object.id)?,
+        TableKind::Managed => counts.row_count(object.id)?,
         TableKind::External | TableKind::View => None,
     };
     Ok(TableSummary {
@@ -300,7 +300,7 @@ pub(super) struct RowCounts<'a> {
 }
 
 impl<'a> RowCounts<'a> {
-    pub(super) fn at(connection: &'a Connection, snapshot: SnapshotId) -> Result<Self> {
+    pub(super) fn new(connection: &'a Connection, snapshot: SnapshotId) -> Result<Self> {
         let has_inlined_deletes = connection
             .prepare_cached(
                 "SELECT EXISTS (SELECT 1 FROM sqlite_master
@@ -311,7 +311,7 @@ impl<'a> RowCounts<'a> {
     }
 
     /// The rows of a table's live files; unknown where DuckDB may have deleted or inlined some.
-    pub(super) fn of(&self, table_id: i64) -> Result<Option<u64>> {
+    pub(super) fn row_count(&self, table_id: i64) -> Result<Option<u64>> {
         if self.has_inlined_deletes && deletes::inlined_table(self.connection, table_id)?.is_some() {
             return Ok(None);
         }
@@ -375,7 +375,7 @@ impl LakePath {
     }
 
     /// How a path below or outside `folder` is stored.
-    pub(super) fn of(path: &Path, folder: &Path) -> Self {
+    pub(super) fn relative_to(path: &Path, folder: &Path) -> Self {
         match path.strip_prefix(folder) {
             Ok(relative) => Self { path: relative.to_string_lossy().into_owned(), is_relative: true },
             Err(_) => Self { path: path.to_string_lossy().into_owned(), is_relative: false },

@@ -3,8 +3,8 @@
 use rusqlite::{Connection, params};
 
 use super::names::{key_range_end, name_key, nearest};
-use super::relations::Loader;
-use super::{View, databases, objects};
+use super::relations::RelationLoader;
+use super::{SnapshotView, databases, objects};
 use crate::error::{CatalogError, Result};
 use crate::model::{ResolvedTable, TableInfo, TableName};
 use crate::principal::{DatabaseScope, Principal};
@@ -13,8 +13,12 @@ use crate::principal::{DatabaseScope, Principal};
 const MAX_CANDIDATES: i64 = 100;
 
 /// All names at one snapshot, in order; `None` where an object does not exist or may not be seen.
-pub(crate) fn resolve(view: &View<'_>, who: &Principal, names: &[TableName]) -> Result<Vec<Option<ResolvedTable>>> {
-    let loader = Loader::of(view);
+pub(crate) fn resolve(
+    view: &SnapshotView<'_>,
+    who: &Principal,
+    names: &[TableName],
+) -> Result<Vec<Option<ResolvedTable>>> {
+    let loader = RelationLoader::for_view(view);
     let mut resolved = Vec::with_capacity(names.len());
     for name in names {
         let object = match who.may_see(&name.database) {
@@ -31,7 +35,7 @@ pub(crate) fn resolve(view: &View<'_>, who: &Principal, names: &[TableName]) -> 
 }
 
 /// The error for a name that did not resolve.
-pub(crate) fn not_found(view: &View<'_>, who: &Principal, name: &TableName) -> Result<CatalogError> {
+pub(crate) fn not_found(view: &SnapshotView<'_>, who: &Principal, name: &TableName) -> Result<CatalogError> {
     if databases::find(view, who, &name.database)?.is_none() {
         let nearest = nearest_database(view, who, &name.database)?;
         return Ok(CatalogError::DatabaseNotFound { database: name.database.clone(), nearest });
@@ -44,7 +48,7 @@ pub(crate) fn not_found(view: &View<'_>, who: &Principal, name: &TableName) -> R
 }
 
 /// The error for an unknown database.
-pub(crate) fn database_not_found(view: &View<'_>, who: &Principal, name: &str) -> Result<CatalogError> {
+pub(crate) fn database_not_found(view: &SnapshotView<'_>, who: &Principal, name: &str) -> Result<CatalogError> {
     let nearest = nearest_database(view, who, name)?;
     Ok(CatalogError::DatabaseNotFound { database: name.to_string(), nearest })
 }
@@ -60,7 +64,11 @@ pub(crate) fn column_not_found(table: &TableInfo, column: &str) -> CatalogError 
 
 /// The ids of the databases that `who` may see, of one where it is named; `None` means all there are. Errors:
 /// `database_not_found`.
-pub(crate) fn visible_databases(view: &View<'_>, who: &Principal, only: Option<&str>) -> Result<Option<Vec<i64>>> {
+pub(crate) fn visible_databases(
+    view: &SnapshotView<'_>,
+    who: &Principal,
+    only: Option<&str>,
+) -> Result<Option<Vec<i64>>> {
     if let Some(name) = only {
         let Some(database) = databases::find(view, who, name)? else {
             return Err(database_not_found(view, who, name)?);
@@ -79,7 +87,7 @@ pub(crate) fn visible_databases(view: &View<'_>, who: &Principal, only: Option<&
     }
 }
 
-fn nearest_table(view: &View<'_>, who: &Principal, name: &TableName) -> Result<Option<String>> {
+fn nearest_table(view: &SnapshotView<'_>, who: &Principal, name: &TableName) -> Result<Option<String>> {
     let database = name_key(&name.database);
     let candidates = candidates(
         view.connection,
@@ -100,7 +108,7 @@ fn nearest_table(view: &View<'_>, who: &Principal, name: &TableName) -> Result<O
     Ok(elsewhere.map(|(_, table)| table.to_string()))
 }
 
-fn nearest_database(view: &View<'_>, who: &Principal, name: &str) -> Result<Option<String>> {
+fn nearest_database(view: &SnapshotView<'_>, who: &Principal, name: &str) -> Result<Option<String>> {
     let candidates = candidates(
         view.connection,
         name,

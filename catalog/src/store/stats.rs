@@ -29,7 +29,7 @@ pub(super) struct ColumnSummary {
 }
 
 impl ColumnSummary {
-    fn of(stats: &ColumnStats) -> Self {
+    fn from_stats(stats: &ColumnStats) -> Self {
         Self {
             contains_null: stats.null_count.map(|nulls| nulls > 0),
             contains_nan: stats.contains_nan,
@@ -77,7 +77,7 @@ pub(super) fn add(
             None
         };
         for file in files {
-            let added = file.get(&column.id).map(ColumnSummary::of).unwrap_or(UNKNOWN);
+            let added = file.get(&column.id).map(ColumnSummary::from_stats).unwrap_or(UNKNOWN);
             match &mut summary {
                 Some(summary) => summary.merge(&added, &column.column_type),
                 None => summary = Some(added),
@@ -291,7 +291,7 @@ mod tests {
         summary.merge(&known("10", "11"), "int32");
         assert_eq!(summary, known("2", "11"));
         let only_nulls = ColumnStats { value_count: Some(0), null_count: Some(3), ..ColumnStats::default() };
-        summary.merge(&ColumnSummary::of(&only_nulls), "int32");
+        summary.merge(&ColumnSummary::from_stats(&only_nulls), "int32");
         assert_eq!(summary.min_value.as_deref(), Some("2"));
         assert_eq!(summary.contains_null, Some(true));
         summary.merge(&UNKNOWN, "int32");

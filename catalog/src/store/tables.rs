@@ -6,22 +6,27 @@ use arrow_schema::Schema;
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 
-use super::change::{Change, quoted};
-use super::columns::{self, COMMENT_KEY, ColumnRow, Layout};
+use super::change::{CatalogChange, quoted};
+use super::columns::{self, COMMENT_KEY, ColumnLayout, ColumnRow};
 use super::names::{check_name, folder_name};
 use super::objects::{self, ObjectRow};
-use super::relations::{self, LakePath, Relation};
+use super::relations::{self, LakePath, StoredRelation};
 use super::stats::{self, TableStats};
-use super::{View, deletes, dependents};
+use super::{SnapshotView, deletes, dependents};
 use crate::error::{CatalogError, Result};
 use crate::model::{
     ColumnStats, Created, IfExists, ManagedTable, NewDataFile, SnapshotId, TableDraft, TableInfo, TableKind, TableName,
 };
 
 /// Checks a new table's name and types and fixes its column ids and its folder.
-pub(crate) fn draft(view: &View<'_>, name: &TableName, schema: &Schema, comment: Option<String>) -> Result<TableDraft> {
+pub(crate) fn draft(
+    view: &SnapshotView<'_>,
+    name: &TableName,
+    schema: &Schema,
+    comment: Option<String>,
+) -> Result<TableDraft> {
     check_name(&name.table)?;
-    let layout = Layout::of(&name.table, schema)?;
+    let layout = ColumnLayout::from_schema(&name.table, schema)?;
     let schema_id = require_database(view, &name.database)?;
     let folder = relations::database_folder(view.connection, schema_id, view.snapshot)?
         .ok_or_else(|| unknown_database(&name.database))?;
@@ -39,7 +44,7 @@ pub(crate) fn draft(view: &View<'_>, name: &TableName, schema: &Schema, comment:
 }
 
 /// A table that is replaced by what a query made of it must not have changed since that query began.
-fn refuse_lost_rows(change: &Change<'_>, draft: &TableDraft) -> Result<()> {
+fn refuse_lost_rows(change: &CatalogChange<'_>, draft: &TableDraft) -> Result<()> {
     let connection = change.connection();
     let Some(existing) = objects::object(connection, &draft.name.database, &draft.name.table)? else { return Ok(()) };
     let altered: bool = connection
@@ -75,7 +80,7 @@ fn refuse_changed_rows(connection: &Connection, table_id: i64, since: SnapshotId
 
 /// Creates a drafted table with its first files.
 pub(crate) fn create(
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     draft: &TableDraft,
     files: &[NewDataFile],
     if_exists: IfExists,
@@ -91,8 +96,8 @@ pub(crate) fn create(
     let folder = relations::database_folder(connection, schema_id, change.base())?
         .or(relations::database_folder(connection, schema_id, change.snapshot())?)
         .ok_or_else(|| unknown_database(&draft.name.database))?;
-    let layout = Layout::of(&draft.name.table, &draft.write_schema)?;
-    let path = LakePath::of(&draft.location, &folder);
+    let layout = ColumnLayout::from_schema(&draft.name.table, &draft.write_schema)?;
+    let path = LakePath::relative_to(&draft.location, &folder);
     let table_id = insert_table(change, schema_id, &draft.name.table, draft.uuid, &path, &layout)?;
     dependents::declare_foreign_keys(connection, draft)?;
     if let Some(comment) = &draft.comment {
@@ -107,12 +112,12 @@ pub(crate) fn create(
 
 /// Writes the rows of a new managed table and returns its id.
 pub(super) fn insert_table(
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     schema_id: i64,
     name: &str,
     uuid: Uuid,
     path: &LakePath,
-    layout: &Layout,
+    layout: &ColumnLayout,
 ) -> Result<i64> {
     let table_id = change.new_object_id();
     let connection = change.connection();
@@ -131,7 +136,11 @@ pub(super) fn insert_table(
 }
 
 /// Adds files to a table as it was resolved.
-pub(crate) fn append(change: &mut Change<'_>, table: &ManagedTable, files: &[NewDataFile]) -> Result<SnapshotId> {
+pub(crate) fn append(
+    change: &mut CatalogChange<'_>,
+    table: &ManagedTable,
+    files: &[NewDataFile],
+) -> Result<SnapshotId> {
     let relation = require_unchanged(change, table)?;
     if files.is_empty() {
         return Ok(change.base());
@@ -143,7 +152,11 @@ pub(crate) fn append(change: &mut Change<'_>, table: &ManagedTable, files: &[New
 }
 
 /// Ends every row of a table and adds files in their place.
-pub(crate) fn replace(change: &mut Change<'_>, table: &ManagedTable, files: &[NewDataFile]) -> Result<SnapshotId> {
+pub(crate) fn replace(
+    change: &mut CatalogChange<'_>,
+    table: &ManagedTable,
+    files: &[NewDataFile],
+) -> Result<SnapshotId> {
     let relation = require_unchanged(change, table)?;
     let name = &relation.info().name.table;
     refuse_encrypted(change, name)?;
@@ -163,7 +176,7 @@ pub(crate) fn replace(change: &mut Change<'_>, table: &ManagedTable, files: &[Ne
 
 /// Drops the object of a name if it is of one of `kinds`. Returns whether there was one.
 pub(crate) fn drop_named(
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     name: &TableName,
     kinds: &[TableKind],
     if_missing_ok: bool,
@@ -180,7 +193,7 @@ pub(crate) fn drop_named(
 }
 
 /// Ends an object and everything that is of it. Its files stay for older snapshots.
-pub(super) fn drop_object(change: &mut Change<'_>, object: &ObjectRow) -> Result<()> {
+pub(super) fn drop_object(change: &mut CatalogChange<'_>, object: &ObjectRow) -> Result<()> {
     dependents::delete_foreign_keys(change.connection(), object.id)?;
     dependents::delete_values(change.connection(), object.id)?;
     match object.kind {
@@ -220,7 +233,7 @@ pub(super) fn drop_object(change: &mut Change<'_>, object: &ObjectRow) -> Result
 /// replaces a view does not mean the rows of a table. Returns the database's id, or `None` where the existing object is
 /// to be left.
 pub(super) fn make_room(
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     name: &TableName,
     kind: TableKind,
     if_exists: IfExists,
@@ -248,7 +261,7 @@ pub(super) fn make_room(
 }
 
 /// Makes a new object's rows known and reads it back.
-pub(super) fn created(change: &mut Change<'_>, object_id: i64) -> Result<Created<TableInfo>> {
+pub(super) fn created(change: &mut CatalogChange<'_>, object_id: i64) -> Result<Created<TableInfo>> {
     match objects::refresh(change, object_id, change.snapshot())? {
         Some(relation) => Ok(Created::New(relation.resolved.info)),
         None => Err(CatalogError::Internal(format!("object {object_id} vanished while it was created"))),
@@ -256,7 +269,7 @@ pub(super) fn created(change: &mut Change<'_>, object_id: i64) -> Result<Created
 }
 
 /// `"database"."name"`, with the database as it is spelled.
-pub(super) fn object_entry(change: &Change<'_>, schema_id: i64, name: &str) -> Result<String> {
+pub(super) fn object_entry(change: &CatalogChange<'_>, schema_id: i64, name: &str) -> Result<String> {
     let database: String = change
         .connection()
         .prepare_cached("SELECT name FROM querent_database WHERE schema_id = ?")?
@@ -264,7 +277,7 @@ pub(super) fn object_entry(change: &Change<'_>, schema_id: i64, name: &str) -> R
     Ok(format!("{}.{}", quoted(&database), quoted(name)))
 }
 
-pub(super) fn insert_comment(change: &Change<'_>, object_id: i64, comment: &str) -> Result<()> {
+pub(super) fn insert_comment(change: &CatalogChange<'_>, object_id: i64, comment: &str) -> Result<()> {
     change.connection().prepare_cached("INSERT INTO ducklake_tag VALUES (?, ?, NULL, ?, ?)")?.execute(params![
         object_id,
         change.snapshot(),
@@ -282,12 +295,12 @@ fn unknown_database(name: &str) -> CatalogError {
     CatalogError::DatabaseNotFound { database: name.to_string(), nearest: None }
 }
 
-fn require_database(view: &View<'_>, name: &str) -> Result<i64> {
+fn require_database(view: &SnapshotView<'_>, name: &str) -> Result<i64> {
     objects::database_id(view.connection, name)?.ok_or_else(|| unknown_database(name))
 }
 
 /// The table, if nothing happened to it since it was resolved that rows written for it then would not fit.
-fn require_unchanged(change: &Change<'_>, table: &ManagedTable) -> Result<Relation> {
+fn require_unchanged(change: &CatalogChange<'_>, table: &ManagedTable) -> Result<StoredRelation> {
     let connection = change.connection();
     let conflict = |name: &str| CatalogError::Conflict { object: name.to_string() };
     let relation = relations::load(connection, table.id, change.base())?
@@ -305,7 +318,7 @@ fn require_unchanged(change: &Change<'_>, table: &ManagedTable) -> Result<Relati
     }
 }
 
-pub(super) fn refuse_encrypted(change: &Change<'_>, table: &str) -> Result<()> {
+pub(super) fn refuse_encrypted(change: &CatalogChange<'_>, table: &str) -> Result<()> {
     let is_encrypted: bool = change
         .connection()
         .prepare_cached(
@@ -323,7 +336,7 @@ pub(super) fn refuse_encrypted(change: &Change<'_>, table: &str) -> Result<()> {
 }
 
 fn add_files(
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     table_id: i64,
     location: &std::path::Path,
     columns: &[ColumnRow],
@@ -346,7 +359,7 @@ fn add_files(
 }
 
 fn add_file(
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     table_id: i64,
     location: &std::path::Path,
     leaves: &[&ColumnRow],
@@ -357,7 +370,7 @@ fn add_file(
     let file_id = change.new_file_id();
     let row_count = stored(file.row_count)?;
     let file_size = stored(file.file_size_bytes)?;
-    let LakePath { path, is_relative } = LakePath::of(&file.path, location);
+    let LakePath { path, is_relative } = LakePath::relative_to(&file.path, location);
     connection
         .prepare_cached(
             "INSERT INTO ducklake_data_file
@@ -397,7 +410,7 @@ fn add_file(
 }
 
 /// Ends the live rows of an object in one of the lake's tables; a row that began in this very change never was.
-pub(super) fn end_rows(change: &Change<'_>, lake_table: &str, id_column: &str, id: i64) -> Result<usize> {
+pub(super) fn end_rows(change: &CatalogChange<'_>, lake_table: &str, id_column: &str, id: i64) -> Result<usize> {
     let connection = change.connection();
     let ended = connection
         .prepare_cached(&format!(
@@ -408,7 +421,7 @@ pub(super) fn end_rows(change: &Change<'_>, lake_table: &str, id_column: &str, i
 }
 
 /// Ends the rows of a table that DuckDB keeps in the catalog itself.
-fn end_inlined_rows(change: &mut Change<'_>, table: &ManagedTable) -> Result<()> {
+fn end_inlined_rows(change: &mut CatalogChange<'_>, table: &ManagedTable) -> Result<()> {
     let connection = change.connection();
     let mut ended = 0;
     for inlined in super::files::inlined_data_tables(connection, table.id)? {

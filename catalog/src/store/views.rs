@@ -4,7 +4,7 @@ use arrow_schema::Schema;
 use rusqlite::params;
 use uuid::Uuid;
 
-use super::change::Change;
+use super::change::CatalogChange;
 use super::relations;
 use super::tables::{created, make_room, object_entry};
 use crate::error::{CatalogError, Result};
@@ -15,7 +15,7 @@ const DIALECT: &str = "datafusion";
 
 /// Creates a view.
 pub(crate) fn create_view(
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     name: &TableName,
     sql: &str,
     default_database: &str,
@@ -42,7 +42,7 @@ pub(crate) fn create_view(
 
 /// Creates an external table. Its change entry is a table's: DuckDB must see that the name is taken.
 pub(crate) fn create_external(
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     name: &TableName,
     table: &ExternalTable,
     schema: &Schema,
@@ -57,7 +57,7 @@ pub(crate) fn create_external(
 
 /// Writes the rows of a new external table and returns its id.
 pub(super) fn insert_external(
-    change: &mut Change<'_>,
+    change: &mut CatalogChange<'_>,
     schema_id: i64,
     name: &str,
     table: &ExternalTable,

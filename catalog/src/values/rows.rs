@@ -12,17 +12,17 @@ use super::{
 };
 use crate::error::Result;
 use crate::model::{TableName, TableSource};
-use crate::store::View;
+use crate::store::SnapshotView;
 use crate::store::dependents::delete_values;
-use crate::store::relations::Loader;
+use crate::store::relations::RelationLoader;
 use crate::store::rows::to_json;
 
 /// Files that somebody else owns are read again when they are looked at after so long.
 const EXTERNAL_STATE_SECONDS: i64 = 3_600;
 
 /// The tables of a list of ids that are not as they were when their values were collected.
-pub(crate) fn unprofiled(view: &View<'_>, ids: &[i64]) -> Result<Vec<Unprofiled>> {
-    let loader = Loader::of(view);
+pub(crate) fn unprofiled(view: &SnapshotView<'_>, ids: &[i64]) -> Result<Vec<Unprofiled>> {
+    let loader = RelationLoader::for_view(view);
     let mut tables = Vec::new();
     for id in ids {
         let Some(relation) = loader.load(*id)? else { continue };
@@ -45,7 +45,7 @@ pub(crate) fn unprofiled(view: &View<'_>, ids: &[i64]) -> Result<Vec<Unprofiled>
     Ok(tables)
 }
 
-fn managed_state(view: &View<'_>, table_id: i64) -> Result<String> {
+fn managed_state(view: &SnapshotView<'_>, table_id: i64) -> Result<String> {
     let (files, newest): (i64, Option<i64>) = view
         .connection
         .prepare_cached(
@@ -96,7 +96,7 @@ pub(crate) fn replace(connection: &Connection, profile: &TableProfile) -> Result
 
 /// The columns of the databases that hold a literal, and whether there are more than `limit` of one.
 pub(crate) fn find(
-    view: &View<'_>,
+    view: &SnapshotView<'_>,
     databases: Option<&[i64]>,
     literals: &[String],
     limit: usize,
@@ -167,7 +167,7 @@ pub(crate) fn samples(connection: &Connection, ids: &[i64], per_column: usize) -
 }
 
 /// Columns whose values are kept, counted up to `limit`.
-pub(crate) fn count_columns(view: &View<'_>, databases: Option<&[i64]>, limit: usize) -> Result<usize> {
+pub(crate) fn count_columns(view: &SnapshotView<'_>, databases: Option<&[i64]>, limit: usize) -> Result<usize> {
     let databases = databases.map(to_json).transpose()?;
     let count: i64 = view
         .connection

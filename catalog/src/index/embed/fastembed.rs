@@ -30,18 +30,18 @@ pub(super) struct FastEmbedder {
     source: ModelSource,
     ort_dylib_path: PathBuf,
     threads: usize,
-    sessions: Sessions,
+    sessions: OnnxSessions,
 }
 
 /// Sessions, each loaded when it is first needed.
-struct Sessions {
+struct OnnxSessions {
     count: usize,
     /// Those that nobody uses; `None` where one is not loaded yet.
     free: Mutex<Vec<Option<TextEmbedding>>>,
     freed: Condvar,
 }
 
-impl Sessions {
+impl OnnxSessions {
     fn new(count: usize) -> Self {
         Self { count, free: Mutex::new((0..count).map(|_| None).collect()), freed: Condvar::new() }
     }
@@ -62,7 +62,7 @@ impl Sessions {
 /// A session in use; it is free again when this is dropped, after a panic too.
 struct Lease<'a> {
     session: Option<TextEmbedding>,
-    of: &'a Sessions,
+    of: &'a OnnxSessions,
 }
 
 impl Drop for Lease<'_> {
@@ -109,7 +109,7 @@ impl FastEmbedder {
             source,
             ort_dylib_path: settings.ort_dylib_path.clone().unwrap_or_else(default_ort_dylib_path),
             threads,
-            sessions: Sessions::new((cores / threads).clamp(1, MAX_SESSIONS)),
+            sessions: OnnxSessions::new((cores / threads).clamp(1, MAX_SESSIONS)),
         })
     }
 

@@ -3,7 +3,7 @@
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
-use super::http::{Protocol, numbers};
+use super::http::{EmbedProtocol, numbers};
 
 /// The model used unless told otherwise.
 pub(super) const DEFAULT_MODEL: &str = "gemini-embedding-001";
@@ -15,7 +15,7 @@ const DIMENSION: usize = 768;
 /// Gemini's protocol.
 pub(super) struct Gemini;
 
-impl Protocol for Gemini {
+impl EmbedProtocol for Gemini {
     const BASE_URL: &'static str = "https://generativelanguage.googleapis.com/v1beta";
     /// Its bound.
     const BATCH: usize = 100;

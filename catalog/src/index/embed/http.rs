@@ -28,7 +28,7 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const SHOWN_CHARS: usize = 300;
 
 /// How one provider is spoken to. Pure.
-pub(super) trait Protocol: Send + Sync + 'static {
+pub(super) trait EmbedProtocol: Send + Sync + 'static {
     /// Its own address.
     const BASE_URL: &'static str;
     /// Texts of one request.
@@ -56,7 +56,7 @@ pub(super) struct HttpEmbedder<P> {
 
 /// Where requests go.
 #[derive(Clone)]
-struct Server {
+struct EmbedServer {
     model: String,
     url: Url,
     key: Option<ApiKey>,
@@ -64,7 +64,7 @@ struct Server {
     client: reqwest::Client,
 }
 
-impl<P: Protocol> HttpEmbedder<P> {
+impl<P: EmbedProtocol> HttpEmbedder<P> {
     /// Asks the server for one vector, which tells the model's dimension.
     pub(super) fn new(settings: &EmbedSettings) -> Result<Self> {
         let id = &settings.model;
@@ -94,7 +94,7 @@ impl<P: Protocol> HttpEmbedder<P> {
             .enable_all()
             .build()
             .map_err(|error| embedder_error(id, error, "check the machine's limits of threads"))?;
-        let server = Server {
+        let server = EmbedServer {
             model: id.clone(),
             url,
             key: settings.api_key.clone(),
@@ -132,7 +132,7 @@ impl<P> Drop for HttpEmbedder<P> {
     }
 }
 
-impl<P: Protocol> Embedder for HttpEmbedder<P> {
+impl<P: EmbedProtocol> Embedder for HttpEmbedder<P> {
     fn model(&self) -> &EmbeddingModel {
         &self.model
     }
@@ -161,8 +161,8 @@ impl<P: Protocol> Embedder for HttpEmbedder<P> {
     }
 }
 
-impl Server {
-    async fn ask<P: Protocol>(&self, body: &Value) -> Result<Value> {
+impl EmbedServer {
+    async fn ask<P: EmbedProtocol>(&self, body: &Value) -> Result<Value> {
         let mut pause = FIRST_PAUSE;
         for _ in 1..ATTEMPTS {
             let response = self.send::<P>(body).await?;
@@ -177,7 +177,7 @@ impl Server {
         self.read(last).await
     }
 
-    async fn send<P: Protocol>(&self, body: &Value) -> Result<Response> {
+    async fn send<P: EmbedProtocol>(&self, body: &Value) -> Result<Response> {
         let request = self.client.post(self.url.clone()).json(body);
         let request = match &self.key {
             Some(key) => P::with_key(request, key.secret()),

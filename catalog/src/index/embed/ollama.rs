@@ -3,7 +3,7 @@
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
-use super::http::{Protocol, numbers};
+use super::http::{EmbedProtocol, numbers};
 
 /// The model used unless told otherwise.
 pub(super) const DEFAULT_MODEL: &str = "all-minilm";
@@ -11,7 +11,7 @@ pub(super) const DEFAULT_MODEL: &str = "all-minilm";
 /// Ollama's protocol.
 pub(super) struct Ollama;
 
-impl Protocol for Ollama {
+impl EmbedProtocol for Ollama {
     const BASE_URL: &'static str = "http://localhost:11434";
     const BATCH: usize = 64;
     /// It computes on this machine: two at once only wait for each other.

@@ -3,7 +3,7 @@
 use reqwest::RequestBuilder;
 use serde_json::{Value, json};
 
-use super::http::{Protocol, numbers};
+use super::http::{EmbedProtocol, numbers};
 
 /// The model used unless told otherwise.
 pub(super) const DEFAULT_MODEL: &str = "text-embedding-3-small";
@@ -13,7 +13,7 @@ pub(super) const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 /// OpenAI's protocol.
 pub(super) struct OpenAi;
 
-impl Protocol for OpenAi {
+impl EmbedProtocol for OpenAi {
     const BASE_URL: &'static str = "https://api.openai.com/v1";
     /// 2,048 texts and 300,000 tokens are its bounds.
     const BATCH: usize = 128;

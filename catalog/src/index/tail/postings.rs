@@ -112,7 +112,7 @@ impl Postings {
                     continue;
                 }
                 let position = *positions[place].get_or_insert_with(|| {
-                    matching.found.push(Found { object_id: document.object_id, length: document.length });
+                    matching.found.push(MatchedDocument { object_id: document.object_id, length: document.length });
                     matching.found.len() as u32 - 1
                 });
                 matching.occurrences.push(Occurrence { token, position, frequency: posting.frequency });
@@ -128,12 +128,12 @@ pub(in crate::index) struct Matching {
     documents: usize,
     /// By token.
     documents_with_token: Vec<usize>,
-    found: Vec<Found>,
+    found: Vec<MatchedDocument>,
     /// In the order of the tokens, so that scores are summed up as Lance sums them up.
     occurrences: Vec<Occurrence>,
 }
 
-struct Found {
+struct MatchedDocument {
     object_id: i64,
     length: u32,
 }

@@ -12,22 +12,22 @@ const CHUNK: usize = 64;
 
 /// Vectors by the place of their document.
 #[derive(Clone, Default)]
-pub(in crate::index) struct Vectors {
-    chunks: Vec<Arc<Vec<Option<Embedded>>>>,
+pub(in crate::index) struct TailVectors {
+    chunks: Vec<Arc<Vec<Option<TailVector>>>>,
     count: usize,
 }
 
 /// A vector and whose it is.
 #[derive(Clone)]
-pub(super) struct Embedded {
+pub(super) struct TailVector {
     pub(super) object_id: i64,
     pub(super) database_id: i64,
     pub(super) vector: Arc<[f32]>,
 }
 
-impl Vectors {
+impl TailVectors {
     /// Sets or clears the vector of a place.
-    pub(super) fn set(&mut self, place: u32, embedded: Option<Embedded>) {
+    pub(super) fn set(&mut self, place: u32, embedded: Option<TailVector>) {
         let (chunk, offset) = (place as usize / CHUNK, place as usize % CHUNK);
         while self.chunks.len() <= chunk {
             self.chunks.push(Arc::new(vec![None; CHUNK]));
