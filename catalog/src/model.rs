@@ -359,6 +359,17 @@ pub struct Page<T> {
     pub next: Option<PageToken>,
 }
 
+impl<T> Page<T> {
+    /// The first `limit` of `items`, of which there is one more than that where there is a next page; `token` makes the
+    /// position after the last item.
+    pub(crate) fn cut(mut items: Vec<T>, limit: usize, token: impl FnOnce(&T) -> PageToken) -> Self {
+        let has_more = items.len() > limit;
+        items.truncate(limit);
+        let next = items.last().filter(|_| has_more).map(token);
+        Self { items, next }
+    }
+}
+
 /// Where a listing goes on. Opaque to callers, stable across snapshots: the last name seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageToken(pub String);

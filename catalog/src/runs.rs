@@ -296,14 +296,8 @@ fn list(connection: &Connection, who: &Principal, page: &PageRequest) -> Result<
          ORDER BY started_at DESC, run_id DESC LIMIT ?3"
     ))?;
     let rows = statement.query_map(params![before_time, before_id, as_limit(limit + 1), owner_filter(who)], read)?;
-    let mut items: Vec<RunRecord> = rows.collect::<rusqlite::Result<_>>()?;
-    let has_more = items.len() > limit;
-    items.truncate(limit);
-    let next = items
-        .last()
-        .filter(|_| has_more)
-        .map(|last| PageToken(format!("{}.{}", last.started_at.timestamp_micros(), last.run_id)));
-    Ok(Page { items, next })
+    let token = |last: &RunRecord| PageToken(format!("{}.{}", last.started_at.timestamp_micros(), last.run_id));
+    Ok(Page::cut(rows.collect::<rusqlite::Result<_>>()?, limit, token))
 }
 
 fn of_conversation(

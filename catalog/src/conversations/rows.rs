@@ -76,14 +76,10 @@ pub(super) fn list(
         filter.user_id,
         filter.app
     ];
-    let mut items: Vec<ConversationRecord> = statement.query_map(bound, read)?.collect::<rusqlite::Result<_>>()?;
-    let has_more = items.len() > limit;
-    items.truncate(limit);
-    let next = items
-        .last()
-        .filter(|_| has_more)
-        .map(|last| PageToken(format!("{}.{}", last.updated_at.timestamp_micros(), last.key.id)));
-    Ok(Page { items, next })
+    let items = statement.query_map(bound, read)?.collect::<rusqlite::Result<_>>()?;
+    let token =
+        |last: &ConversationRecord| PageToken(format!("{}.{}", last.updated_at.timestamp_micros(), last.key.id));
+    Ok(Page::cut(items, limit, token))
 }
 
 pub(super) fn update(

@@ -56,11 +56,8 @@ pub(crate) fn list(
     let only = visible_names(who)?;
     // One more than asked for tells whether there is a next page.
     let wanted = params![after, pattern.at_least, below, pattern.like, only, DUCKDB_DEFAULT, (limit + 1) as i64];
-    let mut items: Vec<DatabaseInfo> = statement.query_map(wanted, read_database)?.collect::<rusqlite::Result<_>>()?;
-    let has_more = items.len() > limit;
-    items.truncate(limit);
-    let next = items.last().filter(|_| has_more).map(|last| PageToken(name_key(&last.name)));
-    Ok(Page { items, next })
+    let items = statement.query_map(wanted, read_database)?.collect::<rusqlite::Result<_>>()?;
+    Ok(Page::cut(items, limit, |last| PageToken(name_key(&last.name))))
 }
 
 /// Creates a database.
