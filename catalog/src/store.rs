@@ -3,7 +3,7 @@
 //! One writer connection and a small pool of readers, all used on blocking threads. Every read sees one
 //! snapshot: a SQLite read transaction, and the DuckLake rows that are live at its [`SnapshotView::snapshot`]. Every
 //! change is one SQLite transaction ([`change::CatalogChange`]) that commits the DuckLake rows, our rows and what the
-//! schema index has to learn. DuckDB may commit to the same file at any time; what it changed is taken in
+//! schema index has to learn. DuckDB may commit to the same file at any time; its changes are absorbed
 //! ([`objects::absorb`]) before names are read or written.
 
 pub(crate) mod bulk;
@@ -58,7 +58,7 @@ use pending::Committed;
 const CATALOG_FILE: &str = "catalog.sqlite";
 /// The folder of managed tables' files in a data folder: the lake's `DATA_PATH`.
 const DATA_FOLDER: &str = "data";
-/// How long a folder in use is waited for: its holder may be about to end.
+/// How long to wait for a folder in use: its holder may be about to end.
 const LOCK_TIMEOUT: Duration = Duration::from_secs(1);
 /// How long a statement waits for DuckDB's write lock.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -66,13 +66,13 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(10);
 const READERS: usize = 8;
 /// Prepared statements kept by each connection.
 const STATEMENT_CACHE: usize = 128;
-/// Pages in the log from which on a commit copies them to the database. Most pages of a commit are those of the one
-/// before, so that copying them more rarely writes far less; reading through so short a log costs nothing to speak of.
+/// Pages in the log at which a commit copies them to the database. Successive commits touch mostly the same pages, so
+/// copying them rarely writes far less; reading through a log of this size costs next to nothing.
 const CHECKPOINT_PAGES: i64 = 8_192;
-/// Pages that one reader keeps.
+/// Page cache of one reader, in KiB.
 const READER_CACHE_KIB: i64 = 16 << 10;
 
-/// Told what a commit means for the schema index. Called on a blocking thread, must be quick.
+/// Receives what a commit means for the schema index. Called on a blocking thread, must be quick.
 pub(crate) type CommitListener = Box<dyn Fn(Committed) + Send + Sync>;
 
 /// The open store. All methods may be called from any task.
@@ -122,7 +122,7 @@ impl Store {
         &self.data_dir
     }
 
-    /// Names the one listener of commits. Later calls change nothing.
+    /// Sets the listener of commits. Only the first call has an effect.
     pub(crate) fn on_commit(&self, listener: CommitListener) {
         if self.on_commit.set(listener).is_err() {
             tracing::warn!("the catalog store already has a commit listener");
@@ -208,7 +208,7 @@ impl Store {
         .await
     }
 
-    /// The listener is called on the blocking thread: a caller that goes away cannot part it from the commit.
+    /// Calls the listener on the blocking thread, so that a commit reaches it even when the caller goes away.
     async fn transact<T, F>(&self, f: F) -> Result<T>
     where
         T: Send + 'static,
@@ -304,13 +304,13 @@ fn connect_reader(file: &Path) -> Result<Connection> {
 
 fn configure(connection: &Connection) -> Result<()> {
     connection.set_prepared_statement_cache_capacity(STATEMENT_CACHE);
-    // Plans that may depend on bound values, as any with a bound LIMIT, are made anew for each execution otherwise,
-    // which costs more than running them.
+    // Otherwise plans that may depend on bound values, such as any with a bound LIMIT, are prepared again for each
+    // execution, which costs more than running them.
     connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(())
 }
 
-/// SQLite's words for a damaged or a locked file, as ours.
+/// Translates SQLite's errors of a damaged or locked file.
 fn named(file: &Path, error: CatalogError) -> CatalogError {
     use rusqlite::ErrorCode::{DatabaseBusy, DatabaseCorrupt, DatabaseLocked, NotADatabase};
     let CatalogError::Store(source) = error else { return error };
@@ -326,7 +326,7 @@ fn closed() -> CatalogError {
     CatalogError::Internal("the catalog is closed".into())
 }
 
-/// The folder's lock, waited for a moment: a process (or a catalog of this one) that is ending may still hold it.
+/// Acquires the folder's lock, waiting a moment: a process (or a catalog of this one) that is ending may still hold it.
 async fn acquired_lock(data_dir: &Path) -> Result<lock::FolderLock> {
     const APART: Duration = Duration::from_millis(20);
     let deadline = tokio::time::Instant::now() + LOCK_TIMEOUT;

@@ -1,5 +1,5 @@
-//! Registering many tables in one snapshot. What a single create reads back and composes for the schema index is
-//! left to the index here: a row says that the table is due ([`PendingObject`] without a text), and no more.
+//! Registers many tables in one snapshot. Unlike a single create, nothing is read back and composed for the schema index
+//! here: a row marks the table as due ([`PendingObject`] without a text), and the index composes its text later.
 
 use uuid::Uuid;
 
@@ -16,7 +16,7 @@ use crate::model::{ColumnInfo, IfExists, NewTable, Registered, TableKind};
 use crate::progress::Progress;
 
 const TASK: &str = "registering tables";
-/// Tables between two reports.
+/// Tables registered between two progress reports.
 const REPORT_EVERY: u64 = 1024;
 
 /// Registers the tables, and the databases they name. Errors name the table; nothing is then registered.

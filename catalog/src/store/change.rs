@@ -11,10 +11,10 @@ use super::{SnapshotView, objects};
 use crate::error::{CatalogError, Result};
 use crate::model::SnapshotId;
 
-/// Column texts that a change remembers to have recorded: 32 MiB.
+/// Column texts whose hashes a change keeps in memory, to record each only once: 32 MiB.
 const MAX_KNOWN_COLUMNS: usize = 1 << 20;
 
-/// The head of the lake.
+/// The newest row of `ducklake_snapshot`.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct SnapshotRow {
     pub(crate) id: SnapshotId,
@@ -33,7 +33,7 @@ pub(crate) struct CatalogChange<'a> {
     changes_schema: bool,
     pending: BTreeMap<i64, PendingObject>,
     committed: Committed,
-    /// Column texts that this change has recorded.
+    /// Hashes of the column texts that this change has recorded.
     known_columns: HashSet<[u8; TEXT_HASH_BYTES]>,
 }
 
@@ -74,7 +74,7 @@ impl<'a> CatalogChange<'a> {
         self.head.id + 1
     }
 
-    /// Whether nothing was recorded: then there will be no new snapshot.
+    /// Whether nothing was recorded, so that the transaction makes no new snapshot.
     pub(super) fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
@@ -91,13 +91,13 @@ impl<'a> CatalogChange<'a> {
         self.next_file_id - 1
     }
 
-    /// Says that an object was created, altered or dropped.
+    /// Records that an object was created, altered or dropped.
     pub(super) fn record_schema(&mut self, entry: String) {
         self.changes_schema = true;
         self.entries.push(entry);
     }
 
-    /// Says that rows were added or removed.
+    /// Records that rows were added or removed.
     pub(super) fn record_rows(&mut self, entry: String) {
         self.entries.push(entry);
     }
@@ -112,28 +112,28 @@ impl<'a> CatalogChange<'a> {
         Ok(())
     }
 
-    /// Records in this transaction what the schema index has to learn.
+    /// Records an object for the schema index, in this transaction.
     pub(super) fn index(&mut self, object: PendingObject) -> Result<()> {
         let recorded = pending::record(self.connection, object)?;
         self.pending.insert(recorded.object_id, recorded);
         Ok(())
     }
 
-    /// As [`CatalogChange::index`], for one of many: the index reads the text from the catalog when it gets there.
+    /// As [`CatalogChange::index`], for one of many objects: the index composes the text from the catalog later.
     pub(super) fn index_later(&mut self, object: PendingObject) -> Result<()> {
         pending::record(self.connection, object)?;
         self.committed.has_due = true;
         Ok(())
     }
 
-    /// Records a column's text, which the schema index has to learn where no other column had it yet.
+    /// Records a column's text for the schema index, unless another column already has the same text.
     pub(super) fn index_column(&mut self, name: &str, text: String) -> Result<()> {
         let column = ColumnText::new(name, text);
         self.committed.columns.extend(pending::record_column(self.connection, column)?);
         Ok(())
     }
 
-    /// As [`CatalogChange::index_column`], for one of many.
+    /// As [`CatalogChange::index_column`], for one of many columns.
     pub(super) fn index_column_later(&mut self, name: &str, text: String) -> Result<()> {
         let column = ColumnText::new(name, text);
         if self.known_columns.contains(&column.hash()) {
@@ -146,7 +146,7 @@ impl<'a> CatalogChange<'a> {
         Ok(())
     }
 
-    /// Writes the snapshot's own rows, if anything was recorded. The caller commits.
+    /// Writes the rows of the new snapshot, if anything was recorded. The caller commits the transaction.
     pub(super) fn finish(self) -> Result<Committed> {
         if !self.entries.is_empty() {
             let schema_version = self.head.schema_version + i64::from(self.changes_schema);
@@ -195,7 +195,7 @@ pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The object ids that a `changes_made` text says were altered or dropped, and the databases that were dropped.
+/// The ids of the objects that a `changes_made` string lists as altered or dropped, and the databases that were dropped.
 /// Created objects are named there, not numbered; they are found by their first snapshot.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TouchedIds {

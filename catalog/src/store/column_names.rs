@@ -1,5 +1,5 @@
-//! Columns by name, wherever they are. Managed tables' columns are the lake's own rows, under an index of ours; those
-//! of views and external tables have a row each in `querent_described_column`.
+//! Looks columns up by name across all tables. Columns of managed tables are rows of `ducklake_column`, under an index of
+//! ours; those of views and external tables have a row each in `querent_described_column`.
 
 use rusqlite::{Connection, params};
 
@@ -13,7 +13,8 @@ use super::search_text::column_text;
 use crate::error::Result;
 use crate::model::TableKind;
 
-/// Columns of a name that are looked at: who may see few of a name's many columns does not make the rest be read.
+/// Columns of one name that are read at most, so that a caller who may see few of a common name's columns does not cause
+/// all of them to be read.
 const MAX_LOOKED_AT: usize = 50_000;
 
 /// Records the columns of a view or external table.
@@ -29,7 +30,7 @@ pub(super) fn insert_described<'a>(
     Ok(())
 }
 
-/// Forgets the columns of a view or external table that is being dropped.
+/// Deletes the columns of a view or external table that is being dropped.
 pub(super) fn forget_described(connection: &Connection, object_id: i64) -> Result<()> {
     let Some(schema) = relations::load_schema(connection, object_id)? else { return Ok(()) };
     let mut delete =
@@ -40,8 +41,7 @@ pub(super) fn forget_described(connection: &Connection, object_id: i64) -> Resul
     Ok(())
 }
 
-/// Records the columns that are older than their tables here: by name those of views and external tables, and the
-/// texts of all.
+/// Fills the tables of column names and column texts from the objects that exist when the migration runs.
 pub(super) fn fill(connection: &Connection) -> Result<()> {
     let mut statement = connection.prepare("SELECT object_id FROM querent_object")?;
     let ids: Vec<i64> = statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?;
@@ -65,19 +65,19 @@ pub(super) fn fill(connection: &Connection) -> Result<()> {
 pub(crate) struct FoundColumn {
     /// [`crate::model::TableInfo::id`] of its table.
     pub(crate) object_id: i64,
-    /// As it is spelled there.
+    /// The column's name as the table spells it.
     pub(crate) column: String,
 }
 
-/// The columns of a name, case aside, in databases of the given ids (`None` for all); none where there are more than
-/// `most`.
+/// The columns of a name, ignoring case, in databases of the given ids (`None` for all). Returns none of them when there
+/// are more than `most`.
 pub(crate) fn find_rare(
     view: &SnapshotView<'_>,
     databases: Option<&[i64]>,
     name: &str,
     most: usize,
 ) -> Result<Vec<FoundColumn>> {
-    // In all databases this takes a page of an index, which spares the look-up of each column's table.
+    // Counting in all databases reads one page of an index and saves looking up the table of each column.
     if databases.is_none() && count_up_to(view, name, most + 1)? > most {
         return Ok(Vec::new());
     }
@@ -88,7 +88,7 @@ pub(crate) fn find_rare(
     Ok(found)
 }
 
-/// How many columns have a name, case aside; counted to `limit`.
+/// How many columns have a name, ignoring case, counted up to `limit`.
 fn count_up_to(view: &SnapshotView<'_>, name: &str, limit: usize) -> Result<usize> {
     let mut statement = view.connection.prepare_cached(
         "SELECT count(*) FROM (
@@ -105,7 +105,8 @@ fn count_up_to(view: &SnapshotView<'_>, name: &str, limit: usize) -> Result<usiz
     Ok(count as usize)
 }
 
-/// The columns of the names, case aside, in databases of the given ids (`None` for all); name after name, at most `limit`.
+/// The columns of the names, ignoring case, in databases of the given ids (`None` for all), in the order of the names; at
+/// most `limit`.
 pub(crate) fn find(
     view: &SnapshotView<'_>,
     databases: Option<&[i64]>,
@@ -113,7 +114,7 @@ pub(crate) fn find(
     limit: usize,
 ) -> Result<Vec<FoundColumn>> {
     let only = databases.map(to_json).transpose()?;
-    // SQLite folds the case of ASCII letters alone; other letters are found as asked and in lower case.
+    // SQLite folds the case of ASCII letters only; other letters match as spelled in the request and in lower case.
     let mut statement = view.connection.prepare_cached(
         "SELECT o.object_id, c.name FROM (
              SELECT table_id AS object_id, column_name AS name FROM ducklake_column INDEXED BY querent_ix_column_name

@@ -26,7 +26,7 @@ pub(super) struct ColumnRow {
     pub(super) column_type: String,
     pub(super) nullable: bool,
     pub(super) parent: Option<i64>,
-    /// What rows have that are older than the column.
+    /// The value of rows that are older than the column.
     pub(super) initial_default: Option<String>,
 }
 
@@ -42,7 +42,7 @@ pub(super) struct ColumnLayout {
 }
 
 impl ColumnLayout {
-    /// Lays out a schema, or says which column cannot be held.
+    /// Lays out a schema. Errors: `unsupported_type` names the column that DuckLake cannot hold.
     pub(super) fn from_schema(table: &str, schema: &Schema) -> Result<Self> {
         let invalid = |name: &str, reason: &str| CatalogError::InvalidName { name: name.into(), reason: reason.into() };
         if schema.fields().is_empty() {
@@ -111,7 +111,7 @@ struct ColumnLayoutBuilder {
 }
 
 impl ColumnLayoutBuilder {
-    /// Adds a field and what is below it, and returns it as it is to be written. `Err` is a hint.
+    /// Adds a field with its children and returns it as it is written to Parquet. `Err` holds a hint for the user.
     fn add(&mut self, name: &str, field: &Field, parent: Option<i64>) -> Result<Field, String> {
         let id = self.rows.len() as i64 + 1;
         let shape = storable(field.data_type())?;

@@ -77,7 +77,7 @@ pub(super) fn insert_for_column(
     Ok(())
 }
 
-/// The id that a column's comment goes by: its own, or its position in an external table or view.
+/// The id under which a column's comment is stored: its own, or its position in an external table or view.
 fn column_id(relation: &StoredRelation, column: &str) -> Result<i64> {
     let info = relation.info();
     let key = name_key(column);

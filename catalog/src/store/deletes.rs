@@ -20,7 +20,7 @@ struct DeleteRow {
     partial_max: Option<SnapshotId>,
 }
 
-/// Adds what is deleted at the table's snapshot to its files.
+/// Adds to each file the rows that are deleted at the table's snapshot.
 pub(super) fn read(refusal: &RefusedTable<'_>, files: &mut [DataFile]) -> Result<()> {
     let mut by_id: HashMap<i64, &mut FileDeletes> = files.iter_mut().map(|file| (file.id, &mut file.deletes)).collect();
     let table = refusal.table;

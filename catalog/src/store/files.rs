@@ -1,5 +1,5 @@
-//! What a managed table holds at a snapshot: files, what of them is deleted, rows kept in the catalog. Everything in a
-//! lake that is not read yet is refused: a table is read right or not at all.
+//! The contents of a managed table at a snapshot: its files, their deleted rows, and rows kept in the catalog. Features of
+//! a lake that are not supported yet are refused, so that a table is read correctly or not at all.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -12,13 +12,13 @@ use super::{deletes, inlined};
 use crate::error::{CatalogError, Result};
 use crate::model::{ColumnStats, DataFile, FileDeletes, ManagedTable, SnapshotId, TableContents};
 
-/// What to do about what is not read.
+/// What the user can do about an unsupported feature.
 pub(super) const FLUSH_HINT: &str =
     "materialize it with DuckDB: CREATE TABLE ... AS SELECT of the table, with DATA_INLINING_ROW_LIMIT 0 on ATTACH";
 const WRITE_HINT: &str = "Querent reads it and does not write it yet: insert with DuckDB";
 pub(super) const REWRITE_HINT: &str = "copy the table with DuckDB (CREATE TABLE ... AS SELECT, with DATA_INLINING_ROW_LIMIT 0 on ATTACH) and read the copy";
 
-/// What a table holds, with statistics of some columns, or `unsupported_lake`.
+/// The contents of a table, with statistics of some columns. Errors: `unsupported_lake`.
 pub(crate) fn contents(connection: &Connection, table: &ManagedTable, stats_columns: &[i64]) -> Result<TableContents> {
     let refusal = RefusedTable { connection, table };
     let loaded = columns::load(connection, table.id, table.snapshot)?;
@@ -30,7 +30,7 @@ pub(crate) fn contents(connection: &Connection, table: &ManagedTable, stats_colu
     Ok(TableContents { files, inlined })
 }
 
-/// The files of a table that is nothing but whole files, or `unsupported_lake`.
+/// The files of a table without deleted or inlined rows. Errors: `unsupported_lake`.
 pub(crate) fn whole_files(
     connection: &Connection,
     table: &ManagedTable,
@@ -48,7 +48,7 @@ pub(crate) fn whole_files(
     }
 }
 
-/// The schema to write more files of a table with, or `unsupported_lake`.
+/// The schema for writing more files of a table. Errors: `unsupported_lake`.
 pub(crate) fn write_schema(connection: &Connection, table: &ManagedTable) -> Result<SchemaRef> {
     let refusal = RefusedTable { connection, table };
     let loaded = columns::load(connection, table.id, table.snapshot)?;
@@ -89,7 +89,7 @@ pub(super) fn inlined_data_tables(connection: &Connection, table_id: i64) -> Res
     Ok(names.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Makes the error for one table.
+/// A table that is being checked; makes its `unsupported_lake` errors.
 pub(super) struct RefusedTable<'a> {
     pub(super) connection: &'a Connection,
     pub(super) table: &'a ManagedTable,

@@ -52,12 +52,12 @@ pub(super) fn read(refusal: &RefusedTable<'_>, loaded: &LoadedColumns) -> Result
     }
 }
 
-/// What each of the table's columns was called in a version; `None` where it was not there and is null.
+/// The name of each of the table's columns in a version; `None` where the column did not exist and is null.
 fn columns_of(refusal: &RefusedTable<'_>, version: i64, loaded: &LoadedColumns) -> Result<Vec<Option<String>>> {
     let connection = refusal.connection;
     let since: Option<SnapshotId> = connection
         .prepare_cached(
-            // The version is the lake's when the rows' table was made; the columns are the table's newest by then.
+            // The version is the lake's when the table of the rows was created; the columns are the table's newest by then.
             "SELECT begin_snapshot FROM ducklake_schema_versions WHERE table_id = ? AND schema_version <= ?
              ORDER BY schema_version DESC LIMIT 1",
         )?

@@ -1,4 +1,4 @@
-//! Listings: pages by key, filters pushed down, nothing enumerated that is not asked for.
+//! Listings: pages by key, with filters pushed down to the indexes; nothing is read beyond the page.
 
 use std::collections::BinaryHeap;
 
@@ -14,17 +14,17 @@ use crate::error::Result;
 use crate::model::{Page, PageRequest, PageToken, TableFilter, TableInfo, TableKind, TableName, TableSummary};
 use crate::principal::{DatabaseScope, Principal};
 
-/// What is read along the index of names, in all databases at once, before the databases are gone through: a page of
-/// names that more objects have is found soon there.
+/// Rows read along the index of names, across all databases, before the databases are walked one by one: a page of a more
+/// common name fills up quickly that way.
 const FEW: usize = 512;
-/// The same after [`NEAR`] databases gave less than a page: of names that many objects have in a few databases only.
+/// The same limit once [`NEAR`] databases gave less than a page: the name is common in a few databases only.
 const MANY: usize = 16_384;
-/// Databases gone through before that.
+/// Databases that are walked before the second attempt along the index of names.
 const NEAR: i64 = 256;
-/// A search in an index costs about what so many steps along it do.
+/// A seek in an index costs about as much as this many steps along it.
 const STEPS_A_SEARCH: usize = 4;
 
-/// Where a listing of tables goes on.
+/// Where a listing of tables continues.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 struct TablePosition {
     database: String,
@@ -84,7 +84,7 @@ fn table_rows(
         None => None,
     };
     let query = RowQuery::new(filter);
-    // One more than asked for tells whether there is a next page.
+    // One more than requested shows whether there is a next page.
     let wanted = ListingRange { view, who, filter, after: position.as_ref(), limit: limit + 1 };
     page_of(query.read(&wanted)?, limit)
 }
@@ -158,8 +158,8 @@ impl RowQuery {
         Self { at_least, below, pattern: pattern.filter(|pattern| !pattern.is_range), kinds }
     }
 
-    /// The first objects by database and key, by whichever way is short: a name that few have is found along the index of
-    /// names, one that many have soon turns up in the databases.
+    /// The first objects by database and key, by whichever way is shorter: a rare name is found along the index of names, a
+    /// common one turns up soon while the databases are walked.
     fn read(&self, wanted: &ListingRange<'_>) -> Result<Vec<(String, ObjectRow)>> {
         if !self.at_least.is_empty() && wanted.filter.database.is_none() {
             if let Some(objects) = self.read_by_name(wanted, FEW)? {
@@ -176,8 +176,8 @@ impl RowQuery {
         self.read_by_database(wanted, char::MAX.encode_utf8(&mut [0; 4]))
     }
 
-    /// Along the index of names, where each name's objects are by database: what is after the best that were found, or
-    /// before the position, is stepped over. `None` where that takes more than `most` steps.
+    /// Reads along the index of names, in which the objects of a name are ordered by database; objects after the best ones
+    /// found so far, or before the position, are skipped. Returns `None` when that takes more than `most` steps.
     fn read_by_name(&self, wanted: &ListingRange<'_>, most: usize) -> Result<Option<Vec<(String, ObjectRow)>>> {
         let connection = wanted.view.connection;
         let database_like = wanted.filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);
@@ -242,7 +242,7 @@ impl RowQuery {
         Ok(Some(objects))
     }
 
-    /// From one database to the next, up to one, each a range of an index, or of one for each kind that is asked for.
+    /// Walks the databases up to `until`; each is a range of one index, or of one per requested kind.
     fn read_by_database(&self, wanted: &ListingRange<'_>, until: &str) -> Result<Vec<(String, ObjectRow)>> {
         let Some(kinds) = &self.kinds else { return self.walk(wanted, until, None) };
         let mut objects = Vec::new();
@@ -276,7 +276,7 @@ impl RowQuery {
             None => ("querent_ix_object", "AND ?11 IS NULL"),
         };
         // The order is that of the two indexes, so that the walk ends with the page.
-        // The plus keeps the position from being taken for the start of the walk: on a first page it is before everything.
+        // The plus keeps SQLite from starting the walk at the position, which on a first page is before everything.
         let mut statement = view.connection.prepare_cached(&format!(
             "SELECT o.object_id, o.name, o.kind, o.comment, d.name FROM querent_database d INDEXED BY querent_ix_database
              CROSS JOIN querent_object o INDEXED BY {index}
@@ -320,7 +320,7 @@ fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str> {
     Ok(row.get_ref(column)?.as_str().map_err(rusqlite::Error::from)?)
 }
 
-/// The names of the databases that a caller may see, as JSON; `None` where that is all.
+/// The names of the databases that a caller may see, as JSON; `None` for all databases.
 pub(crate) fn visible_names(who: &Principal) -> Result<Option<String>> {
     match who.scope() {
         DatabaseScope::All => Ok(None),
@@ -331,9 +331,9 @@ pub(crate) fn visible_names(who: &Principal) -> Result<Option<String>> {
 /// How a name is looked up for search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NameMatch {
-    /// The whole name, case aside.
+    /// The whole name, ignoring case.
     Exact,
-    /// Names that start so, case aside.
+    /// Names with this prefix, ignoring case.
     Prefix,
 }
 

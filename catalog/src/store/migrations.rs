@@ -27,7 +27,7 @@ struct Migration {
     version: i64,
     name: &'static str,
     sql: &'static [&'static str],
-    /// What SQL cannot do.
+    /// The part of the migration that needs code.
     fill: Option<fn(&Connection) -> Result<()>>,
 }
 
@@ -61,7 +61,7 @@ const MIGRATIONS: [Migration; 7] = [
     Migration { version: 7, name: "columns of a name in one index", sql: &[COVERED_COLUMN_NAMES_DDL], fill: None },
 ];
 
-/// Makes the lake where there is none, checks the versions of one that is there, and applies what migrations it lacks.
+/// Creates the lake where there is none, checks the version of an existing one, and applies the migrations that it lacks.
 pub(super) fn prepare(connection: &mut Connection, data_dir: &Path) -> Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let file = data_dir.join(super::CATALOG_FILE);
@@ -127,7 +127,7 @@ fn check_ducklake_version(transaction: &Connection, file: &Path) -> Result<()> {
     }
 }
 
-/// Applies every migration that the store lacks, whichever later ones it has.
+/// Applies every migration that the store lacks, even where it has later ones.
 fn migrate(transaction: &Connection, file: &Path) -> Result<()> {
     let applied: BTreeSet<i64> = transaction
         .prepare("SELECT version FROM querent_migrations")?
@@ -156,7 +156,7 @@ fn migrate(transaction: &Connection, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// A lake that was made here keeps its files beside its catalog, also after the folder was moved or copied.
+/// Updates `data_path` after the folder was moved or copied: a lake created by Querent keeps its files beside its catalog.
 fn follow_moved_folder(transaction: &Connection, data_dir: &Path) -> Result<()> {
     if meta(transaction, "owns_data_path")?.as_deref() == Some("true") {
         transaction.execute(
@@ -173,7 +173,7 @@ fn ensure_default_database(transaction: &Connection) -> Result<()> {
     if objects::database_id(transaction, DEFAULT_DATABASE)?.is_none() {
         super::databases::create(&mut change, DEFAULT_DATABASE)?;
     }
-    // No index is open yet; it finds what was recorded in the pending rows.
+    // No index is open yet; it will read what was recorded from the pending rows.
     change.finish()?;
     Ok(())
 }

@@ -1,4 +1,4 @@
-//! Names: which are legal, how they compare, how a `LIKE` pattern is pushed into SQL, and which one was meant.
+//! Names: which are legal, how they compare, how a `LIKE` pattern becomes an index range, and the nearest existing name.
 
 use crate::error::{CatalogError, Result};
 use crate::model::SYSTEM_DATABASE;
@@ -8,12 +8,12 @@ const MAX_NAME_BYTES: usize = 255;
 /// Databases that Querent serves itself.
 const RESERVED_DATABASES: [&str; 2] = [SYSTEM_DATABASE, "information_schema"];
 
-/// What two names that are the same have in common.
+/// The key by which names are compared: two names are the same when their keys are.
 pub(crate) fn name_key(name: &str) -> String {
     name.to_lowercase()
 }
 
-/// Whether a database or table may be called so.
+/// Checks that a name is legal for a database or table. Errors: `invalid_name`.
 pub(crate) fn check_name(name: &str) -> Result<()> {
     let reason = if name.is_empty() {
         "it is empty"
@@ -27,7 +27,7 @@ pub(crate) fn check_name(name: &str) -> Result<()> {
     Err(CatalogError::InvalidName { name: name.into(), reason: reason.into() })
 }
 
-/// Whether a user's database may be called so.
+/// Checks that a name is legal for a user's database. Errors: `invalid_name`.
 pub(super) fn check_database_name(name: &str) -> Result<()> {
     check_name(name)?;
     if RESERVED_DATABASES.contains(&name_key(name).as_str()) {
@@ -57,14 +57,14 @@ pub(super) struct KeyPattern {
     beginning: Vec<Option<char>>,
 }
 
-/// What a key is to the beginning of a pattern.
+/// How a key compares with the beginning of a pattern.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Beginning {
-    /// It begins so.
+    /// The key matches the beginning.
     Same,
-    /// It does not; neither does any later key before this one.
+    /// The key does not match, and neither does any later key before this one.
     NotBefore(String),
-    /// It does not, and no later one does.
+    /// The key does not match, and no later one does.
     Past,
 }
 
@@ -115,7 +115,7 @@ impl KeyPattern {
         Self { like, at_least: prefix, below, is_range, beginning }
     }
 
-    /// Compares a key with the beginning: `_`, which many clients do not escape, leaves keys between those that match.
+    /// Compares a key with the beginning. Many clients do not escape `_`, so keys that do not match may lie between keys that do.
     pub(super) fn beginning_of(&self, key: &str) -> Beginning {
         let mut rest = key.char_indices();
         let mut last_any: Option<(usize, char)> = None;
@@ -146,12 +146,12 @@ fn push_literal(like: &mut String, literal: char) {
     like.push(literal);
 }
 
-/// The least text above every text that starts with `prefix`; empty for an empty prefix.
+/// The exclusive end of the range of keys that start with `prefix`; empty for an empty prefix.
 pub(super) fn key_range_end(prefix: &str) -> String {
     if prefix.is_empty() { String::new() } else { format!("{prefix}{}", char::MAX) }
 }
 
-/// The candidate that was most likely meant, if any is near enough.
+/// The candidate nearest to `wanted` by edit distance, if any is near enough.
 pub(crate) fn nearest<'a>(wanted: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = name_key(wanted);
     let length = wanted.chars().count();

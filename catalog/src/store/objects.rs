@@ -1,8 +1,8 @@
 //! What lives at the newest snapshot, by lowercase key: `querent_database` and `querent_object`.
 //!
-//! Both are kept by every change of ours, with what a listing says of an object, so that a page of one is a range of
-//! one index. What DuckDB committed meanwhile is taken in by [`absorb`] before the next read or change of names, so
-//! that its tables resolve, list and are searched like ours.
+//! Every change of ours maintains both, with the columns that a listing shows, so that a page is a range of one index.
+//! [`absorb`] applies what DuckDB committed meanwhile before names are next read or changed, so that its tables resolve,
+//! list and are searched like ours.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::model::{SnapshotId, TableInfo, TableKind, TableName};
 
 const ABSORBED_SNAPSHOT: &str = "absorbed_snapshot";
-/// Before anything was taken in.
+/// The value before the first [`absorb`].
 const NOTHING_ABSORBED: SnapshotId = -1;
 
 impl TableKind {
@@ -41,7 +41,7 @@ impl TableKind {
     }
 }
 
-/// The snapshot that names are known up to.
+/// The newest snapshot that `querent_database` and `querent_object` include.
 pub(super) fn absorbed_snapshot(connection: &Connection) -> Result<SnapshotId> {
     Ok(meta(connection, ABSORBED_SNAPSHOT)?.and_then(|text| text.parse().ok()).unwrap_or(NOTHING_ABSORBED))
 }
@@ -50,7 +50,7 @@ pub(super) fn set_absorbed_snapshot(connection: &Connection, snapshot: SnapshotI
     set_meta(connection, ABSORBED_SNAPSHOT, &snapshot.to_string())
 }
 
-/// Takes in what another writer committed since we last looked.
+/// Applies what another writer committed since the absorbed snapshot.
 pub(super) fn absorb(change: &mut CatalogChange<'_>) -> Result<()> {
     let connection = change.connection();
     let known = absorbed_snapshot(connection)?;
@@ -61,7 +61,7 @@ pub(super) fn absorb(change: &mut CatalogChange<'_>) -> Result<()> {
     let snapshots_since: i64 =
         connection
             .query_row("SELECT COUNT(*) FROM ducklake_snapshot WHERE snapshot_id > ?", [known], |row| row.get(0))?;
-    // An expired snapshot took its account of what changed with it.
+    // An expired snapshot is gone together with its list of changes.
     if known == NOTHING_ABSORBED || snapshots_since != newest - known {
         absorb_everything(change)?;
     } else {
@@ -156,7 +156,7 @@ pub(super) fn refresh_database(connection: &Connection, schema_id: i64, snapshot
     Ok(())
 }
 
-/// Brings an object's row, and what the schema index will read of it, in line with the lake at a snapshot.
+/// Brings an object's row, and what is recorded of it for the schema index, in line with the lake at a snapshot.
 pub(super) fn refresh(
     change: &mut CatalogChange<'_>,
     object_id: i64,
@@ -186,7 +186,7 @@ pub(super) fn refresh(
     Ok(relation)
 }
 
-/// What an object's row says of it.
+/// What `querent_object` stores of an object.
 pub(super) struct ObjectName<'a> {
     pub(super) id: i64,
     pub(super) name: &'a TableName,
@@ -200,7 +200,7 @@ impl<'a> ObjectName<'a> {
     }
 }
 
-/// Makes an object's name known, in the place of what it had before.
+/// Writes an object's row, replacing an older one.
 pub(super) fn insert_row(connection: &Connection, schema_id: i64, object: &ObjectName<'_>) -> Result<()> {
     let key = name_key(&object.name.table);
     connection
@@ -230,7 +230,7 @@ pub(super) fn database_id(connection: &Connection, name: &str) -> Result<Option<
         .optional()?)
 }
 
-/// An object as its name finds it.
+/// A row of `querent_object`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ObjectRow {
     pub(crate) id: i64,
@@ -239,8 +239,8 @@ pub(crate) struct ObjectRow {
     pub(crate) comment: Option<String>,
 }
 
-/// The object of a name. DuckDB tells accented letters apart by case and we do not: of two such tables the one
-/// spelled as asked is found, else the older.
+/// The object of a name. DuckDB distinguishes accented letters by case and we do not: of two tables that differ only so,
+/// the one spelled as requested is found, else the older one.
 pub(crate) fn object(connection: &Connection, database: &str, table: &str) -> Result<Option<ObjectRow>> {
     Ok(connection
         .prepare_cached(
@@ -286,7 +286,7 @@ pub(super) fn read_object(row: &rusqlite::Row<'_>) -> rusqlite::Result<ObjectRow
     Ok(ObjectRow { id: row.get(0)?, name: row.get(1)?, kind, comment: row.get(3)? })
 }
 
-/// An object and the text the schema index holds of it.
+/// An object and its text in the schema index.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ObjectText {
     /// [`crate::model::TableInfo::id`].
@@ -297,7 +297,7 @@ pub(crate) struct ObjectText {
     pub(crate) text: String,
 }
 
-/// At most `limit` pending objects after `after`, oldest first; those that are due get their text from the catalog.
+/// At most `limit` pending objects after `after`, oldest first; the text of those that are due is composed here.
 pub(crate) fn pending_texts(
     view: &SnapshotView<'_>,
     kind: ObjectKind,
@@ -337,7 +337,7 @@ pub(crate) fn object_texts(view: &SnapshotView<'_>, after: i64, limit: usize) ->
     Ok(texts)
 }
 
-/// How many objects there are: what a build of the index says its progress of.
+/// How many objects there are: the total in the progress of an index build.
 pub(crate) fn object_count(view: &SnapshotView<'_>) -> Result<u64> {
     let count: i64 = view.connection.query_row("SELECT COUNT(*) FROM querent_object", [], |row| row.get(0))?;
     Ok(count.unsigned_abs())

@@ -1,11 +1,12 @@
 //! Objects that were committed to the catalog and have not reached the Lance index yet.
 //!
 //! Every transaction that creates, renames, comments or drops an object calls [`record`] for it, so that the row
-//! commits with the change; after the commit the store hands what `record` returned to the index. The index deletes a row ([`remove`]) once Lance holds it. One row an object:
-//! a later change replaces the earlier one under a new sequence number, so a removal can never lose it.
+//! commits with the change; after the commit the store hands what `record` returned to the index. The index deletes a row
+//! ([`remove`]) once Lance holds it. There is one row per object: a later change replaces the earlier one under a new
+//! sequence number, so a removal can never lose it.
 //!
 //! Rows are removed in the transaction that records the Lance version holding them ([`IndexState`]). Lance does not
-//! sync its files; an index folder that is older than the recorded version after a power cut is thereby seen, and
+//! sync its files; after a power cut, an index folder that is older than the recorded version is recognised by that and
 //! rebuilt.
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -15,7 +16,7 @@ use super::search_text::split_words;
 use crate::error::Result;
 use crate::model::EmbeddingModel;
 
-/// Texts are told apart by this much of their SHA-256.
+/// Bytes of a text's SHA-256 by which it is distinguished from other texts.
 pub const TEXT_HASH_BYTES: usize = 16;
 
 /// What kind of object an index row describes.
@@ -50,11 +51,11 @@ pub struct PendingObject {
     pub database_id: i64,
     /// Its text ([`super::search_text::table_text`]), or `None` when it was dropped or is due.
     pub text: Option<String>,
-    /// The text is to be composed from the catalog.
+    /// Whether the text still has to be composed from the catalog.
     pub is_due: bool,
 }
 
-/// What a transaction committed that the index has to learn.
+/// What a transaction committed and the index has to take in.
 #[derive(Debug, Default)]
 pub struct Committed {
     /// Tables with their texts, by sequence.
@@ -68,7 +69,7 @@ pub struct Committed {
 }
 
 impl Committed {
-    /// Whether there is nothing to learn.
+    /// Whether the index has nothing to take in.
     pub fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.columns.is_empty() && !self.has_due && !self.has_due_columns
     }
@@ -108,13 +109,13 @@ pub fn record(transaction: &Connection, object: PendingObject) -> Result<Pending
     Ok(PendingObject { sequence: transaction.last_insert_rowid(), ..object })
 }
 
-/// Tells a text from others.
+/// The hash by which a text is distinguished from others.
 pub(crate) fn text_hash(text: &str) -> [u8; TEXT_HASH_BYTES] {
     let digest: [u8; 32] = Sha256::digest(text.as_bytes()).into();
     std::array::from_fn(|position| digest[position])
 }
 
-/// A column text and the hash that tells it from others.
+/// A column text and its hash.
 pub struct ColumnText<'a> {
     name: &'a str,
     text: String,
@@ -128,13 +129,13 @@ impl<'a> ColumnText<'a> {
         Self { name, text, hash }
     }
 
-    /// What tells it from others.
+    /// The hash.
     pub fn hash(&self) -> [u8; TEXT_HASH_BYTES] {
         self.hash
     }
 }
 
-/// Records a column text where it is new, and returns it then. Its id is its sequence number: it never changes.
+/// Records a column text if it is new, and returns it in that case. Its id is its sequence number: it never changes.
 pub fn record_column(transaction: &Connection, column: ColumnText<'_>) -> Result<Option<PendingObject>> {
     let inserted = transaction
         .prepare_cached(
@@ -145,7 +146,7 @@ pub fn record_column(transaction: &Connection, column: ColumnText<'_>) -> Result
     Ok((inserted > 0).then(|| PendingObject::column(text_id, column.text)))
 }
 
-/// Other names of columns in the words of `name`, at most `limit`.
+/// Other column names that consist of the same words as `name`, at most `limit`.
 pub fn similar_column_names(connection: &Connection, name: &str, limit: usize) -> Result<Vec<String>> {
     let mut statement = connection
         .prepare_cached("SELECT DISTINCT name FROM querent_column_text WHERE words = ? AND name <> ? LIMIT ?")?;
@@ -153,7 +154,7 @@ pub fn similar_column_names(connection: &Connection, name: &str, limit: usize) -
     Ok(names.collect::<rusqlite::Result<_>>()?)
 }
 
-/// A name's words, run together in lower case: what its spellings have in common.
+/// A name's words, concatenated in lower case: the same for all its spellings.
 fn words_key(name: &str) -> String {
     split_words(name).concat().to_lowercase()
 }
@@ -168,7 +169,7 @@ pub fn count(connection: &Connection, kind: ObjectKind) -> Result<u64> {
     Ok(count.unsigned_abs())
 }
 
-/// Forgets objects that Lance holds. A row that was replaced since has another sequence number and stays.
+/// Removes objects that Lance holds now. A row that was replaced since has another sequence number and stays.
 pub fn remove(transaction: &Connection, kind: ObjectKind, sequences: impl IntoIterator<Item = i64>) -> Result<()> {
     let mut statement = transaction.prepare_cached(match kind {
         ObjectKind::Table => "DELETE FROM querent_pending_objects WHERE sequence = ?",
@@ -213,7 +214,7 @@ pub fn column_page(connection: &Connection, after: i64, limit: usize, only_due: 
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// The names of columns that have the texts, in order; `None` for an unknown id.
+/// The column names of column texts, in order; `None` for an unknown id.
 pub fn names_of_column_texts(connection: &Connection, text_ids: &[i64]) -> Result<Vec<Option<String>>> {
     let mut statement = connection.prepare_cached("SELECT name FROM querent_column_text WHERE text_id = ?")?;
     text_ids.iter().map(|id| Ok(statement.query_row([id], |row| row.get(0)).optional()?)).collect()
@@ -225,7 +226,7 @@ pub fn column_text_count(connection: &Connection) -> Result<u64> {
     Ok(count.unsigned_abs())
 }
 
-/// The newest sequence number ever given out: what an index built from the catalog now is consistent with.
+/// The newest sequence number ever assigned: an index built from the catalog now is consistent with it.
 pub fn newest_sequence(connection: &Connection) -> Result<i64> {
     let newest = connection
         .query_row("SELECT seq FROM sqlite_sequence WHERE name = 'querent_pending_objects'", [], |row| row.get(0))
@@ -233,7 +234,7 @@ pub fn newest_sequence(connection: &Connection) -> Result<i64> {
     Ok(newest.unwrap_or(0))
 }
 
-/// Which Lance dataset is the index, and what it was when pending rows were last removed.
+/// Which Lance dataset is the index, and its state when pending rows were last removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct IndexState {
     /// Folder name inside the index folder.

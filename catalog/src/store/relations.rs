@@ -1,4 +1,4 @@
-//! One table, view or external table as the catalog's model has it, read by id at a snapshot.
+//! Loads tables, views and external tables by id at a snapshot, as the model describes them.
 
 use std::cell::{OnceCell, RefCell};
 use std::collections::HashMap;
@@ -42,7 +42,7 @@ struct Database {
     folder: PathBuf,
 }
 
-/// Reads objects that live at a snapshot; what many of them share is read once.
+/// Reads objects at a snapshot; their databases are read once each.
 pub(crate) struct RelationLoader<'a> {
     connection: &'a Connection,
     snapshot: SnapshotId,
@@ -70,7 +70,7 @@ impl<'a> RelationLoader<'a> {
         Ok(None)
     }
 
-    /// The same of an object whose row is at hand, which tells where to look and the comment.
+    /// The same for an object whose row was already read, which gives its kind and comment.
     pub(super) fn load_known(&self, object: objects::ObjectRow) -> Result<Option<StoredRelation>> {
         let mut relation = self.load_of_kind(object.id, object.kind)?;
         if let Some(relation) = &mut relation {
@@ -191,7 +191,7 @@ impl<'a> RelationLoader<'a> {
             })
             .optional()?;
         let Some((uuid, schema_id, name, definition)) = row else { return Ok(None) };
-        // DuckDB drops a schema without knowing of our tables in it.
+        // DuckDB drops a schema without knowing our tables in it.
         let Some(database) = self.database(schema_id)? else { return Ok(None) };
         let external: ExternalTable = serde_json::from_str(&definition).map_err(|error| {
             CatalogError::Internal(format!("the definition of external table `{name}` cannot be read: {error}"))
@@ -226,7 +226,7 @@ pub(crate) fn table_infos(view: &SnapshotView<'_>, who: &Principal, ids: &[i64])
     Ok(infos)
 }
 
-/// What a listing says of an object.
+/// The summary of an object in a listing.
 pub(super) fn summary(counts: &RowCounts<'_>, object: objects::ObjectRow, database: &str) -> Result<TableSummary> {
     let row_count = match object.kind {
         TableKind::Managed => counts.row_count(object.id)?,
@@ -241,7 +241,7 @@ pub(super) fn summary(counts: &RowCounts<'_>, object: objects::ObjectRow, databa
     })
 }
 
-/// Records what an external table or view returns.
+/// Records the schema of an external table or view.
 pub(super) fn insert_described_columns(connection: &Connection, object_id: i64, schema: &Schema) -> Result<()> {
     let mut dictionaries = DictionaryTracker::new(true);
     let mut encoder = IpcSchemaEncoder::new().with_dictionary_tracker(&mut dictionaries);
@@ -266,7 +266,7 @@ fn load_described_columns(connection: &Connection, object_id: i64, snapshot: Sna
     Ok(described.collect())
 }
 
-/// What an external table or view returns, also of one that is gone.
+/// The schema of an external table or view, also of a dropped one.
 pub(super) fn load_schema(connection: &Connection, object_id: i64) -> Result<Option<SchemaRef>> {
     let encoded: Option<Vec<u8>> = connection
         .prepare_cached("SELECT arrow_schema FROM querent_object_schema WHERE object_id = ?")?
@@ -295,7 +295,7 @@ fn load_comment(connection: &Connection, object_id: i64, snapshot: SnapshotId) -
 pub(super) struct RowCounts<'a> {
     connection: &'a Connection,
     snapshot: SnapshotId,
-    /// DuckDB keeps deletes of some tables in the catalog, in a table for each: whether there is any.
+    /// Whether DuckDB keeps deletes of any table in the catalog (one `ducklake_inlined_delete_*` table each).
     has_inlined_deletes: bool,
 }
 
@@ -374,7 +374,7 @@ impl LakePath {
         if self.is_relative { folder.join(&self.path) } else { PathBuf::from(&self.path) }
     }
 
-    /// How a path below or outside `folder` is stored.
+    /// The stored form of a path: relative if it is below `folder`, else absolute.
     pub(super) fn relative_to(path: &Path, folder: &Path) -> Self {
         match path.strip_prefix(folder) {
             Ok(relative) => Self { path: relative.to_string_lossy().into_owned(), is_relative: true },
@@ -383,8 +383,8 @@ impl LakePath {
     }
 }
 
-/// A view's text as Querent plans it. DuckDB stores the catalog's name as a placeholder, so that a lake can be
-/// attached under any name, and column aliases apart from the text.
+/// A view's SQL as Querent plans it. DuckDB stores the catalog's name as a placeholder, so that a lake can be attached
+/// under any name, and keeps column aliases apart from the SQL.
 fn readable_view_sql(sql: &str, aliases: &str) -> String {
     let sql = replace_outside_quotes(sql, "{DUCKLAKE_CATALOG}.", &format!("{CATALOG_NAME}."));
     if aliases.is_empty() { sql } else { format!("SELECT * FROM ({sql}) AS aliased({aliases})") }

@@ -1,4 +1,4 @@
-//! Resolving the names of a statement, and saying which name was meant when one is unknown.
+//! Resolves the names of a statement, and suggests the nearest name when one is unknown.
 
 use rusqlite::{Connection, params};
 
@@ -12,7 +12,7 @@ use crate::principal::{DatabaseScope, Principal};
 /// Candidates read from each index range when a name is unknown: the cost of a hint does not grow with the catalog.
 const MAX_CANDIDATES: i64 = 100;
 
-/// All names at one snapshot, in order; `None` where an object does not exist or may not be seen.
+/// Resolves all names at one snapshot, in order; `None` where an object does not exist or may not be seen.
 pub(crate) fn resolve(
     view: &SnapshotView<'_>,
     who: &Principal,
@@ -120,8 +120,8 @@ fn nearest_database(view: &SnapshotView<'_>, who: &Principal, name: &str) -> Res
     Ok(nearest(name, visible).map(str::to_string))
 }
 
-/// Names that share a beginning or an end with `wanted`, the longer the part the surer they are read, and the
-/// first names of all: each from one bounded range of an index. A typo leaves one side of itself intact.
+/// Names that share a prefix or a suffix with `wanted`, and the first names of all. Each candidate comes from one bounded
+/// range of an index; longer shared parts have ranges of their own. A typo leaves the name on one side of it intact.
 fn candidates(
     connection: &Connection,
     wanted: &str,

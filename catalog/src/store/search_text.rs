@@ -1,5 +1,5 @@
-//! What is searched and embedded of an object: one pure, versioned composition, used for the full-text row,
-//! for the vector and for the pending row that is committed with the object. Nothing else writes such texts.
+//! Composes the text of an object that is searched and embedded: one pure, versioned function, used for the full-text row,
+//! for the vector and for the pending row that is committed with the object. Nothing else composes such texts.
 //!
 //! The text of a table, version 1 (`sales.custOrders`):
 //!
@@ -10,8 +10,8 @@
 //! names: custOrders placedAt
 //! ```
 //!
-//! Identifiers are split into words ([`split_words`]); those whose unsplit form full-text search would not find
-//! again are repeated whole in the last line. Any change of the output for an existing input must raise
+//! Identifiers are split into words ([`split_words`]); those that full-text search would not find in their
+//! unsplit form are repeated whole in the last line. Any change of the output for an existing input must raise
 //! [`TEXT_VERSION`], which makes an existing index rebuild itself.
 
 use arrow_schema::DataType;
@@ -21,7 +21,7 @@ use crate::model::{ColumnInfo, TableInfo};
 /// The version of what this file composes, recorded on every index row.
 pub const TEXT_VERSION: u32 = 1;
 
-/// No text is longer. A model reads about the first kilobyte of it; full-text search all of it.
+/// The longest text. A model reads about the first kilobyte of it; full-text search reads all of it.
 pub const MAX_TEXT_BYTES: usize = 8 * 1024;
 
 /// Longest part that a table's comment takes of its text.
@@ -30,7 +30,7 @@ const MAX_TABLE_COMMENT_BYTES: usize = 2 * 1024;
 const MAX_COLUMN_COMMENT_BYTES: usize = 256;
 /// Longest part that the name and type of a column's own text take.
 const MAX_COLUMN_BYTES: usize = 1024;
-/// Kept free for the `names:` line.
+/// Bytes reserved for the `names:` line.
 const MAX_NAMES_BYTES: usize = 1024;
 
 /// The text of a table, external table or view. Pure; at most [`MAX_TEXT_BYTES`] long.
@@ -82,8 +82,8 @@ pub fn table_text(table: &TableInfo) -> String {
     text
 }
 
-/// The text of a column: its name, type and comment, and nothing of where it is, so that the columns of a name that
-/// many tables share have one text. Pure; a change of its output needs a migration that writes the stored texts anew.
+/// The text of a column: its name, type and comment without its table, so that equal columns of many tables share one
+/// text. Pure; a change of its output needs a migration that rewrites the stored texts.
 pub fn column_text(column: &ColumnInfo) -> String {
     let mut compound_names: Vec<&str> = Vec::new();
     let mut text = String::with_capacity(64);
@@ -102,7 +102,7 @@ pub fn column_text(column: &ColumnInfo) -> String {
     text
 }
 
-/// A question as full-text search wants it: itself, and the words of the compound identifiers in it.
+/// The full-text query for a question: the question itself and the words of its compound identifiers.
 pub fn query_text(question: &str) -> String {
     let mut text = question.to_string();
     for run in compound_runs(question) {
@@ -166,7 +166,7 @@ fn push_identifier<'a>(text: &mut String, identifier: &'a str, compound_names: &
     }
 }
 
-/// The type in the words a question uses.
+/// The type in the words that questions use.
 fn type_words(data_type: &DataType) -> String {
     let words = match data_type {
         DataType::Boolean => "boolean",

@@ -1,5 +1,5 @@
-//! A table's own statistics, kept true while files come and go: bounds are compared as values of their type,
-//! never as text, and bounds that cannot be compared are given up rather than kept wrong.
+//! A table's own statistics, maintained while files are added and removed: bounds are compared as values of their type,
+//! never as strings, and bounds that cannot be compared are dropped rather than kept wrong.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -39,7 +39,7 @@ impl ColumnSummary {
         }
     }
 
-    /// Takes another file's column in.
+    /// Merges the statistics of the column in another file.
     fn merge(&mut self, other: &Self, column_type: &str) {
         self.contains_null = either(self.contains_null, other.contains_null);
         self.contains_nan = either(self.contains_nan, other.contains_nan);
@@ -70,7 +70,7 @@ pub(super) fn add(
     write_table_stats(connection, table_id, stats)?;
     for column in leaves {
         let mut summary = if had_rows {
-            // Without a row nothing is known of the values that are there, and more values do not change that.
+            // Without a row nothing is known about the existing values, and more values do not change that.
             let Some(known) = read_column(connection, table_id, column.id)? else { continue };
             Some(known)
         } else {
@@ -90,7 +90,7 @@ pub(super) fn add(
     Ok(())
 }
 
-/// Makes a table's statistics those of an empty table; row ids are never used again.
+/// Resets a table's statistics to those of an empty table; row ids are never used again.
 pub(super) fn clear(connection: &Connection, table_id: i64) -> Result<()> {
     connection
         .prepare_cached("UPDATE ducklake_table_stats SET record_count = 0, file_size_bytes = 0 WHERE table_id = ?")?
@@ -99,7 +99,7 @@ pub(super) fn clear(connection: &Connection, table_id: i64) -> Result<()> {
     Ok(())
 }
 
-/// A table's row; zeros before its first.
+/// A table's row; zeros where it has none yet.
 pub(super) fn read_table_stats(connection: &Connection, table_id: i64) -> Result<TableStats> {
     let stats = connection
         .prepare_cached(
@@ -174,7 +174,7 @@ fn either(a: Option<bool>, b: Option<bool>) -> Option<bool> {
     }
 }
 
-/// The one of two bounds that is `wanted` of the other; none where either is missing or they do not compare.
+/// The bound that compares as `wanted` with the other one; `None` where either is missing or they are not comparable.
 fn bound(column_type: &str, a: Option<String>, b: Option<String>, wanted: Ordering) -> Option<String> {
     let (a, b) = (a?, b?);
     match compare(column_type, &b, &a)? {
@@ -218,8 +218,8 @@ fn scaled(text: &str, scale: usize) -> Option<i128> {
     format!("{whole}{fraction:0<scale$}").parse().ok()
 }
 
-/// A date or timestamp in order. The rest of the text is of fixed width, fractions without trailing zeros, so it
-/// orders as text; the year is a number that may have a sign or five digits.
+/// A key by which dates and timestamps order. All but the year has a fixed width, with fractions without trailing zeros, so
+/// it orders as a string; the year is a number that may have a sign or five digits.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Moment<'a> {
     Past,
@@ -238,7 +238,7 @@ impl<'a> Moment<'a> {
             Some(text) => (text, true),
             None => (text, false),
         };
-        // Other offsets than UTC do not order as text.
+        // Offsets other than UTC do not order as strings.
         let text = text.strip_suffix("+00").unwrap_or(text);
         let digits_end = text[1..].find('-')? + 1;
         let year: i64 = text[..digits_end].parse().ok()?;

@@ -1,4 +1,4 @@
-//! Managed tables: drafting, creating, appending, replacing rows, dropping.
+//! Managed tables: drafts, creates, appends, replaces rows and drops.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +43,7 @@ pub(crate) fn draft(
     })
 }
 
-/// A table that is replaced by what a query made of it must not have changed since that query began.
+/// Refuses to replace a table by the result of a query over it when the table changed after that query began.
 fn refuse_lost_rows(change: &CatalogChange<'_>, draft: &TableDraft) -> Result<()> {
     let connection = change.connection();
     let Some(existing) = objects::object(connection, &draft.name.database, &draft.name.table)? else { return Ok(()) };
@@ -151,7 +151,7 @@ pub(crate) fn append(
     Ok(change.snapshot())
 }
 
-/// Ends every row of a table and adds files in their place.
+/// Ends all rows of a table and adds files in their place.
 pub(crate) fn replace(
     change: &mut CatalogChange<'_>,
     table: &ManagedTable,
@@ -192,7 +192,7 @@ pub(crate) fn drop_named(
     }
 }
 
-/// Ends an object and everything that is of it. Its files stay for older snapshots.
+/// Ends an object and everything that belongs to it. Its files stay for older snapshots.
 pub(super) fn drop_object(change: &mut CatalogChange<'_>, object: &ObjectRow) -> Result<()> {
     dependents::delete_foreign_keys(change.connection(), object.id)?;
     dependents::delete_values(change.connection(), object.id)?;
@@ -229,9 +229,8 @@ pub(super) fn drop_object(change: &mut CatalogChange<'_>, object: &ObjectRow) ->
     Ok(())
 }
 
-/// Sees that a new object's name is free, by dropping what is there if so asked and if it is of the same kind: who
-/// replaces a view does not mean the rows of a table. Returns the database's id, or `None` where the existing object is
-/// to be left.
+/// Makes the name of a new object free: with [`IfExists::Replace`] it drops an existing object of the same kind (a view
+/// never replaces a table with rows). Returns the database's id, or `None` where the existing object stays.
 pub(super) fn make_room(
     change: &mut CatalogChange<'_>,
     name: &TableName,
@@ -260,7 +259,7 @@ pub(super) fn make_room(
     }
 }
 
-/// Makes a new object's rows known and reads it back.
+/// Registers a new object under its name and for the schema index, and reads it back.
 pub(super) fn created(change: &mut CatalogChange<'_>, object_id: i64) -> Result<Created<TableInfo>> {
     match objects::refresh(change, object_id, change.snapshot())? {
         Some(relation) => Ok(Created::New(relation.resolved.info)),
@@ -299,7 +298,7 @@ fn require_database(view: &SnapshotView<'_>, name: &str) -> Result<i64> {
     objects::database_id(view.connection, name)?.ok_or_else(|| unknown_database(name))
 }
 
-/// The table, if nothing happened to it since it was resolved that rows written for it then would not fit.
+/// The table, unless it was dropped or altered since it was resolved. Errors: `conflict`.
 fn require_unchanged(change: &CatalogChange<'_>, table: &ManagedTable) -> Result<StoredRelation> {
     let connection = change.connection();
     let conflict = |name: &str| CatalogError::Conflict { object: name.to_string() };
@@ -409,7 +408,7 @@ fn add_file(
     Ok(())
 }
 
-/// Ends the live rows of an object in one of the lake's tables; a row that began in this very change never was.
+/// Ends the live rows of an object in one of the lake's tables. A row that began in this change is never visible.
 pub(super) fn end_rows(change: &CatalogChange<'_>, lake_table: &str, id_column: &str, id: i64) -> Result<usize> {
     let connection = change.connection();
     let ended = connection

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use arrow_schema::{DataType, Field, Fields, IntervalUnit, TimeUnit};
 
-/// What one level of a type is in `ducklake_column`.
+/// How one level of a type is stored in `ducklake_column`.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Shape {
     /// A type string; the canonical Arrow type.
@@ -21,7 +21,7 @@ pub(super) enum Shape {
     Map(Arc<Field>, Arc<Field>),
 }
 
-/// The DuckLake form of an Arrow type, or a hint for the person whose type it is.
+/// The DuckLake form of an Arrow type, or a hint for the user.
 pub(super) fn storable(data_type: &DataType) -> Result<Shape, String> {
     let leaf = |name: &str, canonical: DataType| Ok(Shape::Leaf(name.to_string(), canonical));
     match data_type {

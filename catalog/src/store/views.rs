@@ -10,7 +10,7 @@ use super::tables::{created, make_room, object_entry};
 use crate::error::{CatalogError, Result};
 use crate::model::{Created, ExternalTable, IfExists, TableInfo, TableKind, TableName};
 
-/// What our views are written in. DuckDB reads them as its own; most SQL is both.
+/// The dialect of our views. DuckDB reads them as its own; most SQL is valid in both.
 const DIALECT: &str = "datafusion";
 
 /// Creates a view.
@@ -40,7 +40,7 @@ pub(crate) fn create_view(
     created(change, view_id)
 }
 
-/// Creates an external table. Its change entry is a table's: DuckDB must see that the name is taken.
+/// Creates an external table. It is recorded as a created table, so that DuckDB sees that the name is taken.
 pub(crate) fn create_external(
     change: &mut CatalogChange<'_>,
     name: &TableName,
