@@ -67,7 +67,8 @@ impl Catalog {
         Ok(Arc::new(Self { index, knowledge: KnowledgeCache::default(), store }))
     }
 
-    /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without it loses nothing.
+    /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without it loses
+    /// nothing.
     pub async fn close(&self) -> Result<()> {
         self.index.close().boxed().await;
         self.store.close().await

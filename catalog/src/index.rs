@@ -1,9 +1,10 @@
-//! The schema index: finds objects by full text and by meaning. Derived from the catalog, so it can be deleted at
-//! any time and is rebuilt. Tables are objects; so are column texts, each once however many columns have it.
+//! The schema index: finds objects by full text and by meaning. It is derived from the catalog, so it can be deleted at
+//! any time and is then rebuilt. Its objects are tables and column texts; a column text is indexed once, however many
+//! columns share it.
 //!
 //! What a commit changed is searchable when the commit returns: it sits in an in-memory tail that is searched
 //! exactly, gets its vector off the async runtime, and reaches the Lance dataset in batches. The index may fail or lag
-//! in every other way without the catalog noticing: searches then answer from what is there.
+//! in any other way without affecting the catalog: searches then answer from what is indexed.
 
 pub mod embed;
 
@@ -44,9 +45,10 @@ use crate::progress::Progress;
 use crate::store::pending::{Committed, ObjectKind, PendingObject};
 use crate::store::{Store, pending_texts};
 
-/// A dataset that was found whole is not read through again for this long.
+/// The least time between two checks of a dataset that was found intact.
 const CHECKS_APART: Duration = Duration::from_secs(60);
-/// Vectors of the tail that are compared where the search runs: some ten microseconds' work. More take another thread.
+/// The most vectors of the tail that are compared on the thread of the search: some ten microseconds of work. More are
+/// compared on another thread.
 const COMPARED_AT_ONCE: usize = 256;
 
 /// An object and how well it matched; larger is better.
@@ -61,7 +63,7 @@ pub(crate) struct Scored {
 pub(crate) struct SearchFilter {
     /// Only these databases; `None` means all.
     pub(crate) databases: Option<Vec<i64>>,
-    /// Vectors are scanned, whatever index they have.
+    /// Whether vectors are scanned even where they have an index.
     pub(crate) exact: bool,
 }
 
@@ -88,8 +90,7 @@ pub(crate) struct SchemaIndex {
     _stop_on_drop: DropGuard,
 }
 
-/// The objects of one kind: a dataset and its tail, and what searches, commits and the background tasks of the part
-/// share with the other one.
+/// The index of one kind of object: a dataset and its tail, and what it shares with the index of the other kind.
 pub(crate) struct IndexPart {
     kind: ObjectKind,
     /// Weak, so that dropping the catalog releases the data folder whatever the tasks are at.
@@ -101,11 +102,11 @@ pub(crate) struct IndexPart {
     progress: Arc<dyn Progress>,
     traffic: Arc<Traffic>,
     state: RwLock<IndexPartState>,
-    /// The tail has texts without vectors.
+    /// Notified when the tail gets texts without vectors.
     texts_came: Notify,
-    /// The maintenance task should look at the state.
+    /// Notified when the maintenance task should look at the state.
     state_changed: Notify,
-    /// Counts changes of either part's state, for those who wait in [`SchemaIndex::idle`].
+    /// Counts changes of the state of either part, for callers that wait in [`SchemaIndex::idle`].
     changes: Arc<watch::Sender<u64>>,
 }
 
@@ -116,30 +117,30 @@ struct IndexPartState {
     view: Option<Arc<IndexView>>,
     /// The view's rows that are deleted, or that an entry of the tail overrides.
     hidden: Arc<HiddenRows>,
-    /// The dataset is the right one for the embedder and text version.
+    /// Whether the dataset fits the embedder and the text version.
     is_current: bool,
-    /// Lance holds rows without a vector that are not in the tail.
+    /// Whether Lance holds rows without a vector that are not in the tail.
     lacks_vectors: bool,
     /// How many rows lacked a vector when the dataset was opened or rebuilt, and how many of them got one.
     to_backfill: u64,
     backfilled: u64,
-    /// What the tail has no room for is on its way to Lance.
+    /// Whether objects that the tail has no room for are being moved to Lance.
     is_catching_up: bool,
-    /// A search could not read the dataset, and it has not been checked since.
+    /// Whether a search could not read the dataset, and it has not been checked since.
     is_damaged: bool,
-    /// When the dataset was last found whole.
+    /// When the dataset was last found intact.
     checked_at: Option<Instant>,
 }
 
 impl IndexPartState {
-    /// Has searches use a version of the dataset, with what the tail holds over it.
+    /// Makes searches use a version of the dataset, overridden by what the tail holds.
     fn set_view(&mut self, view: Option<Arc<IndexView>>) {
         let hidden = view.as_ref().map(|view| view.hidden(self.tail.object_ids()));
         self.hidden = Arc::new(hidden.unwrap_or_default());
         self.view = view;
     }
 
-    /// Has searches see a committed object, where the tail has room for it.
+    /// Makes searches see a committed object, if the tail has room for it.
     fn insert(&mut self, arrival: Arrival) {
         let object_id = arrival.object_id();
         if self.tail.insert(arrival) {
@@ -226,18 +227,18 @@ impl SchemaIndex {
         }
     }
 
-    /// Stops the background tasks after what is ready was written.
+    /// Writes what is ready and stops the background tasks.
     pub(crate) async fn close(&self) {
         self.stop.cancel();
         self.tasks.wait().await;
     }
 
-    /// Has upkeep and changes give way to a search until the search drops this.
+    /// Counts a search as in progress until the returned guard is dropped; upkeep and changes give way to it.
     pub(crate) fn searching(&self) -> Searching {
         self.traffic.enter()
     }
 
-    /// Makes a change of the catalog, which gives way to searches.
+    /// Runs a change of the catalog, which gives way to searches.
     pub(crate) fn change<T>(&self, change: impl Future<Output = T>) -> impl Future<Output = T> {
         self.traffic.change(change)
     }
@@ -247,7 +248,7 @@ impl SchemaIndex {
         self.tables.vectorizer.embed(vec![question.to_string()]).await?.pop()
     }
 
-    /// Ranks anew what the vectors found.
+    /// The reranker, where one is configured.
     pub(crate) fn reranker(&self) -> Option<&Reranker> {
         self.reranker.as_ref()
     }
@@ -257,12 +258,12 @@ impl SchemaIndex {
         self.tables.analyzer.query(word).is_empty()
     }
 
-    /// A text's distinct tokens as full-text search has them: stems, without stop words.
+    /// The distinct tokens of a text as full-text search sees them: stems, without stop words.
     pub(crate) fn tokens(&self, text: &str) -> Vec<String> {
         self.tables.analyzer.query(text)
     }
 
-    /// [`SchemaIndex::tokens`] for other threads.
+    /// [`SchemaIndex::tokens`] as a function that other threads can call.
     pub(crate) fn tokenizer(&self) -> impl Fn(&str) -> Vec<String> + Send + 'static {
         let tables = Arc::clone(&self.tables);
         move |text| tables.analyzer.query(text)
@@ -277,7 +278,7 @@ impl SchemaIndex {
     }
 }
 
-/// Searches. Each sees one moment of the index: one version of the dataset and the tail that goes with it.
+/// Searches. Each sees one state of the index: one version of the dataset and the matching tail.
 impl IndexPart {
     /// The best `limit` objects by BM25, best first.
     pub(crate) async fn bm25(&self, question: &str, limit: usize, filter: &SearchFilter) -> Vec<Scored> {
@@ -308,7 +309,7 @@ impl IndexPart {
             (state.view.clone(), Arc::clone(&state.hidden), state.tail.vectors())
         };
         let mut found = Vec::new();
-        // Vectors of another model, which stay until a rebuild is whole, cannot be compared with the question's.
+        // Vectors of another model, which stay until a rebuild is complete, cannot be compared with the question's.
         let is_comparable = |view: &Arc<IndexView>| view.model.as_ref() == self.vectorizer.model();
         if let Some(view) = view.filter(is_comparable) {
             found = self.or_damaged(view.nearest(vector, limit, filter, &hidden).await);
@@ -322,7 +323,7 @@ impl IndexPart {
         best(found, limit)
     }
 
-    /// A dataset that cannot be read costs the search its rows, and is repaired.
+    /// The outcome of reading the dataset; an error leaves its rows out of the search and has the dataset repaired.
     fn or_damaged<T: Default>(&self, outcome: Result<T>) -> T {
         outcome.unwrap_or_else(|error| {
             self.report_damage(&error);
@@ -331,7 +332,7 @@ impl IndexPart {
     }
 }
 
-/// What upkeep is at, for progress.
+/// A task of upkeep, for progress reports.
 #[derive(Clone, Copy)]
 enum UpkeepTask {
     Rebuild,
@@ -355,7 +356,7 @@ impl IndexPart {
         self.store.upgrade().ok_or_else(|| CatalogError::Internal("the catalog is closed".into()))
     }
 
-    /// Takes in what a transaction committed. Searches find it when this returns, but for texts that are due.
+    /// Takes in what a transaction committed. Searches find it when this returns, except for texts that are due.
     fn take_in(&self, objects: Vec<PendingObject>, has_due: bool) {
         if has_due {
             self.state.write().tail.is_overflowing = true;
@@ -366,7 +367,7 @@ impl IndexPart {
     }
 
     fn insert_pending(&self, objects: Vec<PendingObject>) {
-        // Analysis is the costly part and needs no lock.
+        // Analysis is the expensive part and needs no lock.
         let mut arrivals = Vec::new();
         let mut is_too_many = false;
         for object in objects {
@@ -391,7 +392,7 @@ impl IndexPart {
         self.note_change();
     }
 
-    /// Fills the tail from what is pending in the catalog.
+    /// Fills the tail with the objects that are pending in the catalog.
     async fn load_pending(self: &Arc<Self>) -> Result<()> {
         let limit = tail::MAX_ENTRIES;
         let kind = self.kind;
@@ -402,13 +403,13 @@ impl IndexPart {
         Ok(())
     }
 
-    /// The vectors of texts that are indexed; `None` as of [`Vectorizer::embed`].
+    /// Embeds texts for the index, giving way to searches; `None` as in [`Vectorizer::embed`].
     async fn embed_in_background(&self, texts: Vec<String>) -> Option<Vec<Vec<f32>>> {
         self.traffic.give_way(self.vectorizer.embed(texts)).await
     }
 
-    /// Vectors that the dataset holds of the very texts, by object: nothing is embedded twice that costs more than to
-    /// read it.
+    /// The vectors that the dataset already holds for exactly these texts, by object, where embedding costs more than
+    /// reading.
     async fn known_vectors(&self, texts: &[(i64, &str)]) -> HashMap<i64, Arc<[f32]>> {
         let view = self.state.read().view.clone().filter(|_| !self.vectorizer.is_fast());
         match view.filter(|view| view.model.is_some() && view.model.as_ref() == self.vectorizer.model()) {
@@ -436,7 +437,7 @@ impl IndexPart {
     fn report_damage(&self, error: &CatalogError) {
         {
             let mut state = self.state.write();
-            // A question that Lance chokes on must not have the dataset read through again and again.
+            // A question that Lance fails on must not cause the dataset to be checked again and again.
             let was_just_checked = state.checked_at.is_some_and(|at| at.elapsed() < CHECKS_APART);
             if state.is_damaged || was_just_checked {
                 return;
@@ -457,7 +458,7 @@ fn best(mut found: Vec<Scored>, limit: usize) -> Vec<Scored> {
     found
 }
 
-/// Drops all but the best `limit`, by [`best`]'s order, and leaves those in any.
+/// Keeps the best `limit` by the order of [`best`], unsorted.
 fn keep_best(found: &mut Vec<Scored>, limit: usize) {
     if limit > 0 && found.len() > limit {
         found.select_nth_unstable_by(limit - 1, better);
@@ -469,7 +470,7 @@ fn better(a: &Scored, b: &Scored) -> Ordering {
     b.score.total_cmp(&a.score).then(a.object_id.cmp(&b.object_id))
 }
 
-/// Runs what takes long on a worker thread.
+/// Runs expensive work on a blocking thread.
 async fn off_runtime<T: Send + Default + 'static>(work: impl FnOnce() -> T + Send + 'static) -> T {
     tokio::task::spawn_blocking(work).await.unwrap_or_default()
 }

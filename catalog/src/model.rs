@@ -97,7 +97,8 @@ pub struct ColumnInfo {
 /// A table, view or external table with its columns, at one snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct TableInfo {
-    /// DuckLake `table_id` or `view_id`, or the id of an external table; unique across all three (all come from `next_catalog_id`).
+    /// DuckLake `table_id` or `view_id`, or the id of an external table; unique across all three (all come from
+    /// `next_catalog_id`).
     pub id: i64,
     /// Stable identity across renames.
     pub uuid: Uuid,
@@ -412,7 +413,8 @@ pub struct SearchHit {
     pub table: TableSummary,
     /// Fused score; larger is better; comparable within one search only.
     pub score: f32,
-    /// What found it: `name`, `bm25`, `dense`, `column`, `value`, `verified_query`, `metric`, `relationship`, in that order.
+    /// What found it: `name`, `bm25`, `dense`, `column`, `value`, `verified_query`, `metric`, `relationship`, in that
+    /// order.
     pub found_by: Vec<FoundBy>,
     /// The same in words, where there is more to say: `value 'UA' in flights.carrier`.
     pub why: Vec<String>,

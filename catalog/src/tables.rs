@@ -153,7 +153,8 @@ impl CatalogTables<'_> {
         self.store.write(move |change| store::bulk::register(change, tables, if_exists, progress.as_ref())).await
     }
 
-    /// Drops a table, external table or view of the given kinds. Returns whether anything was dropped. Files stay until expiry.
+    /// Drops a table, external table or view of the given kinds. Returns whether anything was dropped. Files stay until
+    /// expiry.
     pub async fn drop(self, name: &TableName, kinds: &[TableKind], if_missing_ok: bool) -> Result<bool> {
         let (name, kinds) = (name.clone(), kinds.to_vec());
         let drop = self.store.write(move |change| store::tables::drop_named(change, &name, &kinds, if_missing_ok));

@@ -156,8 +156,8 @@ pub fn value_hash(text: &str) -> u64 {
     hash ^ (hash >> 33)
 }
 
-/// The shape of a code, `A99999` of `N14228`: a letter is `A`, a digit `9`, other signs stay. `None` for what is no code:
-/// it has letters and digits and no space.
+/// The shape of a code, `A99999` of `N14228`: a letter is `A`, a digit `9`, other signs stay. `None` for what is no
+/// code: it has letters and digits and no space.
 pub fn value_shape(value: &str) -> Option<String> {
     let is_code = value.chars().any(|c| c.is_ascii_digit())
         && value.chars().any(char::is_alphabetic)

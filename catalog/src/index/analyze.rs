@@ -10,8 +10,8 @@ use lance_index::scalar::inverted::{MemBM25Scorer, Scorer};
 
 use crate::error::{CatalogError, Result};
 
-/// How texts become tokens: lowercase words without punctuation, English stems, stop words and accents removed.
-/// Positions are not kept: nothing searches for phrases, and they more than double the index.
+/// How strings are tokenized: lowercase words without punctuation, English stems, stop words and accents removed.
+/// Positions are not stored: nothing searches for phrases, and they would more than double the index.
 pub(super) fn text_index_params() -> InvertedIndexParams {
     InvertedIndexParams::default().with_position(false).num_workers(1)
 }
@@ -54,14 +54,14 @@ impl Analyzer {
     }
 }
 
-/// A text as BM25 sees it.
+/// A document as BM25 sees it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Document {
     pub(super) frequencies: HashMap<String, u32>,
     pub(super) length: u32,
 }
 
-/// What BM25 needs to know of the whole corpus, for one question's tokens.
+/// The corpus statistics that BM25 needs for the tokens of one question.
 #[derive(Debug, Clone, Default)]
 pub(super) struct CorpusStats {
     total_tokens: u64,
@@ -70,7 +70,7 @@ pub(super) struct CorpusStats {
 }
 
 impl CorpusStats {
-    /// Adds the numbers of a part of the corpus; `counts` is parallel to `tokens`.
+    /// Adds the statistics of a part of the corpus; `counts` is parallel to `tokens`.
     pub(super) fn add_segment(&mut self, total_tokens: u64, documents: usize, tokens: &[String], counts: &[usize]) {
         self.total_tokens += total_tokens;
         self.documents += documents;
@@ -85,8 +85,8 @@ impl CorpusStats {
     }
 }
 
-/// Lance's BM25. A document's score is the sum over its tokens of how much the token weighs times how much it weighs
-/// in the document.
+/// Lance's BM25. The score of a document is the sum over its tokens of the token's weight times its weight in the
+/// document.
 pub(super) struct Bm25(MemBM25Scorer);
 
 impl Bm25 {
@@ -95,12 +95,12 @@ impl Bm25 {
         &self.0
     }
 
-    /// How much a token weighs: more the rarer it is, and 0 when no document has it.
+    /// The weight of a token: the rarer the larger, and 0 when no document has it.
     pub(super) fn token_weight(&self, token: &str) -> f32 {
         self.0.query_weight(token)
     }
 
-    /// How much a token weighs in a document that has it so many times.
+    /// The weight of a token in a document that has it this many times.
     pub(super) fn document_weight(&self, frequency: u32, length: u32) -> f32 {
         self.0.doc_weight(frequency, length)
     }

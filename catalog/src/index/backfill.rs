@@ -1,6 +1,6 @@
 //! Vectors for rows that reached Lance without one: after a rebuild, a registration of many tables, an outage of the
-//! embedder, or a start without one. Done in slices, each written before the next, so that a kill costs one slice and
-//! searches gain as it goes.
+//! embedder, or a start without one. It works in slices, each written before the next, so that a kill costs one
+//! slice and searches profit early.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use super::{IndexPart, UpkeepTask};
 use crate::error::Result;
 use crate::store::pending::ObjectKind;
 
-/// How long one slice is embedded for: other upkeep waits for it.
+/// The time that one slice takes to embed: other upkeep waits for it.
 const SLICE: Duration = Duration::from_secs(20);
 /// Rows of one slice: about 25 MB of vectors.
 const MAX_ROWS: usize = 16 * 1024;
-/// Texts embedded in one call. Texts of like length go together, since a batch is padded to its longest.
+/// Texts embedded in one call. Texts of similar length go together, since a batch is padded to its longest.
 const BATCH: usize = 16;
-/// The same while somebody searches.
+/// The same while a search is in progress.
 const BUSY_BATCH: usize = 2;
 const FAST_BATCH: usize = 1024;
-/// Beyond so many distinct column texts, those without a vector are left to full text.
+/// Beyond this many distinct column texts, those without a vector are found by full text only.
 const MAX_EMBEDDED_COLUMNS: usize = 1_000_000;
 
 /// Embeds one slice of the rows that lack a vector. Returns whether any were written.
@@ -62,7 +62,7 @@ pub(super) async fn embed_rows(part: &IndexPart, writer: &mut IndexWriter, stop:
     Ok(true)
 }
 
-/// Gives rows the vectors that can be had at once: those that the dataset holds of the same texts, and all where the
+/// Sets the vectors that are available at once: those that the dataset holds for the same texts, and all where the
 /// embedder is fast.
 pub(super) async fn embed_at_once(part: &IndexPart, rows: &mut [IndexRow], stop: &CancellationToken) {
     if part.vectorizer.is_fast() {
@@ -76,7 +76,7 @@ pub(super) async fn embed_at_once(part: &IndexPart, rows: &mut [IndexRow], stop:
     }
 }
 
-/// Gives the rows their vectors, on all workers of the embedder, until stopped, failed or out of time.
+/// Embeds the rows on all workers of the embedder, until stopped, failed or out of time.
 async fn embed(part: &IndexPart, rows: &mut [IndexRow], stop: &CancellationToken, deadline: Option<Instant>) {
     let batch = match (part.vectorizer.is_fast(), part.traffic.is_busy()) {
         (true, _) => FAST_BATCH,

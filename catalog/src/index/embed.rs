@@ -1,4 +1,4 @@
-//! Turning texts into vectors. One file a provider; the index never assumes a model or a dimension.
+//! Turns strings into vectors. One file per provider; the index never assumes a model or a dimension.
 
 mod fastembed;
 mod gemini;
@@ -20,15 +20,15 @@ use http::HttpEmbedder;
 pub trait Embedder: Send + Sync {
     /// The model.
     fn model(&self) -> &EmbeddingModel;
-    /// How many calls of `embed` may run side by side and gain by it.
+    /// How many concurrent calls of `embed` are worthwhile.
     fn workers(&self) -> usize {
         1
     }
-    /// Whether a text costs microseconds, so that nothing needs to be found before it has its vector.
+    /// Whether embedding a string takes microseconds, so that objects can wait for their vectors.
     fn is_fast(&self) -> bool {
         false
     }
-    /// One unit-length vector of `model().dimension` a text, in order. Errors: `embedder_error`.
+    /// One unit-length vector of `model().dimension` for each string, in order. Errors: `embedder_error`.
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>>;
 }
 
@@ -51,7 +51,7 @@ pub enum EmbedProvider {
 }
 
 impl EmbedProvider {
-    /// The model used unless told otherwise.
+    /// The default model.
     pub fn default_model(self) -> &'static str {
         match self {
             EmbedProvider::Fastembed | EmbedProvider::None => DEFAULT_EMBED_MODEL,
@@ -62,7 +62,7 @@ impl EmbedProvider {
         }
     }
 
-    /// The environment variable that holds its key by custom, where it wants one.
+    /// The conventional environment variable of its key, where it needs one.
     pub fn default_key_variable(self) -> Option<&'static str> {
         match self {
             EmbedProvider::OpenAi => Some(openai::KEY_VARIABLE),
@@ -93,28 +93,29 @@ impl std::str::FromStr for EmbedProvider {
 /// Which embedder to use and where its files are. Plain data, filled from the server's settings.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EmbedSettings {
-    /// Who makes the vectors.
+    /// The provider.
     pub provider: EmbedProvider,
-    /// Model name, as the model's own page spells it.
+    /// Model name, as the provider spells it.
     pub model: String,
-    /// Address of the server that embeds, as far as its version; without it the provider's own.
+    /// Address of the embedding server, up to the API version; without it the provider's own.
     pub base_url: Option<String>,
     /// Its key.
     pub api_key: Option<ApiKey>,
-    /// The environment variable of the key: named in errors.
+    /// The environment variable of the key, for error messages.
     pub api_key_variable: Option<String>,
     /// Folder with `model.onnx`, `tokenizer.json`, `config.json`, `special_tokens_map.json` and
-    /// `tokenizer_config.json` (for a static model, `model.safetensors` and `tokenizer.json`); without it the model is downloaded from its hub on first use.
+    /// `tokenizer_config.json` (for a static model, `model.safetensors` and `tokenizer.json`); without it the model is
+    /// downloaded from its hub on first use.
     pub model_path: Option<PathBuf>,
     /// The ONNX Runtime library, 1.24 or newer; without it the system's library path is searched.
     pub ort_dylib_path: Option<PathBuf>,
     /// Where downloaded models are kept; without it a folder in the user's cache.
     pub cache_dir: Option<PathBuf>,
-    /// Threads of one embedding call, and one session for each so many cores; without it one thread.
+    /// Threads of one embedding call, with one session for every so many cores; without it one thread.
     pub threads: Option<usize>,
 }
 
-/// The model used unless told otherwise.
+/// The default model.
 pub const DEFAULT_EMBED_MODEL: &str = "all-MiniLM-L6-v2";
 
 impl Default for EmbedSettings {
@@ -133,8 +134,8 @@ impl Default for EmbedSettings {
     }
 }
 
-/// The embedder that the settings ask for; `None` for [`EmbedProvider::None`]. An ONNX model is not loaded yet: one
-/// that cannot be, or a library, is an `embedder_error` of the first `embed`, and search then does without vectors.
+/// The embedder of the settings; `None` for [`EmbedProvider::None`]. An ONNX model is not loaded yet: if the model or
+/// the library cannot be loaded, the first `embed` returns an `embedder_error`, and search works without vectors.
 /// Errors here: `embedder_error` for an unknown model, a model folder that lacks a file, a static model that cannot be
 /// downloaded or loaded, a server that does not answer with a vector.
 pub fn from_settings(settings: &EmbedSettings) -> Result<Option<Arc<dyn Embedder>>> {
@@ -158,7 +159,7 @@ fn embedder_error(model: &str, detail: impl std::fmt::Display, hint: &str) -> Ca
     CatalogError::Embedder { model: model.to_string(), detail: detail.to_string(), hint: hint.to_string() }
 }
 
-/// To unit length; a text without a known token stays zero, which is near nothing.
+/// Scales to unit length; the vector of a string without a known token stays zero, which is near nothing.
 fn normalise(vector: &mut [f32]) {
     let length = vector.iter().map(|number| number * number).sum::<f32>().sqrt();
     if length > f32::EPSILON {

@@ -1,4 +1,4 @@
-//! The Lance dataset behind the schema index: one row an object, a full-text index on `text`, and for many rows a
+//! The Lance dataset behind the schema index: one row per object, a full-text index on `text`, and for many rows a
 //! vector index. [`IndexWriter`] is the only writer; searches run on an immutable [`IndexView`] of one version.
 //!
 //! Invariant: a file that a live view may read is never removed, and every row of a view is covered by its
@@ -36,25 +36,25 @@ use crate::error::{CatalogError, Result};
 use crate::store::pending::{IndexState, ObjectKind, PendingObject, TEXT_HASH_BYTES, text_hash};
 use crate::store::search_text::TEXT_VERSION;
 
-/// Lance's own defaults are 6 GiB and 1 GiB.
+/// Cache sizes; Lance's own defaults are 6 GiB and 1 GiB.
 const INDEX_CACHE_BYTES: usize = 64 << 20;
 const METADATA_CACHE_BYTES: usize = 32 << 20;
 
 pub(super) const TEXT_INDEX: &str = "text_bm25";
 /// The most partitions of the vector index. With more, Lance trains their centres level by level, and the nearest
-/// partitions hold fewer of the nearest rows: of 100,000 vectors of MiniLM, a search of a fifth of the rows finds 98.5 %
-/// of the ten nearest in 256 partitions and 95 % in 316.
+/// partitions hold fewer of the nearest rows: of 100,000 vectors of MiniLM, a search of a fifth of the rows finds 98.5
+/// % of the ten nearest in 256 partitions and 95 % in 316.
 const MAX_PARTITIONS: usize = 256;
 pub(super) const VECTOR_INDEX: &str = "vector_ivf";
-/// So many vectors are kept in memory and scanned, which is exact; more get an index.
+/// Up to this many vectors are kept in memory and scanned, which is exact; more get an index.
 const MAX_SCANNED_VECTORS: usize = 25_000;
-/// The vector index is trained anew when the rows have grown so many times.
+/// The vector index is retrained when the number of rows has grown by this factor.
 const RETRAIN_GROWTH: usize = 4;
 /// How many times larger a segment of an index may be than all newer rows and still be merged with them.
 const SEGMENT_GROWTH: usize = 3;
 /// Fragments beyond which small ones are merged.
 const MAX_FRAGMENTS: usize = 8;
-/// Predicates name at most this many objects each.
+/// The most object ids in one predicate.
 const OBJECTS_A_PREDICATE: usize = 1024;
 
 /// The session all datasets of one catalog share.
@@ -88,7 +88,7 @@ impl IndexRow {
     }
 }
 
-/// How much of a dataset is read to know that it is whole.
+/// How much of a dataset is read to check that it is intact.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Check {
     /// Every object's id, and the full-text index's vocabulary.
@@ -97,7 +97,7 @@ pub(super) enum Check {
     Everything,
 }
 
-/// The dataset, for writing. One task owns it. What takes long gives way to searches.
+/// The dataset, for writing. One task owns it. Long operations give way to searches.
 pub(super) struct IndexWriter {
     folder: PathBuf,
     dataset: Dataset,
@@ -107,13 +107,13 @@ pub(super) struct IndexWriter {
     rows: usize,
     /// Rows when the vector index was trained, or when the dataset was opened with one.
     trained_rows: usize,
-    /// Those of the newest view, which the next one has in common with it but for a few.
+    /// The fragments of the newest view; the next one shares all but a few of them.
     fragments: Vec<Arc<FragmentRows>>,
     retired_views: Vec<Weak<IndexView>>,
 }
 
 impl IndexWriter {
-    /// Makes an empty dataset; an existing folder of that name must be gone.
+    /// Creates an empty dataset; no folder of that name may exist.
     pub(super) async fn create(
         folder: &Path,
         session: Arc<Session>,
@@ -142,7 +142,7 @@ impl IndexWriter {
         }
     }
 
-    /// Opens a dataset and reads enough of it to know that it is whole.
+    /// Opens a dataset and reads enough of it to check that it is intact.
     pub(super) async fn open(
         folder: &Path,
         session: Arc<Session>,
@@ -170,7 +170,7 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// What to record of the dataset once its rows count as written, and whether all of them have vectors.
+    /// The state to record once the rows count as written; `is_embedded` says that all of them have vectors.
     pub(super) fn recorded_state(&self, is_embedded: bool) -> IndexState {
         let folder = self.folder.file_name().map(|name| name.to_string_lossy().into_owned());
         IndexState {
@@ -240,7 +240,7 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Brings the indexes up to the rows, and merges segments and fragments once there are many. `is_embedded` says that
+    /// Updates the indexes for new rows, and merges segments and fragments once there are many. `is_embedded` says that
     /// no row waits for its vector.
     pub(super) async fn optimize(&mut self, is_embedded: bool) -> Result<()> {
         self.optimize_texts().await?;
@@ -268,9 +268,9 @@ impl IndexWriter {
         Ok(())
     }
 
-    /// Takes the rows that an index lacks into a new segment, together with the newest segments as long as each is at
-    /// most [`SEGMENT_GROWTH`] times all that is newer. So segments are few, and a row is merged again only as often as
-    /// the index has grown by a part.
+    /// Merges the rows that an index lacks into a new segment, together with the newest segments as long as each is at
+    /// most [`SEGMENT_GROWTH`] times everything newer. So there are few segments, and a row is merged again only when
+    /// the index has grown by a fraction.
     async fn bring_up(&mut self, index: &str) -> Result<()> {
         let segments = guarded(self.dataset.load_indices_by_name(index)).await?;
         let fragments: HashMap<u32, usize> = self
@@ -322,11 +322,11 @@ impl IndexWriter {
     /// Removes the files of versions that no search can be reading. Returns whether nothing was left to remove.
     pub(super) async fn remove_old_versions(&mut self) -> Result<bool> {
         self.retired_views.retain(|view| view.strong_count() > 0);
-        // The current view is the one that may live.
+        // Only the current view may still be in use.
         if self.retired_views.len() > 1 {
             return Ok(false);
         }
-        // Nobody else writes here, so files that no version names are left-overs of a crash.
+        // There is no other writer, so files that no version names are left over from a crash.
         guarded(self.dataset.cleanup_old_versions(chrono::Duration::zero(), Some(true), Some(false))).await?;
         Ok(true)
     }

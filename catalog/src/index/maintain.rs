@@ -1,5 +1,5 @@
-//! The index's two background tasks. [`embed`] gives the tail's texts their vectors, a few at a time, so that a
-//! table made now never waits behind a long batch. [`follow`] owns the dataset: it opens or rebuilds it, moves what
+//! The index's two background tasks. [`embed`] computes the vectors of the tail's texts, a few at a time, so that a
+//! new table never waits behind a long batch. [`follow`] owns the dataset: it opens or rebuilds it, moves what
 //! is ready from the tail to Lance by size or age, and keeps the dataset compact.
 //!
 //! Crash-safe in any order: rows leave `querent_pending_objects` only after Lance holds them, and writing an object
@@ -18,12 +18,12 @@ use crate::error::Result;
 use crate::store::pending;
 use crate::store::pending_texts;
 
-/// Texts embedded in one call: under a tenth of a second on one core, which is how long a question may have to wait.
+/// Texts embedded in one call: under a tenth of a second on one core, the longest that a question may have to wait.
 const EMBED_BATCH: usize = 4;
 /// The same where a text costs microseconds: some milliseconds.
 const FAST_EMBED_BATCH: usize = 64;
-/// What comes in a row is gathered for this long, so that many changes cost one call and one look. A change after a
-/// quiet time waits for nothing.
+/// Successive changes are collected for this long, so that many changes cost one call and one look. A change after a
+/// quiet time is handled at once.
 const GATHERING: Duration = Duration::from_millis(20);
 /// Rows reach Lance in batches of at least this, or a sixteenth of the dataset, so that upkeep stays in proportion.
 const MIN_BATCH: usize = 256;
@@ -32,14 +32,14 @@ const MIN_BATCH: usize = 256;
 const SHORTEST_WAIT: Duration = Duration::from_secs(30);
 const LONGEST_WAIT: Duration = Duration::from_secs(600);
 const ROWS_A_WAIT: usize = 8192;
-/// How often old versions are looked after when nothing happens.
+/// How often old versions are cleaned up when nothing happens.
 const IDLE_TICK: Duration = Duration::from_secs(60);
 const FIRST_RETRY: Duration = Duration::from_secs(1);
 /// Objects read from the catalog and written to Lance at once where there are too many for the tail.
 const PAGE: usize = 8192;
 const LAST_RETRY: Duration = Duration::from_secs(300);
 
-/// Gives the tail's texts their vectors until stopped.
+/// Computes the vectors of the tail's texts until stopped.
 pub(super) async fn embed(part: Arc<IndexPart>, stop: CancellationToken) {
     while !stop.is_cancelled() {
         let most = match (part.vectorizer.is_fast(), part.traffic.is_busy()) {
@@ -80,7 +80,7 @@ pub(super) async fn embed(part: Arc<IndexPart>, stop: CancellationToken) {
     }
 }
 
-/// Lets changes come together.
+/// Waits a moment for further changes, so that they are handled together.
 async fn gather(stop: &CancellationToken) {
     tokio::select! {
         () = stop.cancelled() => {}
@@ -97,7 +97,7 @@ fn set_vectors(part: &IndexPart, batch: &[Unembedded], mut vector_of: impl FnMut
     }
 }
 
-/// Keeps the dataset up with the catalog until stopped, then writes what is ready.
+/// Keeps the dataset up to date with the catalog until stopped, then writes what is ready.
 pub(super) async fn follow(part: Arc<IndexPart>, stop: CancellationToken) {
     let mut retry = FIRST_RETRY;
     while !stop.is_cancelled() {
@@ -123,7 +123,7 @@ pub(super) async fn follow(part: Arc<IndexPart>, stop: CancellationToken) {
     }
 }
 
-/// Ends when stopped, or when the dataset has to be opened anew.
+/// Ends when stopped, or when the dataset has to be reopened.
 async fn drain_until_stopped(part: &Arc<IndexPart>, mut writer: IndexWriter, stop: &CancellationToken) -> Result<()> {
     let mut has_old_versions = true;
     while !stop.is_cancelled() {
@@ -158,7 +158,7 @@ async fn drain_until_stopped(part: &Arc<IndexPart>, mut writer: IndexWriter, sto
     Ok(())
 }
 
-/// Whether the tail should go to Lance now.
+/// Whether the tail should be written to Lance now.
 fn is_due(part: &IndexPart, writer: &IndexWriter) -> bool {
     let state = part.state.read();
     let counts = state.tail.counts();
@@ -171,8 +171,8 @@ fn is_due(part: &IndexPart, writer: &IndexWriter) -> bool {
     is_large || is_old
 }
 
-/// Texts go to Lance without vectors when no vectors can be had, or when waiting for them would overflow the tail;
-/// they get theirs there ([`backfill`]).
+/// Whether texts are written to Lance without their vectors: when no vectors are available, or when waiting for them
+/// would overflow the tail. They get their vectors there ([`backfill`]).
 fn takes_unembedded(part: &IndexPart, tail: &tail::Tail) -> bool {
     part.vectorizer.model().is_none()
         || part.vectorizer.failure().is_some()
@@ -191,7 +191,7 @@ fn time_to_next_look(part: &IndexPart, writer: &IndexWriter, has_old_versions: b
     oldest.map_or(tick, |since| max_age(writer).saturating_sub(since.elapsed()).clamp(FIRST_RETRY, tick))
 }
 
-/// Moves what is ready to Lance, then forgets it here and in `querent_pending_objects`.
+/// Writes what is ready to Lance, then removes it from the tail and from `querent_pending_objects`.
 async fn drain(part: &IndexPart, writer: &mut IndexWriter) -> Result<()> {
     let drained: Vec<Arc<TailEntry>> = {
         let state = part.state.read();
@@ -219,7 +219,7 @@ async fn drain(part: &IndexPart, writer: &mut IndexWriter) -> Result<()> {
 /// An object and the sequence number it was written at.
 pub(super) type WrittenObject = (i64, i64);
 
-/// Has searches use what was written, and forgets it in the tail and in `querent_pending_objects`.
+/// Makes searches use what was written, and removes it from the tail and from `querent_pending_objects`.
 pub(super) async fn install(
     part: &IndexPart,
     writer: &mut IndexWriter,
@@ -248,7 +248,7 @@ pub(super) async fn install(
     Ok(())
 }
 
-/// Moves what the tail has no room for straight to Lance; what could not be moved is still said to be there.
+/// Moves objects that the tail has no room for directly to Lance; what could not be moved stays marked as pending.
 async fn catch_up(part: &IndexPart, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<()> {
     part.state.write().is_catching_up = true;
     let outcome = move_pages(part, writer, stop).await;
@@ -261,8 +261,9 @@ async fn catch_up(part: &IndexPart, writer: &mut IndexWriter, stop: &Cancellatio
     outcome.map(|_| ())
 }
 
-/// Oldest first. Searches see it each time the index has grown by half, so that merging stays in proportion; what was
-/// not installed when the process ends is written again. Returns whether all was moved.
+/// Moves pages of pending objects, oldest first. Searches see them each time the index has grown by half, so that
+/// merging stays in proportion; what was not installed when the process ends is written again. Returns whether all were
+/// moved.
 async fn move_pages(part: &IndexPart, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<bool> {
     let kind = part.kind;
     let mut total = part.store()?.read(move |connection| pending::count(connection, kind)).await?;
@@ -270,7 +271,7 @@ async fn move_pages(part: &IndexPart, writer: &mut IndexWriter, stop: &Cancellat
     let mut written: Vec<WrittenObject> = Vec::new();
     let mut lacks_vectors = false;
     while !stop.is_cancelled() {
-        // Whatever is turned away from here on says so again.
+        // Objects that the tail turns away from here on set the flag again.
         part.state.write().tail.is_overflowing = false;
         let page = part.store()?.view(move |view| pending_texts(view, kind, after, PAGE)).await?;
         let is_last = page.len() < PAGE;

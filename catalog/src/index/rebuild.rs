@@ -1,6 +1,6 @@
-//! Opening the dataset, and making a new one when there is none, when it is damaged, or when the embedder or the
-//! text version changed. A rebuild reads the catalog in pages beside the old dataset, which goes on serving, and
-//! replaces it when every text is in; vectors follow as backfill.
+//! Opens the dataset, or builds a new one when there is none, when it is damaged, or when the embedder or the text
+//! version changed. A rebuild reads the catalog in pages while the old dataset keeps serving, and replaces it when
+//! every text is indexed; vectors follow as backfill.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -21,7 +21,8 @@ use crate::store::{ObjectText, SnapshotView, object_count, object_texts};
 const PAGE: usize = 4096;
 const SET_ASIDE_SUFFIX: &str = ".damaged";
 
-/// A dataset that matches the catalog but for what is pending, installed for searches. `None` when stopped.
+/// Opens or rebuilds the dataset and installs it for searches; it matches the catalog except for pending objects.
+/// `None` when stopped.
 pub(super) async fn open_or_rebuild(part: &IndexPart, stop: &CancellationToken) -> Result<Option<IndexWriter>> {
     let kind = part.kind;
     let recorded = part.store()?.read(move |connection| pending::index_state(connection, kind)).await?;
@@ -62,7 +63,7 @@ async fn open(part: &IndexPart, state: &IndexState) -> Result<IndexWriter> {
     Ok(writer)
 }
 
-/// Without an embedder the vectors of an earlier one do no harm, and are right again when it is back.
+/// Without an embedder, the vectors of an earlier one do no harm, and are valid again when it is back.
 fn is_current(part: &IndexPart, state: &IndexState) -> bool {
     let model = part.vectorizer.model();
     state.text_version == TEXT_VERSION && (model.is_none() || model == state.model.as_ref())
@@ -91,9 +92,8 @@ async fn install(
     Ok(writer)
 }
 
-/// A new dataset with every object of the catalog, without vectors unless they are quickly made, and whether all have
-/// theirs. Changes made meanwhile stay pending and are
-/// applied over it.
+/// Builds a new dataset with every object of the catalog, without vectors unless the embedder is fast, and returns
+/// whether all have their vector. Changes made meanwhile stay pending and are applied over it.
 async fn rebuild(part: &IndexPart, stop: &CancellationToken) -> Result<Option<(IndexWriter, bool)>> {
     let kind = part.kind;
     let (sequence, total) = part.store()?.view(move |view| counts(view, kind)).await?;
@@ -161,7 +161,7 @@ fn to_row(object: ObjectText, sequence: i64) -> IndexRow {
     }
 }
 
-/// How the folders of a kind's datasets begin.
+/// The prefix of the folder names of a kind's datasets.
 fn prefix(kind: ObjectKind) -> &'static str {
     match kind {
         ObjectKind::Table => "objects-",
@@ -169,7 +169,7 @@ fn prefix(kind: ObjectKind) -> &'static str {
     }
 }
 
-/// Keeps a damaged dataset for whoever wants to know why, out of the way of the next one.
+/// Renames a damaged dataset, which is kept for inspection, to make way for the next one.
 async fn set_aside(part: &IndexPart, state: &IndexState, error: &CatalogError) -> Result<()> {
     {
         let mut state = part.state.write();
@@ -186,7 +186,7 @@ async fn set_aside(part: &IndexPart, state: &IndexState, error: &CatalogError) -
     tokio::fs::rename(&folder, &kept).await.map_err(io_error(&folder))
 }
 
-/// Removes left-overs: replaced datasets, rebuilds that were cut short, and all but the newest one set aside.
+/// Removes left-over folders: replaced datasets, interrupted rebuilds, and all but the newest damaged dataset.
 async fn remove_other_folders(part: &IndexPart, current: &str) -> Result<()> {
     let mut set_aside: Vec<PathBuf> = Vec::new();
     let mut entries = tokio::fs::read_dir(&part.folder).await.map_err(io_error(&part.folder))?;

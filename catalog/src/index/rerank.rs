@@ -1,5 +1,5 @@
-//! Ranking a few objects anew by a model too slow to embed a whole catalog with. Their vectors are made when a search
-//! first brings them up, and kept.
+//! Reranks a few objects by a model that is too slow to embed a whole catalog. Their vectors are computed when a search
+//! first finds them, and cached.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,14 +13,14 @@ use super::embed::Embedder;
 use super::vectorizer::Vectorizer;
 use crate::store::pending::{TEXT_HASH_BYTES, text_hash};
 
-/// Vectors kept: 25 MB of those with 384 dimensions.
+/// Vectors in the cache: 25 MB of those with 384 dimensions.
 const KEPT: usize = 16 * 1024;
 /// Texts embedded in one call.
 const BATCH: usize = 8;
-/// A search does not wait longer for texts that have no vector yet.
+/// The longest that a search waits for texts that have no vector yet.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// A model that ranks what another found.
+/// A model that reranks the results of another.
 pub(crate) struct Reranker {
     vectorizer: Vectorizer,
     vectors: Cache<[u8; TEXT_HASH_BYTES], Arc<[f32]>>,
@@ -32,8 +32,8 @@ impl Reranker {
         Self { vectorizer: Vectorizer::new(Some(embedder)), vectors: Cache::new(KEPT), patience: PATIENCE }
     }
 
-    /// Objects by how near their texts are to the question, nearest first. Those that no vector could be made of in
-    /// time follow in the order given. `None` while the model fails.
+    /// The objects ordered by how near their texts are to the question, nearest first. Those whose vector could not be
+    /// computed in time follow in the given order. `None` while the model fails.
     pub(crate) async fn rank(&self, question: &str, texts: Vec<(i64, String)>) -> Option<Vec<Scored>> {
         let asked = self.vectorizer.embed(vec![question.to_string()]).await?.pop()?;
         let deadline = Instant::now() + self.patience;

@@ -1,9 +1,9 @@
 //! The bounded in-memory tail: objects committed to the catalog that Lance does not hold yet, searched exactly.
 //!
-//! An entry overrides whatever Lance holds of its object, so a comment or a drop is seen at once. The tail never
-//! grows past [`MAX_ENTRIES`]; what does not fit stays in `querent_pending_objects` and is loaded when there is room.
+//! An entry overrides what Lance holds of its object, so that a comment or a drop is seen at once. The tail never
+//! exceeds [`MAX_ENTRIES`]; what does not fit stays in `querent_pending_objects` and is loaded when there is room.
 //!
-//! Invariant: no search and no change goes through all entries, but for the vectors that a search compares.
+//! Invariant: no search and no change iterates over all entries, except for the vectors that a search compares.
 
 mod postings;
 mod vectors;
@@ -19,7 +19,7 @@ use super::analyze::Document;
 use super::lance::IndexRow;
 use crate::store::pending::{ObjectKind, PendingObject};
 
-/// About 6 KiB an entry with its words and vector.
+/// The most entries; each takes about 6 KiB with its words and vector.
 pub(super) const MAX_ENTRIES: usize = 4096;
 
 /// One object of the tail.
@@ -65,7 +65,7 @@ pub(super) struct Arrival {
 }
 
 impl Arrival {
-    /// `analyze` makes a document of a text: the costly part, and best done before any lock is taken.
+    /// `analyze` tokenizes the text: the expensive part, best done before any lock is taken.
     pub(super) fn new(object: PendingObject, analyze: impl Fn(&str) -> Document) -> Self {
         let document = object.text.as_deref().map(analyze);
         Self { object, document }
@@ -83,7 +83,7 @@ pub(super) struct Unembedded {
     pub(super) text: String,
 }
 
-/// Counts by what entries wait for.
+/// Numbers of entries by what they wait for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct TailCounts {
     /// Dropped objects, and objects with a vector.
@@ -101,19 +101,19 @@ pub(super) struct Tail {
     /// Sequence number and object of the entries that wait for a vector.
     unembedded: BTreeSet<(i64, i64)>,
     by_age: BTreeSet<(Instant, i64)>,
-    /// Committed objects were turned away: `querent_pending_objects` holds more than the tail.
+    /// Whether committed objects were turned away, so that `querent_pending_objects` holds more than the tail.
     pub(super) is_overflowing: bool,
 }
 
 struct TailSlot {
     entry: Arc<TailEntry>,
     since: Instant,
-    /// Where its words and its vector are; `None` when the object was dropped.
+    /// The place of its words and its vector; `None` when the object was dropped.
     place: Option<u32>,
 }
 
 impl Tail {
-    /// Adds an object, or replaces an older entry of it. Returns whether it is in: a full tail turns new objects away.
+    /// Adds an object, or replaces its older entry. Returns whether it was added: a full tail turns new objects away.
     pub(super) fn insert(&mut self, arrival: Arrival) -> bool {
         let Arrival { object, document } = arrival;
         let PendingObject { sequence, kind, object_id, database_id, text, .. } = object;
@@ -156,7 +156,7 @@ impl Tail {
         TailCounts { ready: self.entries.len() - unembedded, unembedded }
     }
 
-    /// When the oldest entry came.
+    /// When the oldest entry was added.
     pub(super) fn oldest(&self) -> Option<Instant> {
         self.by_age.first().map(|(since, _)| *since)
     }
@@ -189,14 +189,14 @@ impl Tail {
         }
     }
 
-    /// What Lance may take now: entries that are ready, and with `with_unembedded` all others too.
+    /// The entries to write to Lance now: those that are ready, and with `with_unembedded` all others too.
     pub(super) fn drainable(&self, with_unembedded: bool) -> Vec<Arc<TailEntry>> {
         let ready = |entry: &&Arc<TailEntry>| with_unembedded || !entry.needs_vector();
         self.entries.values().map(|held| &held.entry).filter(ready).map(Arc::clone).collect()
     }
 
-    /// Takes out objects that Lance holds now as of a sequence number, but for those that changed meanwhile. What comes
-    /// back is for the caller to free, after the lock.
+    /// Removes objects that Lance now holds as of a sequence number, except those that changed meanwhile. The caller
+    /// drops the returned entries after releasing the lock.
     #[must_use]
     pub(super) fn remove(&mut self, written: &[(i64, i64)]) -> Vec<Arc<TailEntry>> {
         let is_written = |(object_id, sequence): &&(i64, i64)| {
@@ -223,12 +223,12 @@ impl Tail {
         taken
     }
 
-    /// What a ranking by a question's tokens needs to know of the entries at this moment.
+    /// What a ranking by a question's tokens needs of the current entries.
     pub(super) fn matching(&self, tokens: &[String], filter: &SearchFilter) -> Matching {
         self.postings.matching(tokens, filter)
     }
 
-    /// The vectors at this moment.
+    /// The current vectors.
     pub(super) fn vectors(&self) -> TailVectors {
         self.vectors.clone()
     }

@@ -1,7 +1,7 @@
-//! Searches in progress, and what gives way to them: where both want the processor, upkeep and changes in a row are done
-//! a step at a time, with pauses that leave most of the time to whoever waits for an answer.
+//! Tracks searches in progress and makes other work give way to them: while searches run, upkeep and successive changes
+//! proceed one step at a time, with pauses that leave most of the CPU to the searches.
 //!
-//! Invariant: a pause is bounded, so everything goes on however much is searched.
+//! Invariant: pauses are bounded, so that upkeep and changes progress however much is searched.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -11,25 +11,26 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex as SyncMutex;
 use tokio::sync::Mutex;
 
-/// Searches that follow each other so closely are one stretch.
+/// Searches that follow each other within this time count as one continuous stretch.
 const APART: Duration = Duration::from_millis(20);
-/// How often it is looked whether the searches have ended.
+/// How often to check whether the searches have ended.
 const LOOK: Duration = Duration::from_millis(2);
-/// Upkeep pauses up to four times as long as its last step took: it has at least a fifth of the time.
+/// Upkeep pauses up to four times as long as its last step took, so that it gets at least a fifth of the time.
 const UPKEEP: Pause = Pause { for_next: true, times: 4, longest: Duration::from_secs(2) };
-/// So do changes, but shorter, for somebody waits for them too: at least half of the time is theirs.
+/// Changes pause at most as long as their last step, since callers wait for them too: they get at least half of the
+/// time.
 const CHANGE: Pause = Pause { for_next: false, times: 1, longest: Duration::from_millis(20) };
 
-/// How long a pause may be, and for what.
+/// How long a pause may be, and which searches it waits for.
 struct Pause {
-    /// For searches that may follow too, as well as those in progress.
+    /// Whether to wait also for searches that may follow those in progress.
     for_next: bool,
-    /// As long as the last step, so many times.
+    /// The longest pause as a multiple of the last step.
     times: u32,
     longest: Duration,
 }
 
-/// Who searches now, and how long the last steps took.
+/// The searches in progress, and how long the last steps took.
 #[derive(Default)]
 pub(super) struct Traffic {
     searches: AtomicUsize,
@@ -42,28 +43,28 @@ pub(super) struct Traffic {
 pub(crate) struct Searching(Arc<Traffic>);
 
 impl Traffic {
-    /// Counts a search.
+    /// Counts a search as in progress until the guard is dropped.
     pub(super) fn enter(self: &Arc<Self>) -> Searching {
         self.searches.fetch_add(1, Ordering::Relaxed);
         Searching(Arc::clone(self))
     }
 
-    /// Whether somebody searches, or did just now.
+    /// Whether a search is in progress, or just ended.
     pub(super) fn is_busy(&self) -> bool {
         self.searches.load(Ordering::Relaxed) > 0 || self.last_ended.lock().is_some_and(|at| at.elapsed() < APART)
     }
 
-    /// Does a step of upkeep: at once where nobody searches; else alone, and after a pause.
+    /// Runs a step of upkeep: at once when no search is in progress, else alone and after a pause.
     pub(super) fn give_way<T>(&self, step: impl Future<Output = T>) -> impl Future<Output = T> {
         self.after_pause(&self.last_upkeep, UPKEEP, Box::pin(step))
     }
 
-    /// Makes a change of the catalog, likewise.
+    /// Runs a change of the catalog in the same way.
     pub(super) fn change<T>(&self, step: impl Future<Output = T>) -> impl Future<Output = T> {
         self.after_pause(&self.last_change, CHANGE, Box::pin(step))
     }
 
-    /// The step is boxed by now: what Lance writes with takes a good part of a thread's stack.
+    /// The step is boxed, since the futures that write with Lance take a large part of a thread's stack.
     async fn after_pause<T, F>(&self, last: &Mutex<Duration>, pause: Pause, step: Pin<Box<F>>) -> T
     where
         F: Future<Output = T>,

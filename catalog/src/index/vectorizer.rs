@@ -1,5 +1,5 @@
-//! The embedder as the index uses it: off the async runtime, and allowed to fail. While it fails, search does
-//! without vectors and texts wait for theirs; the failure is logged once and tried again after a growing pause.
+//! Calls the embedder for the index: off the async runtime, and tolerating failure. While it fails, search works
+//! without vectors and texts wait for theirs; the failure is logged once and retried after a growing pause.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use crate::error::{CatalogError, Result};
 const FIRST_RETRY: Duration = Duration::from_secs(5);
 const LAST_RETRY: Duration = Duration::from_secs(300);
 
-/// An embedder that may be absent or out of order.
+/// An embedder that may be absent or failing.
 pub(super) struct Vectorizer {
     embedder: Option<Arc<dyn Embedder>>,
     outage: Mutex<Option<Outage>>,
@@ -35,7 +35,7 @@ impl Vectorizer {
         self.embedder.as_ref().map(|embedder| embedder.model())
     }
 
-    /// How many calls of [`Vectorizer::embed`] gain by running side by side.
+    /// How many concurrent calls of [`Vectorizer::embed`] are worthwhile.
     pub(super) fn workers(&self) -> usize {
         self.embedder.as_ref().map_or(1, |embedder| embedder.workers().max(1))
     }
@@ -45,14 +45,14 @@ impl Vectorizer {
         self.embedder.as_ref().is_some_and(|embedder| embedder.is_fast())
     }
 
-    /// How long to leave a failing embedder alone; `None` when it may be called.
+    /// How long to pause before calling a failing embedder again; `None` when it may be called.
     pub(super) fn pause(&self) -> Option<Duration> {
         let outage = self.outage.lock();
         let left = outage.as_ref()?.retry_at.saturating_duration_since(Instant::now());
         (!left.is_zero()).then_some(left)
     }
 
-    /// The failure that lasts.
+    /// The current failure, if any.
     pub(super) fn failure(&self) -> Option<CatalogError> {
         self.outage.lock().as_ref().map(|outage| CatalogError::Embedder {
             model: self.model().map_or_else(String::new, |model| model.id.clone()),
@@ -61,7 +61,7 @@ impl Vectorizer {
         })
     }
 
-    /// One vector a text. `None` when there is no embedder or it is being left alone.
+    /// One vector per text. `None` when there is no embedder or it is paused after a failure.
     pub(super) async fn embed(&self, texts: Vec<String>) -> Option<Vec<Vec<f32>>> {
         let embedder = Arc::clone(self.embedder.as_ref()?);
         if self.pause().is_some() {
@@ -96,7 +96,7 @@ impl Vectorizer {
     }
 }
 
-/// Embeds, and holds the embedder to its contract: one unit vector of the promised length a text.
+/// Embeds and checks the embedder's contract: one unit vector of the promised dimension per text.
 fn checked_embed(embedder: &dyn Embedder, texts: &[String]) -> Result<Vec<Vec<f32>>> {
     let vectors = embedder.embed(texts)?;
     let dimension = embedder.model().dimension;

@@ -1,9 +1,9 @@
 //! One version of the Lance dataset, opened for searches. What every search needs is read when the version is
-//! opened, off the way of any search: row addresses by object, the full-text index's vocabulary, and the vectors where
-//! they are few. Searches then call the indexes themselves: making and running a query plan for the same answer takes
+//! opened, outside of any search: row addresses by object, the full-text index's vocabulary, and the vectors where
+//! they are few. Searches then call the indexes directly: building and running a query plan for the same answer takes
 //! many times as long.
 //!
-//! Invariant: rows that are deleted, out of date or not the caller's are left out before a top-k is taken.
+//! Invariant: rows that are deleted, out of date or invisible to the caller are left out before a top-k is taken.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -34,10 +34,10 @@ use super::{Scored, SearchFilter, keep_best};
 use crate::error::{CatalogError, Result};
 use crate::store::pending::text_hash;
 
-/// The part of the vector index's partitions that a search reads, in percent, and the fewest.
+/// The share of the vector index's partitions that a search reads, in percent, and the fewest partitions.
 const PROBED_PERCENT: usize = 20;
 const MIN_PROBES: usize = 48;
-/// Of the best rows by the vector index, which compares quantised vectors, so many are compared exactly.
+/// How many of the best rows by the vector index, which compares quantised vectors, are compared exactly.
 const REFINED: usize = 48;
 
 /// Rows of a view by address that searches leave out.
@@ -52,12 +52,12 @@ pub(super) struct IndexView {
     fragments: Vec<Arc<FragmentRows>>,
     texts: Vec<Arc<dyn ScalarIndex>>,
     vectors: Vec<Arc<dyn VectorIndex>>,
-    /// Rows that an index may return and that are deleted, one by one or with their fragment.
+    /// Deleted rows that an index may still return, whether deleted one by one or with their fragment.
     deleted: HiddenRows,
 }
 
-/// The rows of one fragment by their offset. A fragment never changes but for rows that get deleted, so this serves
-/// all versions that have it.
+/// The rows of one fragment by their offset. A fragment changes only by deletions, so this serves all versions that
+/// include it.
 pub(super) struct FragmentRows {
     number: u32,
     /// 0 where the row was deleted when this was read.
@@ -65,7 +65,7 @@ pub(super) struct FragmentRows {
     database_ids: Vec<i64>,
     /// Offsets, ascending by object.
     by_object: Vec<u32>,
-    /// Of those rows that have a vector, when vectors are scanned.
+    /// The vectors of the rows that have one, when vectors are scanned.
     vectors: Option<FragmentVectors>,
 }
 
@@ -76,7 +76,7 @@ struct FragmentVectors {
 }
 
 impl FragmentRows {
-    /// The fragments of a dataset; those that are `known` are not read again. With a dimension, so are the vectors.
+    /// Reads the fragments of a dataset, except those that are `known`; with a dimension, also their vectors.
     pub(super) async fn load_all(
         dataset: &Dataset,
         known: &[Arc<Self>],
@@ -111,7 +111,7 @@ impl FragmentRows {
             None => scan.project(&["object_id", "database_id"])?,
         };
         let batches: Vec<RecordBatch> = scan.with_row_address().try_into_stream().await?.try_collect().await?;
-        // A million rows would keep one of the runtime's threads from everything else.
+        // A million rows would block one of the runtime's threads for long.
         let taken_in = tokio::task::spawn_blocking(move || {
             batches.iter().for_each(|batch| rows.add(batch));
             rows.by_object = (0..size as u32).filter(|offset| rows.object_ids[*offset as usize] != 0).collect();
@@ -240,7 +240,7 @@ impl IndexView {
             return guarded(self.scan_dataset(vector, limit, filter, hidden)).await;
         }
         let admitted: Arc<dyn PreFilter> = Arc::new(Admitted(Arc::new(self.mask(filter, hidden))));
-        // What a filter leaves may lie anywhere.
+        // The rows that a filter admits may lie in any partition.
         let percent = if filter.databases.is_some() { 100 } else { PROBED_PERCENT };
         let mut found: Vec<(u64, f32)> = Vec::new();
         for index in &self.vectors {
@@ -282,7 +282,7 @@ impl IndexView {
         found
     }
 
-    /// Exact, by reading all vectors: where there is no index for them yet, and to measure one by.
+    /// An exact scan of all vectors: used where they have no index yet, and to measure the index by.
     async fn scan_dataset(
         &self,
         vector: &[f32],
@@ -309,7 +309,7 @@ impl IndexView {
         (object_id != 0).then_some(Scored { object_id, score })
     }
 
-    /// The rows that no search may return: those that are deleted, and those of objects that something else overrides.
+    /// The rows that no search may return: deleted rows, and rows of objects that the tail overrides.
     pub(super) fn hidden(&self, overridden: impl Iterator<Item = i64>) -> HiddenRows {
         let mut hidden = self.deleted.clone();
         overridden.flat_map(|object_id| self.rows_of(object_id)).for_each(|address| {
@@ -338,7 +338,7 @@ impl IndexView {
         RowAddrMask::from_allowed(allowed).also_block(hidden)
     }
 
-    /// The vectors of objects whose text is the one that the dataset holds, by object.
+    /// The vectors of the objects whose given text equals the text in the dataset, by object.
     pub(super) async fn vectors_of(&self, texts: &[(i64, &str)]) -> Result<HashMap<i64, Arc<[f32]>>> {
         let found: Vec<(i64, &str, u64)> =
             texts.iter().flat_map(|(id, text)| self.rows_of(*id).map(|address| (*id, *text, address))).collect();

@@ -1,5 +1,6 @@
 //! How much a question is like a text: the cosine of their words' weights, where a word weighs up to twice as much the
-//! fewer texts have it; one that none has weighs least, since it tells no text from another. Exact, over an inverted index of at most ten thousand short texts.
+//! fewer texts have it; one that none has weighs least, since it tells no text from another. Exact, over an inverted
+//! index of at most ten thousand short texts.
 
 use std::collections::HashMap;
 

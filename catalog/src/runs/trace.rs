@@ -1,6 +1,6 @@
-//! A run's trace as it is stored: frames that follow each other and are pieces of one text are one entry,
-//! `{event, data: {text}, pieces: [bytes, ...]}`, and the text of `answer_final`, which is all of its pieces, is null. An
-//! answer is thousands of pieces of a word each; so it takes a quarter of the room and of the time to store.
+//! A run's trace as it is stored: frames that follow each other and are pieces of one text are one entry, `{event,
+//! data: {text}, pieces: [bytes, ...]}`, and the text of `answer_final`, which is all of its pieces, is null. An answer
+//! is thousands of pieces of a word each; so it takes a quarter of the room and of the time to store.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};

@@ -42,7 +42,8 @@ pub struct ColumnSearch {
 }
 
 impl CatalogSearch<'_> {
-    /// The columns called `name`, in any spelling of its words, of what the caller may see. Errors: `database_not_found`.
+    /// The columns called `name`, in any spelling of its words, of what the caller may see. Errors:
+    /// `database_not_found`.
     pub async fn columns(
         self,
         who: &Principal,

@@ -1,5 +1,5 @@
-//! Registers many tables in one snapshot. Unlike a single create, nothing is read back and composed for the schema index
-//! here: a row marks the table as due ([`PendingObject`] without a text), and the index composes its text later.
+//! Registers many tables in one snapshot. Unlike a single create, nothing is read back and composed for the schema
+//! index here: a row marks the table as due ([`PendingObject`] without a text), and the index composes its text later.
 
 use uuid::Uuid;
 

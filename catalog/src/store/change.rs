@@ -195,8 +195,8 @@ pub(super) fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The ids of the objects that a `changes_made` string lists as altered or dropped, and the databases that were dropped.
-/// Created objects are named there, not numbered; they are found by their first snapshot.
+/// The ids of the objects that a `changes_made` string lists as altered or dropped, and the databases that were
+/// dropped. Created objects are named there, not numbered; they are found by their first snapshot.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct TouchedIds {
     pub(super) objects: Vec<i64>,

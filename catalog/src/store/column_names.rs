@@ -1,5 +1,5 @@
-//! Looks columns up by name across all tables. Columns of managed tables are rows of `ducklake_column`, under an index of
-//! ours; those of views and external tables have a row each in `querent_described_column`.
+//! Looks columns up by name across all tables. Columns of managed tables are rows of `ducklake_column`, under an index
+//! of ours; those of views and external tables have a row each in `querent_described_column`.
 
 use rusqlite::{Connection, params};
 
@@ -13,8 +13,8 @@ use super::search_text::column_text;
 use crate::error::Result;
 use crate::model::TableKind;
 
-/// Columns of one name that are read at most, so that a caller who may see few of a common name's columns does not cause
-/// all of them to be read.
+/// Columns of one name that are read at most, so that a caller who may see few of a common name's columns does not
+/// cause all of them to be read.
 const MAX_LOOKED_AT: usize = 50_000;
 
 /// Records the columns of a view or external table.
@@ -69,8 +69,8 @@ pub(crate) struct FoundColumn {
     pub(crate) column: String,
 }
 
-/// The columns of a name, ignoring case, in databases of the given ids (`None` for all). Returns none of them when there
-/// are more than `most`.
+/// The columns of a name, ignoring case, in databases of the given ids (`None` for all). Returns none of them when
+/// there are more than `most`.
 pub(crate) fn find_rare(
     view: &SnapshotView<'_>,
     databases: Option<&[i64]>,
@@ -105,8 +105,8 @@ fn count_up_to(view: &SnapshotView<'_>, name: &str, limit: usize) -> Result<usiz
     Ok(count as usize)
 }
 
-/// The columns of the names, ignoring case, in databases of the given ids (`None` for all), in the order of the names; at
-/// most `limit`.
+/// The columns of the names, ignoring case, in databases of the given ids (`None` for all), in the order of the names;
+/// at most `limit`.
 pub(crate) fn find(
     view: &SnapshotView<'_>,
     databases: Option<&[i64]>,

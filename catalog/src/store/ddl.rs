@@ -1,5 +1,5 @@
-//! The DDL of all tables in `catalog.sqlite`: DuckLake's own, byte for byte, and every `querent_*` table and index, each
-//! constant in the state of the migration that applies it. The migrations are in `store/migrations.rs`.
+//! The DDL of all tables in `catalog.sqlite`: DuckLake's own, byte for byte, and every `querent_*` table and index,
+//! each constant in the state of the migration that applies it. The migrations are in `store/migrations.rs`.
 //!
 //! Invariant: a constant that a released migration applies never changes.
 

@@ -1,5 +1,5 @@
-//! The contents of a managed table at a snapshot: its files, their deleted rows, and rows kept in the catalog. Features of
-//! a lake that are not supported yet are refused, so that a table is read correctly or not at all.
+//! The contents of a managed table at a snapshot: its files, their deleted rows, and rows kept in the catalog. Features
+//! of a lake that are not supported yet are refused, so that a table is read correctly or not at all.
 
 use std::collections::{BTreeMap, HashMap};
 

@@ -57,7 +57,8 @@ fn columns_of(refusal: &RefusedTable<'_>, version: i64, loaded: &LoadedColumns) 
     let connection = refusal.connection;
     let since: Option<SnapshotId> = connection
         .prepare_cached(
-            // The version is the lake's when the table of the rows was created; the columns are the table's newest by then.
+            // The version is the lake's when the table of the rows was created; the columns are the table's newest by
+            // then.
             "SELECT begin_snapshot FROM ducklake_schema_versions WHERE table_id = ? AND schema_version <= ?
              ORDER BY schema_version DESC LIMIT 1",
         )?

@@ -14,8 +14,8 @@ use crate::error::Result;
 use crate::model::{Page, PageRequest, PageToken, TableFilter, TableInfo, TableKind, TableName, TableSummary};
 use crate::principal::{DatabaseScope, Principal};
 
-/// Rows read along the index of names, across all databases, before the databases are walked one by one: a page of a more
-/// common name fills up quickly that way.
+/// Rows read along the index of names, across all databases, before the databases are walked one by one: a page of a
+/// more common name fills up quickly that way.
 const FEW: usize = 512;
 /// The same limit once [`NEAR`] databases gave less than a page: the name is common in a few databases only.
 const MANY: usize = 16_384;
@@ -158,8 +158,8 @@ impl RowQuery {
         Self { at_least, below, pattern: pattern.filter(|pattern| !pattern.is_range), kinds }
     }
 
-    /// The first objects by database and key, by whichever way is shorter: a rare name is found along the index of names, a
-    /// common one turns up soon while the databases are walked.
+    /// The first objects by database and key, by whichever way is shorter: a rare name is found along the index of
+    /// names, a common one turns up soon while the databases are walked.
     fn read(&self, wanted: &ListingRange<'_>) -> Result<Vec<(String, ObjectRow)>> {
         if !self.at_least.is_empty() && wanted.filter.database.is_none() {
             if let Some(objects) = self.read_by_name(wanted, FEW)? {
@@ -176,8 +176,8 @@ impl RowQuery {
         self.read_by_database(wanted, char::MAX.encode_utf8(&mut [0; 4]))
     }
 
-    /// Reads along the index of names, in which the objects of a name are ordered by database; objects after the best ones
-    /// found so far, or before the position, are skipped. Returns `None` when that takes more than `most` steps.
+    /// Reads along the index of names, in which the objects of a name are ordered by database; objects after the best
+    /// ones found so far, or before the position, are skipped. Returns `None` when that takes more than `most` steps.
     fn read_by_name(&self, wanted: &ListingRange<'_>, most: usize) -> Result<Option<Vec<(String, ObjectRow)>>> {
         let connection = wanted.view.connection;
         let database_like = wanted.filter.database_like.as_deref().map(|like| KeyPattern::new(like).like);

@@ -1,5 +1,6 @@
 //! Creates and migrates the store: a DuckLake 1.0 exactly as DuckDB's extension makes it, our tables beside it, and
-//! indexes of ours over both (`store/ddl.rs`). Our tables change by numbered migrations, each recorded as it is applied.
+//! indexes of ours over both (`store/ddl.rs`). Our tables change by numbered migrations, each recorded as it is
+//! applied.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -61,7 +62,8 @@ const MIGRATIONS: [Migration; 7] = [
     Migration { version: 7, name: "columns of a name in one index", sql: &[COVERED_COLUMN_NAMES_DDL], fill: None },
 ];
 
-/// Creates the lake where there is none, checks the version of an existing one, and applies the migrations that it lacks.
+/// Creates the lake where there is none, checks the version of an existing one, and applies the migrations that it
+/// lacks.
 pub(super) fn prepare(connection: &mut Connection, data_dir: &Path) -> Result<()> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     let file = data_dir.join(super::CATALOG_FILE);
@@ -156,7 +158,8 @@ fn migrate(transaction: &Connection, file: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Updates `data_path` after the folder was moved or copied: a lake created by Querent keeps its files beside its catalog.
+/// Updates `data_path` after the folder was moved or copied: a lake created by Querent keeps its files beside its
+/// catalog.
 fn follow_moved_folder(transaction: &Connection, data_dir: &Path) -> Result<()> {
     if meta(transaction, "owns_data_path")?.as_deref() == Some("true") {
         transaction.execute(

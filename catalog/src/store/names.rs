@@ -1,4 +1,5 @@
-//! Names: which are legal, how they compare, how a `LIKE` pattern becomes an index range, and the nearest existing name.
+//! Names: which are legal, how they compare, how a `LIKE` pattern becomes an index range, and the nearest existing
+//! name.
 
 use crate::error::{CatalogError, Result};
 use crate::model::SYSTEM_DATABASE;
@@ -115,7 +116,8 @@ impl KeyPattern {
         Self { like, at_least: prefix, below, is_range, beginning }
     }
 
-    /// Compares a key with the beginning. Many clients do not escape `_`, so keys that do not match may lie between keys that do.
+    /// Compares a key with the beginning. Many clients do not escape `_`, so keys that do not match may lie between
+    /// keys that do.
     pub(super) fn beginning_of(&self, key: &str) -> Beginning {
         let mut rest = key.char_indices();
         let mut last_any: Option<(usize, char)> = None;

@@ -1,8 +1,8 @@
 //! What lives at the newest snapshot, by lowercase key: `querent_database` and `querent_object`.
 //!
 //! Every change of ours maintains both, with the columns that a listing shows, so that a page is a range of one index.
-//! [`absorb`] applies what DuckDB committed meanwhile before names are next read or changed, so that its tables resolve,
-//! list and are searched like ours.
+//! [`absorb`] applies what DuckDB committed meanwhile before names are next read or changed, so that its tables
+//! resolve, list and are searched like ours.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -239,8 +239,8 @@ pub(crate) struct ObjectRow {
     pub(crate) comment: Option<String>,
 }
 
-/// The object of a name. DuckDB distinguishes accented letters by case and we do not: of two tables that differ only so,
-/// the one spelled as requested is found, else the older one.
+/// The object of a name. DuckDB distinguishes accented letters by case and we do not: of two tables that differ only
+/// so, the one spelled as requested is found, else the older one.
 pub(crate) fn object(connection: &Connection, database: &str, table: &str) -> Result<Option<ObjectRow>> {
     Ok(connection
         .prepare_cached(

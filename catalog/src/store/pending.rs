@@ -1,9 +1,9 @@
 //! Objects that were committed to the catalog and have not reached the Lance index yet.
 //!
 //! Every transaction that creates, renames, comments or drops an object calls [`record`] for it, so that the row
-//! commits with the change; after the commit the store hands what `record` returned to the index. The index deletes a row
-//! ([`remove`]) once Lance holds it. There is one row per object: a later change replaces the earlier one under a new
-//! sequence number, so a removal can never lose it.
+//! commits with the change; after the commit the store hands what `record` returned to the index. The index deletes a
+//! row ([`remove`]) once Lance holds it. There is one row per object: a later change replaces the earlier one under a
+//! new sequence number, so a removal can never lose it.
 //!
 //! Rows are removed in the transaction that records the Lance version holding them ([`IndexState`]). Lance does not
 //! sync its files; after a power cut, an index folder that is older than the recorded version is recognised by that and

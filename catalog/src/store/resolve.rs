@@ -120,8 +120,9 @@ fn nearest_database(view: &SnapshotView<'_>, who: &Principal, name: &str) -> Res
     Ok(nearest(name, visible).map(str::to_string))
 }
 
-/// Names that share a prefix or a suffix with `wanted`, and the first names of all. Each candidate comes from one bounded
-/// range of an index; longer shared parts have ranges of their own. A typo leaves the name on one side of it intact.
+/// Names that share a prefix or a suffix with `wanted`, and the first names of all. Each candidate comes from one
+/// bounded range of an index; longer shared parts have ranges of their own. A typo leaves the name on one side of it
+/// intact.
 fn candidates(
     connection: &Connection,
     wanted: &str,

@@ -1,5 +1,5 @@
-//! Composes the text of an object that is searched and embedded: one pure, versioned function, used for the full-text row,
-//! for the vector and for the pending row that is committed with the object. Nothing else composes such texts.
+//! Composes the text of an object that is searched and embedded: one pure, versioned function, used for the full-text
+//! row, for the vector and for the pending row that is committed with the object. Nothing else composes such texts.
 //!
 //! The text of a table, version 1 (`sales.custOrders`):
 //!

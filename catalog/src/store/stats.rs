@@ -218,8 +218,8 @@ fn scaled(text: &str, scale: usize) -> Option<i128> {
     format!("{whole}{fraction:0<scale$}").parse().ok()
 }
 
-/// A key by which dates and timestamps order. All but the year has a fixed width, with fractions without trailing zeros, so
-/// it orders as a string; the year is a number that may have a sign or five digits.
+/// A key by which dates and timestamps order. All but the year has a fixed width, with fractions without trailing
+/// zeros, so it orders as a string; the year is a number that may have a sign or five digits.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Moment<'a> {
     Past,

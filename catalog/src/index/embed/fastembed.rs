@@ -12,10 +12,10 @@ use parking_lot::{Condvar, Mutex};
 use super::{EmbedSettings, Embedder, EmbeddingModel, default_cache_dir, embedder_error, read_file};
 use crate::error::{CatalogError, Result};
 
-/// MiniLM was trained on 128 tokens and is published for 256. More costs time and finds no more: Spider's tables are
-/// found as well by the first 128.
+/// MiniLM was trained on 128 tokens and is published for 256. More tokens cost time and gain nothing: Spider's tables
+/// are found as well by the first 128.
 const MAX_TOKENS: usize = 128;
-/// Texts embedded at once. Larger batches are not faster on a processor: they are padded to their longest text.
+/// Strings embedded at once. Larger batches are not faster on a CPU: they are padded to their longest string.
 const BATCH_SIZE: usize = 8;
 
 const MODEL_FILES: [&str; 5] =
@@ -36,7 +36,7 @@ pub(super) struct FastEmbedder {
 /// Sessions, each loaded when it is first needed.
 struct OnnxSessions {
     count: usize,
-    /// Those that nobody uses; `None` where one is not loaded yet.
+    /// Idle sessions; `None` where one is not loaded yet.
     free: Mutex<Vec<Option<TextEmbedding>>>,
     freed: Condvar,
 }
@@ -46,7 +46,7 @@ impl OnnxSessions {
         Self { count, free: Mutex::new((0..count).map(|_| None).collect()), freed: Condvar::new() }
     }
 
-    /// A session, a loaded one where one is free; waits for one.
+    /// Takes a session, preferably a loaded one; waits until one is free.
     fn lease(&self) -> Lease<'_> {
         let mut free = self.free.lock();
         loop {
@@ -184,7 +184,7 @@ impl Embedder for FastEmbedder {
     }
 }
 
-/// The fastembed model of that name; dashes, dots and case aside (`all-MiniLM-L6-v2` is `AllMiniLML6V2`).
+/// The fastembed model of that name, ignoring dashes, dots and case (`all-MiniLM-L6-v2` is `AllMiniLML6V2`).
 fn known_model(name: &str) -> Option<fastembed::EmbeddingModel> {
     let squeezed: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     squeezed.parse().ok()

@@ -5,11 +5,11 @@ use serde_json::{Value, json};
 
 use super::http::{EmbedProtocol, numbers};
 
-/// The model used unless told otherwise.
+/// The default model.
 pub(super) const DEFAULT_MODEL: &str = "gemini-embedding-001";
-/// The variable that holds the key by custom.
+/// The conventional environment variable of the key.
 pub(super) const KEY_VARIABLE: &str = "GEMINI_API_KEY";
-/// Its own 3,072 numbers would make the index four times as large for little.
+/// The default of 3,072 numbers would make the index four times as large for little gain.
 const DIMENSION: usize = 768;
 
 /// Gemini's protocol.
@@ -17,7 +17,7 @@ pub(super) struct Gemini;
 
 impl EmbedProtocol for Gemini {
     const BASE_URL: &'static str = "https://generativelanguage.googleapis.com/v1beta";
-    /// Its bound.
+    /// Gemini's limit.
     const BATCH: usize = 100;
     const WORKERS: usize = 4;
 

@@ -1,7 +1,7 @@
-//! What the embedders over HTTP share: batches, retries while the server is busy, bounds, errors without the key.
+//! The common part of embedders over HTTP: batches, retries while the server is busy, limits, errors without the key.
 //!
-//! The index calls an embedder from threads of its own, and a caller may make one from anywhere: requests run on a
-//! small runtime of the embedder's, so that waiting for one never blocks the caller's.
+//! The index calls an embedder from its own threads, and a caller may construct one anywhere: requests run on a small
+//! runtime of the embedder, so that waiting for a request never blocks the caller's runtime.
 
 use std::time::Duration;
 
@@ -17,31 +17,31 @@ use crate::outbound::{ApiKey, jittered, message_in, retry_after, with_causes};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 const REQUEST_TIMEOUT: Duration = Duration::from_secs(60);
-/// A batch's answer is some megabytes.
+/// The largest response; that of a batch is some megabytes.
 const MAX_ANSWER_BYTES: usize = 64 << 20;
-/// What every provider takes of a text, whatever its language: their bound is 2,048 to 8,192 tokens.
+/// Bytes of a string that every provider accepts in any language: their limits are 2,048 to 8,192 tokens.
 const MAX_TEXT_CHARS: usize = 6_000;
 const ATTEMPTS: u32 = 3;
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
-/// A server that asks for more is left to the index, which tries again later by itself.
+/// The longest pause before a retry. When a server asks for a longer one, the index tries again later.
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const SHOWN_CHARS: usize = 300;
 
-/// How one provider is spoken to. Pure.
+/// The protocol of one provider. Pure.
 pub(super) trait EmbedProtocol: Send + Sync + 'static {
-    /// Its own address.
+    /// The provider's own address.
     const BASE_URL: &'static str;
-    /// Texts of one request.
+    /// Strings in one request.
     const BATCH: usize;
-    /// Requests at once.
+    /// Concurrent requests.
     const WORKERS: usize;
-    /// Below the base URL.
+    /// The path below the base URL.
     fn path(model: &str) -> String;
     /// The request's body.
     fn body(model: &str, texts: &[String]) -> Value;
-    /// The request with the key in its place.
+    /// The request with the key added.
     fn with_key(request: RequestBuilder, key: &str) -> RequestBuilder;
-    /// The answer's vectors in order; `None` when they are not where they should be.
+    /// The vectors of a response, in order; `None` when they are not where they should be.
     fn vectors(answer: Value) -> Option<Vec<Vec<f32>>>;
 }
 
@@ -49,7 +49,7 @@ pub(super) trait EmbedProtocol: Send + Sync + 'static {
 pub(super) struct HttpEmbedder<P> {
     model: EmbeddingModel,
     server: Server,
-    /// Taken only when this is dropped.
+    /// `None` only while this is being dropped.
     runtime: Option<Runtime>,
     protocol: std::marker::PhantomData<fn() -> P>,
 }
@@ -65,7 +65,7 @@ struct EmbedServer {
 }
 
 impl<P: EmbedProtocol> HttpEmbedder<P> {
-    /// Asks the server for one vector, which tells the model's dimension.
+    /// Connects to the server and embeds one string, to learn the model's dimension.
     pub(super) fn new(settings: &EmbedSettings) -> Result<Self> {
         let id = &settings.model;
         let base = settings.base_url.as_deref().unwrap_or(P::BASE_URL).trim();
@@ -111,7 +111,7 @@ impl<P: EmbedProtocol> HttpEmbedder<P> {
         Ok(embedder)
     }
 
-    /// Runs on the embedder's own runtime, and waits.
+    /// Runs a future on the embedder's own runtime and waits for it.
     fn wait_for<T: Send + 'static>(&self, work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T> {
         let stopped = || CatalogError::Internal("the embedder's runtime has stopped".into());
         let runtime = self.runtime.as_ref().ok_or_else(stopped)?;
@@ -235,7 +235,7 @@ impl EmbedServer {
     }
 }
 
-/// For an answer that says the server is busy: how long it asks to be left alone, where it says.
+/// `Some` for a response of a busy server, with the pause that it asks for, if any.
 fn asked_pause(response: &Response) -> Option<Option<Duration>> {
     if !matches!(response.status().as_u16(), 429 | 503 | 529) {
         return None;
@@ -244,7 +244,7 @@ fn asked_pause(response: &Response) -> Option<Option<Duration>> {
     Some(after.and_then(|text| retry_after(text, Utc::now())))
 }
 
-/// Providers refuse an empty text, and one that is too long.
+/// A string that providers accept: they refuse empty strings and ones that are too long.
 fn sendable(text: &str) -> String {
     if text.trim().is_empty() {
         return "-".to_owned();
@@ -252,7 +252,7 @@ fn sendable(text: &str) -> String {
     text.chars().take(MAX_TEXT_CHARS).collect()
 }
 
-/// Numbers of a vector; `None` when one is none.
+/// The numbers of a vector; `None` when an element is not a number.
 pub(super) fn numbers(values: &Value) -> Option<Vec<f32>> {
     values.as_array()?.iter().map(|value| value.as_f64().map(|number| number as f32)).collect()
 }

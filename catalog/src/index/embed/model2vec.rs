@@ -1,8 +1,8 @@
-//! Static embeddings (Model2Vec): a vector a token, averaged. Tens of thousands of texts a second on one core, so a
-//! catalog of a million tables has its vectors in minutes; they rank a little worse than a sentence model's.
+//! Static embeddings (Model2Vec): one vector per token, averaged. Tens of thousands of strings a second on one core, so
+//! a catalog of a million tables has its vectors in minutes; they rank a little worse than a sentence model's.
 //!
-//! The models are read here, on the tokenizers and safetensors that fastembed brings: the crate for it, model2vec-rs
-//! 0.4, would bring older ones of both beside them. Format: <https://github.com/MinishLab/model2vec>.
+//! Uses the versions of tokenizers and safetensors that fastembed depends on; the crate model2vec-rs 0.4 would add
+//! older versions of both. Format: <https://github.com/MinishLab/model2vec>.
 
 use std::path::{Path, PathBuf};
 
@@ -15,28 +15,28 @@ use tokenizers::Tokenizer;
 use super::{EmbedSettings, Embedder, EmbeddingModel, default_cache_dir, embedder_error, normalise, read_file};
 use crate::error::{CatalogError, Result};
 
-/// The model used unless told otherwise.
+/// The default model.
 pub(super) const DEFAULT_MODEL: &str = "minishlab/potion-retrieval-32M";
 const FILES: [&str; 2] = ["tokenizer.json", "model.safetensors"];
-/// More of a text says nothing new to an average.
+/// More tokens of a string hardly change the average.
 const MAX_TOKENS: usize = 512;
 
-/// A static model, loaded when it is made: it takes a part of a second, and its dimension is in its file.
+/// A static model. Loaded on construction, which takes a fraction of a second, since its file holds its dimension.
 pub(super) struct Model2VecEmbedder {
     model: EmbeddingModel,
     tokenizer: Tokenizer,
-    /// The token that stands for what the vocabulary lacks; it says nothing.
+    /// The token for everything outside the vocabulary; it is ignored.
     unknown: Option<u32>,
-    /// A row of `dimension` numbers a vector.
+    /// One row of `dimension` numbers per vector.
     vectors: Vec<f32>,
     /// The row of each token, where tokens share rows.
     rows: Option<Vec<usize>>,
-    /// What each token counts in the average, where not all count alike.
+    /// The weight of each token in the average, where they differ.
     weights: Option<Vec<f32>>,
 }
 
 impl Model2VecEmbedder {
-    /// Loads the model from its folder, or from its hub by way of the cache.
+    /// Loads the model from its folder, or from its hub through the cache.
     pub(super) fn new(settings: &EmbedSettings) -> Result<Self> {
         let [tokenizer, weights] = match &settings.model_path {
             Some(folder) => FILES.map(|file| folder.join(file)),
@@ -114,7 +114,7 @@ fn floats(tensor: &TensorView<'_>) -> Option<Vec<f32>> {
     }
 }
 
-/// Row numbers; one that cannot be is out of every range.
+/// Row numbers; an invalid one becomes a number beyond every range.
 fn indices(tensor: &TensorView<'_>) -> Vec<usize> {
     let bytes = tensor.data();
     match tensor.dtype() {

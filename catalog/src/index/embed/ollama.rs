@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::http::{EmbedProtocol, numbers};
 
-/// The model used unless told otherwise.
+/// The default model.
 pub(super) const DEFAULT_MODEL: &str = "all-minilm";
 
 /// Ollama's protocol.
@@ -14,7 +14,7 @@ pub(super) struct Ollama;
 impl EmbedProtocol for Ollama {
     const BASE_URL: &'static str = "http://localhost:11434";
     const BATCH: usize = 64;
-    /// It computes on this machine: two at once only wait for each other.
+    /// Ollama usually computes on this machine, where two requests at once only wait for each other.
     const WORKERS: usize = 1;
 
     fn path(_model: &str) -> String {

@@ -5,9 +5,9 @@ use serde_json::{Value, json};
 
 use super::http::{EmbedProtocol, numbers};
 
-/// The model used unless told otherwise.
+/// The default model.
 pub(super) const DEFAULT_MODEL: &str = "text-embedding-3-small";
-/// The variable that holds the key by custom.
+/// The conventional environment variable of the key.
 pub(super) const KEY_VARIABLE: &str = "OPENAI_API_KEY";
 
 /// OpenAI's protocol.
@@ -15,7 +15,7 @@ pub(super) struct OpenAi;
 
 impl EmbedProtocol for OpenAi {
     const BASE_URL: &'static str = "https://api.openai.com/v1";
-    /// 2,048 texts and 300,000 tokens are its bounds.
+    /// OpenAI's limits are 2,048 strings and 300,000 tokens.
     const BATCH: usize = 128;
     const WORKERS: usize = 4;
 
@@ -33,7 +33,7 @@ impl EmbedProtocol for OpenAi {
 
     fn vectors(mut answer: Value) -> Option<Vec<Vec<f32>>> {
         let items = answer.get_mut("data")?.as_array_mut()?;
-        // Each says which text it belongs to.
+        // Each vector carries the index of its string.
         items.sort_by_key(|item| item.get("index").and_then(Value::as_u64));
         items.iter().map(|item| numbers(item.get("embedding")?)).collect()
     }

@@ -1,7 +1,7 @@
-//! The inverted index of the tail: which documents have a word, and how often. Kept up with every change, so that a
-//! search reads the lists of its own words and nothing else, however many documents there are.
+//! The inverted index of the tail: which documents have a word, and how often. Updated with every change, so that
+//! a search reads only the lists of its own words, however many documents there are.
 //!
-//! Invariant: the number of documents and their total length are always those of the documents that are in.
+//! Invariant: the number of documents and their total length are always those of the indexed documents.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use std::sync::Arc;
 use crate::index::analyze::{CorpusStats, Document};
 use crate::index::{Scored, SearchFilter};
 
-/// Of more documents that go at once, all lists are gone through instead of the lists of each one's words.
+/// When more documents than this are removed at once, all lists are scanned instead of the lists of each document's
+/// words.
 const MANY: usize = 32;
 
 /// Documents by their words.
@@ -36,7 +37,7 @@ struct Indexed {
 }
 
 impl Postings {
-    /// Adds a document. Returns its place, which no other one has while it is in.
+    /// Adds a document. Returns its place, which is unique while the document is indexed.
     pub(super) fn insert(&mut self, object_id: i64, database_id: i64, document: Document) -> u32 {
         let place = self.free.pop().unwrap_or_else(|| {
             self.documents.push(None);
@@ -61,7 +62,7 @@ impl Postings {
         word
     }
 
-    /// Takes documents out.
+    /// Removes documents.
     pub(super) fn remove(&mut self, places: &[u32]) {
         let mut are_gone = vec![false; self.documents.len()];
         for place in places {
@@ -91,8 +92,8 @@ impl Postings {
         }
     }
 
-    /// What a ranking by a question's distinct tokens needs to know of the documents at this moment; those that the
-    /// filter leaves out count in the statistics all the same.
+    /// What a ranking by a question's distinct tokens needs of the current documents; those that the filter leaves out
+    /// still count in the statistics.
     pub(super) fn matching(&self, tokens: &[String], filter: &SearchFilter) -> Matching {
         let mut matching = Matching {
             total_length: self.total_length,
@@ -122,14 +123,14 @@ impl Postings {
     }
 }
 
-/// The documents that have some of a question's tokens, as of one moment.
+/// The documents that have some of a question's tokens, at one point in time.
 pub(in crate::index) struct Matching {
     total_length: u64,
     documents: usize,
     /// By token.
     documents_with_token: Vec<usize>,
     found: Vec<MatchedDocument>,
-    /// In the order of the tokens, so that scores are summed up as Lance sums them up.
+    /// In the order of the tokens, so that scores are summed in the same order as in Lance.
     occurrences: Vec<Occurrence>,
 }
 
@@ -140,7 +141,7 @@ struct MatchedDocument {
 
 struct Occurrence {
     token: usize,
-    /// Of the document among those found.
+    /// The position of the document among those found.
     position: u32,
     frequency: u32,
 }

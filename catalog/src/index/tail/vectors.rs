@@ -1,5 +1,5 @@
-//! The vectors of the tail, in chunks that searches share: a search takes a copy at the price of a few pointers, and a
-//! change copies the one chunk it is in, when a search still reads that.
+//! The vectors of the tail, in chunks that searches share: a search copies a few pointers, and a change copies only its
+//! own chunk, and only while a search still reads it.
 
 use std::sync::Arc;
 
@@ -17,7 +17,7 @@ pub(in crate::index) struct TailVectors {
     count: usize,
 }
 
-/// A vector and whose it is.
+/// A vector with its object and database.
 #[derive(Clone)]
 pub(super) struct TailVector {
     pub(super) object_id: i64,
