@@ -24,7 +24,7 @@ use crate::store::Store;
 use crate::tables::CatalogTables;
 use crate::values::CatalogValues;
 
-/// The schema index in the data folder.
+/// The folder of the schema index in the data folder.
 const INDEX_FOLDER: &str = "index";
 
 /// How to open a catalog.
@@ -34,7 +34,7 @@ pub struct CatalogOptions {
     pub data_dir: PathBuf,
     /// Turns strings into vectors. `None` leaves search to names and BM25.
     pub embedder: Option<Arc<dyn Embedder>>,
-    /// Reranks the best hundred tables of a search, where `embedder` is fast and less good. `None`: nothing does.
+    /// Reranks the best hundred tables of a search, where `embedder` is fast and less precise. `None` for no reranking.
     pub reranker: Option<Arc<dyn Embedder>>,
     /// Receives the progress of long work (index rebuilds).
     pub progress: Arc<dyn Progress>,
@@ -67,8 +67,8 @@ impl Catalog {
         Ok(Arc::new(Self { index, knowledge: KnowledgeCache::default(), store }))
     }
 
-    /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without it loses
-    /// nothing.
+    /// Stops background work, drains the index, checkpoints, releases the lock. Dropping the catalog without closing
+    /// it loses nothing.
     pub async fn close(&self) -> Result<()> {
         self.index.close().boxed().await;
         self.store.close().await

@@ -1,8 +1,7 @@
-//! What the agent keeps of its talks: conversations, the items said in them, tool calls that wait for a person or a
-//! program, files, and how long all of it is kept.
+//! Conversations with the agent, their items, tool calls that wait for a person or a program, and uploaded files.
 //!
-//! Each belongs to one subject, seen by it and by administrators; to others it is not there. What belongs to a run or
-//! a conversation goes with it. Tests are in `tests/it/conversation_store.rs`.
+//! Each belongs to one subject and is visible only to it and to administrators; for others it does not exist. What
+//! belongs to a run or a conversation is deleted with it. Tests are in `tests/it/conversation_store.rs`.
 
 mod files;
 mod items;
@@ -22,33 +21,33 @@ pub use items::{CatalogItems, ItemRecord, ItemRole, ItemScope};
 pub use pending_calls::{CatalogPendingCalls, Decision, PendingCall, PendingKind, PendingState};
 pub(crate) use rows::{delete_of_subject, purge as purge_conversations};
 
-/// A conversation as stored. Fields that end with `_json` are JSON texts.
+/// A stored conversation. Fields that end with `_json` hold JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ConversationRecord {
-    /// Its name.
+    /// Its key.
     pub key: ConversationKey,
     /// [`Principal::subject`] of its owner.
     pub subject: String,
-    /// Which of the owner's own users talks; may be empty.
+    /// The owner's own user; may be empty.
     pub user_id: String,
     /// The application it belongs to; may be empty.
     pub app: String,
-    /// For people; may be empty.
+    /// A title for people; may be empty.
     pub title: String,
-    /// What the owner attached: `{...}`.
+    /// Metadata that the owner attached: `{...}`.
     pub metadata_json: String,
-    /// What the owner's application remembers: `{...}`.
+    /// State of the owner's application: `{...}`.
     pub state_json: String,
     /// When it was opened.
     pub created_at: DateTime<Utc>,
     /// When a run of it last began, an item was last added, or it was last changed.
     pub updated_at: DateTime<Utc>,
-    /// Its runs that are stored. Counted, not set.
+    /// Number of its stored runs. Counted on read, ignored on write.
     pub run_count: u64,
 }
 
 impl ConversationRecord {
-    /// A conversation of `subject` that begins: no user, application or title, metadata and state empty.
+    /// A new conversation of `subject`, without user, application and title, and with empty metadata and state.
     pub fn new(key: ConversationKey, subject: impl Into<String>, created_at: DateTime<Utc>) -> Self {
         Self {
             key,
@@ -65,18 +64,18 @@ impl ConversationRecord {
     }
 }
 
-/// What became of opening a conversation.
+/// The outcome of opening a conversation.
 #[derive(Debug, Clone, PartialEq)]
 pub enum ConversationAccess {
-    /// There was none of that name; now there is.
+    /// It did not exist and was created.
     Created(ConversationRecord),
-    /// It is the caller's own, and was there.
+    /// It existed and belongs to the caller.
     Existing(ConversationRecord),
-    /// The name is taken by another subject's.
+    /// It existed and belongs to another subject.
     Foreign,
 }
 
-/// Which conversations to list. All conditions hold.
+/// Which conversations to list. All conditions must hold.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConversationFilter {
     /// Only this space.
@@ -87,7 +86,7 @@ pub struct ConversationFilter {
     pub app: Option<String>,
 }
 
-/// What to change of a conversation; `None` leaves a part as it is.
+/// A change of a conversation; `None` leaves a part unchanged.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConversationChange {
     /// The title.
@@ -98,7 +97,7 @@ pub struct ConversationChange {
     pub state_json: Option<String>,
 }
 
-/// A part of a list that goes on after its last item, or does not.
+/// A part of a list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed<T> {
     /// In the list's order.
@@ -108,7 +107,7 @@ pub struct Listed<T> {
 }
 
 impl<T> Listed<T> {
-    /// Of up to one item more than `limit`.
+    /// The first `limit` of `items`, of which there is one more where the list continues.
     fn cut(mut items: Vec<T>, limit: usize) -> Self {
         let has_more = items.len() > limit;
         items.truncate(limit);
@@ -123,20 +122,22 @@ pub struct CatalogConversations<'a> {
 }
 
 impl CatalogConversations<'_> {
-    /// The conversation of the record's name: made from the record, the caller its owner, where there is none. An
-    /// administrator does not open somebody else's either.
+    /// Opens the conversation with the record's key; where there is none, creates it from the record with the caller as
+    /// its owner. Administrators cannot open the conversation of another subject either.
     pub async fn open(self, who: &Principal, new: &ConversationRecord) -> Result<ConversationAccess> {
         let (who, new) = (who.clone(), new.clone());
         self.store.write_rows(move |connection| rows::open(connection, &who, &new)).await
     }
 
-    /// Owner and administrators only; others get `conversation_not_found`.
+    /// Returns a conversation. Errors: `conversation_not_found`, also for callers other than its owner and
+    /// administrators.
     pub async fn get(self, who: &Principal, key: &ConversationKey) -> Result<ConversationRecord> {
         let (who, key) = (who.clone(), key.clone());
         self.store.read(move |connection| rows::get(connection, &who, &key)).await
     }
 
-    /// Newest activity first. A conversation used between two pages moves to the front and may be on neither.
+    /// Lists conversations by their last activity, newest first. One that is used between two pages moves to the front
+    /// and may be on neither.
     pub async fn list(
         self,
         who: &Principal,
@@ -147,7 +148,7 @@ impl CatalogConversations<'_> {
         self.store.read(move |connection| rows::list(connection, &who, &filter, &page)).await
     }
 
-    /// Changes parts of a conversation and returns it as it is then. Errors: `conversation_not_found`.
+    /// Changes parts of a conversation and returns the result. Errors: `conversation_not_found`.
     pub async fn update(
         self,
         who: &Principal,

@@ -7,8 +7,8 @@ use crate::store::{self, Store};
 
 /// Databases. Made by [`Catalog::databases`](crate::Catalog::databases).
 ///
-/// Every result is of the newest snapshot, what DuckDB committed included. Of changes, the caller has authorised them;
-/// what is acknowledged survives a power cut.
+/// Every result is of the newest snapshot, including what DuckDB committed. The caller has authorised changes; an
+/// acknowledged change survives a power cut.
 #[derive(Clone, Copy)]
 pub struct CatalogDatabases<'a> {
     pub(crate) store: &'a Store,
@@ -34,13 +34,13 @@ impl CatalogDatabases<'_> {
         error.unwrap_or_else(|error| error)
     }
 
-    /// Creates a database. [`IfExists::Replace`] drops the existing one with all it holds.
+    /// Creates a database. [`IfExists::Replace`] drops the existing one with everything in it.
     pub async fn create(self, name: &str, if_exists: IfExists) -> Result<Created<DatabaseInfo>> {
         let name = name.to_string();
         self.store.write(move |change| store::databases::create_checked(change, &name, if_exists)).await
     }
 
-    /// Drops a database; with `cascade`, with all it holds. Returns whether there was one.
+    /// Drops a database; with `cascade`, with everything in it. Returns whether there was one.
     pub async fn drop(self, name: &str, if_missing_ok: bool, cascade: bool) -> Result<bool> {
         let name = name.to_string();
         self.store.write(move |change| store::databases::drop_named(change, &name, if_missing_ok, cascade)).await

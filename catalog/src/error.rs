@@ -1,4 +1,4 @@
-//! The catalog's errors. Each has a stable snake_case `code()` that reaches every door unchanged.
+//! The errors of the catalog. Each has a stable snake_case `code()` that reaches every door unchanged.
 
 use std::path::PathBuf;
 
@@ -34,7 +34,7 @@ pub enum CatalogError {
         /// The nearest name.
         nearest: Option<String>,
     },
-    /// The name is taken (case aside).
+    /// The name is taken (ignoring case).
     #[error("`{name}` already exists{}", existing_as(.existing))]
     AlreadyExists {
         /// The name asked for.
@@ -68,7 +68,7 @@ pub enum CatalogError {
         /// What to do instead.
         hint: String,
     },
-    /// Part of the lake that Querent cannot read yet; refused rather than read wrong.
+    /// A feature of the lake that Querent does not support yet; refused rather than read incorrectly.
     #[error("table `{table}` holds {what}, which is not supported yet; {hint}")]
     UnsupportedLake {
         /// The table.
@@ -81,7 +81,7 @@ pub enum CatalogError {
     /// A write lost against another one.
     #[error("`{object}` was changed by another writer since this statement began; run it again")]
     Conflict {
-        /// What both touched.
+        /// The object that both changed.
         object: String,
     },
     /// The database still holds tables.
@@ -148,7 +148,7 @@ pub enum CatalogError {
         /// The id.
         id: String,
     },
-    /// No tool call of that id waits, or waited, for a decision of the caller.
+    /// No tool call of that id waits or waited for a decision of the caller.
     #[error("no pending call `{id}`: there never was one, or it went with its run")]
     PendingCallNotFound {
         /// The id asked for.
@@ -163,7 +163,7 @@ pub enum CatalogError {
     /// No relationship, metric or verified query of that id that the caller may see.
     #[error("unknown {what} `{id}`")]
     ObjectNotFound {
-        /// What was asked for.
+        /// The kind of object.
         what: &'static str,
         /// The id asked for.
         id: String,
@@ -171,7 +171,7 @@ pub enum CatalogError {
     /// A relationship, metric or verified query that cannot be stored.
     #[error("this {what} cannot be stored: {reason}")]
     InvalidObject {
-        /// What was to be stored.
+        /// The kind of object.
         what: &'static str,
         /// What is wrong with it.
         reason: String,

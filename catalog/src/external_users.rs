@@ -1,7 +1,7 @@
-//! Users of applications that embed this server: who they are, until when, and what their browsers prove it with.
+//! Users of applications that embed this server, and the grants by which their browsers prove who they are.
 //!
-//! A user is ephemeral unless it is said to stay; when its time is over it goes with its conversations and grants, at
-//! its next use or when old things are purged, whichever comes first. What a browser holds is stored as a digest only.
+//! A user is ephemeral unless it is declared permanent. An expired user is deleted with its conversations and grants at
+//! its next use or by the next purge, whichever comes first. Only the digest of what a browser holds is stored.
 
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, params};
@@ -18,15 +18,15 @@ const BATCH: usize = 100;
 /// A user of an application.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ExternalUser {
-    /// The owner's name of its conversations.
+    /// The subject that owns its conversations.
     pub subject: String,
-    /// Its conversations are in the spaces that begin so.
+    /// The prefix of the spaces of its conversations.
     pub space: String,
-    /// When it goes, with its conversations; `None`: it stays.
+    /// When it expires, together with its conversations; `None` for a permanent user.
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// What somebody holds to prove who they are.
+/// The kind of a grant, the secret by which a user proves who it is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GrantKind {
     /// Exchanged for a token.
@@ -51,16 +51,16 @@ pub struct CatalogExternalUsers<'a> {
 }
 
 impl CatalogExternalUsers<'_> {
-    /// Makes the user, or lets it live on: an earlier end counts, an end counts no more once the user is said to stay,
-    /// and one that stays is not made ephemeral. One whose time is over is forgotten first, with its conversations.
+    /// Creates or updates the user. Of two expiry times the earlier one counts; a user that is declared permanent stays
+    /// permanent. An expired user is deleted first, with its conversations.
     ///
-    /// Returns the user as it is then; `None` where it would stay and `max_kept` others do.
+    /// Returns the resulting user; `None` where it would be permanent and there are `max_kept` permanent users already.
     pub async fn admit(self, user: &ExternalUser, now: DateTime<Utc>, max_kept: u64) -> Result<Option<ExternalUser>> {
         let user = user.clone();
         self.store.write_rows(move |connection| admit(connection, &user, now, max_kept)).await
     }
 
-    /// Stores what `secret` proves until `expires_at`.
+    /// Stores a grant: `secret` proves `user_json` until `expires_at`.
     pub async fn insert_grant(
         self,
         kind: GrantKind,
@@ -80,8 +80,8 @@ impl CatalogExternalUsers<'_> {
             .await
     }
 
-    /// What `secret` proves at `now`: the JSON text that it was stored with. Looked up by its digest, so that how long
-    /// it takes tells nothing of a secret.
+    /// The JSON that was stored with `secret`, if the grant is valid at `now`. Looked up by digest, so that the time it
+    /// takes reveals nothing about the secret.
     pub async fn find_grant(self, kind: GrantKind, secret: &str, now: DateTime<Utc>) -> Result<Option<String>> {
         let digest = digest(secret);
         self.store
@@ -96,8 +96,7 @@ impl CatalogExternalUsers<'_> {
             .await
     }
 
-    /// Deletes the users whose time is over, with their conversations, and the grants that prove nothing any more.
-    /// Returns how many users.
+    /// Deletes expired users with their conversations, and expired grants. Returns the number of users.
     pub async fn purge(self, now: DateTime<Utc>) -> Result<u64> {
         let now = now.timestamp_micros();
         let mut purged = 0;
@@ -149,7 +148,7 @@ fn admit(
     Ok(Some(ExternalUser { expires_at: expires_at.and_then(DateTime::from_timestamp_micros), ..user.clone() }))
 }
 
-/// When the user ends, if it is there and ends.
+/// The expiry of a user: `None` for an unknown user, `Some(None)` for a permanent one.
 fn find(connection: &Connection, subject: &str) -> Result<Option<Option<i64>>> {
     Ok(connection
         .prepare_cached("SELECT expires_at FROM querent_external_user WHERE subject = ?")?

@@ -1,7 +1,7 @@
-//! What people taught the catalog: verified queries (a question and the SQL that answers it) and metrics (a name
-//! and the expression it means). Each belongs to a database and is seen by who may see all tables it reads.
+//! Knowledge taught by users: verified queries (a question and the SQL that answers it) and metrics (a name and the
+//! expression it means). Each belongs to a database and is visible to whoever may see all tables that it reads.
 //!
-//! At most [`MAX_OBJECTS`] of each are held: they are compared with a question in memory, by the words they share.
+//! There are at most [`MAX_OBJECTS`] of each: they are compared with a question in memory, by the words they share.
 
 mod rows;
 mod similar;
@@ -19,61 +19,61 @@ use crate::principal::Principal;
 use crate::store::Store;
 use similar::Corpus;
 
-/// Verified queries, and metrics, that a catalog holds.
+/// The most verified queries, and the most metrics, of a catalog.
 pub const MAX_OBJECTS: usize = 10_000;
 
-/// A question, and SQL that ran and answers it.
+/// A question and tested SQL that answers it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct VerifiedQuery {
-    /// Names it.
+    /// Its id.
     pub id: i64,
-    /// Where bare names in `sql` resolve.
+    /// The database in which bare names in `sql` resolve.
     pub database: String,
-    /// As a person would ask.
+    /// The question as a person would ask it.
     pub question: String,
-    /// One query.
+    /// A single query.
     pub sql: String,
     /// The tables it reads.
     pub tables: Vec<TableName>,
-    /// Who vouched for it.
+    /// The subject that verified it.
     pub subject: String,
-    /// When.
+    /// When it was stored.
     pub created_at: DateTime<Utc>,
 }
 
-/// A verified query to store. The engine makes it, after its SQL ran.
+/// A verified query to store. Made by the engine after its SQL ran.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NewVerifiedQuery {
-    /// Where bare names in `sql` resolve.
+    /// The database in which bare names in `sql` resolve.
     pub database: String,
-    /// As a person would ask.
+    /// The question as a person would ask it.
     pub question: String,
-    /// One query.
+    /// A single query.
     pub sql: String,
     /// The tables it reads.
     pub tables: Vec<TableName>,
 }
 
-/// A name people use for a number, and what it means.
+/// A name that people use for a number, and its definition.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Metric {
-    /// Names it.
+    /// Its id.
     pub id: i64,
-    /// Whose metric it is; unique within it, case aside.
+    /// Its database, in which its name is unique, ignoring case.
     pub database: String,
-    /// As people call it.
+    /// Its name.
     pub name: String,
-    /// What it means, in words.
+    /// Its meaning in words.
     pub description: Option<String>,
-    /// What it is computed over.
+    /// The table that it is computed over.
     pub table: TableName,
     /// An aggregate: `sum(amount - discount)`.
     pub expression: String,
-    /// The rows that count; all unless given.
+    /// A condition on the rows; without it all rows count.
     pub filter: Option<String>,
-    /// Who defined it.
+    /// The subject that defined it.
     pub subject: String,
-    /// When.
+    /// When it was stored.
     pub created_at: DateTime<Utc>,
 }
 
@@ -81,22 +81,22 @@ pub struct Metric {
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewMetric {
-    /// As people call it.
+    /// Its name.
     pub name: String,
-    /// What it means, in words.
+    /// Its meaning in words.
     pub description: Option<String>,
-    /// What it is computed over.
+    /// The table that it is computed over.
     pub table: TableName,
     /// An aggregate.
     pub expression: String,
-    /// The rows that count.
+    /// A condition on the rows.
     pub filter: Option<String>,
 }
 
-/// Something taught, and how much of a question's words it shares.
+/// A verified query or metric, and its similarity to a question.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Similar<T> {
-    /// What.
+    /// The object.
     pub object: T,
     /// From 0 to 1.
     pub similarity: f32,
@@ -129,7 +129,7 @@ impl CatalogKnowledge<'_> {
         stored
     }
 
-    /// Verified queries the caller may see, oldest first.
+    /// The verified queries that the caller may see, oldest first.
     pub async fn list_verified_queries(
         self,
         who: &Principal,
@@ -140,7 +140,7 @@ impl CatalogKnowledge<'_> {
         self.store.read(move |connection| rows::list(connection, &who, database.as_deref(), &page)).await
     }
 
-    /// Metrics the caller may see, oldest first.
+    /// The metrics that the caller may see, oldest first.
     pub async fn list_metrics(
         self,
         who: &Principal,
@@ -151,7 +151,7 @@ impl CatalogKnowledge<'_> {
         self.store.read(move |connection| rows::list(connection, &who, database.as_deref(), &page)).await
     }
 
-    /// Forgets a verified query. Errors: `object_not_found`.
+    /// Deletes a verified query. Errors: `object_not_found`.
     pub async fn drop_verified_query(self, who: &Principal, id: i64) -> Result<()> {
         let who = who.clone();
         let dropped = self.store.write_rows(move |c| rows::remove::<VerifiedQuery>(c, &who, id)).await;
@@ -159,7 +159,7 @@ impl CatalogKnowledge<'_> {
         dropped
     }
 
-    /// Forgets a metric. Errors: `object_not_found`.
+    /// Deletes a metric. Errors: `object_not_found`.
     pub async fn drop_metric(self, who: &Principal, id: i64) -> Result<()> {
         let who = who.clone();
         let dropped = self.store.write_rows(move |c| rows::remove::<Metric>(c, &who, id)).await;
@@ -167,7 +167,7 @@ impl CatalogKnowledge<'_> {
         dropped
     }
 
-    /// The verified queries most like a question, of what the caller may see, most alike first.
+    /// The verified queries visible to the caller that are most similar to a question, most similar first.
     pub async fn similar_queries(
         self,
         who: &Principal,
@@ -179,7 +179,7 @@ impl CatalogKnowledge<'_> {
         Ok(corpus.queries.similar(&self.index.tokens(question), who, database, limit))
     }
 
-    /// The metrics a question is about, of what the caller may see, most alike first.
+    /// The metrics visible to the caller that are most similar to a question, most similar first.
     pub async fn similar_metrics(
         self,
         who: &Principal,
@@ -194,14 +194,14 @@ impl CatalogKnowledge<'_> {
 
 /// What verified queries and metrics have in common.
 pub(crate) trait KnowledgeObject: Clone + Send + Sync + 'static {
-    /// What a question is compared with.
+    /// The text that questions are compared with.
     fn text(&self) -> String;
     /// Its database.
     fn database(&self) -> &str;
-    /// What it reads.
+    /// The tables it reads.
     fn tables(&self) -> &[TableName];
 
-    /// Whether `who` may see it: its database and whatever it reads.
+    /// Whether `who` may see its database and all tables it reads.
     fn is_visible(&self, who: &Principal) -> bool {
         who.may_see(self.database()) && self.tables().iter().all(|table| who.may_see(&table.database))
     }
@@ -235,7 +235,7 @@ impl KnowledgeObject for Metric {
     }
 }
 
-/// All that is taught, ready to be compared with questions; made when first needed after a change.
+/// All knowledge, prepared for comparison with questions; built when first needed after a change.
 #[derive(Default)]
 pub(crate) struct KnowledgeCache {
     made: RwLock<(u64, Option<Arc<Corpora>>)>,
@@ -256,13 +256,13 @@ impl KnowledgeCache {
             made.0
         };
         let (queries, metrics) = store.read(|connection| Ok((rows::all(connection)?, rows::all(connection)?))).await?;
-        // Ten thousand texts take a while to read.
+        // Ten thousand strings take a while to tokenize.
         let tokens = index.tokenizer();
         let make = move || Corpora { queries: Corpus::new(queries, &tokens), metrics: Corpus::new(metrics, &tokens) };
         let made = tokio::task::spawn_blocking(make).await;
         let corpora = made.map(Arc::new).map_err(|error| CatalogError::Internal(error.to_string()))?;
         let mut made = self.made.write();
-        // What changed while it was read is read again by the next question.
+        // A change during the read invalidates it; the next question reads again.
         if made.0 == changes {
             made.1 = Some(Arc::clone(&corpora));
         }

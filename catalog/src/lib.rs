@@ -16,7 +16,7 @@
 //! | 1 | [`outbound`] | keys, errors and pauses of calls to other services |
 //! | 1 | `progress` | [`Progress`]: how long work reports |
 //! | 2 | `model` | plain data: tables, columns, files, pages, relationships |
-//! | 3 | `store` | the SQLite file: DuckLake's rows, our rows, names, transactions, migrations, what is pending for the index |
+//! | 3 | `store` | the SQLite file: DuckLake's rows and ours, names, transactions, migrations, pending index rows |
 //! | 4 | [`index`] | the schema index: full text and vectors in Lance, and the in-memory tail of recent commits |
 //! | 5 | `databases`, `tables` | handles over the store for names, listings, contents and changes |
 //! | 5 | [`values`] | sampled values and sketches of columns |

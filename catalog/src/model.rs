@@ -1,4 +1,4 @@
-//! The catalog's nouns: databases, tables, columns, files, runs. Plain data; nothing here does I/O.
+//! The nouns of the catalog: databases, tables, columns, files, pages, relationships. Plain data without I/O.
 
 mod relationship;
 
@@ -75,7 +75,7 @@ pub struct DatabaseInfo {
     pub id: i64,
     /// Its name as created.
     pub name: String,
-    /// What a person said about it.
+    /// Its comment.
     pub comment: Option<String>,
 }
 
@@ -90,7 +90,7 @@ pub struct ColumnInfo {
     pub data_type: DataType,
     /// Whether it may hold nulls.
     pub nullable: bool,
-    /// What a person said about it.
+    /// Its comment.
     pub comment: Option<String>,
 }
 
@@ -106,11 +106,11 @@ pub struct TableInfo {
     pub name: TableName,
     /// Managed, external or view.
     pub kind: TableKind,
-    /// What a person said about it.
+    /// Its comment.
     pub comment: Option<String>,
     /// In order.
     pub columns: Vec<ColumnInfo>,
-    /// Rows, where the catalog knows them without reading data.
+    /// Number of rows, where the catalog knows it without reading data.
     pub row_count: Option<u64>,
 }
 
@@ -135,16 +135,16 @@ pub struct TableSummary {
     pub name: TableName,
     /// Managed, external or view.
     pub kind: TableKind,
-    /// What a person said about it.
+    /// Its comment.
     pub comment: Option<String>,
-    /// Rows, where the catalog knows them without reading data.
+    /// Number of rows, where the catalog knows it without reading data.
     pub row_count: Option<u64>,
 }
 
-/// What a resolved name stands for.
+/// The source of a resolved table's rows.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TableSource {
-    /// A DuckLake table; its files are listed by [`crate::Catalog::data_files`].
+    /// A DuckLake table; its files are listed by [`crate::CatalogTables::data_files`].
     Managed(ManagedTable),
     /// Files that somebody else owns.
     External(ExternalTable),
@@ -152,17 +152,17 @@ pub enum TableSource {
     View {
         /// SQL text of the query.
         sql: String,
-        /// Where bare names in `sql` resolve.
+        /// The database in which bare names in `sql` resolve.
         default_database: String,
     },
 }
 
-/// Where a managed table lives.
+/// A managed table at a snapshot.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ManagedTable {
     /// DuckLake `table_id`.
     pub id: i64,
-    /// The snapshot the table was resolved at; reads list files as of it, writes check conflicts since it.
+    /// The snapshot at which the table was resolved: reads list the files of it, writes check for conflicts since it.
     pub snapshot: SnapshotId,
     /// Absolute folder of the table's data files.
     pub location: PathBuf,
@@ -197,7 +197,7 @@ pub struct ExternalTable {
     pub partition_columns: Vec<String>,
 }
 
-/// A resolved name: the object and what stands behind it.
+/// A resolved name: the object and the source of its rows.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ResolvedTable {
     /// Name, columns, comments.
@@ -206,7 +206,7 @@ pub struct ResolvedTable {
     pub source: TableSource,
 }
 
-/// What a managed table holds at its snapshot.
+/// The contents of a managed table at its snapshot.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableContents {
     /// Its files, in order.
@@ -218,16 +218,16 @@ pub struct TableContents {
 /// The rows of a data file that are deleted, by their position in it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct FileDeletes {
-    /// A Parquet file whose column `pos` names some.
+    /// A Parquet file with some of the positions in its column `pos`.
     pub file: Option<PathBuf>,
-    /// How many.
+    /// Number of positions in `file`.
     pub file_rows: u64,
-    /// Others.
+    /// Further positions.
     pub positions: Vec<u64>,
 }
 
 impl FileDeletes {
-    /// Whether all rows are left.
+    /// Whether no row is deleted.
     pub fn is_empty(&self) -> bool {
         self.file.is_none() && self.positions.is_empty()
     }
@@ -246,9 +246,9 @@ pub struct DataFile {
     pub file_size_bytes: u64,
     /// Bytes of the Parquet footer, where recorded.
     pub footer_size: Option<u64>,
-    /// Statistics of the columns that were asked for, by column id.
+    /// Statistics of the requested columns, by column id.
     pub column_stats: BTreeMap<i64, ColumnStats>,
-    /// Rows of it that are gone.
+    /// Its deleted rows.
     pub deletes: FileDeletes,
 }
 
@@ -285,7 +285,7 @@ pub struct NewDataFile {
 }
 
 /// A table about to be created: ids and folder are fixed so that files can be written first.
-/// Made only by [`crate::Catalog::draft_table`].
+/// Made only by [`crate::CatalogTables::draft`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableDraft {
     pub(crate) uuid: Uuid,
@@ -299,35 +299,35 @@ pub struct TableDraft {
     pub location: PathBuf,
     /// The schema to write: the columns with `PARQUET:field_id` metadata at every level.
     pub write_schema: SchemaRef,
-    /// What its columns refer to; committed with the table, recorded and not enforced.
+    /// Its foreign keys, committed with the table; recorded and not enforced.
     pub foreign_keys: Vec<ForeignKey>,
-    /// The newest snapshot when it was drafted.
+    /// The newest snapshot at the time of the draft.
     pub(crate) base: SnapshotId,
 }
 
-/// A table to register with many others ([`crate::Catalog::register_tables`]).
+/// A table to register with many others ([`crate::CatalogTables::register`]).
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewTable {
-    /// Full name; a database that does not exist is made.
+    /// Full name; a database that does not exist is created.
     pub name: TableName,
     /// Columns.
     pub schema: SchemaRef,
-    /// What a person said about it.
+    /// Its comment.
     pub comment: Option<String>,
-    /// What a person said about its columns, by column name.
+    /// Comments of its columns, by column name.
     pub column_comments: BTreeMap<String, String>,
-    /// Files that somebody else owns; `None` makes a managed table without rows.
+    /// External files; `None` creates a managed table without rows.
     pub external: Option<ExternalTable>,
 }
 
-/// What became of the tables of one registration.
+/// The outcome of registering many tables.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Registered {
-    /// Tables made, those in the place of others included.
+    /// Tables created, including those that replaced others.
     pub created: u64,
     /// Tables left alone because their names were taken ([`IfExists::Ignore`]).
     pub existing: u64,
-    /// Databases made.
+    /// Databases created.
     pub databases: u64,
 }
 
@@ -336,18 +336,18 @@ pub struct Registered {
 pub enum IfExists {
     /// Refuse.
     Error,
-    /// Leave what is there; the call succeeds and says so.
+    /// Keep the existing object; the call succeeds and says so.
     Ignore,
-    /// Drop what is there in the same transaction.
+    /// Drop the existing object in the same transaction.
     Replace,
 }
 
-/// Whether a create made something.
+/// Whether a create made a new object.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Created<T> {
-    /// Made now.
+    /// Created.
     New(T),
-    /// Was there already ([`IfExists::Ignore`]).
+    /// Existed already ([`IfExists::Ignore`]).
     Existing,
 }
 
@@ -371,7 +371,7 @@ impl<T> Page<T> {
     }
 }
 
-/// Where a listing goes on. Opaque to callers, stable across snapshots: the last name seen.
+/// The position from which a listing continues. Opaque to callers, stable across snapshots: the last name seen.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PageToken(pub String);
 
@@ -391,7 +391,7 @@ impl PageRequest {
     }
 }
 
-/// Which tables to list. All conditions hold; names compare without regard to case.
+/// Which tables to list. All conditions must hold; names compare ignoring case.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct TableFilter {
     /// Only this database.
@@ -416,7 +416,7 @@ pub struct SearchHit {
     /// What found it: `name`, `bm25`, `dense`, `column`, `value`, `verified_query`, `metric`, `relationship`, in that
     /// order.
     pub found_by: Vec<FoundBy>,
-    /// The same in words, where there is more to say: `value 'UA' in flights.carrier`.
+    /// Details in words: `value 'UA' in flights.carrier`.
     pub why: Vec<String>,
 }
 
@@ -442,7 +442,7 @@ pub enum FoundBy {
     Relationship,
 }
 
-/// Which parts of a search take part: all, but where one is to be measured without another.
+/// Which stages take part in a search: all, except when one is measured without another.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SearchStages {
     /// Names in the question.
@@ -451,7 +451,7 @@ pub struct SearchStages {
     pub bm25: bool,
     /// Vectors of tables.
     pub dense: bool,
-    /// Columns, their values, and what was taught.
+    /// Columns, their values, and taught knowledge.
     pub columns: bool,
     /// Relationships.
     pub expansion: bool,
@@ -474,23 +474,23 @@ pub struct SearchRequest {
     pub limit: usize,
 }
 
-/// Names a conversation.
+/// The key of a conversation.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct ConversationKey {
-    /// Where its id is unique; empty is the space that all share.
+    /// The space in which its id is unique; the empty space is shared by all.
     pub space: String,
     /// Its id in the space.
     pub id: String,
 }
 
 impl ConversationKey {
-    /// In the space that all share.
+    /// A conversation in the shared space.
     pub fn shared(id: impl Into<String>) -> Self {
         Self { space: String::new(), id: id.into() }
     }
 }
 
-/// What made a vector; recorded on every index row.
+/// The embedding model that made a vector; recorded on every index row.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct EmbeddingModel {
     /// For example `all-MiniLM-L6-v2`.

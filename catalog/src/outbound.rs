@@ -1,4 +1,4 @@
-//! What calls to other services share: a key that is never shown, errors as they are told, and waiting for a busy
+//! The common part of calls to other services: a key that is never shown, error messages, and pauses for a busy
 //! service.
 
 use std::error::Error;
@@ -20,12 +20,12 @@ impl ApiKey {
         (!key.is_empty()).then_some(Self(key))
     }
 
-    /// For the header that carries it, and nothing else.
+    /// The key itself, only for the header that carries it.
     pub fn secret(&self) -> &str {
         &self.0
     }
 
-    /// A text without the key, which a service may repeat in its errors.
+    /// `text` with the key masked, since a service may repeat it in its errors.
     pub fn masked_in(&self, text: &str) -> String {
         text.replace(&self.0, "***")
     }
@@ -57,7 +57,7 @@ pub fn message_in(body: &Value) -> Option<String> {
     places.into_iter().flatten().find_map(|place| place.as_str().map(str::to_owned))
 }
 
-/// What a `Retry-After` header asks for, in seconds or as a date.
+/// The pause that a `Retry-After` header asks for, in seconds or as a date.
 pub fn retry_after(header: &str, now: DateTime<Utc>) -> Option<Duration> {
     let header = header.trim();
     if let Ok(seconds) = header.parse::<f64>() {
@@ -67,7 +67,7 @@ pub fn retry_after(header: &str, now: DateTime<Utc>) -> Option<Duration> {
     Some((date.with_timezone(&Utc) - now).to_std().unwrap_or_default())
 }
 
-/// Somewhere in the upper half of `pause`, so that clients refused together do not come back together.
+/// A random duration in the upper half of `pause`, so that clients refused together do not retry together.
 pub fn jittered(pause: Duration) -> Duration {
     let [first, second, ..] = *Uuid::new_v4().as_bytes();
     let random = f64::from(u16::from_le_bytes([first, second])) / f64::from(u16::MAX);

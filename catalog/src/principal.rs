@@ -1,5 +1,5 @@
-//! Who is asking. A `Principal` is built once at a door and travels with every call below it;
-//! what it may see is decided here and nowhere else.
+//! The authenticated caller. A `Principal` is built once at a door and passed to every call below it; what it may see
+//! is decided here and nowhere else.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -51,7 +51,7 @@ pub enum DatabaseScope {
     Only(Arc<BTreeSet<String>>),
 }
 
-/// What an application says of the user on whose behalf it calls. It is bound to the caller, never told to a model.
+/// What an application says about the user on whose behalf it calls. Bound to the caller, never shown to a model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct UserAttributes {
@@ -62,7 +62,7 @@ pub struct UserAttributes {
     pub values: BTreeMap<String, String>,
     /// Names of the groups that the user is in.
     pub groups: Vec<String>,
-    /// Whatever else the application's rules need.
+    /// Further values for the application's rules.
     pub security_context: Map<String, Value>,
 }
 
@@ -97,23 +97,23 @@ impl Principal {
         self
     }
 
-    /// The same caller, calling for a user of whom these are known.
+    /// The same caller, on behalf of a user with these attributes.
     pub fn with_attributes(mut self, attributes: UserAttributes) -> Self {
         self.attributes = Some(Arc::new(attributes));
         self
     }
 
-    /// Another caller of these rights: what `self` may see, `role` at most, under a name of its own.
+    /// Another caller with the rights of `self`, but at most `role`, and with its own name.
     pub fn narrowed(&self, subject: impl Into<Arc<str>>, role: Role) -> Self {
         Self { subject: subject.into(), role: self.role.min(role), scope: self.scope.clone(), attributes: None }
     }
 
-    /// What is known of the user that it calls for.
+    /// The attributes of the user on whose behalf it calls.
     pub fn attributes(&self) -> Option<&UserAttributes> {
         self.attributes.as_deref()
     }
 
-    /// The name the caller's runs are owned by.
+    /// The name that owns the caller's runs.
     pub fn subject(&self) -> &str {
         &self.subject
     }

@@ -1,8 +1,8 @@
-//! How tables join: relationships that somebody declared (`REFERENCES` in `CREATE TABLE`, or a call), and those
-//! that names, types and sampled values let one infer, each with a confidence and the reason.
+//! How tables join: declared relationships (`REFERENCES` in `CREATE TABLE`, or a call), and relationships that are
+//! inferred from names, types and sampled values, each with a confidence and a reason.
 //!
-//! Invariant: nothing here goes through the catalog. Relationships are found among tables that are looked at anyway
-//! and, from those, by a bounded number of look-ups along an index; and only between tables the caller may see.
+//! Invariant: nothing here enumerates the catalog. Relationships are found among given tables and, starting from those,
+//! by a bounded number of index look-ups; and only between tables that the caller may see.
 
 pub(crate) mod infer;
 pub(crate) mod joins;
@@ -16,7 +16,7 @@ use crate::principal::Principal;
 use crate::store::{Store, name_key};
 pub use infer::looks_like_key;
 
-/// Tables whose neighbours are looked for in one call.
+/// The most tables whose relationships are computed in one call.
 const MAX_TABLES: usize = 40;
 
 /// Relationships between tables. Made by [`Catalog::relationships`](crate::Catalog::relationships).
@@ -26,20 +26,20 @@ pub struct CatalogRelationships<'a> {
 }
 
 impl CatalogRelationships<'_> {
-    /// Records that two tables join. Saying the same again changes nothing. Errors: `table_not_found`,
+    /// Declares that two tables join. Declaring the same again changes nothing. Errors: `table_not_found`,
     /// `column_not_found`, `invalid_object`.
     pub async fn declare(self, who: &Principal, new: &NewRelationship) -> Result<Relationship> {
         let (who, new) = (who.clone(), new.clone());
         self.store.write_ours(move |view| rows::declare(view, &who, &new)).await
     }
 
-    /// Forgets a declared relationship. Errors: `object_not_found`.
+    /// Deletes a declared relationship. Errors: `object_not_found`.
     pub async fn drop(self, who: &Principal, id: i64) -> Result<()> {
         let who = who.clone();
         self.store.write_ours(move |view| rows::remove(view, &who, id)).await
     }
 
-    /// The declared relationships of what the caller may see, of one table where one is named, oldest first.
+    /// The declared relationships that the caller may see, of all tables or of one, oldest first.
     pub async fn list(
         self,
         who: &Principal,
@@ -50,7 +50,7 @@ impl CatalogRelationships<'_> {
         self.store.view(move |view| rows::list(view, &who, table.as_ref(), &page)).await
     }
 
-    /// How the tables of a list of ids join one another: at most one relationship a pair, surest first.
+    /// How the tables with these ids join one another: at most one relationship per pair, by descending confidence.
     pub async fn among(self, who: &Principal, ids: &[i64]) -> Result<Vec<Relationship>> {
         let (who, ids) = (who.clone(), ids[..ids.len().min(MAX_TABLES)].to_vec());
         self.store
@@ -62,9 +62,9 @@ impl CatalogRelationships<'_> {
             .await
     }
 
-    /// How the tables of a list of ids join one another and the tables around them, surest first; at most `limit`.
-    /// Tables around them are those that declared relationships name, that key columns are named after, and the
-    /// others of a small database.
+    /// How the tables with these ids join one another and their neighbors, by descending confidence; at most `limit`.
+    /// Neighbors are the tables that declared relationships name, that key columns are named after, and the other
+    /// tables of a small database.
     pub async fn with_neighbors(self, who: &Principal, ids: &[i64], limit: usize) -> Result<Vec<Relationship>> {
         let (who, ids) = (who.clone(), ids[..ids.len().min(MAX_TABLES)].to_vec());
         self.store
@@ -90,7 +90,7 @@ pub(crate) struct JoinEdge {
     pub(crate) relationship: Relationship,
 }
 
-/// Whether two column lists are the same, case aside.
+/// Whether two column lists are the same, ignoring case.
 pub(crate) fn same_columns(left: &[String], right: &[String]) -> bool {
     left.len() == right.len() && left.iter().zip(right).all(|(left, right)| name_key(left) == name_key(right))
 }

@@ -1,5 +1,5 @@
-//! Agent runs as stored: who asked what, how it went, and what it takes to show the run again and to continue it.
-//! Visible to their owner and to administrators. Listings never read the logs.
+//! Stored agent runs: who asked what, how the run went, and the logs needed to show and to continue it. Runs are
+//! visible to their owner and to administrators. Listings never read the logs.
 
 mod trace;
 
@@ -40,7 +40,7 @@ pub enum RunStatus {
     BudgetExceeded,
     /// Stopped by its owner, an administrator, a client that went away or a shutdown.
     Cancelled,
-    /// Waits for a decision or a client's result; another run goes on from here.
+    /// Waits for a decision or a client's result; another run continues from here.
     Paused,
 }
 
@@ -58,32 +58,32 @@ impl RunStatus {
     }
 }
 
-/// A run as stored. Fields that end with `_json` are JSON texts.
+/// A stored run. Fields that end with `_json` hold JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RunRecord {
     /// UUIDv7.
     pub run_id: Uuid,
     /// [`crate::principal::Principal::subject`] of the asker.
     pub subject: String,
-    /// As asked, trimmed.
+    /// The question, trimmed.
     pub question: String,
     /// Model name.
     pub model_id: String,
-    /// State.
+    /// Its state.
     pub status: RunStatus,
     /// When it began.
     pub started_at: DateTime<Utc>,
     /// When it ended.
     pub finished_at: Option<DateTime<Utc>>,
-    /// What it was asked by: `ask`, `responses`, `chat`, `ksadk`, `adk`, `cube`, `holmes`.
+    /// The protocol of the request: `ask`, `responses`, `chat`, `ksadk`, `adk`, `cube`, `holmes`.
     pub protocol: String,
-    /// The conversation it is a turn of.
+    /// The conversation that it is a turn of.
     pub conversation: Option<ConversationKey>,
     /// The run it continues.
     pub previous_run_id: Option<Uuid>,
-    /// What its caller calls it.
+    /// The caller's own id of the run.
     pub invocation_id: Option<String>,
-    /// Whether it may be retrieved and continued; only the trace is kept of one that may not.
+    /// Whether it may be retrieved and continued; of a run that may not, only the trace is kept.
     pub retained: bool,
     /// `{tool_calls, elapsed_ms, input_tokens, output_tokens}`.
     pub usage_json: String,
@@ -91,12 +91,12 @@ pub struct RunRecord {
     pub trace_json: String,
     /// Every event of the run, in order: `[...]`.
     pub events_json: String,
-    /// The model's messages as they stood at the run's end: `[...]`.
+    /// The model's messages at the end of the run: `[...]`.
     pub messages_json: String,
 }
 
 impl RunRecord {
-    /// A run of the ask protocol that begins: retained, in no conversation, its logs empty.
+    /// A new run of the ask protocol: running, retained, in no conversation, with empty logs.
     pub fn new(
         run_id: Uuid,
         subject: impl Into<String>,
@@ -132,8 +132,8 @@ pub struct CatalogRuns<'a> {
 }
 
 impl CatalogRuns<'_> {
-    /// Stores a run that begins, and marks its conversation as used. Durable when it returns. Errors:
-    /// `conversation_not_found` when the run's conversation is not there or is another subject's.
+    /// Stores a new run and marks its conversation as used. Durable when it returns. Errors: `conversation_not_found`
+    /// when the run's conversation does not exist or belongs to another subject.
     pub async fn insert(self, run: &RunRecord) -> Result<()> {
         let run = run.clone();
         self.store.write_rows(move |connection| insert(connection, &run)).await
@@ -146,36 +146,36 @@ impl CatalogRuns<'_> {
         self.store.write_rows(move |connection| update(connection, &run)).await
     }
 
-    /// Owner and administrators only; others get `run_not_found`.
+    /// Returns a run with its logs. Errors: `run_not_found`, also for callers other than its owner and administrators.
     pub async fn get(self, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
         let who = who.clone();
         self.store.read(move |connection| get(connection, &who, run_id)).await
     }
 
-    /// The trace alone of a run; `None` where [`CatalogRuns::get`] finds no run.
+    /// Returns only the trace of a run; `None` where [`CatalogRuns::get`] finds no run.
     pub async fn trace(self, who: &Principal, run_id: Uuid) -> Result<Option<String>> {
         let who = who.clone();
         self.store.read(move |connection| trace(connection, &who, run_id)).await
     }
 
-    /// Newest first; trace, events and messages left empty.
+    /// Lists runs, newest first, with trace, events and messages left empty.
     pub async fn list(self, who: &Principal, page: PageRequest) -> Result<Page<RunRecord>> {
         let who = who.clone();
         self.store.read(move |connection| list(connection, &who, &page)).await
     }
 
-    /// The newest `limit` runs of a conversation, whole, oldest first.
+    /// The newest `limit` runs of a conversation with their logs, oldest first.
     pub async fn of_conversation(self, who: &Principal, key: &ConversationKey, limit: usize) -> Result<Vec<RunRecord>> {
         let (who, key) = (who.clone(), key.clone());
         self.store.read(move |connection| of_conversation(connection, &who, &key, limit)).await
     }
 
-    /// The newest run of a conversation, whole, whatever became of it.
+    /// The newest run of a conversation with its logs, whatever its status.
     pub async fn last_of_conversation(self, who: &Principal, key: &ConversationKey) -> Result<Option<RunRecord>> {
         Ok(self.of_conversation(who, key, 1).await?.pop())
     }
 
-    /// The newest run of an invocation, whole.
+    /// The newest run of an invocation with its logs.
     pub async fn of_invocation(self, who: &Principal, invocation_id: &str) -> Result<Option<RunRecord>> {
         let (who, invocation_id) = (who.clone(), invocation_id.to_string());
         self.store.read(move |connection| of_invocation(connection, &who, &invocation_id)).await
@@ -211,7 +211,8 @@ impl CatalogRuns<'_> {
         self.store.write_rows(move |connection| delete(connection, &who, run_id)).await
     }
 
-    /// Runs a previous process left `running` become `error`. Called at open by the server. Returns how many.
+    /// Sets the status of runs that a previous process left `running` to `error`. Called by the server at start.
+    /// Returns how many there were.
     pub async fn abandon_running(self) -> Result<u64> {
         self.store.write_rows(abandon_running).await
     }
@@ -379,7 +380,7 @@ fn delete(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<bool
     Ok(deleted > 0)
 }
 
-/// Deletes up to `limit` runs that ended before.
+/// Deletes up to `limit` runs that ended before a time.
 pub(crate) fn purge(connection: &Connection, before: i64, limit: usize) -> Result<u64> {
     let run_ids: Vec<String> = connection
         .prepare_cached("SELECT run_id FROM querent_run WHERE finished_at < ?1 LIMIT ?2")?

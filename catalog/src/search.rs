@@ -1,9 +1,9 @@
-//! Finding tables for a question: by name, by full text, by meaning and by what columns hold, side by side, then fused
-//! and expanded along relationships.
+//! Finds tables for a question: by name, by full text, by meaning and by the values of columns, concurrently, then
+//! fused and expanded along relationships.
 //!
-//! Invariant: what the caller may see decides before any top-k is taken, so a caller who sees one database of a
-//! thousand gets full answers from it; and every hit is read from the catalog at one snapshot before it is
-//! returned, so a dropped table never appears and names are fresh however far behind the index is.
+//! Invariant: visibility is applied before any top-k is taken, so a caller who sees one database of a thousand gets
+//! complete results from it; and every hit is read from the catalog at one snapshot before it is returned, so a dropped
+//! table never appears and names are current however far behind the index is.
 
 mod boosts;
 mod column_boosts;
@@ -32,11 +32,11 @@ pub use column_lookup::{ColumnHit, ColumnSearch};
 
 /// Most hits of one search.
 const MAX_LIMIT: usize = 200;
-/// More of a question than this is not read.
+/// Bytes of a question that are read.
 const MAX_QUESTION_BYTES: usize = 2 * 1024;
-/// Each ranking is taken to at least this depth: what one ranks low another may rank high.
+/// The least depth of each ranking: what one ranks low another may rank high.
 const MIN_DEPTH: usize = 100;
-/// Hits taken beyond the limit, to make up for tables dropped while the search ran.
+/// Extra hits that replace tables dropped during the search.
 const SPARE_HITS: usize = 8;
 
 /// Searches for tables and columns. Made by [`Catalog::search`](crate::Catalog::search).
@@ -161,7 +161,7 @@ async fn search_tables(
             let mut rankings = Rankings { exact: named.exact, named: named.partial, bm25, dense, boosts };
             rankings.boosts.extend(column_boosts::find(view, visible.as_deref(), &column_texts)?);
             let fused = fuse::fuse(&rankings, limit + SPARE_HITS);
-            // Expansion may lift any of them; without it the spare ones are read where others are gone.
+            // Expansion may raise any hit; without it the spare ones are read only where others are gone.
             let mut at_once = if stages.expansion { fused.len() } else { limit };
             let mut fused = fused.into_iter();
             let mut found: Vec<expand::FoundTable> = Vec::new();

@@ -17,8 +17,8 @@ use crate::store::{self, Store};
 
 /// Tables, external tables and views. Made by [`Catalog::tables`](crate::Catalog::tables).
 ///
-/// Every result is of the newest snapshot, what DuckDB committed included. Of changes, the caller has authorised them;
-/// what is acknowledged survives a power cut.
+/// Every result is of the newest snapshot, including what DuckDB committed. The caller has authorised changes; an
+/// acknowledged change survives a power cut.
 #[derive(Clone, Copy)]
 pub struct CatalogTables<'a> {
     pub(crate) store: &'a Store,
@@ -58,22 +58,24 @@ impl CatalogTables<'_> {
         self.store.view(move |view| store::listing::tables_with_columns(view, &who, &filter, &page)).await
     }
 
-    /// What a managed table holds at its snapshot, with statistics of the named columns only (column ids).
-    /// `unsupported_lake` when something of it is not read yet: encrypted or name-mapped files, rows older than a
-    /// column with a default value, inlined values of nested types, columns of types Arrow cannot take from Parquet.
+    /// The contents of a managed table at its snapshot, with statistics of the given columns only (column ids).
+    /// `unsupported_lake` when it uses a feature that is not supported yet: encrypted or name-mapped files, rows older
+    /// than a column with a default value, inlined values of nested types, columns of types Arrow cannot take from
+    /// Parquet.
     pub async fn contents(self, table: &ManagedTable, stats_columns: &[i64]) -> Result<TableContents> {
         let (table, stats_columns) = (table.clone(), stats_columns.to_vec());
         self.store.read(move |connection| store::files::contents(connection, &table, &stats_columns)).await
     }
 
-    /// The files of a table that holds nothing else: `unsupported_lake` also where rows are deleted or inlined.
+    /// The files of a table without deleted and inlined rows: `unsupported_lake` also where rows are deleted or
+    /// inlined.
     pub async fn data_files(self, table: &ManagedTable, stats_columns: &[i64]) -> Result<Vec<DataFile>> {
         let (table, stats_columns) = (table.clone(), stats_columns.to_vec());
         self.store.read(move |connection| store::files::whole_files(connection, &table, &stats_columns)).await
     }
 
-    /// The schema to write more files of a table with: as [`TableDraft::write_schema`], at the table's snapshot.
-    /// `unsupported_lake` where DuckDB gave the table what a writer would have to honour and we do not yet.
+    /// The schema for writing more files of a table: as [`TableDraft::write_schema`], at the table's snapshot.
+    /// `unsupported_lake` where DuckDB gave the table a feature that a writer must honour and ours does not yet.
     pub async fn write_schema(self, table: &ManagedTable) -> Result<SchemaRef> {
         let table = table.clone();
         self.store.read(move |connection| store::files::write_schema(connection, &table)).await
@@ -82,7 +84,7 @@ impl CatalogTables<'_> {
 
 /// Creating, changing and dropping.
 impl CatalogTables<'_> {
-    /// Checks the name, the types and that the database exists; fixes ids and folder. Reserves nothing.
+    /// Checks the name, the types and that the database exists, and assigns ids and folder. Reserves nothing.
     pub async fn draft(self, name: &TableName, schema: &Schema, comment: Option<String>) -> Result<TableDraft> {
         let (name, schema) = (name.clone(), schema.clone());
         self.store.view(move |view| store::tables::draft(view, &name, &schema, comment)).await
@@ -112,7 +114,7 @@ impl CatalogTables<'_> {
         self.store.write(move |change| store::tables::replace(change, &table, &files)).await
     }
 
-    /// Creates a view. `schema` is what its query returns, recorded for describe and search.
+    /// Creates a view. `schema` is that of its query's result, recorded for describe and search.
     pub async fn create_view(
         self,
         name: &TableName,
@@ -129,7 +131,7 @@ impl CatalogTables<'_> {
         self.index.change(create).await
     }
 
-    /// Creates an external table over files that somebody else owns.
+    /// Creates an external table over files that Querent does not own.
     pub async fn create_external(
         self,
         name: &TableName,
@@ -145,7 +147,7 @@ impl CatalogTables<'_> {
 
     /// Registers many tables in one snapshot: all of them, or none. Acknowledges before it indexes: names resolve and
     /// list at once, full text and meaning follow in the background. Progress is reported as `registering tables`,
-    /// with a total of 0 where the iterator does not tell its length.
+    /// with a total of 0 where the iterator does not know its length.
     pub async fn register<I>(self, tables: I, if_exists: IfExists, progress: Arc<dyn Progress>) -> Result<Registered>
     where
         I: IntoIterator<Item = NewTable> + Send + 'static,

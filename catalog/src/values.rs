@@ -1,8 +1,8 @@
-//! What columns hold: the few distinct values of low-cardinality text columns, by which a literal in a question finds
-//! its column, and a sketch of key columns, by which inferred relationships are judged.
+//! Sampled values of columns: the distinct values of low-cardinality text columns, by which a literal in a question
+//! finds its column, and sketches of key columns, by which inferred relationships are weighted.
 //!
-//! Values are collected by the engine after a table was written or looked at, never inside a write; they may lag
-//! behind the table, and say what is worth asking it. Who may see a table's database may see its values.
+//! The engine collects values after a table was written or read, never inside a write; they may lag behind the table.
+//! Who may see a table's database may see its values.
 
 pub(crate) mod rows;
 
@@ -16,13 +16,13 @@ use crate::principal::Principal;
 use crate::store::resolve::visible_databases;
 use crate::store::{Store, name_key};
 
-/// Distinct values of a column that are kept; a column with more is not low-cardinality, and none of its are.
+/// The most distinct values of a column that are kept; of a column with more, none are.
 pub const MAX_VALUES: usize = 100;
 /// Longer values are not kept.
 pub const MAX_VALUE_BYTES: usize = 64;
-/// Text columns of a table whose values are kept.
+/// The most text columns of a table whose values are kept.
 pub const MAX_VALUE_COLUMNS: usize = 64;
-/// Shapes of a column of codes that are kept, where its values are too many.
+/// The most shapes that are kept of a column of codes with too many values.
 pub const MAX_SHAPES: usize = 12;
 /// A longer value has no shape.
 const MAX_SHAPE_CHARS: usize = 32;
@@ -31,40 +31,40 @@ pub const SKETCH_HASHES: usize = 64;
 /// Literals that one call looks up.
 const MAX_LITERALS: usize = 16;
 
-/// What a bounded read of a table found out.
+/// The result of sampling a table by a bounded read.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TableProfile {
     /// [`crate::TableInfo::id`].
     pub table_id: i64,
-    /// The state of the table that was read, as [`CatalogValues::unprofiled`] gave it.
+    /// The state of the table when it was read, as [`CatalogValues::unprofiled`] gave it.
     pub state: String,
-    /// Of its columns.
+    /// Its columns.
     pub columns: Vec<ColumnProfile>,
 }
 
-/// What a bounded read of a column found out.
+/// The result of sampling a column.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ColumnProfile {
     /// The column.
     pub name: String,
-    /// All values that were read and how often, if they are few and short; empty otherwise.
+    /// All values and their frequencies, if they are few and short; empty otherwise.
     pub values: Vec<(String, u64)>,
-    /// Where they are too many: the [`value_shape`]s that all values have, each with a value, if those are few.
+    /// If there are too many values: the [`value_shape`]s of all values, each with an example, if the shapes are few.
     pub shapes: Vec<(String, String)>,
     /// Whether every row was read.
     pub is_complete: bool,
-    /// The [`SKETCH_HASHES`] smallest [`value_hash`]es of the values that were read, ascending.
+    /// The [`SKETCH_HASHES`] smallest [`value_hash`]es of the values, ascending.
     pub sketch: Vec<u64>,
 }
 
-/// A table whose values are not known, or no more.
+/// A table whose values were never sampled, or changed since.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Unprofiled {
     /// [`crate::TableInfo::id`].
     pub table_id: i64,
     /// Its name.
     pub name: TableName,
-    /// What to record the profile under.
+    /// The state to record the profile with.
     pub state: String,
 }
 
@@ -79,9 +79,10 @@ pub struct ValueHit {
     pub table: TableName,
     /// Its column.
     pub column: String,
-    /// The value as it is spelled there.
+    /// The value as spelled in the column.
     pub value: String,
-    /// It is only a value like the one looked for: the column holds too many to keep, all of them codes of few shapes.
+    /// Whether it is only an example of the same shape: the column holds too many values to keep, all codes of few
+    /// shapes.
     pub is_like: bool,
 }
 
@@ -95,20 +96,19 @@ pub struct CatalogValues<'a> {
 }
 
 impl CatalogValues<'_> {
-    /// Which of the tables of a list of ids have changed since their values were collected, or never had them
-    /// collected; views are left out.
+    /// The tables among `ids` that changed since their values were sampled, or never were; views are left out.
     pub async fn unprofiled(self, ids: &[i64]) -> Result<Vec<Unprofiled>> {
         let ids = ids.to_vec();
         self.store.view(move |view| rows::unprofiled(view, &ids)).await
     }
 
-    /// Records a table's values in place of older ones. A table that is gone meanwhile is passed over.
+    /// Records a table's values in place of older ones. Does nothing if the table was dropped meanwhile.
     pub async fn store_profile(self, profile: TableProfile) -> Result<()> {
         self.store.write_rows(move |connection| rows::replace(connection, &profile)).await
     }
 
-    /// The columns that hold one of the literals, case aside, of what the caller may see; at most `limit` a literal,
-    /// 16 literals. The flag says whether there are more.
+    /// The columns visible to the caller that hold one of the first 16 literals, ignoring case; at most `limit` for
+    /// each literal. The flag tells whether there are more.
     pub async fn find(
         self,
         who: &Principal,
@@ -126,14 +126,14 @@ impl CatalogValues<'_> {
             .await
     }
 
-    /// The most frequent values of the columns of tables by id whose values are kept, at most `per_column` of each.
-    /// The caller has seen to it that the tables may be seen.
+    /// The most frequent kept values of the columns of tables by id, at most `per_column` of each. The caller has
+    /// checked that the tables may be seen.
     pub async fn sample(self, ids: &[i64], per_column: usize) -> Result<HashMap<i64, ColumnSamples>> {
         let ids = ids.to_vec();
         self.store.read(move |connection| rows::samples(connection, &ids, per_column)).await
     }
 
-    /// How many columns of what the caller may see have their values kept, counted up to `limit`.
+    /// How many columns visible to the caller have their values kept, counted up to `limit`.
     pub async fn count_columns(self, who: &Principal, database: Option<&str>, limit: usize) -> Result<usize> {
         let (who, database) = (who.clone(), database.map(str::to_string));
         self.store
@@ -145,7 +145,7 @@ impl CatalogValues<'_> {
     }
 }
 
-/// The hash of a value's text in a sketch. Stored, so it never changes: FNV-1a with a finaliser that spreads it.
+/// The hash of a value in a sketch. It is stored, so it never changes: FNV-1a with a finaliser that spreads it.
 pub fn value_hash(text: &str) -> u64 {
     let mut hash: u64 = 0xcbf2_9ce4_8422_2325;
     for byte in text.bytes() {
@@ -156,8 +156,8 @@ pub fn value_hash(text: &str) -> u64 {
     hash ^ (hash >> 33)
 }
 
-/// The shape of a code, `A99999` of `N14228`: a letter is `A`, a digit `9`, other signs stay. `None` for what is no
-/// code: it has letters and digits and no space.
+/// The shape of a code, such as `A99999` of `N14228`: letters become `A`, digits `9`, other characters stay. `None` for
+/// a value that is not a code, which has letters and digits and no space.
 pub fn value_shape(value: &str) -> Option<String> {
     let is_code = value.chars().any(|c| c.is_ascii_digit())
         && value.chars().any(char::is_alphabetic)
@@ -171,18 +171,18 @@ pub fn value_shape(value: &str) -> Option<String> {
     is_code.then(|| shape.collect())
 }
 
-/// What a shape is looked up by: begins with what no value's key begins with.
+/// The key of a shape; it starts with a character that no value's key starts with.
 pub(crate) fn shape_key(shape: &str) -> String {
     format!("\u{1}{shape}")
 }
 
-/// What a value is looked up by.
+/// The key of a value.
 pub(crate) fn value_key(value: &str) -> String {
     name_key(value.trim())
 }
 
-/// The share of the one column's values that the other holds, told from their sketches; `None` where they tell too
-/// little: few values, or an other column that was not read whole.
+/// The share of the values of one column that the other contains, estimated from their sketches; `None` where the
+/// estimate is too uncertain: few values, or an incompletely read other column.
 pub(crate) fn containment(from: &[u64], to: &[u64], to_is_complete: bool) -> Option<f32> {
     const FEWEST: usize = 3;
     // Below the smaller of the two horizons both sketches hold every hash.
@@ -195,7 +195,7 @@ pub(crate) fn containment(from: &[u64], to: &[u64], to_is_complete: bool) -> Opt
     }
     let shared = comparable.iter().filter(|hash| to.binary_search(hash).is_ok()).count();
     let share = shared as f32 / comparable.len() as f32;
-    // What an unread row may hold speaks for a match, never against one.
+    // Unread rows could only raise the share.
     (to_is_complete || share > 0.5).then_some(share)
 }
 

@@ -12,20 +12,20 @@ use crate::store::rows::{MAX_PAGE, as_limit, read_count, read_time};
 
 const COLUMNS: &str = "file_id, subject, filename, media_type, purpose, bytes, created_at";
 
-/// A file as stored, without its content.
+/// A stored file, without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FileRecord {
-    /// Names it among all files.
+    /// Its id, unique among all files.
     pub file_id: String,
     /// [`Principal::subject`] of its owner.
     pub subject: String,
-    /// As its owner calls it.
+    /// Its name.
     pub filename: String,
     /// `text/csv`, ...
     pub media_type: String,
-    /// What its owner said it is for.
+    /// The purpose that its owner gave.
     pub purpose: String,
-    /// The content's length. What is stored is measured, not taken from here.
+    /// Length of the content. Measured when the file is stored; ignored in the argument of an insert.
     pub bytes: u64,
     /// When it was uploaded.
     pub created_at: DateTime<Utc>,
@@ -44,13 +44,14 @@ impl CatalogFiles<'_> {
         self.store.write_rows(move |connection| insert(connection, &file, &content)).await
     }
 
-    /// Owner and administrators only; others get `file_not_found`.
+    /// Returns a file without its content. Errors: `file_not_found`, also for callers other than its owner and
+    /// administrators.
     pub async fn get(self, who: &Principal, file_id: &str) -> Result<FileRecord> {
         let (who, file_id) = (who.clone(), file_id.to_string());
         self.store.read(move |connection| get(connection, &who, &file_id)).await
     }
 
-    /// A file's bytes. Errors: `file_not_found`.
+    /// Returns the content of a file. Errors: `file_not_found`.
     pub async fn content(self, who: &Principal, file_id: &str) -> Result<Vec<u8>> {
         let (who, file_id) = (who.clone(), file_id.to_string());
         self.store.read(move |connection| content(connection, &who, &file_id)).await
@@ -69,7 +70,7 @@ impl CatalogFiles<'_> {
     }
 }
 
-/// Deletes up to `limit` files that were uploaded before.
+/// Deletes up to `limit` files that were uploaded before a time.
 pub(crate) fn purge(connection: &Connection, before: i64, limit: usize) -> Result<u64> {
     let file_ids: Vec<String> = connection
         .prepare_cached("SELECT file_id FROM querent_file WHERE created_at < ?1 LIMIT ?2")?

@@ -1,5 +1,5 @@
-//! Items: what was said, each by its id, in the order in which it was stored. An item belongs to a conversation, to a
-//! run, or to both, and goes with either.
+//! Items: the messages and tool calls of conversations and runs, by id and in the order in which they were stored. An
+//! item belongs to a conversation, a run, or both, and is deleted with either.
 
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -16,15 +16,15 @@ use crate::store::rows::{MAX_PAGE, as_limit, read_conversation_key, read_time, r
 
 const COLUMNS: &str = "item_id, subject, space, conversation_id, run_id, role, created_at, item_json";
 
-/// How an item came to be.
+/// The role of an item.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ItemRole {
-    /// A run was asked with it.
+    /// Input of a run.
     Input,
-    /// A run made it.
+    /// Output of a run.
     Output,
-    /// It was put into the conversation without a run.
+    /// Added to the conversation without a run.
     Added,
 }
 
@@ -41,33 +41,33 @@ impl ItemRole {
     }
 }
 
-/// An item as stored.
+/// A stored item.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ItemRecord {
-    /// Names it among all items.
+    /// Its id, unique among all items.
     pub item_id: String,
     /// [`Principal::subject`] of its owner, who also owns its conversation and its run.
     pub subject: String,
-    /// The conversation it is in.
+    /// Its conversation.
     pub conversation: Option<ConversationKey>,
-    /// The run that took it or made it.
+    /// The run that it is input or output of.
     pub run_id: Option<Uuid>,
-    /// How it came to be.
+    /// Its role.
     pub role: ItemRole,
-    /// The item itself.
+    /// The item itself, as JSON.
     pub item_json: String,
-    /// When.
+    /// When it was stored.
     pub created_at: DateTime<Utc>,
 }
 
 /// Which items to list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ItemScope {
-    /// All of a conversation.
+    /// All items of a conversation.
     Conversation(ConversationKey),
-    /// What a run was asked with.
+    /// The input of a run.
     RunInput(Uuid),
-    /// What a run made.
+    /// The output of a run.
     RunOutput(Uuid),
 }
 
@@ -79,8 +79,8 @@ pub struct CatalogItems<'a> {
 
 impl CatalogItems<'_> {
     /// Stores items in their order: all of them, or none. Errors: `item_exists`; `conversation_not_found` and
-    /// `run_not_found` where what they belong to is not their subject's; `invalid_object` for one that belongs to
-    /// nothing.
+    /// `run_not_found` where these belong to another subject; `invalid_object` for an item without conversation and
+    /// run.
     pub async fn insert(self, items: &[ItemRecord]) -> Result<()> {
         let items = items.to_vec();
         self.store.write_rows(move |connection| insert(connection, &items)).await
@@ -121,7 +121,7 @@ fn insert(connection: &Connection, items: &[ItemRecord]) -> Result<()> {
         "INSERT INTO querent_item ({COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?) ON CONFLICT (item_id) DO NOTHING"
     ))?;
     for item in items {
-        // Most often all of them belong to the same.
+        // Most often all of them belong to the same conversation and run.
         let belongs_to = (Some((&item.subject, &item.conversation)), Some((&item.subject, item.run_id)));
         if checked != belongs_to {
             check(connection, item)?;
@@ -144,7 +144,8 @@ fn insert(connection: &Connection, items: &[ItemRecord]) -> Result<()> {
     Ok(())
 }
 
-/// What belongs to nothing would never be purged, and what is another's would be seen by it.
+/// Checks that an item belongs to something, without which it would never be purged, and that this is the subject's
+/// own.
 fn check(connection: &Connection, item: &ItemRecord) -> Result<()> {
     if item.conversation.is_none() && item.run_id.is_none() {
         let reason = format!("`{}` is of no conversation and no run", item.item_id);

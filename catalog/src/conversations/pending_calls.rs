@@ -1,5 +1,5 @@
-//! Tool calls that a run left to somebody else: to a person who approves or denies, or to the client's own program.
-//! A call is decided once, and what came of it is kept, so that nothing runs twice.
+//! Tool calls that a run leaves to others: to a person who approves or denies them, or to the client's own program. A
+//! call is decided once, and its result is kept, so that nothing runs twice.
 
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -38,11 +38,11 @@ impl PendingKind {
     }
 }
 
-/// What was decided of a call.
+/// The state of a pending call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PendingState {
-    /// Nothing yet.
+    /// Not decided yet.
     Waiting,
     /// It may run.
     Approved,
@@ -50,7 +50,7 @@ pub enum PendingState {
     Denied,
     /// The client sent its result.
     Answered,
-    /// The conversation went on without it.
+    /// The conversation continued without it.
     Abandoned,
 }
 
@@ -69,7 +69,7 @@ impl PendingState {
     }
 }
 
-/// A call as stored. Fields that end with `_json` are JSON texts.
+/// A stored call. Fields that end with `_json` hold JSON.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PendingCall {
     /// The approval request's id, or the tool call's.
@@ -84,24 +84,24 @@ pub struct PendingCall {
     pub conversation: Option<ConversationKey>,
     /// The tool to call.
     pub tool: String,
-    /// What with.
+    /// Its arguments.
     pub arguments_json: String,
-    /// What was decided.
+    /// Its state.
     pub state: PendingState,
     /// When it was decided.
     pub decided_at: Option<DateTime<Utc>>,
-    /// The decision as it came: the reason, or the client's result.
+    /// The decision as received: the reason, or the client's result.
     pub decision_json: Option<String>,
-    /// What came of the call.
+    /// The result of the call.
     pub receipt_json: Option<String>,
 }
 
-/// What became of deciding a call.
+/// The outcome of deciding a call.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Decision {
-    /// It is decided now, by this caller: the one that may act on it.
+    /// Decided now, by this caller, which is the only one that may act on it.
     Now(PendingCall),
-    /// It was decided before; nothing was changed.
+    /// Decided before; nothing was changed.
     Before(PendingCall),
 }
 
@@ -112,26 +112,27 @@ pub struct CatalogPendingCalls<'a> {
 }
 
 impl CatalogPendingCalls<'_> {
-    /// Stores calls of a run: all of them, or none. Errors: `item_exists` for an id that is there already,
-    /// `run_not_found` where the run is not their subject's.
+    /// Stores calls of a run: all of them, or none. Errors: `item_exists` for an id that exists already,
+    /// `run_not_found` where the run belongs to another subject.
     pub async fn insert(self, calls: &[PendingCall]) -> Result<()> {
         let calls = calls.to_vec();
         self.store.write_rows(move |connection| insert(connection, &calls)).await
     }
 
-    /// A call, decided or not. Owner and administrators only; others get `pending_call_not_found`.
+    /// Returns a call, decided or not. Errors: `pending_call_not_found`, also for callers other than its owner and
+    /// administrators.
     pub async fn get(self, who: &Principal, call_id: &str) -> Result<PendingCall> {
         let (who, call_id) = (who.clone(), call_id.to_string());
         self.store.read(move |connection| get(connection, &who, &call_id)).await
     }
 
-    /// The calls of a run, decided or not, as they were stored. Errors: `run_not_found`.
+    /// The calls of a run, decided or not, in the order of storing. Errors: `run_not_found`.
     pub async fn of_run(self, who: &Principal, run_id: Uuid) -> Result<Vec<PendingCall>> {
         let who = who.clone();
         self.store.read(move |connection| of_run(connection, &who, run_id)).await
     }
 
-    /// Decides a call that waits. However many decide at once, one of them gets [`Decision::Now`]. Errors:
+    /// Decides a waiting call. Of several concurrent callers exactly one gets [`Decision::Now`]. Errors:
     /// `pending_call_not_found`; `invalid_object` for [`PendingState::Waiting`], which is no decision.
     pub async fn decide(
         self,
@@ -144,7 +145,7 @@ impl CatalogPendingCalls<'_> {
         self.store.write_rows(move |connection| decide(connection, &who, &call_id, state, &decision_json)).await
     }
 
-    /// Keeps what came of a call. Errors: `pending_call_not_found`.
+    /// Stores the result of a call. Errors: `pending_call_not_found`.
     pub async fn put_receipt(self, call_id: &str, receipt_json: &str) -> Result<()> {
         let (call_id, receipt_json) = (call_id.to_string(), receipt_json.to_string());
         self.store.write_rows(move |connection| put_receipt(connection, &call_id, &receipt_json)).await
@@ -197,7 +198,7 @@ fn of_run(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<Vec<
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Runs in a write transaction, of which there is one at a time.
+/// Runs in a write transaction; only one is active at a time.
 fn decide(
     connection: &Connection,
     who: &Principal,

@@ -1,4 +1,4 @@
-//! Conversations as rows. Those of a subject, of one of its users and of a space are each a walk along one index.
+//! Rows of `querent_conversation`. Listing those of a subject, of one of its users or of a space reads along one index.
 
 use chrono::Utc;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -56,7 +56,7 @@ pub(super) fn list(
         Some(token) => parse_token(token, "conversation listing")?,
         None => (i64::MAX, String::new()),
     };
-    // A statement each, so that each is a walk along one index.
+    // One statement for each case, so that each reads along one index.
     let mine = match (owner_filter(who), &filter.user_id) {
         (None, None) => "?5 IS NULL AND ?6 IS NULL",
         (None, Some(_)) => "?5 IS NULL AND user_id = ?6",
@@ -118,7 +118,7 @@ pub(super) fn delete(connection: &Connection, who: &Principal, key: &Conversatio
     Ok(deleted > 0)
 }
 
-/// Deletes up to `limit` conversations that were not used since, and of which no run is left.
+/// Deletes up to `limit` conversations that were not used since a time and have no run left.
 pub(crate) fn purge(connection: &Connection, before: i64, limit: usize) -> Result<u64> {
     let mut statement = connection.prepare_cached(
         "SELECT space, id FROM querent_conversation AS talk WHERE updated_at < ?1 AND NOT EXISTS
@@ -139,7 +139,7 @@ pub(crate) fn purge(connection: &Connection, before: i64, limit: usize) -> Resul
 
 /// Deletes all conversations of `subject` in spaces that begin with `space`.
 pub(crate) fn delete_of_subject(connection: &Connection, subject: &str, space: &str) -> Result<()> {
-    // A range, so that it is a walk along one index: no space has this character.
+    // A range, so that the delete reads along one index: no space contains this character.
     let end = format!("{space}\u{10ffff}");
     let mut statement = connection.prepare_cached(
         "DELETE FROM querent_conversation WHERE subject = ?1 AND space >= ?2 AND space < ?3 RETURNING space, id",

@@ -1,4 +1,4 @@
-//! Verified queries and metrics as stored: one table each, keyed by database and by the question or name.
+//! Stored verified queries and metrics: one table each, keyed by database and by the question or name.
 
 use chrono::Utc;
 use rusqlite::{Connection, OptionalExtension, Row, params};
@@ -11,11 +11,11 @@ use crate::store::names::check_name;
 use crate::store::rows::{MAX_PAGE, parse_id_token, read_json, read_time, to_json};
 use crate::store::{SnapshotView, name_key};
 
-/// A longer question is no question.
+/// The longest question.
 const MAX_QUESTION_BYTES: usize = 2 * 1024;
-/// Bytes of SQL, of an expression, of a description.
+/// The most bytes of SQL, of an expression, of a description.
 const MAX_TEXT_BYTES: usize = 32 * 1024;
-/// Rows read at a time while a listing passes over what may not be seen.
+/// Rows read at a time while a listing skips what may not be seen.
 const BATCH: usize = 1_000;
 
 /// How a kind of object is stored.
@@ -29,7 +29,7 @@ pub(crate) trait KnowledgeRow: KnowledgeObject {
 
     /// Reads [`KnowledgeRow::COLUMNS`].
     fn read(row: &Row<'_>) -> rusqlite::Result<Self>;
-    /// What it is named by.
+    /// Its id.
     fn id(&self) -> i64;
 }
 
@@ -145,12 +145,12 @@ pub(crate) fn insert_metric(view: &SnapshotView<'_>, who: &Principal, new: &NewM
     get(connection, id)
 }
 
-/// All there are.
+/// All objects of a kind.
 pub(crate) fn all<T: KnowledgeRow>(connection: &Connection) -> Result<Vec<T>> {
     after(connection, 0, None, MAX_OBJECTS)
 }
 
-/// A page of those that may be seen, oldest first.
+/// A page of the objects that `who` may see, oldest first.
 pub(crate) fn list<T: KnowledgeRow>(
     connection: &Connection,
     who: &Principal,
@@ -180,7 +180,7 @@ pub(crate) fn list<T: KnowledgeRow>(
     }
 }
 
-/// Removes one that the caller may see.
+/// Deletes an object that the caller may see.
 pub(crate) fn remove<T: KnowledgeRow>(connection: &Connection, who: &Principal, id: i64) -> Result<()> {
     let object: T = get(connection, id)?;
     if !object.is_visible(who) {
@@ -206,7 +206,7 @@ fn after<T: KnowledgeRow>(connection: &Connection, id: i64, database: Option<&st
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// Refuses one too many; one that takes another's place is none.
+/// Refuses a new object beyond [`MAX_OBJECTS`]; one that replaces another is allowed.
 fn require_room<T: KnowledgeRow>(connection: &Connection, key_column: &str, database: &str, key: &str) -> Result<()> {
     let (count, is_known): (i64, bool) = connection.query_row(
         &format!("SELECT COUNT(*), COALESCE(SUM(database_key = ?1 AND {key_column} = ?2), 0) > 0 FROM {}", T::TABLE),

@@ -1,6 +1,6 @@
-//! How much a question is like a text: the cosine of their words' weights, where a word weighs up to twice as much the
-//! fewer texts have it; one that none has weighs least, since it tells no text from another. Exact, over an inverted
-//! index of at most ten thousand short texts.
+//! Similarity of a question and a text: the cosine of their word weights. A word weighs up to twice as much the fewer
+//! texts contain it; one that no text contains weighs least. Exact, over an inverted index of at most ten thousand
+//! short texts.
 
 use std::collections::HashMap;
 
@@ -8,13 +8,13 @@ use super::{KnowledgeObject, Similar};
 use crate::principal::Principal;
 use crate::store::name_key;
 
-/// Less than this is a word or two in common.
+/// Texts with a lower similarity share only a word or two with the question.
 const MIN_SIMILARITY: f32 = 0.3;
 
-/// Texts to compare questions with.
+/// The texts that questions are compared with.
 pub(crate) struct Corpus<T> {
     objects: Vec<T>,
-    /// By token: the texts that have it.
+    /// The texts that contain a token, by token.
     postings: HashMap<String, Vec<usize>>,
     /// The length of each text's vector of weights.
     norms: Vec<f32>,
@@ -35,7 +35,7 @@ impl<T: KnowledgeObject> Corpus<T> {
         Self { objects, postings, norms }
     }
 
-    /// The texts most like a question's tokens, of what `who` may see, most alike first.
+    /// The objects visible to `who` that are most similar to a question's tokens, most similar first.
     pub(crate) fn similar(
         &self,
         question: &[String],

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::TableName;
 
-/// What columns of a new table refer to: `FOREIGN KEY (columns) REFERENCES table (referred)`.
+/// A foreign key of a new table: `FOREIGN KEY (columns) REFERENCES table (referred)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignKey {
     /// Columns of the new table.
@@ -15,15 +15,15 @@ pub struct ForeignKey {
     pub referred: Vec<String>,
 }
 
-/// Where a relationship is known from.
+/// The origin of a relationship.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RelationshipOrigin {
     /// `REFERENCES` in the table's definition.
     ForeignKey,
-    /// Somebody said so.
+    /// A user declared it.
     Declared,
-    /// Names, types and values suggest it.
+    /// Inferred from names, types and values.
     Inferred,
 }
 
@@ -41,7 +41,7 @@ impl RelationshipOrigin {
 /// Two tables that join: `from` refers to `to`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Relationship {
-    /// Names one that is stored; `None` for an inferred one.
+    /// The id of a stored relationship; `None` for an inferred one.
     pub id: Option<i64>,
     /// The referring table.
     pub from: TableName,
@@ -51,16 +51,16 @@ pub struct Relationship {
     pub to: TableName,
     /// Its columns, one for each of `from_columns`.
     pub to_columns: Vec<String>,
-    /// Where it is known from.
+    /// Its origin.
     pub origin: RelationshipOrigin,
-    /// From 0 to 1; 1 for what was declared.
+    /// From 0 to 1; 1 for declared relationships.
     pub confidence: f32,
-    /// What it rests on.
+    /// The evidence for it.
     pub why: String,
 }
 
 impl Relationship {
-    /// `orders.customer_id = customers.id`, with `AND` between several.
+    /// The join condition: `orders.customer_id = customers.id`, with `AND` between several.
     pub fn condition(&self) -> String {
         let pairs = self.from_columns.iter().zip(&self.to_columns);
         let pairs: Vec<String> =
@@ -69,7 +69,7 @@ impl Relationship {
     }
 }
 
-/// A relationship somebody declares.
+/// A relationship to declare.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NewRelationship {

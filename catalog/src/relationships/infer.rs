@@ -1,8 +1,8 @@
-//! Which columns join two tables, told by their names and types. Pure.
+//! Infers from names and types which columns join two tables. Pure.
 //!
-//! A reference is a column named after a table (`orders.customer_id`, `custId`, `maker`) that the table has a key
-//! for (`id`, `customer_id`); next best is a key's name that both tables have. Names that most tables have
-//! (`name`, `status`, `year`) join nothing: told too many joins, a model joins by the year.
+//! A reference is a column named after a table (`orders.customer_id`, `custId`, `maker`) that has a matching key (`id`,
+//! `customer_id`); next best is a key of the same name in both tables. Names that most tables have (`name`, `status`,
+//! `year`) join nothing: a model that is offered too many joins joins by the year.
 
 use arrow_schema::DataType;
 
@@ -13,7 +13,7 @@ use crate::store::search_text::split_words;
 /// Words that end the name of a key.
 const KEY_WORDS: [&str; 16] =
     ["id", "ids", "key", "code", "no", "num", "nr", "number", "uuid", "guid", "sk", "fk", "pk", "ref", "oid", "uid"];
-/// Words that begin a table's name and say nothing of what it holds.
+/// Words at the beginning of a table's name that do not describe its contents.
 const TABLE_PREFIXES: [&str; 9] = ["dim", "fact", "tbl", "stg", "raw", "ref", "t", "v", "vw"];
 /// Names that many tables share and few join by.
 const GENERIC: [&str; 34] = [
@@ -52,22 +52,22 @@ const GENERIC: [&str; 34] = [
     "value",
     "year",
 ];
-/// Of a wide table the first columns are read: keys stand in front.
+/// The most columns that are read of a wide table: keys usually come first.
 const MAX_COLUMNS: usize = 200;
-/// A reference to a table of another database is worth less: the same words name other things there.
+/// Factor for a reference to a table of another database, where the same words may mean something else.
 const ELSEWHERE: f32 = 0.6;
-/// A key's name that both tables have and one begins with.
+/// Confidence of a key that both tables have and one has as its first column.
 const KEY_OF_ONE: f32 = 0.8;
-/// Shorter abbreviations fit too many names.
+/// The shortest abbreviation; shorter ones fit too many names.
 const MIN_ABBREVIATION: usize = 3;
 
-/// A table as inference reads it.
+/// A table as input of inference.
 #[derive(Debug, Clone)]
 pub(crate) struct JoinTable {
     pub(crate) id: i64,
     pub(crate) name: TableName,
     words: Vec<String>,
-    /// The words as one.
+    /// The words concatenated.
     joined: String,
     columns: Vec<JoinColumn>,
 }
@@ -78,14 +78,14 @@ struct JoinColumn {
     key: String,
     /// Lowercase, singular, without the word that makes it a key.
     stem: Vec<String>,
-    /// The stem as one word.
+    /// The stem concatenated.
     joined: String,
     is_key: bool,
     is_generic: bool,
     class: TypeClass,
 }
 
-/// What can equal what.
+/// Classes of types whose values can be compared.
 #[derive(Debug, Clone, PartialEq)]
 enum TypeClass {
     Text,
@@ -93,7 +93,7 @@ enum TypeClass {
     Other(DataType),
 }
 
-/// What the names and types of two tables suggest.
+/// A join that the names and types of two tables suggest.
 #[derive(Debug, Clone, PartialEq)]
 struct InferredJoin {
     from_column: String,
@@ -124,7 +124,7 @@ impl JoinTable {
         })
     }
 
-    /// What tables that this one refers to may be called, as name keys; at most `limit`.
+    /// Names that tables referred to by this one may have, as name keys; at most `limit`.
     pub(crate) fn referred_names(&self, limit: usize) -> Vec<String> {
         let mut names: Vec<String> = Vec::new();
         for column in self.columns.iter().filter(|column| column.is_key && !column.stem.is_empty()) {
@@ -161,7 +161,7 @@ impl JoinColumn {
         let mut stem = words_of(&name);
         let mut is_key = false;
         if let Some(last) = stem.last() {
-            // `CustID` may come as one word where it is written `custid`.
+            // `custid` is a single word where `CustID` is two.
             if KEY_WORDS.contains(&last.as_str()) {
                 stem.pop();
                 is_key = true;
@@ -190,12 +190,12 @@ impl TypeClass {
     }
 }
 
-/// Whether a column looks as if other tables refer to it, or it to them.
+/// Whether a column's name looks like that of a primary or foreign key.
 pub fn looks_like_key(column: &ColumnInfo) -> bool {
     JoinColumn::new(column.name.clone(), column.data_type.clone()).is_key
 }
 
-/// The surest way to join two tables that their names and types suggest, if any.
+/// The most likely join of two tables by their names and types, if any.
 pub(crate) fn infer(left: &JoinTable, right: &JoinTable) -> Option<Relationship> {
     let same_database = name_key(&left.name.database) == name_key(&right.name.database);
     let mut candidates: Vec<(&JoinTable, &JoinTable, Inferred)> = Vec::new();
@@ -269,7 +269,7 @@ fn key_for<'a>(to: &'a JoinTable, column: &JoinColumn) -> Option<&'a JoinColumn>
     same_name().or_else(id).or_else(own).or_else(first)
 }
 
-/// A key's name that both tables have; the table that begins with it is the one referred to.
+/// A key that both tables have; it refers to the table whose first column it is.
 fn shared<'a>(left: &'a JoinTable, right: &'a JoinTable) -> Option<(&'a JoinTable, &'a JoinTable, Inferred)> {
     const KEY_OF_BOTH: f32 = 0.6;
     const FIRST_OF_ONE: f32 = 0.55;

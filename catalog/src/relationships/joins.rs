@@ -18,16 +18,16 @@ use crate::store::types::LakeType;
 use crate::store::{SnapshotView, name_key};
 use crate::values;
 
-/// A database of at most so many tables is small: all of them are neighbours.
+/// A database with at most this many tables is small: all of them are neighbors.
 const SMALL_DATABASE: usize = 40;
-/// Names that a table's key columns are looked up by.
+/// The most names by which tables that key columns refer to are looked up.
 const MAX_NAMES: usize = 64;
-/// Tables that may join the ones looked at.
+/// The most neighbors.
 const MAX_NEIGHBORS: usize = 40;
-/// Columns that are read of all tables together.
+/// The most columns that are read of all tables together.
 const MAX_COLUMNS_READ: i64 = 4_000;
 
-/// The tables of a list of ids as inference reads them; those that are gone or may not be seen are left out.
+/// The tables with these ids as input of inference; those that are gone or may not be seen are left out.
 pub(crate) fn join_tables(view: &SnapshotView<'_>, who: &Principal, ids: &[i64]) -> Result<Vec<JoinTable>> {
     let mut columns: HashMap<i64, Vec<(String, arrow_schema::DataType)>> = HashMap::new();
     let mut statement = view.connection.prepare_cached(
@@ -62,7 +62,7 @@ pub(crate) fn join_tables(view: &SnapshotView<'_>, who: &Principal, ids: &[i64])
     Ok(tables)
 }
 
-/// How tables join one another: what is declared, and for other pairs what can be inferred; surest first.
+/// How tables join one another: declared relationships, and inferred ones for other pairs, by descending confidence.
 pub(crate) fn among(view: &SnapshotView<'_>, who: &Principal, tables: &[JoinTable]) -> Result<Vec<JoinEdge>> {
     let mut edges = declared_among(view, who, tables, tables)?;
     for (position, left) in tables.iter().enumerate() {
@@ -91,7 +91,7 @@ pub(crate) fn between(
 
 type EdgesByPair = BTreeMap<(i64, i64), JoinEdge>;
 
-/// What is declared between one of `tables` and one of `others`.
+/// The declared relationships between one of `tables` and one of `others`.
 fn declared_among(
     view: &SnapshotView<'_>,
     who: &Principal,
@@ -130,7 +130,7 @@ fn surest_first(edges: EdgesByPair) -> Vec<JoinEdge> {
     edges
 }
 
-/// Tables that may join the given ones and are not among them: bounded look-ups by name.
+/// Tables that may join the given ones and are not among them, found by bounded look-ups by name.
 pub(crate) fn neighbors(view: &SnapshotView<'_>, who: &Principal, tables: &[JoinTable]) -> Result<Vec<i64>> {
     let known: HashSet<i64> = tables.iter().map(|table| table.id).collect();
     let mut found: Vec<i64> = Vec::new();
@@ -143,7 +143,7 @@ pub(crate) fn neighbors(view: &SnapshotView<'_>, who: &Principal, tables: &[Join
         }
         let database = name_key(&table.name.database);
         let names = to_json(&table.referred_names(MAX_NAMES))?;
-        // CROSS JOIN keeps this order: the other one reads the whole database.
+        // CROSS JOIN keeps this join order: the other one reads the whole database.
         let mut statement = view.connection.prepare_cached(
             "SELECT o.object_id FROM json_each(?2) names
              CROSS JOIN querent_object o INDEXED BY querent_ix_object
@@ -171,7 +171,7 @@ pub(crate) fn neighbors(view: &SnapshotView<'_>, who: &Principal, tables: &[Join
     Ok(found)
 }
 
-/// The relationships, their confidence raised or lowered by what is known of the columns' values.
+/// The relationships with their confidence raised or lowered by the sampled values of their columns.
 pub(crate) fn with_evidence(view: &SnapshotView<'_>, edges: Vec<JoinEdge>) -> Result<Vec<Relationship>> {
     let mut relationships = Vec::with_capacity(edges.len());
     for JoinEdge { from, to, mut relationship } in edges {
@@ -188,7 +188,7 @@ pub(crate) fn with_evidence(view: &SnapshotView<'_>, edges: Vec<JoinEdge>) -> Re
     Ok(relationships)
 }
 
-/// A confidence that names gave, given the share of values that match.
+/// Adjusts a confidence by the share of matching values.
 fn weighed(confidence: f32, share: f32) -> f32 {
     const MATCHING: f32 = 0.8;
     const DIFFERING: f32 = 0.2;

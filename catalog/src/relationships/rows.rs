@@ -1,7 +1,7 @@
-//! Declared relationships as stored, by name: a table that is dropped and made again, as a nightly load does, keeps
-//! what people declared of it. What its definition says (`REFERENCES`) goes with the definition.
+//! Stored relationships, keyed by names: a table that is dropped and created again, as by a nightly load, keeps its
+//! declared relationships. Foreign keys (`REFERENCES`) are deleted with the table's definition.
 //!
-//! Names that no longer resolve, and columns that are gone, are passed over when relationships are read.
+//! Names that no longer resolve, and columns that no longer exist, are skipped when relationships are read.
 
 use rusqlite::{Connection, OptionalExtension, params};
 
@@ -18,12 +18,12 @@ use crate::store::resolve::{self, column_not_found};
 use crate::store::rows::{MAX_PAGE, parse_id_token, read_json};
 use crate::store::{SnapshotView, name_key};
 
-/// Columns of a relationship.
+/// The most columns of a relationship.
 const MAX_COLUMNS: usize = 16;
-/// Stored relationships that are read of one table.
+/// The most stored relationships that are read of one table.
 const MAX_STORED: usize = 64;
 
-/// Records a relationship between tables and columns that are there.
+/// Records a relationship after checking that its tables and columns exist.
 pub(crate) fn declare(view: &SnapshotView<'_>, who: &Principal, new: &NewRelationship) -> Result<Relationship> {
     let invalid = |reason: &str| CatalogError::InvalidObject { what: "relationship", reason: reason.into() };
     if new.from_columns.is_empty() || new.from_columns.len() != new.to_columns.len() {
@@ -61,7 +61,7 @@ pub(crate) fn declare(view: &SnapshotView<'_>, who: &Principal, new: &NewRelatio
     })
 }
 
-/// Removes one that somebody declared and the caller may see.
+/// Deletes a declared relationship that the caller may see.
 pub(crate) fn remove(view: &SnapshotView<'_>, who: &Principal, id: i64) -> Result<()> {
     let unknown = || CatalogError::ObjectNotFound { what: "relationship", id: id.to_string() };
     let row = view
@@ -80,7 +80,7 @@ pub(crate) fn remove(view: &SnapshotView<'_>, who: &Principal, id: i64) -> Resul
     Ok(())
 }
 
-/// A page of what is declared, oldest first.
+/// A page of declared relationships, oldest first.
 pub(crate) fn list(
     view: &SnapshotView<'_>,
     who: &Principal,
@@ -90,7 +90,7 @@ pub(crate) fn list(
     let limit = page.limit.clamp(1, MAX_PAGE);
     let mut after = parse_id_token(page, "relationship")?;
     let mut items = Vec::new();
-    // Rows that the caller may not see are passed over, so a page may take several reads.
+    // Rows that the caller may not see are skipped, so a page may take several reads.
     loop {
         let batch = match table {
             Some(table) => rows_of_table(view.connection, table)?.into_iter().filter(|row| row.id > after).collect(),
@@ -116,7 +116,7 @@ pub(crate) fn list(
 const COLUMNS: &str =
     "relationship_id, from_database, from_table, from_columns, to_database, to_table, to_columns, origin, subject";
 
-/// A stored row; names are keys, columns as spelled.
+/// A row of `querent_relationship`: table names are keys, columns are as spelled.
 pub(super) struct RelationshipRow {
     id: i64,
     from: TableName,
@@ -144,7 +144,7 @@ fn read(row: &rusqlite::Row<'_>) -> rusqlite::Result<RelationshipRow> {
     })
 }
 
-/// What is stored of a table, in either role.
+/// The stored relationships of a table, in either role.
 pub(super) fn rows_of_table(connection: &Connection, table: &TableName) -> Result<Vec<RelationshipRow>> {
     let mut statement = connection.prepare_cached(&format!(
         "SELECT {COLUMNS} FROM querent_relationship WHERE from_database = ?1 AND from_table = ?2
@@ -167,7 +167,7 @@ fn rows_after(connection: &Connection, who: &Principal, after: i64, limit: usize
     Ok(rows.collect::<rusqlite::Result<_>>()?)
 }
 
-/// The row as the catalog has its tables now, if both are there and may be seen.
+/// The relationship of a row with its tables resolved, if both exist and may be seen.
 pub(super) fn resolve_row(view: &SnapshotView<'_>, who: &Principal, row: RelationshipRow) -> Result<Option<JoinEdge>> {
     if !who.may_see(&row.from.database) || !who.may_see(&row.to.database) {
         return Ok(None);
@@ -199,7 +199,7 @@ fn why(origin: RelationshipOrigin, subject: &str) -> String {
     }
 }
 
-/// A column's own spelling.
+/// A column's name as the table spells it.
 fn column_of(table: &TableInfo, column: &str) -> Result<String> {
     let key = name_key(column);
     match table.columns.iter().find(|candidate| name_key(&candidate.name) == key) {

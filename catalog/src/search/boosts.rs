@@ -1,5 +1,5 @@
-//! What speaks for a table besides the rankings: a column of it holds a literal of the question, a verified query
-//! whose question is much like this one reads it, a metric that the question names is computed over it.
+//! Boosts for tables besides the rankings: a column holds a literal of the question, a verified query with a similar
+//! question reads the table, or a metric that the question names is computed over it.
 
 use super::fuse::Boost;
 use crate::error::Result;
@@ -9,20 +9,20 @@ use crate::principal::Principal;
 use crate::store::{SnapshotView, table_ids};
 use crate::values;
 
-/// Columns of a literal that are looked at; one that more hold tells nothing.
+/// The most columns of a literal; one that more columns hold says nothing.
 const MAX_COLUMNS: usize = 20;
-/// What a literal is worth, shared by the tables that hold it.
+/// The weight of a literal in first ranks, shared by the tables that hold it.
 const VALUE_RANKS: f32 = 1.0;
-/// What part of it a code's shape is worth.
+/// The share of that weight for a code's shape.
 const LIKE_SHARE: f32 = 0.5;
-/// What a verified query with the very same words is worth.
+/// The weight of a verified query with the same words, in first ranks.
 const QUERY_RANKS: f32 = 2.0;
-/// Less alike, a verified query is about something else.
+/// The least similarity of a verified query that counts.
 const MIN_SIMILARITY: f32 = 0.5;
-/// Verified queries and metrics that count.
+/// The most verified queries, and the most metrics, that count.
 const MAX_TAUGHT: usize = 3;
 
-/// What was taught and speaks for tables by their names.
+/// A boost from taught knowledge for tables by name.
 pub(super) struct KnowledgeBoost {
     tables: Vec<TableName>,
     first_ranks: f32,
@@ -30,7 +30,7 @@ pub(super) struct KnowledgeBoost {
     why: String,
 }
 
-/// The verified queries and metrics a question is much like.
+/// The boosts from verified queries and metrics that are similar to a question.
 pub(super) fn from_knowledge(
     corpora: &Corpora,
     words: &[String],
@@ -54,7 +54,7 @@ pub(super) fn from_knowledge(
     queries.chain(metrics).collect()
 }
 
-/// The boosts of a question, in tables by id.
+/// The boosts of a question, for tables by id.
 pub(super) fn find(
     view: &SnapshotView<'_>,
     databases: Option<&[i64]>,

@@ -1,5 +1,5 @@
-//! Tables by their columns: a table of a thousand columns is found by the one that a question means. Column texts are
-//! ranked each once however many columns have them; a name that many tables share tells none of them apart.
+//! Boosts for tables by their columns: a table of a thousand columns is found by the one that a question means. A
+//! column text is ranked once however many columns share it; a name that many tables share boosts none of them.
 
 use std::collections::HashMap;
 
@@ -10,15 +10,15 @@ use crate::model::FoundBy;
 use crate::store::pending::names_of_column_texts;
 use crate::store::{self, SnapshotView, name_key};
 
-/// Column texts taken from each ranking.
+/// Column texts from each ranking.
 const DEPTH: usize = 40;
 /// Column names that are looked up.
 const MAX_NAMES: usize = 24;
-/// Tables of one name; more have nothing in common but the name.
+/// The most tables of one column name; more have only the name in common.
 const MAX_TABLES: usize = 12;
-/// What the best column is worth to its table, in first ranks.
+/// The boost of a table by its best column, in first ranks.
 const FIRST_RANKS: f32 = 0.25;
-/// Columns that speak for one table.
+/// The most columns that boost one table.
 const MAX_COLUMNS: usize = 2;
 
 /// The ids of the column texts that fit the question best, best first.
@@ -44,7 +44,7 @@ pub(super) async fn texts(columns: &IndexPart, text: &str, vector: Option<&[f32]
     ranked.into_iter().map(|(id, _)| id).take(DEPTH).collect()
 }
 
-/// What the columns of those texts say for tables in the databases of the given ids (`None` for all).
+/// The boosts by the columns of those texts, for tables in databases of the given ids (`None` for all).
 pub(super) fn find(view: &SnapshotView<'_>, databases: Option<&[i64]>, texts: &[i64]) -> Result<Vec<Boost>> {
     let mut names: Vec<String> = Vec::new();
     for name in names_of_column_texts(view.connection, texts)?.into_iter().flatten() {

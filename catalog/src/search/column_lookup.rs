@@ -1,5 +1,5 @@
-//! Columns by name: every column of a spelling, by an index over all of them, so the cost does not grow with the
-//! catalog. Other spellings of the same words (`cust_id`, `CustId`) are looked up by their words.
+//! Finds columns by name, through an index over all columns, so that the cost does not grow with the catalog. Other
+//! spellings of the same words (`cust_id`, `CustId`) are found by their words.
 
 use serde::Serialize;
 
@@ -11,33 +11,33 @@ use crate::store::pending::similar_column_names;
 use crate::store::resolve::visible_databases;
 use crate::store::{column_names, name_key, table_infos};
 
-/// Spellings that are looked up.
+/// The most spellings that are looked up.
 const MAX_SPELLINGS: usize = 16;
 
-/// A column of a name.
+/// A column found by name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ColumnHit {
     /// Its table.
     #[serde(flatten)]
     pub table: TableName,
-    /// Its own spelling.
+    /// Its name as the table spells it.
     pub column: String,
     /// Its Arrow type.
     #[serde(rename = "type")]
     pub data_type: String,
-    /// What a person said about it.
+    /// Its comment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comment: Option<String>,
 }
 
-/// Columns of a name.
+/// The columns of a name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ColumnSearch {
-    /// The same spelling first (case aside), then the same words.
+    /// Columns of the same spelling first (ignoring case), then those of the same words.
     pub hits: Vec<ColumnHit>,
     /// The spellings that were looked up, among all columns that the caller may see.
     pub spellings: Vec<String>,
-    /// There are more than the limit.
+    /// Whether there are more than the limit.
     pub is_truncated: bool,
 }
 

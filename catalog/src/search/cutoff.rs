@@ -1,11 +1,11 @@
-//! Where a list of hits ends for a reader with little room: at a clear drop of the score.
+//! Shortens a list of hits at a clear drop of the score.
 
-/// A hit that falls below this part of the one before it begins another group.
+/// A hit with less than this share of the previous score starts another group.
 const DROP: f32 = 0.6;
-/// One below this part of the best is noise.
+/// A hit with less than this share of the best score is noise.
 const FLOOR: f32 = 0.15;
 
-/// How many hits to keep of those with `scores`, best first: those before the first clear drop, `at_least` of them.
+/// How many hits to keep, given their `scores`, best first: those before the first clear drop, but at least `at_least`.
 pub fn clear_drop(scores: &[f32], at_least: usize) -> usize {
     let best = scores.first().copied().unwrap_or_default();
     let is_drop = |index: usize| scores[index] < DROP * scores[index - 1] || scores[index] < FLOOR * best;

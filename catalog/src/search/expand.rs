@@ -1,10 +1,10 @@
-//! Expansion along relationships: the tables that a join needs come together with those that were found. A table
-//! that joins strong hits moves up to just behind them, the more so the surer the join and the stronger the hits;
-//! one that no ranking found is added where it joins several of them, as a bridge table does, or where the
-//! question's words touch its name. On Spider dev (even half, 876 tables, debug build) all gold tables are in the
-//! first 10 for 96.6 % of the questions, without expansion for 94.2 %.
+//! Expands hits along relationships, so that the tables that a join needs are found together. A table that joins strong
+//! hits moves up to just behind them, further the higher the confidence of the join and the scores of the hits; a table
+//! that no ranking found is added where it joins several of them, as a bridge table does, or where its name shares a
+//! word with the question. On Spider dev (even half, 876 tables, debug build) all gold tables are in the first 10 for
+//! 96.6 % of the questions, without expansion for 94.2 %.
 //!
-//! Bounded: neighbours of a few strong hits, found by look-ups along indexes; never past the hits they join.
+//! Bounded: only neighbors of a few strong hits, found by index look-ups, and never ranked above the hits they join.
 
 use std::collections::HashMap;
 
@@ -18,33 +18,33 @@ use crate::relationships::{JoinEdge, joins};
 use crate::store::objects::database_ids;
 use crate::store::{SnapshotView, table_infos};
 
-/// Hits that may be strong.
+/// The most strong hits.
 const MAX_STRONG: usize = 8;
-/// A strong hit has at least this part of the best one's score.
+/// A strong hit has at least this share of the best score.
 const STRONG_SHARE: f32 = 0.6;
-/// What part of a strong hit's score a table gains by joining it.
+/// The share of a strong hit's score that a table gains by joining it.
 const GAIN: f32 = 0.3;
-/// How much more it gains where the question's words touch its name.
+/// The factor of that gain where the table's name shares a word with the question.
 const TOUCHED: f32 = 2.0;
-/// A table that joins two strong hits comes at least as near as this to the weaker of them.
+/// A table that joins two strong hits gets at least this share of the weaker one's score.
 const BRIDGE: f32 = 0.9;
-/// What part of the strong hits' scores a table gains by being in their database: tables are joined within one.
+/// The share of the strong hits' scores that a table gains by being in their database: joins are mostly within one.
 const SAME_DATABASE: f32 = 0.1;
-/// The most that counts of it, in scores of the best hit.
+/// The most of those scores that counts, as a multiple of the best score.
 const MAX_TOGETHER: f32 = 2.0;
-/// Strong hits that one table gains from.
+/// The most strong hits that one table gains from.
 const MAX_GAINS: usize = 2;
-/// Less sure relationships move nothing.
+/// The least confidence of a relationship that counts.
 const MIN_CONFIDENCE: f32 = 0.4;
-/// Tables added that no ranking found.
+/// The most added tables.
 const MAX_ADDED: usize = 5;
-/// How close to the weakest strong hit another table may come.
+/// The share of the weakest strong hit's score that another table may reach.
 const BEHIND_STRONG: f32 = 0.999;
 
 /// A hit and its columns.
 pub(super) type FoundTable = (Fused, TableInfo);
 
-/// The hits in their new order, some added. `question_words` are lowercase and singular.
+/// Reorders the hits and adds some. `question_words` are lowercase and singular.
 pub(super) fn expand(
     view: &SnapshotView<'_>,
     who: &Principal,
@@ -94,12 +94,12 @@ pub(super) fn expand(
     Ok(hits)
 }
 
-/// Raises a score, to just behind the weakest strong hit's at most.
+/// Raises a score, at most to just below the weakest strong hit's.
 fn lift(hit: &mut Fused, gain: f32, weakest_strong: f32) {
     hit.score = (hit.score + gain).min(weakest_strong * BEHIND_STRONG).max(hit.score);
 }
 
-/// The scores of the strong hits by database.
+/// The summed scores of the strong hits by database.
 fn together(strong: &[FoundTable], best: f32) -> HashMap<String, f32> {
     let mut together: HashMap<String, f32> = HashMap::new();
     for (hit, info) in strong {
@@ -109,7 +109,7 @@ fn together(strong: &[FoundTable], best: f32) -> HashMap<String, f32> {
     together
 }
 
-/// The best few of the hits to add, of the databases asked for.
+/// The best few hits to add, in the given databases.
 fn readable(
     view: &SnapshotView<'_>,
     who: &Principal,
@@ -128,7 +128,7 @@ fn readable(
     Ok(added.into_iter().zip(infos).filter_map(|(hit, info)| Some((hit, info?))).collect())
 }
 
-/// What a table gains by the strong hits that it joins.
+/// The gain of a table by the strong hits that it joins.
 struct Gain {
     score: f32,
     tables: usize,

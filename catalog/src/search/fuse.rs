@@ -1,8 +1,8 @@
-//! Reciprocal rank fusion: rankings whose scores cannot be compared are joined by rank alone
+//! Reciprocal rank fusion: rankings whose scores are not comparable are merged by rank alone
 //! (Cormack, Clarke and Büttcher, SIGIR 2009).
 //!
-//! Names are not a ranking. A question that is a table's name has that table first; a name somewhere in a question
-//! only breaks ties, since full text has weighed the word already: ranked as an equal of the other two, names took
+//! Names are not a ranking. A question that is a table's name gets that table first; a name somewhere in a question
+//! only breaks ties, since full text has weighed the word already: ranked equally with the other two, names took
 //! "all gold tables in the first 10" on Spider dev (even half, 876 tables) from 92 % to 88 %.
 
 use std::collections::HashMap;
@@ -10,12 +10,12 @@ use std::collections::HashMap;
 use crate::index::Scored;
 use crate::model::FoundBy;
 
-/// How slowly a rank's weight falls. The paper's 60 is for many long rankings; with two of a hundred, 10 gave 94 %
-/// where 60 gave 92 %.
+/// How slowly the weight of a rank decreases. The paper's 60 is for many long rankings; with two of a hundred, 10 gave
+/// 94 % where 60 gave 92 %.
 const K: f32 = 10.0;
-/// What a name in the question adds, as a part of a first rank.
+/// The bonus of a name in the question, as a share of a first rank.
 const NAMED_BONUS: f32 = 0.1;
-/// Lifts a table that the whole question names above every sum of rank weights.
+/// The bonus of a table that the whole question names: larger than every sum of rank weights.
 const EXACT_NAME_BONUS: f32 = 1.0;
 
 /// The rankings of one question, best first.
@@ -27,15 +27,15 @@ pub(super) struct Rankings {
     pub(super) named: Vec<i64>,
     pub(super) bm25: Vec<Scored>,
     pub(super) dense: Vec<Scored>,
-    /// Tables that something else speaks for.
+    /// Boosts of tables.
     pub(super) boosts: Vec<Boost>,
 }
 
-/// What speaks for a table besides the rankings.
+/// A boost for a table besides the rankings.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Boost {
     pub(super) object_id: i64,
-    /// What it is worth, in first ranks.
+    /// Its weight, in first ranks.
     pub(super) first_ranks: f32,
     pub(super) found_by: FoundBy,
     pub(super) why: String,
@@ -47,7 +47,7 @@ pub(super) struct Fused {
     pub(super) object_id: i64,
     pub(super) score: f32,
     pub(super) found_by: Vec<FoundBy>,
-    /// What there is to say of it beyond that.
+    /// Details in words.
     pub(super) why: Vec<String>,
 }
 
@@ -92,7 +92,7 @@ pub(super) fn fuse(rankings: &Rankings, limit: usize) -> Vec<Fused> {
     fused
 }
 
-/// What a rank is worth, counted from 0.
+/// The weight of a rank, counted from 0.
 pub(super) fn rank_weight(rank: usize) -> f32 {
     1.0 / (K + 1.0 + rank as f32)
 }

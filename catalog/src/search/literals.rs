@@ -1,16 +1,16 @@
-//! Literals in a question: quoted texts, codes (`UA`, `checkout-svc`, `N14228`) and capitalised names. What a column
-//! is known to hold says which table is meant, whatever the table is called.
+//! Finds literals in a question: quoted strings, codes (`UA`, `checkout-svc`, `N14228`) and capitalised names. Columns
+//! that are known to hold them show which table is meant, whatever its name.
 
-/// Literals of a question that are looked up.
+/// The most literals of a question.
 const MAX_LITERALS: usize = 16;
-/// Longer ones are kept nowhere.
+/// Longer literals are ignored, since no such values are kept.
 const MAX_LITERAL_BYTES: usize = crate::values::MAX_VALUE_BYTES;
-/// Capitalised words in a row that may be one value.
+/// The most consecutive capitalised words that may be one value.
 const MAX_WORDS: usize = 3;
-/// What opens a quotation, and what closes it.
+/// Opening and closing quotation marks.
 const QUOTES: [(char, char); 6] = [('\'', '\''), ('"', '"'), ('`', '`'), ('“', '”'), ('‘', '’'), ('«', '»')];
 
-/// The literals of a question, the surest first.
+/// The literals of a question, most certain first.
 pub(super) fn literals(question: &str, is_stop_word: impl Fn(&str) -> bool) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let mut add = |literal: &str| {
@@ -36,7 +36,7 @@ pub(super) fn literals(question: &str, is_stop_word: impl Fn(&str) -> bool) -> V
     found
 }
 
-/// What stands in quotes. An apostrophe inside a word opens nothing.
+/// The quoted parts of a question. An apostrophe inside a word does not open a quotation.
 fn quoted(question: &str) -> Vec<&str> {
     let mut found = Vec::new();
     let mut rest = question;
@@ -63,7 +63,7 @@ fn trimmed(word: &str) -> &str {
     word.strip_suffix("'s").or_else(|| word.strip_suffix("’s")).unwrap_or(word)
 }
 
-/// Letters and digits together, several capitals, or parts joined as identifiers are.
+/// Whether a word is a code: it mixes letters and digits, is all capitals, or has parts joined like an identifier's.
 fn is_code(word: &str) -> bool {
     let has = |test: fn(char) -> bool| word.chars().any(test);
     let is_mixed = has(|c| c.is_ascii_digit()) && has(char::is_alphabetic);

@@ -1,17 +1,18 @@
-//! Tables whose name is in the question: looked up in the catalog itself, so they are found whatever the index does.
+//! Finds tables whose name is in the question. Names are looked up in the store, so they are found even while the index
+//! fails.
 
 use crate::error::Result;
 use crate::principal::Principal;
 use crate::store::listing::by_name;
 use crate::store::{NameMatch, SnapshotView, name_key};
 
-/// Words of a question that are looked at.
+/// Words of a question that are read.
 const MAX_WORDS: usize = 24;
-/// Words in a row that may spell one name (`order line items` is `order_line_items`).
+/// The most consecutive words that may spell one name (`order line items` is `order_line_items`).
 const MAX_WORDS_A_NAME: usize = 3;
-/// Tables found by name; a name that a thousand databases share is no reason to list them.
+/// The most tables found by name, however many databases share it.
 const MAX_NAMED: usize = 50;
-/// Shorter words are names only as part of a longer one.
+/// Shorter words are looked up only as part of a longer name.
 const MIN_WORD_CHARS: usize = 3;
 
 /// A name to look up.
@@ -20,20 +21,20 @@ pub(super) struct NameCandidate {
     database: Option<String>,
     name: String,
     how: NameMatch,
-    /// The candidate is the whole question, not a part of it.
+    /// Whether the candidate is the whole question, not a part of it.
     is_whole: bool,
 }
 
 /// Tables found by name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct NamedTables {
-    /// Those that the whole question names.
+    /// Tables that the whole question names.
     pub(super) exact: Vec<i64>,
-    /// Those that a part of the question names, or whose name begins as the question.
+    /// Tables that a part of the question names, or whose name starts with the question.
     pub(super) partial: Vec<i64>,
 }
 
-/// The names a question may hold, most telling first.
+/// The names that a question may contain, most significant first.
 pub(super) fn candidates(question: &str, is_stop_word: impl Fn(&str) -> bool) -> Vec<NameCandidate> {
     let candidate = |name: String, how, is_whole| NameCandidate { database: None, name, how, is_whole };
     let mut candidates = Vec::new();
@@ -77,7 +78,7 @@ pub(super) fn candidates(question: &str, is_stop_word: impl Fn(&str) -> bool) ->
     distinct
 }
 
-/// Looks the candidates up among what the caller may see.
+/// Looks the candidates up among the tables that the caller may see.
 pub(super) fn find(
     view: &SnapshotView<'_>,
     who: &Principal,

@@ -1,4 +1,4 @@
-//! The second stage: what full text and a fast model's vectors found, by a better model.
+//! The second stage of a search: reranks what full text and a fast model's vectors found by a better model.
 
 use super::fuse::{Rankings, fuse};
 use crate::error::Result;
@@ -7,10 +7,10 @@ use crate::principal::Principal;
 use crate::store::search_text::table_text;
 use crate::store::{Store, table_infos};
 
-/// Tables that are ranked anew.
+/// The most tables that are reranked.
 const CANDIDATES: usize = 100;
 
-/// The best candidates by the reranker's model, best first; `dense` as it is while that fails.
+/// The candidates ordered by the reranker's model, best first; `dense` unchanged while the model fails.
 pub(super) async fn rerank(
     store: &Store,
     reranker: &Reranker,

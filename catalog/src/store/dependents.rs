@@ -8,7 +8,7 @@ use super::rows::to_json;
 use crate::error::Result;
 use crate::model::{NewRelationship, RelationshipOrigin, TableDraft};
 
-/// Records a new table's foreign keys, in the transaction that makes the table.
+/// Records a new table's foreign keys, in the transaction that creates the table.
 pub(super) fn declare_foreign_keys(connection: &Connection, draft: &TableDraft) -> Result<()> {
     for key in &draft.foreign_keys {
         let new = NewRelationship {

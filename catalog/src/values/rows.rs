@@ -1,4 +1,4 @@
-//! Column values and sketches as stored. A value is looked up by its key and database along one index, so that the
+//! Stored values and sketches of columns. A value is looked up by its key and database along one index, so that the
 //! cost of a look-up depends neither on the size of the catalog nor on what the caller may not see.
 
 use std::collections::HashMap;
@@ -17,10 +17,10 @@ use crate::store::dependents::delete_values;
 use crate::store::relations::RelationLoader;
 use crate::store::rows::to_json;
 
-/// Files that somebody else owns are read again when they are looked at after so long.
+/// External files count as changed after this many seconds.
 const EXTERNAL_STATE_SECONDS: i64 = 3_600;
 
-/// The tables of a list of ids that are not as they were when their values were collected.
+/// The tables among `ids` whose state differs from that of their recorded values.
 pub(crate) fn unprofiled(view: &SnapshotView<'_>, ids: &[i64]) -> Result<Vec<Unprofiled>> {
     let loader = RelationLoader::for_view(view);
     let mut tables = Vec::new();
@@ -56,7 +56,7 @@ fn managed_state(view: &SnapshotView<'_>, table_id: i64) -> Result<String> {
     Ok(format!("files {files} to {}", newest.unwrap_or(-1)))
 }
 
-/// Puts a profile in the place of an older one.
+/// Stores a profile in place of an older one.
 pub(crate) fn replace(connection: &Connection, profile: &TableProfile) -> Result<()> {
     let schema_id: Option<i64> = connection
         .prepare_cached("SELECT schema_id FROM querent_object WHERE object_id = ?")?
@@ -81,7 +81,7 @@ pub(crate) fn replace(connection: &Connection, profile: &TableProfile) -> Result
                 sketch
             ],
         )?;
-        // Spellings that differ in case only share a row.
+        // Spellings that differ only in case share a row.
         let mut insert =
             connection.prepare_cached("INSERT OR IGNORE INTO querent_column_value VALUES (?, ?, ?, ?, ?, ?)")?;
         let values = column.values.iter().take(MAX_VALUES);
@@ -179,7 +179,7 @@ pub(crate) fn count_columns(view: &SnapshotView<'_>, databases: Option<&[i64]>, 
     Ok(usize::try_from(count).unwrap_or(0))
 }
 
-/// The share of the one column's values that the other holds, where their sketches tell.
+/// The share of the values of one column that the other contains, where their sketches allow an estimate.
 pub(crate) fn containment(connection: &Connection, from: (i64, &str), to: (i64, &str)) -> Result<Option<f32>> {
     let sketch = |(object_id, column): (i64, &str)| -> Result<Option<(Vec<u64>, bool)>> {
         let found = connection
