@@ -17,11 +17,11 @@ use crate::error::Result;
 use crate::model::EmbeddingModel;
 
 /// Bytes of a text's SHA-256 by which it is distinguished from other texts.
-pub const TEXT_HASH_BYTES: usize = 16;
+pub(crate) const TEXT_HASH_BYTES: usize = 16;
 
 /// What kind of object an index row describes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum ObjectKind {
+pub(crate) enum ObjectKind {
     /// A table, external table or view.
     Table,
     /// A column text: the name, type and comment that any number of columns share.
@@ -30,7 +30,7 @@ pub enum ObjectKind {
 
 impl ObjectKind {
     /// The kind as stored.
-    pub fn as_str(self) -> &'static str {
+    pub(crate) fn as_str(self) -> &'static str {
         match self {
             ObjectKind::Table => "table",
             ObjectKind::Column => "column",
@@ -40,49 +40,49 @@ impl ObjectKind {
 
 /// One committed change of an object. The default sequence, 0, means not recorded yet.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PendingObject {
+pub(crate) struct PendingObject {
     /// Order of commit; assigned by [`record`].
-    pub sequence: i64,
+    pub(crate) sequence: i64,
     /// What it is.
-    pub kind: ObjectKind,
+    pub(crate) kind: ObjectKind,
     /// The object's catalog id ([`crate::model::TableInfo::id`]).
-    pub object_id: i64,
+    pub(crate) object_id: i64,
     /// The database it belongs to ([`crate::model::DatabaseInfo::id`]).
-    pub database_id: i64,
+    pub(crate) database_id: i64,
     /// Its text ([`super::search_text::table_text`]), or `None` when it was dropped or is due.
-    pub text: Option<String>,
+    pub(crate) text: Option<String>,
     /// Whether the text still has to be composed from the catalog.
-    pub is_due: bool,
+    pub(crate) is_due: bool,
 }
 
 /// What a transaction committed and the index has to take in.
 #[derive(Debug, Default)]
-pub struct Committed {
+pub(crate) struct Committed {
     /// Tables with their texts, by sequence.
-    pub objects: Vec<PendingObject>,
+    pub(crate) objects: Vec<PendingObject>,
     /// Column texts that no column had before.
-    pub columns: Vec<PendingObject>,
+    pub(crate) columns: Vec<PendingObject>,
     /// Whether there are more tables in `querent_pending_objects`, whose texts are due.
-    pub has_due: bool,
+    pub(crate) has_due: bool,
     /// Whether there are more column texts that are due.
-    pub has_due_columns: bool,
+    pub(crate) has_due_columns: bool,
 }
 
 impl Committed {
     /// Whether the index has nothing to take in.
-    pub fn is_empty(&self) -> bool {
+    pub(crate) fn is_empty(&self) -> bool {
         self.objects.is_empty() && self.columns.is_empty() && !self.has_due && !self.has_due_columns
     }
 }
 
 impl PendingObject {
     /// A table that was created or changed.
-    pub fn table(object_id: i64, database_id: i64, text: String) -> Self {
+    pub(crate) fn table(object_id: i64, database_id: i64, text: String) -> Self {
         Self { sequence: 0, kind: ObjectKind::Table, object_id, database_id, text: Some(text), is_due: false }
     }
 
     /// A table that was registered with many others.
-    pub fn due_table(object_id: i64, database_id: i64) -> Self {
+    pub(crate) fn due_table(object_id: i64, database_id: i64) -> Self {
         Self { is_due: true, ..Self::dropped_table(object_id, database_id) }
     }
 
@@ -93,13 +93,13 @@ impl PendingObject {
     }
 
     /// A table that was dropped.
-    pub fn dropped_table(object_id: i64, database_id: i64) -> Self {
+    pub(crate) fn dropped_table(object_id: i64, database_id: i64) -> Self {
         Self { sequence: 0, kind: ObjectKind::Table, object_id, database_id, text: None, is_due: false }
     }
 }
 
 /// Records a change inside the transaction that makes it, and returns it with its sequence number.
-pub fn record(transaction: &Connection, object: PendingObject) -> Result<PendingObject> {
+pub(crate) fn record(transaction: &Connection, object: PendingObject) -> Result<PendingObject> {
     transaction
         .prepare_cached(
             "INSERT OR REPLACE INTO querent_pending_objects (object_id, kind, database_id, text, is_due)
@@ -116,7 +116,7 @@ pub(crate) fn text_hash(text: &str) -> [u8; TEXT_HASH_BYTES] {
 }
 
 /// A column text and its hash.
-pub struct ColumnText<'a> {
+pub(crate) struct ColumnText<'a> {
     name: &'a str,
     text: String,
     hash: [u8; TEXT_HASH_BYTES],
@@ -124,19 +124,19 @@ pub struct ColumnText<'a> {
 
 impl<'a> ColumnText<'a> {
     /// The text of the columns of a name.
-    pub fn new(name: &'a str, text: String) -> Self {
+    pub(crate) fn new(name: &'a str, text: String) -> Self {
         let hash = text_hash(&format!("{name}\0{text}"));
         Self { name, text, hash }
     }
 
     /// The hash.
-    pub fn hash(&self) -> [u8; TEXT_HASH_BYTES] {
+    pub(crate) fn hash(&self) -> [u8; TEXT_HASH_BYTES] {
         self.hash
     }
 }
 
 /// Records a column text if it is new, and returns it in that case. Its id is its sequence number: it never changes.
-pub fn record_column(transaction: &Connection, column: ColumnText<'_>) -> Result<Option<PendingObject>> {
+pub(crate) fn record_column(transaction: &Connection, column: ColumnText<'_>) -> Result<Option<PendingObject>> {
     let inserted = transaction
         .prepare_cached(
             "INSERT OR IGNORE INTO querent_column_text (hash, name, words, text, is_due) VALUES (?, ?, ?, ?, 1)",
@@ -147,7 +147,7 @@ pub fn record_column(transaction: &Connection, column: ColumnText<'_>) -> Result
 }
 
 /// Other column names that consist of the same words as `name`, at most `limit`.
-pub fn similar_column_names(connection: &Connection, name: &str, limit: usize) -> Result<Vec<String>> {
+pub(crate) fn similar_column_names(connection: &Connection, name: &str, limit: usize) -> Result<Vec<String>> {
     let mut statement = connection
         .prepare_cached("SELECT DISTINCT name FROM querent_column_text WHERE words = ? AND name <> ? LIMIT ?")?;
     let names = statement.query_map(params![words_key(name), name, limit as i64], |row| row.get(0))?;
@@ -160,7 +160,7 @@ fn words_key(name: &str) -> String {
 }
 
 /// How many objects of a kind are pending.
-pub fn count(connection: &Connection, kind: ObjectKind) -> Result<u64> {
+pub(crate) fn count(connection: &Connection, kind: ObjectKind) -> Result<u64> {
     let sql = match kind {
         ObjectKind::Table => "SELECT COUNT(*) FROM querent_pending_objects",
         ObjectKind::Column => "SELECT COUNT(*) FROM querent_column_text WHERE is_due = 1",
@@ -170,7 +170,11 @@ pub fn count(connection: &Connection, kind: ObjectKind) -> Result<u64> {
 }
 
 /// Removes objects that Lance holds now. A row that was replaced since has another sequence number and stays.
-pub fn remove(transaction: &Connection, kind: ObjectKind, sequences: impl IntoIterator<Item = i64>) -> Result<()> {
+pub(crate) fn remove(
+    transaction: &Connection,
+    kind: ObjectKind,
+    sequences: impl IntoIterator<Item = i64>,
+) -> Result<()> {
     let mut statement = transaction.prepare_cached(match kind {
         ObjectKind::Table => "DELETE FROM querent_pending_objects WHERE sequence = ?",
         ObjectKind::Column => "UPDATE querent_column_text SET is_due = 0 WHERE text_id = ?",
@@ -182,7 +186,7 @@ pub fn remove(transaction: &Connection, kind: ObjectKind, sequences: impl IntoIt
 }
 
 /// At most `limit` tables after `after`, oldest first.
-pub fn page(connection: &Connection, after: i64, limit: usize) -> Result<Vec<PendingObject>> {
+pub(crate) fn page(connection: &Connection, after: i64, limit: usize) -> Result<Vec<PendingObject>> {
     let mut statement = connection.prepare_cached(
         "SELECT sequence, object_id, database_id, text, is_due FROM querent_pending_objects
          WHERE sequence > ? ORDER BY sequence LIMIT ?",
@@ -201,7 +205,12 @@ pub fn page(connection: &Connection, after: i64, limit: usize) -> Result<Vec<Pen
 }
 
 /// At most `limit` column texts after `after`, by id; only those that are due, or all.
-pub fn column_page(connection: &Connection, after: i64, limit: usize, only_due: bool) -> Result<Vec<PendingObject>> {
+pub(crate) fn column_page(
+    connection: &Connection,
+    after: i64,
+    limit: usize,
+    only_due: bool,
+) -> Result<Vec<PendingObject>> {
     let mut statement = connection.prepare_cached(match only_due {
         true => {
             "SELECT text_id, text FROM querent_column_text INDEXED BY querent_ix_column_text_due
@@ -215,19 +224,19 @@ pub fn column_page(connection: &Connection, after: i64, limit: usize, only_due: 
 }
 
 /// The column names of column texts, in order; `None` for an unknown id.
-pub fn names_of_column_texts(connection: &Connection, text_ids: &[i64]) -> Result<Vec<Option<String>>> {
+pub(crate) fn names_of_column_texts(connection: &Connection, text_ids: &[i64]) -> Result<Vec<Option<String>>> {
     let mut statement = connection.prepare_cached("SELECT name FROM querent_column_text WHERE text_id = ?")?;
     text_ids.iter().map(|id| Ok(statement.query_row([id], |row| row.get(0)).optional()?)).collect()
 }
 
 /// How many column texts there are.
-pub fn column_text_count(connection: &Connection) -> Result<u64> {
+pub(crate) fn column_text_count(connection: &Connection) -> Result<u64> {
     let count: i64 = connection.query_row("SELECT COUNT(*) FROM querent_column_text", [], |row| row.get(0))?;
     Ok(count.unsigned_abs())
 }
 
 /// The newest sequence number ever assigned: an index built from the catalog now is consistent with it.
-pub fn newest_sequence(connection: &Connection) -> Result<i64> {
+pub(crate) fn newest_sequence(connection: &Connection) -> Result<i64> {
     let newest = connection
         .query_row("SELECT seq FROM sqlite_sequence WHERE name = 'querent_pending_objects'", [], |row| row.get(0))
         .optional()?;
@@ -236,21 +245,21 @@ pub fn newest_sequence(connection: &Connection) -> Result<i64> {
 
 /// Which Lance dataset is the index, and its state when pending rows were last removed.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct IndexState {
+pub(crate) struct IndexState {
     /// Folder name inside the index folder.
-    pub folder: String,
+    pub(crate) folder: String,
     /// Lance version; an older dataset has lost rows.
-    pub version: u64,
+    pub(crate) version: u64,
     /// [`super::search_text::TEXT_VERSION`] of its rows.
-    pub text_version: u32,
+    pub(crate) text_version: u32,
     /// The model its vector column was made for; `None` when it has no such column.
-    pub model: Option<EmbeddingModel>,
+    pub(crate) model: Option<EmbeddingModel>,
     /// Whether every row has its vector.
-    pub is_embedded: bool,
+    pub(crate) is_embedded: bool,
 }
 
 /// The recorded state of a kind's dataset, if it was ever built.
-pub fn index_state(connection: &Connection, kind: ObjectKind) -> Result<Option<IndexState>> {
+pub(crate) fn index_state(connection: &Connection, kind: ObjectKind) -> Result<Option<IndexState>> {
     let state = connection
         .query_row(
             "SELECT folder, version, text_version, model_id, dimension, is_embedded FROM querent_index WHERE kind = ?",
@@ -274,7 +283,7 @@ pub fn index_state(connection: &Connection, kind: ObjectKind) -> Result<Option<I
 }
 
 /// Records the state.
-pub fn set_index_state(transaction: &Connection, kind: ObjectKind, state: &IndexState) -> Result<()> {
+pub(crate) fn set_index_state(transaction: &Connection, kind: ObjectKind, state: &IndexState) -> Result<()> {
     transaction.execute(
         "INSERT OR REPLACE INTO querent_index (kind, folder, version, text_version, model_id, dimension, is_embedded)
          VALUES (?, ?, ?, ?, ?, ?, ?)",

@@ -19,10 +19,10 @@ use arrow_schema::DataType;
 use crate::model::{ColumnInfo, TableInfo};
 
 /// The version of what this file composes, recorded on every index row.
-pub const TEXT_VERSION: u32 = 1;
+pub(crate) const TEXT_VERSION: u32 = 1;
 
 /// The longest text. A model reads about the first kilobyte of it; full-text search reads all of it.
-pub const MAX_TEXT_BYTES: usize = 8 * 1024;
+pub(crate) const MAX_TEXT_BYTES: usize = 8 * 1024;
 
 /// Longest part that a table's comment takes of its text.
 const MAX_TABLE_COMMENT_BYTES: usize = 2 * 1024;
@@ -33,7 +33,7 @@ const MAX_COLUMN_BYTES: usize = 1024;
 /// Bytes reserved for the `names:` line.
 const MAX_NAMES_BYTES: usize = 1024;
 
-/// The text of a table, external table or view. Pure; at most [`MAX_TEXT_BYTES`] long.
+/// The text of a table, external table or view. Pure; at most `MAX_TEXT_BYTES` (8 KiB) long.
 pub fn table_text(table: &TableInfo) -> String {
     let mut text = String::with_capacity(512);
     let mut compound_names: Vec<&str> = Vec::new();
@@ -84,7 +84,7 @@ pub fn table_text(table: &TableInfo) -> String {
 
 /// The text of a column: its name, type and comment without its table, so that equal columns of many tables share one
 /// text. Pure; a change of its output needs a migration that rewrites the stored texts.
-pub fn column_text(column: &ColumnInfo) -> String {
+pub(crate) fn column_text(column: &ColumnInfo) -> String {
     let mut compound_names: Vec<&str> = Vec::new();
     let mut text = String::with_capacity(64);
     push_identifier(&mut text, &column.name, &mut compound_names);
@@ -103,7 +103,7 @@ pub fn column_text(column: &ColumnInfo) -> String {
 }
 
 /// The full-text query for a question: the question itself and the words of its compound identifiers.
-pub fn query_text(question: &str) -> String {
+pub(crate) fn query_text(question: &str) -> String {
     let mut text = question.to_string();
     for run in compound_runs(question) {
         for word in split_words(run) {
@@ -116,7 +116,7 @@ pub fn query_text(question: &str) -> String {
 
 /// Splits an identifier into words at punctuation, at `camelCase` humps and between letters and digits.
 /// Abbreviations stay whole: `HTTPServerIDs` is `HTTP Server IDs`.
-pub fn split_words(identifier: &str) -> Vec<&str> {
+pub(crate) fn split_words(identifier: &str) -> Vec<&str> {
     identifier.split(|c: char| !c.is_alphanumeric()).flat_map(split_run).collect()
 }
 
