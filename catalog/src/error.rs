@@ -9,7 +9,7 @@ pub enum CatalogError {
     /// The table does not exist or may not be seen.
     #[error("unknown table `{table}` in database `{database}`{}", did_you_mean(.nearest))]
     TableNotFound {
-        /// The database looked in.
+        /// The database that was searched.
         database: String,
         /// The name asked for.
         table: String,
@@ -27,7 +27,7 @@ pub enum CatalogError {
     /// The table has no such column.
     #[error("unknown column `{column}` in table `{table}`{}", did_you_mean(.nearest))]
     ColumnNotFound {
-        /// The table looked in.
+        /// The table that was searched.
         table: String,
         /// The name asked for.
         column: String,

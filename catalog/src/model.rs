@@ -51,7 +51,7 @@ impl std::fmt::Display for TableName {
 pub enum TableKind {
     /// A DuckLake table over Parquet that Querent writes.
     Managed,
-    /// Files that somebody else owns.
+    /// Files that Querent does not own.
     External,
     /// A stored query.
     View,
@@ -146,7 +146,7 @@ pub struct TableSummary {
 pub enum TableSource {
     /// A DuckLake table; its files are listed by [`crate::CatalogTables::data_files`].
     Managed(ManagedTable),
-    /// Files that somebody else owns.
+    /// Files that Querent does not own.
     External(ExternalTable),
     /// A stored query, and the database its bare names resolve in.
     View {

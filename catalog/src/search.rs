@@ -143,7 +143,7 @@ async fn search_tables(
         };
         let columns = async {
             match stages.columns {
-                true => column_boosts::texts(index.part(ObjectKind::Column), &text, vector.as_deref()).await,
+                true => column_boosts::ranked_texts(index.part(ObjectKind::Column), &text, vector.as_deref()).await,
                 false => Vec::new(),
             }
         };

@@ -111,7 +111,7 @@ pub struct EmbedSettings {
     pub ort_dylib_path: Option<PathBuf>,
     /// Where downloaded models are kept; without it a folder in the user's cache.
     pub cache_dir: Option<PathBuf>,
-    /// Threads of one embedding call, with one session for every so many cores; without it one thread.
+    /// Threads of one embedding call, and one session for each group of as many cores; without it one thread.
     pub threads: Option<usize>,
 }
 

@@ -387,7 +387,7 @@ mod tests {
                     walked.0.insert(object_id, plain);
                 }
                 12..18 => {
-                    // Now and then of what it was before it changed.
+                    // Now and then with a sequence number from before a change.
                     let behind = i64::from(numbers.below(4) == 0);
                     let vector = numbers.vector();
                     let Some(plain) = walked.0.get_mut(&object_id) else { continue };

@@ -1,4 +1,4 @@
-//! Relationships between tables: foreign keys of a definition, what somebody declared, and what is inferred.
+//! Relationships between tables: foreign keys of a definition, declared ones, and inferred ones.
 
 use serde::{Deserialize, Serialize};
 

@@ -22,7 +22,7 @@ const FIRST_RANKS: f32 = 0.25;
 const MAX_COLUMNS: usize = 2;
 
 /// The ids of the column texts that fit the question best, best first.
-pub(super) async fn texts(columns: &IndexPart, text: &str, vector: Option<&[f32]>) -> Vec<i64> {
+pub(super) async fn ranked_texts(columns: &IndexPart, text: &str, vector: Option<&[f32]>) -> Vec<i64> {
     let all = SearchFilter::default();
     let by_meaning = async {
         match vector {

@@ -54,7 +54,7 @@ pub(crate) fn list(
     )?;
     let after = page.after.as_ref().map_or("", |token| token.0.as_str());
     let only = visible_names(who)?;
-    // One more than asked for tells whether there is a next page.
+    // One more than requested shows whether there is a next page.
     let wanted = params![after, pattern.at_least, below, pattern.like, only, DUCKDB_DEFAULT, (limit + 1) as i64];
     let items = statement.query_map(wanted, read_database)?.collect::<rusqlite::Result<_>>()?;
     Ok(Page::cut(items, limit, |last| PageToken(name_key(&last.name))))

@@ -24,7 +24,7 @@ const MODEL_FILES: [&str; 5] =
 /// Most sessions: each holds the model's weights once more.
 const MAX_SESSIONS: usize = 8;
 
-/// An embedding model run by fastembed. A session for each core (or each so many): calls take a free one in turn.
+/// An embedding model run by fastembed. One session for each core, or for each group of cores; calls take a free one.
 pub(super) struct FastEmbedder {
     model: EmbeddingModel,
     source: ModelSource,
