@@ -198,7 +198,7 @@ pub fn looks_like_key(column: &ColumnInfo) -> bool {
 /// The most likely join of two tables by their names and types, if any.
 pub(crate) fn infer(left: &JoinTable, right: &JoinTable) -> Option<Relationship> {
     let same_database = name_key(&left.name.database) == name_key(&right.name.database);
-    let mut candidates: Vec<(&JoinTable, &JoinTable, Inferred)> = Vec::new();
+    let mut candidates: Vec<(&JoinTable, &JoinTable, InferredJoin)> = Vec::new();
     candidates.extend(reference(left, right).map(|inferred| (left, right, inferred)));
     candidates.extend(reference(right, left).map(|inferred| (right, left, inferred)));
     if same_database {
@@ -270,10 +270,10 @@ fn key_for<'a>(to: &'a JoinTable, column: &JoinColumn) -> Option<&'a JoinColumn>
 }
 
 /// A key that both tables have; it refers to the table whose first column it is.
-fn shared<'a>(left: &'a JoinTable, right: &'a JoinTable) -> Option<(&'a JoinTable, &'a JoinTable, Inferred)> {
+fn shared<'a>(left: &'a JoinTable, right: &'a JoinTable) -> Option<(&'a JoinTable, &'a JoinTable, InferredJoin)> {
     const KEY_OF_BOTH: f32 = 0.6;
     const FIRST_OF_ONE: f32 = 0.55;
-    let mut best: Option<(&JoinTable, &JoinTable, Inferred)> = None;
+    let mut best: Option<(&JoinTable, &JoinTable, InferredJoin)> = None;
     let is_first = |table: &JoinTable, key: &str| table.columns.first().is_some_and(|first| first.key == key);
     for column in left.columns.iter().filter(|column| !column.is_generic) {
         let may_join = column.is_key || is_first(left, &column.key) || is_first(right, &column.key);

@@ -48,7 +48,7 @@ pub(super) trait EmbedProtocol: Send + Sync + 'static {
 /// An embedder behind HTTP.
 pub(super) struct HttpEmbedder<P> {
     model: EmbeddingModel,
-    server: Server,
+    server: EmbedServer,
     /// `None` only while this is being dropped.
     runtime: Option<Runtime>,
     protocol: std::marker::PhantomData<fn() -> P>,
