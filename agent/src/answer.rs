@@ -1,23 +1,24 @@
-//! Answers that must be JSON of a schema.
+//! Answers that must be JSON of a given schema: checks them, and takes them out of the fence that a model adds.
 
 use jsonschema::Validator;
 use serde_json::Value;
 
-use crate::{AgentError, AnswerSchema, Result};
+use crate::error::{AgentError, Result};
+use crate::request::AnswerSchema;
 
-/// Problems told to the model and to the client.
-const TOLD_PROBLEMS: usize = 5;
-/// A problem may quote the whole document.
+/// Problems reported to the model and to the client.
+const MAX_PROBLEMS: usize = 5;
+/// Characters of one problem, which may quote the whole document.
 const PROBLEM_CHARS: usize = 300;
 
-/// Checks an answer.
+/// The schema of an answer, compiled.
 pub(crate) struct StructuredAnswer {
     schema: Value,
     validator: Validator,
 }
 
 impl StructuredAnswer {
-    /// Errors: `invalid_request` for what is no JSON schema, or refers to one elsewhere.
+    /// Compiles the schema. Errors: `invalid_request` for anything but a JSON schema, or one that refers elsewhere.
     pub(crate) fn new(answer: &AnswerSchema) -> Result<Self> {
         let validator = jsonschema::validator_for(&answer.schema).map_err(|error| AgentError::InvalidRequest {
             message: format!("the schema `{}` is not a JSON schema: {error}", answer.name),
@@ -29,14 +30,14 @@ impl StructuredAnswer {
         &self.schema
     }
 
-    /// The document alone, without what a model puts around it; otherwise what is wrong with it.
+    /// Returns the document without what a model puts around it, or what is wrong with it.
     pub(crate) fn check(&self, text: &str) -> std::result::Result<String, String> {
         let document = without_fence(text);
         let value: Value = serde_json::from_str(document).map_err(|error| format!("it is not JSON: {error}"))?;
         let problems: Vec<String> = self
             .validator
             .iter_errors(&value)
-            .take(TOLD_PROBLEMS)
+            .take(MAX_PROBLEMS)
             .map(|error| {
                 let problem: String = error.to_string().chars().take(PROBLEM_CHARS).collect();
                 format!("at `{}`: {problem}", error.instance_path())

@@ -1,21 +1,21 @@
-//! Files that come with a message: their text, bounded, as the model can read it. CSV, JSON, NDJSON and plain text
-//! are shown as they are; of Parquet the columns and the first rows. Nothing is fetched from elsewhere.
+//! Files that come with a message, as bounded text for the model. CSV, JSON, NDJSON and plain text are shown as they are;
+//! of Parquet the columns and the first rows. Nothing is fetched from elsewhere.
 
 use arrow::util::display::FormatOptions;
 use arrow::util::pretty::pretty_format_batches_with_options;
 use bytes::Bytes;
 use parquet::arrow::arrow_reader::ParquetRecordBatchReaderBuilder;
 
-use crate::prompt::tokens::take_tokens;
-use crate::{AgentError, Result};
+use crate::error::{AgentError, Result};
+use crate::tokens::take_tokens;
 
 /// Tokens of one file's text.
 const FILE_TOKENS: usize = 2_000;
-/// Rows that are shown of a Parquet file.
+/// Rows shown of a Parquet file.
 const PARQUET_ROWS: usize = 20;
 const PARQUET_MAGIC: &[u8] = b"PAR1";
 
-/// The file as a part of a message. Errors: `invalid_request` for a kind that cannot be read.
+/// Returns the file as part of a message. Errors: `invalid_request` for a kind of file that cannot be read.
 pub(crate) fn as_text(filename: &str, media_type: Option<&str>, data: &[u8]) -> Result<String> {
     let text = if data.starts_with(PARQUET_MAGIC) {
         parquet_text(data).map_err(|error| unreadable(filename, &error))?

@@ -1,10 +1,10 @@
-//! What a run may still do: how many tools it may call, and when it turns in circles.
+//! The tool calls of a run: how many it may still make, and when it repeats itself.
 
 use serde_json::Value;
 
-/// An identical failing call may come this often in a row; then the run ends.
+/// Identical failing calls in a row that end a run.
 const MAX_IDENTICAL_FAILURES: u32 = 3;
-/// After this many failures in a row a model may answer without a result, to say that it cannot.
+/// Failures in a row after which a model may answer without a result, to say that it cannot.
 const FAILURES_BEFORE_ANSWER: u32 = 2;
 
 /// The tool calls of one run.
@@ -22,20 +22,20 @@ pub(crate) struct ToolBudget {
 /// Why no further call is made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exhausted {
-    /// One call too many.
+    /// There was one call too many.
     TooManyCalls,
     /// The same call failed again and again.
     RepeatedFailure,
 }
 
-/// What a model may do in its next turn, as far as the provider can hold it to that.
+/// What a model may do in its next turn, as far as its provider can enforce it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Offer {
-    /// Nothing is known yet: call a tool.
+pub(crate) enum AllowedReply {
+    /// Call a tool: nothing is known yet.
     CallOnly,
     /// Call a tool, or answer.
     CallOrAnswer,
-    /// There is nothing left to call: answer.
+    /// Answer: there is nothing left to call.
     AnswerOnly,
 }
 
@@ -52,19 +52,19 @@ impl ToolBudget {
         }
     }
 
-    /// Calls counted so far.
+    /// Returns the calls counted so far.
     pub(crate) fn calls(&self) -> u32 {
         self.calls
     }
 
-    /// Counts a call; its index, and whether it may still be made.
+    /// Counts a call. Returns its index, and whether it may still be made.
     pub(crate) fn begin_call(&mut self) -> (u32, Result<(), Exhausted>) {
         let index = self.calls;
         self.calls += 1;
         (index, if self.calls > self.max_calls { Err(Exhausted::TooManyCalls) } else { Ok(()) })
     }
 
-    /// Notes how a call went. A call that failed the same way as the two before it was one too many.
+    /// Records how a call went. Errors: the same call has failed too often in a row.
     pub(crate) fn record(&mut self, tool: &str, arguments: &Value, failed: bool) -> Result<(), Exhausted> {
         let call = (tool.to_owned(), arguments.clone());
         if !failed {
@@ -98,15 +98,15 @@ impl ToolBudget {
         self.identical_failures > 1
     }
 
-    /// A small model that may answer at once makes the answer up; so it may only once it has a result, or cannot get
-    /// one. A model that repeats a call that has succeeded has what it needs.
-    pub(crate) fn offer(&self) -> Offer {
+    /// Returns what the model may do next. A small model that may answer at once invents the answer, so it may answer
+    /// only once it has a result or cannot get one. A model that repeats a successful call has what it needs.
+    pub(crate) fn offer(&self) -> AllowedReply {
         if self.calls >= self.max_calls || self.repeated_success {
-            Offer::AnswerOnly
+            AllowedReply::AnswerOnly
         } else if self.succeeded.is_empty() && self.failures_in_a_row < FAILURES_BEFORE_ANSWER {
-            Offer::CallOnly
+            AllowedReply::CallOnly
         } else {
-            Offer::CallOrAnswer
+            AllowedReply::CallOrAnswer
         }
     }
 }
@@ -122,7 +122,7 @@ mod tests {
         let mut budget = ToolBudget::new(2);
         assert_eq!(budget.begin_call(), (0, Ok(())));
         assert_eq!(budget.begin_call(), (1, Ok(())));
-        assert_eq!(budget.offer(), Offer::AnswerOnly);
+        assert_eq!(budget.offer(), AllowedReply::AnswerOnly);
         assert_eq!(budget.begin_call(), (2, Err(Exhausted::TooManyCalls)));
         assert_eq!(budget.calls(), 3);
     }
@@ -143,15 +143,15 @@ mod tests {
     fn an_answer_is_offered_once_there_is_a_result_or_no_hope_of_one() {
         let mut budget = ToolBudget::new(12);
         let call = |number: u32| json!({ "sql": number });
-        assert_eq!(budget.offer(), Offer::CallOnly);
+        assert_eq!(budget.offer(), AllowedReply::CallOnly);
         for number in 0..FAILURES_BEFORE_ANSWER {
-            assert_eq!(budget.offer(), Offer::CallOnly);
+            assert_eq!(budget.offer(), AllowedReply::CallOnly);
             budget.record("run_sql", &call(number), true).unwrap();
         }
-        assert_eq!(budget.offer(), Offer::CallOrAnswer);
+        assert_eq!(budget.offer(), AllowedReply::CallOrAnswer);
         budget.record("run_sql", &call(9), false).unwrap();
-        assert_eq!(budget.offer(), Offer::CallOrAnswer);
+        assert_eq!(budget.offer(), AllowedReply::CallOrAnswer);
         budget.record("run_sql", &call(9), false).unwrap();
-        assert_eq!(budget.offer(), Offer::AnswerOnly);
+        assert_eq!(budget.offer(), AllowedReply::AnswerOnly);
     }
 }

@@ -1,11 +1,11 @@
-//! The agent's errors. Each has a stable snake_case `code()`; the engine's and the catalog's keep theirs.
+//! The agent's errors. Each has a stable snake_case `code()`; those of the engine and the catalog keep theirs. The enum
+//! is exhaustive, so that a protocol's mapping to its statuses names every variant.
 
 use querent_catalog::CatalogError;
 use querent_engine::EngineError;
 
 /// What can go wrong with a run.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum AgentError {
     /// From the catalog, code kept.
     #[error(transparent)]
@@ -121,6 +121,9 @@ pub enum AgentError {
 }
 
 impl AgentError {
+    /// The code of [`AgentError::ModelRateLimited`], for readers of stored events.
+    pub(crate) const MODEL_RATE_LIMITED: &str = "model_rate_limited";
+
     /// The stable code, documented in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
@@ -137,7 +140,7 @@ impl AgentError {
             AgentError::ModelUnreachable { .. } | AgentError::ProviderUnreachable { .. } => "model_unreachable",
             AgentError::ModelNotFound { .. } | AgentError::ProviderModelNotFound { .. } => "model_not_found",
             AgentError::ModelAuth { .. } => "model_auth",
-            AgentError::ModelRateLimited { .. } => "model_rate_limited",
+            AgentError::ModelRateLimited { .. } => Self::MODEL_RATE_LIMITED,
             AgentError::ModelFailed { .. } => "model_failed",
             AgentError::Internal(_) => "internal",
         }

@@ -1,5 +1,5 @@
-//! What a run emits: the only thing that leaves it. A run's events are numbered without gaps and carry every id and
-//! time, so that a protocol's renderer is a pure fold and a stored log renders to the same bytes again.
+//! What a run emits, which is all that leaves it. Events are numbered without gaps and carry every id and time, so that
+//! a protocol's renderer is a pure fold and a stored log renders to the same bytes again.
 
 use std::sync::Arc;
 
@@ -11,8 +11,11 @@ use uuid::Uuid;
 use crate::history::{calls_cost, words_cost};
 use crate::models::{ChatMessage, TokenUsage};
 
-/// The `server_label` of our tools wherever a protocol names one.
+/// The `server_label` of the server's tools in protocols that have one.
 pub const SERVER_LABEL: &str = "querent";
+
+/// The `detail_code` of a run that its user cancelled.
+pub(crate) const CANCELLED_CODE: &str = "cancelled";
 
 /// One event of a run.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,12 +30,12 @@ pub struct RunEvent {
     pub kind: EventKind,
 }
 
-/// Tokens and calls of a run so far.
+/// What a run has used so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     /// Tool calls made.
     pub tool_calls: u32,
-    /// Since the run began.
+    /// Milliseconds since the run began.
     pub elapsed_ms: u64,
     /// Summed over the run's requests to its model.
     #[serde(flatten)]
@@ -84,7 +87,7 @@ pub enum Trigger {
 pub enum RunOutcome {
     /// Answered.
     Success,
-    /// Waits for a decision or a client's result; another run goes on from here.
+    /// Waiting for a decision or a client's result; another run continues from here.
     Paused,
     /// Failed.
     Error,
@@ -94,11 +97,11 @@ pub enum RunOutcome {
     Cancelled,
 }
 
-/// What a message of the model turned out to be.
+/// What a message of the model is.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TextPhase {
-    /// Said before calling tools.
+    /// Text before tool calls.
     Commentary,
     /// The answer.
     FinalAnswer,
@@ -112,9 +115,9 @@ pub enum ToolStatus {
     Success,
     /// With a result that has no rows.
     NoData,
-    /// It failed; the run goes on.
+    /// It failed; the run continues.
     Error,
-    /// A person said no.
+    /// A person denied it.
     Denied,
     /// Nobody decided.
     Cancelled,
@@ -123,31 +126,31 @@ pub enum ToolStatus {
 /// A call that a run waits for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct WaitingCall {
-    /// Of the item that shows it: an approval request's id, or the call's item.
+    /// The item that shows it: an approval request, or the call's item.
     pub item_id: String,
     /// The call.
     pub call_id: String,
     /// Tool name.
     pub name: String,
-    /// As the model wrote them.
+    /// The arguments as the model wrote them.
     pub args_raw: String,
-    /// What it does, in one line.
+    /// What the call does, in one line.
     #[serde(default)]
     pub description: String,
-    /// Whether a person must approve it; otherwise the client executes it.
+    /// Whether it waits for a person's approval; otherwise for the client, which executes it.
     pub approval: bool,
 }
 
-/// The first event's content: all that a renderer must know of the request.
+/// The content of the first event: everything a renderer must know of the request.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RunStarted {
     /// The run.
     pub run_id: Uuid,
     /// The model's name.
     pub model: String,
-    /// As asked, trimmed.
+    /// The question, trimmed.
     pub question: String,
-    /// Which protocol asked.
+    /// The protocol of the request.
     pub protocol: String,
     /// The conversation's id, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -158,24 +161,24 @@ pub struct RunStarted {
     /// The caller's own id for it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub invocation_id: Option<String>,
-    /// What began it.
+    /// What started it.
     pub trigger: Trigger,
-    /// Messages that came before.
+    /// Number of earlier messages.
     pub history_len: usize,
     /// What the protocol repeats from its request.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub request: Value,
-    /// The items that it was asked with, where the protocol has items.
+    /// The items of the request, where the protocol has items.
     #[serde(default, skip_serializing_if = "Value::is_null")]
     pub input: Value,
 }
 
-/// A tool call as it begins.
+/// The start of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolCallStarted {
     /// Unique among all runs.
     pub call_id: String,
-    /// Of the item that shows it.
+    /// The item that shows it.
     pub item_id: String,
     /// From 0.
     pub call_index: u32,
@@ -183,16 +186,16 @@ pub struct ToolCallStarted {
     pub tool: String,
     /// Parsed.
     pub args: Value,
-    /// As the model wrote them.
+    /// The arguments as the model wrote them.
     pub args_raw: String,
-    /// In one line.
+    /// What the call does, in one line.
     pub description: String,
     /// The request that a person approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_request_id: Option<String>,
 }
 
-/// A tool call as it ended.
+/// The end of a tool call.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolResult {
     /// As in its start.
@@ -205,21 +208,21 @@ pub struct ToolResult {
     pub tool: String,
     /// How it went.
     pub status: ToolStatus,
-    /// The bounded JSON view; a failure is `{"error": {"code", "message", "hint"?}}`.
+    /// The bounded JSON view; of a failure `{"error": {"code", "message", "hint"?}}`.
     pub result: Value,
     /// What the model reads.
     pub text: String,
     /// Where `text` was cut, if it was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub truncation: Option<Truncation>,
-    /// A Vega-Lite specification of the result, without its data, where it is worth plotting.
+    /// A Vega-Lite specification without its data, where the result is worth plotting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart: Option<Value>,
     /// How long it took.
     pub elapsed_ms: u64,
 }
 
-/// A call that the model wants, before anything came of it.
+/// A call that the model asks for, before it is executed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WantedCall {
     /// As in the events that follow.
@@ -228,7 +231,7 @@ pub struct WantedCall {
     pub name: String,
 }
 
-/// How much of a tool's text the model does not get to read.
+/// Where a tool's text was cut for the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Truncation {
     /// Characters that were kept.
@@ -243,13 +246,13 @@ pub struct Truncation {
 pub enum EventKind {
     /// The run exists and is stored as `running`. First, unless the run could not begin.
     RunStarted(Box<RunStarted>),
-    /// Earlier messages are being summed up: they filled the model's context.
+    /// Earlier messages filled the model's context and are being summarised.
     CompactionStarted {
-        /// Estimated, of all messages.
+        /// Estimated tokens of all messages.
         tokens: usize,
-        /// What the messages may take.
+        /// Tokens that the messages may take.
         max_tokens: usize,
-        /// Messages that will be summed up.
+        /// Messages to be summarised.
         messages: usize,
         /// All messages.
         #[serde(default)]
@@ -257,26 +260,26 @@ pub enum EventKind {
         /// The model's whole context, as in [`ContextTokens::window`].
         #[serde(default)]
         window: usize,
-        /// What the reply that follows may take.
+        /// Tokens that the following reply may take.
         #[serde(default)]
         max_output_tokens: u32,
     },
-    /// They were.
+    /// Earlier messages were summarised.
     CompactionFinished {
-        /// Before, estimated.
+        /// Estimated tokens before.
         initial_tokens: usize,
-        /// After, estimated.
+        /// Estimated tokens after.
         compacted_tokens: usize,
-        /// Before.
+        /// Messages before.
         messages_before: usize,
-        /// After.
+        /// Messages after.
         messages_after: usize,
-        /// What stands in their place.
+        /// The summary that replaces them.
         summary: String,
-        /// All messages as they are now, the system's included, for a client that keeps them.
+        /// All messages as they are now, the system message included, for a client that keeps them.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         messages: Vec<ChatMessage>,
-        /// Of the request that wrote the summary.
+        /// Tokens of the request that wrote the summary.
         usage: TokenUsage,
         /// In the model's currency, where prices are set.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -287,17 +290,17 @@ pub enum EventKind {
         /// From 0.
         iteration: u32,
     },
-    /// It ended.
+    /// A request to the model ended.
     LlmCallFinished {
         /// As in its start.
         iteration: u32,
         /// Its tokens.
         usage: TokenUsage,
-        /// Whether it was cut at the model's limit.
+        /// Whether the reply was cut at the model's limit.
         cut: bool,
         /// Estimated tokens of the messages by role.
         context: ContextTokens,
-        /// What the reply could have taken.
+        /// Tokens that the reply could have taken.
         #[serde(default)]
         max_output_tokens: u32,
         /// The calls that follow, for a client that keeps the conversation.
@@ -307,54 +310,54 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
     },
-    /// The model begins to think. Emitted, as all thinking, only when asked for.
+    /// The model begins to think. Emitted, like all thinking, only on request.
     ThinkingStarted {
-        /// Of the item.
+        /// The item.
         item_id: String,
     },
-    /// It thinks.
+    /// A piece of its thinking.
     ThinkingDelta {
-        /// Of the item.
+        /// The item.
         item_id: Arc<str>,
         /// A piece.
         text: String,
     },
-    /// It has thought.
+    /// The end of its thinking.
     ThinkingDone {
-        /// Of the item.
+        /// The item.
         item_id: String,
         /// All pieces.
         text: String,
     },
-    /// The model begins to speak.
+    /// The model begins a message.
     TextStarted {
-        /// Of the item.
+        /// The item.
         item_id: String,
     },
-    /// It speaks. What it says before a tool call is passed on as it is generated, before anybody can know that a
-    /// call follows.
+    /// A piece of the message. Text before a tool call is passed on as it is generated, before it is known that a call
+    /// follows.
     TextDelta {
-        /// Of the item.
+        /// The item.
         item_id: Arc<str>,
         /// A piece.
         text: String,
     },
-    /// It has spoken.
+    /// The end of the message.
     TextDone {
-        /// Of the item.
+        /// The item.
         item_id: String,
         /// All pieces.
         text: String,
-        /// What it was.
+        /// What the message is.
         phase: TextPhase,
     },
-    /// A tool of ours is called.
+    /// A tool of the server is called.
     ToolCallStarted(Box<ToolCallStarted>),
-    /// It returned.
+    /// A tool of the server returned.
     ToolResult(Box<ToolResult>),
-    /// A call waits for a person.
+    /// A call waits for a person's approval.
     ApprovalRequested(WaitingCall),
-    /// A person decided.
+    /// A person decided on a call.
     ApprovalResolved {
         /// The request's id.
         request_id: String,
@@ -363,13 +366,13 @@ pub enum EventKind {
         /// Tool name.
         #[serde(default)]
         name: String,
-        /// As the model wrote them.
+        /// The arguments as the model wrote them.
         #[serde(default)]
         args_raw: String,
-        /// What it does, in one line.
+        /// What the call does, in one line.
         #[serde(default)]
         description: String,
-        /// Yes or no.
+        /// Whether it was approved.
         approved: bool,
         /// Why.
         #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -377,53 +380,53 @@ pub enum EventKind {
     },
     /// A call waits for the client to execute it.
     ClientToolRequested(WaitingCall),
-    /// It did.
+    /// The client executed a call.
     ClientToolResolved {
         /// The call.
         call_id: String,
         /// Tool name.
         name: String,
-        /// As the model wrote them.
+        /// The arguments as the model wrote them.
         #[serde(default)]
         args_raw: String,
-        /// What came back; where nothing did, what the model is told instead.
+        /// What it returned, or what the model reads where nothing was returned.
         result: String,
-        /// Whether nothing came back.
+        /// Whether nothing was returned.
         #[serde(default)]
         missing: bool,
     },
-    /// All messages, the system's included, for a client that keeps them: right before the answer or the pause.
+    /// All messages, the system message included, for a client that keeps them: right before the answer or the pause.
     Conversation {
         /// In order.
         messages: Vec<ChatMessage>,
     },
     /// The whole answer; on success only.
     AnswerFinal {
-        /// Of its item.
+        /// Its item.
         item_id: String,
-        /// Its text, without what was said before calls.
+        /// Its text, without the text before calls.
         text: String,
-        /// Whether it is JSON of the asked-for schema.
+        /// Whether it is JSON of the requested schema.
         structured: bool,
-        /// Whether it was cut at the model's limit.
+        /// Whether the reply was cut at the model's limit.
         cut: bool,
         /// The last `run_kql`.
         kql_used: Option<String>,
         /// The last `run_sql`.
         sql_used: Option<String>,
     },
-    /// The run waits for these calls and ends; another goes on.
+    /// The run waits for these calls and ends; another run continues.
     Paused {
         /// All of them.
         waiting: Vec<WaitingCall>,
     },
     /// The run failed.
     RunError {
-        /// One of five.
+        /// One of the ask protocol's five codes.
         code: RunErrorCode,
-        /// What and what to do.
+        /// What failed, and what to do.
         message: String,
-        /// Our own stable code.
+        /// The server's own stable code.
         detail_code: String,
     },
     /// The end, always.
@@ -434,11 +437,11 @@ pub enum EventKind {
         outcome: RunOutcome,
         /// Final.
         usage: Usage,
-        /// Of the last request to the model.
+        /// Tokens of the last request to the model.
         last_usage: TokenUsage,
-        /// Requests to the model.
+        /// Number of requests to the model.
         llm_calls: u32,
-        /// Summed, where prices are set.
+        /// Of all requests, where prices are set.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         cost: Option<f64>,
     },
@@ -447,20 +450,20 @@ pub enum EventKind {
 /// Estimated tokens of a request to the model.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ContextTokens {
-    /// Instructions.
+    /// The system message.
     pub system: usize,
-    /// The asker's messages.
+    /// The messages of the asker.
     pub user: usize,
-    /// The model's own words.
+    /// The text of the model.
     pub assistant: usize,
-    /// The model's calls.
+    /// The calls of the model.
     #[serde(default)]
     pub calls: usize,
-    /// Tools' results.
+    /// The results of tools.
     pub tool: usize,
-    /// The tools' descriptions.
+    /// The descriptions of tools.
     pub tools: usize,
-    /// What all may take.
+    /// What all messages may take.
     pub max: usize,
     /// The model's whole context: `max`, the tools' descriptions and the reply.
     #[serde(default)]
@@ -468,8 +471,8 @@ pub struct ContextTokens {
 }
 
 impl ContextTokens {
-    /// Of these messages.
-    pub(crate) fn of(messages: &[ChatMessage]) -> Self {
+    /// Estimates the tokens of these messages by role.
+    pub(crate) fn from_messages(messages: &[ChatMessage]) -> Self {
         use crate::models::ChatRole;
         let mut tokens = Self::default();
         for message in messages {

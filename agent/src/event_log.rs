@@ -1,5 +1,5 @@
-//! A run's log and its readers. Events are kept, shared and read in the batches in which they came: a fast model says
-//! many pieces at once, and each costs its readers no more than a look.
+//! The event log of a run and its readers. Events are stored, shared and read in the batches in which they were emitted:
+//! a fast model emits many pieces at once, and a reader takes them together.
 
 use std::future::Future;
 use std::ops::Deref;
@@ -14,14 +14,14 @@ use crate::event::{EventKind, RunEvent};
 
 /// The events of a run so far.
 #[derive(Default)]
-pub(crate) struct Log {
-    /// None is empty.
+pub(crate) struct EventLog {
+    /// No batch is empty.
     batches: Vec<Arc<[RunEvent]>>,
     len: usize,
 }
 
-impl Log {
-    /// Events that follow those of the log, all of this moment. They are not in it yet.
+impl EventLog {
+    /// Numbers and dates events that follow those of the log, without adding them to it.
     pub(crate) fn next_batch(&self, kinds: Vec<EventKind>) -> Arc<[RunEvent]> {
         let at: DateTime<Utc> = Utc::now().trunc_subsecs(3);
         let events = kinds.into_iter().enumerate();
@@ -40,7 +40,7 @@ impl Log {
         self.batches.iter().flat_map(|batch| batch.iter())
     }
 
-    /// The events from the `from`th on.
+    /// Returns the events from the `from`th on.
     pub(crate) fn since(&self, from: usize) -> Vec<EventBatch> {
         let seen = |batch: &Arc<[RunEvent]>| batch.last().is_some_and(|last| last.seq < from as u64);
         let unseen = self.batches.split_at(self.batches.partition_point(seen)).1;
@@ -49,7 +49,7 @@ impl Log {
     }
 }
 
-/// Events of a run that came together, in order; cheap to clone. Reads as a slice.
+/// Consecutive events of a run that were emitted together. Cheap to clone; dereferences to a slice.
 #[derive(Debug, Clone)]
 pub struct EventBatch {
     events: Arc<[RunEvent]>,
@@ -64,7 +64,7 @@ impl Deref for EventBatch {
     }
 }
 
-/// One event of a run; cheap to clone. Reads as the event.
+/// One event of a run. Cheap to clone; dereferences to the event.
 #[derive(Debug, Clone)]
 pub struct LoggedEvent {
     events: Arc<[RunEvent]>,
@@ -75,14 +75,14 @@ impl Deref for LoggedEvent {
     type Target = RunEvent;
 
     fn deref(&self) -> &RunEvent {
-        // Made of indices of a batch only.
+        // Created only with indices of the batch.
         &self.events[self.index]
     }
 }
 
 /// A run's events as one reader follows them: as a stream, or batch by batch.
 pub struct RunEvents {
-    /// What was taken from `batches` and not yet read; never empty.
+    /// Taken from `batches` and not read to its end; never empty.
     begun: Option<EventBatch>,
     batches: BoxStream<'static, EventBatch>,
 }
@@ -93,12 +93,12 @@ impl RunEvents {
         Self { begun: None, batches: batches.boxed() }
     }
 
-    /// Of a stored log, from the `from`th on.
+    /// Reads a stored log from the `from`th event on.
     pub(crate) fn stored(log: Vec<RunEvent>, from: usize) -> Self {
         Self::new(stream::iter([EventBatch { events: log.into(), from }]))
     }
 
-    /// The next events: those that are there, once there is one. `None` when the run has ended.
+    /// Waits for the next event and returns it with all that are available. `None` when the run has ended.
     pub async fn next_batch(&mut self) -> Option<EventBatch> {
         match self.begun.take() {
             Some(batch) => Some(batch),
@@ -106,7 +106,7 @@ impl RunEvents {
         }
     }
 
-    /// The event that comes next, which is not taken.
+    /// Waits for the next event without taking it.
     pub async fn peek(&mut self) -> Option<&RunEvent> {
         if self.begun.is_none() {
             self.begun = self.batches.next().await;
@@ -114,7 +114,7 @@ impl RunEvents {
         self.begun.as_deref()?.first()
     }
 
-    /// Ends early, when `end` comes.
+    /// Ends the events early, when `end` completes.
     #[must_use]
     pub fn until(self, end: impl Future<Output = ()> + Send + 'static) -> Self {
         Self { begun: self.begun, batches: self.batches.take_until(end).boxed() }
@@ -145,8 +145,8 @@ impl Stream for RunEvents {
 mod tests {
     use super::*;
 
-    fn log_of(batches: &[u32]) -> Log {
-        let mut log = Log::default();
+    fn log_of(batches: &[u32]) -> EventLog {
+        let mut log = EventLog::default();
         let mut iteration = 0;
         for length in batches {
             let kinds = (0..*length).map(|index| EventKind::LlmCallStarted { iteration: iteration + index }).collect();
@@ -157,7 +157,7 @@ mod tests {
         log
     }
 
-    fn numbers(log: &Log, from: usize) -> Vec<u64> {
+    fn numbers(log: &EventLog, from: usize) -> Vec<u64> {
         log.since(from).iter().flat_map(|batch| batch.iter().map(|event| event.seq)).collect()
     }
 

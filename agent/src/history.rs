@@ -1,97 +1,97 @@
-//! The conversation of a run, kept within the model's context: when it grows past it, the oldest tool results are
-//! shortened first, and marked. What the model is told never ends in the middle without saying so.
+//! The messages of a run, kept within the model's context: when they outgrow it, the oldest tool results are shortened
+//! first. Every cut is marked, so that the model knows of it.
 
 use crate::models::{ChatMessage, ChatRole, ModelToolCall};
-use crate::prompt::tokens::{estimate_tokens, take_tokens};
+use crate::tokens::{estimate_tokens, take_tokens};
 
-/// What is kept of a result that had to be shortened.
+/// Tokens kept of a result that had to be shortened.
 const SHORTENED_RESULT_TOKENS: usize = 48;
 const SHORTENED_MARK: &str =
     "\n[the rest of this earlier result was left out to save space; call the tool again if you need it]";
 /// Tokens that a chat template adds around a message.
 const MESSAGE_TOKENS: usize = 8;
 
-/// Part of the limit from which earlier messages are summed up, in percent.
+/// Share of the limit, in percent, from which on earlier messages are summarised.
 const COMPACT_AT_PERCENT: usize = 95;
 const SUMMARY_MARK: &str = "[Summary of the conversation so far, written by you to save space]";
 
-/// The messages so far: the system's, then what was said.
+/// The messages so far: the system message, then the conversation.
 #[derive(Debug)]
-pub(crate) struct Conversation {
+pub(crate) struct ChatHistory {
     messages: Vec<ChatMessage>,
-    /// What the messages may cost; the rest of the context is the reply's.
+    /// Tokens that the messages may take; the rest of the context is for the reply.
     limit_tokens: usize,
 }
 
-/// What is to be summed up.
+/// Messages to be summarised.
 pub(crate) struct Compaction {
-    /// The messages between the system's and the last question.
+    /// The messages between the system message and the last question.
     pub(crate) older: Vec<ChatMessage>,
-    /// Of all messages.
+    /// Estimated tokens of all messages.
     pub(crate) tokens: usize,
 }
 
-impl Conversation {
-    /// Begins with the system's message, which is never shortened, and what was said.
+impl ChatHistory {
+    /// Begins with the system message, which is never shortened, and the conversation so far.
     pub(crate) fn new(system: ChatMessage, said: Vec<ChatMessage>, limit_tokens: usize) -> Self {
         let mut messages = vec![system];
         messages.extend(said);
         Self { messages, limit_tokens }
     }
 
-    /// What the messages may cost.
+    /// Returns the tokens that the messages may take.
     pub(crate) fn limit_tokens(&self) -> usize {
         self.limit_tokens
     }
 
-    /// How many messages there are.
+    /// Returns the number of messages.
     pub(crate) fn len(&self) -> usize {
         self.messages.len()
     }
 
-    /// Estimated, of all messages.
+    /// Returns the estimated tokens of all messages.
     pub(crate) fn tokens(&self) -> usize {
         self.messages.iter().map(cost).sum()
     }
 
-    /// The system's message and all others.
+    /// Returns all messages, the system message first.
     pub(crate) fn all(&self) -> &[ChatMessage] {
         &self.messages
     }
 
-    /// All but the system's message.
+    /// Returns all messages but the system message.
     pub(crate) fn said(&self) -> &[ChatMessage] {
         self.messages.get(1..).unwrap_or_default()
     }
 
-    /// What the model said.
+    /// Appends a message of the model.
     pub(crate) fn push_assistant(&mut self, content: String, tool_calls: Vec<ModelToolCall>) {
         self.messages.push(ChatMessage::assistant(content, tool_calls));
     }
 
-    /// What was said after all that.
+    /// Appends messages.
     pub(crate) fn extend(&mut self, said: Vec<ChatMessage>) {
         self.messages.extend(said);
     }
 
-    /// What the asker says, or is made to say.
+    /// Appends a message of the asker, or one in the asker's name.
     pub(crate) fn push_user(&mut self, content: String) {
         self.messages.push(ChatMessage::text(ChatRole::User, content));
     }
 
-    /// What a tool returned.
+    /// Appends the result of a tool.
     pub(crate) fn push_tool_result(&mut self, tool: &str, call_id: &str, content: String) {
         self.messages.push(ChatMessage::tool_result(tool, Some(call_id.to_owned()), content));
     }
 
-    /// Adds words to the last message.
+    /// Appends text to the last message.
     pub(crate) fn add_to_last(&mut self, words: &str) {
         if let Some(last) = self.messages.last_mut() {
             last.content.push_str(words);
         }
     }
 
-    /// The messages before the last question, once all fill the context, results shortened as they are.
+    /// Returns the messages before the last question, once all messages fill the context even with shortened results.
     pub(crate) fn due_compaction(&mut self) -> Option<Compaction> {
         self.shorten_results();
         let tokens = self.tokens();
@@ -103,13 +103,13 @@ impl Conversation {
         Some(Compaction { older, tokens })
     }
 
-    /// Puts a summary in the place of the first `count` messages after the system's.
+    /// Replaces the first `count` messages after the system message by a summary.
     pub(crate) fn replace_older(&mut self, count: usize, summary: &str) {
         let summary = ChatMessage::text(ChatRole::User, format!("{SUMMARY_MARK}\n{summary}"));
         self.messages.splice(1..=count, [summary]);
     }
 
-    /// The messages for the next turn. The latest result stays whole: it is what the turn is about.
+    /// Returns the messages for the next turn. The latest result stays whole: the turn is about it.
     pub(crate) fn for_next_turn(&mut self) -> Vec<ChatMessage> {
         self.shorten_results();
         self.messages.clone()
@@ -138,7 +138,7 @@ impl Conversation {
     }
 }
 
-/// The messages as a text.
+/// Returns the messages as one text.
 pub(crate) fn transcript_of(messages: &[ChatMessage]) -> String {
     let mut transcript = String::new();
     for message in messages {
@@ -156,17 +156,17 @@ pub(crate) fn transcript_of(messages: &[ChatMessage]) -> String {
     transcript
 }
 
-/// Estimated tokens of a message.
+/// Returns the estimated tokens of a message.
 pub(crate) fn cost(message: &ChatMessage) -> usize {
     words_cost(message) + calls_cost(message)
 }
 
-/// Without its tool calls.
+/// Returns the estimated tokens of a message without its tool calls.
 pub(crate) fn words_cost(message: &ChatMessage) -> usize {
     estimate_tokens(&message.content) + MESSAGE_TOKENS
 }
 
-/// Of its tool calls.
+/// Returns the estimated tokens of a message's tool calls.
 pub(crate) fn calls_cost(message: &ChatMessage) -> usize {
     message.tool_calls.iter().map(|call| estimate_tokens(&call.arguments.to_string()) + MESSAGE_TOKENS).sum()
 }
@@ -178,7 +178,7 @@ mod tests {
     #[test]
     fn the_oldest_results_are_shortened_first_and_marked() {
         let system = ChatMessage::text(ChatRole::System, "s");
-        let mut conversation = Conversation::new(system, Vec::new(), 1_500);
+        let mut conversation = ChatHistory::new(system, Vec::new(), 1_500);
         for number in 0..4 {
             conversation.push_assistant(String::new(), Vec::new());
             conversation.push_tool_result(
@@ -207,8 +207,8 @@ mod tests {
             said.push(ChatMessage::assistant("an answer of some words ".repeat(20), Vec::new()));
         }
         said.push(ChatMessage::text(ChatRole::User, "the last question"));
-        assert!(Conversation::new(system.clone(), said.clone(), 100_000).due_compaction().is_none());
-        let mut conversation = Conversation::new(system, said, 800);
+        assert!(ChatHistory::new(system.clone(), said.clone(), 100_000).due_compaction().is_none());
+        let mut conversation = ChatHistory::new(system, said, 800);
         let Compaction { older, tokens } = conversation.due_compaction().unwrap();
         assert_eq!(older.len(), 20);
         assert!(tokens > 760);

@@ -1,7 +1,8 @@
-//! Language models behind one trait. A provider turns one chat request into a stream of pieces;
-//! how a model's tool calls are written (natively, as text, as schema-constrained actions) is settled above it, in `actions`.
+//! Language models behind one trait. A provider turns one chat request into a stream of pieces; `actions` above it decides
+//! how a model's tool calls are written (natively, as text, as schema-constrained actions).
 
 pub mod actions;
+mod address;
 pub mod configured;
 pub mod ollama;
 pub mod recorded;
@@ -17,11 +18,11 @@ use futures::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::Result;
+use crate::error::Result;
 
 pub use registry::{ModelEntry, Models, Price};
 
-/// Who said a message.
+/// The author of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ChatRole {
@@ -35,7 +36,7 @@ pub enum ChatRole {
     Tool,
 }
 
-/// A picture that the asker shows.
+/// A picture in a message of the asker.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatImage {
     /// `image/png` and the like.
@@ -45,8 +46,8 @@ pub struct ChatImage {
 }
 
 impl ChatImage {
-    /// Of a picture's bytes.
-    pub fn of(media_type: &str, data: &[u8]) -> Self {
+    /// Encodes the bytes of a picture.
+    pub fn from_bytes(media_type: &str, data: &[u8]) -> Self {
         use base64::Engine as _;
         Self { media_type: media_type.to_owned(), data: base64::engine::general_purpose::STANDARD.encode(data) }
     }
@@ -74,7 +75,7 @@ pub struct ChatMessage {
 }
 
 impl ChatMessage {
-    /// A message of text only.
+    /// Creates a message of text only.
     pub fn text(role: ChatRole, content: impl Into<String>) -> Self {
         Self {
             role,
@@ -86,12 +87,12 @@ impl ChatMessage {
         }
     }
 
-    /// What the assistant said and called.
+    /// Creates a message of the assistant, with its calls.
     pub fn assistant(content: impl Into<String>, tool_calls: Vec<ModelToolCall>) -> Self {
         Self { tool_calls, ..Self::text(ChatRole::Assistant, content) }
     }
 
-    /// What `tool` returned to the call `call_id`.
+    /// Creates the message with the result of `tool` for the call `call_id`.
     pub fn tool_result(tool: &str, call_id: Option<String>, content: impl Into<String>) -> Self {
         Self { tool_name: Some(tool.to_owned()), tool_call_id: call_id, ..Self::text(ChatRole::Tool, content) }
     }
@@ -100,16 +101,16 @@ impl ChatMessage {
 /// A tool call as the model made it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ModelToolCall {
-    /// Provider's id, where it has one.
+    /// The provider's id, where it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<String>,
     /// Tool name.
     pub name: String,
-    /// A JSON object; what the model wrote instead comes as a string, for the tool to refuse.
+    /// A JSON object; anything else the model wrote is kept as a string, for the tool to refuse.
     pub arguments: Value,
 }
 
-/// A tool as the model is told of it.
+/// A tool as it is described to a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     /// Name.
@@ -183,13 +184,13 @@ pub struct ChatRequest {
     pub messages: Vec<ChatMessage>,
     /// Native tools; empty when actions are used instead.
     pub tools: Vec<ToolSpec>,
-    /// JSON schema the output must satisfy (Ollama's `format`).
+    /// JSON schema that the output must satisfy (Ollama's `format`).
     pub format: Option<Value>,
     /// Whether to ask the model to think.
     pub think: Option<bool>,
     /// At most this many tokens generated.
     pub max_output_tokens: Option<u32>,
-    /// Whether it must call a tool, where the provider can be told.
+    /// Whether it must call a tool, where the provider supports that.
     #[serde(default, skip_serializing_if = "ToolChoice::is_auto")]
     pub tool_choice: ToolChoice,
 }
@@ -224,7 +225,7 @@ pub enum DoneReason {
     Length,
 }
 
-/// How a model is told of tools and how its calls come back.
+/// How tools are described to a model and how its calls come back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStyle {
@@ -241,7 +242,7 @@ pub struct ModelCapabilities {
     pub tool_style: ToolStyle,
     /// Whether it can think.
     pub thinking: bool,
-    /// Whether it is small: prompt and tool texts are cut harder (900 and 600 tokens).
+    /// Whether it is small: its prompt and tool texts are shorter (900 and 600 tokens).
     pub small: bool,
     /// Context length in tokens, where known.
     pub context_tokens: Option<u32>,
@@ -253,20 +254,20 @@ pub struct ModelCapabilities {
 /// A language model.
 #[async_trait]
 pub trait ModelProvider: Send + Sync {
-    /// Its name, as in `run_started.model`.
+    /// Returns its name, as in `run_started.model`.
     fn model_id(&self) -> &str;
-    /// Checks that the model is there and says what it can do. Cached by the provider after the first success.
+    /// Checks that the model is available and returns what it can do. Cached by the provider after the first success.
     /// Errors: `model_unreachable`, `model_not_found`, `model_failed`.
     async fn capabilities(&self) -> Result<ModelCapabilities>;
     /// Generates one turn. The stream ends with [`ModelEvent::Done`] or an error; dropping it closes the request.
     async fn chat(&self, request: ChatRequest) -> Result<BoxStream<'static, Result<ModelEvent>>>;
 }
 
-/// Who decides the style of tool calls.
+/// Which style of tool calls a setting asks for.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ToolStyleSetting {
-    /// Judged from what the model's server reports.
+    /// Chosen from what the model's server reports.
     #[default]
     Auto,
     /// Always [`ToolStyle::Native`].
@@ -282,7 +283,7 @@ pub struct ModelSettings {
     pub ollama_host: String,
     /// The model's name there.
     pub model: String,
-    /// How it is told of tools.
+    /// How tools are described to it.
     pub tool_style: ToolStyleSetting,
     /// A script to follow instead of a model.
     pub script: Option<PathBuf>,
@@ -292,8 +293,8 @@ pub struct ModelSettings {
     pub record: Option<PathBuf>,
 }
 
-/// The model that the settings name. Whether it is there shows in [`ModelProvider::capabilities`]; errors here are
-/// files that cannot be read or written, and an address that is none.
+/// Opens the model that the settings name. Whether it is available shows in [`ModelProvider::capabilities`]; errors here
+/// are files that cannot be read or written, and invalid addresses.
 pub async fn open(settings: &ModelSettings) -> Result<Arc<dyn ModelProvider>> {
     let model: Arc<dyn ModelProvider> = match (&settings.script, &settings.replay) {
         (Some(script), _) => Arc::new(scripted::from_file(script).await?),

@@ -1,4 +1,4 @@
-//! One renderer and one request parser a protocol. A renderer is a pure fold: no clock, no ids, no I/O.
+//! A request parser and a renderer for each protocol. A renderer is a pure fold: no clock, no ids, no I/O.
 
 pub mod adk;
 pub mod ask;
@@ -13,7 +13,7 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::{RunEvent, ToolResult};
+use crate::event::{RunEvent, ToolResult};
 
 /// The extension field of a result's chart, a Vega-Lite specification without its rows.
 pub const VEGA_SPEC: &str = "vegaSpec";
@@ -27,30 +27,31 @@ pub struct Frame {
     pub data: String,
 }
 
-/// Turns a run's events into a protocol's frames.
+/// Turns the events of a run into a protocol's frames.
 pub trait Renderer: Send {
-    /// The frames of one event; may be none.
+    /// Returns the frames of one event; there may be none.
     fn frame(&mut self, event: &RunEvent) -> Vec<Frame>;
 }
 
 impl Frame {
-    /// A frame with an `event:` line.
+    /// Creates a frame with an `event:` line.
     pub fn named(event: &'static str, data: &impl Serialize) -> Self {
         Self { event: Some(event), data: json_text(data) }
     }
 
-    /// A frame of data only.
+    /// Creates a frame of data only.
     pub fn unnamed(data: &impl Serialize) -> Self {
         Self { event: None, data: json_text(data) }
     }
 
-    /// Adds the bytes of a server-sent event: one line of JSON, so nothing in it needs to be split.
+    /// Appends the bytes of a server-sent event. The data is one line of JSON, so nothing in it needs to be split.
     pub fn push_sse(&self, to: &mut Vec<u8>) {
         self.push_lines(to);
         to.push(b'\n');
     }
 
-    /// The same with an id. It comes last: a client notes it as it reads the line, and must have the whole data by then.
+    /// Appends the bytes with an id. It comes last: a client keeps it as soon as it reads the line, and must have the
+    /// whole data by then.
     pub fn push_sse_with_id(&self, id: &str, to: &mut Vec<u8>) {
         self.push_lines(to);
         to.extend_from_slice(b"id: ");
@@ -70,19 +71,31 @@ impl Frame {
     }
 }
 
-/// Adds the result's chart, where it has one.
+/// Adds the chart of a result that has one.
 pub(crate) fn add_chart(to: &mut Value, result: &ToolResult) {
     if let Some(chart) = &result.chart {
         to[VEGA_SPEC] = chart.clone();
     }
 }
 
-/// What cannot be told in JSON, which nothing here is made of, becomes `null`.
+/// Returns `data` as JSON. Whatever JSON cannot express, which nothing here contains, becomes `null`.
 pub(crate) fn json_text(data: &impl Serialize) -> String {
     serde_json::to_string(data).unwrap_or_else(|_| "null".to_owned())
 }
 
-/// All that the model says in a run as one text: each message begins a paragraph.
+/// Names the kind of a JSON value for a message: `a string`, `an array`.
+pub(crate) fn kind_of(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "a boolean",
+        Value::Number(_) => "a number",
+        Value::String(_) => "a string",
+        Value::Array(_) => "an array",
+        Value::Object(_) => "an object",
+    }
+}
+
+/// Everything the model says in a run as one text; each message begins a paragraph.
 #[derive(Debug, Default)]
 pub(crate) struct Paragraphs {
     text: String,
@@ -92,17 +105,17 @@ pub(crate) struct Paragraphs {
 }
 
 impl Paragraphs {
-    /// Whose text is not asked for.
+    /// Creates paragraphs whose whole text is not needed.
     pub(crate) fn unkept() -> Self {
         Self { is_unkept: true, ..Self::default() }
     }
 
-    /// A message begins.
+    /// Begins a message.
     pub(crate) fn begin(&mut self) {
         self.begins = self.has_begun;
     }
 
-    /// A piece of it; what is to be passed on.
+    /// Adds a piece of the message. Returns what to pass on.
     pub(crate) fn push<'a>(&mut self, piece: &'a str) -> Cow<'a, str> {
         let begins = std::mem::take(&mut self.begins);
         let piece: Cow<'a, str> = if begins { format!("\n\n{piece}").into() } else { piece.into() };
@@ -113,7 +126,7 @@ impl Paragraphs {
         piece
     }
 
-    /// All pieces so far; `None` where they are not kept.
+    /// Returns all pieces so far; `None` where they are not kept.
     pub(crate) fn text(&self) -> Option<&str> {
         (!self.is_unkept).then_some(self.text.as_str())
     }

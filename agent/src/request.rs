@@ -1,4 +1,4 @@
-//! What a run is asked to do, whichever protocol asks.
+//! What a run is asked to do, whichever protocol asks; each protocol's parser creates a [`RunRequest`].
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -15,15 +15,15 @@ use crate::prompt::PromptSections;
 pub struct AskRequest {
     /// Trimmed, not empty.
     pub question: String,
-    /// Where bare names resolve and what the prompt's schema part is taken from; `None`: all, with `default` for bare names.
+    /// Where bare names resolve, and whose tables the prompt describes; `None`: all tables, and `default` for bare names.
     pub database: Option<String>,
-    /// Whether thinking is emitted.
+    /// Whether to emit thinking.
     pub include_thinking: bool,
-    /// The session that it continues or begins.
+    /// The session it continues or begins.
     pub session_id: Option<String>,
 }
 
-/// Which protocol asks.
+/// The protocol of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Protocol {
     /// Ask.
@@ -43,7 +43,7 @@ pub enum Protocol {
 }
 
 impl Protocol {
-    /// As stored.
+    /// Returns the name that is stored.
     pub fn as_str(self) -> &'static str {
         match self {
             Protocol::Ask => "ask",
@@ -57,15 +57,15 @@ impl Protocol {
     }
 }
 
-/// What becomes of a run whose client goes away.
+/// What happens to a run whose client goes away.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum OnDisconnect {
     /// It is cancelled, with its model call and query.
     Cancel,
-    /// It is cancelled unless a client follows it again within this time: see [`crate::Agent::follow`].
+    /// It is cancelled unless a client follows it again within this time, as `Agent::follow` does.
     CancelAfter(Duration),
-    /// It goes on to its end, within its budget.
-    GoOn,
+    /// It continues to its end, within its budget.
+    KeepRunning,
 }
 
 /// An answer that must be JSON of a schema.
@@ -77,22 +77,22 @@ pub struct AnswerSchema {
     pub schema: Value,
 }
 
-/// What was decided of a call that a run waited for.
+/// A decision on a call that a run waited for.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Decision {
-    /// A person said yes.
+pub enum CallDecision {
+    /// A person approved it.
     Approved {
         /// Why.
         reason: Option<String>,
     },
-    /// A person said no.
+    /// A person denied it.
     Denied {
         /// Why.
         reason: Option<String>,
     },
     /// The client executed it.
     Output(String),
-    /// Nothing: the asker went on with something else.
+    /// None: the asker continued with something else.
     Abandoned,
 }
 
@@ -101,15 +101,15 @@ pub enum Decision {
 pub struct ResumedCall {
     /// The call.
     pub call: PendingCall,
-    /// What of it.
-    pub decision: Decision,
-    /// Whether the server knows of the call, so that it is decided once. One that only the client's history has can be
-    /// answered or refused, never approved.
+    /// The decision.
+    pub decision: CallDecision,
+    /// Whether the catalog stores the call, so that it is decided once. A call that only the client's history contains
+    /// can be answered or refused, never approved.
     pub stored: bool,
 }
 
 impl ResumedCall {
-    /// The call as the model made it: its id is the one in the model's own message.
+    /// Returns the call as the model made it, with the id of the model's own message.
     pub(crate) fn model_call(&self) -> ModelToolCall {
         let stored: Value =
             serde_json::from_str(self.call.decision_json.as_deref().unwrap_or_default()).unwrap_or_default();
@@ -122,32 +122,32 @@ impl ResumedCall {
     }
 }
 
-/// All that a run is asked to do.
+/// Everything that a run is asked to do.
 #[derive(Debug, Clone)]
 pub struct RunRequest {
     /// Who asks.
     pub protocol: Protocol,
     /// Where bare names resolve.
     pub database: Option<String>,
-    /// Whether thinking is emitted.
+    /// Whether to emit thinking.
     pub include_thinking: bool,
-    /// A configured model's name; any other means the default model.
+    /// The name of a configured model; any other name means the default model.
     pub model: Option<String>,
-    /// The application's instructions, added to ours.
+    /// Instructions of the application, added to the server's.
     pub instructions: Option<String>,
-    /// The parts that the prompt has, where the client chooses them; `None`: as it always is.
+    /// The sections of the prompt, where the client chooses them; `None`: the usual prompt.
     pub prompt: Option<PromptSections>,
     /// The conversation so far, without instructions.
     pub history: Vec<ChatMessage>,
-    /// Calls that the history's last message waits for, with what was decided.
+    /// Calls that the last message of the history waits for, with their decisions.
     pub resume: Vec<ResumedCall>,
-    /// Whether it asks about a branch of the data that there is not: then every call of a tool fails.
+    /// Whether it names a branch of the data that does not exist: then every tool call fails.
     pub bad_branch: bool,
-    /// The new messages; the last one of the asker's is the question.
+    /// The new messages; the last one of the asker is the question.
     pub input: Vec<ChatMessage>,
     /// Tools that the client executes.
     pub client_tools: Vec<ToolSpec>,
-    /// Those among them that the client executes without telling how it went, by name, each with what the model is told:
+    /// Tools among them whose result the client never reports, by name, each with the result that the model reads instead:
     /// the run does not wait for them.
     pub canned_results: HashMap<String, String>,
     /// Whether a tool must be called first.
@@ -156,29 +156,29 @@ pub struct RunRequest {
     pub answer_schema: Option<AnswerSchema>,
     /// Whether the client can ask a person to approve a call.
     pub can_approve: bool,
-    /// Tokens of one turn, if fewer than ours.
+    /// Tokens of one turn, if fewer than the server's limit.
     pub max_output_tokens: Option<u32>,
-    /// The conversation that it belongs to. One run at a time.
+    /// The conversation it belongs to, which has one run at a time.
     pub conversation: Option<ConversationKey>,
-    /// The run that it continues.
+    /// The run it continues.
     pub previous_run_id: Option<Uuid>,
     /// The caller's own id for the run.
     pub invocation_id: Option<String>,
     /// Whether it may be retrieved and continued.
     pub retained: bool,
-    /// Whether the client keeps the conversation: it gets all messages at the end, in which a call has the id that the
-    /// events name.
+    /// Whether the client keeps the conversation: it gets all messages at the end, in which calls have the ids of the
+    /// events.
     pub returns_messages: bool,
-    /// What becomes of it without its client.
+    /// What happens when its client goes away.
     pub on_disconnect: OnDisconnect,
     /// What the protocol repeats from its request.
     pub echo: Value,
-    /// The items that it was asked with, where the protocol has items.
+    /// The items of the request, where the protocol has items.
     pub input_items: Value,
 }
 
 impl RunRequest {
-    /// A question and nothing else.
+    /// Creates a request with `input` and defaults for the rest.
     pub fn new(protocol: Protocol, input: Vec<ChatMessage>) -> Self {
         Self {
             protocol,
@@ -208,7 +208,7 @@ impl RunRequest {
         }
     }
 
-    /// What is asked: the last that the asker said; what the history was about where nothing new is said.
+    /// Returns the question: the last message of the asker in the input, or in the history where the input has none.
     pub(crate) fn question(&self) -> String {
         let said = |messages: &[ChatMessage]| {
             messages

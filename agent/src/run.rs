@@ -1,6 +1,6 @@
 //! One run, from its first event to its last: a task that owns the model call and the query, so that ending it ends
-//! both. Every way out (answered, paused, out of time, out of calls, failed, cancelled, the client gone) leads through
-//! one door: the last events are stored before they are delivered, and `run_finished` is always the last.
+//! both. Every way out (answered, paused, out of time, out of calls, failed, cancelled, the client gone) ends in
+//! [`RunTask::run`]: the last events are stored before they are delivered, and `run_finished` is always the last.
 
 mod handle;
 mod turns;
@@ -10,30 +10,32 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use futures::FutureExt;
-use querent_catalog::{Catalog, RunStatus};
+use querent_catalog::{Catalog, CatalogError, RunStatus};
 use querent_engine::Session;
 use tokio_util::sync::CancellationToken;
 
-use crate::event::{EventKind, RunErrorCode, RunOutcome, RunStarted, Trigger};
+use crate::config::AgentConfig;
+use crate::error::AgentError;
+use crate::event::{CANCELLED_CODE, EventKind, RunErrorCode, RunOutcome, RunStarted, Trigger};
 use crate::models::ModelEntry;
 use crate::prompt::ExampleCache;
-use crate::{AgentConfig, AgentError, RunRequest};
+use crate::request::RunRequest;
 
-pub(crate) use handle::{RunHandle, Stop};
+pub(crate) use handle::{RunHandle, StopCause};
 use turns::{End, Turns};
 
-/// How long a run's last events wait for its end to be stored; it is then stored later.
+/// How long a run's last events wait for its end to be stored; after that it is stored later.
 const STORE_TIMEOUT: Duration = Duration::from_secs(2);
-/// Between attempts to store a run's end: the first and the longest pause.
+/// Pauses between attempts to store a run's end: the first and the longest.
 const STORE_AGAIN: (Duration, Duration) = (Duration::from_secs(1), Duration::from_secs(30));
 
-/// All that a run works with.
+/// Everything a run works with.
 pub(crate) struct RunTask {
     pub(crate) handle: Arc<RunHandle>,
     pub(crate) catalog: Arc<Catalog>,
-    /// Reads only.
+    /// Only reads.
     pub(crate) session: Session,
-    /// Writes as the caller may, for calls that a person approved; absent where no tool may write.
+    /// Writes as the caller, for calls that a person approved; absent where no tool may write.
     pub(crate) writer: Option<Session>,
     pub(crate) model: ModelEntry,
     pub(crate) config: Arc<AgentConfig>,
@@ -41,24 +43,24 @@ pub(crate) struct RunTask {
     pub(crate) started_event: RunStarted,
     pub(crate) request: RunRequest,
     pub(crate) started: Instant,
-    /// The agent shuts down.
+    /// Cancelled when the agent shuts down.
     pub(crate) closing: CancellationToken,
 }
 
-/// How a run ended when it did not succeed.
-struct Failure {
+/// Why a run did not succeed.
+struct RunFailure {
     status: RunStatus,
     code: RunErrorCode,
     message: String,
     detail_code: String,
 }
 
-impl Failure {
+impl RunFailure {
     fn new(status: RunStatus, code: RunErrorCode, message: impl Into<String>, detail_code: &str) -> Self {
         Self { status, code, message: message.into(), detail_code: detail_code.to_owned() }
     }
 
-    /// The model's, or one of what it runs on.
+    /// A failure of the model, or of what it runs on.
     fn of_model(code: RunErrorCode, error: &AgentError) -> Self {
         Self::new(RunStatus::Error, code, error.to_string(), error.code())
     }
@@ -66,8 +68,8 @@ impl Failure {
 
 impl RunTask {
     /// Runs to the end. `leave` is called once the run is stored, before its last events are delivered: a client that
-    /// has seen `run_finished` finds the run stored and its place free. Where storing takes too long or fails, the
-    /// events do not wait, and it is tried again until it is done or the agent shuts down.
+    /// has seen `run_finished` finds the run stored and its permit released. Where storing takes too long or fails, the
+    /// events do not wait; storing is retried until it succeeds or the agent shuts down.
     pub(crate) async fn run(self, leave: impl FnOnce()) {
         self.handle.begin();
         let (status, failure) = match self.outcome().await {
@@ -76,7 +78,7 @@ impl RunTask {
             Err(failure) => (failure.status, Some(failure)),
         };
         let mut kinds = Vec::new();
-        if let Some(Failure { code, message, detail_code, .. }) = failure {
+        if let Some(RunFailure { code, message, detail_code, .. }) = failure {
             kinds.push(EventKind::RunError { code, message, detail_code });
         }
         kinds.push(self.finished_event(status));
@@ -86,7 +88,7 @@ impl RunTask {
         let store = async {
             let (mut pause, longest) = STORE_AGAIN;
             while let Err(error) = catalog.runs().update(&record).await {
-                if error.code() == "run_not_found" {
+                if matches!(error, CatalogError::RunNotFound { .. }) {
                     tracing::info!(run_id = %record.run_id, "the run was deleted before its end");
                     break;
                 }
@@ -106,36 +108,36 @@ impl RunTask {
         }
     }
 
-    /// The work, and everything that can end it from outside. Dropping the work drops the model call and the query.
-    async fn outcome(&self) -> Result<End, Failure> {
+    /// Does the work until it ends or is stopped from outside. Dropping the work drops the model call and the query.
+    async fn outcome(&self) -> Result<End, RunFailure> {
         let deadline = tokio::time::Instant::from_std(self.started + self.config.run_timeout);
         let work = AssertUnwindSafe(self.work()).catch_unwind();
         tokio::select! {
             biased;
             cause = self.handle.stopped() => Err(stopped(cause)),
-            () = tokio::time::sleep_until(deadline) => Err(Failure::new(
+            () = tokio::time::sleep_until(deadline) => Err(RunFailure::new(
                 RunStatus::BudgetExceeded,
                 RunErrorCode::Timeout,
                 format!("the run took longer than {}; ask something narrower", in_seconds(self.config.run_timeout)),
                 "run_timeout",
             )),
             outcome = work => outcome.unwrap_or_else(|_| {
-                Err(Failure::new(RunStatus::Error, RunErrorCode::Internal, "internal: the run panicked", "internal"))
+                Err(RunFailure::new(RunStatus::Error, RunErrorCode::Internal, "internal: the run panicked", "internal"))
             }),
         }
     }
 
-    async fn work(&self) -> Result<End, Failure> {
-        // A model that is not there ends the run before it has begun: no `run_started`.
+    async fn work(&self) -> Result<End, RunFailure> {
+        // A model that is not available ends the run before it has begun, without `run_started`.
         let capabilities = self
             .model
             .provider
             .capabilities()
             .await
-            .map_err(|error| Failure::of_model(RunErrorCode::InitError, &error))?;
+            .map_err(|error| RunFailure::of_model(RunErrorCode::InitError, &error))?;
         if !capabilities.images && self.request.input.iter().any(|message| !message.images.is_empty()) {
             let error = AgentError::ImagesNotSupported { model: self.model.provider.model_id().to_owned() };
-            return Err(Failure::of_model(RunErrorCode::InitError, &error));
+            return Err(RunFailure::of_model(RunErrorCode::InitError, &error));
         }
         self.handle.emit(EventKind::RunStarted(Box::new(self.started_event.clone())));
         Turns::begin(self, capabilities).await.run().await
@@ -159,19 +161,19 @@ impl RunTask {
         }
     }
 
-    /// Whether a decision, not a question, began the run.
+    /// Returns whether a question or a decision started the run.
     pub(crate) fn trigger(request: &RunRequest) -> Trigger {
         if request.resume.is_empty() { Trigger::New } else { Trigger::Resume }
     }
 }
 
-fn stopped(cause: Stop) -> Failure {
+fn stopped(cause: StopCause) -> RunFailure {
     let (message, detail_code) = match cause {
-        Stop::Shutdown => ("the server is shutting down; ask again when it is back", "shutting_down"),
-        Stop::ClientGone => ("the client went away", "client_gone"),
-        Stop::Cancelled => ("the run was cancelled", "cancelled"),
+        StopCause::Shutdown => ("the server is shutting down; ask again when it is back", "shutting_down"),
+        StopCause::ClientGone => ("the client went away", "client_gone"),
+        StopCause::Cancelled => ("the run was cancelled", CANCELLED_CODE),
     };
-    Failure::new(RunStatus::Cancelled, RunErrorCode::Internal, message, detail_code)
+    RunFailure::new(RunStatus::Cancelled, RunErrorCode::Internal, message, detail_code)
 }
 
 fn elapsed_ms(started: Instant) -> u64 {

@@ -1,26 +1,26 @@
-//! Who counts runs: every run, whichever protocol asked and whether or not its client still listens.
+//! Observes every run, whichever protocol asked and whether or not its client still listens: for counters and logs.
 
 use crate::event::{EventKind, RunErrorCode, RunEvent, RunOutcome, ToolResult, Usage};
 
-/// Told of every run. Called by the runs themselves: it must not block.
+/// Notified of every run. Called by the runs themselves, so it must not block.
 pub trait RunWatcher: Send + Sync {
     /// A run began.
     fn began(&self);
     /// A tool returned.
     fn tool_returned(&self, result: &ToolResult);
-    /// A run ended; with the code of its failure and ours, if it failed.
+    /// A run ended; if it failed, with the ask protocol's code and the server's own code.
     fn ended(&self, outcome: RunOutcome, failure: Option<(RunErrorCode, &str)>, usage: &Usage);
 }
 
-/// Nobody.
+/// Ignores all runs.
 impl RunWatcher for () {
     fn began(&self) {}
     fn tool_returned(&self, _: &ToolResult) {}
     fn ended(&self, _: RunOutcome, _: Option<(RunErrorCode, &str)>, _: &Usage) {}
 }
 
-/// Tells of the end.
-pub(crate) fn tell_end<'a>(watcher: &dyn RunWatcher, last: impl IntoIterator<Item = &'a RunEvent>) {
+/// Notifies `watcher` of a run's end.
+pub(crate) fn notify_end<'a>(watcher: &dyn RunWatcher, last: impl IntoIterator<Item = &'a RunEvent>) {
     let mut failure = None;
     for event in last {
         match &event.kind {

@@ -2,7 +2,7 @@
 
 use arrow::datatypes::DataType;
 
-/// Words that cannot be a name without quotes. More than the parser's own list is harmless: quotes never hurt.
+/// Words that must be quoted as names. A word too many is harmless.
 const RESERVED: [&str; 52] = [
     "all",
     "and",
@@ -58,14 +58,14 @@ const RESERVED: [&str; 52] = [
     "where",
 ];
 
-/// The name as it must be written in SQL: quoted when it has to be.
+/// Returns the name as SQL, quoted where needed.
 pub(crate) fn quote_identifier(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase() || c == '_')
         && name.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
     if plain && !RESERVED.contains(&name) { name.to_owned() } else { format!("\"{}\"", name.replace('"', "\"\"")) }
 }
 
-/// A text without line breaks, cut and marked beyond `max_chars` characters.
+/// Returns the text without line breaks, cut and marked beyond `max_chars` characters.
 pub(crate) fn one_line(text: &str, max_chars: usize) -> String {
     let flat = text.split_whitespace().collect::<Vec<_>>().join(" ");
     match flat.char_indices().nth(max_chars) {
@@ -74,8 +74,8 @@ pub(crate) fn one_line(text: &str, max_chars: usize) -> String {
     }
 }
 
-/// The parts of a dotted name, quotes taken off.
-pub(super) fn split_name(name: &str) -> Vec<String> {
+/// Splits a dotted name into its parts, without quotes.
+pub(crate) fn split_name(name: &str) -> Vec<String> {
     let mut parts = vec![String::new()];
     let mut quote = None;
     for c in name.trim().chars() {
@@ -94,9 +94,9 @@ pub(super) fn split_name(name: &str) -> Vec<String> {
     parts
 }
 
-/// The relations a query seems to read: the names after `FROM`, `JOIN` and a comma that follows one. A guess, for
-/// hints only: nothing is allowed or refused by it.
-pub(super) fn relations_named_in(sql: &str) -> Vec<String> {
+/// Guesses the relations that a query reads: the names after `FROM`, `JOIN` and a comma that follows one. For hints only:
+/// nothing is allowed or refused by it.
+pub(crate) fn relations_named_in(sql: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let mut expecting = false;
     for word in sql.split(|c: char| c.is_whitespace() || matches!(c, '(' | ')' | ';')) {
@@ -120,7 +120,7 @@ pub(super) fn relations_named_in(sql: &str) -> Vec<String> {
     names
 }
 
-/// The type as SQL names it.
+/// Returns the SQL name of the type.
 pub(crate) fn sql_type(data_type: &DataType) -> String {
     match data_type {
         DataType::Boolean => "BOOLEAN".to_owned(),

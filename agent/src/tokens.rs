@@ -1,11 +1,11 @@
-//! How many tokens a text costs, without the model's tokenizer.
+//! Estimates how many tokens a text costs, without the model's tokenizer.
 //!
 //! The estimate follows the way byte-level BPE tokenizers cut text (words with the sign before them, digits one by
 //! one, runs of signs) and rounds up: on identifiers, SQL, JSON, prose, hexadecimal noise and non-Latin scripts it
 //! stays at or above what Qwen's tokenizer counts, and a third above it on a typical schema. A budget kept by it is
 //! kept by the model; the price is that the budget is not filled to its last token.
 
-/// SQL words that every tokenizer knows whole.
+/// SQL words that are one token in every tokenizer.
 const WHOLE_WORDS: [&str; 14] = [
     "VARCHAR",
     "DOUBLE",
@@ -23,32 +23,32 @@ const WHOLE_WORDS: [&str; 14] = [
     "DATE",
 ];
 
-/// Estimated tokens of `text`, on the high side.
+/// Estimates the tokens of `text`, on the high side.
 pub(crate) fn estimate_tokens(text: &str) -> usize {
     let mut halves = 0;
     let mut rest = text;
     let mut after_digit = false;
     while let Some(first) = rest.chars().next() {
-        let kind = Kind::of(first);
-        let end = rest.find(|c| Kind::of(c) != kind).unwrap_or(rest.len());
+        let kind = CharClass::of(first);
+        let end = rest.find(|c| CharClass::of(c) != kind).unwrap_or(rest.len());
         let (run, following) = rest.split_at(end);
-        let next = following.chars().next().map(Kind::of);
+        let next = following.chars().next().map(CharClass::of);
         halves += match kind {
-            Kind::Digit => 2 * run.len(),
-            Kind::Letter => word_halves(run, after_digit || next == Some(Kind::Digit)),
+            CharClass::Digit => 2 * run.len(),
+            CharClass::Letter => word_halves(run, after_digit || next == Some(CharClass::Digit)),
             // One space, or one sign, goes with the word after it.
-            Kind::Space if run == " " && matches!(next, Some(Kind::Letter | Kind::Sign)) => 0,
-            Kind::Space => 2 * (1 + run.len() / 4),
-            Kind::Sign if run.len() == 1 && next == Some(Kind::Letter) => 0,
-            Kind::Sign => 2 * run.len().div_ceil(2),
+            CharClass::Space if run == " " && matches!(next, Some(CharClass::Letter | CharClass::Sign)) => 0,
+            CharClass::Space => 2 * (1 + run.len() / 4),
+            CharClass::Sign if run.len() == 1 && next == Some(CharClass::Letter) => 0,
+            CharClass::Sign => 2 * run.len().div_ceil(2),
         };
-        after_digit = kind == Kind::Digit;
+        after_digit = kind == CharClass::Digit;
         rest = following;
     }
     halves.div_ceil(2)
 }
 
-/// The longest beginning of `text` that costs at most `tokens`, cut between characters.
+/// Returns the longest beginning of `text` that costs at most `tokens`, cut between characters.
 pub(crate) fn take_tokens(text: &str, tokens: usize) -> &str {
     if estimate_tokens(text) <= tokens {
         return text;
@@ -68,25 +68,25 @@ pub(crate) fn take_tokens(text: &str, tokens: usize) -> &str {
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum CharClass {
     Letter,
     Digit,
     Space,
     Sign,
 }
 
-impl Kind {
+impl CharClass {
     fn of(c: char) -> Self {
         match c {
-            '0'..='9' => Kind::Digit,
-            c if c.is_ascii_alphabetic() || !c.is_ascii() => Kind::Letter,
-            c if c.is_whitespace() => Kind::Space,
-            _ => Kind::Sign,
+            '0'..='9' => CharClass::Digit,
+            c if c.is_ascii_alphabetic() || !c.is_ascii() => CharClass::Letter,
+            c if c.is_whitespace() => CharClass::Space,
+            _ => CharClass::Sign,
         }
     }
 }
 
-/// Half tokens of a run of letters: `camelCase` is read as its parts, a non-ASCII character by its bytes.
+/// Returns the half tokens of a run of letters: `camelCase` is read as its parts, a non-ASCII character by its bytes.
 fn word_halves(word: &str, beside_digit: bool) -> usize {
     // Letters between digits are an id or a hash far more often than a word.
     let noise = beside_digit && word.len() <= 4;
@@ -115,7 +115,7 @@ fn word_halves(word: &str, beside_digit: bool) -> usize {
     halves
 }
 
-/// Tokens of one lowercase, capitalised or all-capitals part.
+/// Returns the tokens of one lowercase, capitalised or all-capitals part.
 fn part_tokens(part: &str) -> usize {
     if WHOLE_WORDS.contains(&part) {
         return 1;
@@ -123,7 +123,7 @@ fn part_tokens(part: &str) -> usize {
     if part.len() > 3 && part.bytes().all(|b| b.is_ascii_uppercase()) {
         return (part.len() * 3).div_ceil(5);
     }
-    // What cannot be pronounced is not in the vocabulary: long consonant runs and rare letters.
+    // What cannot be pronounced (long runs of consonants, rare letters) is not in the vocabulary.
     let (mut run, mut hard) = (0, 0);
     for byte in part.bytes().map(|b| b.to_ascii_lowercase()) {
         run = if matches!(byte, b'a' | b'e' | b'i' | b'o' | b'u' | b'y') { 0 } else { run + 1 };

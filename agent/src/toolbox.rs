@@ -1,20 +1,22 @@
-//! The agent's read-only tools for callers that bring a model of their own: what there is, and a call as its caller.
+//! The agent's read-only tools for callers that bring a model of their own: their list, and calls as the caller.
 //!
-//! A call reads whatever its session may do otherwise, ends within the session's wall clock, and stops its query when
-//! it is dropped. A failure is a reply, so that the caller's model can mend its call.
+//! A call only reads, whatever else its session may do, ends within the session's wall clock, and stops its query when
+//! it is dropped. A failure is a reply, so that the caller's model can correct its call.
 
 use std::sync::LazyLock;
 
 use querent_engine::{EngineError, Session};
 use serde_json::{Map, Value};
 
+use crate::config::AgentConfig;
 use crate::models::ToolSpec;
 use crate::protocols::VEGA_SPEC;
 use crate::tools::{self, ToolContext, ToolError, ToolOutput};
 
-static SPECS: LazyLock<Vec<ToolSpec>> = LazyLock::new(|| tools::specs(false, false));
+static SPECS: LazyLock<Vec<ToolSpec>> =
+    LazyLock::new(|| tools::specs(false, false, AgentConfig::DEFAULT.default_tool_rows));
 
-/// How long a reply may be.
+/// How long a reply may be. The tools' descriptions name the default rows of [`AgentConfig`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReplyBounds {
     /// Rows of a result when the caller does not say.
@@ -23,7 +25,7 @@ pub struct ReplyBounds {
     pub text_tokens: usize,
 }
 
-/// A tool's answer in its two views.
+/// The result of a tool in its two views.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolReply {
     /// An object within fixed bounds, with a `vegaSpec` where the rows are worth a chart; `{"error": {"code", "message", "hint"?}}` for a failure.
@@ -34,12 +36,12 @@ pub struct ToolReply {
     pub is_error: bool,
 }
 
-/// Every tool, the most useful first.
+/// Returns every tool, the most useful first.
 pub fn specs() -> &'static [ToolSpec] {
     &SPECS
 }
 
-/// The tool of that name.
+/// Finds the tool of that name.
 pub fn find(name: &str) -> Option<&'static ToolSpec> {
     SPECS.iter().find(|spec| spec.name == name)
 }
@@ -67,7 +69,7 @@ pub async fn call(session: Session, bounds: ReplyBounds, name: &str, arguments: 
     }
 }
 
-/// The reply to a call whose database is not there or may not be seen, as the tool itself would have said it.
+/// Returns the reply to a call whose database does not exist or may not be seen, worded as the tool itself words it.
 pub fn refusal(name: &str, error: EngineError) -> ToolReply {
     failure(name, &error.into())
 }

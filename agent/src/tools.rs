@@ -1,6 +1,6 @@
-//! The agent's tools: read-only functions over a [`Session`], one file each. A call is a plain async call; its result
-//! is Arrow until it is encoded once, into rows of JSON, of which two views are made: the bounded JSON of the events
-//! and a shorter text for the model. A failure is data, never an error of the run.
+//! The agent's tools: functions over a [`Session`], one file each. A call is a plain async call; its result stays Arrow
+//! until it is encoded once, into rows of JSON. There are two views of it: the bounded JSON of the events and a shorter
+//! text for the model. A failure is data, never an error of the run.
 
 mod arguments;
 mod create_table_as;
@@ -9,16 +9,15 @@ mod explore_schema;
 mod find_references_to;
 mod graph_traverse;
 mod insert_rows;
+mod json_value;
 mod list_databases;
-mod rows;
+mod result_rows;
 mod run_kql;
 mod run_sql;
 mod sample_rows;
 mod save_verified_query;
 mod search_schema;
-mod sql_text;
-mod tables;
-mod values;
+mod table_view;
 
 use std::panic::AssertUnwindSafe;
 
@@ -28,15 +27,17 @@ use querent_catalog::{CatalogError, TableName};
 use querent_engine::{EngineError, Session};
 use serde_json::{Map, Value, json};
 
+use crate::config::MAX_TOOL_ROWS;
 use crate::event::Truncation;
 use crate::models::ToolSpec;
-use crate::prompt::tokens::{estimate_tokens, take_tokens};
-use values::shortened;
+use crate::sql_text::{quote_identifier, split_name};
+use crate::tokens::{estimate_tokens, take_tokens};
+
+use json_value::shortened;
 
 pub(crate) use arguments::arguments_object;
 pub(crate) use run_kql::kql_argument;
 pub(crate) use run_sql::sql_argument;
-pub(crate) use sql_text::{one_line, quote_identifier, sql_type};
 
 /// The name of the tool whose text becomes `kql_used`.
 pub(crate) const RUN_KQL: &str = run_kql::NAME;
@@ -49,17 +50,17 @@ const CHART: &str = "chart";
 /// One tool.
 #[async_trait]
 pub(crate) trait Tool: Send + Sync {
-    /// Its name, as in its spec.
+    /// Returns its name, as in its spec.
     fn name(&self) -> &'static str;
-    /// What the model is told of it.
-    fn spec(&self) -> ToolSpec;
-    /// Calls it.
+    /// Describes it to a model; `default_rows` as in [`ToolContext::default_rows`].
+    fn spec(&self, default_rows: usize) -> ToolSpec;
+    /// Executes a call.
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError>;
 }
 
-/// What every call of a run has.
+/// What every call of a run works with.
 pub(crate) struct ToolContext {
-    /// Read-only, the caller's, in the request's database.
+    /// Reads as the caller, in the request's database.
     pub(crate) session: Session,
     /// Writes as the caller may; absent where no tool may write.
     pub(crate) writer: Option<Session>,
@@ -67,7 +68,7 @@ pub(crate) struct ToolContext {
     pub(crate) text_tokens: usize,
     /// Rows of a result when the model does not say.
     pub(crate) default_rows: usize,
-    /// The data that is asked about is of a branch that there is not.
+    /// Whether the request names a branch of the data that does not exist.
     pub(crate) bad_branch: bool,
 }
 
@@ -88,12 +89,12 @@ pub(crate) struct ToolOutput {
 }
 
 impl ToolOutput {
-    /// A whole result that is not worth plotting.
+    /// Creates an untruncated result without a chart.
     pub(crate) fn new(json: Value, text: impl Into<String>) -> Self {
         Self { json, text: text.into(), truncation: None, chart: None }
     }
 
-    /// As much of `text` as costs at most `tokens`.
+    /// Creates a result whose text is cut to `tokens` tokens.
     pub(crate) fn within(json: Value, text: &str, tokens: usize) -> Self {
         let kept = take_tokens(text, tokens);
         let truncation = (kept.len() < text.len())
@@ -102,7 +103,7 @@ impl ToolOutput {
     }
 }
 
-/// A failure, as the model and the event stream see it.
+/// A failure as the model and the event stream see it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct ToolError {
     /// Stable, snake_case.
@@ -111,11 +112,23 @@ pub(crate) struct ToolError {
     pub(crate) message: String,
     /// What to do.
     pub(crate) hint: Option<String>,
+    /// Whether the model is asked to correct the call: not where somebody decided against it.
+    pub(crate) may_retry: bool,
 }
 
 impl ToolError {
     pub(crate) fn new(code: &str, message: impl Into<String>) -> Self {
-        Self { code: code.to_owned(), message: shortened(&message.into(), MAX_MESSAGE_CHARS), hint: None }
+        Self {
+            code: code.to_owned(),
+            message: shortened(&message.into(), MAX_MESSAGE_CHARS),
+            hint: None,
+            may_retry: true,
+        }
+    }
+
+    /// A call that somebody decided against, or that nobody can decide.
+    pub(crate) fn refusal(code: &str, message: impl Into<String>) -> Self {
+        Self { may_retry: false, ..Self::new(code, message) }
     }
 
     pub(crate) fn with_hint(self, hint: impl Into<String>) -> Self {
@@ -131,14 +144,10 @@ impl ToolError {
         json!({ "error": error })
     }
 
-    /// What the model reads: what failed, what helps, what to do next.
+    /// Returns what the model reads: what failed, what helps, what to do next.
     pub(crate) fn to_text(&self, tool: &str) -> String {
         let hint = self.hint.as_ref().map(|hint| format!("\n{hint}")).unwrap_or_default();
-        // A call that somebody decided against is not to be tried again.
-        let again = match self.code.as_str() {
-            "denied" | "cancelled" | "approval_unavailable" => String::new(),
-            _ => format!("\nCorrect this and call {tool} again."),
-        };
+        let again = if self.may_retry { format!("\nCorrect this and call {tool} again.") } else { String::new() };
         format!("{tool} failed: {}{hint}{again}", self.message)
     }
 }
@@ -156,7 +165,7 @@ impl From<CatalogError> for ToolError {
     }
 }
 
-/// Every tool there is, in the order in which the model is told of them: the most useful first.
+/// Every tool that reads, in the order in which they are described to a model: the most useful first.
 pub(crate) const TOOLS: [&dyn Tool; 9] = [
     &run_sql::RunSql,
     &describe_table::DescribeTable,
@@ -166,20 +175,21 @@ pub(crate) const TOOLS: [&dyn Tool; 9] = [
     &explore_schema::ExploreSchema,
     &find_references_to::FindReferencesTo,
     &run_kql::RunKql,
-    &graph_traverse::GraphTraverse,
+    &graph_traverse::GraphTraverseTool,
 ];
-/// How many of them a small model is told of: its prompt has room for few, and it calls the wrong one of many.
+/// How many of them are described to a small model: its prompt has room for few, and of many it calls the wrong one.
 const TOOLS_OF_SMALL: usize = 4;
 
-/// Tools that write, where the server has them. None of them is ever called before a person has approved the call.
+/// Tools that write, where the server offers them. None is executed before a person has approved the call.
 const WRITERS: [&dyn Tool; 3] =
     [&create_table_as::CreateTableAs, &insert_rows::InsertRows, &save_verified_query::SaveVerifiedQuery];
 
-/// What the model is told of the tools. Those that a small model is not told of it may call all the same.
-pub(crate) fn specs(small: bool, with_writers: bool) -> Vec<ToolSpec> {
-    let told = if small { TOOLS_OF_SMALL } else { TOOLS.len() };
+/// Describes the tools to a model. A small model may also call those that are not described to it.
+pub(crate) fn specs(small: bool, with_writers: bool, default_rows: usize) -> Vec<ToolSpec> {
+    let offered = if small { TOOLS_OF_SMALL } else { TOOLS.len() };
     let writers = WRITERS.iter().filter(|_| with_writers);
-    let mut specs: Vec<ToolSpec> = TOOLS.iter().take(told).chain(writers).map(|tool| tool.spec()).collect();
+    let mut specs: Vec<ToolSpec> =
+        TOOLS.iter().take(offered).chain(writers).map(|tool| tool.spec(default_rows)).collect();
     if !small {
         for spec in specs.iter_mut().filter(|spec| [RUN_SQL, RUN_KQL].contains(&spec.name.as_str())) {
             spec.parameters["properties"][CHART] = chart_argument();
@@ -188,7 +198,7 @@ pub(crate) fn specs(small: bool, with_writers: bool) -> Vec<ToolSpec> {
     specs
 }
 
-/// What a model is told of [`CHART`]; a small one is not: it would fill it in with nonsense.
+/// Describes [`CHART`] to a model; not to a small one, which would fill it in with nonsense.
 fn chart_argument() -> Value {
     json!({
         "type": "object",
@@ -203,19 +213,26 @@ fn chart_argument() -> Value {
     })
 }
 
+/// The argument that bounds the rows of a query's result.
+fn max_rows_argument(default_rows: usize) -> Value {
+    let description = format!("Rows to return; {default_rows} unless given, at most {MAX_TOOL_ROWS}.");
+    json!({ "type": "integer", "description": description })
+}
+
 /// Whether the tool `name` writes.
 pub(crate) fn writes(name: &str) -> bool {
     WRITERS.iter().any(|tool| tool.name() == name)
 }
 
-/// Whether there is a tool `name` of this server.
-pub(crate) fn is_ours(name: &str) -> bool {
-    known(name).is_some()
+/// Returns the name of this server's tool `name`, if there is such a tool.
+pub fn known_tool(name: &str) -> Option<&'static str> {
+    TOOLS.iter().chain(&WRITERS).map(|tool| tool.name()).find(|known| *known == name)
 }
 
-/// The tool of that name, as a name that lives on.
-pub(crate) fn known(name: &str) -> Option<&'static str> {
-    TOOLS.iter().chain(&WRITERS).map(|tool| tool.name()).find(|known| *known == name)
+/// Returns the names of the tools, with those that write or without.
+pub fn tool_names(with_writers: bool) -> impl Iterator<Item = String> {
+    let writers = WRITERS.iter().filter(move |_| with_writers);
+    TOOLS.iter().chain(writers).map(|tool| tool.name().to_owned())
 }
 
 /// Calls the tool `name`.
@@ -234,24 +251,25 @@ pub(crate) async fn call(context: &ToolContext, name: &str, arguments: &Value) -
     called.unwrap_or_else(|_| Err(ToolError::new("internal", format!("{name} panicked; this is a bug in the server"))))
 }
 
-/// The table a call is about: `table`, `database.table` or `querent.database.table`, or with `database` apart.
+/// Returns the table a call is about: `table`, `database.table` or `querent.database.table`, or with `database` apart.
 fn table_name(session: &Session, database: Option<String>, table: &str) -> TableName {
-    let mut parts = sql_text::split_name(table);
+    let mut parts = split_name(table);
     let name = parts.pop().unwrap_or_default();
     let database = parts.pop().or(database).unwrap_or_else(|| session.database().to_owned());
     TableName { database, table: name }
 }
 
-/// The session that writes.
+/// Returns the session that writes. Errors: `not_allowed` where there is none.
 fn writer(context: &ToolContext) -> Result<&Session, ToolError> {
     context.writer.as_ref().ok_or_else(|| ToolError::new("not_allowed", "nothing may be written here"))
 }
 
-/// `"database"."table"` as far as it needs quotes.
+/// Returns `"database"."table"`, quoted where needed.
 fn quoted_name(name: &TableName) -> String {
     format!("{}.{}", quote_identifier(&name.database), quote_identifier(&name.table))
 }
 
+/// Counts the rows of a table that was just written.
 async fn rows_written(session: &Session, name: &TableName) -> Result<u64, ToolError> {
     let (batches, _) = session.sql(&format!("SELECT count(*) FROM {}", quoted_name(name))).await?.collect().await?;
     let count = batches.first().and_then(|batch| {

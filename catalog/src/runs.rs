@@ -1,14 +1,10 @@
 //! Stored agent runs: who asked what, how the run went, and the logs needed to show and to continue it. Runs are
 //! visible to their owner and to administrators. Listings never read the logs.
 
-mod trace;
-
 use chrono::{DateTime, Utc};
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
-
-pub use trace::whole_trace;
 
 use crate::error::Result;
 use crate::model::{ConversationKey, Page, PageRequest, PageToken};
@@ -87,7 +83,7 @@ pub struct RunRecord {
     pub retained: bool,
     /// `{tool_calls, elapsed_ms, input_tokens, output_tokens}`.
     pub usage_json: String,
-    /// `[{event, data}, ...]`. It is taken in the shorter form of [`whole_trace`] too, and is whole when it is read.
+    /// How the run went, in the format of whoever wrote it: stored and returned as it is, never read here.
     pub trace_json: String,
     /// Every event of the run, in order: `[...]`.
     pub events_json: String,
@@ -280,7 +276,7 @@ fn get(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<RunReco
 fn trace(connection: &Connection, who: &Principal, run_id: Uuid) -> Result<Option<String>> {
     Ok(connection
         .prepare_cached("SELECT trace_json FROM querent_run WHERE run_id = ?1 AND (?2 IS NULL OR subject = ?2)")?
-        .query_row(params![run_id.to_string(), owner_filter(who)], |row| row.get(0).map(whole_trace))
+        .query_row(params![run_id.to_string(), owner_filter(who)], |row| row.get(0))
         .optional()?)
 }
 
@@ -416,7 +412,7 @@ fn read(row: &Row<'_>) -> rusqlite::Result<RunRecord> {
         invocation_id: row.get(11)?,
         retained: row.get(12)?,
         usage_json: row.get(13)?,
-        trace_json: whole_trace(row.get(14)?),
+        trace_json: row.get(14)?,
         events_json: row.get(15)?,
         messages_json: row.get(16)?,
     })

@@ -23,6 +23,7 @@ use crate::limits::Limits;
 use crate::limits::QueryPool;
 use crate::options::EngineOptions;
 use crate::stores::Stores;
+use crate::tables::system::RunTraceDecoder;
 use crate::threads::QueryThreads;
 
 /// The memory for Parquet footers and page indexes, in bytes.
@@ -36,6 +37,8 @@ pub(crate) struct Runtime {
     /// DataFusion's plans, and does so again for every async method of a trait that holds a session (4 s each).
     template: Arc<dyn Fn() -> SessionState + Send + Sync>,
     env: Arc<RuntimeEnv>,
+    /// How `system.agent_runs` shows traces; an extension of every session's configuration.
+    pub(crate) run_traces: Arc<RunTraceDecoder>,
     /// Where queries are planned and run.
     pub(crate) threads: QueryThreads,
 }
@@ -63,8 +66,10 @@ impl Runtime {
             })
             .with_object_store_registry(Arc::new(Stores::new(options.external_urls.clone())))
             .build_arc()?;
+        let run_traces = Arc::new(RunTraceDecoder::default());
+        let config = session_config(options.target_partitions).with_extension(Arc::clone(&run_traces));
         let template = SessionStateBuilder::new()
-            .with_config(session_config(options.target_partitions))
+            .with_config(config)
             .with_runtime_env(Arc::clone(&env))
             .with_default_features()
             .with_scalar_functions(functions::scalar_functions())
@@ -72,7 +77,7 @@ impl Runtime {
             .with_optimizer_rule(Arc::new(StoredComparisons))
             .build();
         let template = Arc::new(move || template.clone());
-        Ok(Self { template, env, threads: QueryThreads::start()? })
+        Ok(Self { template, env, run_traces, threads: QueryThreads::start()? })
     }
 
     /// Returns the state that plans one statement, for which `now()` is the time of this call.

@@ -15,6 +15,7 @@ use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::PathBuf;
 use std::time::Duration;
 
+use querent_agent::AgentConfig;
 use querent_catalog::Role;
 use querent_engine::UrlRoot;
 use serde::{Deserialize, Serialize};
@@ -121,6 +122,12 @@ pub struct AgentSettings {
     pub run_timeout: Span,
     /// Tool calls of one run; the next one ends it.
     pub max_tool_calls: u32,
+    /// Rows of a tool result when the model does not say.
+    pub default_tool_rows: usize,
+    /// Tokens of the first turn's prompt; fewer for a small model.
+    pub prompt_tokens: usize,
+    /// Tokens of the text of a tool result; fewer for a small model.
+    pub tool_result_tokens: usize,
     /// Runs at once, then 429.
     pub max_concurrent_runs: usize,
     /// How long runs, conversations and files are kept; 0: for ever.
@@ -284,16 +291,20 @@ impl Default for Settings {
 
 impl Default for AgentSettings {
     fn default() -> Self {
+        let defaults = AgentConfig::DEFAULT;
         Self {
             ollama_host: "http://localhost:11434".to_owned(),
             model: "gemma4:latest".to_owned(),
             models: Vec::new(),
-            run_timeout: Span(Duration::from_secs(60)),
-            max_tool_calls: 12,
-            max_concurrent_runs: 16,
+            run_timeout: Span(defaults.run_timeout),
+            max_tool_calls: defaults.max_tool_calls,
+            default_tool_rows: defaults.default_tool_rows,
+            prompt_tokens: defaults.prompt_tokens,
+            tool_result_tokens: defaults.tool_result_tokens,
+            max_concurrent_runs: defaults.max_concurrent_runs,
             retention: Span(Duration::from_secs(30 * 24 * 60 * 60)),
-            write_tools: false,
-            strict_models: false,
+            write_tools: defaults.write_tools,
+            strict_models: defaults.strict_models,
             adk_strict_sessions: false,
             tool_style: ToolStyleName::Auto,
             record: None,

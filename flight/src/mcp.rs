@@ -11,6 +11,7 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
+use querent_agent::AgentConfig;
 use querent_agent::models::ToolSpec;
 use querent_agent::toolbox::{self, ReplyBounds, ToolReply};
 use querent_catalog::Principal;
@@ -31,14 +32,23 @@ use crate::error::ApiError;
 use crate::metrics;
 
 /// A client's model has more room than the small ones that the agent is made for.
-const REPLY_BOUNDS: ReplyBounds = ReplyBounds { default_rows: 200, text_tokens: 4_000 };
-const INSTRUCTIONS: &str = "\
+const REPLY_BOUNDS: ReplyBounds =
+    ReplyBounds { default_rows: AgentConfig::DEFAULT.default_tool_rows, text_tokens: 4_000 };
+
+/// What a client's model reads of the server.
+fn instructions() -> String {
+    let default_rows = REPLY_BOUNDS.default_rows;
+    format!(
+        "\
 Querent answers questions about tables with SQL and KQL. Nothing can be changed through these tools. \
 Find tables with search_schema or explore_schema, look at one with describe_table, and then query with run_sql \
 (DataFusion's dialect: PostgreSQL-like, names are lowercase unless quoted) or run_kql. \
 Name a table as database.table; bare names are of the database `default`. \
-Aggregate and filter in the query: results are cut at 200 rows unless max_rows says otherwise. \
-Schemas are resources too: querent://schema/{database} and querent://schema/{database}/{table}.";
+Aggregate and filter in the query: results are cut at {default_rows} rows unless max_rows says otherwise. \
+Schemas are resources too: querent://schema/{{database}} and querent://schema/{{database}}/{{table}}."
+    )
+}
+
 /// What a request of these methods is when it could not be read as one.
 const KNOWN_METHODS: [&str; 7] = [
     "initialize",
@@ -115,7 +125,7 @@ impl ServerHandler for McpServer {
     fn get_info(&self) -> ServerConfig {
         let capabilities = ServerCapabilities::builder().enable_tools().enable_resources().enable_completions().build();
         let implementation = Implementation::new("querent", env!("CARGO_PKG_VERSION")).with_title("Querent");
-        ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(INSTRUCTIONS)
+        ServerConfig::new(capabilities).with_server_info(implementation).with_instructions(instructions())
     }
 
     async fn list_tools(

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::StreamExt;
 use querent_agent::models::scripted::{ScriptedModel, from_value};
-use querent_agent::protocols::responses::{Dialect, ResponsesRenderer, parse_items, response_id};
+use querent_agent::protocols::responses::{ResponsesDialect, ResponsesRenderer, parse_items, response_id};
 use querent_agent::protocols::{Frame, Renderer};
 use querent_agent::{Agent, AgentConfig, AskRequest, Continued, EventKind, Protocol, RunEvent, RunRequest, events_of};
 use querent_catalog::{Principal, Role, RunStatus};
@@ -225,7 +225,7 @@ impl Fixture {
     /// The response's id and the response.
     async fn respond(&self, input: &Value, previous: Option<&str>) -> (String, Value) {
         let run = self.start(input, previous).await;
-        let mut renderer = ResponsesRenderer::new(Dialect::OpenAi);
+        let mut renderer = ResponsesRenderer::new(ResponsesDialect::OpenAi);
         for event in run.events.collect::<Vec<_>>().await {
             renderer.frame(&event);
         }
@@ -234,7 +234,7 @@ impl Fixture {
 }
 
 fn frames(events: Vec<RunEvent>) -> Vec<Frame> {
-    let mut renderer = ResponsesRenderer::new(Dialect::OpenAi);
+    let mut renderer = ResponsesRenderer::new(ResponsesDialect::OpenAi);
     events.iter().flat_map(|event| renderer.frame(event)).collect()
 }
 

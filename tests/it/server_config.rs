@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use querent_agent::AgentConfig;
 use querent_flight::config::{Config, KEYS, Origin, RoleName, Sources};
 use tempfile::TempDir;
 
@@ -35,6 +36,21 @@ fn flags_go_over_the_environment_over_the_file() {
     assert_eq!(config.origin("agent.run_timeout"), Origin::Environment("QUERENT_AGENT_RUN_TIMEOUT"));
     assert!(matches!(config.origin("agent.max_tool_calls"), Origin::File(_)));
     assert_eq!(config.origin("data"), Origin::Default);
+}
+
+#[test]
+fn the_bounds_of_tools_and_prompts_reach_the_agent() {
+    let defaults = Config::load(&Sources::default()).unwrap().settings.agent_config();
+    assert_eq!(defaults, AgentConfig::DEFAULT);
+    let (_folder, sources) = with_file("[agent]\ndefault_tool_rows = 50\nprompt_tokens = 6000\n");
+    let sources = environment(sources, &[("QUERENT_AGENT_PROMPT_TOKENS", "7000")]);
+    let config = Config::load(&sources.with_flag("agent.tool_result_tokens", "3000")).unwrap().settings.agent_config();
+    assert_eq!((config.default_tool_rows, config.prompt_tokens, config.tool_result_tokens), (50, 7_000, 3_000));
+    for (setting, value) in
+        [("agent.default_tool_rows", "0"), ("agent.default_tool_rows", "1001"), ("agent.prompt_tokens", "0")]
+    {
+        assert_says(&Sources::default().with_flag(setting, value), &[setting, "1"], value);
+    }
 }
 
 #[test]

@@ -1,13 +1,13 @@
-//! What a result's columns are to a chart: measures, times, places in a calendar, categories.
+//! The role of each column in a chart: measure, time, calendar, category.
 
 use std::collections::HashMap;
 
 use arrow::datatypes::DataType;
 use serde_json::Value;
 
-use super::fields::is_every_objects;
+use super::fields::is_object_property;
 
-/// What a column's type says.
+/// The kind of a column's type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum ColumnKind {
     Number,
@@ -18,10 +18,10 @@ pub(crate) enum ColumnKind {
 }
 
 impl ColumnKind {
-    pub(crate) fn of(data_type: &DataType) -> Self {
+    pub(crate) fn of_type(data_type: &DataType) -> Self {
         match data_type {
-            DataType::Dictionary(_, values) => Self::of(values),
-            DataType::RunEndEncoded(_, values) => Self::of(values.data_type()),
+            DataType::Dictionary(_, values) => Self::of_type(values),
+            DataType::RunEndEncoded(_, values) => Self::of_type(values.data_type()),
             DataType::Boolean => ColumnKind::Boolean,
             DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => ColumnKind::Text,
             DataType::Date32 | DataType::Date64 | DataType::Timestamp(_, _) => ColumnKind::Time,
@@ -31,9 +31,9 @@ impl ColumnKind {
     }
 }
 
-/// What a column is to a chart.
+/// The role of a column in a chart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Role {
+pub(super) enum ColumnRole {
     /// A number that may be compared and added.
     Measure,
     /// An instant.
@@ -48,15 +48,15 @@ pub(super) enum Role {
 
 /// A column of the result.
 #[derive(Debug)]
-pub(super) struct Column<'a> {
+pub(super) struct ChartColumn<'a> {
     pub(super) name: &'a str,
-    pub(super) role: Role,
+    pub(super) role: ColumnRole,
     pub(super) kind: ColumnKind,
-    /// The number of each row's value among the different ones.
+    /// For each row, the number of its value among the distinct ones.
     pub(super) values: Vec<usize>,
-    /// Which rows have a value that can be drawn.
+    /// For each row, whether its value can be drawn.
     pub(super) drawable: Vec<bool>,
-    /// How many different values there are, null being one.
+    /// Number of distinct values, null being one.
     pub(super) distinct: usize,
     /// Characters of the longest value.
     pub(super) longest: usize,
@@ -66,9 +66,9 @@ pub(super) struct Column<'a> {
     pub(super) is_id: bool,
 }
 
-impl Column<'_> {
+impl ChartColumn<'_> {
     pub(super) fn is_ordered(&self) -> bool {
-        matches!(self.role, Role::Time | Role::Calendar)
+        matches!(self.role, ColumnRole::Time | ColumnRole::Calendar)
     }
 
     /// Whether each row has its own value.
@@ -77,7 +77,7 @@ impl Column<'_> {
     }
 }
 
-impl<'a> Column<'a> {
+impl<'a> ChartColumn<'a> {
     pub(super) fn new(name: &'a str, kind: ColumnKind, cells: &[&Value]) -> Self {
         let mut numbers: HashMap<String, usize> = HashMap::new();
         let (mut longest, mut largest) = (0, 0.0_f64);
@@ -104,7 +104,7 @@ impl<'a> Column<'a> {
     }
 }
 
-/// A finite number, also one that is written as text.
+/// Returns a finite number, also one that is written as text.
 fn number(cell: &Value) -> Option<f64> {
     let number = match cell {
         Value::Number(number) => number.as_f64(),
@@ -114,25 +114,25 @@ fn number(cell: &Value) -> Option<f64> {
     number.filter(|number: &f64| number.is_finite())
 }
 
-fn role(name: &str, words: &[String], kind: ColumnKind, cells: &[&Value]) -> Role {
-    if is_every_objects(name) || cells.iter().all(|cell| cell.is_null()) {
-        return Role::Ignored;
+fn role(name: &str, words: &[String], kind: ColumnKind, cells: &[&Value]) -> ColumnRole {
+    if is_object_property(name) || cells.iter().all(|cell| cell.is_null()) {
+        return ColumnRole::Ignored;
     }
     match kind {
-        ColumnKind::Other => Role::Ignored,
-        ColumnKind::Time => Role::Time,
-        ColumnKind::Boolean => Role::Category,
-        ColumnKind::Text if cells.iter().all(|cell| cell.as_str().is_none_or(is_iso_date)) => Role::Time,
-        ColumnKind::Text => Role::Category,
-        ColumnKind::Number if counts(words) => Role::Measure,
-        ColumnKind::Number if identifies(words) => Role::Category,
-        ColumnKind::Number if is_calendar(words, cells) => Role::Calendar,
-        ColumnKind::Number if cells.iter().any(|cell| number(cell).is_some()) => Role::Measure,
-        ColumnKind::Number => Role::Ignored,
+        ColumnKind::Other => ColumnRole::Ignored,
+        ColumnKind::Time => ColumnRole::Time,
+        ColumnKind::Boolean => ColumnRole::Category,
+        ColumnKind::Text if cells.iter().all(|cell| cell.as_str().is_none_or(is_iso_date)) => ColumnRole::Time,
+        ColumnKind::Text => ColumnRole::Category,
+        ColumnKind::Number if counts(words) => ColumnRole::Measure,
+        ColumnKind::Number if identifies(words) => ColumnRole::Category,
+        ColumnKind::Number if is_calendar(words, cells) => ColumnRole::Calendar,
+        ColumnKind::Number if cells.iter().any(|cell| number(cell).is_some()) => ColumnRole::Measure,
+        ColumnKind::Number => ColumnRole::Ignored,
     }
 }
 
-/// `2013-01` or `2013-01-31`: what every reader of dates takes for UTC.
+/// Whether the text is `2013-01` or `2013-01-31`, which every reader of dates takes for UTC.
 fn is_iso_date(text: &str) -> bool {
     let digits = |part: &str, count: usize| part.len() == count && part.bytes().all(|byte| byte.is_ascii_digit());
     let in_range =
@@ -145,7 +145,7 @@ fn is_iso_date(text: &str) -> bool {
     }
 }
 
-/// The name's words in lowercase: `dep_delay`, `depDelay`, `avg(dep.delay)`.
+/// Returns the words of a name in lowercase: `dep_delay`, `depDelay`, `avg(dep.delay)`.
 fn words(name: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut after_lowercase = false;
@@ -164,7 +164,7 @@ fn words(name: &str) -> Vec<String> {
     words
 }
 
-/// Whether the name begins as a count or a sum does: what follows says of what.
+/// Whether the name begins like that of a count or a sum.
 fn counts(words: &[String]) -> bool {
     const FIRST: [&str; 14] = [
         "approx", "average", "avg", "count", "dcount", "mean", "median", "n", "num", "number", "stddev", "sum",
@@ -204,30 +204,30 @@ mod tests {
     #[test]
     fn roles_follow_type_name_and_values() {
         for (name, kind, cells, expected) in [
-            ("n", ColumnKind::Number, json!([1, 2]), Role::Measure),
-            ("revenue", ColumnKind::Number, json!(["1.50", null]), Role::Measure),
-            ("customer_id", ColumnKind::Number, json!([1, 2]), Role::Category),
-            ("customerId", ColumnKind::Number, json!([1, 2]), Role::Category),
-            ("ID", ColumnKind::Number, json!([1, 2]), Role::Category),
-            ("count(DISTINCT t.customer_id)", ColumnKind::Number, json!([1, 2]), Role::Measure),
-            ("dcount_customer_id", ColumnKind::Number, json!([1, 2]), Role::Measure),
-            ("paid", ColumnKind::Number, json!([1, 2]), Role::Measure),
-            ("year", ColumnKind::Number, json!([2013, 2014]), Role::Calendar),
-            ("order_year", ColumnKind::Number, json!([2013, null]), Role::Calendar),
-            ("years", ColumnKind::Number, json!([2013]), Role::Measure),
-            ("year", ColumnKind::Number, json!([3.5]), Role::Measure),
-            ("month", ColumnKind::Number, json!([1, 13]), Role::Measure),
-            ("month", ColumnKind::Text, json!(["2013-01", "2013-02"]), Role::Time),
-            ("month", ColumnKind::Text, json!(["2013-01", "2013-13"]), Role::Category),
-            ("day", ColumnKind::Time, json!(["2013-01-01"]), Role::Time),
-            ("late", ColumnKind::Boolean, json!([true]), Role::Category),
-            ("note", ColumnKind::Text, json!([null]), Role::Ignored),
-            ("tags", ColumnKind::Other, json!([["a"]]), Role::Ignored),
-            ("__proto__", ColumnKind::Number, json!([1]), Role::Ignored),
-            ("x", ColumnKind::Number, json!(["NaN", "Infinity"]), Role::Ignored),
+            ("n", ColumnKind::Number, json!([1, 2]), ColumnRole::Measure),
+            ("revenue", ColumnKind::Number, json!(["1.50", null]), ColumnRole::Measure),
+            ("customer_id", ColumnKind::Number, json!([1, 2]), ColumnRole::Category),
+            ("customerId", ColumnKind::Number, json!([1, 2]), ColumnRole::Category),
+            ("ID", ColumnKind::Number, json!([1, 2]), ColumnRole::Category),
+            ("count(DISTINCT t.customer_id)", ColumnKind::Number, json!([1, 2]), ColumnRole::Measure),
+            ("dcount_customer_id", ColumnKind::Number, json!([1, 2]), ColumnRole::Measure),
+            ("paid", ColumnKind::Number, json!([1, 2]), ColumnRole::Measure),
+            ("year", ColumnKind::Number, json!([2013, 2014]), ColumnRole::Calendar),
+            ("order_year", ColumnKind::Number, json!([2013, null]), ColumnRole::Calendar),
+            ("years", ColumnKind::Number, json!([2013]), ColumnRole::Measure),
+            ("year", ColumnKind::Number, json!([3.5]), ColumnRole::Measure),
+            ("month", ColumnKind::Number, json!([1, 13]), ColumnRole::Measure),
+            ("month", ColumnKind::Text, json!(["2013-01", "2013-02"]), ColumnRole::Time),
+            ("month", ColumnKind::Text, json!(["2013-01", "2013-13"]), ColumnRole::Category),
+            ("day", ColumnKind::Time, json!(["2013-01-01"]), ColumnRole::Time),
+            ("late", ColumnKind::Boolean, json!([true]), ColumnRole::Category),
+            ("note", ColumnKind::Text, json!([null]), ColumnRole::Ignored),
+            ("tags", ColumnKind::Other, json!([["a"]]), ColumnRole::Ignored),
+            ("__proto__", ColumnKind::Number, json!([1]), ColumnRole::Ignored),
+            ("x", ColumnKind::Number, json!(["NaN", "Infinity"]), ColumnRole::Ignored),
         ] {
             let cells: Vec<&Value> = cells.as_array().unwrap().iter().collect();
-            assert_eq!(Column::new(name, kind, &cells).role, expected, "{name} {cells:?}");
+            assert_eq!(ChartColumn::new(name, kind, &cells).role, expected, "{name} {cells:?}");
         }
     }
 
@@ -242,7 +242,7 @@ mod tests {
             (DataType::Date32, ColumnKind::Time),
             (list, ColumnKind::Other),
         ] {
-            assert_eq!(ColumnKind::of(&data_type), kind, "{data_type}");
+            assert_eq!(ColumnKind::of_type(&data_type), kind, "{data_type}");
         }
     }
 }

@@ -1,11 +1,11 @@
-//! A plan as a specification.
+//! Writes a plan as a specification.
 
 use std::borrow::Cow;
 
-use super::columns::{Column, Role};
-use super::fields::{Expression, ReadAs, field_path, sayable, title};
-use super::offer::Offer;
-use super::plan::Plan;
+use super::column_roles::{ChartColumn, ColumnRole};
+use super::fields::{Expression, ReadAs, expressible, field_path, title};
+use super::offer::ChartOffer;
+use super::plan::ChartPlan;
 use super::spec::{
     Channel, Encoding, FieldType, Mark, MarkType, NamedData, SCHEMA, Scale, ScaleType, Sort, Spec, TABLE, Transform,
 };
@@ -13,9 +13,9 @@ use super::spec::{
 /// Characters of an axis's title that names several measures.
 const MAX_TITLE_CHARS: usize = 60;
 
-/// The specification of a plan that fits these columns.
-pub(super) fn spec(plan: &Plan, offer: &Offer, columns: &[Column<'_>]) -> Spec {
-    let over_time = columns.get(plan.base).is_some_and(|base| base.role == Role::Time);
+/// Returns the specification of a plan that fits these columns.
+pub(super) fn spec(plan: &ChartPlan, offer: &ChartOffer, columns: &[ChartColumn<'_>]) -> Spec {
+    let over_time = columns.get(plan.base).is_some_and(|base| base.role == ColumnRole::Time);
     let mut fields = Fields { columns, offer, over_time, transform: Vec::new(), names: Vec::new() };
     let mut base = fields.channel(plan.base, plan.mark, false);
     let (mut values, color) = match plan.measures.as_slice() {
@@ -48,27 +48,27 @@ pub(super) fn spec(plan: &Plan, offer: &Offer, columns: &[Column<'_>]) -> Spec {
     }
 }
 
-/// Gathers the transforms that the fields need.
+/// Collects the transforms that the fields need.
 struct Fields<'a> {
-    columns: &'a [Column<'a>],
-    offer: &'a Offer,
+    columns: &'a [ChartColumn<'a>],
+    offer: &'a ChartOffer,
     over_time: bool,
     transform: Vec<Transform>,
-    /// Names that were given.
+    /// Names that are taken.
     names: Vec<String>,
 }
 
 impl Fields<'_> {
-    /// An axis.
+    /// Creates the channel of an axis.
     fn channel(&mut self, index: usize, mark: MarkType, is_value: bool) -> Channel {
-        let role = self.columns.get(index).map_or(Role::Category, |column| column.role);
+        let role = self.columns.get(index).map_or(ColumnRole::Category, |column| column.role);
         let (r#type, read_as) = match role {
             _ if is_value => (FieldType::Quantitative, ReadAs::Number),
-            Role::Measure if mark == MarkType::Bar => (FieldType::Ordinal, ReadAs::Number),
-            Role::Measure => (FieldType::Quantitative, ReadAs::Number),
-            Role::Time => (FieldType::Temporal, ReadAs::Date),
-            Role::Calendar => (FieldType::Ordinal, ReadAs::Number),
-            Role::Category | Role::Ignored => (FieldType::Nominal, ReadAs::Plain),
+            ColumnRole::Measure if mark == MarkType::Bar => (FieldType::Ordinal, ReadAs::Number),
+            ColumnRole::Measure => (FieldType::Quantitative, ReadAs::Number),
+            ColumnRole::Time => (FieldType::Temporal, ReadAs::Date),
+            ColumnRole::Calendar => (FieldType::Ordinal, ReadAs::Number),
+            ColumnRole::Category | ColumnRole::Ignored => (FieldType::Nominal, ReadAs::Plain),
         };
         let mut channel = self.field(index, r#type, read_as);
         match r#type {
@@ -80,14 +80,14 @@ impl Fields<'_> {
     }
 
     fn color(&mut self, index: usize) -> Channel {
-        let role = self.columns.get(index).map_or(Role::Category, |column| column.role);
-        if matches!(role, Role::Calendar | Role::Measure) {
+        let role = self.columns.get(index).map_or(ColumnRole::Category, |column| column.role);
+        if matches!(role, ColumnRole::Calendar | ColumnRole::Measure) {
             return self.field(index, FieldType::Ordinal, ReadAs::Number);
         }
         Channel { sort: Sort::AsRows, ..self.field(index, FieldType::Nominal, ReadAs::Plain) }
     }
 
-    /// The values and the colours of several measures.
+    /// Creates the channels of the values and the colours of several measures.
     fn folded(&mut self, measures: &[usize]) -> (Channel, Channel) {
         let fields: Vec<Channel> =
             measures.iter().map(|index| self.field(*index, FieldType::Quantitative, ReadAs::Number)).collect();
@@ -113,7 +113,7 @@ impl Fields<'_> {
 
     fn field(&mut self, index: usize, r#type: FieldType, read_as: ReadAs) -> Channel {
         let name = self.columns.get(index).map_or("", |column| column.name);
-        let mut shown = sayable(name, self.over_time);
+        let mut shown = expressible(name, self.over_time);
         if shown != name {
             shown = self.unused(&shown);
         }
@@ -131,7 +131,7 @@ impl Fields<'_> {
         }
     }
 
-    /// The name, or one like it that no column has.
+    /// Returns the name, or a similar one that no column has.
     fn unused(&mut self, name: &str) -> String {
         let mut unused = name.to_owned();
         while self.columns.iter().any(|column| column.name == unused) || self.names.contains(&unused) {

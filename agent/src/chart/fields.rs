@@ -1,4 +1,4 @@
-//! Columns' names in Vega-Lite: as field paths, as texts of expressions, as titles.
+//! Names of columns in Vega-Lite: as field paths, as strings of expressions, as titles.
 //!
 //! A field path takes `.` and `[ ]` for access and `\` for an escape. Vega-Lite 5 follows that in most places, but
 //! not for quotes and backslashes, nor for brackets in a chart over time: such a column is first given another name.
@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-/// What a column's values are read as. Rows may come as JSON values or all as text.
+/// How a column's values are read. Rows may come as JSON values or all as text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ReadAs {
     /// As they are.
@@ -21,8 +21,8 @@ pub enum ReadAs {
 impl ReadAs {
     const ALL: [ReadAs; 3] = [ReadAs::Number, ReadAs::Date, ReadAs::Plain];
 
-    /// The text around `datum["..."]`.
-    fn around(self) -> (&'static str, &'static str) {
+    /// Returns the text before and after `datum["..."]`.
+    fn prefix_and_suffix(self) -> (&'static str, &'static str) {
         match self {
             ReadAs::Plain => ("", ""),
             ReadAs::Number => ("toNumber(", ")"),
@@ -36,13 +36,13 @@ impl ReadAs {
 pub struct Expression {
     /// The column's name.
     pub column: String,
-    /// What its values are read as.
+    /// How its values are read.
     pub read_as: ReadAs,
 }
 
 impl fmt::Display for Expression {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (before, after) = self.read_as.around();
+        let (before, after) = self.read_as.prefix_and_suffix();
         // A JSON string is one of Vega's, but for the two line ends that JSON lets stand.
         let name = serde_json::Value::from(self.column.as_str()).to_string();
         let name = name.replace('\u{2028}', "\\u2028").replace('\u{2029}', "\\u2029");
@@ -54,7 +54,7 @@ impl Expression {
     /// Reads what [`fmt::Display`] writes.
     fn parse(text: &str) -> Option<Self> {
         ReadAs::ALL.into_iter().find_map(|read_as| {
-            let (before, after) = read_as.around();
+            let (before, after) = read_as.prefix_and_suffix();
             let name = text.strip_prefix(before)?.strip_suffix(after)?.strip_prefix("datum[")?.strip_suffix(']')?;
             Some(Self { column: serde_json::from_str(name).ok()?, read_as })
         })
@@ -74,7 +74,7 @@ impl<'de> Deserialize<'de> for Expression {
     }
 }
 
-/// A name as a field path.
+/// Escapes a name as a field path.
 pub fn field_path(name: &str) -> String {
     let mut path = String::with_capacity(name.len());
     for c in name.chars() {
@@ -86,7 +86,7 @@ pub fn field_path(name: &str) -> String {
     path
 }
 
-/// The name that [`field_path`] made a path of.
+/// Restores the name from a path of [`field_path`].
 pub fn field_name(path: &str) -> String {
     let mut name = String::with_capacity(path.len());
     let mut escaped = false;
@@ -101,17 +101,17 @@ pub fn field_name(path: &str) -> String {
     name
 }
 
-/// The name itself where Vega-Lite can say it, else one that it can.
-pub(super) fn sayable(name: &str, over_time: bool) -> String {
-    let sayable: String = name.chars().map(|c| if is_unsayable(c, over_time) { '_' } else { c }).collect();
-    if sayable.trim().is_empty() { "column".to_owned() } else { sayable }
+/// Returns the name itself where Vega-Lite can express it, else one that it can.
+pub(super) fn expressible(name: &str, over_time: bool) -> String {
+    let expressible: String = name.chars().map(|c| if is_unexpressible(c, over_time) { '_' } else { c }).collect();
+    if expressible.trim().is_empty() { "column".to_owned() } else { expressible }
 }
 
-fn is_unsayable(c: char, over_time: bool) -> bool {
+fn is_unexpressible(c: char, over_time: bool) -> bool {
     is_line_end(c) || matches!(c, '\\' | '\'' | '"') || (over_time && matches!(c, '[' | ']'))
 }
 
-/// A text that is shown. Vega-Lite writes titles into expressions and escapes neither a backslash nor a line's end.
+/// Returns a text as a title. Vega-Lite writes titles into expressions and escapes neither backslashes nor line ends.
 pub(super) fn title(text: &str) -> String {
     const MAX_TITLE_CHARS: usize = 200;
     let shown = text.chars().take(MAX_TITLE_CHARS).map(|c| match c {
@@ -126,8 +126,8 @@ fn is_line_end(c: char) -> bool {
     c.is_control() || matches!(c, '\u{2028}' | '\u{2029}')
 }
 
-/// Names that every JavaScript object has already: neither rows nor tooltips can hold them.
-pub(super) fn is_every_objects(name: &str) -> bool {
+/// Whether every JavaScript object has a property of that name: neither rows nor tooltips can hold such a column.
+pub(super) fn is_object_property(name: &str) -> bool {
     const NAMES: [&str; 12] = [
         "__defineGetter__",
         "__defineSetter__",
@@ -178,10 +178,10 @@ mod tests {
 
     #[test]
     fn names_that_vega_lite_cannot_say_are_replaced() {
-        assert_eq!(sayable("a.b[0]", false), "a.b[0]");
-        assert_eq!(sayable("a.b[0]", true), "a.b_0_");
-        assert_eq!(sayable("say \"hi\"\n", false), "say _hi__");
-        assert_eq!(sayable("", false), "column");
+        assert_eq!(expressible("a.b[0]", false), "a.b[0]");
+        assert_eq!(expressible("a.b[0]", true), "a.b_0_");
+        assert_eq!(expressible("say \"hi\"\n", false), "say _hi__");
+        assert_eq!(expressible("", false), "column");
         assert_eq!(title("a\\\"b\nc"), "a⧵\"b c");
     }
 }

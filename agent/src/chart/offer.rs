@@ -1,16 +1,16 @@
-//! What a model wants to see, read leniently: a Vega-Lite specification, or only `mark`, `x`, `y`, `color` and
-//! `title`. What does not fit the result is dropped, piece by piece; nothing here is an error.
+//! The chart that a model asks for, read leniently: a Vega-Lite specification, or only `mark`, `x`, `y`, `color` and
+//! `title`. Parts that do not fit the result are dropped; nothing here is an error.
 
 use serde_json::{Map, Value};
 
-use super::columns::{Column, Role};
+use super::column_roles::{ChartColumn, ColumnRole};
 use super::fields::field_name;
-use super::plan::Plan;
+use super::plan::ChartPlan;
 use super::spec::MarkType;
 
-/// What a model offered, as far as it means something here.
+/// The understood parts of the chart that a model asks for.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Offer {
+pub(super) struct ChartOffer {
     mark: Option<MarkType>,
     x: Option<usize>,
     /// Several are measures in one chart.
@@ -22,9 +22,9 @@ pub(super) struct Offer {
     pub(super) titles: Vec<(usize, String)>,
 }
 
-impl Offer {
-    /// An object, or the text of one.
-    pub(super) fn read(offered: &Value, columns: &[Column<'_>]) -> Self {
+impl ChartOffer {
+    /// Reads an object, or the text of one.
+    pub(super) fn read(offered: &Value, columns: &[ChartColumn<'_>]) -> Self {
         let parsed: Option<Value> = offered.as_str().and_then(|text| serde_json::from_str(text).ok());
         let Some(object) = parsed.as_ref().unwrap_or(offered).as_object() else { return Self::default() };
         let mut offer = Self { mark: mark(object), ..Self::default() };
@@ -51,7 +51,7 @@ impl Offer {
         let color = channel(&["color", "colour", "series", "group", "detail"]);
         let offset = channel(&["xOffset", "yOffset", "x_offset"]);
         (offer.x, offer.y) = match x.as_slice() {
-            // Several on x are measures of bars that lie down.
+            // Several columns on x are the measures of horizontal bars.
             [_, _, ..] => (y.first().copied(), x),
             _ => (x.first().copied(), y),
         };
@@ -60,46 +60,47 @@ impl Offer {
         offer
     }
 
-    /// The charts that the offer may mean, the most faithful first; the rules' own is what is left out taken from.
-    pub(super) fn plans(&self, ruled: Option<&Plan>, columns: &[Column<'_>]) -> Vec<Plan> {
+    /// Returns the charts that the offer may mean, the closest first; the chart of the rules fills in what is missing.
+    pub(super) fn plans(&self, ruled: Option<&ChartPlan>, columns: &[ChartColumn<'_>]) -> Vec<ChartPlan> {
         let mut plans = Vec::new();
         let marks = self.mark.into_iter().chain(ruled.map(|ruled| ruled.mark)).chain([MarkType::Bar]);
         for mark in marks {
             let Some(placed) = self.placed(mark, ruled, columns) else { continue };
-            // A colour of the same column as the axis tells nothing apart.
+            // A colour of the axis's own column distinguishes nothing.
             let color = self.color.filter(|color| *color != placed.base);
-            let own = color.map(|color| Plan { color: Some(color), is_grouped: self.is_grouped, ..placed.clone() });
+            let own =
+                color.map(|color| ChartPlan { color: Some(color), is_grouped: self.is_grouped, ..placed.clone() });
             let rules = ruled.and_then(|ruled| ruled.color).map(|color| placed.clone().colored(color));
             plans.extend(own.into_iter().chain([placed]).chain(rules));
         }
         if let (Some(mark), Some(ruled)) = (self.mark, ruled) {
-            plans.push(Plan { mark, ..ruled.clone() });
+            plans.push(ChartPlan { mark, ..ruled.clone() });
         }
         plans
     }
 
-    /// The axes.
-    fn placed(&self, mark: MarkType, ruled: Option<&Plan>, columns: &[Column<'_>]) -> Option<Plan> {
-        let is_measure = |index: usize| columns.get(index).is_some_and(|column| column.role == Role::Measure);
+    /// Places the columns on the axes.
+    fn placed(&self, mark: MarkType, ruled: Option<&ChartPlan>, columns: &[ChartColumn<'_>]) -> Option<ChartPlan> {
+        let is_measure = |index: usize| columns.get(index).is_some_and(|column| column.role == ColumnRole::Measure);
         match (self.x, self.y.as_slice()) {
-            // Values on x over something on y; only lines must stand.
+            // Values on x over a column on y; lines and areas stay vertical.
             (Some(x), [y]) if is_measure(x) && !is_measure(*y) => {
                 let is_horizontal = matches!(mark, MarkType::Bar | MarkType::Point);
-                Some(Plan { is_horizontal, ..Plan::new(mark, *y, [x]) })
+                Some(ChartPlan { is_horizontal, ..ChartPlan::new(mark, *y, [x]) })
             }
-            (Some(x), [_, ..]) => Some(Plan::new(mark, x, self.y.clone())),
+            (Some(x), [_, ..]) => Some(ChartPlan::new(mark, x, self.y.clone())),
             (Some(x), []) => {
                 let ruled = ruled?;
                 let values = if is_measure(x) { vec![x] } else { ruled.measures.clone() };
-                Some(Plan::new(mark, if is_measure(x) { ruled.base } else { x }, values))
+                Some(ChartPlan::new(mark, if is_measure(x) { ruled.base } else { x }, values))
             }
             (None, [y, ..]) => {
                 let ruled = ruled?;
                 let is_value = is_measure(*y);
                 let values = if is_value { self.y.clone() } else { ruled.measures.clone() };
-                Some(Plan::new(mark, if is_value { ruled.base } else { *y }, values))
+                Some(ChartPlan::new(mark, if is_value { ruled.base } else { *y }, values))
             }
-            (None, []) => ruled.map(|ruled| Plan { mark, ..ruled.clone() }),
+            (None, []) => ruled.map(|ruled| ChartPlan { mark, ..ruled.clone() }),
         }
     }
 }
@@ -116,11 +117,11 @@ fn mark(object: &Map<String, Value>) -> Option<MarkType> {
     })
 }
 
-/// The column of that name, as a field path or as it is, in any case.
-fn find(name: &str, columns: &[Column<'_>]) -> Option<usize> {
+/// Finds the column of that name, given as a field path or as it is, without regard to case.
+fn find(name: &str, columns: &[ChartColumn<'_>]) -> Option<usize> {
     let plain = field_name(name);
-    let is = |wanted: &str| columns.iter().position(|column| column.name == wanted);
-    is(name)
-        .or_else(|| is(&plain))
+    let position = |wanted: &str| columns.iter().position(|column| column.name == wanted);
+    position(name)
+        .or_else(|| position(&plain))
         .or_else(|| columns.iter().position(|column| column.name.eq_ignore_ascii_case(name.trim())))
 }

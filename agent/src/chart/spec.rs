@@ -1,5 +1,5 @@
-//! The subset of Vega-Lite 5 that charts are made of, as types: what can be written with them is valid against
-//! Vega-Lite's own schema, and what a server sent can be read back and drawn.
+//! The subset of Vega-Lite 5 that charts use, as types: whatever they can express is valid against Vega-Lite's own
+//! schema, and a chart that a server sent can be read back and drawn.
 
 use std::borrow::Cow;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::fields::Expression;
 
-/// What `$schema` says.
+/// The value of `$schema`.
 pub const SCHEMA: &str = "https://vega.github.io/schema/vega-lite/v5.json";
 /// The data set that a client binds the rows to.
 pub const TABLE: &str = "table";
@@ -28,7 +28,7 @@ pub struct Spec {
     pub transform: Vec<Transform>,
     /// What is drawn.
     pub mark: Mark,
-    /// Of what.
+    /// Which fields go where.
     pub encoding: Encoding,
 }
 
@@ -43,14 +43,14 @@ pub struct NamedData {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum Transform {
-    /// A column read as its type, under a name that Vega-Lite's field syntax can say.
+    /// A column read as its type, under a name that Vega-Lite's field syntax can express.
     Calculate {
         /// Of which column.
         calculate: Expression,
         /// A plain name, not a field path.
         r#as: String,
     },
-    /// A row a measure in the place of a row with all of them.
+    /// Replaces a row with several measures by one row for each.
     Fold {
         /// Field paths.
         fold: Vec<String>,
@@ -82,7 +82,7 @@ pub enum MarkType {
     Line,
     /// A line, filled to zero.
     Area,
-    /// A point a row.
+    /// A point for each row.
     Point,
 }
 
@@ -99,7 +99,7 @@ pub struct Encoding {
     /// Bars side by side within a place on y.
     #[serde(rename = "yOffset", default, skip_serializing_if = "Option::is_none")]
     pub y_offset: Option<Channel>,
-    /// A colour a value.
+    /// A colour for each value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub color: Option<Channel>,
 }

@@ -7,7 +7,7 @@
 //!   while it is generated.
 //!
 //! The agent keeps its conversation in the native form (an assistant's `tool_calls`, then messages of the role
-//! [`ChatRole::Tool`] with `tool_name`); what the model is sent instead is settled here.
+//! [`ChatRole::Tool`] with `tool_name`); what the model receives instead is decided here.
 
 mod parse;
 mod schema;
@@ -28,7 +28,7 @@ use super::{
     ChatMessage, ChatRequest, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall,
     ToolChoice, ToolSpec, ToolStyle,
 };
-use crate::{AgentError, Result};
+use crate::error::{AgentError, Result};
 
 /// One turn to take, in the native form.
 #[derive(Debug, Clone, PartialEq)]
@@ -37,16 +37,16 @@ pub struct TurnRequest {
     pub messages: Vec<ChatMessage>,
     /// Tools the model may call now. With none it can only answer.
     pub tools: Vec<ToolSpec>,
-    /// All tools it has been told of: a call of one that was written as text is a call, offered now or not.
+    /// All tools that were described to it: a call of one of them that is written as text is a call, offered now or not.
     pub known_tools: Vec<ToolSpec>,
-    /// Whether it may answer now, where it can be held to that: a small model that may answer before it has seen a
-    /// result makes one up.
+    /// Whether it may answer now, where that can be enforced: a small model that may answer before it has seen a result
+    /// invents one.
     pub may_answer: bool,
     /// Whether to ask the model to think, where it can.
     pub think: Option<bool>,
     /// At most this many tokens generated.
     pub max_output_tokens: Option<u32>,
-    /// JSON schema that an answer must satisfy, where the provider can be held to it.
+    /// JSON schema that an answer must satisfy, where the provider can enforce it.
     pub answer_schema: Option<Value>,
     /// Whether it must call a tool.
     pub tool_choice: ToolChoice,
@@ -65,13 +65,13 @@ impl ToolCalling {
         Self { provider, capabilities }
     }
 
-    /// What the model can do.
+    /// Returns what the model can do.
     pub fn capabilities(&self) -> &ModelCapabilities {
         &self.capabilities
     }
 
-    /// What the system prompt must say of how to reply; `None` where the provider says it to the model itself.
-    /// Part of the prompt's token budget.
+    /// Returns the system prompt's instructions for replying; `None` where the provider gives them to the model. They
+    /// count for the prompt's token budget.
     pub fn instructions(&self, tools: &[ToolSpec]) -> Option<String> {
         match self.capabilities.tool_style {
             ToolStyle::Native => None,
@@ -120,15 +120,15 @@ impl ToolCalling {
     }
 }
 
-/// Turns a reply's content into events; what is not content passes it by.
+/// Turns the content of a reply into events; other events pass unchanged.
 trait ContentReader: Send + 'static {
-    /// The next piece of content; what of it is text to be passed on.
+    /// Reads the next piece of content. Returns the text to pass on.
     fn push(&mut self, piece: String) -> Option<String>;
-    /// The content's end.
+    /// Ends the content.
     fn finish(&mut self, reason: DoneReason) -> Result<Vec<ModelEvent>>;
 }
 
-/// Whether a message is a tool's result rather than something the asker said.
+/// Whether a message is a tool's result rather than a message of the asker.
 pub(super) fn is_tool_result(message: &ChatMessage) -> bool {
     message.tool_name.is_some()
 }
@@ -173,7 +173,7 @@ fn read_content(
     .boxed()
 }
 
-/// A message of the native form as a model that knows only actions sees it.
+/// Converts a message of the native form for a model that knows only actions.
 fn as_action_message(message: &ChatMessage) -> ChatMessage {
     let (role, content) = match message.role {
         ChatRole::System | ChatRole::User => (message.role, message.content.clone()),

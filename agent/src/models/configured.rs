@@ -1,8 +1,8 @@
-//! A model as the operator configured it: held to its bound of output, and with others that stand in for it.
+//! A model as the operator configured it: with a limit of its output, and with fallbacks.
 //!
-//! Another one is asked only where the first cannot be reached or is still busy after its own retries, and only before
-//! the first piece of a turn: what was said is never said again by somebody else. A stand-in is spoken to in the style
-//! of the model whose capabilities the run began with, so both should call tools alike.
+//! A fallback is asked only where the first model cannot be reached or is still busy after its own retries, and only
+//! before the first piece of a turn: a reply is never repeated by another model. A fallback gets requests in the style of
+//! the model whose capabilities the run began with, so both should call tools alike.
 
 use std::sync::Arc;
 
@@ -14,14 +14,14 @@ use super::ollama::OllamaModel;
 use super::registry::{ModelEntry, Models, Price};
 use super::remote::{RemoteModel, RemoteSettings};
 use super::{ChatRequest, ModelCapabilities, ModelEvent, ModelProvider, ToolStyleSetting};
-use crate::{AgentError, Result};
+use crate::error::{AgentError, Result};
 
 /// One entry of the list of models, from the settings.
 #[derive(Debug, Clone)]
 pub struct EntrySettings {
     /// The name by which requests choose it.
     pub name: String,
-    /// Who answers.
+    /// The provider that answers.
     pub provider: ProviderSettings,
     /// What it costs.
     pub price: Option<Price>,
@@ -29,11 +29,11 @@ pub struct EntrySettings {
     pub context_tokens: Option<u32>,
     /// Bound of one turn's output.
     pub max_output_tokens: Option<u32>,
-    /// Names of the entries that stand in for it, in order.
+    /// Names of its fallbacks, in order.
     pub fallbacks: Vec<String>,
 }
 
-/// Who answers.
+/// The provider of a model.
 #[derive(Debug, Clone)]
 pub enum ProviderSettings {
     /// An Ollama server.
@@ -42,17 +42,17 @@ pub enum ProviderSettings {
         host: String,
         /// The model's name there.
         model: String,
-        /// How it is told of tools.
+        /// How tools are described to it.
         tool_style: ToolStyleSetting,
     },
     /// A provider reached with a key.
     Remote(RemoteSettings),
 }
 
-/// The models that the settings name. Nothing is sent to any of them yet. Errors: addresses that are none, a list that
-/// is empty, names that are there twice, fallbacks that are not in the list.
+/// Opens the models that the settings name. Nothing is sent to any of them yet. Errors: invalid addresses, an empty list,
+/// repeated names, fallbacks that are not in the list.
 pub fn open_list(list: &[EntrySettings]) -> Result<Models> {
-    let candidates = list.iter().map(Candidate::open).collect::<Result<Vec<_>>>()?;
+    let candidates = list.iter().map(ModelCandidate::open).collect::<Result<Vec<_>>>()?;
     let named = |name: &String| {
         let found = candidates.iter().find(|candidate| candidate.name.eq_ignore_ascii_case(name));
         let unknown =
@@ -73,15 +73,15 @@ pub fn open_list(list: &[EntrySettings]) -> Result<Models> {
     Models::new(entries)
 }
 
-/// A provider and its bound.
+/// A provider and the limit of its output.
 #[derive(Clone)]
-struct Candidate {
+struct ModelCandidate {
     name: String,
     provider: Arc<dyn ModelProvider>,
     max_output_tokens: Option<u32>,
 }
 
-impl Candidate {
+impl ModelCandidate {
     fn open(settings: &EntrySettings) -> Result<Self> {
         let provider: Arc<dyn ModelProvider> = match &settings.provider {
             ProviderSettings::Ollama { host, model, tool_style } => {
@@ -95,7 +95,7 @@ impl Candidate {
         Ok(Self { name: settings.name.clone(), provider, max_output_tokens: settings.max_output_tokens })
     }
 
-    /// A turn whose first piece has come.
+    /// Begins a turn. Returns once its first piece has arrived.
     async fn begin(&self, mut request: ChatRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
         request.max_output_tokens = [request.max_output_tokens, self.max_output_tokens].into_iter().flatten().min();
         let mut events = self.provider.chat(request).await?;
@@ -107,21 +107,21 @@ impl Candidate {
 }
 
 struct ConfiguredModel {
-    first: Candidate,
-    fallbacks: Vec<Candidate>,
+    first: ModelCandidate,
+    fallbacks: Vec<ModelCandidate>,
 }
 
 impl ConfiguredModel {
-    /// What the first that can be reached answers; where none can, the error of the first.
-    async fn ask<T, F: Future<Output = Result<T>>>(&self, ask: impl Fn(Candidate) -> F) -> Result<T> {
+    /// Returns the answer of the first model that can be reached; where none can, the error of the first one.
+    async fn ask<T, F: Future<Output = Result<T>>>(&self, ask: impl Fn(ModelCandidate) -> F) -> Result<T> {
         let first_error = match ask(self.first.clone()).await {
-            Err(error) if may_stand_in(&error) => error,
+            Err(error) if may_fall_back(&error) => error,
             outcome => return outcome,
         };
         for fallback in &self.fallbacks {
             tracing::warn!(model = %self.first.name, fallback = %fallback.name, error = %first_error, "another model stands in");
             match ask(fallback.clone()).await {
-                Err(error) if may_stand_in(&error) => {
+                Err(error) if may_fall_back(&error) => {
                     tracing::warn!(model = %fallback.name, %error, "it cannot stand in");
                 }
                 outcome => return outcome,
@@ -150,8 +150,8 @@ impl ModelProvider for ConfiguredModel {
     }
 }
 
-/// A wrong key, name or question would be wrong tomorrow too: the operator must see it.
-fn may_stand_in(error: &AgentError) -> bool {
+/// Whether a fallback may be asked. A wrong key, name or question stays wrong: the operator must see it.
+fn may_fall_back(error: &AgentError) -> bool {
     matches!(
         error,
         AgentError::ModelUnreachable { .. }

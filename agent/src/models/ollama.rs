@@ -1,7 +1,7 @@
 //! Models served by Ollama, or by anything that speaks its HTTP protocol.
 //!
-//! `ollama-rs` asks for what a model can do and gives the request's types. The chat's byte stream is read here: the
-//! crate's own reader loses a chunk that splits a character, errors within the stream, the HTTP status, the reason
+//! `ollama-rs` asks for what a model can do and provides the types of a request. The byte stream of a chat is read here:
+//! the crate's own reader loses a chunk that splits a character, errors within the stream, the HTTP status, the reason
 //! of the end and the ids of tool calls.
 
 mod ndjson;
@@ -22,18 +22,19 @@ use reqwest::StatusCode;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tokio::sync::OnceCell;
-use url::{Host, Url};
+use url::Url;
 
 use self::ndjson::NdjsonDecoder;
 use self::probe::ReportedModel;
+use super::address::{is_loopback, without_credentials};
 use super::{
     ChatMessage, ChatRequest, ChatRole, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall, ToolStyle,
     ToolStyleSetting,
 };
-use crate::{AgentError, Result};
+use crate::error::{AgentError, Result};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
-/// For the questions that need no model: what is there, what it can do.
+/// For questions that need no model: which models there are, what they can do.
 const PROBE_TIMEOUT: Duration = Duration::from_secs(10);
 /// The same question gets the same answer, as far as the model's server allows.
 const TEMPERATURE: f32 = 0.0;
@@ -41,7 +42,7 @@ const SEED: i32 = 42;
 /// Room for a first prompt of 900 tokens, a dozen tool results of 600 and the replies between them.
 const SMALL_CONTEXT_TOKENS: u32 = 8_192;
 /// Room for a first prompt of 4,000 tokens, half a dozen full tool results and the replies; Ollama's own default
-/// would cut the prompt's beginning off without a word.
+/// would cut off the prompt's beginning silently.
 const CONTEXT_TOKENS: u32 = 16_384;
 
 /// A model on an Ollama server.
@@ -56,7 +57,7 @@ pub struct OllamaModel {
 }
 
 impl OllamaModel {
-    /// The model `model` of the server at `host` (`http://host:port`, with or without a path). Nothing is sent yet.
+    /// Creates the model `model` of the server at `host` (`http://host:port`, with or without a path). Nothing is sent yet.
     pub fn new(host: &str, model: &str, tool_style: ToolStyleSetting) -> Result<Self> {
         let base = base_url(host)?;
         let builder = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT);
@@ -77,7 +78,7 @@ impl OllamaModel {
         })
     }
 
-    /// The same with a context of that length, where one is given, instead of one that fits most machines.
+    /// Sets the context length, where one is given, instead of one that fits most machines.
     pub fn with_context_tokens(self, context_tokens: Option<u32>) -> Self {
         Self { context_tokens, ..self }
     }
@@ -116,7 +117,7 @@ impl OllamaModel {
         Ok(ModelCapabilities { tool_style, thinking, small, context_tokens: Some(context_tokens), images })
     }
 
-    /// A model that is not listed is not there; any other refusal is told as it is.
+    /// Returns why a model was not shown: it is not listed, or as the server says.
     async fn why_not_shown(&self, detail: String) -> AgentError {
         match self.listed_models().await {
             Ok(listed) if !listed.iter().any(|(name, _)| same_model(name, &self.model)) => self.not_found(),
@@ -125,7 +126,7 @@ impl OllamaModel {
         }
     }
 
-    /// Names and file sizes of the server's models.
+    /// Returns the names and file sizes of the server's models.
     async fn listed_models(&self) -> Result<Vec<(String, u64)>> {
         match within_probe_timeout(self.ollama.list_local_models()).await {
             Ok(models) => Ok(models.into_iter().map(|model| (model.name, model.size)).collect()),
@@ -156,7 +157,7 @@ impl OllamaModel {
             tools: tools.map_err(not_a_schema)?,
             options,
             format: format.map_err(not_a_schema)?,
-            // To ask a model that cannot think to think is an error.
+            // Asking a model to think that cannot is an error.
             think: request.think.filter(|_| capabilities.thinking).map(ThinkType::from),
             stream: true,
         })
@@ -186,12 +187,7 @@ impl OllamaModel {
     }
 
     fn host(&self) -> String {
-        // What a client is told has no credentials in it.
-        let mut shown = self.base.clone();
-        if shown.set_username("").and_then(|()| shown.set_password(None)).is_err() {
-            return self.base.host_str().unwrap_or_default().to_owned();
-        }
-        shown.as_str().trim_end_matches('/').to_owned()
+        without_credentials(&self.base)
     }
 }
 
@@ -292,11 +288,11 @@ impl From<ChatMessage> for WireMessage {
     }
 }
 
-/// Why a probe brought nothing.
+/// Why a probe failed.
 enum ProbeError {
     /// No answer from the server.
     Unanswered(String),
-    /// An answer, but not the one asked for.
+    /// An answer, but not the expected one.
     Refused(String),
 }
 
@@ -312,14 +308,14 @@ async fn within_probe_timeout<T>(
     }
 }
 
-/// The context length the model was trained for.
+/// Returns the context length the model was trained for.
 fn trained_context(info: &ModelInfo) -> Option<u32> {
     let architecture = info.model_info.get("general.architecture")?.as_str()?;
     let context = info.model_info.get(&format!("{architecture}.context_length"))?.as_u64()?;
     u32::try_from(context).ok()
 }
 
-/// Ollama's rule: a name without a tag means `latest`.
+/// Compares names by Ollama's rule: one without a tag means `latest`.
 fn same_model(listed: &str, wanted: &str) -> bool {
     let tagged = |name: &str| {
         let last_part = name.rsplit('/').next().unwrap_or(name);
@@ -332,7 +328,7 @@ fn base_url(host: &str) -> Result<Url> {
     let host = host.trim();
     // `OLLAMA_HOST` is usually written without a scheme.
     let address = if host.contains("://") { host.to_owned() } else { format!("http://{host}") };
-    // Without its slash, the last part of a path would be replaced by what is joined to it.
+    // Without its slash, joining would replace the last part of the path.
     let address = if address.ends_with('/') { address } else { format!("{address}/") };
     Url::parse(&address).ok().filter(|url| matches!(url.scheme(), "http" | "https") && url.has_host()).ok_or_else(
         || AgentError::ModelUnreachable {
@@ -340,15 +336,6 @@ fn base_url(host: &str) -> Result<Url> {
             detail: "not an address; write it as http://localhost:11434".to_owned(),
         },
     )
-}
-
-pub(super) fn is_loopback(url: &Url) -> bool {
-    match url.host() {
-        Some(Host::Domain(name)) => name.eq_ignore_ascii_case("localhost"),
-        Some(Host::Ipv4(address)) => address.is_loopback(),
-        Some(Host::Ipv6(address)) => address.is_loopback(),
-        None => false,
-    }
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! Records a model's replies to a file, and replays them: for tests against a real model's words without the model,
-//! and for reruns that are the same byte for byte.
+//! Records a model's replies to a file, and replays them: for tests with a real model's replies but without the model,
+//! and for reruns that are identical byte for byte.
 //!
 //! A recording is NDJSON. Its first line says which model it is and what it can do; every other line is one turn:
-//! the request's key, the beginning of what was asked (for the reader only) and the events in the pieces in which
-//! they came. A key is the hash of the model's name and the whole request, so a changed prompt, tool or schema is a
+//! the request's key, the beginning of its last message (for readers of the file only) and the events in the pieces in
+//! which they arrived. A key is the hash of the model's name and the whole request, so a changed prompt, tool or schema is a
 //! request that was never recorded. What differs from run to run (ids, the time of day) must therefore stay out of
 //! prompts and tool results; the ids of tool calls are left out of the key.
 
@@ -21,7 +21,7 @@ use tokio::io::AsyncWriteExt;
 use tokio::sync::OnceCell;
 
 use super::{ChatRequest, ModelCapabilities, ModelEvent, ModelProvider};
-use crate::{AgentError, Result};
+use crate::error::{AgentError, Result};
 
 /// First line of a recording.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -41,7 +41,7 @@ struct RecordedTurn {
     error: Option<String>,
 }
 
-/// Passes requests on to a model and writes down what comes back.
+/// Passes requests on to a model and records the replies.
 pub struct RecordingModel {
     inner: Arc<dyn ModelProvider>,
     path: PathBuf,
@@ -50,7 +50,7 @@ pub struct RecordingModel {
 }
 
 impl RecordingModel {
-    /// Records `inner` into a new file at `path`; one that is there is replaced.
+    /// Records `inner` into a new file at `path`; an existing one is replaced.
     pub async fn create(inner: Arc<dyn ModelProvider>, path: &Path) -> Result<Self> {
         let file = tokio::fs::File::create(path)
             .await
@@ -126,7 +126,7 @@ struct Replay {
 }
 
 impl Replay {
-    /// In order; the last one again when the request is made more often than it was recorded.
+    /// Returns the turns in order; the last one again when the request is repeated more often than it was recorded.
     fn next_turn(&mut self) -> Option<RecordedTurn> {
         let turn = self.turns.get(self.next).cloned();
         self.next = (self.next + 1).min(self.turns.len().saturating_sub(1));
@@ -181,7 +181,7 @@ impl ModelProvider for ReplayingModel {
     }
 }
 
-/// What identifies a request: all of it but the ids of tool calls.
+/// Returns what identifies a request: the hash of all of it but the ids of tool calls.
 fn request_key(model: &str, request: &ChatRequest) -> Result<String> {
     let mut request = request.clone();
     for message in &mut request.messages {
@@ -201,7 +201,7 @@ fn about(request: &ChatRequest) -> String {
     last.chars().take(SHOWN_CHARS).collect()
 }
 
-/// What a replay of this failure says again.
+/// Returns what a replay of this failure repeats.
 fn failure_detail(error: &AgentError) -> String {
     match error {
         AgentError::ModelFailed { detail } => detail.clone(),

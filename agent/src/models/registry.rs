@@ -1,4 +1,4 @@
-//! The models that the server offers: a name, a provider, and what is known of it beyond what the provider says.
+//! The models that the server offers: a name, a provider, and what the operator knows beyond what the provider reports.
 //!
 //! Never empty, so that there always is a default: the first.
 
@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::recorded::RecordingModel;
 use super::{ModelCapabilities, ModelProvider, TokenUsage};
-use crate::{AgentError, Result};
+use crate::error::{AgentError, Result};
 
 /// What a model's tokens cost, in a currency of the operator's choice per million.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -26,7 +26,7 @@ pub struct Price {
 }
 
 impl Price {
-    /// What `usage` costs. Tokens written to a cache cost what a prompt token costs.
+    /// Returns what `usage` costs. A token written to a cache costs as much as a prompt token.
     pub fn cost(&self, usage: &TokenUsage) -> f64 {
         let cached = usage.cached_tokens.min(usage.input_tokens);
         let fresh = usage.input_tokens - cached;
@@ -42,19 +42,19 @@ impl Price {
 pub struct ModelEntry {
     /// The name by which requests choose it.
     pub name: String,
-    /// Who answers.
+    /// The provider that answers.
     pub provider: Arc<dyn ModelProvider>,
-    /// What it costs, where the operator told.
+    /// What it costs, where the operator set it.
     pub price: Option<Price>,
-    /// Context length that is assumed where the provider says none or a longer one.
+    /// Context length, where the provider reports none or a longer one.
     pub context_tokens: Option<u32>,
     /// Bound of one turn's output, where the request has no lower one.
     pub max_output_tokens: Option<u32>,
 }
 
 impl ModelEntry {
-    /// The provider under its own name, nothing set.
-    pub fn of(provider: Arc<dyn ModelProvider>) -> Self {
+    /// Creates an entry under the provider's own name, with nothing set.
+    pub fn from_provider(provider: Arc<dyn ModelProvider>) -> Self {
         Self {
             name: provider.model_id().to_owned(),
             provider,
@@ -64,11 +64,11 @@ impl ModelEntry {
         }
     }
 
-    /// What the provider says it can do, within this entry's context length.
+    /// Returns what the provider says it can do, within this entry's context length.
     pub async fn capabilities(&self) -> Result<ModelCapabilities> {
-        let said = self.provider.capabilities().await?;
-        let context_tokens = [self.context_tokens, said.context_tokens].into_iter().flatten().min();
-        Ok(ModelCapabilities { context_tokens, ..said })
+        let reported = self.provider.capabilities().await?;
+        let context_tokens = [self.context_tokens, reported.context_tokens].into_iter().flatten().min();
+        Ok(ModelCapabilities { context_tokens, ..reported })
     }
 }
 
@@ -92,7 +92,7 @@ pub struct Models {
 }
 
 impl Models {
-    /// The list; the first is the default. Errors: `invalid_request` when it is empty or a name is there twice.
+    /// Creates the list; the first entry is the default. Errors: `invalid_request` for an empty list or a repeated name.
     pub fn new(entries: Vec<ModelEntry>) -> Result<Self> {
         for (index, entry) in entries.iter().enumerate() {
             if entries.iter().take(index).any(|earlier| earlier.name.eq_ignore_ascii_case(&entry.name)) {
@@ -105,31 +105,31 @@ impl Models {
         Ok(Self { first: entries.next().ok_or_else(no_model)?, others: entries.collect() })
     }
 
-    /// The list of one.
+    /// Creates the list of one model.
     pub fn single(provider: Arc<dyn ModelProvider>) -> Self {
-        Self { first: ModelEntry::of(provider), others: Arc::default() }
+        Self { first: ModelEntry::from_provider(provider), others: Arc::default() }
     }
 
-    /// The same with what the default model says recorded in the file `path`.
+    /// Records the replies of the default model in the file `path`.
     pub async fn record_default(mut self, path: &Path) -> Result<Self> {
         let recording = RecordingModel::create(Arc::clone(&self.first.provider), path).await?;
         self.first.provider = Arc::new(recording);
         Ok(self)
     }
 
-    /// The model that is used unless a request names another.
+    /// Returns the model that is used unless a request names another.
     pub fn default_entry(&self) -> &ModelEntry {
         &self.first
     }
 
-    /// The model of that name: exactly, else without regard to case.
+    /// Finds the model of that name: exactly, else without regard to case.
     pub fn named(&self, name: &str) -> Option<&ModelEntry> {
         self.entries()
             .find(|entry| entry.name == name)
             .or_else(|| self.entries().find(|entry| entry.name.eq_ignore_ascii_case(name)))
     }
 
-    /// All, the default first.
+    /// Returns all models, the default first.
     pub fn entries(&self) -> impl Iterator<Item = &ModelEntry> {
         std::iter::once(&self.first).chain(self.others.iter())
     }
@@ -144,7 +144,7 @@ mod tests {
 
     fn entry(name: &str) -> ModelEntry {
         let provider = Arc::new(scripted::from_value(json!({"runs": []})).unwrap());
-        ModelEntry { name: name.to_owned(), ..ModelEntry::of(provider) }
+        ModelEntry { name: name.to_owned(), ..ModelEntry::from_provider(provider) }
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Models of providers other than Ollama, through genai: OpenAI and whatever speaks its Chat Completions, Anthropic,
-//! Gemini. A turn is tried again while the provider is busy, but only before its first piece came.
+//! Gemini. A turn is retried while the provider is busy, but only before its first piece has arrived.
 //!
-//! What genai 0.7 leaves to be known: the base URL ends where the provider's version does (`https://host/v1`);
+//! What to know about genai 0.7: the base URL ends where the provider's version does (`https://host/v1`);
 //! OpenAI's thinking has no text, so it is neither asked for nor turned off; its structured output is strict, so that
 //! every field becomes required; no temperature is sent, since reasoning models refuse one; a stream of OpenAI's form
 //! must end with `[DONE]`; pictures go with the asker's messages only. The process installs a rustls provider before
@@ -27,17 +27,18 @@ use querent_catalog::outbound::{ApiKey, with_causes};
 use tokio::sync::OnceCell;
 use url::Url;
 
+use super::address::{is_loopback, without_credentials};
 use super::{ChatRequest, ModelCapabilities, ModelEvent, ModelProvider, ToolStyleSetting};
-use crate::{AgentError, Result};
+use crate::error::{AgentError, Result};
 
 pub use retry::RetryPolicy;
 
-use errors::{Refusal, Translator};
+use errors::{ErrorTranslator, ProviderRefusal};
 use thoughts::ThoughtMemory;
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// Whose protocol a model speaks.
+/// The protocol that a model speaks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum RemoteKind {
     /// Chat Completions, of OpenAI or of any server that speaks it.
@@ -49,7 +50,7 @@ pub enum RemoteKind {
 }
 
 impl RemoteKind {
-    /// The provider's own address.
+    /// Returns the provider's own address.
     pub fn default_base_url(self) -> &'static str {
         match self {
             RemoteKind::OpenAi => "https://api.openai.com/v1",
@@ -58,7 +59,7 @@ impl RemoteKind {
         }
     }
 
-    /// The variable that holds its key by custom.
+    /// Returns the variable that usually holds its key.
     pub fn default_key_variable(self) -> &'static str {
         match self {
             RemoteKind::OpenAi => "OPENAI_API_KEY",
@@ -83,17 +84,17 @@ pub struct RemoteSettings {
     pub kind: RemoteKind,
     /// Its name there.
     pub model: String,
-    /// Where; `None`: the provider itself.
+    /// Its address; `None`: the provider's own.
     pub base_url: Option<String>,
     /// The key; servers of OpenAI's protocol at an address of their own may need none.
     pub api_key: Option<ApiKey>,
-    /// The variable that the key came from, or should have come from: named in errors.
+    /// The variable that holds or should hold the key; errors name it.
     pub api_key_variable: String,
-    /// Context length, instead of what is known of it.
+    /// Context length, instead of the known one.
     pub context_tokens: Option<u32>,
-    /// How it is told of tools; by itself natively.
+    /// How tools are described to it; natively by default.
     pub tool_style: ToolStyleSetting,
-    /// How long a busy provider is waited for.
+    /// How often and how long a busy provider is retried.
     pub retry: RetryPolicy,
 }
 
@@ -109,7 +110,7 @@ pub struct RemoteModel {
 }
 
 impl RemoteModel {
-    /// The model that the settings name. Nothing is sent yet. Errors: `model_unreachable` for an address that is none.
+    /// Creates the model that the settings name. Nothing is sent yet. Errors: `model_unreachable` for an invalid address.
     pub fn new(settings: RemoteSettings) -> Result<Self> {
         let address = settings.base_url.as_deref().unwrap_or_else(|| settings.kind.default_base_url());
         let base = base_url(address)?;
@@ -118,7 +119,7 @@ impl RemoteModel {
             .connect_timeout(CONNECT_TIMEOUT)
             .redirect(reqwest_genai::redirect::Policy::none());
         // A proxy cannot reach this machine's loopback.
-        let builder = if super::ollama::is_loopback(&base) { builder.no_proxy() } else { builder };
+        let builder = if is_loopback(&base) { builder.no_proxy() } else { builder };
         let http = builder
             .build()
             .map_err(|error| AgentError::Internal(format!("cannot make an HTTP client: {}", with_causes(&error))))?;
@@ -131,17 +132,11 @@ impl RemoteModel {
     }
 
     fn host(&self) -> String {
-        // What a client is told has no credentials in it.
-        let mut shown = self.base.clone();
-        if shown.set_username("").and_then(|()| shown.set_password(None)).is_err() {
-            return self.base.host_str().unwrap_or_default().to_owned();
-        }
-        shown.set_query(None);
-        shown.as_str().trim_end_matches('/').to_owned()
+        without_credentials(&self.base)
     }
 
-    fn translator(&self) -> Translator {
-        Translator {
+    fn translator(&self) -> ErrorTranslator {
+        ErrorTranslator {
             host: self.host(),
             model: self.settings.model.clone(),
             key: self.settings.api_key.clone(),
@@ -149,7 +144,7 @@ impl RemoteModel {
         }
     }
 
-    /// The key, or the error that names the variable for it. A server of OpenAI's protocol elsewhere may need none.
+    /// Returns the key, or the error that names its variable. A server of OpenAI's protocol elsewhere may need none.
     fn key(&self) -> Result<Option<&ApiKey>> {
         let is_elsewhere = self.settings.base_url.is_some();
         match &self.settings.api_key {
@@ -185,14 +180,14 @@ impl RemoteModel {
     async fn attempt(
         &self,
         target: ServiceTarget,
-        request: &request::Request,
-        translator: &Translator,
-    ) -> Result<BoxStream<'static, Result<ModelEvent>>, Refusal> {
+        request: &request::ProviderRequest,
+        translator: &ErrorTranslator,
+    ) -> Result<BoxStream<'static, Result<ModelEvent>>, ProviderRefusal> {
         let thinking_tokens = reply::ThinkingTokens::default();
         let options = thinking_tokens.counted_from(request.options.clone(), self.settings.kind);
         let opened = self.client.exec_chat_stream(target, request.chat.clone(), Some(&options)).await;
         let stream = opened.map_err(|error| translator.refusal(error))?.stream;
-        let reader = reply::Reader {
+        let reader = reply::ReplyReader {
             stream,
             kind: self.settings.kind,
             translator: translator.clone(),
@@ -215,7 +210,7 @@ impl ModelProvider for RemoteModel {
 
     async fn chat(&self, request: ChatRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
         let target = self.target()?;
-        let request = request::Request::new(request, &self.settings, &self.thoughts);
+        let request = request::ProviderRequest::new(request, &self.settings, &self.thoughts);
         let translator = self.translator();
         let started = Instant::now();
         for tried in 1.. {
@@ -235,7 +230,7 @@ impl ModelProvider for RemoteModel {
 
 fn base_url(address: &str) -> Result<Url> {
     let address = address.trim();
-    // Without its slash, the last part of a path would be replaced by what is joined to it.
+    // Without its slash, joining would replace the last part of the path.
     let with_slash = format!("{}/", address.trim_end_matches('/'));
     let fits = |url: &Url| matches!(url.scheme(), "http" | "https") && url.has_host() && url.query().is_none();
     Url::parse(&with_slash).ok().filter(fits).ok_or_else(|| AgentError::ProviderUnreachable {

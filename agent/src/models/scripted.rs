@@ -25,7 +25,7 @@
 //! - A chat follows the first run whose `when` occurs in its last message from the asker, whatever the case; a run
 //!   without `when` fits every chat. What the adapter in [`super::actions`] sends back as a tool's result does not
 //!   count as said by the asker.
-//! - The chat's turn is told by how many replies of the assistant follow that message, so that one script serves any
+//! - The number of the assistant's replies after that message determines the chat's turn, so that one script serves any
 //!   number of runs at once. Past the last turn the model fails, unless the run says `"repeat_last": true`.
 //! - Events: `thinking`, `text`, `tool_call`, `delay_ms`, `error` (the turn ends with `model_failed`) and `"hang"`
 //!   (nothing more comes). A turn without `error` or `hang` ends with `done`, `"stop"` unless `"done": "length"`.
@@ -47,7 +47,7 @@ use super::{
     ChatMessage, ChatRequest, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, ModelToolCall,
     TokenUsage, ToolStyle,
 };
-use crate::{AgentError, Result};
+use crate::error::{AgentError, Result};
 
 /// Requests kept for [`ScriptedModel::requests`]; older ones are forgotten.
 const REQUESTS_KEPT: usize = 256;
@@ -62,14 +62,14 @@ pub struct Script {
     /// What the model says it can do.
     #[serde(default = "default_capabilities")]
     pub capabilities: ModelCapabilities,
-    /// Why the model is not there, if it is not.
+    /// Why the model is unavailable, if it is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unavailable: Option<Unavailable>,
     /// Tried in order.
     pub runs: Vec<ScriptedRun>,
 }
 
-/// Why a scripted model is not there.
+/// Why a scripted model is unavailable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Unavailable {
@@ -88,7 +88,7 @@ pub struct ScriptedRun {
     pub when: Option<String>,
     /// One for each request of the run.
     pub turns: Vec<ScriptedTurn>,
-    /// Whether the last turn is given again and again.
+    /// Whether the last turn repeats for ever.
     #[serde(default)]
     pub repeat_last: bool,
 }
@@ -117,15 +117,15 @@ pub enum ScriptedEvent {
     Text(String),
     /// A tool call.
     ToolCall(ModelToolCall),
-    /// Nothing for so long.
+    /// A pause in milliseconds.
     DelayMs(u64),
     /// The model fails.
     Error(String),
-    /// Nothing ever again.
+    /// Nothing more comes.
     Hang,
 }
 
-/// How many turns were begun, and how they ended.
+/// How many turns have begun, and how they ended.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct CallCounts {
     /// Requests received.
@@ -166,12 +166,12 @@ impl ScriptedModel {
         Self { script, counts: watch::Sender::new(CallCounts::default()), requests: Mutex::new(Vec::new()) }
     }
 
-    /// The turns so far, to be read or waited on: `model.calls().wait_for(|calls| calls.dropped == 1)`.
+    /// Returns the turns so far, to be read or waited on: `model.calls().wait_for(|calls| calls.dropped == 1)`.
     pub fn calls(&self) -> watch::Receiver<CallCounts> {
         self.counts.subscribe()
     }
 
-    /// The latest requests, oldest first, as the model received them.
+    /// Returns the latest requests, oldest first.
     pub fn requests(&self) -> Vec<ChatRequest> {
         self.requests.lock().clone()
     }
@@ -252,7 +252,7 @@ impl ModelProvider for ScriptedModel {
     }
 }
 
-/// Counts one turn as begun, and as completed or dropped when it goes.
+/// Counts one turn as started, and as completed or dropped at its end.
 struct RunningCall {
     counts: watch::Sender<CallCounts>,
     completed: bool,

@@ -1,6 +1,6 @@
-//! A few values of text columns, for the prompt: `manufacturer VARCHAR ('BOEING', 'EMBRAER')` tells a model how values
+//! A few values of text columns, for the prompt: `manufacturer VARCHAR ('BOEING', 'EMBRAER')` shows a model how values
 //! are spelled, which no name or type does. They come from a bounded read as the caller, within a deadline, and are
-//! kept for the next run; a table that does not answer in time is shown without.
+//! cached for the next run; a table that cannot be read in time is shown without them.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -14,41 +14,45 @@ use querent_catalog::{TableInfo, TableKind};
 use querent_engine::Session;
 use uuid::Uuid;
 
-use crate::tools::quote_identifier;
+use crate::sql_text::quote_identifier;
 
 /// Values by column.
 pub(crate) type Examples = BTreeMap<String, Vec<String>>;
 
-/// The read is worth a moment of a run that waits for a model, not more.
+/// How long a run may wait for the values.
 const DEADLINE: Duration = Duration::from_millis(250);
-/// Rows that values are taken from.
+/// Rows read of each table.
 const ROWS: usize = 100;
 const VALUES: usize = 2;
 const MAX_VALUE_CHARS: usize = 24;
-/// Tables that are read, best first: those that a prompt shows whole.
+/// Tables read, best first: those that a prompt shows whole.
 const TABLES: usize = 6;
 const COLUMNS: usize = 16;
-/// Beyond this the cache is emptied: it is made again as it is used.
+/// Beyond this the cache is emptied; it fills again as it is used.
 const CACHED_TABLES: usize = 1_024;
 
-/// Values that were read before, by who read them: another caller may see other rows.
+/// Values read before, by caller: another caller may see other rows.
 #[derive(Debug, Default)]
 pub(crate) struct ExampleCache {
     tables: Mutex<HashMap<(String, Uuid), Examples>>,
 }
 
 impl ExampleCache {
-    /// The values of the best tables; empty for the others.
-    pub(crate) async fn of_tables(&self, session: &Session, tables: Vec<TableInfo>) -> Vec<(TableInfo, Examples)> {
+    /// Returns the tables with values of the best ones; empty for the others.
+    pub(crate) async fn examples_of_tables(
+        &self,
+        session: &Session,
+        tables: Vec<TableInfo>,
+    ) -> Vec<(TableInfo, Examples)> {
         let subject = session.principal().subject();
-        let reads = tables.iter().take(TABLES).map(|table| self.of_table(session, subject, table));
+        let reads = tables.iter().take(TABLES).map(|table| self.examples_of_table(session, subject, table));
         let deadline = tokio::time::Instant::now() + DEADLINE;
         let reads = reads.map(|read| async { tokio::time::timeout_at(deadline, read).await.unwrap_or_default() });
         let mut found = futures::future::join_all(reads).await.into_iter();
         tables.into_iter().map(|table| (table, found.next().unwrap_or_default())).collect()
     }
 
-    async fn of_table(&self, session: &Session, subject: &str, table: &TableInfo) -> Examples {
+    async fn examples_of_table(&self, session: &Session, subject: &str, table: &TableInfo) -> Examples {
         let key = (subject.to_owned(), table.uuid);
         if let Some(examples) = self.tables.lock().get(&key) {
             return examples.clone();
@@ -99,14 +103,14 @@ async fn read(session: &Session, table: &TableInfo) -> querent_engine::Result<Ex
 
 fn gather(batch: &RecordBatch, values: &mut [Vec<String>]) {
     for (column, values) in batch.columns().iter().zip(values) {
-        // Whatever string type the reader chose.
+        // The reader may choose any string type.
         let Ok(text) = cast(column, &DataType::Utf8) else { continue };
         let text = text.as_string::<i32>();
         values.extend(text.iter().flatten().map(str::to_owned));
     }
 }
 
-/// The most frequent short values; equals in the order of the alphabet, so that a prompt is the same every time.
+/// Returns the most frequent short values; ties in alphabetical order, so that a prompt is the same every time.
 fn most_frequent(values: Vec<String>) -> Vec<String> {
     let mut counts: BTreeMap<String, usize> = BTreeMap::new();
     for value in values {

@@ -1,16 +1,16 @@
-//! Which columns join the tables of a prompt: what is declared of them, and what names, types and values suggest
-//! surely enough. Told too many, a small model joins by the year.
+//! Which columns join the tables of a prompt: declared relationships, and those that names, types and values suggest with
+//! enough confidence. Given too many, a small model joins by the year.
 
 use std::collections::{HashMap, HashSet};
 
 use querent_catalog::{Relationship, TableInfo, TableName};
 
-use crate::tools::quote_identifier;
+use crate::sql_text::quote_identifier;
 
-/// A model takes a join it is told for a fact.
+/// Least confidence of a join that is shown: a model takes it for a fact.
 const MIN_CONFIDENCE: f32 = 0.5;
 
-/// `a.x = b.y` for every pair of tables that a relationship joins, in the order of the tables.
+/// Returns `a.x = b.y` for every pair of tables that a relationship joins, in the order of the tables.
 pub(super) fn conditions(tables: &[&TableInfo], relationships: &[Relationship]) -> Vec<String> {
     let sure = |one: &&Relationship| one.confidence >= MIN_CONFIDENCE;
     let mut conditions = Vec::new();
@@ -27,7 +27,7 @@ pub(super) fn conditions(tables: &[&TableInfo], relationships: &[Relationship]) 
     conditions
 }
 
-/// The columns of each table that a relationship joins by.
+/// Returns the columns of each table that a relationship joins by.
 pub(super) fn join_columns(relationships: &[Relationship]) -> HashMap<&TableName, HashSet<&str>> {
     let mut columns: HashMap<&TableName, HashSet<&str>> = HashMap::new();
     for one in relationships.iter().filter(|one| one.confidence >= MIN_CONFIDENCE) {

@@ -1,6 +1,6 @@
-//! The tables of a prompt, one line each: columns with types and comments, a few values of text columns, how many
-//! rows. What does not fit is cut by rank (columns that the question names, keys and times stay longest), and every
-//! cut is marked, so that the model knows to ask.
+//! The tables of a prompt, one line each: columns with types and comments, a few values of text columns, the number of
+//! rows. What does not fit is cut by rank (columns that the question names, keys and times stay longest), and every cut
+//! is marked, so that the model knows to ask.
 
 use std::collections::HashSet;
 
@@ -8,8 +8,8 @@ use querent_catalog::{ColumnInfo, Relationship, TableInfo, looks_like_key};
 
 use super::examples::Examples;
 use super::joins::{conditions, join_columns};
-use super::tokens::estimate_tokens;
-use crate::tools::{one_line, quote_identifier, sql_type};
+use crate::sql_text::{one_line, quote_identifier, sql_type};
+use crate::tokens::estimate_tokens;
 
 const MAX_TABLE_COMMENT_CHARS: usize = 120;
 const MAX_COLUMN_COMMENT_CHARS: usize = 48;
@@ -21,23 +21,23 @@ const MAX_NOTE_CHARS: usize = 160;
 /// A table cut below this many columns is only named.
 const MIN_COLUMNS: usize = 3;
 
-/// A table that may be told of.
+/// A table to show.
 pub(crate) struct SchemaTable<'a> {
     pub(crate) info: &'a TableInfo,
     pub(crate) examples: &'a Examples,
-    /// What else to say of it.
+    /// A note on the table.
     pub(crate) note: Option<&'a str>,
 }
 
-/// What columns of a table are ranked by.
+/// What the columns of a table are ranked by.
 struct Ranking<'a> {
     /// The question's words.
     terms: &'a [String],
-    /// Columns that join it to other tables shown.
+    /// Columns that join it to other shown tables.
     joining: HashSet<&'a str>,
 }
 
-/// The schema part, in at most `budget` tokens; empty when nothing fits.
+/// Renders the schema part in at most `budget` tokens; empty when nothing fits.
 pub(crate) fn render(
     tables: &[SchemaTable<'_>],
     relationships: &[Relationship],
@@ -61,7 +61,7 @@ pub(crate) fn render(
     let mut only_named: Vec<String> = Vec::new();
     for ((table, ranking), full_line) in tables.iter().zip(&rankings).zip(full) {
         let cost = costs.remove(0);
-        // The best table may take what the others do not need, and at least half of what is left.
+        // The best table may take the tokens that the others do not need, and at least half of the rest.
         let share = (left / 2).max(left.saturating_sub(costs.iter().sum()));
         let fitting = if cost <= share { Some(full_line) } else { cut_line(table, database, ranking, share) };
         match fitting {
@@ -81,7 +81,7 @@ pub(crate) fn render(
     if lines.len() == 1 { String::new() } else { lines.join("\n") }
 }
 
-/// The table with examples; of a wide one the best-ranked columns, so that it costs no more than another.
+/// Renders the table with examples; of a wide one the best-ranked columns, so that it costs no more than another.
 fn full_line(table: &SchemaTable<'_>, database: &str, ranking: &Ranking<'_>) -> String {
     if table.info.columns.len() <= WIDE_COLUMNS {
         return line(table, database, None, true);
@@ -92,7 +92,7 @@ fn full_line(table: &SchemaTable<'_>, database: &str, ranking: &Ranking<'_>) -> 
     line(table, database, Some(&kept), true)
 }
 
-/// The table within `budget` tokens: without examples, else with the best-ranked columns; `None` if too few fit.
+/// Renders the table within `budget` tokens: without examples, else with the best-ranked columns; `None` if too few fit.
 fn cut_line(table: &SchemaTable<'_>, database: &str, ranking: &Ranking<'_>, budget: usize) -> Option<String> {
     let columns = &table.info.columns;
     if columns.len() <= WIDE_COLUMNS {
@@ -113,7 +113,7 @@ fn cut_line(table: &SchemaTable<'_>, database: &str, ranking: &Ranking<'_>, budg
     (kept.len() >= MIN_COLUMNS.min(columns.len())).then(|| line(table, database, Some(&kept), false))
 }
 
-/// The positions of all columns, best first.
+/// Returns the positions of all columns, best first.
 fn ranked_columns(info: &TableInfo, ranking: &Ranking<'_>) -> Vec<usize> {
     let mut ranked: Vec<usize> = (0..info.columns.len()).collect();
     // Stable: equals keep the table's own order.
@@ -121,7 +121,7 @@ fn ranked_columns(info: &TableInfo, ranking: &Ranking<'_>) -> Vec<usize> {
     ranked
 }
 
-/// One table on one line; `kept` are the columns shown, all unless given.
+/// Renders a table on one line; `kept` are the columns shown, all unless given.
 fn line(table: &SchemaTable<'_>, database: &str, kept: Option<&[usize]>, examples: bool) -> String {
     let info = table.info;
     let mut columns: Vec<String> = match kept {
@@ -155,7 +155,7 @@ fn column_text(table: &SchemaTable<'_>, column: &ColumnInfo, examples: bool) -> 
     text
 }
 
-/// Bare in the request's database, qualified elsewhere.
+/// Returns the table's name, bare in the request's database and qualified elsewhere.
 fn relation_name(info: &TableInfo, database: &str) -> String {
     let table = quote_identifier(&info.name.table);
     if info.name.database.eq_ignore_ascii_case(database) {
@@ -165,7 +165,7 @@ fn relation_name(info: &TableInfo, database: &str) -> String {
     }
 }
 
-/// As many items as fit, then how many do not.
+/// Appends as many items as fit, then the number of the others.
 fn push_list(lines: &mut Vec<String>, left: &mut usize, title: &str, separator: &str, items: &[String]) {
     let mut used = estimate_tokens(title) + 8;
     let fitting = items
@@ -186,7 +186,7 @@ fn push_list(lines: &mut Vec<String>, left: &mut usize, title: &str, separator: 
     lines.push(line);
 }
 
-/// How much a column is worth in a cut table.
+/// Ranks a column of a cut table; higher is better.
 fn rank(column: &ColumnInfo, ranking: &Ranking<'_>) -> u8 {
     let words = words_of(&column.name);
     let comment = column.comment.as_deref().map(words_of).unwrap_or_default();
@@ -208,8 +208,8 @@ fn rank(column: &ColumnInfo, ranking: &Ranking<'_>) -> u8 {
     u8::from(column.data_type.is_temporal())
 }
 
-/// The words of a text or an identifier of three letters and more, lowercase and without the endings that plurals and
-/// tenses add.
+/// Returns the words of three letters and more of a text or an identifier, in lowercase and without the endings of
+/// plurals and tenses.
 fn words_of(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     let mut word = String::new();

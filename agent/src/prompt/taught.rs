@@ -1,26 +1,26 @@
-//! What people taught, for the prompt: metrics a question is about, and verified queries whose questions are much
-//! like it. Only what the caller may see, and only within a share of the prompt's tokens.
+//! What people taught the server, for the prompt: metrics that a question is about, and verified queries with similar
+//! questions. Only what the caller may see, within a share of the prompt's tokens.
 
 use querent_catalog::{Metric, VerifiedQuery};
 
-use super::tokens::estimate_tokens;
-use crate::tools::{one_line, quote_identifier};
+use crate::sql_text::{one_line, quote_identifier};
+use crate::tokens::estimate_tokens;
 
 const MAX_SQL_CHARS: usize = 1_200;
 const MAX_QUESTION_CHARS: usize = 200;
 const MAX_DESCRIPTION_CHARS: usize = 160;
 
-/// Verified queries and metrics, most alike first.
+/// Verified queries and metrics, most similar first.
 #[derive(Debug, Default)]
-pub(crate) struct Taught {
-    /// Like the question.
+pub(crate) struct TaughtKnowledge {
+    /// With similar questions.
     pub(crate) queries: Vec<VerifiedQuery>,
     /// Named by the question.
     pub(crate) metrics: Vec<Metric>,
 }
 
-/// The part of the prompt, in at most `budget` tokens; empty when nothing fits.
-pub(super) fn render(taught: &Taught, database: &str, budget: usize) -> String {
+/// Renders this part of the prompt in at most `budget` tokens; empty when nothing fits.
+pub(super) fn render(taught: &TaughtKnowledge, database: &str, budget: usize) -> String {
     let mut lines: Vec<String> = Vec::new();
     let mut left = budget;
     let mut push = |heading: &str, line: String, is_first: &mut bool| {

@@ -1,37 +1,37 @@
 //! ADK's `/run_sse` and `/run`: their requests, and a run's events as ADK's `Event`. Only keys that ADK declares are
-//! written: its own clients refuse others in `actions` and, in older versions, anywhere.
+//! written: its own clients refuse others in `actions` and, in older versions, everywhere.
 //!
 //! A call that waits for a person is a call of `adk_request_confirmation`; its answer, and a client's result, come as
 //! a `functionResponse` in a later request. References: <https://adk.dev/runtime/api-server/>.
 
 use serde_json::{Map, Value, json};
 
-use super::responses::{BadRequest, InputItem, kind_of, parse_content, tools_of};
-use super::{Frame, Renderer, VEGA_SPEC};
-use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
+use super::responses::{BadRequest, InputItem, parse_content, tools_of};
+use super::{Frame, Renderer, VEGA_SPEC, kind_of};
+use crate::event::{EventKind, RunErrorCode, RunEvent, TextPhase, WaitingCall};
 use crate::models::{ChatRole, TokenUsage, ToolSpec};
 
-/// The author of every event that is not the user's.
+/// The author of every event but the user's.
 const AUTHOR: &str = "querent";
-/// The tool that ADK calls to ask a person.
+/// The tool that ADK calls to ask a person for confirmation.
 const REQUEST_CONFIRMATION: &str = "adk_request_confirmation";
 /// Longest name of an application, a user or a session.
 const MAX_NAME_BYTES: usize = 256;
 
-/// What the request asks for.
+/// A request of this protocol.
 #[derive(Debug, Clone)]
 pub struct AdkRequest {
-    /// The application's name, whatever the client calls this agent.
+    /// The application's name, which is the client's name for this agent.
     pub app_name: String,
     /// The application's user.
     pub user_id: String,
-    /// The session, unless it is to be made.
+    /// The session, unless it is to be created.
     pub session_id: Option<String>,
     /// The message, as items.
     pub items: Vec<InputItem>,
-    /// Whether pieces of text are events too.
+    /// Whether pieces of text are also events.
     pub streaming: bool,
-    /// What the session's state gets.
+    /// Changes of the session's state.
     pub state_delta: Map<String, Value>,
     /// The client's id for the run.
     pub invocation_id: Option<String>,
@@ -39,13 +39,13 @@ pub struct AdkRequest {
     pub model: Option<String>,
     /// Tools that the client executes.
     pub tools: Vec<ToolSpec>,
-    /// Whether thinking is shown.
+    /// Whether to show thinking.
     pub include_thinking: bool,
-    /// What the session shows of the request later.
+    /// Fields of the request that the session shows later.
     pub echo: Value,
 }
 
-/// Reads a body. Errors have the status that ADK's own server gives them: 422 for a field that is missing or wrong.
+/// Parses a body. Errors have the status that ADK's own server gives them: 422 for a field that is missing or wrong.
 pub fn parse_request(body: &[u8]) -> Result<AdkRequest, BadRequest> {
     let body: Value = serde_json::from_slice(body)
         .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
@@ -81,7 +81,7 @@ pub fn parse_request(body: &[u8]) -> Result<AdkRequest, BadRequest> {
     })
 }
 
-/// What a session's state gets. Errors: anything but an object.
+/// Parses changes of a session's state. Errors: anything but an object.
 pub fn state_delta(delta: Option<&Value>) -> Result<Map<String, Value>, BadRequest> {
     match delta {
         None | Some(Value::Null) => Ok(Map::new()),
@@ -140,7 +140,7 @@ fn message_items(message: &Value) -> Result<Vec<InputItem>, BadRequest> {
     Ok(items)
 }
 
-/// A person's decision, or what the client's tool returned.
+/// Parses a person's decision, or the result of a client's tool.
 fn response_item(response: &Value) -> Result<InputItem, BadRequest> {
     let at = "newMessage.parts.functionResponse";
     let Some(id) = response["id"].as_str() else {
@@ -158,7 +158,7 @@ fn response_item(response: &Value) -> Result<InputItem, BadRequest> {
         };
         return Ok(InputItem::FunctionCallOutput { call_id: id.to_owned(), output });
     }
-    // ADK's web interface wraps what it says in a JSON text.
+    // ADK's web interface wraps its response in JSON text.
     let wrapped = said["response"].as_str().and_then(|text| serde_json::from_str(text).ok());
     let said = wrapped.as_ref().unwrap_or(said);
     let Some(approve) = said["confirmed"].as_bool() else {
@@ -168,25 +168,25 @@ fn response_item(response: &Value) -> Result<InputItem, BadRequest> {
     Ok(InputItem::ApprovalResponse { request_id: id.to_owned(), approve, reason: reason.map(str::to_owned) })
 }
 
-/// Who reads the events.
+/// The reader of the events.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum AdkView {
-    /// A client that waits: pieces of text as they come, then the whole.
+    /// A client that waits, for pieces of text as they come, then the whole.
     Streaming,
     /// A client that waits, for whole messages.
     Whole,
-    /// Somebody who opens the session later: with the user's message, and an error as an event.
+    /// A client that opens the session later: with the user's message, and an error as an event.
     Session,
 }
 
-/// Events to ADK's events.
+/// Turns events into ADK's events.
 #[derive(Debug)]
 pub struct AdkRenderer {
     view: AdkView,
     run_id: String,
     invocation_id: String,
     model: String,
-    /// Said before a call, and thoughts: parts of the next whole event.
+    /// Text before calls, and thinking: parts of the next whole event.
     held: Vec<Value>,
     usage: Option<TokenUsage>,
     shown_calls: Vec<String>,
@@ -194,7 +194,7 @@ pub struct AdkRenderer {
 }
 
 impl AdkRenderer {
-    /// A renderer for those who read.
+    /// Creates a renderer for that reader.
     pub fn new(view: AdkView) -> Self {
         Self {
             view,
@@ -208,7 +208,7 @@ impl AdkRenderer {
         }
     }
 
-    /// Why the run failed, if it did: its code, what to do, and our own code.
+    /// Returns why the run failed, if it did: its code, what to do, and the server's own code.
     pub fn failure(&self) -> Option<(RunErrorCode, &str, &str)> {
         self.failure.as_ref().map(|(code, message, detail)| (*code, message.as_str(), detail.as_str()))
     }
@@ -224,7 +224,7 @@ impl AdkRenderer {
         })
     }
 
-    /// A piece: only where they are wanted.
+    /// Creates an event of a piece, for readers that want pieces.
     fn piece(&self, event: &RunEvent, part: Value) -> Option<Value> {
         if self.view != AdkView::Streaming {
             return None;
@@ -234,7 +234,7 @@ impl AdkRenderer {
         Some(piece)
     }
 
-    /// A whole event of the model's: what was held, then `part`.
+    /// Creates a whole event of the model: the held parts, then `part`.
     fn whole(&mut self, event: &RunEvent, part: Value) -> Value {
         let mut parts = std::mem::take(&mut self.held);
         parts.push(part);
@@ -307,7 +307,7 @@ impl AdkRenderer {
                 None
             }
             EventKind::TextDelta { text, .. } => self.piece(event, json!({ "text": text })),
-            EventKind::TextDone { text, phase: crate::TextPhase::Commentary, .. } => {
+            EventKind::TextDone { text, phase: TextPhase::Commentary, .. } => {
                 self.held.push(json!({ "text": text }));
                 None
             }
@@ -320,7 +320,7 @@ impl AdkRenderer {
                 let call = json!({ "id": call.call_id, "name": call.tool, "args": object(&call.args) });
                 Some(self.whole(event, json!({ "functionCall": call })))
             }
-            // What was refused was never shown as a call.
+            // A refused call was never shown as a call.
             EventKind::ToolResult(result) if !self.shown_calls.contains(&result.call_id) => None,
             EventKind::ToolResult(result) => {
                 let response = json!({ "id": result.call_id, "name": result.tool, "response": object(&result.result) });
@@ -371,7 +371,7 @@ fn seconds(event: &RunEvent) -> Value {
     json!(event.at.timestamp_millis() as f64 / 1_000.0)
 }
 
-/// Arguments and responses are objects for ADK's clients.
+/// Wraps arguments and responses in objects, which ADK's clients require.
 fn object(value: &Value) -> Value {
     if value.is_object() { value.clone() } else { json!({ "result": value }) }
 }

@@ -1,5 +1,7 @@
 //! The ask protocol: `POST /v1/agent/ask` as server-sent events, and the JSON documents of stored runs.
-//! The stored trace is made of its frames, so that it replays exactly what a client saw.
+//! The stored trace consists of its frames, so it replays exactly what a client saw.
+
+mod trace;
 
 use std::borrow::Cow;
 
@@ -8,15 +10,20 @@ use querent_catalog::{Page, RunRecord};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Frame, Paragraphs, Renderer, add_chart, json_text};
-use crate::{AgentError, AskRequest, EventKind, Result, RunEvent};
+use super::{Frame, Paragraphs, Renderer, add_chart, kind_of};
+use crate::error::{AgentError, Result};
+use crate::event::{EventKind, RunEvent};
+use crate::request::AskRequest;
+
+pub use trace::decode_trace;
+pub(crate) use trace::encode_trace;
 
 /// A session's id is a name, not a document.
 const MAX_SESSION_ID_BYTES: usize = 256;
 /// A question longer than this is a document.
 const MAX_QUESTION_BYTES: usize = 32 * 1024;
 
-/// Reads a request's body: `{question, database?, include_thinking?, session_id?}`. Fields it does not know are ignored.
+/// Reads the body of a request: `{question, database?, include_thinking?, session_id?}`. Fields it does not know are ignored.
 ///
 /// Errors: `empty_question`, `invalid_request`; the protocol answers both with 400 and `{"error": message}`.
 pub fn parse_request(body: &[u8]) -> Result<AskRequest> {
@@ -65,7 +72,7 @@ pub fn parse_request(body: &[u8]) -> Result<AskRequest> {
     Ok(AskRequest { question, database, include_thinking, session_id })
 }
 
-/// Events to frames: one frame an event that the protocol knows.
+/// Turns events into frames: one frame for each event that the protocol knows.
 #[derive(Debug, Default)]
 pub struct AskRenderer {
     answer: Paragraphs,
@@ -79,7 +86,7 @@ impl Renderer for AskRenderer {
 
 impl AskRenderer {
     fn render<'a>(&mut self, event: &'a RunEvent) -> Option<(&'static str, AskData<'a>)> {
-        // Nearly all events are these: they are not made into a document first.
+        // Nearly all events are these: they are written without building a document first.
         match &event.kind {
             EventKind::ThinkingDelta { text, .. } => {
                 return Some(("thinking_delta", AskData::Piece { text: text.into() }));
@@ -148,30 +155,7 @@ impl AskRenderer {
     }
 }
 
-/// The trace of a run as it is stored: the protocol's frames, `[{event, data}, ...]`, where the pieces of one text are
-/// one entry and the answer is not said again ([`querent_catalog::whole_trace`] makes it whole).
-pub fn trace_json<'a>(log: impl IntoIterator<Item = &'a RunEvent>) -> String {
-    let mut renderer = AskRenderer { answer: Paragraphs::unkept() };
-    let mut trace: Vec<TraceEntry<'a>> = Vec::new();
-    for (event, data) in log.into_iter().filter_map(|event| renderer.render(event)) {
-        match (trace.last_mut(), data) {
-            (
-                Some(TraceEntry { event: before, data: AskData::Piece { text: whole }, pieces }),
-                AskData::Piece { text },
-            ) if *before == event => {
-                if pieces.is_empty() {
-                    pieces.push(whole.len());
-                }
-                pieces.push(text.len());
-                whole.to_mut().push_str(&text);
-            }
-            (_, data) => trace.push(TraceEntry { event, data, pieces: Vec::new() }),
-        }
-    }
-    json_text(&trace)
-}
-
-/// A frame's data.
+/// The data of a frame.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum AskData<'a> {
@@ -179,25 +163,15 @@ enum AskData<'a> {
     Document(Value),
 }
 
-/// A frame in a trace, or several that follow each other and are pieces of one text.
-#[derive(Serialize)]
-struct TraceEntry<'a> {
-    event: &'static str,
-    data: AskData<'a>,
-    /// The bytes of each, where there are several.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pieces: Vec<usize>,
-}
-
-/// The document of `GET /v1/agent/runs/{id}`.
+/// Returns the document of `GET /v1/agent/runs/{id}`; the run's trace is decoded.
 pub fn run_json(run: &RunRecord) -> Value {
     let mut document = summary_json(run);
     document["trace"] = stored_json(&run.trace_json, || json!([]));
     document
 }
 
-/// The document of `GET /v1/agent/runs`: `{runs, next_page_token}`, newest first, without traces. The token is passed as the next
-/// request's page token; it is null on the last page.
+/// Returns the document of `GET /v1/agent/runs`: `{runs, next_page_token}`, newest first, without traces. The token is
+/// the next request's page token; it is null on the last page.
 pub fn run_list_json(page: &Page<RunRecord>) -> Value {
     let runs: Vec<Value> = page.items.iter().map(summary_json).collect();
     json!({ "runs": runs, "next_page_token": page.next.as_ref().map(|token| token.0.as_str()) })
@@ -215,7 +189,7 @@ fn summary_json(run: &RunRecord) -> Value {
     })
 }
 
-/// A JSON text from the store; what a previous process left unfinished may be empty.
+/// Parses JSON text from the store; it may be empty where a previous process ended early.
 fn stored_json(text: &str, absent: impl Fn() -> Value) -> Value {
     serde_json::from_str(text).unwrap_or_else(|_| absent())
 }
@@ -226,15 +200,4 @@ fn rfc3339(at: DateTime<Utc>) -> String {
 
 fn invalid(message: String) -> AgentError {
     AgentError::InvalidRequest { message }
-}
-
-fn kind_of(value: &Value) -> &'static str {
-    match value {
-        Value::Null => "null",
-        Value::Bool(_) => "a boolean",
-        Value::Number(_) => "a number",
-        Value::String(_) => "a string",
-        Value::Array(_) => "an array",
-        Value::Object(_) => "an object",
-    }
 }

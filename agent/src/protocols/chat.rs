@@ -1,15 +1,15 @@
-//! OpenAI's Chat Completions: its requests, its chunks and its completion object. Our own tools are not shown:
+//! OpenAI's Chat Completions: its requests, its chunks and its completion object. The server's tools are not shown:
 //! clients would try to execute them. References: <https://platform.openai.com/docs/api-reference/chat>.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
-use super::responses::{BadRequest, InputItem, parse_content};
 use super::responses::{
-    allowed_tools, answer_schema, flag, kind_of, metadata_of, positive, text, tool_choice, tools_of,
+    BadRequest, InputContent, InputItem, allowed_tools, answer_schema, flag, metadata_of, parse_content, positive,
+    text, tool_choice, tools_of,
 };
-use super::{Frame, Paragraphs, Renderer, ksadk};
+use super::{Frame, Paragraphs, Renderer, kind_of, ksadk};
 use crate::event::{EventKind, RunErrorCode, RunEvent, WaitingCall};
 use crate::models::{ChatRole, TokenUsage, ToolChoice, ToolSpec};
 use crate::request::{AnswerSchema, Protocol, RunRequest};
@@ -19,11 +19,11 @@ use crate::request::{AnswerSchema, Protocol, RunRequest};
 pub struct ChatCompletionRequest {
     /// The messages, as items.
     pub items: Vec<InputItem>,
-    /// As given.
+    /// The requested model.
     pub model: Option<String>,
-    /// As chunks.
+    /// Whether to answer in chunks.
     pub stream: bool,
-    /// Whether the last chunk tells the tokens.
+    /// Whether the last chunk contains the token counts.
     pub include_usage: bool,
     /// A session of this server.
     pub session_id: Option<String>,
@@ -31,18 +31,18 @@ pub struct ChatCompletionRequest {
     pub tools: Vec<ToolSpec>,
     /// Whether a tool must be called.
     pub tool_choice: ToolChoice,
-    /// The answer's form.
+    /// The schema of the answer.
     pub answer_schema: Option<AnswerSchema>,
-    /// Whether thinking is shown.
+    /// Whether to show thinking.
     pub include_thinking: bool,
     /// Tokens of one turn.
     pub max_output_tokens: Option<u32>,
-    /// What the completion repeats.
+    /// Fields that the completion repeats.
     pub echo: Value,
 }
 
 impl ChatCompletionRequest {
-    /// The run that is asked for, and the items that it is asked with.
+    /// Returns the requested run, and its items.
     pub fn into_run(self, protocol: Protocol) -> (RunRequest, Vec<InputItem>) {
         let run = RunRequest {
             include_thinking: self.include_thinking,
@@ -58,14 +58,14 @@ impl ChatCompletionRequest {
     }
 }
 
-/// Reads a body.
+/// Parses a body.
 pub fn parse_request(body: &[u8]) -> Result<ChatCompletionRequest, BadRequest> {
     let body: Value = serde_json::from_slice(body)
         .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
     parse_value(&body)
 }
 
-/// Reads a request.
+/// Parses a request.
 pub fn parse_value(body: &Value) -> Result<ChatCompletionRequest, BadRequest> {
     let Value::Object(fields) = body else {
         return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(body))));
@@ -151,7 +151,7 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
             let output: Vec<String> = parse_content(&message["content"], at)?
                 .into_iter()
                 .filter_map(|part| match part {
-                    super::responses::Content::Text(text) => Some(text),
+                    InputContent::Text(text) => Some(text),
                     _ => None,
                 })
                 .collect();
@@ -165,7 +165,7 @@ fn read_message(message: &Value, at: &str, items: &mut Vec<InputItem>) -> Result
     Ok(())
 }
 
-/// Events to chunks, or to one completion.
+/// Turns events into chunks, or into one completion.
 #[derive(Debug)]
 pub struct ChatRenderer {
     include_usage: bool,
@@ -190,7 +190,7 @@ struct Chunk<'a> {
 }
 
 impl ChatRenderer {
-    /// A renderer; `include_usage` as in the request's `stream_options`.
+    /// Creates a renderer; `include_usage` as in the request's `stream_options`.
     pub fn new(include_usage: bool) -> Self {
         Self {
             include_usage,
@@ -205,12 +205,12 @@ impl ChatRenderer {
         }
     }
 
-    /// Why the run failed, if it did: its code, and what to do.
+    /// Returns why the run failed, if it did: its code, and what to do.
     pub fn failure(&self) -> Option<(RunErrorCode, &str)> {
         self.failure.as_ref().map(|(code, message)| (*code, message.as_str()))
     }
 
-    /// The completion, once the run has ended.
+    /// Returns the completion, once the run has ended.
     pub fn completion(&self) -> Value {
         let mut message =
             json!({ "role": "assistant", "content": self.answer.text().unwrap_or_default(), "refusal": null });
@@ -358,7 +358,7 @@ fn usage_json(usage: &TokenUsage) -> Value {
     })
 }
 
-/// A failure in the protocol's error shape.
+/// Returns a failure in the protocol's error shape.
 pub fn error_json(code: RunErrorCode, message: &str) -> Value {
     let code = if code == RunErrorCode::Timeout { "timeout" } else { "server_error" };
     json!({ "error": { "message": message, "type": "server_error", "param": null, "code": code } })

@@ -1,8 +1,8 @@
-//! Cube's chat: its requests, and a run's events as lines of JSON. A thread is a conversation; what one reader saw as
-//! lines, another reads later as the thread's history, with the same ids and the same `sort`.
+//! Cube's chat: its requests, and a run's events as lines of JSON. A thread is a conversation; the lines of one reader are
+//! the history of a later one, with the same ids and the same `sort`.
 //!
-//! `sort` grows along the whole thread: a run's first is put into what its `RunStarted` repeats of the request. A
-//! piece of text is a line with `isDelta`; every message ends with one line of all its text.
+//! `sort` grows along the whole thread: `RunStarted` of a run contains its first. A piece of text is a line with
+//! `isDelta`; every message ends with one line of all its text.
 //! Reference: <https://docs.cube.dev/reference/embed-apis/chat-api>.
 
 mod render;
@@ -15,27 +15,27 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 pub use render::CubeRenderer;
-pub use request::{ChatRequest, ExternalId, SessionSettings, abort_request, generate_session, session_token};
-pub use thread::{Joining, Now, Thread};
+pub use request::{CubeRequest, ExternalId, SessionSettings, abort_request, generate_session, session_token};
+pub use thread::{CubeThread, LateReader, RunSnapshot};
 
 use super::json_text;
 
-/// The node of every message of the agent's.
+/// The node of every message of the agent.
 pub(super) const AGENT_NODE: &[&str] = &["cube_data_analyst_agent"];
 /// The node of its tool calls.
 pub(super) const TOOLS_NODE: &[&str] = &["cube_data_analyst_agent", "tools"];
 /// The node of the answer.
 pub(super) const FINAL_NODE: &[&str] = &["final"];
-/// The line between what was and what comes.
+/// The id of the line between the history and new lines.
 const CUTOFF: &str = "__cutoff__";
-/// The last line.
+/// The id of the last line.
 const STATE: &str = "__state__";
 
-/// What a client reads: one line each.
+/// One line for a client.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Output {
+pub enum CubeOutput {
     /// A message, or the thread's state.
-    Line(Box<Line>),
+    Line(Box<CubeLine>),
     /// The run failed.
     Error(String),
 }
@@ -43,7 +43,7 @@ pub enum Output {
 /// A message, or a part of one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Line {
+pub struct CubeLine {
     pub(super) id: String,
     pub(super) role: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -66,7 +66,7 @@ pub struct Line {
     pub(super) sort: f64,
 }
 
-/// A tool's call: JSON as text on both sides, and no result before it has one.
+/// A tool call: arguments and result are JSON text, and a pending call has no result.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct ToolCall {
     pub(super) name: String,
@@ -75,20 +75,20 @@ pub(super) struct ToolCall {
     pub(super) result: Option<String>,
 }
 
-impl Output {
-    /// The line, its end included.
+impl CubeOutput {
+    /// Returns the line, its end included.
     pub fn to_text(&self) -> String {
         let mut text = match self {
-            Output::Line(line) => json_text(line),
-            Output::Error(message) => json!({ "error": message }).to_string(),
+            CubeOutput::Line(line) => json_text(line),
+            CubeOutput::Error(message) => json!({ "error": message }).to_string(),
         };
         text.push('\n');
         text
     }
 
-    /// The line for a reader that is not shown how the agent thinks; `None` where it tells of nothing else.
+    /// Returns the line for a reader that sees no thinking; `None` where it contains nothing else.
     pub fn without_thinking(mut self) -> Option<Self> {
-        if let Output::Line(line) = &mut self
+        if let CubeOutput::Line(line) = &mut self
             && line.thinking.as_ref().is_some_and(|text| !text.is_empty())
         {
             if line.is_delta == Some(true) && line.content.as_ref().is_none_or(String::is_empty) {
@@ -100,13 +100,13 @@ impl Output {
     }
 }
 
-impl From<Line> for Output {
-    fn from(line: Line) -> Self {
+impl From<CubeLine> for CubeOutput {
+    fn from(line: CubeLine) -> Self {
         Self::Line(Box::new(line))
     }
 }
 
-impl Line {
+impl CubeLine {
     fn new(id: impl Into<String>, role: &'static str, sort: f64) -> Self {
         Self {
             id: id.into(),
@@ -123,7 +123,7 @@ impl Line {
         }
     }
 
-    /// The mark between what was said before and what is said from here on.
+    /// Creates the mark between the history and new lines.
     pub fn cutoff(chat_id: &str, is_streaming: bool, omitted_runs: u64, sort: f64) -> Self {
         let mut state = json!({ "isStreaming": is_streaming, "chatId": chat_id });
         if omitted_runs > 0 {
@@ -132,7 +132,7 @@ impl Line {
         Self { state: Some(state), ..Self::new(CUTOFF, "assistant", sort) }
     }
 
-    /// The thread as LangChain's messages.
+    /// Creates the line with the thread as LangChain's messages.
     pub fn state(messages: &[Value], sort: f64) -> Self {
         let state = json!({ "messages": state::bounded(messages) });
         Self { state: Some(state), is_delta: Some(false), ..Self::new(STATE, "assistant", sort) }
@@ -143,7 +143,7 @@ impl Line {
     }
 }
 
-/// `7`, not `7.0`: only a mark that a later reader gets in between has a half.
+/// Writes `7`, not `7.0`: only a mark that is inserted for a later reader has a half.
 fn number<S: serde::Serializer>(sort: &f64, to: S) -> Result<S::Ok, S::Error> {
     if sort.fract() == 0.0 { to.serialize_u64(*sort as u64) } else { to.serialize_f64(*sort) }
 }

@@ -1,5 +1,6 @@
 //! HolmesGPT's `/api/chat`: its requests, its server-sent events and its whole answer. A client of this protocol keeps
-//! the conversation and sends it back: what the server must trust of it (that a person was asked about a call) is signed.
+//! the conversation and sends it back; the part that the server must trust (that a person was asked about a call) is
+//! signed.
 //!
 //! References: <https://holmesgpt.dev/reference/http-api/>.
 
@@ -18,13 +19,13 @@ pub use render::{HolmesFailure, HolmesRenderer};
 pub use request::{BadHolmesRequest, FrontendMode, FrontendResult, FrontendTool, HolmesRequest, ToolDecision};
 pub use request::{invalid_json, parse_request};
 
-/// Makes the token that a client sends back with a person's approval.
+/// Creates the token that a client sends back with a person's approval.
 pub trait ApprovalSigner: Send {
-    /// The token of a call that waits since `at`.
+    /// Returns the token of a call that waits since `at`.
     fn sign(&self, call: &WaitingCall, at: DateTime<Utc>) -> String;
 }
 
-/// The arguments of a call as an object, as clients of this protocol want them.
+/// Returns the arguments of a call as an object, which clients of this protocol require.
 pub fn arguments_of(raw: &str) -> Value {
     match serde_json::from_str(raw) {
         Ok(Value::Object(arguments)) => Value::Object(arguments),

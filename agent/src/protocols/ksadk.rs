@@ -1,22 +1,22 @@
-//! KsADK: the body of `RunAgent` and its sibling actions, files that come beside a message, and a run's events as the
-//! session events that its web interface reads. The answers themselves are [`super::responses`] in its dialect, or
+//! KsADK: the body of `RunAgent` and its sibling actions, files sent beside a message, and a run's events as the session
+//! events that its web interface reads. The answers themselves are [`super::responses`] in its dialect, or
 //! [`super::chat`].
 
 use chrono::{DateTime, Utc};
 use serde_json::{Map, Value, json};
 
 use super::chat::{self, ChatCompletionRequest};
-use super::responses::{self, BadRequest, Content, InputItem, ResponsesRequest, kind_of, parse_content};
-use super::{Frame, Renderer, add_chart};
+use super::responses::{self, BadRequest, InputContent, InputItem, ResponsesRequest, parse_content};
+use super::{Frame, Renderer, add_chart, kind_of};
 use crate::event::{EventKind, RunEvent, RunOutcome, Trigger};
 use crate::models::ChatRole;
 
 const AUTHOR: &str = "querent";
-/// Whom KsADK takes a caller for that names nobody.
+/// KsADK's user of requests that name none.
 const DEFAULT_USER: &str = "user";
 /// Longest name of an agent, a user, a session or an invocation.
 const MAX_NAME_BYTES: usize = 256;
-/// Session events that one millisecond of a session's life has numbers for.
+/// Numbers of session events reserved for each millisecond of a session's life.
 const NUMBERS_PER_MS: i64 = 1_000;
 
 /// The fields of an action.
@@ -24,7 +24,7 @@ const NUMBERS_PER_MS: i64 = 1_000;
 pub struct Action(Map<String, Value>);
 
 impl Action {
-    /// Reads a body; an empty one has no fields.
+    /// Parses a body; an empty one has no fields.
     pub fn parse(body: &[u8]) -> Result<Self, BadRequest> {
         if body.is_empty() {
             return Ok(Self(Map::new()));
@@ -36,7 +36,7 @@ impl Action {
         }
     }
 
-    /// A name; an empty one is none.
+    /// Returns a name; an empty one counts as absent.
     pub fn name(&self, field: &str) -> Result<Option<String>, BadRequest> {
         match self.0.get(field) {
             None | Some(Value::Null) => Ok(None),
@@ -48,18 +48,18 @@ impl Action {
         }
     }
 
-    /// A name that must be there. Errors: 422.
+    /// Returns a required name. Errors: 422.
     pub fn required(&self, field: &str) -> Result<String, BadRequest> {
         let missing = || BadRequest::new("missing_required_parameter", field, format!("`{field}` is missing"));
         self.name(field)?.ok_or_else(|| missing().with_status(422))
     }
 
-    /// Who of the caller's users.
+    /// Returns the client's user.
     pub fn user(&self) -> Result<String, BadRequest> {
         Ok(self.name("UserId")?.unwrap_or_else(|| DEFAULT_USER.to_owned()))
     }
 
-    /// A whole number.
+    /// Returns a whole number.
     pub fn number(&self, field: &str) -> Result<Option<u64>, BadRequest> {
         match self.0.get(field) {
             None | Some(Value::Null) => Ok(None),
@@ -70,7 +70,7 @@ impl Action {
         }
     }
 
-    /// Words: a list, or one.
+    /// Returns words: a list, or one.
     pub fn words(&self, field: &str) -> Vec<String> {
         match self.0.get(field) {
             Some(Value::String(word)) => vec![word.clone()],
@@ -88,26 +88,26 @@ impl Action {
     }
 }
 
-/// What `RunAgent` asks for.
+/// A request of `RunAgent`.
 #[derive(Debug, Clone)]
 pub struct RunAgentRequest {
-    /// What the client calls this agent.
+    /// The client's name for this agent.
     pub agent_id: String,
     /// The client's user.
     pub user_id: String,
-    /// The session, unless it is to be made.
+    /// The session, unless it is to be created.
     pub session_id: Option<String>,
     /// The client's id for the run.
     pub invocation_id: Option<String>,
-    /// As events.
+    /// Whether to answer as events.
     pub stream: bool,
     /// Whether to answer before it is done.
     pub background: bool,
-    /// The rest, in the format that is asked for.
+    /// The rest, in the requested format.
     pub format: ApiFormat,
 }
 
-/// How a run is asked and answered.
+/// The format of a request and its answer.
 #[derive(Debug, Clone)]
 pub enum ApiFormat {
     /// As Responses.
@@ -116,12 +116,12 @@ pub enum ApiFormat {
     Chat(Box<ChatCompletionRequest>),
 }
 
-/// Reads the body of `RunAgent`. Errors: 422 for a field that is missing or wrong.
+/// Parses the body of `RunAgent`. Errors: 422 for a field that is missing or wrong.
 pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
     let action = Action::parse(body)?;
     let agent_id = action.required("AgentId")?;
     let fields = &action.0;
-    let of = |name: &str| fields.get(name).filter(|value| !value.is_null());
+    let given = |name: &str| fields.get(name).filter(|value| !value.is_null());
     let mut inner = Map::new();
     let renamed = [
         ("Model", "model"),
@@ -134,7 +134,7 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
         ("HasCurrentFiles", "has_current_files"),
     ];
     for (theirs, ours) in renamed {
-        if let Some(value) = of(theirs).or_else(|| of(ours)) {
+        if let Some(value) = given(theirs).or_else(|| given(ours)) {
             inner.insert(ours.to_owned(), value.clone());
         }
     }
@@ -142,7 +142,7 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
     inner.insert("user".to_owned(), json!(user_id));
     let format = match action.name("ApiFormat")?.as_deref() {
         None | Some("responses") => {
-            let input = of("ResponsesInput").or_else(|| of("Messages")).filter(|input| *input != &json!([]));
+            let input = given("ResponsesInput").or_else(|| given("Messages")).filter(|input| *input != &json!([]));
             let Some(input) = input else {
                 let message = "neither `ResponsesInput` nor `Messages` says anything";
                 return Err(BadRequest::new("missing_required_parameter", "Messages", message).with_status(422));
@@ -154,7 +154,7 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
             ApiFormat::Responses(Box::new(responses::parse_value(&Value::Object(inner))?))
         }
         Some("chat_completions") => {
-            inner.insert("messages".to_owned(), of("Messages").cloned().unwrap_or_default());
+            inner.insert("messages".to_owned(), given("Messages").cloned().unwrap_or_default());
             inner.insert("stream_options".to_owned(), json!({ "include_usage": true }));
             ApiFormat::Chat(Box::new(chat::parse_value(&Value::Object(inner))?))
         }
@@ -174,8 +174,8 @@ pub fn parse_run_agent(body: &[u8]) -> Result<RunAgentRequest, BadRequest> {
     })
 }
 
-/// Adds the files that came beside a message to it: `current_attachments`, or `attachments` unless `has_current_files`
-/// says that they are of earlier messages.
+/// Adds to a message the files sent beside it: `current_attachments`, or `attachments` unless `has_current_files` says
+/// that they belong to earlier messages.
 pub(crate) fn attach(fields: &Map<String, Value>, items: &mut Vec<InputItem>) -> Result<(), BadRequest> {
     let listed = |name: &str| match fields.get(name) {
         None | Some(Value::Null) => Ok(Vec::new()),
@@ -205,8 +205,8 @@ pub(crate) fn attach(fields: &Map<String, Value>, items: &mut Vec<InputItem>) ->
     Ok(())
 }
 
-/// A block of a message, or `{name, mime_type, data | text | file_id | url}` in the spellings that are about.
-fn attachment(file: &Value) -> Result<Vec<Content>, BadRequest> {
+/// Parses a block of a message, or `{name, mime_type, data | text | file_id | url}` in its usual spellings.
+fn attachment(file: &Value) -> Result<Vec<InputContent>, BadRequest> {
     let at = "attachments";
     let is_block = ["type", "inlineData", "inline_data", "fileData"].iter().any(|key| file.get(*key).is_some())
         && !matches!(file["type"].as_str(), Some("file" | "image") if file.get("file").is_none());
@@ -220,10 +220,10 @@ fn attachment(file: &Value) -> Result<Vec<Content>, BadRequest> {
     let name = text(&["filename", "file_name", "display_name", "displayName", "name"]).unwrap_or("file");
     let media_type = text(&["mime_type", "mimeType", "media_type", "content_type"]).unwrap_or("text/plain");
     if let Some(id) = text(&["file_id", "fileId"]) {
-        return Ok(vec![Content::FileId(id.to_owned())]);
+        return Ok(vec![InputContent::FileId(id.to_owned())]);
     }
     if let Some(words) = text(&["text"]) {
-        return Ok(vec![Content::Text(format!("[File {name}]\n{words}\n[End of {name}]"))]);
+        return Ok(vec![InputContent::Text(format!("[File {name}]\n{words}\n[End of {name}]"))]);
     }
     if let Some(data) = text(&["data", "file_data", "base64"]) {
         let data = data.split_once(";base64,").map_or(data, |(_, data)| data);
@@ -240,7 +240,7 @@ fn wrong(field: &str, message: String) -> BadRequest {
     BadRequest::invalid(field, message).with_status(422)
 }
 
-/// Events to a session's events, numbered by when they happened in the session's life: `SeqId` grows within a session,
+/// Turns events into a session's events, numbered by their time in the session's life: `SeqId` grows within a session,
 /// with gaps.
 #[derive(Debug)]
 pub struct SessionEventRenderer {
@@ -254,7 +254,7 @@ pub struct SessionEventRenderer {
 }
 
 impl SessionEventRenderer {
-    /// A renderer of a session's runs; events up to the `after`th are left out.
+    /// Creates a renderer of a session's runs; events up to the `after`th are left out.
     pub fn new(session_id: impl Into<String>, session_began: DateTime<Utc>, after: u64) -> Self {
         Self {
             session_id: session_id.into(),
@@ -283,7 +283,7 @@ impl SessionEventRenderer {
         })
     }
 
-    /// The session events of one event.
+    /// Returns the session events of one event.
     pub fn render(&mut self, event: &RunEvent) -> Vec<Value> {
         let mut rendered = self.all(event);
         rendered.retain(|shown| shown["SeqId"].as_u64().is_none_or(|number| number > self.after));
@@ -366,7 +366,7 @@ impl Renderer for SessionEventRenderer {
     }
 }
 
-/// How KsADK calls a run's end.
+/// Returns KsADK's name of a run's end.
 fn status_of(outcome: RunOutcome) -> &'static str {
     match outcome {
         RunOutcome::Success => "completed",

@@ -1,5 +1,5 @@
-//! A run as everybody else sees it: its log, which any number of readers follow at their own pace, its state, and a
-//! way to stop it. The log is the run's only output; it is bounded by the run's budget.
+//! A run as everybody else sees it: its event log, which any number of readers follow at their own pace, its state, and
+//! a way to stop it. The log is the run's only output; the run's budget bounds it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -15,15 +15,15 @@ use tokio_util::sync::CancellationToken;
 
 use super::elapsed_ms;
 use crate::event::{EventKind, RunEvent, Usage};
-use crate::log::{EventBatch, Log};
+use crate::event_log::{EventBatch, EventLog};
 use crate::models::{ChatMessage, TokenUsage};
-use crate::protocols::ask::trace_json;
+use crate::protocols::ask::encode_trace;
 use crate::protocols::json_text;
-use crate::watch::{RunWatcher, tell_end};
+use crate::run_watcher::{RunWatcher, notify_end};
 
-/// Who ends a run early.
+/// Who ended a run early.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum Stop {
+pub(crate) enum StopCause {
     /// Its owner or an administrator.
     Cancelled,
     /// Its client, by going away.
@@ -36,22 +36,22 @@ pub(crate) enum Stop {
 pub(crate) struct RunHandle {
     state: Mutex<RunState>,
     watcher: Arc<dyn RunWatcher>,
-    /// How long the run goes on when nobody follows it; `None`: to its end.
+    /// How long the run continues without a client; `None`: to its end.
     linger: Mutex<Option<Duration>>,
-    /// The clients that it runs for.
+    /// Number of clients.
     attached: AtomicUsize,
     stop: CancellationToken,
-    stop_cause: Mutex<Option<Stop>>,
-    /// Cancelled when the run has ended: it is stored in its last state, or will be.
+    stop_cause: Mutex<Option<StopCause>>,
+    /// Cancelled when the run has ended: its last state is stored, or will be.
     pub(crate) ended: CancellationToken,
 }
 
 struct RunState {
     record: RunRecord,
-    log: Log,
-    /// No event follows.
+    log: EventLog,
+    /// Whether the last event has been added.
     closed: bool,
-    /// The readers that have read all there is.
+    /// Readers that have read every event so far.
     waiting: Vec<Waker>,
     messages: Vec<ChatMessage>,
     totals: Totals,
@@ -70,7 +70,7 @@ impl RunHandle {
     pub(crate) fn new(record: RunRecord, watcher: Arc<dyn RunWatcher>) -> Self {
         let state = RunState {
             record,
-            log: Log::default(),
+            log: EventLog::default(),
             closed: false,
             waiting: Vec::new(),
             messages: Vec::new(),
@@ -87,47 +87,47 @@ impl RunHandle {
         }
     }
 
-    /// Tells that the run begins.
+    /// Notifies the watcher that the run begins.
     pub(crate) fn begin(&self) {
         self.watcher.began();
     }
 
-    /// How long the run goes on when nobody follows it; `None`: to its end.
-    pub(crate) fn lingers(&self, linger: Option<Duration>) {
+    /// Sets how long the run continues without a client; `None`: to its end.
+    pub(crate) fn set_linger(&self, linger: Option<Duration>) {
         *self.linger.lock() = linger;
     }
 
-    /// One more client that it runs for.
+    /// Adds a client.
     pub(crate) fn attach(&self) {
         self.attached.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// One less; how long the run goes on if that was the last.
+    /// Removes a client. Returns how long the run continues if that was the last one.
     pub(crate) fn detach(&self) -> Option<Duration> {
         let last = self.attached.fetch_sub(1, Ordering::SeqCst) == 1;
         self.linger.lock().filter(|_| last)
     }
 
-    /// Stops the run unless a client has come back.
+    /// Stops the run unless it has a client again.
     pub(crate) fn stop_if_alone(&self) {
         if self.attached.load(Ordering::SeqCst) == 0 {
-            self.stop(Stop::ClientGone);
+            self.stop(StopCause::ClientGone);
         }
     }
 
-    /// Asks the run to end; the first cause counts.
-    pub(crate) fn stop(&self, cause: Stop) {
+    /// Stops the run; the first cause counts.
+    pub(crate) fn stop(&self, cause: StopCause) {
         self.stop_cause.lock().get_or_insert(cause);
         self.stop.cancel();
     }
 
-    /// Returns once somebody has asked the run to end: who.
-    pub(crate) async fn stopped(&self) -> Stop {
+    /// Waits until somebody stops the run. Returns who did.
+    pub(crate) async fn stopped(&self) -> StopCause {
         self.stop.cancelled().await;
-        self.stop_cause.lock().unwrap_or(Stop::Cancelled)
+        self.stop_cause.lock().unwrap_or(StopCause::Cancelled)
     }
 
-    /// Appends to the log.
+    /// Appends an event to the log.
     pub(crate) fn emit(&self, kind: EventKind) {
         self.emit_all(vec![kind]);
     }
@@ -145,7 +145,7 @@ impl RunHandle {
         wake_readers(state);
     }
 
-    /// The last events, made but not yet seen by readers, and the run as it ended.
+    /// Creates the last events, which readers do not see yet, and the record of the run as it ended.
     pub(crate) fn last_events(
         &self,
         kinds: Vec<EventKind>,
@@ -154,7 +154,7 @@ impl RunHandle {
     ) -> (Arc<[RunEvent]>, RunRecord) {
         let state = self.state.lock();
         let last = state.log.next_batch(kinds);
-        // Others see the run as running until its last events are there.
+        // Readers see the run as running until its last events are added.
         let mut record = state.record(&last, started);
         record.status = status;
         record.finished_at = Some(Utc::now());
@@ -162,9 +162,9 @@ impl RunHandle {
         (last, record)
     }
 
-    /// Shows the last events to readers.
+    /// Appends the last events and ends the log.
     pub(crate) fn close(&self, last: Arc<[RunEvent]>) {
-        tell_end(self.watcher.as_ref(), last.iter());
+        notify_end(self.watcher.as_ref(), last.iter());
         let mut state = self.state.lock();
         state.log.append(last);
         state.closed = true;
@@ -172,7 +172,7 @@ impl RunHandle {
         self.ended.cancel();
     }
 
-    /// The events from the `from`th on, those to come included; ends with the run.
+    /// Follows the events from the `from`th on, to the run's end.
     pub(crate) fn subscribe(self: &Arc<Self>, from: usize) -> impl Stream<Item = EventBatch> + Send + use<> {
         let handle = Arc::clone(self);
         let batches = stream::unfold(from, move |from| {
@@ -186,21 +186,21 @@ impl RunHandle {
         batches.flatten()
     }
 
-    /// The events from the `from`th on; none once the run has ended.
+    /// Polls for the events from the `from`th on; none once the run has ended.
     fn poll_events(&self, from: usize, context: &mut Context<'_>) -> Poll<Vec<EventBatch>> {
         let mut state = self.state.lock();
         let batches = state.log.since(from);
         if !batches.is_empty() || state.closed {
             return Poll::Ready(batches);
         }
-        // Whoever polls again before there is more waits once.
+        // A reader that polls again before the next event is registered once.
         if !state.waiting.iter().any(|waiting| waiting.will_wake(context.waker())) {
             state.waiting.push(context.waker().clone());
         }
         Poll::Pending
     }
 
-    /// The run as it would be stored now.
+    /// Returns the record of the run as of now.
     pub(crate) fn snapshot(&self, started: Instant) -> RunRecord {
         self.state.lock().record(&[], started)
     }
@@ -215,13 +215,13 @@ impl RunHandle {
         state.totals
     }
 
-    /// The conversation as it stands, for the run that goes on from this one.
+    /// Keeps the conversation so far, for the run that continues this one.
     pub(crate) fn keep_messages(&self, messages: Vec<ChatMessage>) {
         self.state.lock().messages = messages;
     }
 }
 
-/// Lets those read on who have read all there was.
+/// Wakes the readers that wait for the next event.
 fn wake_readers(mut state: MutexGuard<'_, RunState>) {
     let waiting = std::mem::take(&mut state.waiting);
     drop(state);
@@ -229,12 +229,12 @@ fn wake_readers(mut state: MutexGuard<'_, RunState>) {
 }
 
 impl RunState {
-    /// The run with the events that are to follow its log.
+    /// Returns the record of the run with `last` appended to its log.
     fn record(&self, last: &[RunEvent], started: Instant) -> RunRecord {
         let usage = Usage { elapsed_ms: elapsed_ms(started), ..self.totals.usage };
         let record = RunRecord {
             usage_json: json!(usage).to_string(),
-            trace_json: trace_json(self.log.iter().chain(last)),
+            trace_json: encode_trace(self.log.iter().chain(last)),
             ..self.record.clone()
         };
         if !record.retained {

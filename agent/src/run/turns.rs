@@ -1,4 +1,4 @@
-//! The exchange with the model, turn by turn: what it says, what it calls, what it is told.
+//! The exchange with the model, turn by turn: its text, its calls, and their results.
 
 mod calls;
 mod resume;
@@ -12,45 +12,46 @@ use futures::StreamExt;
 use querent_catalog::RunStatus;
 use serde_json::{Value, json};
 
-use self::calls::Waiting;
+use self::calls::WaitingToolCall;
 use self::speech::{ItemIds, Speech};
-use super::{Failure, RunTask};
+use super::{RunFailure, RunTask};
 use crate::answer::StructuredAnswer;
-use crate::budget::{Exhausted, Offer, ToolBudget};
+use crate::budget::{AllowedReply, Exhausted, ToolBudget};
+use crate::error::AgentError;
 use crate::event::{ContextTokens, EventKind, RunErrorCode, TextPhase, WantedCall};
-use crate::history::{Compaction, Conversation};
+use crate::history::{ChatHistory, Compaction};
 use crate::models::actions::{ToolCalling, TurnRequest};
 use crate::models::{
     ChatMessage, ChatRole, DoneReason, ModelCapabilities, ModelEvent, ModelToolCall, TokenUsage, ToolChoice, ToolSpec,
     ToolStyle,
 };
-use crate::prompt::tokens::{estimate_tokens, take_tokens};
-use crate::prompt::{Context, PromptParts, find_context, first_turn};
+use crate::prompt::{PromptParts, QuestionContext, find_context, first_turn};
+use crate::request::RunRequest;
+use crate::tokens::{estimate_tokens, take_tokens};
 use crate::tools::{self, ToolContext};
-use crate::{AgentError, RunRequest};
 
-/// A run that goes on is stored this often, so that a crash loses little of its trace.
+/// How often a run in progress is stored, so that a crash loses little of its trace.
 const STORE_EVERY: Duration = Duration::from_secs(5);
-/// What a small model can use: its prompt, and a tool's text.
+/// Tokens of the prompt and of a tool's text that a small model can use.
 const SMALL_PROMPT_TOKENS: usize = 900;
 const SMALL_TOOL_RESULT_TOKENS: usize = 600;
-/// Generated in one turn: a query or an answer, and no endless repetition.
+/// Tokens generated in one turn: enough for a query or an answer, and no endless repetition.
 const MAX_OUTPUT_TOKENS: u32 = 4_096;
 const SMALL_MAX_OUTPUT_TOKENS: u32 = 768;
-/// The context of a model that does not say.
+/// Context of a model whose provider does not report one.
 const DEFAULT_CONTEXT_TOKENS: u32 = 8_192;
-/// Tokens with which chat templates introduce native tools.
+/// Tokens that chat templates add to introduce native tools.
 const NATIVE_TOOLS_TOKENS: usize = 120;
-/// The application's instructions take at most this part of the context.
+/// The application's instructions take at most one such part of the context.
 const INSTRUCTIONS_SHARE: usize = 4;
-/// Pieces of a reply that are passed on together, if that many are there.
+/// Pieces of a reply that are passed on together at most.
 const PIECES_AT_ONCE: usize = 64;
-/// Ends an answer that the model could not finish.
+/// Appended to an answer that the model could not finish.
 const ANSWER_CUT: &str = "\n\n[The answer was cut here: it reached the model's output limit.]";
-/// Tokens that the words of a nudge may add to a tool's text.
+/// Tokens that a nudge may add to a tool's text.
 const NUDGE_TOKENS: usize = 32;
 
-/// How the exchange ended well.
+/// How an exchange that did not fail ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
     /// With an answer.
@@ -64,28 +65,28 @@ pub(super) struct Turns<'a> {
     task: &'a RunTask,
     model: ToolCalling,
     capabilities: ModelCapabilities,
-    /// Ours, then the client's.
+    /// The server's, then the client's.
     specs: Vec<ToolSpec>,
     tool_tokens: usize,
     context: ToolContext,
-    conversation: Conversation,
-    /// What is said after the calls that are decided now.
+    conversation: ChatHistory,
+    /// Messages that follow the calls that are decided now.
     later: Vec<ChatMessage>,
     budget: ToolBudget,
     ids: ItemIds,
     iteration: u32,
     structured: Option<StructuredAnswer>,
-    /// The answer did not fit its schema once.
+    /// Whether the model was asked once to correct an answer that did not fit its schema.
     repairing: bool,
-    /// The last text of the model, with its item.
+    /// The last text of the model: its item, and the text.
     said: Option<(String, String)>,
-    waiting: Vec<Waiting>,
+    waiting: Vec<WaitingToolCall>,
     kql_used: Option<String>,
     sql_used: Option<String>,
     stored_at: Instant,
 }
 
-/// What a turn said and wants.
+/// The reply of one turn.
 struct Reply {
     text: String,
     item_id: Option<String>,
@@ -94,10 +95,10 @@ struct Reply {
 }
 
 impl<'a> Turns<'a> {
-    /// Everything up to the first request to the model.
+    /// Prepares everything up to the first request to the model.
     pub(super) async fn begin(task: &'a RunTask, capabilities: ModelCapabilities) -> Self {
         let model = ToolCalling::new(Arc::clone(&task.model.provider), capabilities.clone());
-        let mut specs = tools::specs(capabilities.small, task.writer.is_some());
+        let mut specs = tools::specs(capabilities.small, task.writer.is_some(), task.config.default_tool_rows);
         specs.extend(task.request.client_tools.iter().cloned());
         let tool_tokens = match capabilities.tool_style {
             ToolStyle::Native => estimate_tokens(&json!(specs).to_string()) + NATIVE_TOOLS_TOKENS,
@@ -106,7 +107,7 @@ impl<'a> Turns<'a> {
         let structured = task.request.answer_schema.as_ref().and_then(|schema| StructuredAnswer::new(schema).ok());
         let (conversation, later) =
             first_messages(task, &model, &capabilities, &specs, tool_tokens, structured.as_ref()).await;
-        // Until there is more: a run that fails is gone on from with what was known before it.
+        // Kept from the start: a run that continues a failed one begins with these messages.
         task.handle.keep_messages(conversation.said().iter().chain(&later).cloned().collect());
         let text_tokens = if capabilities.small {
             task.config.tool_result_tokens.min(SMALL_TOOL_RESULT_TOKENS).saturating_sub(NUDGE_TOKENS)
@@ -130,7 +131,7 @@ impl<'a> Turns<'a> {
             conversation,
             later,
             budget: ToolBudget::new(task.config.max_tool_calls),
-            ids: ItemIds::of(task.started_event.run_id),
+            ids: ItemIds::of_run(task.started_event.run_id),
             iteration: 0,
             structured,
             repairing: false,
@@ -142,7 +143,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    pub(super) async fn run(mut self) -> Result<End, Failure> {
+    pub(super) async fn run(mut self) -> Result<End, RunFailure> {
         self.resume().await?;
         self.conversation.extend(std::mem::take(&mut self.later));
         loop {
@@ -162,8 +163,8 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// One request to the model; its text is passed on as it comes.
-    async fn turn(&mut self) -> Result<Reply, Failure> {
+    /// Sends one request to the model and passes its text on as it arrives.
+    async fn turn(&mut self) -> Result<Reply, RunFailure> {
         let messages = self.conversation.for_next_turn();
         let iteration = self.iteration;
         self.iteration += 1;
@@ -172,7 +173,7 @@ impl<'a> Turns<'a> {
             tools: self.tool_tokens,
             max: self.conversation.limit_tokens(),
             window: context_window(self.task, &self.capabilities),
-            ..ContextTokens::of(&messages)
+            ..ContextTokens::from_messages(&messages)
         };
         let request = self.turn_request(messages);
         let max_output_tokens = self.max_reply_tokens();
@@ -187,7 +188,7 @@ impl<'a> Turns<'a> {
             let Some(end) = end else {
                 self.task.handle.emit_all(heard);
                 if is_full {
-                    // A model that is faster than its readers lets them, and other runs, have their turn.
+                    // A model that is faster than its readers must let them, and other runs, proceed.
                     tokio::task::yield_now().await;
                 }
                 continue;
@@ -220,7 +221,7 @@ impl<'a> Turns<'a> {
         Err(runner_error(&error))
     }
 
-    /// Takes in a piece of a reply. How the reply ended, if that was its end.
+    /// Takes in a piece of a reply. Returns how the reply ended, if that was its last piece.
     fn hear(
         &mut self,
         piece: Result<ModelEvent, AgentError>,
@@ -236,7 +237,7 @@ impl<'a> Turns<'a> {
             }
             Ok(ModelEvent::Text(text)) => speech.say(text, &mut self.ids, |kind| heard.push(kind)),
             Ok(ModelEvent::ToolCall(call)) => {
-                // The model's own id is what it is told of the result by: a provider may keep things under it.
+                // The result refers to the model's own id: a provider may store things under it.
                 let own = call.id.clone().filter(|id| !id.is_empty() && !self.task.request.returns_messages);
                 let id = own.unwrap_or_else(|| self.ids.next("call"));
                 calls.push(ModelToolCall { id: Some(id), ..call });
@@ -247,7 +248,8 @@ impl<'a> Turns<'a> {
         None
     }
 
-    /// The calls that follow, for a client that keeps the conversation: it shows all of them before the first result.
+    /// Returns the calls that follow, for a client that keeps the conversation: it shows all of them before the first
+    /// result.
     fn wanted(&self, calls: &[ModelToolCall]) -> Vec<WantedCall> {
         let wanted =
             |call: &ModelToolCall| WantedCall { call_id: call.id.clone().unwrap_or_default(), name: call.name.clone() };
@@ -264,7 +266,9 @@ impl<'a> Turns<'a> {
             messages,
             tools: if silent { Vec::new() } else { self.offered_tools(offer) },
             known_tools: self.specs.clone(),
-            may_answer: offer != Offer::CallOnly || !request.history.is_empty() || !request.client_tools.is_empty(),
+            may_answer: offer != AllowedReply::CallOnly
+                || !request.history.is_empty()
+                || !request.client_tools.is_empty(),
             think: self.capabilities.thinking.then_some(request.include_thinking),
             max_output_tokens: Some(self.asked_reply_tokens()),
             answer_schema: self
@@ -276,19 +280,19 @@ impl<'a> Turns<'a> {
         }
     }
 
-    /// What is asked of the model for a reply.
+    /// Returns the tokens requested for a reply.
     fn asked_reply_tokens(&self) -> u32 {
         let limit = max_output_tokens(self.capabilities.small);
         self.task.request.max_output_tokens.map_or(limit, |asked| asked.min(limit))
     }
 
-    /// What a reply can take: less where the model's own limit is lower.
+    /// Returns the tokens that a reply can take: fewer where the model's own limit is lower.
     fn max_reply_tokens(&self) -> u32 {
         let asked = self.asked_reply_tokens();
         self.task.model.max_output_tokens.map_or(asked, |limit| limit.min(asked))
     }
 
-    /// Adds to what the run has used; the cost of this turn, where prices are set.
+    /// Adds to what the run has used. Returns the cost of this turn, where prices are set.
     fn count(&self, usage: TokenUsage) -> Option<f64> {
         let cost = self.task.model.price.as_ref().map(|price| price.cost(&usage));
         self.task.handle.update_totals(|totals| {
@@ -302,19 +306,19 @@ impl<'a> Turns<'a> {
         cost
     }
 
-    /// A small model that has rows may query again, but is kept from going on to look at tables.
-    fn offered_tools(&self, offer: Offer) -> Vec<ToolSpec> {
+    /// Returns the tools offered in this turn. A small model that has rows may query again, but not explore tables.
+    fn offered_tools(&self, offer: AllowedReply) -> Vec<ToolSpec> {
         match offer {
-            Offer::AnswerOnly => Vec::new(),
-            Offer::CallOrAnswer if self.capabilities.small && self.budget.has_succeeded(tools::RUN_SQL) => {
+            AllowedReply::AnswerOnly => Vec::new(),
+            AllowedReply::CallOrAnswer if self.capabilities.small && self.budget.has_succeeded(tools::RUN_SQL) => {
                 self.specs.iter().filter(|spec| spec.name == tools::RUN_SQL).cloned().collect()
             }
-            Offer::CallOnly | Offer::CallOrAnswer => self.specs.clone(),
+            AllowedReply::CallOnly | AllowedReply::CallOrAnswer => self.specs.clone(),
         }
     }
 
-    /// Whether the reply ends the run; otherwise the model is asked to mend it.
-    fn finish(&mut self, reply: Reply) -> Result<bool, Failure> {
+    /// Returns whether the reply ends the run; otherwise the model is asked to correct it.
+    fn finish(&mut self, reply: Reply) -> Result<bool, RunFailure> {
         let cut = reply.reason == DoneReason::Length;
         if reply.item_id.is_none() && self.said.is_none() && reply.text.trim().is_empty() {
             let message = match reply.reason {
@@ -323,7 +327,7 @@ impl<'a> Turns<'a> {
                     "the model's reply was cut at its limit before it said anything; ask something narrower"
                 }
             };
-            return Err(Failure::new(RunStatus::Error, RunErrorCode::RunnerError, message, "empty_answer"));
+            return Err(RunFailure::new(RunStatus::Error, RunErrorCode::RunnerError, message, "empty_answer"));
         }
         if let Some(structured) = &self.structured {
             match structured.check(&reply.text) {
@@ -345,7 +349,7 @@ impl<'a> Turns<'a> {
                 }
                 Err(problem) => {
                     let message = format!("the model's answer does not fit the asked-for JSON schema: {problem}");
-                    return Err(Failure::new(
+                    return Err(RunFailure::new(
                         RunStatus::Error,
                         RunErrorCode::RunnerError,
                         message,
@@ -372,7 +376,7 @@ impl<'a> Turns<'a> {
         Ok(true)
     }
 
-    /// Sums up earlier messages once they fill the model's context.
+    /// Summarises earlier messages once they fill the model's context.
     async fn compact(&mut self) {
         let Some(Compaction { older, tokens }) = self.conversation.due_compaction() else { return };
         let max_tokens = self.conversation.limit_tokens();
@@ -400,7 +404,7 @@ impl<'a> Turns<'a> {
         });
     }
 
-    /// In the model's words; where it fails, their beginning and the mark that says so.
+    /// Lets the model summarise the messages; where it fails, returns their beginning with a mark.
     async fn summary_of(&self, older: &[ChatMessage], max_tokens: usize) -> (String, TokenUsage) {
         const ASK: &str = "Sum up this conversation for yourself, so that you can go on without it: what was asked, what \
             was found (names, figures, queries that worked), what is still open. Be brief.";
@@ -441,8 +445,8 @@ impl<'a> Turns<'a> {
         (summary, tokens)
     }
 
-    /// Stores the waiting calls, so that whoever decides them finds them.
-    async fn pause(mut self) -> Result<End, Failure> {
+    /// Stores the waiting calls, so that their decisions find them, and ends the run.
+    async fn pause(mut self) -> Result<End, RunFailure> {
         self.keep_messages();
         self.store_waiting().await?;
         self.return_messages();
@@ -459,7 +463,7 @@ impl<'a> Turns<'a> {
         self.task.handle.keep_messages(self.conversation.said().to_vec());
     }
 
-    /// All messages, for a client that keeps them.
+    /// Returns all messages for a client that keeps them, else none.
     fn returned_messages(&self) -> Vec<ChatMessage> {
         if self.task.request.returns_messages { self.conversation.all().to_vec() } else { Vec::new() }
     }
@@ -470,7 +474,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    fn tool_loop(&self, exhausted: Exhausted) -> Failure {
+    fn tool_loop(&self, exhausted: Exhausted) -> RunFailure {
         let (message, detail_code) = match exhausted {
             Exhausted::TooManyCalls => (
                 format!("more than {} tool calls; ask something narrower", self.task.config.max_tool_calls),
@@ -480,7 +484,7 @@ impl<'a> Turns<'a> {
                 ("the model made the same failing tool call three times in a row".to_owned(), "repeated_tool_failure")
             }
         };
-        Failure::new(RunStatus::BudgetExceeded, RunErrorCode::ToolLoop, message, detail_code)
+        RunFailure::new(RunStatus::BudgetExceeded, RunErrorCode::ToolLoop, message, detail_code)
     }
 
     async fn store_now_and_then(&mut self) {
@@ -495,13 +499,13 @@ impl<'a> Turns<'a> {
     }
 }
 
-/// The model's context, as far as it is known.
+/// Returns the model's context in tokens, as far as it is known.
 fn context_window(task: &RunTask, capabilities: &ModelCapabilities) -> usize {
     task.model.context_tokens.or(capabilities.context_tokens).unwrap_or(DEFAULT_CONTEXT_TOKENS) as usize
 }
 
-/// The system message, what came before, and what is new; apart from these what is new where calls are decided first,
-/// since their results come before it.
+/// Returns the messages for the first request: the system message, the history and the input. Where calls are decided
+/// first, the input is returned apart, since the calls' results precede it.
 async fn first_messages(
     task: &RunTask,
     model: &ToolCalling,
@@ -509,13 +513,13 @@ async fn first_messages(
     specs: &[ToolSpec],
     tool_tokens: usize,
     structured: Option<&StructuredAnswer>,
-) -> (Conversation, Vec<ChatMessage>) {
+) -> (ChatHistory, Vec<ChatMessage>) {
     let RunRequest { database, history, input, .. } = &task.request;
     let small = capabilities.small;
     let question = task.request.question();
-    let Context { tables, relationships, taught } =
+    let QuestionContext { tables, relationships, taught } =
         find_context(&task.session, &question, database.as_deref(), small).await;
-    let tables = task.examples.of_tables(&task.session, tables).await;
+    let tables = task.examples.examples_of_tables(&task.session, tables).await;
     let instructions = model.instructions(specs);
     let budget_tokens =
         if small { task.config.prompt_tokens.min(SMALL_PROMPT_TOKENS) } else { task.config.prompt_tokens };
@@ -547,7 +551,7 @@ async fn first_messages(
     }
     let for_reply = (max_output_tokens(small) as usize).min(context_tokens / 4);
     let later = if task.request.resume.is_empty() { Vec::new() } else { said.split_off(history.len()) };
-    (Conversation::new(system, said, context_tokens.saturating_sub(for_reply + tool_tokens)), later)
+    (ChatHistory::new(system, said, context_tokens.saturating_sub(for_reply + tool_tokens)), later)
 }
 
 fn application_instructions(request: &RunRequest, structured: Option<&StructuredAnswer>) -> String {
@@ -572,15 +576,15 @@ fn bounded(text: &str, tokens: usize) -> String {
     format!("{kept}\n[the rest of these instructions was left out: they are too long for this model]")
 }
 
-fn runner_error(error: &AgentError) -> Failure {
-    Failure::of_model(RunErrorCode::RunnerError, error)
+fn runner_error(error: &AgentError) -> RunFailure {
+    RunFailure::of_model(RunErrorCode::RunnerError, error)
 }
 
 fn max_output_tokens(small: bool) -> u32 {
     if small { SMALL_MAX_OUTPUT_TOKENS } else { MAX_OUTPUT_TOKENS }
 }
 
-/// The arguments as one JSON text.
+/// Returns the arguments as JSON text.
 fn raw_arguments(arguments: &Value) -> String {
     match arguments {
         Value::String(text) => text.clone(),

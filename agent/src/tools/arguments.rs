@@ -1,5 +1,5 @@
-//! Reading a call's arguments: forgiving in form (numbers as text, an alias, a JSON object in a string), exact in
-//! what it reports when that does not help. All problems are told at once, with what the tool takes.
+//! Reads the arguments of a call: lenient in form (numbers as text, an alias, a JSON object in a string), exact in its
+//! errors. All problems are reported at once, with what the tool takes.
 
 use std::ops::RangeInclusive;
 
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 use super::ToolError;
 
-/// The arguments as an object, however the model wrote them.
+/// Returns the arguments as an object, however the model wrote them.
 pub(crate) fn arguments_object(arguments: &Value) -> Result<Map<String, Value>, ToolError> {
     match arguments {
         Value::Object(object) => Ok(object.clone()),
@@ -20,19 +20,19 @@ pub(crate) fn arguments_object(arguments: &Value) -> Result<Map<String, Value>, 
     }
 }
 
-/// Reads arguments and gathers what is wrong with them.
-pub(super) struct Arguments<'a> {
+/// Reads arguments and collects what is wrong with them.
+pub(super) struct ToolArguments<'a> {
     object: &'a Map<String, Value>,
     problems: Vec<String>,
     taken: Vec<String>,
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> ToolArguments<'a> {
     pub(super) fn new(object: &'a Map<String, Value>) -> Self {
         Self { object, problems: Vec::new(), taken: Vec::new() }
     }
 
-    /// A string that must be there and not be empty; `""` after a problem was noted.
+    /// Reads a required, non-empty string; `""` after a problem.
     pub(super) fn required(&mut self, name: &str, aliases: &[&str]) -> String {
         self.taken.push(format!("{name} (string, required)"));
         match self.get(name, aliases) {
@@ -43,7 +43,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// A string that may be left out, or left empty.
+    /// Reads an optional string; an empty one counts as absent.
     pub(super) fn optional(&mut self, name: &str) -> Option<String> {
         self.taken.push(format!("{name} (string)"));
         match self.get(name, &[]) {
@@ -56,7 +56,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// One of these words; the first where it is left out.
+    /// Reads one of these words; the first where it is absent.
     pub(super) fn one_of(&mut self, name: &str, words: &[&'static str]) -> &'static str {
         let first = words.first().copied().unwrap_or_default();
         self.taken.push(format!("{name} ({}; default {first})", words.join(", ")));
@@ -71,7 +71,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// A list of objects that must be there; also as a JSON text.
+    /// Reads a required list of objects, also as JSON text.
     pub(super) fn objects(&mut self, name: &str) -> Vec<Value> {
         self.taken.push(format!("{name} (array of objects, required)"));
         let read = match self.get(name, &[]) {
@@ -88,7 +88,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Texts and numbers: one, or an array of them.
+    /// Reads strings and numbers: one, or an array of them.
     pub(super) fn values(&mut self, name: &str, is_required: bool) -> Vec<Value> {
         let needed = if is_required { ", required" } else { "" };
         self.taken.push(format!("{name} (string, number or array{needed})"));
@@ -105,7 +105,7 @@ impl<'a> Arguments<'a> {
         values
     }
 
-    /// A whole number, brought into `range`.
+    /// Reads a whole number, clamped to `range`.
     pub(super) fn count(&mut self, name: &str, default: usize, range: RangeInclusive<usize>) -> usize {
         self.taken.push(format!("{name} (integer {} to {}, default {default})", range.start(), range.end()));
         let number = match self.get(name, &[]) {
@@ -124,7 +124,7 @@ impl<'a> Arguments<'a> {
         }
     }
 
-    /// Whether all arguments were usable.
+    /// Ends reading. Errors: all problems, with what `tool` takes.
     pub(super) fn finish(self, tool: &str) -> Result<(), ToolError> {
         if self.problems.is_empty() {
             return Ok(());
@@ -137,6 +137,7 @@ impl<'a> Arguments<'a> {
         std::iter::once(&name).chain(aliases).filter_map(|name| self.object.get(*name)).find(|value| !value.is_null())
     }
 
+    /// Notes a problem; returns `""`, in the place of a string.
     fn problem(&mut self, problem: String) -> String {
         self.problems.push(problem);
         String::new()
@@ -152,7 +153,7 @@ mod tests {
     #[test]
     fn arguments_are_read_in_any_form() {
         let object = arguments_object(&json!("{\"query\": \" SELECT 1 \", \"max_rows\": \"20\"}")).unwrap();
-        let mut arguments = Arguments::new(&object);
+        let mut arguments = ToolArguments::new(&object);
         assert_eq!(arguments.required("sql", &["query"]), "SELECT 1");
         assert_eq!(arguments.count("max_rows", 200, 1..=1000), 20);
         assert_eq!(arguments.optional("database"), None);
@@ -164,14 +165,14 @@ mod tests {
         for (given, expected) in [(json!(0), 1), (json!(-3), 1), (json!(5000), 1000), (json!(7.0), 7), (json!(null), 5)]
         {
             let object = arguments_object(&json!({ "n": given })).unwrap();
-            assert_eq!(Arguments::new(&object).count("n", 5, 1..=1000), expected);
+            assert_eq!(ToolArguments::new(&object).count("n", 5, 1..=1000), expected);
         }
     }
 
     #[test]
     fn every_problem_is_told_at_once() {
         let object = arguments_object(&json!({"sql": 3, "max_rows": "many"})).unwrap();
-        let mut arguments = Arguments::new(&object);
+        let mut arguments = ToolArguments::new(&object);
         arguments.required("sql", &["query"]);
         arguments.count("max_rows", 200, 1..=1000);
         let error = arguments.finish("run_sql").unwrap_err();

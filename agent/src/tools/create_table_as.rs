@@ -1,9 +1,9 @@
-//! `create_table_as`: a query's rows as a new table. Each call waits for a person.
+//! `create_table_as`: creates a table from the rows of a query. Each call waits for a person.
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::arguments::Arguments;
+use super::arguments::ToolArguments;
 use super::{Tool, ToolContext, ToolError, ToolOutput, quoted_name, rows_written, table_name, writer};
 use crate::models::ToolSpec;
 
@@ -17,7 +17,7 @@ impl Tool for CreateTableAs {
         NAME
     }
 
-    fn spec(&self) -> ToolSpec {
+    fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
             description: "Create a new table from the rows of a query. A person is asked first.".to_owned(),
@@ -34,14 +34,14 @@ impl Tool for CreateTableAs {
     }
 
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
-        let mut arguments = Arguments::new(arguments);
+        let mut arguments = ToolArguments::new(arguments);
         let table = arguments.required("table", &["name"]);
         let sql = arguments.required("sql", &["query"]);
         let database = arguments.optional("database");
         arguments.finish(NAME)?;
         let writer = writer(context)?;
         let name = table_name(writer, database, &table);
-        // Whatever is no query is refused before it becomes a part of a statement that writes.
+        // Anything but a query is refused before it becomes part of a statement that writes.
         drop(context.session.sql(&sql).await?);
         let sql = sql.trim().trim_end_matches(';');
         writer.sql(&format!("CREATE TABLE {} AS {sql}", quoted_name(&name))).await?.collect().await?;

@@ -4,13 +4,14 @@ use async_trait::async_trait;
 use querent_catalog::{TableInfo, TableName};
 use serde_json::{Map, Value, json};
 
-use super::arguments::Arguments;
-use super::rows::Rows;
-use super::values::shortened;
-use super::{Tool, ToolContext, ToolError, ToolOutput, quote_identifier, sql_type, table_name};
+use super::arguments::ToolArguments;
+use super::json_value::shortened;
+use super::result_rows::ResultRows;
+use super::{Tool, ToolContext, ToolError, ToolOutput, table_name};
 use crate::event::Truncation;
 use crate::models::ToolSpec;
-use crate::prompt::tokens::{estimate_tokens, take_tokens};
+use crate::sql_text::{quote_identifier, sql_type};
+use crate::tokens::{estimate_tokens, take_tokens};
 
 const NAME: &str = "describe_table";
 const SAMPLE_ROWS: usize = 3;
@@ -26,7 +27,7 @@ impl Tool for DescribeTable {
         NAME
     }
 
-    fn spec(&self) -> ToolSpec {
+    fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
             description: "Show all columns of a table, and some rows.".to_owned(),
@@ -42,11 +43,11 @@ impl Tool for DescribeTable {
     }
 
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
-        let mut arguments = Arguments::new(arguments);
+        let mut arguments = ToolArguments::new(arguments);
         let table = arguments.required("table", &["table_name"]);
         let database = arguments.optional("database");
         arguments.finish(NAME)?;
-        let description = Description::of(context, table_name(&context.session, database, &table)).await?;
+        let description = TableDescription::read(context, table_name(&context.session, database, &table)).await?;
         let samples = samples(context, &description.name).await;
         let text = description.to_text(&samples, context.text_tokens);
         let whole = description.to_text(&samples, usize::MAX);
@@ -56,15 +57,15 @@ impl Tool for DescribeTable {
     }
 }
 
-/// What is known of a table without reading it.
-struct Description {
+/// A table as known without reading its rows.
+struct TableDescription {
     name: TableName,
     comment: Option<String>,
     row_count: Option<u64>,
-    columns: Vec<Column>,
+    columns: Vec<DescribedColumn>,
 }
 
-struct Column {
+struct DescribedColumn {
     name: String,
     arrow_type: String,
     sql_type: String,
@@ -72,23 +73,23 @@ struct Column {
     comment: Option<String>,
 }
 
-impl Description {
-    async fn of(context: &ToolContext, name: TableName) -> Result<Self, ToolError> {
+impl TableDescription {
+    async fn read(context: &ToolContext, name: TableName) -> Result<Self, ToolError> {
         let session = &context.session;
         let catalog = session.engine().catalog();
         let resolved = catalog.tables().resolve(session.principal(), std::slice::from_ref(&name)).await?;
         match resolved.into_iter().next().flatten() {
             Some(resolved) => Ok(resolved.info.into()),
-            None => Self::planned(context, name).await,
+            None => Self::from_plan(context, name).await,
         }
     }
 
-    /// For what the catalog does not store, the system tables: the schema a query over it would have. A name that
-    /// is nothing gets its error, with the nearest name, from planning too.
-    async fn planned(context: &ToolContext, name: TableName) -> Result<Self, ToolError> {
+    /// Describes what the catalog does not store, the system tables, by the schema of a query over it. For an unknown
+    /// name planning also gives the error with the nearest name.
+    async fn from_plan(context: &ToolContext, name: TableName) -> Result<Self, ToolError> {
         let relation = format!("{}.{}", quote_identifier(&name.database), quote_identifier(&name.table));
         let plan = context.session.plan_sql(&format!("SELECT * FROM {relation}")).await?;
-        let columns = plan.schema().fields().iter().map(|field| Column {
+        let columns = plan.schema().fields().iter().map(|field| DescribedColumn {
             name: field.name().clone(),
             arrow_type: field.data_type().to_string(),
             sql_type: sql_type(field.data_type()),
@@ -98,8 +99,8 @@ impl Description {
         Ok(Self { name, comment: None, row_count: None, columns: columns.collect() })
     }
 
-    fn to_json(&self, samples: &Result<Rows, ToolError>) -> Value {
-        let columns: Vec<Value> = self.columns.iter().take(MAX_COLUMNS).map(Column::to_json).collect();
+    fn to_json(&self, samples: &Result<ResultRows, ToolError>) -> Value {
+        let columns: Vec<Value> = self.columns.iter().take(MAX_COLUMNS).map(DescribedColumn::to_json).collect();
         let mut description = json!({
             "database": self.name.database,
             "table": self.name.table,
@@ -119,8 +120,8 @@ impl Description {
         description
     }
 
-    /// Half of the tokens for the columns at most, where there are rows to show.
-    fn to_text(&self, samples: &Result<Rows, ToolError>, tokens: usize) -> String {
+    /// Returns the text for the model; at most half of the tokens are for the columns.
+    fn to_text(&self, samples: &Result<ResultRows, ToolError>, tokens: usize) -> String {
         let mut head = format!("table {}.{}", self.name.database, self.name.table);
         if let Some(row_count) = self.row_count {
             head.push_str(&format!(", {row_count} rows"));
@@ -152,9 +153,9 @@ impl Description {
     }
 }
 
-impl From<TableInfo> for Description {
+impl From<TableInfo> for TableDescription {
     fn from(info: TableInfo) -> Self {
-        let columns = info.columns.into_iter().map(|column| Column {
+        let columns = info.columns.into_iter().map(|column| DescribedColumn {
             arrow_type: column.data_type.to_string(),
             sql_type: sql_type(&column.data_type),
             name: column.name,
@@ -165,7 +166,7 @@ impl From<TableInfo> for Description {
     }
 }
 
-impl Column {
+impl DescribedColumn {
     fn to_json(&self) -> Value {
         let mut column = json!({ "name": self.name, "type": self.arrow_type, "nullable": self.nullable });
         if let Some(comment) = &self.comment {
@@ -181,10 +182,10 @@ impl Column {
     }
 }
 
-/// A table whose files cannot be read can still be described. The first rows, not a random sample: a description is
-/// the same each time it is asked for, so that a recorded run can be replayed.
-async fn samples(context: &ToolContext, name: &TableName) -> Result<Rows, ToolError> {
+/// Reads the first rows, not a random sample: a description is the same each time, so that a recorded run can be
+/// replayed. A table whose files cannot be read can still be described.
+async fn samples(context: &ToolContext, name: &TableName) -> Result<ResultRows, ToolError> {
     let (database, table) = (quote_identifier(&name.database), quote_identifier(&name.table));
     let sql = format!("SELECT * FROM {database}.{table} LIMIT {SAMPLE_ROWS}");
-    Ok(Rows::read(context.session.sql(&sql).await?, SAMPLE_ROWS).await?)
+    Ok(ResultRows::read(context.session.sql(&sql).await?, SAMPLE_ROWS).await?)
 }

@@ -1,4 +1,4 @@
-//! `explore_schema`: a table with the tables around it, or a database, with columns, some values, and how they join.
+//! `explore_schema`: a table and the tables it joins, or a database, with columns, some values, and how they join.
 
 use std::collections::BTreeSet;
 
@@ -6,17 +6,18 @@ use async_trait::async_trait;
 use querent_catalog::{PageRequest, Relationship, TableFilter, TableInfo, TableName};
 use serde_json::{Map, Value, json};
 
-use super::arguments::Arguments;
-use super::tables::{Shown, relationship_json, text_of};
+use super::arguments::ToolArguments;
+use super::table_view::{TableView, relationship_json, tables_text};
 use super::{Tool, ToolContext, ToolError, ToolOutput, table_name};
 use crate::models::ToolSpec;
-use crate::prompt::tokens::{estimate_tokens, take_tokens};
+use crate::tokens::{estimate_tokens, take_tokens};
 
 const NAME: &str = "explore_schema";
+const DEFAULT_DEPTH: usize = 1;
 const MAX_DEPTH: usize = 2;
 const MAX_TABLES: usize = 40;
 const MAX_RELATIONSHIPS: usize = 60;
-/// Part of the text for the edges.
+/// Relationships take at most one such part of the text.
 const EDGES_SHARE: usize = 4;
 
 pub(super) struct ExploreSchema;
@@ -27,7 +28,7 @@ impl Tool for ExploreSchema {
         NAME
     }
 
-    fn spec(&self) -> ToolSpec {
+    fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
             description: "Show a table and those it joins, or all tables of a database.".to_owned(),
@@ -35,7 +36,7 @@ impl Tool for ExploreSchema {
                 "type": "object",
                 "properties": {
                     "name": {"type": "string", "description": "A table, database.table, or a database."},
-                    "depth": {"type": "integer", "description": "Joins to follow from a table; 1 unless given, at most 2."},
+                    "depth": {"type": "integer", "description": format!("Joins to follow from a table; {DEFAULT_DEPTH} unless given, at most {MAX_DEPTH}.")},
                 },
                 "required": ["name"],
             }),
@@ -43,9 +44,9 @@ impl Tool for ExploreSchema {
     }
 
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
-        let mut arguments = Arguments::new(arguments);
+        let mut arguments = ToolArguments::new(arguments);
         let name = arguments.required("name", &["table", "database"]);
-        let depth = arguments.count("depth", 1, 1..=MAX_DEPTH);
+        let depth = arguments.count("depth", DEFAULT_DEPTH, 1..=MAX_DEPTH);
         arguments.finish(NAME)?;
         let session = &context.session;
         let catalog = session.engine().catalog();
@@ -53,9 +54,9 @@ impl Tool for ExploreSchema {
         let resolved =
             catalog.tables().resolve(session.principal(), std::slice::from_ref(&table)).await?.pop().flatten();
         let explored = match resolved {
-            Some(found) => Explored::around(context, found.info, depth).await?,
+            Some(found) => Explored::from_table(context, found.info, depth).await?,
             None => match catalog.databases().get(session.principal(), &name).await? {
-                Some(database) => Explored::database(context, &database.name).await?,
+                Some(database) => Explored::from_database(context, &database.name).await?,
                 None => return Err(catalog.tables().not_found(session.principal(), &table).await.into()),
             },
         };
@@ -71,8 +72,8 @@ struct Explored {
 }
 
 impl Explored {
-    /// A table and what `depth` joins reach from it, nearest first.
-    async fn around(context: &ToolContext, table: TableInfo, depth: usize) -> Result<Self, ToolError> {
+    /// Reads a table and the tables that `depth` joins reach from it, nearest first.
+    async fn from_table(context: &ToolContext, table: TableInfo, depth: usize) -> Result<Self, ToolError> {
         let session = &context.session;
         let catalog = session.engine().catalog();
         let mut known: BTreeSet<TableName> = BTreeSet::from([table.name.clone()]);
@@ -108,8 +109,8 @@ impl Explored {
         Ok(Self { tables, relationships, truncated })
     }
 
-    /// The first tables of a database.
-    async fn database(context: &ToolContext, database: &str) -> Result<Self, ToolError> {
+    /// Reads the first tables of a database.
+    async fn from_database(context: &ToolContext, database: &str) -> Result<Self, ToolError> {
         let session = &context.session;
         let catalog = session.engine().catalog();
         let filter = TableFilter { database: Some(database.to_owned()), ..TableFilter::default() };
@@ -124,7 +125,7 @@ impl Explored {
 
     async fn output(self, context: &ToolContext, name: &str) -> Result<ToolOutput, ToolError> {
         let Self { tables, relationships, truncated } = self;
-        let shown = Shown::with_samples(context, tables.into_iter().map(|info| (info, None)).collect()).await?;
+        let shown = TableView::with_samples(context, tables.into_iter().map(|info| (info, None)).collect()).await?;
         let edges: Vec<Value> = relationships.iter().map(relationship_json).collect();
         let edge_lines: Vec<String> = relationships
             .iter()
@@ -138,8 +139,8 @@ impl Explored {
             }
         };
         let left = context.text_tokens.saturating_sub(estimate_tokens(&edge_text) + 16);
-        // Joins stand among the relationships already.
-        let mut text = text_of(context, &shown, &[], name, left);
+        // The relationships below contain the joins.
+        let mut text = tables_text(context, &shown, &[], name, left);
         if truncated {
             text.push_str(&format!("\n(truncated: the first {} tables; search_schema finds others)", shown.len()));
         }

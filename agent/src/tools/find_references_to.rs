@@ -1,12 +1,13 @@
-//! `find_references_to`: the columns of a name, and the columns that hold a value. It says what it looked through,
-//! so that "not found" is never more than it knows.
+//! `find_references_to`: the columns of a name, and the columns that hold a value. It reports what it searched, so that
+//! "not found" never claims more than it knows.
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::arguments::Arguments;
-use super::{Tool, ToolContext, ToolError, ToolOutput, quote_identifier};
+use super::arguments::ToolArguments;
+use super::{Tool, ToolContext, ToolError, ToolOutput};
 use crate::models::ToolSpec;
+use crate::sql_text::quote_identifier;
 
 const NAME: &str = "find_references_to";
 const MAX_MATCHES: usize = 200;
@@ -21,7 +22,7 @@ impl Tool for FindReferencesTo {
         NAME
     }
 
-    fn spec(&self) -> ToolSpec {
+    fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
             description: "Find which columns have a name or hold a value.".to_owned(),
@@ -37,12 +38,12 @@ impl Tool for FindReferencesTo {
     }
 
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
-        // A number is a value too.
+        // A number is also a value.
         let mut given = arguments.clone();
         if let Some(Value::Number(number)) = arguments.get("value") {
             given.insert("value".to_owned(), Value::String(number.to_string()));
         }
-        let mut arguments = Arguments::new(&given);
+        let mut arguments = ToolArguments::new(&given);
         let value = arguments.required("value", &["column", "name"]);
         let database = arguments.optional("database");
         arguments.finish(NAME)?;

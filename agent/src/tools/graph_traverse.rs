@@ -3,26 +3,26 @@
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::arguments::Arguments;
-use super::run_kql::rows_of;
+use super::arguments::ToolArguments;
+use super::run_kql::query_output;
 use super::{Tool, ToolContext, ToolError, ToolOutput, table_name};
+use crate::config::MAX_TOOL_ROWS;
 use crate::models::ToolSpec;
 
 const NAME: &str = "graph_traverse";
 const DEFAULT_HOPS: usize = 5;
 const MAX_HOPS: usize = 20;
-const MAX_ROWS: usize = 1_000;
 const DIRECTIONS: [&str; 3] = ["forward", "backward", "both"];
 
-pub(super) struct GraphTraverse;
+pub(super) struct GraphTraverseTool;
 
 #[async_trait]
-impl Tool for GraphTraverse {
+impl Tool for GraphTraverseTool {
     fn name(&self) -> &'static str {
         NAME
     }
 
-    fn spec(&self) -> ToolSpec {
+    fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
             description: "Find what can be reached over a table of edges: each node once, with the fewest hops to it."
@@ -34,7 +34,7 @@ impl Tool for GraphTraverse {
                     "source": {"type": ["string", "number", "array"], "description": "Where to begin: a node's id, or several."},
                     "from_column": {"type": "string", "description": "The column of an edge's source."},
                     "to_column": {"type": "string", "description": "The column of an edge's target."},
-                    "max_hops": {"type": "integer", "description": "How far to go; 5 unless given, at most 20."},
+                    "max_hops": {"type": "integer", "description": format!("How far to go; {DEFAULT_HOPS} unless given, at most {MAX_HOPS}.")},
                     "direction": {"type": "string", "enum": DIRECTIONS, "description": "forward unless given."},
                     "edge_type": {"type": ["string", "array"], "description": "Only edges whose column `type` is this, or one of these."},
                     "database": {"type": "string", "description": "The table's database, unless it is the current one."},
@@ -45,7 +45,7 @@ impl Tool for GraphTraverse {
     }
 
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
-        let mut arguments = Arguments::new(arguments);
+        let mut arguments = ToolArguments::new(arguments);
         let table = arguments.required("edges_table", &["table"]);
         let sources = arguments.values("source", true);
         let from = arguments.required("from_column", &["from"]);
@@ -66,15 +66,15 @@ impl Tool for GraphTraverse {
         if !edge_types.is_empty() {
             kql.push_str(&format!(" edge-type {}", listed(&edge_types)));
         }
-        let mut output = rows_of(context, &kql, MAX_ROWS, Some(table.database), None).await?;
-        // A depth is not what a walk is about.
+        let mut output = query_output(context, &kql, Some(table.database), None).await?;
+        // A chart of depths says nothing about the nodes.
         output.chart = None;
         output.json["compiled_kql"] = json!(kql);
         Ok(output)
     }
 }
 
-/// A name as a query may always write it.
+/// Quotes a name for KQL.
 fn bracketed(name: &str) -> String {
     format!("['{}']", name.replace('\\', "\\\\").replace('\'', "\\'"))
 }

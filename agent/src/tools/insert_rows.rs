@@ -1,11 +1,12 @@
-//! `insert_rows`: rows into a table that is there. Each call waits for a person.
+//! `insert_rows`: inserts rows into an existing table. Each call waits for a person.
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::arguments::Arguments;
-use super::{Tool, ToolContext, ToolError, ToolOutput, quote_identifier, quoted_name, table_name, writer};
+use super::arguments::ToolArguments;
+use super::{Tool, ToolContext, ToolError, ToolOutput, quoted_name, table_name, writer};
 use crate::models::ToolSpec;
+use crate::sql_text::quote_identifier;
 
 pub(super) const NAME: &str = "insert_rows";
 const MAX_ROWS: usize = 1_000;
@@ -18,7 +19,7 @@ impl Tool for InsertRows {
         NAME
     }
 
-    fn spec(&self) -> ToolSpec {
+    fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
             description: "Insert rows into a table. A person is asked first.".to_owned(),
@@ -26,7 +27,7 @@ impl Tool for InsertRows {
                 "type": "object",
                 "properties": {
                     "table": {"type": "string", "description": "The table's name."},
-                    "rows": {"type": "array", "items": {"type": "object"}, "description": "One object a row, by column name; at most 1000."},
+                    "rows": {"type": "array", "items": {"type": "object"}, "description": format!("One object a row, by column name; at most {MAX_ROWS}.")},
                     "database": {"type": "string", "description": "The table's database, unless the current one."},
                 },
                 "required": ["table", "rows"],
@@ -35,7 +36,7 @@ impl Tool for InsertRows {
     }
 
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
-        let mut arguments = Arguments::new(arguments);
+        let mut arguments = ToolArguments::new(arguments);
         let table = arguments.required("table", &["name"]);
         let rows = arguments.objects("rows");
         let database = arguments.optional("database");
@@ -55,7 +56,7 @@ impl Tool for InsertRows {
     }
 }
 
-/// One statement; a column that a row does not have is null in it.
+/// Returns one statement for all rows; a column that a row lacks is null.
 fn insert_statement(table: &str, rows: &[Value]) -> Result<String, ToolError> {
     let no_objects = || ToolError::new("invalid_arguments", "`rows` must be a list of objects, one a row, not empty");
     let rows: Vec<&Map<String, Value>> =

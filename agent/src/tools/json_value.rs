@@ -1,6 +1,6 @@
-//! One Arrow value as JSON, for tool results: integers beyond 2^53 and decimals are strings, timestamps RFC 3339
-//! (those without a time zone are taken as UTC), binary base64, `NaN` and the infinities strings. What is left out of a
-//! long value is marked in its place.
+//! Encodes one Arrow value as JSON, for tool results: integers beyond 2^53 and decimals are strings, timestamps RFC 3339
+//! (those without a time zone are taken as UTC), binary base64, `NaN` and the infinities strings. Cuts of long values are
+//! marked in place.
 
 use std::fmt::Display;
 
@@ -24,11 +24,11 @@ const MAX_VALUE_CHARS: usize = 4_096;
 /// Elements of a list or map that are shown.
 const MAX_ELEMENTS: usize = 256;
 
-/// Bytes that the values of one row may still take, about.
+/// Bytes that the values of one row may still take, approximately.
 #[derive(Debug)]
-pub(super) struct Room(usize);
+pub(super) struct ByteRoom(usize);
 
-impl Room {
+impl ByteRoom {
     pub(super) fn new(bytes: usize) -> Self {
         Self(bytes)
     }
@@ -38,8 +38,8 @@ impl Room {
     }
 }
 
-/// The value at `row`, cut to the room there is.
-pub(super) fn json_value(array: &dyn Array, row: usize, room: &mut Room) -> Value {
+/// Returns the value at `row`, cut to the room that is left.
+pub(super) fn json_value(array: &dyn Array, row: usize, room: &mut ByteRoom) -> Value {
     const LEAST_BYTES: usize = 6;
     room.take(LEAST_BYTES);
     if array.is_null(row) {
@@ -57,7 +57,7 @@ pub(super) fn json_value(array: &dyn Array, row: usize, room: &mut Room) -> Valu
         DataType::UInt32 => integer(array.as_primitive::<UInt32Type>().value(row)),
         DataType::UInt64 => unsigned(array.as_primitive::<UInt64Type>().value(row)),
         DataType::Float16 => float(array.as_primitive::<Float16Type>().value(row).to_f64()),
-        // Through its own text, so that 0.1 stays 0.1.
+        // Converted through its text, so that 0.1 stays 0.1.
         DataType::Float32 => {
             let value = array.as_primitive::<Float32Type>().value(row);
             float(value.to_string().parse().unwrap_or(f64::from(value)))
@@ -125,7 +125,7 @@ pub(super) fn json_value(array: &dyn Array, row: usize, room: &mut Room) -> Valu
     }
 }
 
-/// A JSON value as one field of a text table.
+/// Returns a JSON value as one field of a text table.
 pub(super) fn plain_text(value: &Value) -> String {
     match value {
         Value::Null => "NULL".to_owned(),
@@ -134,7 +134,7 @@ pub(super) fn plain_text(value: &Value) -> String {
     }
 }
 
-/// The beginning of `text` in at most `max_chars` characters; what is left out is said.
+/// Returns the beginning of `text` in at most `max_chars` characters, with a mark that counts the rest.
 pub(super) fn shortened(text: &str, max_chars: usize) -> String {
     match text.char_indices().nth(max_chars) {
         None => text.to_owned(),
@@ -160,14 +160,14 @@ fn float(value: f64) -> Value {
     }
 }
 
-fn text(value: &str, room: &mut Room) -> Value {
+fn text(value: &str, room: &mut ByteRoom) -> Value {
     let shown = shortened(value, MAX_VALUE_CHARS.min(room.0));
     room.take(shown.len());
     Value::String(shown)
 }
 
-fn binary(value: &[u8], room: &mut Room) -> Value {
-    // Three bytes are four characters.
+fn binary(value: &[u8], room: &mut ByteRoom) -> Value {
+    // Base64 takes four characters for three bytes.
     let shown = &value[..value.len().min(MAX_VALUE_CHARS.min(room.0) / 4 * 3)];
     room.take(shown.len() / 3 * 4);
     let encoded = STANDARD.encode(shown);
@@ -175,7 +175,7 @@ fn binary(value: &[u8], room: &mut Room) -> Value {
     Value::String(if left_out == 0 { encoded } else { format!("{encoded}…(+{left_out} bytes)") })
 }
 
-/// One beyond the calendar is its number in the column's unit.
+/// Encodes a date; one beyond the calendar as its number in the column's unit.
 fn date(date: Option<chrono::NaiveDate>, number: impl Display) -> Value {
     Value::String(date.map_or_else(|| number.to_string(), |date| date.to_string()))
 }
@@ -197,7 +197,7 @@ fn timestamp(unit: TimeUnit, zone: Option<&str>, array: &dyn Array, row: usize) 
     Value::String(rfc3339(instant, zone.and_then(|zone| zone.parse::<Tz>().ok())))
 }
 
-fn list(elements: ArrayRef, room: &mut Room) -> Value {
+fn list(elements: ArrayRef, room: &mut ByteRoom) -> Value {
     let mut values = Vec::new();
     for element in 0..elements.len() {
         if element == MAX_ELEMENTS || room.0 == 0 {
@@ -209,7 +209,7 @@ fn list(elements: ArrayRef, room: &mut Room) -> Value {
     Value::Array(values)
 }
 
-/// Arrow's own text, for the types that have no JSON form and for instants beyond the calendar.
+/// Returns Arrow's own text, for types without a JSON form and for instants beyond the calendar.
 fn display(array: &dyn Array, row: usize) -> String {
     let options = FormatOptions::default();
     match ArrayFormatter::try_new(array, &options) {
@@ -260,7 +260,7 @@ mod tests {
         ];
         for (array, expected) in cases {
             let values: Vec<Value> =
-                (0..array.len()).map(|row| json_value(&array, row, &mut Room::new(1_000))).collect();
+                (0..array.len()).map(|row| json_value(&array, row, &mut ByteRoom::new(1_000))).collect();
             assert_eq!(Value::Array(values), expected, "{}", array.data_type());
         }
     }
@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn long_values_are_cut_and_marked() {
         let array = StringArray::from(vec!["ü".repeat(MAX_VALUE_CHARS + 10)]);
-        let value = json_value(&array, 0, &mut Room::new(100_000));
+        let value = json_value(&array, 0, &mut ByteRoom::new(100_000));
         assert!(value.as_str().unwrap().ends_with("ü…(+10 chars)"));
     }
 
@@ -278,15 +278,15 @@ mod tests {
         let offsets = arrow::buffer::OffsetBuffer::from_lengths([200]);
         let field = Arc::new(arrow::datatypes::Field::new("item", inner.data_type().clone(), true));
         let nested = ListArray::new(field, offsets, Arc::new(inner), None);
-        let value = json_value(&nested, 0, &mut Room::new(10_000)).to_string();
+        let value = json_value(&nested, 0, &mut ByteRoom::new(10_000)).to_string();
         assert!(value.len() < 20_000 && value.contains("…(+"), "{}", value.len());
     }
 
     #[test]
     fn times_beyond_the_calendar_are_numbers() {
         let late = TimestampSecondArray::from(vec![8_210_266_876_799]).with_timezone("+14:00");
-        assert_eq!(json_value(&late, 0, &mut Room::new(100)), json!("+262142-12-31T23:59:59Z"));
+        assert_eq!(json_value(&late, 0, &mut ByteRoom::new(100)), json!("+262142-12-31T23:59:59Z"));
         let days = arrow::array::Date32Array::from(vec![i32::MAX]);
-        assert_eq!(json_value(&days, 0, &mut Room::new(100)), json!("2147483647"));
+        assert_eq!(json_value(&days, 0, &mut ByteRoom::new(100)), json!("2147483647"));
     }
 }

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use super::{Tool, ToolContext, ToolError, ToolOutput};
 use crate::models::ToolSpec;
 
-/// A model has no use for more; a query over `system.databases` filters them.
+/// Databases listed at most; a query over `system.databases` can filter the others.
 const MAX_DATABASES: usize = 200;
 
 const NAME: &str = "list_databases";
@@ -20,7 +20,7 @@ impl Tool for ListDatabases {
         NAME
     }
 
-    fn spec(&self) -> ToolSpec {
+    fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
             description: "List the databases.".to_owned(),

@@ -1,4 +1,4 @@
-//! A query's result as a tool gives it: rows of JSON within bounds, and the text table a model reads.
+//! The rows of a query as a tool returns them: bounded rows of JSON, and the text table that a model reads.
 
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
@@ -10,10 +10,10 @@ use querent_engine::{EngineError, QueryStream};
 use serde_json::{Map, Value, json};
 
 use super::ToolOutput;
-use super::values::{Room, json_value, plain_text, shortened};
+use super::json_value::{ByteRoom, json_value, plain_text, shortened};
 use crate::chart::{ColumnKind, chart_of};
 use crate::event::Truncation;
-use crate::prompt::tokens::{estimate_tokens, take_tokens};
+use crate::tokens::{estimate_tokens, take_tokens};
 
 /// Bytes of the JSON rows of one result.
 const MAX_JSON_BYTES: usize = 256 * 1024;
@@ -22,25 +22,25 @@ const MAX_NAME_CHARS: usize = 255;
 const MAX_TYPE_CHARS: usize = 1_000;
 /// Characters of one value in the text table.
 const MAX_FIELD_CHARS: usize = 120;
-/// Cells that are encoded between two chances for other tasks.
+/// Cells that are encoded before other tasks get a chance.
 const CELLS_BETWEEN_YIELDS: usize = 2_048;
-/// What is counted of a result beyond the rows that are kept: so many rows, for so long.
+/// Limits of counting the rows beyond those that are kept: rows, and time.
 const MAX_COUNTED_ROWS: usize = 10_000_000;
 const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
-/// Kept free for the lines that say what was left out.
+/// Tokens reserved for the lines that say what was left out.
 const NOTE_TOKENS: usize = 60;
 
-/// Rows of a result, and whether there were more.
+/// ResultRows of a result, and whether there were more.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Rows {
+pub(super) struct ResultRows {
     /// Unique within the result.
     names: Vec<String>,
     /// Arrow types.
     types: Vec<String>,
-    /// What the types are to a chart.
+    /// The kinds of the types, for charts.
     kinds: Vec<ColumnKind>,
     rows: Vec<Vec<Value>>,
-    /// Why rows are missing, where they are.
+    /// Why rows are missing, if any are.
     cut: Option<Cut>,
     /// How many rows there are, where some are missing and they were counted.
     total: Option<Total>,
@@ -50,7 +50,7 @@ pub(super) struct Rows {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Total {
     rows: usize,
-    /// There may be more: the count was given up.
+    /// Whether there may be more, since counting was given up.
     is_lower_bound: bool,
 }
 
@@ -61,13 +61,13 @@ enum Cut {
     Bytes,
 }
 
-impl Rows {
+impl ResultRows {
     /// Reads at most `max_rows` rows and drops the query once it has them.
     pub(super) async fn read(mut stream: QueryStream, max_rows: usize) -> Result<Self, EngineError> {
         Ok(Self::first(&mut stream, max_rows).await?.0)
     }
 
-    /// The same, and counts the rows that are left, within bounds.
+    /// Reads like [`ResultRows::read`], and counts the remaining rows within limits.
     pub(super) async fn read_and_count(mut stream: QueryStream, max_rows: usize) -> Result<Self, EngineError> {
         let (mut result, left_of_batch) = Self::first(&mut stream, max_rows).await?;
         let Some(left_of_batch) = left_of_batch else {
@@ -80,7 +80,7 @@ impl Rows {
         while total.rows < MAX_COUNTED_ROWS {
             let left = until.saturating_duration_since(Instant::now());
             match tokio::time::timeout(left, stream.next()).await {
-                // What fails after the rows that were asked for does not fail the call.
+                // A failure after the requested rows does not fail the call.
                 Err(_) | Ok(Some(Err(_))) => break,
                 Ok(Some(Ok(batch))) => total.rows += batch.num_rows(),
                 Ok(None) => {
@@ -93,7 +93,7 @@ impl Rows {
         Ok(result)
     }
 
-    /// The first rows, and how many of the last batch were left out, if any were.
+    /// Reads the first rows. Returns them, and how many rows of the last batch were left out, if any.
     async fn first(stream: &mut QueryStream, max_rows: usize) -> Result<(Self, Option<usize>), EngineError> {
         let mut result = Self::empty(&stream.schema());
         let (mut bytes, mut cells) = (0, 0);
@@ -131,14 +131,14 @@ impl Rows {
         Self {
             names: unique_names(names.iter().map(String::as_str)),
             types: fields.clone().map(|field| shortened(&field.data_type().to_string(), MAX_TYPE_CHARS)).collect(),
-            kinds: fields.map(|field| ColumnKind::of(field.data_type())).collect(),
+            kinds: fields.map(|field| ColumnKind::of_type(field.data_type())).collect(),
             rows: Vec::new(),
             cut: None,
             total: None,
         }
     }
 
-    /// The result in its views, this text being what the model reads; `offered` is the chart that it wants.
+    /// Returns both views, with this text for the model; `offered` is the chart that the model asks for.
     pub(super) fn output(&self, text: impl Into<String>, offered: Option<&Value>) -> ToolOutput {
         let chart = chart_of(&self.names, &self.kinds, &self.rows, offered).map(|chart| json!(chart));
         ToolOutput { chart, ..ToolOutput::new(self.to_json(), text) }
@@ -148,7 +148,7 @@ impl Rows {
         self.rows.is_empty()
     }
 
-    /// `{columns: [{name, type}], rows: [objects], row_count, truncated}`; of a result that was counted because it is
+    /// Returns `{columns: [{name, type}], rows: [objects], row_count, truncated}`; of a result that was counted because it is
     /// longer also `total_rows`, and `total_rows_is_lower_bound` where the count was given up.
     pub(super) fn to_json(&self) -> Value {
         let columns: Vec<Value> = self
@@ -172,14 +172,14 @@ impl Rows {
         json
     }
 
-    /// The rows as objects.
+    /// Returns the rows as objects.
     pub(super) fn json_rows(&self) -> Vec<Value> {
         let object =
             |row: &Vec<Value>| -> Map<String, Value> { self.names.iter().cloned().zip(row.iter().cloned()).collect() };
         self.rows.iter().map(|row| Value::Object(object(row))).collect()
     }
 
-    /// A header, a line a row, and what was left out, in at most `tokens` tokens.
+    /// Returns a header, a line for each row, and what was left out, in at most `tokens` tokens.
     pub(super) fn to_text(&self, tokens: usize) -> String {
         let for_rows = tokens.saturating_sub(NOTE_TOKENS);
         let shown_columns = self.columns_within(for_rows / 2);
@@ -201,19 +201,19 @@ impl Rows {
         take_tokens(&lines.join("\n"), tokens).to_owned()
     }
 
-    /// Where a text of at most `tokens` tokens ends, if that is before the end of all rows.
+    /// Returns where a text of at most `tokens` tokens is cut, if it is.
     pub(super) fn truncation(&self, tokens: usize) -> Option<Truncation> {
         let (shown, whole) = (self.to_text(tokens), self.to_text(usize::MAX));
         (shown != whole)
             .then(|| Truncation { end_index: shown.chars().count(), original_tokens: estimate_tokens(&whole) })
     }
 
-    /// Both views, the text in at most `tokens` tokens.
+    /// Returns both views, the text in at most `tokens` tokens.
     pub(super) fn to_output(&self, tokens: usize) -> ToolOutput {
         ToolOutput { truncation: self.truncation(tokens), ..ToolOutput::new(self.to_json(), self.to_text(tokens)) }
     }
 
-    /// How many columns a header may have.
+    /// Returns how many columns a header may have.
     fn columns_within(&self, tokens: usize) -> usize {
         let mut used = 0;
         let fitting = self.names.iter().take_while(|name| {
@@ -223,7 +223,7 @@ impl Rows {
         fitting.count().max(1).min(self.names.len())
     }
 
-    /// The last line: how many rows, and what is missing.
+    /// Returns the last line: the number of rows, and what is missing.
     fn note(&self, shown_rows: usize, shown_columns: usize) -> String {
         let columns = match self.names.len() - shown_columns {
             0 => String::new(),
@@ -243,18 +243,18 @@ impl Rows {
 }
 
 fn row_values(batch: &RecordBatch, row: usize) -> Vec<Value> {
-    let mut room = Room::new(MAX_JSON_BYTES);
+    let mut room = ByteRoom::new(MAX_JSON_BYTES);
     batch.columns().iter().map(|column| json_value(column, row, &mut room)).collect()
 }
 
-/// A value on one line.
+/// Returns a value on one line.
 fn field_text(value: &Value) -> String {
     let text = plain_text(value);
     let line: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     shortened(&line, MAX_FIELD_CHARS)
 }
 
-/// About the length of a value's JSON text.
+/// Estimates the length of a value's JSON text.
 fn json_bytes(value: &Value) -> usize {
     match value {
         Value::Null | Value::Bool(_) => 6,
@@ -267,7 +267,7 @@ fn json_bytes(value: &Value) -> usize {
     }
 }
 
-/// The names with a suffix where one repeats, so that a row can be an object.
+/// Returns the names with a suffix where one repeats, so that a row can be an object.
 fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let names: Vec<&str> = names.collect();
     let given: HashSet<&str> = names.iter().copied().collect();
@@ -290,8 +290,8 @@ fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn rows(columns: usize, count: usize) -> Rows {
-        Rows {
+    fn rows(columns: usize, count: usize) -> ResultRows {
+        ResultRows {
             names: (0..columns).map(|column| format!("measure_{column}")).collect(),
             types: vec!["Int64".to_owned(); columns],
             kinds: vec![ColumnKind::Number; columns],

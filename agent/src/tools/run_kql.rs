@@ -3,14 +3,14 @@
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::arguments::Arguments;
-use super::rows::Rows;
+use super::arguments::ToolArguments;
+use super::result_rows::ResultRows;
 use super::run_sql::{query_argument, without_fence};
-use super::{CHART, Tool, ToolContext, ToolError, ToolOutput};
+use super::{CHART, Tool, ToolContext, ToolError, ToolOutput, max_rows_argument};
+use crate::config::MAX_TOOL_ROWS;
 use crate::models::ToolSpec;
 
 pub(super) const NAME: &str = "run_kql";
-const MAX_ROWS: usize = 1_000;
 
 pub(super) struct RunKql;
 
@@ -20,7 +20,7 @@ impl Tool for RunKql {
         NAME
     }
 
-    fn spec(&self) -> ToolSpec {
+    fn spec(&self, default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
             description: "Run one KQL (Kusto) query and see its rows.".to_owned(),
@@ -28,7 +28,7 @@ impl Tool for RunKql {
                 "type": "object",
                 "properties": {
                     "kql": {"type": "string", "description": "One KQL query, such as: T | where a > 1 | summarize count() by b"},
-                    "max_rows": {"type": "integer", "description": "Rows to return; 200 unless given, at most 1000."},
+                    "max_rows": max_rows_argument(default_rows),
                     "database": {"type": "string", "description": "Where bare table names are found, unless in the current database."},
                 },
                 "required": ["kql"],
@@ -38,22 +38,22 @@ impl Tool for RunKql {
 
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
         let offered = arguments.get(CHART);
-        let mut arguments = Arguments::new(arguments);
+        let mut arguments = ToolArguments::new(arguments);
         let kql = arguments.required("kql", &["query"]);
-        let max_rows = arguments.count("max_rows", context.default_rows, 1..=MAX_ROWS);
+        let max_rows = arguments.count("max_rows", context.default_rows, 1..=MAX_TOOL_ROWS);
         let database = arguments.optional("database");
         arguments.finish(NAME)?;
-        rows_of(context, without_fence(&kql, "kql"), max_rows, database, offered).await
+        query_output(context, without_fence(&kql, "kql"), max_rows, database, offered).await
     }
 }
 
-/// The KQL text of a `run_kql` call, where it has one.
+/// Returns the KQL text of a `run_kql` call, where it has one.
 pub(crate) fn kql_argument(arguments: &Map<String, Value>) -> Option<String> {
     query_argument(arguments, "kql")
 }
 
-/// The rows of a query.
-pub(super) async fn rows_of(
+/// Runs a query and returns its rows.
+pub(super) async fn query_output(
     context: &ToolContext,
     kql: &str,
     max_rows: usize,
@@ -61,7 +61,7 @@ pub(super) async fn rows_of(
     offered: Option<&Value>,
 ) -> Result<ToolOutput, ToolError> {
     let session = context.session.clone().in_database(database.as_deref()).await?;
-    let rows = Rows::read(session.kql(kql).await?, max_rows).await?;
+    let rows = ResultRows::read(session.kql(kql).await?, max_rows).await?;
     let output = rows.output(rows.to_text(context.text_tokens), offered);
     Ok(ToolOutput { truncation: rows.truncation(context.text_tokens), ..output })
 }

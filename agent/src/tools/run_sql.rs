@@ -1,24 +1,24 @@
-//! `run_sql`: one query, its rows, and what helps to mend it when it fails.
+//! `run_sql`: one query, its rows, and hints that help to correct it when it fails.
 
 use async_trait::async_trait;
-use querent_catalog::SearchRequest;
+use querent_catalog::{CatalogError, SearchRequest};
 use querent_engine::EngineError;
 use serde_json::{Map, Value, json};
 
-use super::arguments::Arguments;
-use super::rows::Rows;
-use super::sql_text::relations_named_in;
-use super::{CHART, Tool, ToolContext, ToolError, ToolOutput, quote_identifier, table_name};
+use super::arguments::ToolArguments;
+use super::result_rows::ResultRows;
+use super::{CHART, Tool, ToolContext, ToolError, ToolOutput, max_rows_argument, table_name};
+use crate::config::MAX_TOOL_ROWS;
 use crate::models::ToolSpec;
-use crate::prompt::tokens::take_tokens;
+use crate::sql_text::{quote_identifier, relations_named_in};
+use crate::tokens::take_tokens;
 
 pub(super) const NAME: &str = "run_sql";
-const MAX_ROWS: usize = 1_000;
 /// Tables whose columns a hint lists.
 const HINTED_TABLES: usize = 3;
-/// Tables a hint suggests for one that is not there.
+/// Tables that a hint suggests for an unknown one.
 const SUGGESTED_TABLES: usize = 5;
-/// Part of a result's tokens that a hint may take.
+/// A hint takes at most one such part of a result's tokens.
 const HINT_SHARE: usize = 2;
 
 pub(super) struct RunSql;
@@ -29,7 +29,7 @@ impl Tool for RunSql {
         NAME
     }
 
-    fn spec(&self) -> ToolSpec {
+    fn spec(&self, default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
             description: "Run one SQL query and see its rows.".to_owned(),
@@ -37,7 +37,7 @@ impl Tool for RunSql {
                 "type": "object",
                 "properties": {
                     "sql": {"type": "string", "description": "One SELECT statement."},
-                    "max_rows": {"type": "integer", "description": "Rows to return; 200 unless given, at most 1000."},
+                    "max_rows": max_rows_argument(default_rows),
                     "database": {"type": "string", "description": "Where bare table names are found, unless in the current database."},
                 },
                 "required": ["sql"],
@@ -47,14 +47,14 @@ impl Tool for RunSql {
 
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
         let offered = arguments.get(CHART);
-        let mut arguments = Arguments::new(arguments);
+        let mut arguments = ToolArguments::new(arguments);
         let sql = arguments.required("sql", &["query"]);
-        let max_rows = arguments.count("max_rows", context.default_rows, 1..=MAX_ROWS);
+        let max_rows = arguments.count("max_rows", context.default_rows, 1..=MAX_TOOL_ROWS);
         let database = arguments.optional("database");
         arguments.finish(NAME)?;
         let sql = without_fence(&sql, "sql");
         let session = context.session.clone().in_database(database.as_deref()).await?;
-        let outcome = async { Rows::read_and_count(session.sql(sql).await?, max_rows).await }.await;
+        let outcome = async { ResultRows::read_and_count(session.sql(sql).await?, max_rows).await }.await;
         match outcome {
             Ok(rows) => {
                 let output = rows.output(result_text(&rows, context.text_tokens), offered);
@@ -65,25 +65,25 @@ impl Tool for RunSql {
     }
 }
 
-/// The SQL text of a `run_sql` call, where it has one.
+/// Returns the SQL text of a `run_sql` call, where it has one.
 pub(crate) fn sql_argument(arguments: &Map<String, Value>) -> Option<String> {
     query_argument(arguments, "sql")
 }
 
-/// The text of a call's query, which is under its language's name or `query`.
+/// Returns the text of a call's query, which is under its language's name or `query`.
 pub(super) fn query_argument(arguments: &Map<String, Value>, language: &str) -> Option<String> {
     let text =
         [language, "query"].iter().filter_map(|name| arguments.get(*name)).find(|value| !value.is_null())?.as_str()?;
     Some(without_fence(text.trim(), language).to_owned())
 }
 
-/// A small model wraps its query in a Markdown fence now and then.
+/// Removes the Markdown fence in which a small model sometimes wraps its query.
 pub(super) fn without_fence<'t>(text: &'t str, language: &str) -> &'t str {
     let Some(inner) = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```")) else { return text };
     inner.strip_prefix(language).unwrap_or(inner).trim()
 }
 
-fn result_text(rows: &Rows, tokens: usize) -> String {
+fn result_text(rows: &ResultRows, tokens: usize) -> String {
     let text = rows.to_text(tokens);
     if rows.is_empty() {
         let note = "nothing matches: check the spelling and case of the values with SELECT DISTINCT, and the joins";
@@ -92,18 +92,23 @@ fn result_text(rows: &Rows, tokens: usize) -> String {
     text
 }
 
-/// The error with what is needed to write the query right: the columns of the tables it names, tables that may be
-/// meant, or what the statement must be.
+/// Adds to the error what is needed to correct the query: the columns of the tables it names, tables that may be meant,
+/// or which statements are allowed.
 async fn with_repair_hint(context: &ToolContext, error: &EngineError, sql: &str) -> ToolError {
     let mut tool_error = ToolError { hint: error.hint(), ..ToolError::new(error.code(), error.to_string()) };
-    let extra = match tool_error.code.as_str() {
-        "column_not_found" | "sql_plan_error" | "query_execution_error" => columns_of_named_tables(context, sql).await,
-        "table_not_found" => similar_tables(context, sql).await,
-        "sql_parse_error" => Some(
+    let extra = match error {
+        EngineError::Catalog(CatalogError::ColumnNotFound { .. })
+        | EngineError::ColumnNotFound { .. }
+        | EngineError::Plan { .. }
+        | EngineError::Execution { .. } => columns_of_named_tables(context, sql).await,
+        EngineError::Catalog(CatalogError::TableNotFound { .. }) => similar_tables(context, sql).await,
+        EngineError::Parse { .. } => Some(
             "write one SELECT statement; text in 'single quotes', names in \"double quotes\" only if they need it"
                 .to_owned(),
         ),
-        "not_allowed" | "multiple_statements" => Some("only one SELECT statement at a time is allowed".to_owned()),
+        EngineError::NotAllowed { .. } | EngineError::MultipleStatements { .. } => {
+            Some("only one SELECT statement at a time is allowed".to_owned())
+        }
         _ => None,
     };
     let hints: Vec<String> = tool_error.hint.take().into_iter().chain(extra).collect();

@@ -3,14 +3,14 @@
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::arguments::Arguments;
-use super::rows::Rows;
+use super::arguments::ToolArguments;
+use super::result_rows::ResultRows;
 use super::{Tool, ToolContext, ToolError, ToolOutput, table_name};
+use crate::config::MAX_TOOL_ROWS;
 use crate::models::ToolSpec;
 
 const NAME: &str = "sample_rows";
 const DEFAULT_ROWS: usize = 5;
-const MAX_ROWS: usize = 1_000;
 
 pub(super) struct SampleRows;
 
@@ -20,7 +20,7 @@ impl Tool for SampleRows {
         NAME
     }
 
-    fn spec(&self) -> ToolSpec {
+    fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
             description: "Show random rows of a table.".to_owned(),
@@ -28,7 +28,7 @@ impl Tool for SampleRows {
                 "type": "object",
                 "properties": {
                     "table": {"type": "string", "description": "The table, or database.table."},
-                    "n": {"type": "integer", "description": "How many rows; 5 unless given, at most 1000."},
+                    "n": {"type": "integer", "description": format!("How many rows; {DEFAULT_ROWS} unless given, at most {MAX_TOOL_ROWS}.")},
                     "database": {"type": "string", "description": "The table's database, unless it is the current one."},
                 },
                 "required": ["table"],
@@ -37,13 +37,13 @@ impl Tool for SampleRows {
     }
 
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
-        let mut arguments = Arguments::new(arguments);
+        let mut arguments = ToolArguments::new(arguments);
         let table = arguments.required("table", &["table_name"]);
-        let n = arguments.count("n", DEFAULT_ROWS, 1..=MAX_ROWS);
+        let n = arguments.count("n", DEFAULT_ROWS, 1..=MAX_TOOL_ROWS);
         let database = arguments.optional("database");
         arguments.finish(NAME)?;
         let name = table_name(&context.session, database, &table);
-        let rows = Rows::read(context.session.sample(&name, n).await?, n).await?;
+        let rows = ResultRows::read(context.session.sample(&name, n).await?, n).await?;
         Ok(rows.to_output(context.text_tokens))
     }
 }

@@ -1,9 +1,10 @@
-//! `save_verified_query`: a question with the SQL that answers it, for later questions. Each call waits for a person.
+//! `save_verified_query`: saves a question with the SQL that answers it, for later questions. Each call waits for a
+//! person.
 
 use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
-use super::arguments::Arguments;
+use super::arguments::ToolArguments;
 use super::{Tool, ToolContext, ToolError, ToolOutput, writer};
 use crate::models::ToolSpec;
 
@@ -17,7 +18,7 @@ impl Tool for SaveVerifiedQuery {
         NAME
     }
 
-    fn spec(&self) -> ToolSpec {
+    fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
             description: "Keep a question and the SQL that answers it, for later questions. A person is asked first."
@@ -35,7 +36,7 @@ impl Tool for SaveVerifiedQuery {
     }
 
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
-        let mut arguments = Arguments::new(arguments);
+        let mut arguments = ToolArguments::new(arguments);
         let question = arguments.required("question", &[]);
         let sql = arguments.required("sql", &["query"]);
         let database = arguments.optional("database");

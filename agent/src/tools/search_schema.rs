@@ -4,8 +4,8 @@ use async_trait::async_trait;
 use querent_catalog::{SearchHit, SearchRequest, TableInfo};
 use serde_json::{Map, Value, json};
 
-use super::arguments::Arguments;
-use super::tables::{Shown, relationship_json, text_of};
+use super::arguments::ToolArguments;
+use super::table_view::{TableView, relationship_json, tables_text};
 use super::{Tool, ToolContext, ToolError, ToolOutput};
 use crate::models::ToolSpec;
 
@@ -21,7 +21,7 @@ impl Tool for SearchSchema {
         NAME
     }
 
-    fn spec(&self) -> ToolSpec {
+    fn spec(&self, _default_rows: usize) -> ToolSpec {
         ToolSpec {
             name: NAME.to_owned(),
             description: "Find tables by keywords, a question or a value.".to_owned(),
@@ -30,7 +30,7 @@ impl Tool for SearchSchema {
                 "properties": {
                     "query": {"type": "string", "description": "Keywords or a question."},
                     "database": {"type": "string", "description": "Only tables of this database."},
-                    "top_k": {"type": "integer", "description": "How many tables; 8 unless given, at most 20."},
+                    "top_k": {"type": "integer", "description": format!("How many tables; {DEFAULT_TABLES} unless given, at most {MAX_TABLES}.")},
                 },
                 "required": ["query"],
             }),
@@ -38,14 +38,14 @@ impl Tool for SearchSchema {
     }
 
     async fn call(&self, context: &ToolContext, arguments: &Map<String, Value>) -> Result<ToolOutput, ToolError> {
-        let mut arguments = Arguments::new(arguments);
+        let mut arguments = ToolArguments::new(arguments);
         let query = arguments.required("query", &["question", "keywords", "q"]);
         let database = arguments.optional("database");
         let limit = arguments.count("top_k", DEFAULT_TABLES, 1..=MAX_TABLES);
         arguments.finish(NAME)?;
         let session = &context.session;
         let catalog = session.engine().catalog();
-        // One more than asked for tells whether there are more.
+        // One more than requested shows whether there are more.
         let request = SearchRequest { query: query.clone(), database, limit: limit + 1 };
         let mut found = catalog.search().tables_with_columns(session.principal(), &request).await?;
         let truncated = found.len() > limit;
@@ -55,7 +55,7 @@ impl Tool for SearchSchema {
 
         let (hits, tables): (Vec<SearchHit>, Vec<(TableInfo, Option<String>)>) =
             found.into_iter().map(|(hit, info)| (hit.clone(), (info, note(&hit)))).unzip();
-        let shown = Shown::with_samples(context, tables).await?;
+        let shown = TableView::with_samples(context, tables).await?;
         let tables: Vec<Value> = hits
             .iter()
             .zip(&shown)
@@ -67,7 +67,7 @@ impl Tool for SearchSchema {
             })
             .collect();
         let edges: Vec<Value> = relationships.iter().map(relationship_json).collect();
-        let mut text = text_of(context, &shown, &relationships, &query, context.text_tokens);
+        let mut text = tables_text(context, &shown, &relationships, &query, context.text_tokens);
         if text.is_empty() {
             text = "no table fits; try other words, or list_databases".to_owned();
         }
@@ -81,7 +81,7 @@ impl Tool for SearchSchema {
     }
 }
 
-/// What a model may want to know of how a table was found: the literal, the join, the query before it.
+/// Returns why a table was found, for the model: the literal, the join, or the earlier query.
 fn note(hit: &SearchHit) -> Option<String> {
     const MAX_REASONS: usize = 2;
     (!hit.why.is_empty()).then(|| hit.why.iter().take(MAX_REASONS).cloned().collect::<Vec<_>>().join("; "))

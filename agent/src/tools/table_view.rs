@@ -1,9 +1,9 @@
-//! Tables and relationships as several tools show them: bounded JSON for the event stream, a line each for the model.
+//! How several tools show tables and relationships: bounded JSON for the event stream, one line each for the model.
 
 use querent_catalog::{Relationship, TableInfo};
 use serde_json::{Map, Value, json};
 
-use super::values::shortened;
+use super::json_value::shortened;
 use super::{ToolContext, ToolError};
 use crate::prompt::{Examples, SchemaTable, render_schema};
 
@@ -13,15 +13,15 @@ const MAX_COMMENT_CHARS: usize = 160;
 /// Values of one column.
 pub(super) const SAMPLES_PER_COLUMN: usize = 3;
 
-/// A table, and why it is shown where there is more to say.
-pub(super) struct Shown {
+/// A table with some values of its columns, and a note.
+pub(super) struct TableView {
     pub(super) info: TableInfo,
     pub(super) samples: Examples,
     pub(super) note: Option<String>,
 }
 
-impl Shown {
-    /// The tables with some values of their columns.
+impl TableView {
+    /// Reads some values of the tables' columns.
     pub(super) async fn with_samples(
         context: &ToolContext,
         tables: Vec<(TableInfo, Option<String>)>,
@@ -72,10 +72,10 @@ impl Shown {
     }
 }
 
-/// The tables in at most `tokens` tokens, columns that `question` is about first.
-pub(super) fn text_of(
+/// Renders the tables in at most `tokens` tokens, columns that `question` is about first.
+pub(super) fn tables_text(
     context: &ToolContext,
-    tables: &[Shown],
+    tables: &[TableView],
     relationships: &[Relationship],
     question: &str,
     tokens: usize,
@@ -87,7 +87,7 @@ pub(super) fn text_of(
     render_schema(&tables, relationships, context.session.database(), question, tokens)
 }
 
-/// `{from, to, on, origin, confidence, why}`.
+/// Returns `{from, to, on, origin, confidence, why}`.
 pub(super) fn relationship_json(one: &Relationship) -> Value {
     json!({
         "from": one.from.to_string(),

@@ -5,7 +5,7 @@ mod filters;
 mod rows;
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use arrow::array::RecordBatch;
 use arrow::compute::SortOptions;
@@ -26,6 +26,25 @@ use filters::Lookup;
 
 use crate::error::Result;
 use crate::identifiers::same_name;
+
+/// Turns a stored run's trace into the JSON that `system.agent_runs.trace_json` shows. The format belongs to whoever
+/// writes the runs; as long as nobody has said how to decode it, traces are shown as stored.
+#[derive(Debug, Default)]
+pub(crate) struct RunTraceDecoder(OnceLock<fn(String) -> String>);
+
+impl RunTraceDecoder {
+    /// Decodes with `decode` from now on. The first call counts.
+    pub(crate) fn set(&self, decode: fn(String) -> String) {
+        self.0.get_or_init(|| decode);
+    }
+
+    fn decode(&self, stored: String) -> String {
+        match self.0.get() {
+            Some(decode) => decode(stored),
+            None => stored,
+        }
+    }
+}
 
 /// The number of objects that are listed at once.
 const PAGE: usize = 1_000;
@@ -208,6 +227,7 @@ impl TableProvider for SystemTableProvider {
             schema: Arc::clone(&self.schema),
             lookups: filters::lookups(filters, self.table.key_columns()),
             with_traces: trace.is_some_and(|trace| projection.is_none_or(|wanted| wanted.contains(&trace))),
+            traces: None,
         };
         let limit = limit.filter(|_| filters.is_empty());
         let ordering = self.ordering(projection);
@@ -248,6 +268,8 @@ struct SystemTableScan {
     schema: SchemaRef,
     lookups: Vec<Lookup>,
     with_traces: bool,
+    /// Known once the listing is executed.
+    traces: Option<Arc<RunTraceDecoder>>,
 }
 
 impl fmt::Debug for SystemTableScan {
@@ -264,8 +286,9 @@ impl PartitionStream for SystemTableScan {
         &self.schema
     }
 
-    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let start = (self.clone(), 0usize, None);
+    fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let traces = context.session_config().get_extension::<RunTraceDecoder>();
+        let start = (Self { traces, ..self.clone() }, 0usize, None);
         let pages = futures::stream::try_unfold(start, |(listing, lookup, after)| async move {
             let Some(wanted) = listing.lookups.get(lookup) else { return Ok(None) };
             let (batch, next) = listing.page(wanted, after).await?;
@@ -322,7 +345,11 @@ impl SystemTableScan {
             let mut with_traces = Vec::with_capacity(page.items.len());
             for run in page.items {
                 // None: deleted since it was listed.
-                if let Some(trace_json) = self.catalog.runs().trace(&self.who, run.run_id).await? {
+                if let Some(stored) = self.catalog.runs().trace(&self.who, run.run_id).await? {
+                    let trace_json = match &self.traces {
+                        Some(traces) => traces.decode(stored),
+                        None => stored,
+                    };
                     with_traces.push(RunRecord { trace_json, ..run });
                 }
             }

@@ -19,7 +19,7 @@ use super::events::{Answered, EventPrinter, Shown};
 use super::output;
 use super::place::{Place, PlaceArgs};
 use super::progress::Bars;
-use super::sse::{SseEvent, SseParser};
+use super::sse;
 use crate::config::Config;
 use crate::stop_signal;
 
@@ -122,8 +122,7 @@ async fn ask_here(config: Config, question: &Question, shown: Shown) -> Result<A
         let mut renderer = AskRenderer::default();
         while let Some(event) = run.events.next().await {
             for frame in renderer.frame(&event) {
-                let name = frame.event.unwrap_or_default().to_owned();
-                printer.event(&SseEvent { name, data: frame.data })?;
+                printer.event(frame.event.unwrap_or_default(), &frame.data)?;
             }
         }
         printer.outcome()
@@ -151,13 +150,10 @@ pub(super) async fn ask(client: &Client, question: &Question, shown: Shown) -> R
         .request(Method::POST, "/v1/agent/ask")?
         .header(header::ACCEPT, "text/event-stream")
         .json(&question.body());
-    let mut chunks = client.send(request).await?.bytes_stream();
-    let mut parser = SseParser::default();
+    let mut events = sse::events(client, client.send(request).await?);
     let mut printer = EventPrinter::new(shown);
-    while let Some(chunk) = chunks.try_next().await.map_err(|error| client.http_error(error))? {
-        for event in parser.push(&chunk) {
-            printer.event(&event)?;
-        }
+    while let Some(event) = events.try_next().await? {
+        printer.event(&event.event, &event.data)?;
     }
     printer.outcome()
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use futures::stream::StreamExt;
+use querent_agent::protocols::ask::decode_trace;
 use querent_catalog::{CatalogError, Principal};
 use querent_engine::{Engine, EngineError, QueryStream, Session};
 
@@ -42,6 +43,7 @@ impl Embedded {
         let progress = Arc::clone(bars);
         let options = config.settings.engine_options(progress).map_err(|error| cannot_open(error.into()))?;
         let engine = Engine::open_with(options).await.map_err(cannot_open)?;
+        engine.decode_run_traces_with(decode_trace);
         Ok(Self { engine, config })
     }
 

@@ -9,7 +9,6 @@ use serde_json::Value;
 use super::chart::Chart;
 use super::error::CliError;
 use super::output::{cut, empty_table};
-use super::sse::SseEvent;
 
 /// Rows of a tool's result that are shown.
 const SHOWN_ROWS: usize = 10;
@@ -70,19 +69,19 @@ impl EventPrinter {
     }
 
     /// Shows one event.
-    pub(super) fn event(&mut self, event: &SseEvent) -> Result<(), CliError> {
-        let data: Value = serde_json::from_str(&event.data)
-            .map_err(|error| CliError::failed(format!("event {} is not JSON: {error}", event.name)))?;
+    pub(super) fn event(&mut self, name: &str, data: &str) -> Result<(), CliError> {
+        let data: Value = serde_json::from_str(data)
+            .map_err(|error| CliError::failed(format!("event {name} is not JSON: {error}")))?;
         let already_streamed = !self.answer.is_empty();
-        self.note(&event.name, &data);
+        self.note(name, &data);
         let mut stdout = io::stdout().lock();
         match self.shown {
             Shown::Json => {
-                writeln!(stdout, "{}", serde_json::json!({ "event": event.name, "data": data }))?;
+                writeln!(stdout, "{}", serde_json::json!({ "event": name, "data": data }))?;
             }
-            Shown::Answer if event.name == "answer_final" => writeln!(stdout, "{}", self.answer)?,
+            Shown::Answer if name == "answer_final" => writeln!(stdout, "{}", self.answer)?,
             Shown::Answer => {}
-            Shown::All => self.show(&mut stdout, &event.name, &data, already_streamed)?,
+            Shown::All => self.show(&mut stdout, name, &data, already_streamed)?,
         }
         Ok(stdout.flush()?)
     }

@@ -1,80 +1,41 @@
-//! Server-sent events from bytes, as the HTML standard frames them: fields by line, an empty line ends an event.
+//! The server-sent events of a response, as they arrive.
 
-/// One event.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct SseEvent {
-    /// The `event:` field; `message` when there is none.
-    pub(super) name: String,
-    /// The `data:` lines.
-    pub(super) data: String,
-}
+use eventsource_stream::{Event, EventStreamError, Eventsource};
+use futures::{Stream, TryStreamExt};
 
-/// Cuts a byte stream into events. Chunks may end anywhere, inside a character too.
-#[derive(Debug, Default)]
-pub(super) struct SseParser {
-    line: Vec<u8>,
-    after_carriage_return: bool,
-    name: String,
-    data: Vec<String>,
-}
+use super::client::Client;
+use super::error::CliError;
 
-impl SseParser {
-    /// The events that end within `chunk`.
-    pub(super) fn push(&mut self, chunk: &[u8]) -> Vec<SseEvent> {
-        let mut events = Vec::new();
-        for &byte in chunk {
-            let ends_crlf = byte == b'\n' && self.after_carriage_return;
-            self.after_carriage_return = byte == b'\r';
-            match byte {
-                _ if ends_crlf => {}
-                b'\n' | b'\r' => {
-                    let line = std::mem::take(&mut self.line);
-                    events.extend(self.line(&String::from_utf8_lossy(&line)));
-                }
-                byte => self.line.push(byte),
-            }
+/// Returns the events of `response`. Events without data are left out, as the HTML standard has it.
+pub(super) fn events(
+    client: &Client,
+    response: reqwest::Response,
+) -> impl Stream<Item = Result<Event, CliError>> + Unpin {
+    response.bytes_stream().eventsource().map_err(|error| match error {
+        EventStreamError::Transport(error) => client.http_error(error),
+        EventStreamError::Utf8(_) | EventStreamError::Parser(_) => {
+            CliError::failed("the server's event stream cannot be read; is it a querent server?")
         }
-        events
-    }
-
-    fn line(&mut self, line: &str) -> Option<SseEvent> {
-        if line.is_empty() {
-            let (name, data) = (std::mem::take(&mut self.name), std::mem::take(&mut self.data));
-            if data.is_empty() {
-                return None;
-            }
-            let name = if name.is_empty() { "message".to_owned() } else { name };
-            return Some(SseEvent { name, data: data.join("\n") });
-        }
-        let (field, value) = line.split_once(':').unwrap_or((line, ""));
-        let value = value.strip_prefix(' ').unwrap_or(value);
-        match field {
-            "event" => value.clone_into(&mut self.name),
-            "data" => self.data.push(value.to_owned()),
-            // Comments keep the connection alive; ids and retry times are for reconnecting, which a run cannot.
-            _ => {}
-        }
-        None
-    }
+    })
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test has a runtime of its own")]
 mod tests {
+    use std::convert::Infallible;
+
     use super::*;
 
     const STREAM: &str =
         ": hello\r\nevent: answer_delta\r\ndata: {\"text\":\"é\"}\r\n\r\ndata: a\ndata: b\n\nevent: nothing\n\n";
 
-    #[test]
-    fn chunks_may_end_anywhere() {
-        let expected = vec![
-            SseEvent { name: "answer_delta".to_owned(), data: "{\"text\":\"é\"}".to_owned() },
-            SseEvent { name: "message".to_owned(), data: "a\nb".to_owned() },
-        ];
+    #[tokio::test]
+    async fn chunks_may_end_anywhere() {
         for size in 1..STREAM.len() {
-            let mut parser = SseParser::default();
-            let events: Vec<_> = STREAM.as_bytes().chunks(size).flat_map(|chunk| parser.push(chunk)).collect();
-            assert_eq!(events, expected, "chunks of {size}");
+            let chunks = STREAM.as_bytes().chunks(size).map(Ok::<_, Infallible>);
+            let events: Vec<Event> = futures::stream::iter(chunks).eventsource().try_collect().await.unwrap();
+            let events: Vec<_> = events.iter().map(|event| (event.event.as_str(), event.data.as_str())).collect();
+            assert_eq!(events, [("answer_delta", "{\"text\":\"é\"}"), ("message", "a\nb")], "chunks of {size}");
         }
     }
 }

@@ -86,10 +86,12 @@ impl Settings {
         AgentConfig {
             run_timeout: self.agent.run_timeout.0,
             max_tool_calls: self.agent.max_tool_calls,
+            default_tool_rows: self.agent.default_tool_rows,
+            prompt_tokens: self.agent.prompt_tokens,
+            tool_result_tokens: self.agent.tool_result_tokens,
             max_concurrent_runs: self.agent.max_concurrent_runs,
             write_tools: self.agent.write_tools,
             strict_models: self.agent.strict_models,
-            ..AgentConfig::default()
         }
     }
 

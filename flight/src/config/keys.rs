@@ -72,6 +72,24 @@ pub const KEYS: &[Key] = &[
     key("agent.models", &[], Kind::Tables, "[[agent.models]]: models to choose from, the first by default"),
     key("agent.run_timeout", &["QUERENT_AGENT_RUN_TIMEOUT"], Kind::Text, "wall clock of one run"),
     key("agent.max_tool_calls", &["QUERENT_AGENT_MAX_TOOL_CALLS"], Kind::Number, "tool calls of one run"),
+    key(
+        "agent.default_tool_rows",
+        &["QUERENT_AGENT_DEFAULT_TOOL_ROWS"],
+        Kind::Number,
+        "rows of a tool result when the model does not say",
+    ),
+    key(
+        "agent.prompt_tokens",
+        &["QUERENT_AGENT_PROMPT_TOKENS"],
+        Kind::Number,
+        "tokens of the first turn's prompt; fewer for a small model",
+    ),
+    key(
+        "agent.tool_result_tokens",
+        &["QUERENT_AGENT_TOOL_RESULT_TOKENS"],
+        Kind::Number,
+        "tokens of the text of a tool result; fewer for a small model",
+    ),
     key("agent.max_concurrent_runs", &["QUERENT_MAX_CONCURRENT_RUNS"], Kind::Number, "runs at once, then 429"),
     key(
         "agent.retention",

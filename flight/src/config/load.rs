@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
+use querent_agent::MAX_TOOL_ROWS;
 
 use super::keys::{KEYS, Kind, find, nearest};
 use super::{Config, CubeSettings, Key, Settings};
@@ -218,6 +219,15 @@ impl Config {
         }
         if settings.agent.run_timeout.0.is_zero() {
             return invalid("agent.run_timeout", "must be longer than nothing".to_owned());
+        }
+        if !(1..=MAX_TOOL_ROWS).contains(&settings.agent.default_tool_rows) {
+            return invalid("agent.default_tool_rows", format!("must be from 1 to {MAX_TOOL_ROWS}"));
+        }
+        if settings.agent.prompt_tokens == 0 {
+            return invalid("agent.prompt_tokens", "must be at least 1".to_owned());
+        }
+        if settings.agent.tool_result_tokens == 0 {
+            return invalid("agent.tool_result_tokens", "must be at least 1".to_owned());
         }
         if settings.agent.max_concurrent_runs == 0 {
             return invalid("agent.max_concurrent_runs", "must be at least 1".to_owned());

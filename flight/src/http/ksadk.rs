@@ -15,7 +15,7 @@ use chrono::Utc;
 use http::{StatusCode, Uri, header};
 use querent_agent::protocols::chat::ChatRenderer;
 use querent_agent::protocols::ksadk::{Action, ApiFormat, RunAgentRequest, SessionEventRenderer, parse_run_agent};
-use querent_agent::protocols::responses::{Content, Dialect, InputItem, ResponsesRenderer};
+use querent_agent::protocols::responses::{InputContent, InputItem, ResponsesDialect, ResponsesRenderer};
 use querent_agent::{Continued, OnDisconnect, Protocol, RunEvents, RunRequest, conversation_title};
 use querent_catalog::{
     CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, Principal, RunRecord,
@@ -167,10 +167,12 @@ async fn run_agent(
     }
     match (stream, is_chat) {
         (true, true) => Ok(event_stream(begun(started.events).await?, ChatRenderer::new(true))),
-        (true, false) => Ok(event_stream(begun(started.events).await?, ResponsesRenderer::new(Dialect::KsAdk))),
+        (true, false) => {
+            Ok(event_stream(begun(started.events).await?, ResponsesRenderer::new(ResponsesDialect::KsAdk)))
+        }
         (false, true) => Ok(envelope(&request_id, "RunAgent", &chat::whole(started.events).await?)),
         (false, false) => {
-            let response = responses::whole(started.events, Dialect::KsAdk).await?;
+            let response = responses::whole(started.events, ResponsesDialect::KsAdk).await?;
             Ok(envelope(&request_id, "RunAgent", &response))
         }
     }
@@ -200,7 +202,7 @@ async fn start(state: &AppState, principal: &Principal, request: RunAgentRequest
     let run = RunRequest {
         invocation_id: Some(invocation_id.clone()),
         retained: true,
-        on_disconnect: OnDisconnect::GoOn,
+        on_disconnect: OnDisconnect::KeepRunning,
         ..run
     };
     let goes_on = previous.is_some() || items.iter().any(is_decision);
@@ -236,7 +238,7 @@ fn is_decision(item: &InputItem) -> bool {
 pub(super) fn title_of(items: &[InputItem]) -> String {
     let words = items.iter().rev().find_map(|item| match item {
         InputItem::Message { content, .. } => content.iter().find_map(|part| match part {
-            Content::Text(text) => Some(text),
+            InputContent::Text(text) => Some(text),
             _ => None,
         }),
         _ => None,

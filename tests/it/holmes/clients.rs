@@ -89,7 +89,7 @@ async fn models_by_name() {
         let turns = json!([{ "events": [{ "text": says }], "usage": { "input_tokens": 1_000, "output_tokens": 100 } }]);
         let model = scripted::from_value(json!({ "model": name, "runs": [{ "turns": turns }] })).unwrap();
         let provider: std::sync::Arc<dyn ModelProvider> = std::sync::Arc::new(model);
-        ModelEntry { name: name.to_owned(), ..ModelEntry::of(provider) }
+        ModelEntry { name: name.to_owned(), ..ModelEntry::from_provider(provider) }
     };
     let price = querent_agent::models::Price { input: 2.0, output: 10.0, cached_input: None };
     let accurate = ModelEntry {

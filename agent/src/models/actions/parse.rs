@@ -1,18 +1,18 @@
-//! Reads one action while it is generated: the answer's text is passed on piece by piece, unescaped; a tool call
-//! comes whole, at the end. Where the pieces are cut never changes what is read.
+//! Reads one action while it is generated: the answer's text is passed on piece by piece, unescaped; a tool call is
+//! complete only at the end. Where the pieces are cut never changes the result.
 
 use serde_json::Value;
 
 use super::schema::{ACTION_FIELD, ANSWER_ACTION, ANSWER_FIELD};
 use super::{ContentReader, not_an_action};
-use crate::Result;
+use crate::error::Result;
 use crate::models::{DoneReason, ModelEvent, ModelToolCall};
 
 /// Reads one action.
 pub(super) struct ActionParser {
-    /// All that came.
+    /// Everything received.
     content: String,
-    state: State,
+    state: ParserState,
     /// Objects and arrays open inside the value of a field.
     depth: usize,
     /// The field being read.
@@ -22,7 +22,7 @@ pub(super) struct ActionParser {
     answer_streamed: bool,
 }
 
-enum State {
+enum ParserState {
     /// Before the opening brace.
     Start,
     /// Between fields: a key, a comma or the closing brace comes next.
@@ -45,7 +45,7 @@ impl ActionParser {
     pub(super) fn new() -> Self {
         Self {
             content: String::new(),
-            state: State::Start,
+            state: ParserState::Start,
             depth: 0,
             field: String::new(),
             action: None,
@@ -60,35 +60,35 @@ impl ActionParser {
     /// Reads one character; returns what it adds to the answer.
     fn step(&mut self, character: char) -> Option<char> {
         match &mut self.state {
-            State::Start if character == '{' => self.state = State::Between,
-            State::Between if character == '"' => self.state = State::Key(JsonString::default()),
-            State::Between if character == '}' => self.state = State::End,
-            State::Start | State::Between | State::End => {}
-            State::Key(key) => {
+            ParserState::Start if character == '{' => self.state = ParserState::Between,
+            ParserState::Between if character == '"' => self.state = ParserState::Key(JsonString::default()),
+            ParserState::Between if character == '}' => self.state = ParserState::End,
+            ParserState::Start | ParserState::Between | ParserState::End => {}
+            ParserState::Key(key) => {
                 key.read(character);
                 if key.closed {
                     self.field = std::mem::take(&mut key.text);
-                    self.state = State::AfterKey;
+                    self.state = ParserState::AfterKey;
                 }
             }
-            State::AfterKey => match character {
+            ParserState::AfterKey => match character {
                 ':' => {}
-                '"' => self.state = State::StringValue(JsonString::default()),
+                '"' => self.state = ParserState::StringValue(JsonString::default()),
                 '{' | '[' => {
                     self.depth = 1;
-                    self.state = State::OtherValue;
+                    self.state = ParserState::OtherValue;
                 }
                 other if other.is_whitespace() => {}
                 _ => {
                     self.depth = 0;
-                    self.state = State::OtherValue;
+                    self.state = ParserState::OtherValue;
                 }
             },
-            State::StringValue(value) => {
+            ParserState::StringValue(value) => {
                 let added = value.read(character);
                 if value.closed {
                     let text = std::mem::take(&mut value.text);
-                    self.state = State::Between;
+                    self.state = ParserState::Between;
                     if self.field == ACTION_FIELD {
                         self.action = Some(text);
                     }
@@ -96,23 +96,23 @@ impl ActionParser {
                     return added;
                 }
             }
-            State::OtherValue => match character {
-                '"' => self.state = State::Nested(JsonString::default()),
+            ParserState::OtherValue => match character {
+                '"' => self.state = ParserState::Nested(JsonString::default()),
                 '{' | '[' => self.depth += 1,
-                '}' if self.depth == 0 => self.state = State::End,
+                '}' if self.depth == 0 => self.state = ParserState::End,
                 '}' | ']' => {
                     self.depth = self.depth.saturating_sub(1);
                     if self.depth == 0 {
-                        self.state = State::Between;
+                        self.state = ParserState::Between;
                     }
                 }
-                ',' if self.depth == 0 => self.state = State::Between,
+                ',' if self.depth == 0 => self.state = ParserState::Between,
                 _ => {}
             },
-            State::Nested(value) => {
+            ParserState::Nested(value) => {
                 value.read(character);
                 if value.closed {
-                    self.state = State::OtherValue;
+                    self.state = ParserState::OtherValue;
                 }
             }
         }
@@ -132,9 +132,9 @@ impl ContentReader for ActionParser {
     }
 
     fn finish(&mut self, reason: DoneReason) -> Result<Vec<ModelEvent>> {
-        let complete = matches!(self.state, State::End);
+        let complete = matches!(self.state, ParserState::End);
         if !complete {
-            // Cut at a limit: what there is of an answer has been passed on, and half a call is no call.
+            // Cut at a limit: the answer so far has been passed on, and half a call is no call.
             return match reason {
                 DoneReason::Length => Ok(Vec::new()),
                 DoneReason::Stop => Err(not_an_action(&self.content)),
@@ -158,7 +158,8 @@ impl ContentReader for ActionParser {
     }
 }
 
-/// What lies between the outermost braces: a server that holds a model to a schema only by asking lets fences through.
+/// Returns the text between the outermost braces: a server that enforces a schema only by instructions lets fences
+/// through.
 fn object_in(content: &str) -> &str {
     match (content.find('{'), content.rfind('}')) {
         (Some(start), Some(end)) if start < end => &content[start..=end],

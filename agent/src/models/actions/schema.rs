@@ -1,5 +1,5 @@
-//! The union of actions a model may reply with: as a JSON schema for its server, and in words for its prompt.
-//! The field that names the action comes first, so that a streamed reply is known for what it is at once.
+//! The union of actions that a model may reply with, as a JSON schema for its server and in words for its prompt. The
+//! field that names the action comes first, so that the kind of a streamed reply is known at once.
 
 use serde_json::{Map, Value, json};
 
@@ -12,10 +12,10 @@ pub(super) const ANSWER_ACTION: &str = "answer";
 /// The answer's text.
 pub(super) const ANSWER_FIELD: &str = "text";
 
-/// A schema that only a call of one of `tools`, or an answer where it `may_answer`, satisfies.
+/// Returns a schema that only a call of one of `tools`, or an answer where it `may_answer`, satisfies.
 ///
-/// Only required arguments are offered: a model that is held to a schema fills in whatever it may, and a small one
-/// fills in optional arguments with nonsense.
+/// Only required arguments are offered: under a schema a model fills in whatever it may, and a small one fills in
+/// optional arguments with nonsense.
 pub(super) fn action_schema(tools: &[ToolSpec], may_answer: bool) -> Value {
     let answer = action_object(ANSWER_ACTION, [(ANSWER_FIELD.to_owned(), json!({"type": "string"}))]);
     let mut actions: Vec<Value> =
@@ -26,7 +26,7 @@ pub(super) fn action_schema(tools: &[ToolSpec], may_answer: bool) -> Value {
     json!({ "anyOf": actions })
 }
 
-/// The same union in words, one line an action.
+/// Describes the same union in words, one line for each action.
 pub(super) fn action_instructions(tools: &[ToolSpec]) -> String {
     let mut text = String::from("Reply with one JSON object each time:\n");
     for tool in tools {
@@ -62,7 +62,7 @@ fn required_arguments(tool: &ToolSpec) -> Vec<(String, Value)> {
         .collect()
 }
 
-/// An argument's schema without its prose, which constrains nothing.
+/// Returns an argument's schema without its prose, which constrains nothing.
 fn argument_schema(schema: &Value) -> Value {
     let Value::Object(fields) = schema else { return json!({ "type": "string" }) };
     let constraints = fields.iter().filter(|(key, _)| !matches!(key.as_str(), "description" | "title" | "examples"));

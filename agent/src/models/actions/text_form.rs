@@ -1,13 +1,13 @@
-//! Understands a tool call that a model wrote as text, where its server passed it on as content.
+//! Recognises a tool call that a model wrote as text, where its server passed it on as content.
 //!
 //! Strict on purpose: the content must be nothing but calls, each `{"name": a tool of this run, "arguments": {...}}`
-//! (or `parameters`), bare, in one fenced block, or in `<tool_call>` tags. Everything else is text and stays as it was.
-//! Content that may still turn out to be a call is held back; text flows on from its first word.
+//! (or `parameters`), bare, in one fenced block, or in `<tool_call>` tags. Everything else is text and stays unchanged.
+//! Content that may still become a call is held back; text is passed on from its first word.
 
 use serde_json::Value;
 
 use super::ContentReader;
-use crate::Result;
+use crate::error::Result;
 use crate::models::{DoneReason, ModelEvent, ModelToolCall, ToolSpec};
 
 const TAG_OPEN: &str = "<tool_call>";
@@ -24,7 +24,7 @@ pub(super) struct TextFormParser {
 }
 
 impl TextFormParser {
-    /// Knows the calls of `tools`; with none, everything is text.
+    /// Recognises calls of `tools`; with none, everything is text.
     pub(super) fn new(tools: &[ToolSpec]) -> Self {
         Self { tools: tools.to_vec(), held: String::new(), is_text: tools.is_empty() }
     }
@@ -47,7 +47,7 @@ impl ContentReader for TextFormParser {
         let held = std::mem::take(&mut self.held);
         match read_calls(&held, &self.tools) {
             Some(calls) => Ok(calls.into_iter().map(ModelEvent::ToolCall).collect()),
-            // What is held may be a call. Cut, it is neither that nor an answer.
+            // Held content that was cut is neither a call nor an answer.
             None if reason == DoneReason::Length => Ok(Vec::new()),
             None if held.is_empty() => Ok(Vec::new()),
             None => Ok(vec![ModelEvent::Text(held)]),
@@ -70,7 +70,7 @@ fn may_become_calls(content: &str) -> bool {
     FENCE.starts_with(content) || may_become_call_object(content)
 }
 
-/// Whether an object that begins like this may be a call: its first key tells.
+/// Whether an object that begins like this may be a call, judged by its first key.
 fn may_become_call_object(content: &str) -> bool {
     let Some(fields) = content.strip_prefix('{') else { return content.is_empty() };
     let fields = fields.trim_start();
@@ -78,12 +78,12 @@ fn may_become_call_object(content: &str) -> bool {
     ["name\"", "arguments\"", "parameters\""].iter().any(|known| begins_alike(key, known))
 }
 
-/// Whether one of the two is the beginning of the other.
+/// Whether one text is the beginning of the other.
 fn begins_alike(text: &str, expected: &str) -> bool {
     text.starts_with(expected) || expected.starts_with(text)
 }
 
-/// The calls that `content` is; `None` when it is anything else.
+/// Parses `content` as calls; `None` when it is anything else.
 fn read_calls(content: &str, tools: &[ToolSpec]) -> Option<Vec<ModelToolCall>> {
     let content = content.trim();
     if content.starts_with(TAG_OPEN) {
@@ -120,8 +120,8 @@ fn read_call(object: &str, tools: &[ToolSpec]) -> Option<ModelToolCall> {
     (fields.is_empty() && arguments_fit(&arguments, tool)).then_some(ModelToolCall { id: None, name, arguments })
 }
 
-/// Whether each argument the tool declares has the type it declares. A missing or unknown one is left to the tool,
-/// whose error tells the model what to mend.
+/// Whether each argument that the tool declares has the declared type. A missing or unknown one is left to the tool,
+/// whose error says what to correct.
 fn arguments_fit(arguments: &Value, tool: &ToolSpec) -> bool {
     let Value::Object(arguments) = arguments else { return false };
     arguments.iter().all(|(name, value)| match tool.parameters["properties"][name]["type"].as_str() {

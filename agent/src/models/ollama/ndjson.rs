@@ -1,11 +1,11 @@
-//! Decodes the NDJSON body of Ollama's `/api/chat`. Works on bytes and cuts only at line ends, so a character, a
-//! number or a line may be split between two network reads anywhere.
+//! Decodes the NDJSON body of Ollama's `/api/chat`. Works on bytes and cuts only at line ends, so network reads may split
+//! a character, a number or a line anywhere.
 
 use serde::Deserialize;
 use serde_json::Value;
 
+use crate::error::{AgentError, Result};
 use crate::models::{DoneReason, ModelEvent, ModelToolCall, TokenUsage};
-use crate::{AgentError, Result};
 
 /// A line longer than this is not a chat line.
 const MAX_LINE_BYTES: usize = 16 << 20;
@@ -13,7 +13,7 @@ const MAX_LINE_BYTES: usize = 16 << 20;
 /// Turns a body's bytes into events.
 #[derive(Debug, Default)]
 pub(super) struct NdjsonDecoder {
-    /// The beginning of a line whose end has not come.
+    /// The beginning of a line whose end has not arrived.
     partial_line: Vec<u8>,
     done: bool,
 }
@@ -36,7 +36,7 @@ impl NdjsonDecoder {
         Ok(events)
     }
 
-    /// The end of the body. An error when the turn was not finished.
+    /// Ends the body. Errors: the turn is not finished.
     pub(super) fn finish(&mut self) -> Result<Vec<ModelEvent>> {
         let mut events = Vec::new();
         let line = std::mem::take(&mut self.partial_line);
@@ -136,7 +136,7 @@ impl LineMessage {
     }
 }
 
-/// Ollama sends arguments as an object; servers that speak its protocol also send none, or the object as a string.
+/// Returns arguments as an object. Ollama sends one; servers that speak its protocol also send none, or a string of one.
 fn as_object(tool: &str, arguments: Value) -> Result<Value> {
     let arguments = match arguments {
         Value::Null => Value::Object(serde_json::Map::new()),

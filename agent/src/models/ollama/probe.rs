@@ -1,4 +1,4 @@
-//! What a model can do, judged from what its server reports of it. Pure.
+//! What a model can do, derived from what its server reports. Pure.
 
 use crate::models::ToolStyle;
 
@@ -10,10 +10,10 @@ const SMALL_FILE_BYTES: u64 = 3 << 30;
 /// (github.com/ollama/ollama/issues/12174).
 const TEXT_CALL_FAMILIES: [&str; 2] = ["qwen2.5-coder", "qwen2.5coder"];
 
-/// What a model's server reports of it.
+/// What a server reports of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ReportedModel<'a> {
-    /// The name it goes by.
+    /// Its name.
     pub(super) name: &'a str,
     /// Ollama's words: `completion`, `tools`, `thinking`, ...
     pub(super) capabilities: &'a [String],
@@ -24,7 +24,7 @@ pub(super) struct ReportedModel<'a> {
 }
 
 impl ReportedModel<'_> {
-    /// Whether it is small: by its parameters, else by what its name says of them, else by its file.
+    /// Whether it is small: by its parameters, else by those its name mentions, else by its file.
     pub(super) fn is_small(&self) -> bool {
         if let Some(parameters) = self.parameters.or_else(|| parameters_in_name(self.name)) {
             return parameters <= SMALL_PARAMETERS;
@@ -37,7 +37,7 @@ impl ReportedModel<'_> {
         self.has("thinking")
     }
 
-    /// The style in which it calls tools best.
+    /// Returns the style in which it calls tools best.
     pub(super) fn tool_style(&self) -> ToolStyle {
         let name = self.name.to_lowercase();
         let writes_calls_as_text = TEXT_CALL_FAMILIES.iter().any(|family| name.contains(family));
@@ -52,7 +52,7 @@ impl ReportedModel<'_> {
     }
 }
 
-/// The parameters that a name such as `qwen2.5-coder:1.5b-instruct`, `smollm:135m` or `gemma3n:e4b` speaks of.
+/// Returns the parameters that a name such as `qwen2.5-coder:1.5b-instruct`, `smollm:135m` or `gemma3n:e4b` mentions.
 fn parameters_in_name(name: &str) -> Option<u64> {
     name.to_lowercase().split([':', '-', '_', '/']).find_map(parameters_in_word)
 }

@@ -1,5 +1,5 @@
-//! Puts tool calls together from their pieces. Providers differ: OpenAI sends what is new of the arguments, Anthropic
-//! all so far (as genai passes it on), Gemini the whole call. A call is told only when the turn has ended.
+//! Assembles tool calls from their pieces. Providers differ: OpenAI sends the new part of the arguments, Anthropic all of
+//! them so far (as genai passes it on), Gemini the whole call. Calls are complete only when the turn has ended.
 
 use std::collections::HashSet;
 
@@ -17,18 +17,18 @@ const MAX_CALLS: usize = 128;
 /// The calls of one turn.
 pub(super) struct CallCollector {
     kind: RemoteKind,
-    calls: Vec<Partial>,
+    calls: Vec<PartialCall>,
 }
 
-struct Partial {
+struct PartialCall {
     id: String,
     name: String,
     arguments: Value,
     signatures: Option<Vec<String>>,
 }
 
-/// A call and what its provider wants back with it.
-pub(super) struct Collected {
+/// A call, and what its provider expects back with it.
+pub(super) struct CollectedCall {
     pub(super) call: ModelToolCall,
     pub(super) thoughts: Thoughts,
     /// Whether its arguments are an object.
@@ -44,7 +44,7 @@ impl CallCollector {
         self.calls.is_empty()
     }
 
-    /// Takes a piece. Err: the model calls without end.
+    /// Adds a piece. Errors: the model makes too many calls.
     pub(super) fn push(&mut self, piece: ToolCall) -> Result<(), String> {
         let ToolCall { call_id, fn_name, fn_arguments, thought_signatures } = piece;
         let known = match self.kind {
@@ -56,7 +56,8 @@ impl CallCollector {
             if self.calls.len() >= MAX_CALLS {
                 return Err(format!("it made more than {MAX_CALLS} calls in one turn"));
             }
-            let call = Partial { id: call_id, name: fn_name, arguments: fn_arguments, signatures: thought_signatures };
+            let call =
+                PartialCall { id: call_id, name: fn_name, arguments: fn_arguments, signatures: thought_signatures };
             self.calls.push(call);
             return Ok(());
         };
@@ -67,8 +68,8 @@ impl CallCollector {
         Ok(())
     }
 
-    /// Which call a piece of OpenAI's form goes on with. Only the first piece has the id and the name; genai names the
-    /// others by their index.
+    /// Returns which call a piece of OpenAI's form continues. Only the first piece has the id and the name; genai names
+    /// the others by their index.
     fn continued(&self, id: &str, name: &str) -> Option<usize> {
         if let Some(index) = self.calls.iter().rposition(|call| call.id == id) {
             return Some(index);
@@ -80,13 +81,13 @@ impl CallCollector {
         index.filter(|index| *index < self.calls.len()).or_else(|| self.calls.len().checked_sub(1))
     }
 
-    /// The calls, each with an id of its own.
-    pub(super) fn finish(self) -> Vec<Collected> {
+    /// Returns the calls, each with a unique id.
+    pub(super) fn finish(self) -> Vec<CollectedCall> {
         let mut ids = HashSet::new();
         let calls = self.calls.into_iter();
         calls
-            .map(|Partial { id, name, arguments, signatures }| {
-                // genai makes up `call_0` and `call#name#0` where the provider has no ids: the same in every turn.
+            .map(|PartialCall { id, name, arguments, signatures }| {
+                // genai invents `call_0` and `call#name#0` where the provider has no ids: the same in every turn.
                 let is_made_up = id.is_empty() || id.contains('#') || (id.len() <= 8 && id.starts_with("call_"));
                 let id = match is_made_up || !ids.insert(id.clone()) {
                     true => format!("call_{}", Uuid::new_v4().simple()),
@@ -94,7 +95,7 @@ impl CallCollector {
                 };
                 let arguments = read_arguments(arguments);
                 let is_whole = arguments.is_object();
-                Collected {
+                CollectedCall {
                     call: ModelToolCall { id: Some(id), name, arguments },
                     thoughts: Thoughts { leading: Vec::new(), signatures },
                     is_whole,
@@ -104,7 +105,7 @@ impl CallCollector {
     }
 }
 
-/// An object, or the text that is none: the tool tells the model so.
+/// Returns arguments as an object, or the text where it is none: then the tool reports the error to the model.
 fn read_arguments(arguments: Value) -> Value {
     match arguments {
         Value::Null => Value::Object(Map::new()),
@@ -127,7 +128,7 @@ mod tests {
         ToolCall { call_id: id.to_owned(), fn_name: name.to_owned(), fn_arguments: arguments, thought_signatures: None }
     }
 
-    fn collected(kind: RemoteKind, pieces: &[(&str, &str, Value)]) -> Vec<Collected> {
+    fn collected(kind: RemoteKind, pieces: &[(&str, &str, Value)]) -> Vec<CollectedCall> {
         let mut calls = CallCollector::new(kind);
         for (id, name, arguments) in pieces {
             calls.push(piece(id, name, arguments.clone())).unwrap();

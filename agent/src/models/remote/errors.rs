@@ -1,6 +1,6 @@
-//! What a provider's refusals mean: our errors, and whether asking again may help. Pure.
+//! Translates the refusals of a provider into our errors, and says whether a retry may help. Pure.
 //!
-//! No key is ever told: a provider that repeats it in its message finds it masked.
+//! No error contains a key: where a provider repeats it in its message, it is masked.
 
 use std::time::Duration;
 
@@ -10,23 +10,23 @@ use reqwest_genai::StatusCode;
 use reqwest_genai::header::HeaderMap;
 use serde_json::Value;
 
-use crate::AgentError;
+use crate::error::AgentError;
 
 const SHOWN_CHARS: usize = 500;
-/// What Anthropic says when it is overloaded.
+/// Anthropic's status for an overload.
 const OVERLOADED: u16 = 529;
 
 /// Why a turn did not begin.
 #[derive(Debug)]
-pub(super) struct Refusal {
+pub(super) struct ProviderRefusal {
     pub(super) error: AgentError,
     /// The provider limits its callers or is overloaded: it may answer later.
     pub(super) is_busy: bool,
-    /// How long it asks to be left alone.
+    /// The pause that the provider asks for.
     pub(super) retry_after: Option<Duration>,
 }
 
-impl Refusal {
+impl ProviderRefusal {
     pub(super) fn final_one(error: AgentError) -> Self {
         Self { error, is_busy: false, retry_after: None }
     }
@@ -34,25 +34,25 @@ impl Refusal {
 
 /// Turns genai's errors into ours.
 #[derive(Debug, Clone)]
-pub(super) struct Translator {
+pub(super) struct ErrorTranslator {
     pub(super) host: String,
     pub(super) model: String,
     pub(super) key: Option<ApiKey>,
     pub(super) key_variable: String,
 }
 
-impl Translator {
-    pub(super) fn refusal(&self, error: genai::Error) -> Refusal {
+impl ErrorTranslator {
+    pub(super) fn refusal(&self, error: genai::Error) -> ProviderRefusal {
         match error {
-            genai::Error::HttpError { status, body, headers, .. } => self.of_status(status, &body, &headers),
-            genai::Error::ChatResponse { body, .. } => self.of_body(&body),
+            genai::Error::HttpError { status, body, headers, .. } => self.refusal_of_status(status, &body, &headers),
+            genai::Error::ChatResponse { body, .. } => self.refusal_of_body(&body),
             genai::Error::StreamParse { serde_error, .. } => {
                 self.failed(format!("it sent a piece that is not JSON: {serde_error}"))
             }
             genai::Error::WebStream { cause, error, .. } => match error.downcast::<genai::Error>() {
                 Ok(inner) => self.refusal(*inner),
                 Err(error) => match error.downcast_ref::<reqwest_genai::Error>() {
-                    Some(error) => self.of_transport(error),
+                    Some(error) => self.refusal_of_transport(error),
                     None => self.failed(cause),
                 },
             },
@@ -60,25 +60,25 @@ impl Translator {
         }
     }
 
-    pub(super) fn of_transport(&self, error: &reqwest_genai::Error) -> Refusal {
+    pub(super) fn refusal_of_transport(&self, error: &reqwest_genai::Error) -> ProviderRefusal {
         let detail = self.clean(&with_causes(error));
         if error.is_body() || error.is_decode() {
             return self.failed(format!("the connection broke: {detail}"));
         }
-        Refusal::final_one(AgentError::ProviderUnreachable { host: self.host.clone(), detail })
+        ProviderRefusal::final_one(AgentError::ProviderUnreachable { host: self.host.clone(), detail })
     }
 
-    pub(super) fn of_status(&self, status: StatusCode, body: &str, headers: &HeaderMap) -> Refusal {
+    pub(super) fn refusal_of_status(&self, status: StatusCode, body: &str, headers: &HeaderMap) -> ProviderRefusal {
         let parsed = serde_json::from_str::<Value>(body).ok();
         let said = parsed.as_ref().and_then(message_in).unwrap_or_else(|| body.trim().to_owned());
         let detail = self.clean(&format!("{}: {said}", status.as_u16()));
         let retry_after = asked_pause(headers, Utc::now()).or_else(|| parsed.as_ref().and_then(pause_in));
-        // Gemini calls a wrong key a wrong argument.
+        // Gemini reports a wrong key as a wrong argument.
         let is_wrong_key = body.contains("API_KEY_INVALID") || body.contains("API key not valid");
         match status.as_u16() {
-            401 | 403 => Refusal::final_one(self.auth(&detail)),
-            400 if is_wrong_key => Refusal::final_one(self.auth(&detail)),
-            404 => Refusal::final_one(AgentError::ProviderModelNotFound {
+            401 | 403 => ProviderRefusal::final_one(self.auth(&detail)),
+            400 if is_wrong_key => ProviderRefusal::final_one(self.auth(&detail)),
+            404 => ProviderRefusal::final_one(AgentError::ProviderModelNotFound {
                 model: self.model.clone(),
                 host: self.host.clone(),
                 detail,
@@ -86,14 +86,14 @@ impl Translator {
             429 | 503 | OVERLOADED => {
                 // An empty account stays empty.
                 let is_busy = !body.contains("insufficient_quota");
-                Refusal { error: self.rate_limited(detail), is_busy, retry_after }
+                ProviderRefusal { error: self.rate_limited(detail), is_busy, retry_after }
             }
             _ => self.failed(detail),
         }
     }
 
-    /// An error within the stream, as the provider words it.
-    fn of_body(&self, body: &Value) -> Refusal {
+    /// Translates an error within the stream, in the provider's own form.
+    fn refusal_of_body(&self, body: &Value) -> ProviderRefusal {
         let inner = body.get("error").unwrap_or(body);
         let kinds = ["type", "code", "status"].map(|field| inner.get(field));
         let is =
@@ -106,10 +106,10 @@ impl Translator {
         let detail = self.clean(&said);
         let busy = ["overloaded_error", "rate_limit_error", "rate_limit_exceeded", "RESOURCE_EXHAUSTED", "UNAVAILABLE"];
         if is(&busy) || matches!(numbers, Some(429 | 503 | 529)) {
-            return Refusal { error: self.rate_limited(detail), is_busy: true, retry_after: pause_in(body) };
+            return ProviderRefusal { error: self.rate_limited(detail), is_busy: true, retry_after: pause_in(body) };
         }
         if is(&["authentication_error", "permission_error", "invalid_api_key"]) || matches!(numbers, Some(401 | 403)) {
-            return Refusal::final_one(self.auth(&detail));
+            return ProviderRefusal::final_one(self.auth(&detail));
         }
         self.failed(detail)
     }
@@ -123,11 +123,11 @@ impl Translator {
         AgentError::ModelRateLimited { host: self.host.clone(), detail }
     }
 
-    pub(super) fn failed(&self, detail: String) -> Refusal {
-        Refusal::final_one(AgentError::ModelFailed { detail: self.clean(&detail) })
+    pub(super) fn failed(&self, detail: String) -> ProviderRefusal {
+        ProviderRefusal::final_one(AgentError::ModelFailed { detail: self.clean(&detail) })
     }
 
-    /// Short, and without the key.
+    /// Shortens a text and masks the key in it.
     fn clean(&self, text: &str) -> String {
         let text = match &self.key {
             Some(key) => key.masked_in(text),
@@ -140,7 +140,7 @@ impl Translator {
     }
 }
 
-/// `retry-after-ms`, or `Retry-After` in seconds or as a date.
+/// Reads `retry-after-ms`, or `Retry-After` in seconds or as a date.
 fn asked_pause(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(milliseconds) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
@@ -149,7 +149,7 @@ fn asked_pause(headers: &HeaderMap, now: DateTime<Utc>) -> Option<Duration> {
     retry_after(text("retry-after")?, now)
 }
 
-/// Gemini's `retryDelay`, such as `"12s"`, in the error's details.
+/// Reads Gemini's `retryDelay`, such as `"12s"`, in the error's details.
 fn pause_in(body: &Value) -> Option<Duration> {
     let body = body.as_array().and_then(|items| items.first()).unwrap_or(body);
     let details = body.get("error").unwrap_or(body).get("details")?.as_array()?;
@@ -163,8 +163,8 @@ mod tests {
 
     use super::*;
 
-    fn translator() -> Translator {
-        Translator {
+    fn translator() -> ErrorTranslator {
+        ErrorTranslator {
             host: "https://host/v1".to_owned(),
             model: "m".to_owned(),
             key: ApiKey::new("sk-s3cret"),
@@ -172,8 +172,8 @@ mod tests {
         }
     }
 
-    fn refused(status: u16, body: &str) -> Refusal {
-        translator().of_status(StatusCode::from_u16(status).unwrap(), body, &HeaderMap::new())
+    fn refused(status: u16, body: &str) -> ProviderRefusal {
+        translator().refusal_of_status(StatusCode::from_u16(status).unwrap(), body, &HeaderMap::new())
     }
 
     #[test]
@@ -226,7 +226,7 @@ mod tests {
             (json!({"finishReason": null}), "model_failed"),
         ];
         for (body, code) in cases {
-            assert_eq!(translator().of_body(&body).error.code(), code, "{body}");
+            assert_eq!(translator().refusal_of_body(&body).error.code(), code, "{body}");
         }
     }
 }

@@ -1,15 +1,15 @@
-//! What a provider's model can do: asked of the provider where it says, else known by the model's name.
+//! What a provider's model can do: as the provider reports it, else as known by the model's name.
 //!
-//! The question also finds a wrong key and a wrong name before a run begins. A provider that is busy or does not know
-//! the question is not held to it: the chat itself will tell.
+//! The probe also finds a wrong key and a wrong name before a run begins. A provider that is busy or does not support it
+//! is no error: the chat itself will show.
 
 use std::time::Duration;
 
 use serde_json::Value;
 
 use super::{RemoteKind, RemoteModel};
+use crate::error::{AgentError, Result};
 use crate::models::{ModelCapabilities, ToolStyle, ToolStyleSetting};
-use crate::{AgentError, Result};
 
 const TIMEOUT: Duration = Duration::from_secs(10);
 /// A list of a thousand models is a megabyte.
@@ -51,7 +51,7 @@ impl RemoteModel {
         })
     }
 
-    /// What the provider says of the model; null where it says nothing.
+    /// Asks the provider to describe the model; null where it does not.
     async fn described(&self) -> Result<Value> {
         let path = match self.settings.kind {
             RemoteKind::OpenAi => "models".to_owned(),
@@ -69,7 +69,7 @@ impl RemoteModel {
             }
             (RemoteKind::Gemini, Some(key)) => request.header("x-goog-api-key", key),
         };
-        let mut response = request.send().await.map_err(|error| translator.of_transport(&error).error)?;
+        let mut response = request.send().await.map_err(|error| translator.refusal_of_transport(&error).error)?;
         let (status, headers) = (response.status(), response.headers().clone());
         let mut body = Vec::new();
         while let Ok(Some(piece)) = response.chunk().await {
@@ -82,7 +82,7 @@ impl RemoteModel {
             let said: Value = serde_json::from_slice(&body).unwrap_or_default();
             return Ok(self.entry_of(said));
         }
-        let refusal = translator.of_status(status, &String::from_utf8_lossy(&body), &headers);
+        let refusal = translator.refusal_of_status(status, &String::from_utf8_lossy(&body), &headers);
         match refusal.error {
             error @ AgentError::ModelAuth { .. } => Err(error),
             // A server of OpenAI's protocol need not list its models, nor have Anthropic's look-alikes this route.
@@ -91,7 +91,7 @@ impl RemoteModel {
         }
     }
 
-    /// The model's own entry where a list came.
+    /// Returns the model's own entry of a list.
     fn entry_of(&self, mut said: Value) -> Value {
         let Some(entries) = said.get_mut("data").and_then(Value::as_array_mut) else { return said };
         let own =
@@ -110,7 +110,7 @@ fn gemini_thinks(model: &str) -> bool {
     !["gemini-1", "gemini-2.0", "gemma-3"].iter().any(|name| model.contains(name))
 }
 
-/// Context lengths that providers publish but do not tell by API.
+/// Context lengths that providers publish but do not report by API.
 fn known_context(kind: RemoteKind, model: &str) -> Option<u32> {
     let families: &[(&str, u32)] = match kind {
         RemoteKind::OpenAi => &[

@@ -1,6 +1,6 @@
-//! A provider's stream as our events: pieces as they come, calls whole at the end, then the count of tokens.
+//! Reads a provider's stream as our events: pieces as they arrive, calls complete at the end, then the token counts.
 //!
-//! A stream that ends without its provider's last word is an error. Bounded: a reply that never ends is cut.
+//! A stream that ends without the provider's final event is an error, and so is a reply that is too long.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,12 +12,12 @@ use genai::chat::{ChatOptions, ChatStream, ChatStreamEvent, ContentPart, StopRea
 
 use super::RemoteKind;
 use super::calls::CallCollector;
-use super::errors::{Refusal, Translator};
+use super::errors::{ErrorTranslator, ProviderRefusal};
 use super::thoughts::{ThoughtMemory, Thoughts};
+use crate::error::{AgentError, Result};
 use crate::models::{DoneReason, ModelEvent, TokenUsage};
-use crate::{AgentError, Result};
 
-/// The pieces of one turn together; a model's longest output is a tenth of it.
+/// Bytes of all pieces of one turn; ten times a model's longest output.
 const MAX_TURN_BYTES: usize = 16 << 20;
 
 /// Tokens of Anthropic's thinking, which genai does not pass on from a stream.
@@ -25,7 +25,7 @@ const MAX_TURN_BYTES: usize = 16 << 20;
 pub(super) struct ThinkingTokens(Arc<AtomicU64>);
 
 impl ThinkingTokens {
-    /// The options under which they are counted.
+    /// Returns options that count them.
     pub(super) fn counted_from(&self, options: ChatOptions, kind: RemoteKind) -> ChatOptions {
         if kind != RemoteKind::Anthropic {
             return options;
@@ -49,17 +49,17 @@ impl ThinkingTokens {
 }
 
 /// Reads one turn.
-pub(super) struct Reader {
+pub(super) struct ReplyReader {
     pub(super) stream: ChatStream,
     pub(super) kind: RemoteKind,
-    pub(super) translator: Translator,
+    pub(super) translator: ErrorTranslator,
     pub(super) thoughts: Arc<ThoughtMemory>,
     pub(super) thinking_tokens: ThinkingTokens,
 }
 
-impl Reader {
-    /// The turn's events. What fails before its first piece is told at once, since it may be tried again.
-    pub(super) async fn events(self) -> Result<BoxStream<'static, Result<ModelEvent>>, Refusal> {
+impl ReplyReader {
+    /// Returns the turn's events. A failure before the first piece is returned at once, since it may be retried.
+    pub(super) async fn events(self) -> Result<BoxStream<'static, Result<ModelEvent>>, ProviderRefusal> {
         let mut events = Box::pin(self.read());
         match events.next().await {
             Some(Ok(first)) => {
@@ -67,13 +67,13 @@ impl Reader {
                 Ok(futures::stream::once(std::future::ready(Ok(first))).chain(rest).boxed())
             }
             Some(Err(refusal)) => Err(refusal),
-            None => Err(Refusal::final_one(AgentError::Internal("a turn without an end".to_owned()))),
+            None => Err(ProviderRefusal::final_one(AgentError::Internal("a turn without an end".to_owned()))),
         }
     }
 
-    fn read(self) -> impl Stream<Item = Result<ModelEvent, Refusal>> + Send + 'static {
+    fn read(self) -> impl Stream<Item = Result<ModelEvent, ProviderRefusal>> + Send + 'static {
         try_stream! {
-            let Reader { mut stream, kind, translator, thoughts, thinking_tokens } = self;
+            let ReplyReader { mut stream, kind, translator, thoughts, thinking_tokens } = self;
             let mut calls = CallCollector::new(kind);
             let mut bytes = 0_usize;
             let mut has_said = false;
@@ -133,7 +133,7 @@ impl Reader {
     }
 }
 
-fn broke_off(translator: &Translator) -> Refusal {
+fn broke_off(translator: &ErrorTranslator) -> ProviderRefusal {
     translator.failed("its reply broke off before the end; ask again".to_owned())
 }
 
@@ -147,7 +147,7 @@ fn size_of_piece(event: &ChatStreamEvent) -> usize {
     }
 }
 
-/// The thinking that precedes a turn's calls.
+/// Returns the thinking that precedes a turn's calls.
 fn leading_thoughts(content: genai::chat::MessageContent) -> Vec<ContentPart> {
     let is_thought = |part: &ContentPart| {
         matches!(part, ContentPart::ThoughtSignature(_) | ContentPart::ReasoningContent(_) | ContentPart::Custom(_))

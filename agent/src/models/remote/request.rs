@@ -1,7 +1,7 @@
-//! A turn in genai's words. Pure but for the thoughts that are looked up.
+//! Converts a turn to genai's types. Pure but for the thoughts that are looked up.
 //!
-//! Providers refuse a conversation in which a call has no result or a result no call; ours may have either after a
-//! cut, so the gaps are filled here.
+//! Providers refuse a conversation in which a call has no result or a result has no call; after a cut ours may have
+//! either, so the gaps are filled here.
 
 use std::collections::VecDeque;
 
@@ -22,18 +22,18 @@ const MEDIUM_THINKING_OUTPUT: u32 = 9_000;
 /// OpenAI wants a name for a schema.
 const SCHEMA_NAME: &str = "answer";
 
-/// What is sent, and how.
+/// A request to a provider, with its options.
 #[derive(Debug, Clone)]
-pub(super) struct Request {
+pub(super) struct ProviderRequest {
     pub(super) chat: Chat,
     pub(super) options: ChatOptions,
 }
 
-impl Request {
+impl ProviderRequest {
     pub(super) fn new(request: ChatRequest, settings: &RemoteSettings, memory: &ThoughtMemory) -> Self {
         let ChatRequest { messages, tools, format, think, max_output_tokens, tool_choice } = request;
         let mut conversation =
-            Conversation { memory, messages: Vec::new(), pending: VecDeque::new(), results: Vec::new() };
+            ProviderChat { memory, messages: Vec::new(), pending: VecDeque::new(), results: Vec::new() };
         for message in messages {
             conversation.push(message);
         }
@@ -44,7 +44,7 @@ impl Request {
         options.tool_choice = if tools.is_empty() { None } else { choice(tool_choice) };
         options.response_format = format.map(|schema| JsonSpec::new(SCHEMA_NAME, schema).into());
         match settings.kind {
-            // Any set effort keeps genai from reading one out of the model's name; this one is not sent.
+            // Any effort keeps genai from deriving one from the model's name; this one is not sent.
             RemoteKind::OpenAi => options.reasoning_effort = Some(ReasoningEffort::Budget(0)),
             RemoteKind::Anthropic => {
                 let may_think = think == Some(true) && is_free && conversation.has_its_thoughts();
@@ -68,24 +68,24 @@ impl Request {
     }
 }
 
-struct Conversation<'a> {
+struct ProviderChat<'a> {
     memory: &'a ThoughtMemory,
     messages: Vec<Message>,
     /// Calls of the last assistant's message that have no result yet.
-    pending: VecDeque<PendingCall>,
-    /// Results since then: they go in one message.
+    pending: VecDeque<UnansweredCall>,
+    /// Results since then, which go into one message.
     results: Vec<ToolResponse>,
 }
 
-struct PendingCall {
-    /// As the conversation has it.
+struct UnansweredCall {
+    /// As in the conversation.
     id: Option<String>,
     /// As it is sent.
     sent_id: String,
     name: String,
 }
 
-impl Conversation<'_> {
+impl ProviderChat<'_> {
     fn push(&mut self, message: ChatMessage) {
         let ChatMessage { role, content, tool_calls, tool_name, tool_call_id, images } = message;
         if role == ChatRole::Tool {
@@ -111,7 +111,8 @@ impl Conversation<'_> {
         let mut calls = Vec::new();
         let turn = self.messages.len();
         for (index, ModelToolCall { id, name, arguments }) in tool_calls.into_iter().enumerate() {
-            let Thoughts { leading, signatures } = id.as_deref().and_then(|id| self.memory.of(id)).unwrap_or_default();
+            let Thoughts { leading, signatures } =
+                id.as_deref().and_then(|id| self.memory.thoughts_of_call(id)).unwrap_or_default();
             parts.extend(leading);
             let sent_id = id.as_deref().map_or_else(|| format!("call_{turn}_{index}"), sendable_id);
             calls.push(ContentPart::ToolCall(ToolCall {
@@ -120,7 +121,7 @@ impl Conversation<'_> {
                 fn_arguments: as_object(arguments),
                 thought_signatures: signatures,
             }));
-            self.pending.push_back(PendingCall { id, sent_id, name });
+            self.pending.push_back(UnansweredCall { id, sent_id, name });
         }
         if !content.is_empty() {
             parts.push(ContentPart::Text(content));
@@ -146,7 +147,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// Ends the last assistant's calls: those that have no result get one that says so.
+    /// Completes the last assistant's calls: those without a result get one that says so.
     fn answer_pending(&mut self) {
         let missing = std::mem::take(&mut self.pending).into_iter();
         let missing = missing.map(|call| ToolResponse::new(call.sent_id, "(no result)").with_fn_name(call.name));
@@ -157,7 +158,7 @@ impl Conversation<'_> {
         }
     }
 
-    /// Whether the calls since the asker's last message have their thinking with them: Anthropic wants it back once it
+    /// Whether the calls since the asker's last message carry their thinking, which Anthropic requires once the model
     /// thinks.
     fn has_its_thoughts(&self) -> bool {
         let is_asked = |message: &&Message| matches!(message.role, genai::chat::ChatRole::User);
@@ -205,7 +206,7 @@ mod tests {
     fn sent(messages: Vec<ChatMessage>) -> Vec<Message> {
         let memory = ThoughtMemory::default();
         let mut conversation =
-            Conversation { memory: &memory, messages: Vec::new(), pending: VecDeque::new(), results: Vec::new() };
+            ProviderChat { memory: &memory, messages: Vec::new(), pending: VecDeque::new(), results: Vec::new() };
         for message in messages {
             conversation.push(message);
         }

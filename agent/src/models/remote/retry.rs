@@ -1,12 +1,12 @@
-//! How long a busy provider is waited for. Pure but for the jitter.
+//! When a turn is retried while its provider is busy. Pure but for the jitter.
 
 use std::time::Duration;
 
 use querent_catalog::outbound::jittered;
 
-use super::errors::Refusal;
+use super::errors::ProviderRefusal;
 
-/// When a turn is tried again.
+/// When a turn is retried.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RetryPolicy {
     /// Attempts in all.
@@ -18,16 +18,16 @@ pub struct RetryPolicy {
 }
 
 impl Default for RetryPolicy {
-    /// 4 attempts within 20 s, half a second the first pause.
+    /// 4 attempts within 20 s, the first pause at most half a second.
     fn default() -> Self {
         Self { attempts: 4, first_pause: Duration::from_millis(500), total: Duration::from_secs(20) }
     }
 }
 
 impl RetryPolicy {
-    /// How long to wait after the attempt number `tried`; `None`: give up. A provider that says how long is obeyed,
-    /// or given up at once where that is too long.
-    pub(super) fn pause(&self, tried: u32, elapsed: Duration, refusal: &Refusal) -> Option<Duration> {
+    /// Returns the pause after the attempt number `tried`; `None`: give up. A pause that the provider asks for is kept,
+    /// or ends the attempts at once where it is too long.
+    pub(super) fn pause(&self, tried: u32, elapsed: Duration, refusal: &ProviderRefusal) -> Option<Duration> {
         if !refusal.is_busy || tried >= self.attempts {
             return None;
         }
@@ -44,10 +44,10 @@ impl RetryPolicy {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::AgentError;
+    use crate::error::AgentError;
 
-    fn refusal(is_busy: bool, retry_after: Option<Duration>) -> Refusal {
-        Refusal { error: AgentError::ModelFailed { detail: String::new() }, is_busy, retry_after }
+    fn refusal(is_busy: bool, retry_after: Option<Duration>) -> ProviderRefusal {
+        ProviderRefusal { error: AgentError::ModelFailed { detail: String::new() }, is_busy, retry_after }
     }
 
     #[test]

@@ -1,6 +1,6 @@
-//! What a provider wants back with its model's calls: signatures of its thinking. They are the provider's own and mean
-//! nothing to anybody else, so they stay here, by call id, and not in the conversation. Bounded: the oldest go first,
-//! and a conversation that lost its own goes on without thinking.
+//! What a provider expects back with its model's calls: signatures of its thinking. They mean nothing to anybody else, so
+//! they are kept here, by call id, and not in the conversation. Bounded: the oldest are dropped first, and a conversation
+//! that lost its own continues without thinking.
 
 use std::collections::VecDeque;
 
@@ -13,7 +13,7 @@ const MAX_CALLS: usize = 4_096;
 /// What belongs to one call.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Thoughts {
-    /// Parts that precede the turn's calls; with its first call only.
+    /// Parts that precede the turn's calls; kept with the first one only.
     pub(super) leading: Vec<ContentPart>,
     /// Signatures of the call itself.
     pub(super) signatures: Option<Vec<String>>,
@@ -33,11 +33,11 @@ impl Thoughts {
 /// The thoughts of recent calls.
 #[derive(Debug, Default)]
 pub(super) struct ThoughtMemory {
-    kept: Mutex<Kept>,
+    kept: Mutex<RecentThoughts>,
 }
 
 #[derive(Debug, Default)]
-struct Kept {
+struct RecentThoughts {
     calls: VecDeque<(String, Thoughts)>,
     bytes: usize,
 }
@@ -56,7 +56,7 @@ impl ThoughtMemory {
         }
     }
 
-    pub(super) fn of(&self, call_id: &str) -> Option<Thoughts> {
+    pub(super) fn thoughts_of_call(&self, call_id: &str) -> Option<Thoughts> {
         let kept = self.kept.lock();
         kept.calls.iter().rev().find(|(id, _)| id == call_id).map(|(_, thoughts)| thoughts.clone())
     }
@@ -72,8 +72,12 @@ mod tests {
         let thoughts = |bytes: usize| Thoughts { leading: Vec::new(), signatures: Some(vec!["s".repeat(bytes)]) };
         memory.keep("a", thoughts(MAX_BYTES / 2));
         memory.keep("b", thoughts(MAX_BYTES / 2));
-        assert!(memory.of("a").is_some());
+        assert!(memory.thoughts_of_call("a").is_some());
         memory.keep("c", thoughts(1));
-        assert!(memory.of("a").is_none() && memory.of("b").is_some() && memory.of("c").is_some());
+        assert!(
+            memory.thoughts_of_call("a").is_none()
+                && memory.thoughts_of_call("b").is_some()
+                && memory.thoughts_of_call("c").is_some()
+        );
     }
 }

@@ -1,34 +1,32 @@
-//! A run's events to lines. A turn of the model is one message: its thoughts and its words have one id.
+//! Turns a run's events into lines. A turn of the model is one message: its thinking and its text share an id.
 
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::super::{Frame, Renderer};
 use super::tools::{self, ShownCall};
-use super::{AGENT_NODE, FINAL_NODE, Line, Output, TOOLS_NODE, ToolCall, state};
-use crate::event::{EventKind, RunEvent, RunOutcome, RunStarted, ToolCallStarted, ToolResult};
+use super::{AGENT_NODE, CubeLine, CubeOutput, FINAL_NODE, TOOLS_NODE, ToolCall, state};
+use crate::event::{CANCELLED_CODE, EventKind, RunEvent, RunOutcome, RunStarted, ToolCallStarted, ToolResult};
+use crate::protocols::{Frame, Renderer};
 
-/// Where the answer's id stands among those of a run's items, which count from 0.
+/// The number of the answer among a run's items, which count from 0.
 const ANSWER_ITEM: u128 = 0xffff_ffff;
-/// Our own code of a run that its user ended.
-const CANCELLED: &str = "cancelled";
 
-/// Events to lines.
+/// Turns events into lines.
 #[derive(Debug, Default)]
 pub struct CubeRenderer {
-    /// Of the next line.
+    /// The `sort` of the next line.
     sort: u64,
     run_id: Uuid,
     question: String,
-    /// What the thread's state says of the runs before.
+    /// Messages of earlier runs, for the thread's state.
     before: Vec<Value>,
-    /// And of this one.
+    /// Messages of this run, for the thread's state.
     messages: Vec<Value>,
-    /// The turn's message of the model's among them.
+    /// The index of the turn's message among them.
     turn_message: Option<usize>,
-    /// What the model says in this turn.
+    /// The message of this turn, while it grows.
     open: Option<OpenMessage>,
-    /// What it said in this turn, once it is whole.
+    /// The text of this turn, once it is complete.
     said: String,
     calls: Vec<ShownCall>,
     cancelled: bool,
@@ -42,20 +40,20 @@ struct OpenMessage {
 }
 
 impl CubeRenderer {
-    /// A renderer of a run in a thread whose state so far is `before`.
+    /// Creates a renderer of a run in a thread whose state so far is `before`.
     pub fn new(before: Vec<Value>) -> Self {
         Self { before, ..Self::default() }
     }
 
-    /// The lines of an event.
-    pub fn lines(&mut self, event: &RunEvent) -> Vec<Output> {
+    /// Returns the lines of an event.
+    pub fn lines(&mut self, event: &RunEvent) -> Vec<CubeOutput> {
         let mut lines = Vec::new();
         self.render(event, &mut lines);
         lines
     }
 
-    /// The lines that end what a log without an end leaves open.
-    pub fn break_off(&mut self) -> Vec<Output> {
+    /// Returns the lines that close what an incomplete log leaves open.
+    pub fn break_off(&mut self) -> Vec<CubeOutput> {
         let mut lines = Vec::new();
         self.end_all(&mut lines);
         lines
@@ -66,17 +64,17 @@ impl CubeRenderer {
         self.finished
     }
 
-    /// The `sort` that the next line has.
+    /// Returns the `sort` of the next line.
     pub fn next_sort(&self) -> u64 {
         self.sort
     }
 
-    /// What the state says of this run.
+    /// Returns this run's messages for the thread's state.
     pub fn into_messages(self) -> Vec<Value> {
         self.messages
     }
 
-    fn render(&mut self, event: &RunEvent, to: &mut Vec<Output>) {
+    fn render(&mut self, event: &RunEvent, to: &mut Vec<CubeOutput>) {
         match &event.kind {
             EventKind::RunStarted(started) => self.begin(event, started, to),
             EventKind::LlmCallStarted { .. } => {
@@ -100,7 +98,7 @@ impl CubeRenderer {
                 self.end_message(to);
                 self.messages.push(state::assistant(text));
                 let id = self.id_of(ANSWER_ITEM);
-                let answer = Line {
+                let answer = CubeLine {
                     content: Some(text.clone()),
                     thinking: Some(String::new()),
                     graph_path: Some(FINAL_NODE),
@@ -113,9 +111,9 @@ impl CubeRenderer {
             }
             EventKind::RunError { message, detail_code, .. } => {
                 self.end_all(to);
-                self.cancelled = detail_code == CANCELLED;
+                self.cancelled = detail_code == CANCELLED_CODE;
                 if !self.cancelled {
-                    to.push(Output::Error(message.clone()));
+                    to.push(CubeOutput::Error(message.clone()));
                 }
             }
             EventKind::RunFinished { outcome, .. } => {
@@ -124,7 +122,7 @@ impl CubeRenderer {
                 if self.cancelled || matches!(outcome, RunOutcome::Success | RunOutcome::Paused) {
                     let mut messages = std::mem::take(&mut self.before);
                     messages.extend(self.messages.iter().cloned());
-                    to.push(Line::state(&messages, self.next() as f64).into());
+                    to.push(CubeLine::state(&messages, self.next() as f64).into());
                 }
             }
             EventKind::CompactionStarted { .. }
@@ -140,8 +138,8 @@ impl CubeRenderer {
         }
     }
 
-    /// The user's message. The first `sort` is the mark's before it.
-    fn begin(&mut self, event: &RunEvent, started: &RunStarted, to: &mut Vec<Output>) {
+    /// Emits the user's message. The first `sort` belongs to the mark before it.
+    fn begin(&mut self, event: &RunEvent, started: &RunStarted, to: &mut Vec<CubeOutput>) {
         self.run_id = started.run_id;
         self.question.clone_from(&started.question);
         self.sort = started.request["sort"].as_u64().unwrap_or_default() + 1;
@@ -149,10 +147,10 @@ impl CubeRenderer {
         let id = started.invocation_id.clone().unwrap_or_else(|| format!("{}-message", event.at.timestamp_millis()));
         let sort = self.next() as f64;
         let content = Some(started.question.clone());
-        to.push(Line { content, is_delta: Some(false), ..Line::new(id, "user", sort) }.into());
+        to.push(CubeLine { content, is_delta: Some(false), ..CubeLine::new(id, "user", sort) }.into());
     }
 
-    fn start(&mut self, item_id: &str, to: &mut Vec<Output>) {
+    fn start(&mut self, item_id: &str, to: &mut Vec<CubeOutput>) {
         if self.open.is_some() {
             return;
         }
@@ -160,16 +158,16 @@ impl CubeRenderer {
         self.piece(to, |_| {});
     }
 
-    /// A line of the open message that says what `said` puts into it.
-    fn piece(&mut self, to: &mut Vec<Output>, said: impl FnOnce(&mut Line)) {
+    /// Emits a line of the open message, filled by `fill`.
+    fn piece(&mut self, to: &mut Vec<CubeOutput>, fill: impl FnOnce(&mut CubeLine)) {
         let Some(id) = self.open.as_ref().map(|open| open.id.clone()) else { return };
         let mut line = self.message(id, String::new(), true);
-        said(&mut line);
+        fill(&mut line);
         to.push(line.into());
     }
 
-    fn message(&mut self, id: String, content: String, in_process: bool) -> Line {
-        Line {
+    fn message(&mut self, id: String, content: String, in_process: bool) -> CubeLine {
+        CubeLine {
             content: Some(content),
             thinking: Some(String::new()),
             graph_path: Some(AGENT_NODE),
@@ -180,14 +178,14 @@ impl CubeRenderer {
         }
     }
 
-    fn end_message(&mut self, to: &mut Vec<Output>) {
+    fn end_message(&mut self, to: &mut Vec<CubeOutput>) {
         let Some(OpenMessage { id, text }) = self.open.take() else { return };
         self.said.clone_from(&text);
         let line = self.message(id, text, false);
         to.push(line.into());
     }
 
-    fn call(&mut self, call: &ToolCallStarted, to: &mut Vec<Output>) {
+    fn call(&mut self, call: &ToolCallStarted, to: &mut Vec<CubeOutput>) {
         self.end_message(to);
         let id = self.id_of_item(&call.item_id);
         let shown = tools::shown(call, id, &self.question);
@@ -204,7 +202,7 @@ impl CubeRenderer {
         self.calls.push(shown);
     }
 
-    fn result(&mut self, result: &ToolResult, to: &mut Vec<Output>) {
+    fn result(&mut self, result: &ToolResult, to: &mut Vec<CubeOutput>) {
         let Some(at) = self.calls.iter().position(|call| call.call_id == result.call_id) else { return };
         let call = self.calls.remove(at);
         let failed = result.result.get("error").is_some();
@@ -214,8 +212,8 @@ impl CubeRenderer {
         to.push(line.into());
     }
 
-    fn call_line(&mut self, call: &ShownCall, result: Option<String>) -> Line {
-        Line {
+    fn call_line(&mut self, call: &ShownCall, result: Option<String>) -> CubeLine {
+        CubeLine {
             is_in_process: Some(result.is_none()),
             tool_call: Some(ToolCall { name: call.name.clone(), input: call.input.to_string(), result }),
             graph_path: Some(TOOLS_NODE),
@@ -225,8 +223,8 @@ impl CubeRenderer {
         }
     }
 
-    /// Ends what is open: the run goes no further.
-    fn end_all(&mut self, to: &mut Vec<Output>) {
+    /// Closes open messages and calls: the run has ended.
+    fn end_all(&mut self, to: &mut Vec<CubeOutput>) {
         if let Some(open) = &self.open
             && !open.text.is_empty()
         {
@@ -241,9 +239,9 @@ impl CubeRenderer {
         }
     }
 
-    fn line(&mut self, id: String) -> Line {
+    fn line(&mut self, id: String) -> CubeLine {
         let sort = self.next() as f64;
-        Line::new(id, "assistant", sort)
+        CubeLine::new(id, "assistant", sort)
     }
 
     fn next(&mut self) -> u64 {
@@ -252,7 +250,7 @@ impl CubeRenderer {
         sort
     }
 
-    /// A UUID for each item of a run: the run's with the item's number in its random part.
+    /// Returns a UUID for an item of the run: the run's, with the item's number in its random part.
     fn id_of(&self, item: u128) -> String {
         Uuid::from_u128(self.run_id.as_u128() ^ (item + 1)).to_string()
     }
@@ -269,7 +267,7 @@ impl CubeRenderer {
 
 impl Renderer for CubeRenderer {
     fn frame(&mut self, event: &RunEvent) -> Vec<Frame> {
-        let line = |output: &Output| Frame { event: None, data: output.to_text().trim_end().to_owned() };
+        let line = |output: &CubeOutput| Frame { event: None, data: output.to_text().trim_end().to_owned() };
         self.lines(event).iter().map(line).collect()
     }
 }

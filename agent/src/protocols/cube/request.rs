@@ -1,10 +1,10 @@
-//! What Cube's clients send. A field that is not known is ignored; one that is has its type checked.
+//! Parses the requests of Cube's clients. Unknown fields are ignored; the types of known ones are checked.
 
 use querent_catalog::UserAttributes;
 use serde_json::{Map, Value};
 
-use super::super::responses::kind_of;
-use crate::{AgentError, Result};
+use crate::error::{AgentError, Result};
+use crate::protocols::kind_of;
 
 const MAX_INPUT_BYTES: usize = 32 * 1024;
 const MAX_ID_BYTES: usize = 256;
@@ -19,45 +19,45 @@ const MESSAGE_ID_DIGITS: usize = 13;
 /// The one branch of the data.
 const DEFAULT_BRANCH: &str = "main";
 
-/// What the chat is asked.
+/// A request of the chat.
 #[derive(Debug, Clone, PartialEq)]
-pub struct ChatRequest {
+pub struct CubeRequest {
     /// A message; without one the thread's state is read.
     pub input: Option<String>,
     /// The thread.
     pub chat_id: Option<String>,
     /// The client's id for its message.
     pub message_id: Option<String>,
-    /// Who asks.
+    /// The user who asks.
     pub session: Option<SessionSettings>,
-    /// Whether it names a branch that there is not.
+    /// Whether it names a branch that does not exist.
     pub bad_branch: bool,
-    /// Whether thinking is shown.
+    /// Whether to show thinking.
     pub is_dev_mode: bool,
 }
 
-/// Who asks.
+/// The user who asks.
 #[derive(Debug, Clone, PartialEq)]
 pub enum SessionSettings {
-    /// A user of the application's.
+    /// A user of the application.
     External(ExternalId),
-    /// A user of this server's, by the name that a token has.
+    /// A user of this server, by the name of a token.
     Internal(String),
 }
 
-/// A user of the application's.
+/// A user of the application.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ExternalId {
-    /// The application's own id for it.
+    /// The application's id of the user.
     pub id: String,
-    /// What the application says of it.
+    /// Attributes from the application.
     pub attributes: UserAttributes,
-    /// How long the user and its threads are kept; `None`: as others are.
+    /// How long the user and its threads are kept; `None`: as long as others.
     pub ttl_seconds: Option<u64>,
 }
 
-impl ChatRequest {
-    /// Reads a body, which may be empty. Errors: `invalid_request`.
+impl CubeRequest {
+    /// Parses a body, which may be empty. Errors: `invalid_request`.
     pub fn parse(body: &[u8]) -> Result<Self> {
         let fields = object_of(body)?;
         let input = text(&fields, "input")?;
@@ -95,19 +95,19 @@ impl ChatRequest {
     }
 }
 
-/// The thread that a body of `abort` names, and who asks. Errors: `invalid_request`.
+/// Parses a body of `abort`: the thread, and the user who asks. Errors: `invalid_request`.
 pub fn abort_request(body: &[u8]) -> Result<(String, Option<SessionSettings>)> {
     let fields = object_of(body)?;
     let chat_id = id(&fields, "chatId")?.ok_or_else(|| invalid("`chatId` is missing; name the thread to abort"))?;
     Ok((chat_id, settings_in(&fields)?))
 }
 
-/// The user whom an embedded session is asked for. Errors: `invalid_request`.
+/// Parses the request for an embedded session: its user. Errors: `invalid_request`.
 pub fn generate_session(body: &[u8]) -> Result<SessionSettings> {
     settings(&object_of(body)?, "")
 }
 
-/// The session that is exchanged for a token. Errors: `invalid_request`.
+/// Parses the request for a token: the session to exchange. Errors: `invalid_request`.
 pub fn session_token(body: &[u8]) -> Result<String> {
     id(&object_of(body)?, "sessionId")?.ok_or_else(|| invalid("`sessionId` is missing"))
 }
@@ -140,7 +140,7 @@ fn settings(fields: &Map<String, Value>, at: &str) -> Result<SessionSettings> {
     let external = id(fields, "externalId").map_err(placed)?;
     let internal = id(fields, "internalId").map_err(placed)?;
     let attributes = attributes(fields).map_err(placed)?;
-    texts(fields, "roles").map_err(placed)?;
+    strings(fields, "roles").map_err(placed)?;
     let is_ephemeral = flag(fields, "isEphemeral").map_err(placed)?.unwrap_or(true);
     let ttl_seconds = ttl(fields).map_err(placed)?;
     match (external, internal) {
@@ -168,7 +168,7 @@ fn settings(fields: &Map<String, Value>, at: &str) -> Result<SessionSettings> {
 
 fn attributes(fields: &Map<String, Value>) -> Result<UserAttributes> {
     let mut attributes =
-        UserAttributes { email: text(fields, "email")?, groups: texts(fields, "groups")?, ..Default::default() };
+        UserAttributes { email: text(fields, "email")?, groups: strings(fields, "groups")?, ..Default::default() };
     for pair in list(fields, "userAttributes")? {
         let (Some(name), Some(value)) = (pair["name"].as_str(), pair["value"].as_str()) else {
             return Err(invalid(
@@ -205,7 +205,7 @@ fn ttl(fields: &Map<String, Value>) -> Result<Option<u64>> {
     }
 }
 
-/// Images are taken and not looked at.
+/// Checks the form of images, which are otherwise ignored.
 fn check_images(fields: &Map<String, Value>) -> Result<()> {
     for image in list(fields, "images")? {
         if !image["mimeType"].is_string() || !image["data"].is_string() {
@@ -256,9 +256,9 @@ fn list<'a>(fields: &'a Map<String, Value>, name: &str) -> Result<&'a [Value]> {
     }
 }
 
-fn texts(fields: &Map<String, Value>, name: &str) -> Result<Vec<String>> {
-    let of = |item: &Value| item.as_str().map(str::to_owned);
-    let all: Option<Vec<String>> = list(fields, name)?.iter().map(of).collect();
+fn strings(fields: &Map<String, Value>, name: &str) -> Result<Vec<String>> {
+    let string = |item: &Value| item.as_str().map(str::to_owned);
+    let all: Option<Vec<String>> = list(fields, name)?.iter().map(string).collect();
     all.ok_or_else(|| invalid(format!("`{name}` must be a list of strings")))
 }
 

@@ -1,5 +1,5 @@
-//! A thread as those read it who come later: of each message its last line, whole. Long threads are shown from their
-//! newest runs.
+//! A thread for readers that come later: the last, complete line of each message. Of a long thread the newest runs are
+//! shown.
 
 use std::collections::HashMap;
 
@@ -7,32 +7,34 @@ use querent_catalog::RunRecord;
 use serde_json::Value;
 
 use super::render::CubeRenderer;
-use super::{Line, Output};
-use crate::{Result, RunEvent, events_of};
+use super::{CubeLine, CubeOutput};
+use crate::conversation::events_of;
+use crate::error::Result;
+use crate::event::RunEvent;
 
 /// Bytes of the lines of one history.
 const MAX_HISTORY_BYTES: usize = 2 << 20;
-/// Left free behind a run that ended with its process: some of its lines may have been read and not stored.
+/// Numbers skipped after a run that ended with its process: clients may have read lines that were not stored.
 const LOST_LINES: u64 = 100_000;
 
-/// What was said in a thread before.
+/// The history of a thread.
 #[derive(Debug, Clone, Default)]
-pub struct Thread {
-    lines: Vec<Line>,
+pub struct CubeThread {
+    lines: Vec<CubeLine>,
     messages: Vec<Value>,
     next_sort: u64,
-    /// Runs that are shown.
+    /// Number of shown runs.
     shown: u64,
 }
 
-impl Thread {
-    /// Of these runs, oldest first, which have all ended.
-    pub fn of(runs: &[RunRecord]) -> Result<Self> {
+impl CubeThread {
+    /// Reads the thread of these runs, oldest first, which have all ended.
+    pub fn from_runs(runs: &[RunRecord]) -> Result<Self> {
         let mut thread = Self::default();
-        let mut of_runs: Vec<Vec<Line>> = Vec::new();
+        let mut of_runs: Vec<Vec<CubeLine>> = Vec::new();
         for run in runs {
             let mut renderer = CubeRenderer::new(Vec::new());
-            let mut lines: Vec<Output> = Vec::new();
+            let mut lines: Vec<CubeOutput> = Vec::new();
             for event in events_of(run)? {
                 lines.extend(renderer.lines(&event));
             }
@@ -47,7 +49,7 @@ impl Thread {
         }
         let mut bytes = 0;
         let fitting = of_runs.iter().rev().take_while(|lines| {
-            bytes += lines.iter().map(|line| Output::from((*line).clone()).to_text().len()).sum::<usize>();
+            bytes += lines.iter().map(|line| CubeOutput::from((*line).clone()).to_text().len()).sum::<usize>();
             bytes <= MAX_HISTORY_BYTES
         });
         let shown = fitting.count();
@@ -56,77 +58,76 @@ impl Thread {
         Ok(thread)
     }
 
-    /// The first `sort` of the run that comes next.
+    /// Returns the first `sort` of the next run.
     pub fn next_sort(&self) -> u64 {
         self.next_sort
     }
 
-    /// Runs whose lines are shown.
+    /// Returns the number of shown runs.
     pub fn shown_runs(&self) -> u64 {
         self.shown
     }
 
-    /// The whole lines.
-    pub fn lines(&self) -> impl Iterator<Item = Output> + use<'_> {
-        self.lines.iter().cloned().map(Output::from)
+    /// Returns the complete lines.
+    pub fn lines(&self) -> impl Iterator<Item = CubeOutput> + use<'_> {
+        self.lines.iter().cloned().map(CubeOutput::from)
     }
 
-    /// What the state says of it.
+    /// Returns the messages for the thread's state.
     pub fn messages(&self) -> &[Value] {
         &self.messages
     }
 }
 
-/// A run as somebody sees it who comes while it goes on: first what was, then what comes.
+/// A reader that joins a run in progress: it first gets the lines so far, then the new ones.
 #[derive(Debug)]
-pub struct Joining {
+pub struct LateReader {
     renderer: CubeRenderer,
-    lines: Vec<Output>,
+    lines: Vec<CubeOutput>,
 }
 
-impl Joining {
-    /// Of a run that follows these messages.
+impl LateReader {
+    /// Joins a run that follows these messages.
     pub fn new(before: Vec<Value>) -> Self {
         Self { renderer: CubeRenderer::new(before), lines: Vec::new() }
     }
 
-    /// Something that happened before.
-    pub fn was(&mut self, event: &RunEvent) {
+    /// Adds an earlier event.
+    pub fn replay(&mut self, event: &RunEvent) {
         self.lines.extend(self.renderer.lines(event));
     }
 
-    /// What was said until now. Of what is being said there is one line with the text so far, to which the coming
-    /// pieces add.
-    pub fn until_now(mut self) -> Now {
-        let is_last = |output: &Output| matches!(output, Output::Line(line) if !line.is_marker());
+    /// Returns the run so far. A message in progress is one line with its text so far, which the following pieces extend.
+    pub fn snapshot(mut self) -> RunSnapshot {
+        let is_last = |output: &CubeOutput| matches!(output, CubeOutput::Line(line) if !line.is_marker());
         let end = self.lines.iter().rposition(is_last).map_or(0, |last| last + 1);
         let end = self.lines.split_off(end);
-        let ahead = end.iter().filter(|output| matches!(output, Output::Line(_))).count() as f64;
+        let ahead = end.iter().filter(|output| matches!(output, CubeOutput::Line(_))).count() as f64;
         let cutoff_sort = self.renderer.next_sort() as f64 - ahead - 0.5;
-        let lines = compacted(self.lines).into_iter().map(Output::from).collect();
-        Now { lines, cutoff_sort, end, renderer: self.renderer }
+        let lines = compacted(self.lines).into_iter().map(CubeOutput::from).collect();
+        RunSnapshot { lines, cutoff_sort, end, renderer: self.renderer }
     }
 }
 
-/// A run at one moment.
+/// A run in progress, at one moment.
 #[derive(Debug)]
-pub struct Now {
-    /// What was said.
-    pub lines: Vec<Output>,
-    /// Where the mark stands behind it.
+pub struct RunSnapshot {
+    /// The lines so far.
+    pub lines: Vec<CubeOutput>,
+    /// The `sort` of the mark after them.
     pub cutoff_sort: f64,
-    /// How the run ended, if it has.
-    pub end: Vec<Output>,
-    /// For what comes.
+    /// The lines of the run's end, if it has ended.
+    pub end: Vec<CubeOutput>,
+    /// Renders the following events.
     pub renderer: CubeRenderer,
 }
 
-/// Of each message the last line with all that it said, in their order; marks and errors left out.
-fn compacted(outputs: Vec<Output>) -> Vec<Line> {
+/// Returns the last line of each message, with all of its text, in order; without marks and errors.
+fn compacted(outputs: Vec<CubeOutput>) -> Vec<CubeLine> {
     let mut at: HashMap<String, usize> = HashMap::new();
-    let mut whole: Vec<Line> = Vec::new();
+    let mut whole: Vec<CubeLine> = Vec::new();
     for output in outputs {
-        let Output::Line(mut line) = output else { continue };
+        let CubeOutput::Line(mut line) = output else { continue };
         if line.is_marker() {
             continue;
         }

@@ -1,12 +1,13 @@
-//! Our tools under the names that Cube's clients know: what runs SQL is `cubeSqlApi`, what looks at the schema is
-//! `cubeMeta`. Others keep their names.
+//! The server's tools under the names that Cube's clients know: `cubeSqlApi` runs SQL, `cubeMeta` reads the schema. Other
+//! tools keep their names.
 
 use querent_catalog::DEFAULT_DATABASE;
 use querent_engine::qualify_tables;
 use serde_json::{Map, Value, json};
 
 use crate::event::{ToolCallStarted, ToolResult};
-use crate::tools::{one_line, sql_argument};
+use crate::sql_text::one_line;
+use crate::tools::sql_argument;
 
 const SQL_API: &str = "cubeSqlApi";
 const META: &str = "cubeMeta";
@@ -17,7 +18,7 @@ const MAX_RESULT_BYTES: usize = 48 * 1024;
 const TITLE_CHARS: usize = 80;
 const DESCRIPTION_CHARS: usize = 500;
 const MESSAGE_CHARS: usize = 1_500;
-/// Endings of the names of numbers that name a thing and measure nothing.
+/// Last words of names of numbers that identify something and measure nothing.
 const NAMING: [&str; 9] = ["id", "key", "code", "number", "year", "month", "day", "zip", "index"];
 
 /// A call as it is shown.
@@ -27,34 +28,36 @@ pub(super) struct ShownCall {
     pub(super) id: String,
     pub(super) name: String,
     pub(super) input: Value,
-    kind: Kind,
+    kind: ToolFamily,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum ToolFamily {
     Sql,
     Meta,
     Other,
 }
 
-/// How a call is shown that a user's `question` led to.
+/// Converts a call that a user's `question` led to.
 pub(super) fn shown(call: &ToolCallStarted, id: String, question: &str) -> ShownCall {
     let empty = Map::new();
     let parsed = call.args.as_str().and_then(|text| serde_json::from_str::<Value>(text).ok());
     let args = parsed.as_ref().unwrap_or(&call.args).as_object().unwrap_or(&empty);
     let text = |names: &[&str]| names.iter().find_map(|name| args.get(*name)?.as_str()).unwrap_or_default().to_owned();
     let (kind, name, input) = match call.tool.as_str() {
-        "run_sql" => (Kind::Sql, SQL_API, sql_input(args, question)),
-        "search_schema" => (Kind::Meta, META, json!({ "searchQuery": text(&["query", "question", "keywords", "q"]) })),
-        "explore_schema" => (Kind::Meta, META, json!({ "searchQuery": text(&["name", "table", "database"]) })),
-        "describe_table" => (Kind::Meta, META, json!({ "searchQuery": text(&["table", "table_name"]) })),
-        "list_databases" => (Kind::Meta, META, json!({ "searchQuery": "databases" })),
-        other => (Kind::Other, other, json!(args)),
+        "run_sql" => (ToolFamily::Sql, SQL_API, sql_input(args, question)),
+        "search_schema" => {
+            (ToolFamily::Meta, META, json!({ "searchQuery": text(&["query", "question", "keywords", "q"]) }))
+        }
+        "explore_schema" => (ToolFamily::Meta, META, json!({ "searchQuery": text(&["name", "table", "database"]) })),
+        "describe_table" => (ToolFamily::Meta, META, json!({ "searchQuery": text(&["table", "table_name"]) })),
+        "list_databases" => (ToolFamily::Meta, META, json!({ "searchQuery": "databases" })),
+        other => (ToolFamily::Other, other, json!(args)),
     };
     ShownCall { call_id: call.call_id.clone(), id, name: name.to_owned(), input, kind }
 }
 
-/// A failure as Cube writes it: `Error: BadRequestError: ...`.
+/// Returns a failure in Cube's form: `Error: BadRequestError: ...`.
 pub(super) fn error(code: &str, message: &str) -> Value {
     let words = code.strip_suffix("_error").unwrap_or(code).split('_');
     let class: String = words.map(capitalized).collect();
@@ -68,9 +71,9 @@ impl ShownCall {
             return error(text("code"), text("message"));
         }
         match self.kind {
-            Kind::Sql => sql_result(self, result),
-            Kind::Meta => meta_result(&self.input["searchQuery"], &result.result),
-            Kind::Other => result.result.clone(),
+            ToolFamily::Sql => sql_result(self, result),
+            ToolFamily::Meta => meta_result(&self.input["searchQuery"], &result.result),
+            ToolFamily::Other => result.result.clone(),
         }
     }
 }
@@ -80,7 +83,7 @@ fn sql_input(args: &Map<String, Value>, question: &str) -> Value {
     let database = given("database").map(|name| name.trim().to_owned()).filter(|name| !name.is_empty());
     let mut sql = sql_argument(args).unwrap_or_default();
     if let Some(database) = database.as_deref().filter(|name| !name.eq_ignore_ascii_case(DEFAULT_DATABASE)) {
-        // Clients run it in no database in particular.
+        // Clients run the query without a database.
         sql = qualify_tables(&sql, database);
     }
     let question = question.trim();
@@ -156,7 +159,7 @@ fn sql_result(call: &ShownCall, result: &ToolResult) -> Value {
     shown
 }
 
-/// Tables as cubes.
+/// Converts tables to cubes.
 fn meta_result(search_query: &Value, result: &Value) -> Value {
     let tables: Vec<&Value> = match (&result["tables"], &result["databases"]) {
         (Value::Array(tables), _) => tables.iter().collect(),
@@ -221,20 +224,20 @@ fn cube(table: &Value) -> Value {
     cube
 }
 
-/// Whether sums of a number of this name mean something.
+/// Whether the sum of a number of this name is meaningful.
 fn measures_something(column: &str) -> bool {
     let last = column.rsplit(['_', ' ', '.', '-']).next().unwrap_or_default().to_lowercase();
     !NAMING.contains(&last.as_str())
 }
 
-/// A type in Cube's words.
+/// A type under Cube's names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct ColumnType {
     word: &'static str,
     kind: &'static str,
 }
 
-/// Of an Arrow type's name.
+/// Converts the name of an Arrow type.
 fn column_type(arrow: &str) -> ColumnType {
     let (base, of) = arrow.split_once('(').unwrap_or((arrow, ""));
     let (word, kind) = match base {
@@ -254,7 +257,7 @@ fn column_type(arrow: &str) -> ColumnType {
     ColumnType { word, kind }
 }
 
-/// Texts, and nothing where there is nothing.
+/// Returns a value as a string; null stays null.
 fn as_text(value: &Value) -> Value {
     match value {
         Value::Null | Value::String(_) => value.clone(),
@@ -262,7 +265,7 @@ fn as_text(value: &Value) -> Value {
     }
 }
 
-/// `deal_amount` is `Deal Amount`.
+/// Returns the title of a name: `deal_amount` is `Deal Amount`.
 fn title_of(name: &str) -> String {
     let words = name.split(['_', ' ', '-']).filter(|word| !word.is_empty());
     words.map(capitalized).collect::<Vec<_>>().join(" ")

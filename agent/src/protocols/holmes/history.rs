@@ -1,13 +1,13 @@
-//! The conversation as its client keeps it, in OpenAI's format, both ways. What comes back is read leniently: clients
-//! drop keys, add their own, and put texts in parts.
+//! Reads and writes the conversation as its client keeps it, in OpenAI's format. Reading is lenient: clients drop keys, add
+//! their own, and split text into parts.
 
 use serde_json::{Value, json};
 
-use super::super::responses::kind_of;
 use crate::models::{ChatImage, ChatMessage, ChatRole, ModelToolCall};
+use crate::protocols::kind_of;
 
-/// What the model is told of a call that was left behind in the middle of a conversation.
-const LEFT: &str = "This call was left without a result.";
+/// The result that the model reads of a call that was abandoned in the middle of a conversation.
+const ABANDONED: &str = "This call was left without a result.";
 const TOKEN_KEY: &str = "approval_token";
 const APPROVAL_KEY: &str = "pending_approval";
 const FRONTEND_KEY: &str = "pending_frontend";
@@ -19,7 +19,7 @@ pub struct HistoryCall {
     pub id: String,
     /// Tool name.
     pub name: String,
-    /// As the client sent them.
+    /// The arguments as the client sent them.
     pub arguments: String,
     /// The token that came with it, if it waited for a person.
     pub token: Option<String>,
@@ -29,24 +29,24 @@ pub struct HistoryCall {
     pub is_frontend: bool,
 }
 
-/// How a call waits.
+/// What a call waits for.
 pub(super) enum Waits {
-    /// For a person, who answers with this token.
+    /// A person, who answers with this token.
     Approval(Option<String>),
-    /// For the client.
+    /// The client.
     Frontend,
 }
 
-/// The messages without the system's, and the calls at the end that have no result.
+/// Parses the messages without the system message, and the calls at the end that have no result.
 pub fn parse_history(conversation: &[Value]) -> (Vec<ChatMessage>, Vec<HistoryCall>) {
     let mut messages: Vec<ChatMessage> = Vec::new();
     let mut open: Vec<HistoryCall> = Vec::new();
-    // The first message is the system's, which is made anew.
+    // The first message is the system message, which is written again.
     for message in conversation.iter().skip(1) {
         let (content, images) = content_of(&message["content"]);
         if message["role"] == "tool" {
             let id = message["tool_call_id"].as_str().unwrap_or_default();
-            // A result that answers no call would make the whole conversation unreadable for a model.
+            // A result without a call would make the whole conversation unreadable for a model.
             if let Some(answered) = open.iter().position(|call| call.id == id) {
                 let call = open.remove(answered);
                 messages.push(ChatMessage::tool_result(&call.name, Some(call.id), content));
@@ -54,7 +54,7 @@ pub fn parse_history(conversation: &[Value]) -> (Vec<ChatMessage>, Vec<HistoryCa
             continue;
         }
         for call in open.drain(..) {
-            messages.push(ChatMessage::tool_result(&call.name, Some(call.id), LEFT));
+            messages.push(ChatMessage::tool_result(&call.name, Some(call.id), ABANDONED));
         }
         if message["role"] == "assistant" {
             open = calls_of(&message["tool_calls"]);
@@ -94,23 +94,23 @@ fn calls_of(calls: &Value) -> Vec<HistoryCall> {
     read.collect()
 }
 
-/// Text and pictures of a message's content: a text, parts, or nothing.
+/// Returns the text and the pictures of a message's content: a string, parts, or nothing.
 fn content_of(content: &Value) -> (String, Vec<ChatImage>) {
     match content {
         Value::String(text) => (text.clone(), Vec::new()),
         Value::Array(parts) => {
-            let (mut texts, mut images) = (Vec::new(), Vec::new());
+            let (mut lines, mut images) = (Vec::new(), Vec::new());
             for part in parts {
                 if let Some(text) = part.as_str().or(part["text"].as_str()) {
-                    texts.push(text.to_owned());
+                    lines.push(text.to_owned());
                 } else if let Some(url) = part["image_url"]["url"].as_str().or(part["image_url"].as_str()) {
                     match inline(url) {
                         Some(image) => images.push(image),
-                        None => texts.push(not_fetched(url)),
+                        None => lines.push(not_fetched(url)),
                     }
                 }
             }
-            (texts.join("\n"), images)
+            (lines.join("\n"), images)
         }
         Value::Null => (String::new(), Vec::new()),
         other => {
@@ -126,12 +126,12 @@ fn inline(url: &str) -> Option<ChatImage> {
     Some(ChatImage { media_type: media_type.to_owned(), data: data.to_owned() })
 }
 
-/// What the model is told of a picture that it does not get to see.
+/// Returns the text that replaces a picture that is not fetched.
 pub(super) fn not_fetched(url: &str) -> String {
     format!("[Image at {url}; it was not fetched]")
 }
 
-/// The conversation for the client; `waits` tells of each call whether and how it waits.
+/// Returns the conversation for the client; `waits` says for each call whether it waits, and for what.
 pub(super) fn conversation_json(messages: &[ChatMessage], waits: impl Fn(&str) -> Option<Waits>) -> Vec<Value> {
     messages.iter().map(|message| message_json(message, &waits)).collect()
 }
@@ -230,7 +230,7 @@ mod tests {
         ]);
         let (read, open) = parse_history(conversation.as_array().unwrap());
         let texts: Vec<&str> = read.iter().map(|message| message.content.as_str()).collect();
-        assert_eq!(texts, ["a\nb", "", LEFT, "next", "done"]);
+        assert_eq!(texts, ["a\nb", "", ABANDONED, "next", "done"]);
         assert!(open.is_empty());
     }
 }

@@ -1,11 +1,11 @@
-//! The `metadata` of this protocol's events: what the run has used, and of which texts the model saw a part only.
+//! The `metadata` of this protocol's events: what the run has used, and which texts the model saw only in part.
 
 use serde_json::{Value, json};
 
 use crate::event::{ContextTokens, ToolResult};
 use crate::models::TokenUsage;
 
-/// What is known so far.
+/// The metadata so far.
 #[derive(Debug, Default)]
 pub(super) struct Metadata {
     pub(super) run_id: String,
@@ -22,7 +22,7 @@ pub(super) struct Metadata {
 }
 
 impl Metadata {
-    /// A request to the model has ended.
+    /// Adds a request to the model that has ended.
     pub(super) fn model_replied(
         &mut self,
         usage: TokenUsage,
@@ -40,13 +40,13 @@ impl Metadata {
         self.most_completion = self.most_completion.max(usage.output_tokens);
     }
 
-    /// Before the first request to the model: how large its context and its reply can be.
+    /// Sets the limits of the context and the reply, before the first request to the model.
     pub(super) fn bounded(&mut self, window: usize, max_output_tokens: u32) {
         self.context.window = window;
         self.max_output_tokens = max_output_tokens;
     }
 
-    /// Earlier messages were summed up.
+    /// Adds a compaction of earlier messages.
     pub(super) fn compacted(&mut self, usage: TokenUsage, cost: Option<f64>) {
         self.spent(usage, cost);
         self.compactions += 1;
@@ -57,7 +57,7 @@ impl Metadata {
         self.cost += cost.unwrap_or_default();
     }
 
-    /// A tool has returned.
+    /// Adds the result of a tool.
     pub(super) fn tool_returned(&mut self, result: &ToolResult) {
         if let Some(truncation) = result.truncation {
             self.truncations.push(json!({
@@ -70,7 +70,7 @@ impl Metadata {
         }
     }
 
-    /// As it is shown.
+    /// Returns the metadata as shown to clients.
     pub(super) fn to_json(&self) -> Value {
         let context = &self.context;
         let total_tokens =
@@ -117,7 +117,8 @@ impl Metadata {
         metadata
     }
 
-    /// Tokens after a compaction, before the model was asked again: as in [`Metadata::to_json`], `tokens` as counted.
+    /// Returns the metadata after a compaction, before the next request to the model: as [`Metadata::to_json`], with the
+    /// counted `tokens`.
     pub(super) fn after_compaction(&self, tokens: usize, max_tokens: usize) -> Value {
         let mut metadata = self.to_json();
         metadata["tokens"]["total_tokens"] = json!(tokens);

@@ -1,5 +1,5 @@
-//! Events to HolmesGPT's frames, and to its whole answer. There are no pieces of text: what the model says before a call
-//! is one message, and the answer comes whole at the end. Nothing follows it, no `[DONE]` either.
+//! Turns events into HolmesGPT's frames, and into its whole answer. There are no pieces of text: the text before a call is
+//! one message, and the answer is one frame at the end. Nothing follows it, not even `[DONE]`.
 
 use std::collections::HashMap;
 
@@ -8,14 +8,15 @@ use serde_json::{Value, json};
 use super::history::{Waits, conversation_json};
 use super::metadata::Metadata;
 use super::{ApprovalSigner, arguments_of};
+use crate::error::AgentError;
 use crate::event::{EventKind, RunErrorCode, RunEvent, SERVER_LABEL, TextPhase, ToolResult, ToolStatus, WaitingCall};
 use crate::protocols::{Frame, Renderer};
-use crate::tools;
+use crate::tools::known_tool;
 
-/// Part of the context from which a conversation is summed up.
+/// Share of the context, in percent, from which on a conversation is summarised.
 const COMPACTION_PERCENT: u32 = 95;
 const SCHEMA_VERSION: &str = "robusta:v1.0.0";
-/// Ends a text that the model saw a part of.
+/// Appended to a text that the model saw only in part.
 const TRUNCATED: &str = "\n[TRUNCATED]";
 const GENERIC_ERROR: u32 = 1;
 const RATE_LIMITED: u32 = 5_204;
@@ -23,15 +24,15 @@ const RATE_LIMITED: u32 = 5_204;
 /// Why a run failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct HolmesFailure {
-    /// One of five.
+    /// One of the ask protocol's five codes.
     pub code: RunErrorCode,
-    /// What, and what to do.
+    /// What failed, and what to do.
     pub message: String,
-    /// Our own code.
+    /// The server's own code.
     pub detail_code: String,
 }
 
-/// What is known of a call before its result.
+/// A call before its result.
 #[derive(Debug, Clone, Default)]
 struct Called {
     args_raw: String,
@@ -39,7 +40,7 @@ struct Called {
     reason: Option<String>,
 }
 
-/// Events to frames.
+/// Turns events into frames.
 pub struct HolmesRenderer {
     signer: Box<dyn ApprovalSigner>,
     metadata: Metadata,
@@ -59,7 +60,7 @@ pub struct HolmesRenderer {
 }
 
 impl HolmesRenderer {
-    /// A renderer whose calls that wait for a person are signed by `signer`.
+    /// Creates a renderer that lets `signer` sign the calls that wait for a person.
     pub fn new(signer: Box<dyn ApprovalSigner>) -> Self {
         Self {
             signer,
@@ -79,12 +80,12 @@ impl HolmesRenderer {
         }
     }
 
-    /// Why the run failed, if it did.
+    /// Returns why the run failed, if it did.
     pub fn failure(&self) -> Option<&HolmesFailure> {
         self.failure.as_ref()
     }
 
-    /// The whole answer, once the run has ended.
+    /// Returns the whole answer, once the run has ended.
     pub fn whole(&self) -> Value {
         let approvals = self.pending_approvals();
         json!({
@@ -102,8 +103,8 @@ impl HolmesRenderer {
     }
 
     fn pending_approvals(&self) -> Vec<Value> {
-        let of_persons = self.waiting.iter().filter(|(call, _)| call.approval);
-        let shown = of_persons.map(|(call, _)| {
+        let approvals = self.waiting.iter().filter(|(call, _)| call.approval);
+        let shown = approvals.map(|(call, _)| {
             json!({
                 "tool_call_id": call.call_id,
                 "tool_name": call.name,
@@ -116,8 +117,8 @@ impl HolmesRenderer {
 
     fn pause(&mut self) -> Vec<Frame> {
         let mut frames = self.approval_results();
-        let of_client = self.waiting.iter().filter(|(call, _)| !call.approval);
-        let frontend: Vec<Value> = of_client
+        let client_calls = self.waiting.iter().filter(|(call, _)| !call.approval);
+        let frontend: Vec<Value> = client_calls
             .map(|(call, _)| {
                 json!({
                     "tool_call_id": call.call_id,
@@ -139,7 +140,7 @@ impl HolmesRenderer {
         frames
     }
 
-    /// What the model said before its calls, then the calls, all before the first result.
+    /// Returns the text before the calls, then the calls, all before the first result.
     fn before_calls(&mut self, calls: &[crate::event::WantedCall]) -> Vec<Frame> {
         let (content, reasoning) = (self.said.take(), std::mem::take(&mut self.reasoning));
         if calls.is_empty() {
@@ -159,7 +160,7 @@ impl HolmesRenderer {
         frames
     }
 
-    /// A tool's result, as an event and as an entry of the whole answer's list.
+    /// Adds a tool's result to the whole answer. Returns its frame.
     fn result(&mut self, id: &str, name: &str, description: &str, toolset: &str, result: Value) -> Frame {
         self.results_are_new = true;
         let size = result["data"].as_str().map_or(0, str::len);
@@ -204,7 +205,7 @@ impl HolmesRenderer {
         };
         let elapsed = json!(returned.elapsed_ms as f64 / 1_000.0);
         let result = result_json(status, error, data, &called, elapsed);
-        let toolset = if tools::is_ours(&returned.tool) { SERVER_LABEL } else { "frontend" };
+        let toolset = if known_tool(&returned.tool).is_some() { SERVER_LABEL } else { "frontend" };
         self.result(&returned.call_id, &returned.tool, &called.description, toolset, result)
     }
 
@@ -213,7 +214,7 @@ impl HolmesRenderer {
         self.waiting.push((call.clone(), token));
     }
 
-    /// The results of the calls that wait for a person: after those of the calls beside them.
+    /// Returns the results of the calls that wait for a person: after those of the other calls.
     fn approval_results(&mut self) -> Vec<Frame> {
         let calls: Vec<WaitingCall> =
             self.waiting.iter().filter(|(call, _)| call.approval).map(|(call, _)| call.clone()).collect();
@@ -238,7 +239,7 @@ impl HolmesRenderer {
     }
 
     fn failed(&mut self, failure: HolmesFailure) -> Frame {
-        let code = if failure.detail_code == "model_rate_limited" { RATE_LIMITED } else { GENERIC_ERROR };
+        let code = if failure.detail_code == AgentError::MODEL_RATE_LIMITED { RATE_LIMITED } else { GENERIC_ERROR };
         let message = if code == RATE_LIMITED { "Rate limit exceeded" } else { failure.message.as_str() };
         let error = json!({
             "description": failure.message,
@@ -423,7 +424,7 @@ fn result_json(
     })
 }
 
-/// What a failure says, and what helps.
+/// Returns the message of a failure, and its hint.
 fn error_of(result: &Value) -> String {
     let error = &result["error"];
     let message = error["message"].as_str().unwrap_or("the tool failed");
@@ -433,7 +434,7 @@ fn error_of(result: &Value) -> String {
     }
 }
 
-/// What a user may ask next; offered once in a conversation.
+/// Returns what a user may ask next; offered once in a conversation.
 fn follow_ups() -> Value {
     json!([
         {

@@ -1,5 +1,5 @@
-//! A request of `POST /api/chat`, read and checked. Faults have the statuses and the shapes that HolmesGPT's own server
-//! gives them; fields that are not known are ignored.
+//! Parses and checks a request of `POST /api/chat`. Faults have the statuses and the shapes of HolmesGPT's own server;
+//! unknown fields are ignored.
 
 use serde_json::{Map, Value, json};
 
@@ -13,7 +13,7 @@ use crate::request::AnswerSchema;
 pub struct BadHolmesRequest {
     /// HTTP status.
     pub status: u16,
-    /// A text, or a list of `{type, loc, msg, input}`.
+    /// A string, or a list of `{type, loc, msg, input}`.
     pub detail: Value,
 }
 
@@ -22,7 +22,7 @@ impl BadHolmesRequest {
         Self { status, detail: Value::String(detail.into()) }
     }
 
-    /// One field that is not what it should be.
+    /// The fault of one field.
     fn field(kind: &str, at: &[Value], message: impl Into<String>, input: &Value) -> Self {
         let mut place = vec![json!("body")];
         place.extend_from_slice(at);
@@ -30,7 +30,7 @@ impl BadHolmesRequest {
         Self { status: 422, detail: json!([fault]) }
     }
 
-    fn of_type(at: &[Value], wanted: &str, input: &Value) -> Self {
+    fn wrong_type(at: &[Value], wanted: &str, input: &Value) -> Self {
         let (kind, words) = match wanted {
             "string" => ("string_type", "a valid string"),
             "bool" => ("bool_parsing", "a valid boolean"),
@@ -46,88 +46,88 @@ impl BadHolmesRequest {
 pub struct ToolDecision {
     /// The call.
     pub tool_call_id: String,
-    /// Yes or no.
+    /// Whether it is approved.
     pub approved: bool,
     /// Why.
     pub feedback: Option<String>,
 }
 
-/// What the client's tool returned.
+/// The result of a client's tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct FrontendResult {
     /// The call.
     pub tool_call_id: String,
     /// The tool.
     pub tool_name: String,
-    /// What it returned.
+    /// The result.
     pub result: String,
 }
 
-/// Whether a run waits for a tool of the client's.
+/// Whether a run waits for a client's tool.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum FrontendMode {
-    /// It does.
+    /// It waits.
     Pause,
-    /// It goes on, the model being told this.
+    /// It continues; the model reads this result.
     Noop(String),
 }
 
 /// A tool that the client executes.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FrontendTool {
-    /// As the model is told of it.
+    /// Its description for the model.
     pub spec: ToolSpec,
     /// Whether the run waits for it.
     pub mode: FrontendMode,
 }
 
-/// What the request asks for.
+/// A request of this protocol.
 #[derive(Debug, Clone)]
 pub struct HolmesRequest {
-    /// The question; empty only where a conversation goes on without one.
+    /// The question; empty only where a conversation continues without one.
     pub ask: String,
     /// The conversation so far, without its system message; calls without a result are in `open_calls`.
     pub history: Vec<ChatMessage>,
     /// The calls that the history's last message waits for.
     pub open_calls: Vec<HistoryCall>,
-    /// A configured model's name.
+    /// The name of a configured model.
     pub model: Option<String>,
-    /// As events.
+    /// Whether to answer as events.
     pub stream: bool,
-    /// The answer's form.
+    /// The schema of the answer.
     pub answer_schema: Option<AnswerSchema>,
     /// Pictures that come with the question.
     pub images: Vec<ChatImage>,
-    /// Addresses of pictures, which are not fetched.
+    /// URLs of pictures, which are not fetched.
     pub image_urls: Vec<String>,
-    /// Whether a person can be asked.
+    /// Whether a person can be asked for approval.
     pub enable_tool_approval: bool,
-    /// What the person said, where the request carries it.
+    /// The person's decisions, if the request contains any.
     pub tool_decisions: Option<Vec<ToolDecision>>,
     /// Tools that the client executes.
     pub frontend_tools: Vec<FrontendTool>,
-    /// What they returned, where the request carries it.
+    /// Their results, if the request contains any.
     pub frontend_tool_results: Option<Vec<FrontendResult>>,
-    /// Added to the system's message.
+    /// Text added to the system message.
     pub additional_system_prompt: Option<String>,
-    /// Sections of the prompt, on or off.
+    /// Sections of the prompt to switch on or off.
     pub behavior_controls: Vec<(String, bool)>,
 }
 
 impl HolmesRequest {
-    /// Whether it answers what a run waits for.
+    /// Whether it answers a waiting run.
     pub fn resumes(&self) -> bool {
         let has_decisions = self.tool_decisions.as_ref().is_some_and(|decisions| !decisions.is_empty());
         has_decisions || self.frontend_tool_results.as_ref().is_some_and(|results| !results.is_empty())
     }
 
-    /// Whether nobody has answered yet in this conversation.
+    /// Whether the conversation has no answer yet.
     pub fn is_first(&self) -> bool {
         !self.history.iter().any(|message| message.role == crate::models::ChatRole::Assistant)
     }
 }
 
-/// The fault of a body that is not JSON.
+/// Returns the fault of a body that is not JSON.
 pub fn invalid_json(error: &serde_json::Error) -> BadHolmesRequest {
     let fault = json!({
         "type": "json_invalid",
@@ -139,8 +139,8 @@ pub fn invalid_json(error: &serde_json::Error) -> BadHolmesRequest {
     BadHolmesRequest { status: 422, detail: json!([fault]) }
 }
 
-/// Reads a body, whatever content type it was sent with. `is_ours` tells the names of the server's own tools.
-pub fn parse_request(body: &[u8], is_ours: impl Fn(&str) -> bool) -> Result<HolmesRequest, BadHolmesRequest> {
+/// Parses a body of any content type. `is_server_tool` recognises the names of the server's own tools.
+pub fn parse_request(body: &[u8], is_server_tool: impl Fn(&str) -> bool) -> Result<HolmesRequest, BadHolmesRequest> {
     let body: Value = serde_json::from_slice(body).map_err(|error| invalid_json(&error))?;
     let Value::Object(fields) = &body else {
         let message = "Input should be a valid dictionary or object to extract fields from";
@@ -158,7 +158,7 @@ pub fn parse_request(body: &[u8], is_ours: impl Fn(&str) -> bool) -> Result<Holm
             String::new()
         }
         Some(other) => {
-            faults.push(BadHolmesRequest::of_type(&[json!("ask")], "string", other));
+            faults.push(BadHolmesRequest::wrong_type(&[json!("ask")], "string", other));
             String::new()
         }
     };
@@ -173,12 +173,12 @@ pub fn parse_request(body: &[u8], is_ours: impl Fn(&str) -> bool) -> Result<Holm
     let format = object(fields, "response_format", &mut faults);
     let images = list(fields, "images", &mut faults);
     for (index, image) in images.iter().enumerate().filter(|(_, image)| !image.is_string() && !image.is_object()) {
-        faults.push(BadHolmesRequest::of_type(&[json!("images"), json!(index)], "string", image));
+        faults.push(BadHolmesRequest::wrong_type(&[json!("images"), json!(index)], "string", image));
     }
     if let Some(fault) = joined(faults) {
         return Err(fault);
     }
-    check_frontend_tools(&frontend_tools, stream, is_ours)?;
+    check_frontend_tools(&frontend_tools, stream, is_server_tool)?;
     let (images, image_urls) = read_images(images)?;
     let answer_schema =
         answer_schema(format, "response_format").map_err(|error| BadHolmesRequest::text(400, error.message))?;
@@ -205,7 +205,7 @@ pub fn parse_request(body: &[u8], is_ours: impl Fn(&str) -> bool) -> Result<Holm
     Ok(request)
 }
 
-/// All faults as one, as its server tells them.
+/// Combines all faults into one, as HolmesGPT's server does.
 fn joined(faults: Vec<BadHolmesRequest>) -> Option<BadHolmesRequest> {
     let details: Vec<Value> =
         faults.into_iter().flat_map(|fault| fault.detail.as_array().cloned().unwrap_or_default()).collect();
@@ -220,7 +220,7 @@ fn text(fields: &Map<String, Value>, name: &str, faults: &mut Vec<BadHolmesReque
     match given(fields, name)? {
         Value::String(text) => Some(text.clone()),
         other => {
-            faults.push(BadHolmesRequest::of_type(&[json!(name)], "string", other));
+            faults.push(BadHolmesRequest::wrong_type(&[json!(name)], "string", other));
             None
         }
     }
@@ -230,12 +230,12 @@ fn flag(fields: &Map<String, Value>, name: &str, faults: &mut Vec<BadHolmesReque
     let Some(value) = given(fields, name) else { return false };
     let read = as_flag(value);
     if read.is_none() {
-        faults.push(BadHolmesRequest::of_type(&[json!(name)], "bool", value));
+        faults.push(BadHolmesRequest::wrong_type(&[json!(name)], "bool", value));
     }
     read.unwrap_or_default()
 }
 
-/// As its server reads them: also `"true"`, `1` and the like.
+/// Reads a flag as HolmesGPT's server does: also `"true"`, `1` and the like.
 fn as_flag(value: &Value) -> Option<bool> {
     match value {
         Value::Bool(flag) => Some(*flag),
@@ -258,7 +258,7 @@ fn list<'a>(fields: &'a Map<String, Value>, name: &str, faults: &mut Vec<BadHolm
         None => &[],
         Some(Value::Array(entries)) => entries,
         Some(other) => {
-            faults.push(BadHolmesRequest::of_type(&[json!(name)], "list", other));
+            faults.push(BadHolmesRequest::wrong_type(&[json!(name)], "list", other));
             &[]
         }
     }
@@ -269,7 +269,7 @@ fn object<'a>(fields: &'a Map<String, Value>, name: &str, faults: &mut Vec<BadHo
         None => &Value::Null,
         Some(value) => {
             if !value.is_object() {
-                faults.push(BadHolmesRequest::of_type(&[json!(name)], "dict", value));
+                faults.push(BadHolmesRequest::wrong_type(&[json!(name)], "dict", value));
             }
             value
         }
@@ -279,7 +279,7 @@ fn object<'a>(fields: &'a Map<String, Value>, name: &str, faults: &mut Vec<BadHo
 fn check_conversation(conversation: &[Value], faults: &mut Vec<BadHolmesRequest>) {
     let at = json!("conversation_history");
     for (index, message) in conversation.iter().enumerate().filter(|(_, message)| !message.is_object()) {
-        faults.push(BadHolmesRequest::of_type(&[at.clone(), json!(index)], "dict", message));
+        faults.push(BadHolmesRequest::wrong_type(&[at.clone(), json!(index)], "dict", message));
     }
     if conversation.first().is_some_and(|first| first.is_object() && first["role"] != "system") {
         let message = "Value error, The first item in conversation_history must contain 'role': 'system'";
@@ -287,12 +287,12 @@ fn check_conversation(conversation: &[Value], faults: &mut Vec<BadHolmesRequest>
     }
 }
 
-/// A string of a list's entry that must be there.
+/// Reads a required string of a list's entry.
 fn entry_text(entry: &Value, list: &str, index: usize, name: &str, faults: &mut Vec<BadHolmesRequest>) -> String {
     let at = [json!(list), json!(index), json!(name)];
     match entry.get(name) {
         Some(Value::String(text)) => return text.clone(),
-        Some(other) => faults.push(BadHolmesRequest::of_type(&at, "string", other)),
+        Some(other) => faults.push(BadHolmesRequest::wrong_type(&at, "string", other)),
         None => faults.push(BadHolmesRequest::field("missing", &at, "Field required", entry)),
     }
     String::new()
@@ -306,7 +306,7 @@ fn decisions(fields: &Map<String, Value>, faults: &mut Vec<BadHolmesRequest>) ->
         let at = [json!(NAME), json!(index), json!("approved")];
         let approved = match entry.get("approved") {
             Some(value) => as_flag(value).unwrap_or_else(|| {
-                faults.push(BadHolmesRequest::of_type(&at, "bool", value));
+                faults.push(BadHolmesRequest::wrong_type(&at, "bool", value));
                 false
             }),
             None => {
@@ -341,7 +341,7 @@ fn controls(fields: &Map<String, Value>, faults: &mut Vec<BadHolmesRequest>) -> 
     for (key, value) in object(fields, NAME, faults).as_object().into_iter().flatten() {
         match as_flag(value) {
             Some(on) => controls.push((key.clone(), on)),
-            None => faults.push(BadHolmesRequest::of_type(&[json!(NAME), json!(key)], "bool", value)),
+            None => faults.push(BadHolmesRequest::wrong_type(&[json!(NAME), json!(key)], "bool", value)),
         }
     }
     controls
@@ -357,7 +357,7 @@ fn frontend_tools(fields: &Map<String, Value>, faults: &mut Vec<BadHolmesRequest
             None | Some(Value::Null) => json!({ "type": "object", "properties": {} }),
             Some(schema @ Value::Object(_)) => schema.clone(),
             Some(other) => {
-                faults.push(BadHolmesRequest::of_type(&at("parameters"), "dict", other));
+                faults.push(BadHolmesRequest::wrong_type(&at("parameters"), "dict", other));
                 Value::Null
             }
         };
@@ -365,7 +365,7 @@ fn frontend_tools(fields: &Map<String, Value>, faults: &mut Vec<BadHolmesRequest
             None | Some(Value::Null) => DONE.to_owned(),
             Some(Value::String(text)) => text.clone(),
             Some(other) => {
-                faults.push(BadHolmesRequest::of_type(&at("noop_response"), "string", other));
+                faults.push(BadHolmesRequest::wrong_type(&at("noop_response"), "string", other));
                 String::new()
             }
         };
@@ -389,14 +389,14 @@ fn frontend_tools(fields: &Map<String, Value>, faults: &mut Vec<BadHolmesRequest
 fn check_frontend_tools(
     tools: &[FrontendTool],
     stream: bool,
-    is_ours: impl Fn(&str) -> bool,
+    is_server_tool: impl Fn(&str) -> bool,
 ) -> Result<(), BadHolmesRequest> {
     for (index, tool) in tools.iter().enumerate() {
         let name = &tool.spec.name;
         if name.is_empty() {
             return Err(BadHolmesRequest::text(400, format!("frontend tool {} has an empty name", index + 1)));
         }
-        if is_ours(name) {
+        if is_server_tool(name) {
             let message = format!("Frontend tool name '{name}' conflicts with a built-in tool; give it another name");
             return Err(BadHolmesRequest::text(400, message));
         }
@@ -414,7 +414,7 @@ fn check_frontend_tools(
     }
 }
 
-/// Pictures that the request carries, and addresses of others.
+/// Returns the pictures in the request, and the URLs of others.
 fn read_images(images: &[Value]) -> Result<(Vec<ChatImage>, Vec<String>), BadHolmesRequest> {
     let (mut carried, mut urls) = (Vec::new(), Vec::new());
     for image in images {
@@ -434,7 +434,7 @@ fn read_images(images: &[Value]) -> Result<(Vec<ChatImage>, Vec<String>), BadHol
     Ok((carried, urls))
 }
 
-/// What follows `data:` in an address. The picture itself is for the model to read or to refuse.
+/// Parses what follows `data:` in a URL. Whether the picture can be read is for the model to find out.
 fn inline_image(data: &str, format: Option<&str>) -> Result<ChatImage, BadHolmesRequest> {
     let bad = |why: &str| BadHolmesRequest::text(400, format!("an image is not a base64 data URI: {why}"));
     let (head, encoded) = data.split_once(',').ok_or_else(|| bad("it has no comma"))?;

@@ -1,108 +1,109 @@
-//! Input items: what clients send as a conversation. Read forgivingly, as they send it: a bare string, a message
-//! without its type, content in any of the three forms.
+//! Input items: the conversation as clients send it. Read leniently: a bare string, a message without its type, content
+//! in any of the three forms.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::{BadRequest, kind_of};
+use super::BadRequest;
 use crate::models::{ChatImage, ChatRole};
+use crate::protocols::kind_of;
 
 /// One item.
 #[derive(Debug, Clone, PartialEq)]
 pub enum InputItem {
-    /// Said by somebody; instructions are messages of the role system.
+    /// A message; instructions have the role system.
     Message {
-        /// Who.
+        /// Its author.
         role: ChatRole,
-        /// What.
-        content: Vec<Content>,
+        /// Its parts.
+        content: Vec<InputContent>,
     },
-    /// The assistant called a client's tool.
+    /// A call of a client's tool.
     FunctionCall {
         /// The call.
         call_id: String,
         /// Tool name.
         name: String,
-        /// As written.
+        /// The arguments as text.
         arguments: String,
     },
-    /// What the client's tool returned.
+    /// The result of a client's tool.
     FunctionCallOutput {
         /// The call.
         call_id: String,
-        /// As text.
+        /// The result as text.
         output: String,
     },
-    /// The assistant called one of ours.
+    /// A call of a server's tool.
     McpCall {
         /// The item.
         id: String,
         /// Tool name.
         name: String,
-        /// As written.
+        /// The arguments as text.
         arguments: String,
         /// What it returned, or why it failed.
         output: String,
         /// The request that was approved.
         approval_request_id: Option<String>,
     },
-    /// A call waited for approval.
+    /// A call that waited for approval.
     ApprovalRequest {
         /// The request.
         id: String,
         /// Tool name.
         name: String,
-        /// As written.
+        /// The arguments as text.
         arguments: String,
     },
-    /// A person decided.
+    /// A person's decision.
     ApprovalResponse {
         /// The request.
         request_id: String,
-        /// Yes or no.
+        /// Whether the call is approved.
         approve: bool,
         /// Why.
         reason: Option<String>,
     },
-    /// An item that is stored here.
+    /// A reference to a stored item.
     Reference {
         /// Its id.
         id: String,
     },
-    /// Thinking, or what we do not know: left out.
+    /// Thinking, or an unknown type: left out.
     Ignored,
 }
 
 /// A part of a message.
 #[derive(Debug, Clone, PartialEq)]
-pub enum Content {
-    /// Words.
+pub enum InputContent {
+    /// Text.
     Text(String),
     /// A picture.
     Image(ChatImage),
-    /// A picture elsewhere, which is not fetched.
+    /// The URL of a picture, which is not fetched.
     ImageUrl(String),
-    /// A file that came along.
+    /// A file within the message.
     File {
         /// Its name.
         filename: String,
-        /// As the client says.
+        /// Its media type as the client sent it.
         media_type: Option<String>,
         /// Its bytes.
         data: Vec<u8>,
     },
-    /// A file that is stored here.
+    /// The id of a stored file.
     FileId(String),
-    /// A file elsewhere, which is not fetched.
+    /// The URL of a file, which is not fetched.
     FileUrl(String),
 }
 
-/// Reads `input`: a string, an item, or a list of items.
+/// Parses `input`: a string, an item, or a list of items.
 pub fn parse_items(input: &Value) -> Result<Vec<InputItem>, BadRequest> {
     match input {
         Value::String(text) => {
-            Ok(vec![InputItem::Message { role: ChatRole::User, content: vec![Content::Text(text.clone())] }])
+            Ok(vec![InputItem::Message { role: ChatRole::User, content: vec![InputContent::Text(text.clone())] }])
         }
         Value::Object(_) => Ok(vec![parse_item(input, "input")?]),
         Value::Array(items) => items
@@ -110,7 +111,7 @@ pub fn parse_items(input: &Value) -> Result<Vec<InputItem>, BadRequest> {
             .enumerate()
             .map(|(index, item)| match item {
                 Value::String(text) => {
-                    Ok(InputItem::Message { role: ChatRole::User, content: vec![Content::Text(text.clone())] })
+                    Ok(InputItem::Message { role: ChatRole::User, content: vec![InputContent::Text(text.clone())] })
                 }
                 item => parse_item(item, &format!("input[{index}]")),
             })
@@ -186,12 +187,12 @@ fn parse_role(role: &str) -> Option<ChatRole> {
     }
 }
 
-/// Reads a message's content: a string, or a list of blocks of Responses, of Chat Completions or of the older
+/// Parses a message's content: a string, or a list of blocks of Responses, of Chat Completions or of the older
 /// `inlineData` and `fileData` kind.
-pub fn parse_content(content: &Value, at: &str) -> Result<Vec<Content>, BadRequest> {
+pub fn parse_content(content: &Value, at: &str) -> Result<Vec<InputContent>, BadRequest> {
     match content {
         Value::Null => Ok(Vec::new()),
-        Value::String(text) => Ok(vec![Content::Text(text.clone())]),
+        Value::String(text) => Ok(vec![InputContent::Text(text.clone())]),
         Value::Object(_) => Ok(parse_block(content, at)?.into_iter().collect()),
         Value::Array(blocks) => {
             let mut parts = Vec::new();
@@ -207,9 +208,9 @@ pub fn parse_content(content: &Value, at: &str) -> Result<Vec<Content>, BadReque
     }
 }
 
-fn parse_block(block: &Value, at: &str) -> Result<Option<Content>, BadRequest> {
+fn parse_block(block: &Value, at: &str) -> Result<Option<InputContent>, BadRequest> {
     if let Value::String(text) = block {
-        return Ok(Some(Content::Text(text.clone())));
+        return Ok(Some(InputContent::Text(text.clone())));
     }
     if let Some(inline) = block.get("inlineData").or_else(|| block.get("inline_data")) {
         return parse_inline(inline, at).map(Some);
@@ -224,7 +225,7 @@ fn parse_block(block: &Value, at: &str) -> Result<Option<Content>, BadRequest> {
             let url = block["image_url"]["url"].as_str().or(block["image_url"].as_str());
             match (url, block["file_id"].as_str()) {
                 (Some(url), _) => Some(parse_image(url, at)?),
-                (None, Some(file_id)) => Some(Content::FileId(file_id.to_owned())),
+                (None, Some(file_id)) => Some(InputContent::FileId(file_id.to_owned())),
                 (None, None) => {
                     return Err(BadRequest::invalid(
                         &format!("{at}.content"),
@@ -235,22 +236,22 @@ fn parse_block(block: &Value, at: &str) -> Result<Option<Content>, BadRequest> {
         }
         "file" => parse_file(&block["file"], at)?,
         "input_file" => parse_file(block, at)?,
-        "refusal" => block["refusal"].as_str().map(|text| Content::Text(text.to_owned())),
-        _ => block["text"].as_str().map(|text| Content::Text(text.to_owned())),
+        "refusal" => block["refusal"].as_str().map(|text| InputContent::Text(text.to_owned())),
+        _ => block["text"].as_str().map(|text| InputContent::Text(text.to_owned())),
     })
 }
 
-fn parse_image(url: &str, at: &str) -> Result<Content, BadRequest> {
-    let Some(rest) = url.strip_prefix("data:") else { return Ok(Content::ImageUrl(url.to_owned())) };
+fn parse_image(url: &str, at: &str) -> Result<InputContent, BadRequest> {
+    let Some(rest) = url.strip_prefix("data:") else { return Ok(InputContent::ImageUrl(url.to_owned())) };
     let bad = || BadRequest::invalid(&format!("{at}.content"), format!("an image of `{at}` is not a base64 data URI"));
     let (media_type, data) = rest.split_once(";base64,").ok_or_else(bad)?;
     STANDARD.decode(data.trim()).map_err(|_| bad())?;
-    Ok(Content::Image(ChatImage { media_type: media_type.to_owned(), data: data.trim().to_owned() }))
+    Ok(InputContent::Image(ChatImage { media_type: media_type.to_owned(), data: data.trim().to_owned() }))
 }
 
-fn parse_file(file: &Value, at: &str) -> Result<Option<Content>, BadRequest> {
+fn parse_file(file: &Value, at: &str) -> Result<Option<InputContent>, BadRequest> {
     if let Some(file_id) = file["file_id"].as_str() {
-        return Ok(Some(Content::FileId(file_id.to_owned())));
+        return Ok(Some(InputContent::FileId(file_id.to_owned())));
     }
     if let Some(url) = file["file_url"].as_str() {
         return Ok(Some(file_at(url)));
@@ -265,12 +266,12 @@ fn parse_file(file: &Value, at: &str) -> Result<Option<Content>, BadRequest> {
     decoded_file(filename, None, encoded, at).map(Some)
 }
 
-/// A file's address: that of a stored file is its id.
-fn file_at(uri: &str) -> Content {
-    if uri.starts_with("file-") { Content::FileId(uri.to_owned()) } else { Content::FileUrl(uri.to_owned()) }
+/// Interprets a file's address: that of a stored file is its id.
+fn file_at(uri: &str) -> InputContent {
+    if uri.starts_with("file-") { InputContent::FileId(uri.to_owned()) } else { InputContent::FileUrl(uri.to_owned()) }
 }
 
-fn parse_inline(inline: &Value, at: &str) -> Result<Content, BadRequest> {
+fn parse_inline(inline: &Value, at: &str) -> Result<InputContent, BadRequest> {
     let media_type = inline["mimeType"].as_str().or(inline["mime_type"].as_str()).unwrap_or_default();
     let data = inline["data"].as_str().unwrap_or_default();
     if media_type.starts_with("image/") {
@@ -280,8 +281,13 @@ fn parse_inline(inline: &Value, at: &str) -> Result<Content, BadRequest> {
     decoded_file(filename, Some(media_type.to_owned()), data, at)
 }
 
-/// A data URI, or base64 alone.
-fn decoded_file(filename: String, media_type: Option<String>, encoded: &str, at: &str) -> Result<Content, BadRequest> {
+/// Decodes a data URI, or base64 alone.
+fn decoded_file(
+    filename: String,
+    media_type: Option<String>,
+    encoded: &str,
+    at: &str,
+) -> Result<InputContent, BadRequest> {
     let (media_type, encoded) = match encoded.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,")) {
         Some((media_type, data)) => (Some(media_type.to_owned()), data),
         None => (media_type, encoded),
@@ -291,9 +297,9 @@ fn decoded_file(filename: String, media_type: Option<String>, encoded: &str, at:
     })?;
     if let Some(media_type) = media_type.as_deref().filter(|media_type| media_type.starts_with("image/")) {
         let image = ChatImage { media_type: media_type.to_owned(), data: encoded.trim().to_owned() };
-        return Ok(Content::Image(image));
+        return Ok(InputContent::Image(image));
     }
-    Ok(Content::File { filename, media_type, data })
+    Ok(InputContent::File { filename, media_type, data })
 }
 
 fn raw_text(value: &Value) -> String {
@@ -304,7 +310,7 @@ fn raw_text(value: &Value) -> String {
     }
 }
 
-/// Why a tool failed: a string, or an object with blocks or a message.
+/// Returns why a tool failed: from a string, or an object with blocks or a message.
 fn error_text(error: &Value) -> String {
     match (&error["content"], &error["message"]) {
         (Value::Null, Value::Null) => raw_text(error),
@@ -313,25 +319,25 @@ fn error_text(error: &Value) -> String {
     }
 }
 
-/// A tool's output: a string, or blocks. Models take text as a tool's result; of the rest they are told that it is
-/// there, not its bytes.
+/// Returns a tool's output as text: from a string, or blocks. Models take text as a tool's result; other blocks are only
+/// mentioned.
 fn output_text(output: &Value) -> String {
     match output {
         Value::Array(blocks) => {
-            let told = blocks.iter().map(|block| match (block["text"].as_str(), block["type"].as_str()) {
+            let lines = blocks.iter().map(|block| match (block["text"].as_str(), block["type"].as_str()) {
                 (Some(text), _) => Some(text.to_owned()),
                 (None, Some("input_image")) => Some("[an image, which is not shown]".to_owned()),
                 (None, Some("input_file")) => Some("[a file, which is not shown]".to_owned()),
                 _ => None,
             });
-            // Other lists are JSON that a tool returned.
-            told.collect::<Option<Vec<_>>>().map_or_else(|| raw_text(output), |told| told.join("\n"))
+            // Any other list is JSON that a tool returned.
+            lines.collect::<Option<Vec<_>>>().map_or_else(|| raw_text(output), |lines| lines.join("\n"))
         }
         other => raw_text(other),
     }
 }
 
-/// The item as it is stored and listed: with a type.
+/// Returns the item as it is stored and listed: with a type.
 pub fn listed_item(item: &Value) -> Value {
     let mut listed = match item {
         Value::String(text) => json!({ "role": "user", "content": [{ "type": "input_text", "text": text }] }),

@@ -1,10 +1,10 @@
-//! The response object, and the ids of responses and items: made of the run's id, so that they need no table.
+//! The response object, and the ids of responses and items: derived from the run's id, so that they need no table.
 
 use chrono::DateTime;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::render::{Dialect, ResponsesRenderer};
+use super::render::{ResponsesDialect, ResponsesRenderer};
 use crate::event::{EventKind, RunEvent, RunStarted};
 use crate::models::TokenUsage;
 use crate::protocols::Renderer;
@@ -12,33 +12,33 @@ use crate::protocols::Renderer;
 /// Hexadecimal digits of a run's id.
 const RUN_ID_DIGITS: usize = 32;
 
-/// `resp_<run>`.
+/// Returns `resp_<run>`.
 pub fn response_id(run_id: Uuid) -> String {
     format!("resp_{}", run_id.simple())
 }
 
-/// The run of a response.
+/// Returns the run of a response.
 pub fn run_of_response(response_id: &str) -> Option<Uuid> {
     let digits = response_id.strip_prefix("resp_")?;
     (digits.len() == RUN_ID_DIGITS).then(|| Uuid::try_parse(digits).ok())?
 }
 
-/// The run that an item is of: `msg_<run><number>` and the like.
+/// Returns the run of an item, from `msg_<run><number>` and the like.
 pub fn run_of_item(item_id: &str) -> Option<Uuid> {
     let (_, digits) = item_id.split_once('_')?;
     Uuid::try_parse(digits.get(..RUN_ID_DIGITS)?).ok()
 }
 
-/// The items of a run's response, from its log.
+/// Returns the items of a run's response, from its log.
 pub fn output_items(log: &[RunEvent]) -> Vec<Value> {
-    let mut renderer = ResponsesRenderer::new(Dialect::OpenAi);
+    let mut renderer = ResponsesRenderer::new(ResponsesDialect::OpenAi);
     for event in log {
         renderer.frame(event);
     }
     renderer.response()["output"].as_array().cloned().unwrap_or_default()
 }
 
-/// The items that a run was asked with, from its log.
+/// Returns the items of a run's request, from its log.
 pub fn input_items(log: &[RunEvent]) -> Vec<Value> {
     log.iter()
         .find_map(|event| match &event.kind {
@@ -48,7 +48,7 @@ pub fn input_items(log: &[RunEvent]) -> Vec<Value> {
         .unwrap_or_default()
 }
 
-/// The object as it stands when the run begins.
+/// Creates the object as the run begins.
 pub(super) fn new_response(started: &RunStarted, created_at: DateTime<chrono::Utc>) -> Map<String, Value> {
     let echo = |name: &str, absent: Value| match started.request.get(name) {
         Some(value) if !value.is_null() => value.clone(),
@@ -94,7 +94,7 @@ pub(super) fn new_response(started: &RunStarted, created_at: DateTime<chrono::Ut
     fields.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
 }
 
-/// Tokens as the protocol names them.
+/// Returns token counts under the protocol's names.
 pub(super) fn usage_json(usage: &TokenUsage) -> Value {
     json!({
         "input_tokens": usage.input_tokens,
@@ -108,7 +108,7 @@ pub(super) fn usage_json(usage: &TokenUsage) -> Value {
     })
 }
 
-/// An object with these keys, null where it lacks them: typed clients want all that there are.
+/// Adds these keys to an object, null where it lacks them: typed clients require all of them.
 fn with_keys(mut value: Value, keys: &[&str]) -> Value {
     if let Value::Object(fields) = &mut value {
         for key in keys {

@@ -1,4 +1,4 @@
-//! Events to `response.*` events. A fold: what it keeps is the response object as it grows.
+//! Turns events into `response.*` events. A fold: its state is the response object as it grows.
 
 use chrono::{DateTime, Utc};
 use serde::Serialize;
@@ -12,9 +12,9 @@ use crate::event::{
 use crate::models::TokenUsage;
 use crate::protocols::{Frame, Renderer, add_chart};
 
-/// Whose clients read the stream.
+/// The clients that read the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Dialect {
+pub enum ResponsesDialect {
     /// OpenAI's own shapes and events only.
     OpenAi,
     /// KsADK's extension events, tools as function calls, `response.incomplete` on a pause for approval.
@@ -24,12 +24,12 @@ pub enum Dialect {
 /// Renders one run.
 #[derive(Debug)]
 pub struct ResponsesRenderer {
-    dialect: Dialect,
+    dialect: ResponsesDialect,
     response: Map<String, Value>,
     output: Vec<Value>,
     sequence: u64,
     failure: Option<(RunErrorCode, String)>,
-    /// What the client calls this server's tools.
+    /// The client's label for this server's tools.
     server_label: String,
 }
 
@@ -46,8 +46,8 @@ struct TextDelta<'a> {
 }
 
 impl ResponsesRenderer {
-    /// A renderer of the dialect.
-    pub fn new(dialect: Dialect) -> Self {
+    /// Creates a renderer of the dialect.
+    pub fn new(dialect: ResponsesDialect) -> Self {
         Self {
             dialect,
             response: Map::new(),
@@ -58,19 +58,19 @@ impl ResponsesRenderer {
         }
     }
 
-    /// The response object as it stands.
+    /// Returns the response object so far.
     pub fn response(&self) -> Value {
         let mut response = self.response.clone();
-        let texts =
+        let parts =
             self.output.iter().filter(|item| item["type"] == "message").flat_map(|item| {
                 item["content"].as_array().into_iter().flatten().filter_map(|part| part["text"].as_str())
             });
-        response.insert("output_text".to_owned(), json!(texts.collect::<String>()));
+        response.insert("output_text".to_owned(), json!(parts.collect::<String>()));
         response.insert("output".to_owned(), json!(self.output));
         Value::Object(response)
     }
 
-    /// Why the run failed, if it did: its code, and what to do.
+    /// Returns why the run failed, if it did: its code, and what to do.
     pub fn failure(&self) -> Option<(RunErrorCode, &str)> {
         self.failure.as_ref().map(|(code, message)| (*code, message.as_str()))
     }
@@ -96,7 +96,7 @@ impl ResponsesRenderer {
         self.event(name, json!({ "response": response }))
     }
 
-    /// Adds an item that is not done yet; its index.
+    /// Adds an item that is not done yet. Returns its index.
     fn add(&mut self, item: Value) -> (usize, Frame) {
         let index = self.output.len();
         self.output.push(item.clone());
@@ -104,8 +104,8 @@ impl ResponsesRenderer {
     }
 
     fn done(&mut self, index: usize, item: Value) -> Frame {
-        if let Some(place) = self.output.get_mut(index) {
-            *place = item.clone();
+        if let Some(open) = self.output.get_mut(index) {
+            *open = item.clone();
         }
         self.event("response.output_item.done", json!({ "output_index": index, "item": item }))
     }
@@ -123,13 +123,13 @@ impl ResponsesRenderer {
 
     fn text_delta(&mut self, item_id: &str, text: &str) -> Vec<Frame> {
         let Some(index) = self.index_of(item_id) else { return Vec::new() };
-        // Kept as it grows: a run that breaks off shows what was said.
+        // Kept as it grows: a run that breaks off shows the text so far.
         let item = &mut self.output[index];
         match item["content"].get_mut(0).and_then(|part| part.get_mut("text")) {
             Some(Value::String(said)) => said.push_str(text),
             _ => item["content"] = json!([text_part(text)]),
         }
-        // Nearly all events are these: they are not made into a document first.
+        // Nearly all events are these: they are written without building a document first.
         let name = "response.output_text.delta";
         let sequence_number = self.next_sequence();
         vec![Frame::named(
@@ -182,7 +182,7 @@ impl ResponsesRenderer {
     }
 
     fn tool_started(&mut self, call: &ToolCallStarted) -> Vec<Frame> {
-        if self.dialect == Dialect::KsAdk {
+        if self.dialect == ResponsesDialect::KsAdk {
             return self.function_call(&call.item_id, &call.call_id, &call.tool, &call.args_raw);
         }
         let (index, added) = self.add(json!({
@@ -214,10 +214,10 @@ impl ResponsesRenderer {
     }
 
     fn tool_returned(&mut self, result: &ToolResult) -> Vec<Frame> {
-        // A call that was refused was never shown as one.
+        // A refused call was never shown as a call.
         let Some(index) = self.index_of(&result.item_id) else { return Vec::new() };
         let output = result.result.to_string();
-        if self.dialect == Dialect::KsAdk {
+        if self.dialect == ResponsesDialect::KsAdk {
             return self.function_output(result, &output);
         }
         let mut item = self.output[index].clone();
@@ -244,15 +244,15 @@ impl ResponsesRenderer {
             "output": output,
         });
         let (index, added) = self.add(item.clone());
-        let mut told = json!({
+        let mut result_data = json!({
             "output_index": index,
             "call_id": result.call_id,
             "name": result.tool,
             "output": output,
             "elapsed_ms": result.elapsed_ms,
         });
-        add_chart(&mut told, result);
-        vec![added, self.done(index, item), self.event("response.ksadk.tool_result", told)]
+        add_chart(&mut result_data, result);
+        vec![added, self.done(index, item), self.event("response.ksadk.tool_result", result_data)]
     }
 
     fn function_call(&mut self, item_id: &str, call_id: &str, name: &str, arguments: &str) -> Vec<Frame> {
@@ -290,7 +290,7 @@ impl ResponsesRenderer {
     }
 
     fn compaction(&mut self, name: &'static str, fields: Value) -> Vec<Frame> {
-        if self.dialect == Dialect::KsAdk { vec![self.event(name, fields)] } else { Vec::new() }
+        if self.dialect == ResponsesDialect::KsAdk { vec![self.event(name, fields)] } else { Vec::new() }
     }
 
     fn finished(
@@ -302,7 +302,7 @@ impl ResponsesRenderer {
     ) -> Vec<Frame> {
         let waits_for_person = self.output.iter().any(|item| item["type"] == "mcp_approval_request");
         let (name, status) = match outcome {
-            RunOutcome::Paused if waits_for_person && self.dialect == Dialect::KsAdk => {
+            RunOutcome::Paused if waits_for_person && self.dialect == ResponsesDialect::KsAdk => {
                 self.set("incomplete_details", json!({ "reason": "approval_required" }));
                 ("response.incomplete", "incomplete")
             }
@@ -325,7 +325,7 @@ impl ResponsesRenderer {
             self.set("completed_at", json!(at.timestamp()));
         }
         self.set("usage", usage_json(&usage.tokens));
-        if self.dialect == Dialect::KsAdk
+        if self.dialect == ResponsesDialect::KsAdk
             && let Some(metadata) = self.response.get_mut("metadata").and_then(Value::as_object_mut)
         {
             metadata.insert("last_usage".to_owned(), usage_json(last_usage));
@@ -343,7 +343,7 @@ impl Renderer for ResponsesRenderer {
         match &event.kind {
             EventKind::RunStarted(started) => {
                 self.response = new_response(started, event.at);
-                // A client that declared the server by a name looks for that name.
+                // A client that declared the server under a label looks for that label.
                 let tools = started.request["tools"].as_array().into_iter().flatten();
                 if let Some(label) = tools.filter_map(|tool| tool["server_label"].as_str()).next() {
                     label.clone_into(&mut self.server_label);

@@ -1,10 +1,11 @@
-//! A request of `POST /v1/responses`, read and checked. Fields that are not known are ignored.
+//! Parses and checks a request of `POST /v1/responses`. Unknown fields are ignored.
 
 use serde_json::{Map, Value, json};
 
+use super::BadRequest;
 use super::items::{InputItem, listed_item, parse_items};
-use super::{BadRequest, kind_of};
 use crate::models::{ToolChoice, ToolSpec};
+use crate::protocols::kind_of;
 use crate::protocols::ksadk;
 use crate::request::{AnswerSchema, Protocol, RunRequest};
 
@@ -12,23 +13,23 @@ const MAX_METADATA_PAIRS: usize = 16;
 const MAX_METADATA_KEY_CHARS: usize = 64;
 const MAX_METADATA_VALUE_CHARS: usize = 512;
 const MAX_ID_BYTES: usize = 256;
-/// A tool choice that names several.
+/// The type of a tool choice that allows several tools.
 const ALLOWED_TOOLS: &str = "allowed_tools";
-/// KsADK's own part of the metadata: any shape, not repeated.
+/// KsADK's own part of the metadata: of any shape, not repeated.
 const KSADK_METADATA: &str = "agentengine";
 
-/// What the request asks for.
+/// A request of this protocol.
 #[derive(Debug, Clone)]
 pub struct ResponsesRequest {
-    /// In order.
+    /// The input items, in order.
     pub items: Vec<InputItem>,
     /// The items as they are listed later, without their ids.
     pub raw_items: Vec<Value>,
-    /// As given.
+    /// The requested model.
     pub model: Option<String>,
-    /// As given.
+    /// The application's instructions.
     pub instructions: Option<String>,
-    /// As events.
+    /// Whether to answer as events.
     pub stream: bool,
     /// Whether it may be retrieved.
     pub store: bool,
@@ -42,9 +43,9 @@ pub struct ResponsesRequest {
     pub tools: Vec<ToolSpec>,
     /// Whether a tool must be called.
     pub tool_choice: ToolChoice,
-    /// The answer's form.
+    /// The schema of the answer.
     pub answer_schema: Option<AnswerSchema>,
-    /// Whether thinking is shown.
+    /// Whether to show thinking.
     pub include_thinking: bool,
     /// Tokens of one turn.
     pub max_output_tokens: Option<u32>,
@@ -52,22 +53,22 @@ pub struct ResponsesRequest {
     pub user: String,
     /// KsADK's invocation.
     pub invocation_id: Option<String>,
-    /// Whether fields say that a client of KsADK asks.
+    /// Whether fields show that the client is KsADK's.
     pub is_ksadk: bool,
-    /// Whether a field of KsADK's stands in `metadata`: its client for certain.
+    /// Whether `metadata` has KsADK's field: its client for certain.
     pub has_ksadk_metadata: bool,
-    /// What the response repeats.
+    /// Fields that the response repeats.
     pub echo: Value,
 }
 
-/// Reads a body.
+/// Parses a body.
 pub fn parse_request(body: &[u8]) -> Result<ResponsesRequest, BadRequest> {
     let body: Value = serde_json::from_slice(body)
         .map_err(|error| BadRequest::new("invalid_json", "body", format!("the body is not JSON: {error}")))?;
     parse_value(&body)
 }
 
-/// Reads a request.
+/// Parses a request.
 pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
     let Value::Object(fields) = body else {
         return Err(BadRequest::invalid("body", format!("the body must be a JSON object, not {}", kind_of(body))));
@@ -154,7 +155,7 @@ pub fn parse_value(body: &Value) -> Result<ResponsesRequest, BadRequest> {
 }
 
 impl ResponsesRequest {
-    /// The run that is asked for, and the items that it is asked with. It is retained if it was to be stored.
+    /// Returns the requested run, and its items. It is retained if the request asks to store it.
     pub fn into_run(self, protocol: Protocol) -> (RunRequest, Vec<InputItem>) {
         let run = RunRequest {
             include_thinking: self.include_thinking,
@@ -168,7 +169,7 @@ impl ResponsesRequest {
             invocation_id: self.invocation_id,
             retained: self.store,
             echo: self.echo,
-            // As they are listed; their ids come with the run.
+            // As listed; they get their ids with the run.
             input_items: json!(self.raw_items.iter().map(listed_item).collect::<Vec<_>>()),
             ..RunRequest::new(protocol, Vec::new())
         };
@@ -212,7 +213,7 @@ fn conversation_of(fields: &Map<String, Value>) -> Result<Option<String>, BadReq
     }
 }
 
-/// The metadata that is repeated.
+/// Returns the metadata that the response repeats.
 pub(crate) fn metadata_of(fields: &Map<String, Value>) -> Result<Value, BadRequest> {
     let bad = |message: String| BadRequest::invalid("metadata", message).with_status(422);
     let mut metadata = match fields.get("metadata") {
@@ -239,7 +240,7 @@ pub(crate) fn metadata_of(fields: &Map<String, Value>) -> Result<Value, BadReque
     Ok(Value::Object(metadata))
 }
 
-/// The function tools of a request; `function` finds a tool's definition in its entry.
+/// Returns the function tools of a request; `function` finds a tool's definition in its entry.
 pub(crate) fn tools_of(
     fields: &Map<String, Value>,
     parameters: &str,
@@ -254,7 +255,7 @@ pub(crate) fn tools_of(
     };
     let mut tools = Vec::new();
     for (index, entry) in entries.iter().enumerate() {
-        // Other kinds name tools of a server; ours are always there.
+        // Other kinds name tools of a server; this server's are always available.
         if entry["type"].as_str() != Some("function") {
             continue;
         }
@@ -272,7 +273,7 @@ pub(crate) fn tools_of(
     Ok(tools)
 }
 
-/// `auto`, `none`, `required`, a function's name, or the functions that are allowed, in either protocol's form.
+/// Parses `auto`, `none`, `required`, a function's name, or the allowed functions, in either protocol's form.
 pub(crate) fn tool_choice(choice: Option<&Value>) -> Result<ToolChoice, BadRequest> {
     match choice {
         Some(choice) if choice["type"] == ALLOWED_TOOLS => tool_choice(allowed(choice).get("mode")),
@@ -290,7 +291,7 @@ pub(crate) fn tool_choice(choice: Option<&Value>) -> Result<ToolChoice, BadReque
     }
 }
 
-/// The client's tools without those that its choice does not allow.
+/// Returns the client's tools without those that its choice does not allow.
 pub(crate) fn allowed_tools(mut tools: Vec<ToolSpec>, choice: Option<&Value>) -> Vec<ToolSpec> {
     if let Some(choice) = choice.filter(|choice| choice["type"] == ALLOWED_TOOLS) {
         let entries = allowed(choice)["tools"].as_array().map(Vec::as_slice).unwrap_or_default();
@@ -301,12 +302,12 @@ pub(crate) fn allowed_tools(mut tools: Vec<ToolSpec>, choice: Option<&Value>) ->
     tools
 }
 
-/// `{mode, tools}`, which Chat Completions put one level deeper.
+/// Returns `{mode, tools}`, which Chat Completions put one level deeper.
 fn allowed(choice: &Value) -> &Value {
     if choice[ALLOWED_TOOLS].is_object() { &choice[ALLOWED_TOOLS] } else { choice }
 }
 
-/// A response format in either protocol's form; `None` for text.
+/// Parses a response format in either protocol's form; `None` for text.
 pub(crate) fn answer_schema(format: &Value, at: &str) -> Result<Option<AnswerSchema>, BadRequest> {
     match format["type"].as_str() {
         None | Some("text") => Ok(None),

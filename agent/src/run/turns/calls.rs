@@ -1,4 +1,4 @@
-//! Tool calls: ours are executed, those that write wait for a person, the client's wait for the client.
+//! Tool calls: the server's are executed, those that write wait for a person, the client's wait for the client.
 
 use std::time::Instant;
 
@@ -8,45 +8,46 @@ use querent_catalog::{PendingCall, PendingKind, PendingState};
 use serde_json::{Map, Value, json};
 use tokio::sync::Semaphore;
 
-use super::super::{Failure, elapsed_ms};
 use super::{Turns, raw_arguments};
 use crate::budget::Exhausted;
 use crate::event::{EventKind, RunErrorCode, ToolCallStarted, ToolResult, ToolStatus, WaitingCall};
 use crate::models::ModelToolCall;
-use crate::prompt::tokens::take_tokens;
+use crate::run::{RunFailure, elapsed_ms};
+use crate::sql_text::one_line;
+use crate::tokens::take_tokens;
 use crate::tools::{self, ToolContext, ToolError, ToolOutput};
 
 /// Calls of one reply that run at the same time.
 const MAX_CONCURRENT_CALLS: usize = 4;
 const ANSWER_NOW: &str = "\nYou have this result already. Answer the question with it now.";
-/// Without these words a small model that has the right rows goes on to look at tables instead of answering.
+/// Without these words a small model that has the right rows explores tables instead of answering.
 const ANSWER_IF_DONE: &str = "\nIf this answers the question, answer now.";
-/// A small model sends a failing call again as it was: it asks for a column that there is not, or for a change.
+/// A small model repeats a failing call unchanged: one that names a column that does not exist, or one that writes.
 const FAILED_AGAIN: &str =
     "\nThis failed before in the same way. Send something else, or answer the user why it cannot be done.";
 
-/// A call that waits, and the model's own id for it.
-pub(super) struct Waiting {
+/// A call that waits, with the model's own id.
+pub(super) struct WaitingToolCall {
     pub(super) call: WaitingCall,
     model_id: String,
 }
 
-/// A call of ours that is told of and not yet answered.
+/// A call of the server's tools that is announced and not yet answered.
 struct OwnCall {
     started: ToolCallStarted,
-    /// The model's own id for it.
+    /// The model's own id of the call.
     model_id: String,
-    /// What comes of it, where nothing is executed: the client's own tool whose result is known before, or a tool that
-    /// writes and nobody can be asked.
+    /// The result of a call that is not executed: a client's tool whose result is known beforehand, or a tool that writes
+    /// where nobody can be asked for approval.
     known: Option<Result<ToolOutput, ToolError>>,
 }
 
-type Outcome = (Result<ToolOutput, ToolError>, u64);
+type CallOutcome = (Result<ToolOutput, ToolError>, u64);
 
 impl Turns<'_> {
-    /// The calls of one reply: all are told of, then ours run at the same time, since they only read. Their results
-    /// are told in the order of the calls, so that the same run gives the same events again.
-    pub(super) async fn call_all(&mut self, calls: Vec<ModelToolCall>) -> Result<(), Failure> {
+    /// Makes the calls of one reply: announces all, then executes the server's concurrently, since they only read. Results
+    /// are reported in the order of the calls, so that the same run emits the same events again.
+    pub(super) async fn call_all(&mut self, calls: Vec<ModelToolCall>) -> Result<(), RunFailure> {
         let mut own = Vec::new();
         let mut exhausted = None;
         for call in calls {
@@ -59,8 +60,8 @@ impl Turns<'_> {
             }
         }
         let context = &self.context;
-        let places = Semaphore::new(MAX_CONCURRENT_CALLS);
-        let mut outcomes: FuturesOrdered<_> = own.iter().map(|call| outcome_of(context, &places, call)).collect();
+        let permits = Semaphore::new(MAX_CONCURRENT_CALLS);
+        let mut outcomes: FuturesOrdered<_> = own.iter().map(|call| outcome_of(context, &permits, call)).collect();
         let mut reported = Vec::with_capacity(own.len());
         for call in &own {
             if let Some(outcome) = outcomes.next().await {
@@ -81,7 +82,7 @@ impl Turns<'_> {
         Ok(())
     }
 
-    /// Tells of a call; `None` for one that waits. Errors: it is one too many.
+    /// Announces a call. Returns `None` for one that waits. Errors: it is one too many.
     fn begin_call(&mut self, call: ModelToolCall) -> Result<Option<OwnCall>, Exhausted> {
         let (call_index, allowed) = self.budget.begin_call();
         let calls = self.budget.calls();
@@ -101,7 +102,8 @@ impl Turns<'_> {
         let known = if let Some(canned) = canned {
             Some(Ok(ToolOutput::new(json!(canned), canned)))
         } else if writes {
-            let refused = ToolError::new("approval_unavailable", format!("{} needs a person's approval", call.name));
+            let refused =
+                ToolError::refusal("approval_unavailable", format!("{} needs a person's approval", call.name));
             Some(Err(refused.with_hint("this client has no way to ask for it; tell the user so")))
         } else {
             None
@@ -109,7 +111,8 @@ impl Turns<'_> {
         Ok(Some(OwnCall { started, model_id: call.id.unwrap_or_default(), known }))
     }
 
-    /// The id that everybody but the model knows the call by; the model's too for a client that keeps the conversation.
+    /// Returns the id of the call for everybody but the model; it is the model's own for a client that keeps the
+    /// conversation.
     fn call_id(&mut self, call: &ModelToolCall) -> String {
         match &call.id {
             Some(id) if self.task.request.returns_messages => id.clone(),
@@ -136,26 +139,26 @@ impl Turns<'_> {
         }
     }
 
-    pub(super) async fn execute(&mut self, call: &ToolCallStarted) -> Outcome {
+    pub(super) async fn execute(&mut self, call: &ToolCallStarted) -> CallOutcome {
         self.note_query(call);
         timed(&self.context, call).await
     }
 
-    /// The latest query of each language is told with the answer.
+    /// Remembers the latest query of each language, which is reported with the answer.
     fn note_query(&mut self, call: &ToolCallStarted) {
         if call.tool == tools::RUN_SQL {
-            self.sql_used = text_of(&call.args, tools::sql_argument).or(self.sql_used.take());
+            self.sql_used = query_text(&call.args, tools::sql_argument).or(self.sql_used.take());
         } else if call.tool == tools::RUN_KQL {
-            self.kql_used = text_of(&call.args, tools::kql_argument).or(self.kql_used.take());
+            self.kql_used = query_text(&call.args, tools::kql_argument).or(self.kql_used.take());
         }
     }
 
-    /// The result's event and message; whether the call failed.
+    /// Emits the result and adds its message. Returns whether the call failed.
     pub(super) fn record_outcome(
         &mut self,
         call: &ToolCallStarted,
         model_id: &str,
-        outcome: Outcome,
+        outcome: CallOutcome,
         status: Option<ToolStatus>,
     ) -> bool {
         let (failed, text) = self.report(call, outcome, status);
@@ -163,11 +166,11 @@ impl Turns<'_> {
         failed
     }
 
-    /// The result's event; whether the call failed, and what the model is told.
+    /// Emits the result. Returns whether the call failed, and the text for the model.
     fn report(
         &self,
         call: &ToolCallStarted,
-        (outcome, took_ms): Outcome,
+        (outcome, took_ms): CallOutcome,
         status: Option<ToolStatus>,
     ) -> (bool, String) {
         let failed = outcome.is_err();
@@ -196,7 +199,7 @@ impl Turns<'_> {
         (failed, text)
     }
 
-    /// What is said after a tool's result, to keep the model from turning in circles.
+    /// Adds words to a tool's result that keep the model from repeating itself.
     fn nudge(&mut self, tool: &str, failed: bool) {
         let words = if self.budget.repeated_success() {
             ANSWER_NOW
@@ -225,17 +228,17 @@ impl Turns<'_> {
         } else {
             EventKind::ClientToolRequested(waiting.clone())
         });
-        self.waiting.push(Waiting { call: waiting, model_id: id.unwrap_or_default() });
+        self.waiting.push(WaitingToolCall { call: waiting, model_id: id.unwrap_or_default() });
     }
 
-    /// Durable when it returns.
-    pub(super) async fn store_waiting(&self) -> Result<(), Failure> {
+    /// Stores the waiting calls; they are durable when this returns.
+    pub(super) async fn store_waiting(&self) -> Result<(), RunFailure> {
         let started = &self.task.started_event;
         let subject = self.task.session.principal().subject();
         let calls: Vec<PendingCall> = self
             .waiting
             .iter()
-            .map(|Waiting { call: waiting, model_id }| PendingCall {
+            .map(|WaitingToolCall { call: waiting, model_id }| PendingCall {
                 call_id: if waiting.approval { waiting.item_id.clone() } else { waiting.call_id.clone() },
                 kind: if waiting.approval { PendingKind::Approval } else { PendingKind::ClientTool },
                 subject: subject.to_owned(),
@@ -251,35 +254,33 @@ impl Turns<'_> {
             .collect();
         let stored = self.task.catalog.pending_calls().insert(&calls).await;
         stored.map_err(|error| {
-            Failure::new(querent_catalog::RunStatus::Error, RunErrorCode::Internal, error.to_string(), error.code())
+            RunFailure::new(querent_catalog::RunStatus::Error, RunErrorCode::Internal, error.to_string(), error.code())
         })
     }
 }
 
-async fn outcome_of(context: &ToolContext, places: &Semaphore, call: &OwnCall) -> Outcome {
+async fn outcome_of(context: &ToolContext, permits: &Semaphore, call: &OwnCall) -> CallOutcome {
     if let Some(known) = &call.known {
         return (known.clone(), 0);
     }
-    let _place = places.acquire().await;
+    let _permit = permits.acquire().await;
     timed(context, &call.started).await
 }
 
-/// Executes a call; what came of it, and how long it took.
-async fn timed(context: &ToolContext, call: &ToolCallStarted) -> Outcome {
+/// Executes a call. Returns its outcome and how long it took.
+async fn timed(context: &ToolContext, call: &ToolCallStarted) -> CallOutcome {
     let began = Instant::now();
     let outcome = tools::call(context, &call.tool, &call.args).await;
     (outcome, elapsed_ms(began))
 }
 
-/// One line of what a call does, for people.
+/// Describes a call in one line, for people.
 fn describe(tool: &str, arguments: &Value) -> String {
     const SHOWN_CHARS: usize = 200;
     let arguments = match arguments {
-        Value::Object(object) => object
-            .values()
-            .map(|value| tools::one_line(&raw_arguments(value), SHOWN_CHARS))
-            .collect::<Vec<_>>()
-            .join(", "),
+        Value::Object(object) => {
+            object.values().map(|value| one_line(&raw_arguments(value), SHOWN_CHARS)).collect::<Vec<_>>().join(", ")
+        }
         other => raw_arguments(other),
     };
     let line = format!("{tool}: {arguments}");
@@ -289,6 +290,6 @@ fn describe(tool: &str, arguments: &Value) -> String {
     line.chars().take(SHOWN_CHARS - 1).chain(['…']).collect()
 }
 
-fn text_of(arguments: &Value, argument: fn(&Map<String, Value>) -> Option<String>) -> Option<String> {
+fn query_text(arguments: &Value, argument: fn(&Map<String, Value>) -> Option<String>) -> Option<String> {
     argument(&tools::arguments_object(arguments).ok()?)
 }

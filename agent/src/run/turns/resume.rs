@@ -1,34 +1,34 @@
-//! The beginning of a run that goes on from a pause: what was approved is executed, once and for all readers; what
-//! was refused or left is told to the model.
+//! The beginning of a run that continues a paused one: approved calls are executed, once; for the others the model gets a
+//! result that says that they were denied or abandoned.
 
 use querent_catalog::PendingKind;
 use serde_json::json;
 
-use super::super::Failure;
 use super::{Turns, raw_arguments};
 use crate::event::{EventKind, ToolStatus};
 use crate::models::ModelToolCall;
-use crate::request::{Decision, ResumedCall};
+use crate::request::{CallDecision, ResumedCall};
+use crate::run::RunFailure;
 use crate::tools::ToolError;
 
 impl Turns<'_> {
-    pub(super) async fn resume(&mut self) -> Result<(), Failure> {
+    pub(super) async fn resume(&mut self) -> Result<(), RunFailure> {
         let task = self.task;
         for resumed in &task.request.resume {
             let ResumedCall { call, decision, stored } = resumed;
             let model_call = resumed.model_call();
             let (approved, reason) = match decision {
-                Decision::Output(result) => {
+                CallDecision::Output(result) => {
                     self.client_answered(&call.call_id, &model_call, Some(result));
                     continue;
                 }
-                Decision::Abandoned if call.kind == PendingKind::ClientTool => {
+                CallDecision::Abandoned if call.kind == PendingKind::ClientTool => {
                     self.client_answered(&call.call_id, &model_call, None);
                     continue;
                 }
-                Decision::Approved { reason } => (*stored, reason.clone()),
-                Decision::Denied { reason } => (false, reason.clone()),
-                Decision::Abandoned => (false, None),
+                CallDecision::Approved { reason } => (*stored, reason.clone()),
+                CallDecision::Denied { reason } => (false, reason.clone()),
+                CallDecision::Abandoned => (false, None),
             };
             let model_id = model_call.id.clone().unwrap_or_default();
             let request_id = call.call_id.clone();
@@ -63,7 +63,7 @@ impl Turns<'_> {
         Ok(())
     }
 
-    /// `None`: the asker went on without the result.
+    /// Adds the result of a client's tool; `None`: the asker continued without it.
     fn client_answered(&mut self, call_id: &str, call: &ModelToolCall, result: Option<&String>) {
         let model_id = call.id.clone().unwrap_or_default();
         let missing = result.is_none();
@@ -79,14 +79,14 @@ impl Turns<'_> {
     }
 }
 
-fn refusal(decision: &Decision, tool: &str, reason: Option<&str>) -> (ToolStatus, ToolError) {
-    if *decision == Decision::Abandoned {
+fn refusal(decision: &CallDecision, tool: &str, reason: Option<&str>) -> (ToolStatus, ToolError) {
+    if *decision == CallDecision::Abandoned {
         let error =
-            ToolError::new("cancelled", format!("{tool} was not executed: the user asked something else instead"));
+            ToolError::refusal("cancelled", format!("{tool} was not executed: the user asked something else instead"));
         return (ToolStatus::Cancelled, error);
     }
     let why = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-    let error = ToolError::new("denied", format!("the user denied this call of {tool}{why}"))
+    let error = ToolError::refusal("denied", format!("the user denied this call of {tool}{why}"))
         .with_hint("do not call it again with the same arguments; go on without it");
     (ToolStatus::Denied, error)
 }

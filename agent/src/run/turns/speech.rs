@@ -1,5 +1,5 @@
-//! What the model says and thinks in one turn, as events. Text is passed on as it comes, without leading white space;
-//! an answer that must fit a schema is held back until it was checked.
+//! The text and the thinking of one turn, as events. Text is passed on as it arrives, without leading white space; an
+//! answer that must fit a schema is held back until it has been checked.
 
 use std::sync::Arc;
 
@@ -7,18 +7,18 @@ use uuid::Uuid;
 
 use crate::event::{EventKind, TextPhase};
 
-/// Ids of a run's items, the same for every reader and every replay.
+/// Creates the ids of a run's items, the same for every reader and every replay.
 pub(super) struct ItemIds {
     run: String,
     next: u32,
 }
 
 impl ItemIds {
-    pub(super) fn of(run_id: Uuid) -> Self {
+    pub(super) fn of_run(run_id: Uuid) -> Self {
         Self { run: run_id.simple().to_string(), next: 0 }
     }
 
-    /// `msg_<run><number>`.
+    /// Returns the next id, such as `msg_<run><number>`.
     pub(super) fn next(&mut self, prefix: &str) -> String {
         let id = format!("{prefix}_{}{:04x}", self.run, self.next);
         self.next += 1;
@@ -26,7 +26,7 @@ impl ItemIds {
     }
 }
 
-/// An item that is being said.
+/// An item that is not complete.
 struct OpenItem {
     item_id: Arc<str>,
     text: String,
@@ -69,9 +69,9 @@ impl Speech {
         }
     }
 
-    /// As it is.
+    /// Adds a piece of text as it is.
     pub(super) fn say_more(&mut self, piece: String, ids: &mut ItemIds, mut emit: impl FnMut(EventKind)) {
-        // Thinking ends where speaking begins.
+        // Thinking ends where text begins.
         self.end_thinking(&mut emit);
         let item = self.text.get_or_insert_with(|| {
             let item_id = ids.next("msg");
@@ -86,7 +86,7 @@ impl Speech {
         self.text.is_some()
     }
 
-    /// Ends what is open. The item, if one was shown, and the turn's text, shown or held.
+    /// Ends open items. Returns the text's item, if it was emitted, and the text, emitted or held back.
     pub(super) fn finish(mut self, phase: TextPhase, mut emit: impl FnMut(EventKind)) -> (Option<String>, String) {
         self.end_thinking(&mut emit);
         match self.text {

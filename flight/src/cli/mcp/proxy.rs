@@ -19,9 +19,9 @@ use tokio::sync::mpsc;
 use tokio::task::{AbortHandle, JoinSet};
 use tokio_util::codec::{FramedRead, LinesCodec, LinesCodecError};
 
-use super::super::client::Client;
-use super::super::error::CliError;
-use super::super::sse::SseParser;
+use crate::cli::client::Client;
+use crate::cli::error::CliError;
+use crate::cli::sse;
 
 /// Bytes of one message.
 const MAX_LINE: usize = 16 << 20;
@@ -163,12 +163,9 @@ impl Server {
         }
         let status = response.status();
         if is_stream(&response) {
-            let mut chunks = response.bytes_stream();
-            let mut parser = SseParser::default();
-            while let Some(chunk) = chunks.try_next().await.map_err(|error| self.client.http_error(error))? {
-                for event in parser.push(&chunk).into_iter().filter(|event| !event.data.is_empty()) {
-                    self.answer(message, &event.data).await?;
-                }
+            let mut events = sse::events(&self.client, response);
+            while let Some(event) = events.try_next().await? {
+                self.answer(message, &event.data).await?;
             }
             return Ok(());
         }

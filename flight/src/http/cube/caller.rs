@@ -180,7 +180,7 @@ pub(super) fn invalid(message: impl Into<String>) -> ApiError {
 
 #[cfg(test)]
 mod tests {
-    use querent_agent::protocols::cube::ChatRequest;
+    use querent_agent::protocols::cube::CubeRequest;
     use serde_json::{Value, json};
 
     use super::*;
@@ -188,7 +188,7 @@ mod tests {
     /// As `stream-chat-state` makes it: the run is started with this principal.
     fn user_of(settings: &Value) -> Principal {
         let body = json!({ "input": "how many?", "chatId": "c", "sessionSettings": settings });
-        let request = ChatRequest::parse(body.to_string().as_bytes()).unwrap();
+        let request = CubeRequest::parse(body.to_string().as_bytes()).unwrap();
         let Some(SessionSettings::External(external)) = request.session else { panic!("{request:?}") };
         let principal = Principal::new("app", Role::Admin).with_databases(["sales"]);
         let application = Application { principal, is_trusted: true, name: None };

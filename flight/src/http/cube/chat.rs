@@ -12,7 +12,9 @@ use chrono::Utc;
 use futures::{FutureExt, StreamExt};
 use http::{HeaderMap, StatusCode};
 use querent_agent::models::{ChatMessage, ChatRole};
-use querent_agent::protocols::cube::{ChatRequest, CubeRenderer, Joining, Line, Output, Thread, abort_request};
+use querent_agent::protocols::cube::{
+    CubeLine, CubeOutput, CubeRenderer, CubeRequest, CubeThread, LateReader, abort_request,
+};
 use querent_agent::{AgentError, EventKind, OnDisconnect, Protocol, RunEvents, RunRequest, events_of};
 use querent_catalog::{
     CatalogError, ConversationAccess, ConversationKey, ConversationRecord, Principal, RunRecord, RunStatus,
@@ -45,7 +47,7 @@ pub(super) async fn stream(
 ) -> Result<Response, ApiError> {
     let caller = doors.caller(&state, &headers).await?;
     let space = space_of(&state, path)?;
-    let mut request = ChatRequest::parse(&body_of(&state, body).await?)?;
+    let mut request = CubeRequest::parse(&body_of(&state, body).await?)?;
     let who = caller.user(&state, request.session.take()).await?;
     let is_named = request.chat_id.is_some();
     let id = request.chat_id.take().unwrap_or_else(|| Uuid::new_v4().to_string());
@@ -128,7 +130,7 @@ struct Runs {
 
 impl Reader {
     /// Begins a run with the message, or finds the one that the message began.
-    async fn ask(&self, doors: &Doors, input: String, request: ChatRequest) -> Result<Lines, ApiError> {
+    async fn ask(&self, doors: &Doors, input: String, request: CubeRequest) -> Result<Lines, ApiError> {
         let turn = doors.lock(&self.key).await;
         let runs = match self.thread().await {
             Ok(runs) => runs,
@@ -150,14 +152,14 @@ impl Reader {
         if runs.running.is_some() {
             return Err(in_progress());
         }
-        let thread = Thread::of(&runs.ended)?;
+        let thread = CubeThread::from_runs(&runs.ended)?;
         let message_id = request.message_id.unwrap_or_else(|| format!("{}-message", Utc::now().timestamp_millis()));
         let sort = thread.next_sort();
         let mut run = RunRequest {
             include_thinking: request.is_dev_mode,
             bad_branch: request.bad_branch,
             invocation_id: Some(message_id),
-            on_disconnect: OnDisconnect::GoOn,
+            on_disconnect: OnDisconnect::KeepRunning,
             echo: json!({ "sort": sort }),
             ..RunRequest::new(Protocol::Cube, vec![ChatMessage::text(ChatRole::User, input.trim())])
         };
@@ -170,38 +172,38 @@ impl Reader {
         drop(turn);
         tracing::info!(run_id = %run.run_id, "run started");
         let events = begun(run.events).await?;
-        let mut first: Vec<Output> = thread.lines().collect();
-        first.push(Line::cutoff(&self.key.id, true, runs.omitted(&thread), sort as f64).into());
+        let mut first: Vec<CubeOutput> = thread.lines().collect();
+        first.push(CubeLine::cutoff(&self.key.id, true, runs.omitted(&thread), sort as f64).into());
         let renderer = CubeRenderer::new(thread.messages().to_vec());
         Ok(Lines { first, live: Some((events, renderer)), shows_thinking: self.shows_thinking })
     }
 
     /// The thread as it is; while a run goes on, with what comes of it.
     async fn read(&self, runs: &Runs) -> Result<Lines, ApiError> {
-        let thread = Thread::of(&runs.ended)?;
+        let thread = CubeThread::from_runs(&runs.ended)?;
         let omitted = runs.omitted(&thread);
-        let mut first: Vec<Output> = thread.lines().collect();
+        let mut first: Vec<CubeOutput> = thread.lines().collect();
         let Some(run_id) = runs.running else {
             let sort = thread.next_sort() as f64;
-            first.push(Line::cutoff(&self.key.id, false, omitted, sort).into());
-            first.push(Line::state(thread.messages(), sort + 1.0).into());
+            first.push(CubeLine::cutoff(&self.key.id, false, omitted, sort).into());
+            first.push(CubeLine::state(thread.messages(), sort + 1.0).into());
             return Ok(Lines { first, live: None, shows_thinking: self.shows_thinking });
         };
         let mut events = begun(self.state.agent.events(&self.who, run_id, 0).await?).await?;
-        let mut joining = Joining::new(thread.messages().to_vec());
+        let mut joining = LateReader::new(thread.messages().to_vec());
         let mut has_ended = false;
         while let Some(next) = events.next().now_or_never() {
             match next {
-                Some(event) => joining.was(&event),
+                Some(event) => joining.replay(&event),
                 None => {
                     has_ended = true;
                     break;
                 }
             }
         }
-        let now = joining.until_now();
+        let now = joining.snapshot();
         first.extend(now.lines);
-        first.push(Line::cutoff(&self.key.id, !has_ended, omitted, now.cutoff_sort).into());
+        first.push(CubeLine::cutoff(&self.key.id, !has_ended, omitted, now.cutoff_sort).into());
         first.extend(now.end);
         let live = (!has_ended).then_some((events, now.renderer));
         Ok(Lines { first, live, shows_thinking: self.shows_thinking })
@@ -229,7 +231,7 @@ impl Reader {
 
 impl Runs {
     /// Runs of which `thread` shows nothing.
-    fn omitted(&self, thread: &Thread) -> u64 {
+    fn omitted(&self, thread: &CubeThread) -> u64 {
         self.unread + (self.ended.len() as u64).saturating_sub(thread.shown_runs())
     }
 }

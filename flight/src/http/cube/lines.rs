@@ -9,7 +9,7 @@ use axum::response::Response;
 use futures::{FutureExt, StreamExt};
 use http::{HeaderName, HeaderValue, header};
 use querent_agent::RunEvents;
-use querent_agent::protocols::cube::{CubeRenderer, Output};
+use querent_agent::protocols::cube::{CubeOutput, CubeRenderer};
 
 /// Proxies cut connections that are silent for long; a model may be.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
@@ -19,7 +19,7 @@ const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// What a reader gets.
 pub(super) struct Lines {
     /// What is there already.
-    pub(super) first: Vec<Output>,
+    pub(super) first: Vec<CubeOutput>,
     /// What comes.
     pub(super) live: Option<(RunEvents, CubeRenderer)>,
     /// Whether thinking is shown.
@@ -38,7 +38,7 @@ impl Lines {
 
     fn chunks(self) -> impl futures::Stream<Item = Result<Bytes, Infallible>> + Send {
         let Self { first, live, shows_thinking } = self;
-        let text = move |output: Output| {
+        let text = move |output: CubeOutput| {
             let output = if shows_thinking { Some(output) } else { output.without_thinking() };
             output.map(|output| Bytes::from(output.to_text()))
         };

@@ -5,7 +5,7 @@
 use chrono::Utc;
 use querent_agent::models::{ChatMessage, ChatRole};
 use querent_agent::protocols::holmes::{FrontendMode, HistoryCall, HolmesRequest};
-use querent_agent::{Decision, OnDisconnect, PromptSections, Protocol, ResumedCall, RunRequest};
+use querent_agent::{CallDecision, OnDisconnect, PromptSections, Protocol, ResumedCall, RunRequest};
 use querent_catalog::{PendingCall, PendingKind, PendingState, Principal};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -191,14 +191,14 @@ fn approval(key: &ApprovalKey, principal: &Principal, request: &HolmesRequest, o
             .as_ref()
             .is_some_and(|stored| stored.tool == open.call.name && stored.arguments_json == open.call.arguments);
     let waiting = open.stored.as_ref().filter(|stored| stored.state == PendingState::Waiting);
-    let refused = |reason: &str| Decision::Denied { reason: Some(reason.to_owned()) };
+    let refused = |reason: &str| CallDecision::Denied { reason: Some(reason.to_owned()) };
     let (decision, counts) = match decision {
-        None if !request.resumes() => (Decision::Abandoned, true),
-        None => (Decision::Denied { reason: None }, true),
-        Some(decision) if !decision.approved => (Decision::Denied { reason: decision.feedback.clone() }, true),
+        None if !request.resumes() => (CallDecision::Abandoned, true),
+        None => (CallDecision::Denied { reason: None }, true),
+        Some(decision) if !decision.approved => (CallDecision::Denied { reason: decision.feedback.clone() }, true),
         Some(_) if !is_good => (refused(NOT_VALID), false),
         Some(_) if waiting.is_none() => (refused(BEFORE), false),
-        Some(decision) => (Decision::Approved { reason: decision.feedback.clone() }, true),
+        Some(decision) => (CallDecision::Approved { reason: decision.feedback.clone() }, true),
     };
     match waiting.filter(|_| counts) {
         Some(waiting) => ResumedCall { call: waiting.clone(), decision, stored: true },
@@ -209,7 +209,7 @@ fn approval(key: &ApprovalKey, principal: &Principal, request: &HolmesRequest, o
 fn frontend_result(principal: &Principal, request: &HolmesRequest, open: OpenCall) -> ResumedCall {
     let results = request.frontend_tool_results.as_deref().unwrap_or_default();
     let result = results.iter().find(|result| result.tool_call_id == open.call.id);
-    let decision = result.map_or(Decision::Abandoned, |result| Decision::Output(result.result.clone()));
+    let decision = result.map_or(CallDecision::Abandoned, |result| CallDecision::Output(result.result.clone()));
     match open.stored.as_ref().filter(|stored| stored.state == PendingState::Waiting) {
         Some(waiting) => ResumedCall { call: waiting.clone(), decision, stored: true },
         None => ResumedCall { call: of_history(principal, &open), decision, stored: false },

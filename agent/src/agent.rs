@@ -1,0 +1,464 @@
+//! The agent: starts runs, follows them, stops them, and waits for them at shutdown.
+//!
+//! A run is a task of its own; whoever asked for it reads its events and may go away. Each run holds a [`RunPermit`]
+//! until it is stored, so a client that has seen `run_finished` can start the next one at once.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use chrono::Utc;
+use futures::StreamExt;
+use parking_lot::Mutex;
+use querent_catalog::{
+    Catalog, CatalogError, ConversationKey, Decision as StoredDecision, Page, PageRequest, PendingState, Principal,
+    Role, RunRecord, RunStatus,
+};
+use querent_engine::{Engine, Limits, Session};
+use serde_json::{Value, json};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
+use tokio_util::sync::CancellationToken;
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
+use uuid::Uuid;
+
+use crate::answer::StructuredAnswer;
+use crate::config::AgentConfig;
+use crate::conversation::{continue_conversation, events_of};
+use crate::error::{AgentError, Result};
+use crate::event::{RunStarted, Usage};
+use crate::event_log::RunEvents;
+use crate::models::{ModelProvider, Models};
+use crate::prompt::ExampleCache;
+use crate::protocols::ask::decode_trace;
+use crate::protocols::responses::{self, ContinueError, Continued, InputItem};
+use crate::request::{AskRequest, CallDecision, OnDisconnect, ResumedCall, RunRequest};
+use crate::run::{RunHandle, RunTask, StopCause};
+use crate::run_watcher::RunWatcher;
+use crate::tools;
+
+/// Memory of a tool's query; beyond it the query spills.
+const TOOL_MEMORY_BYTES: usize = 256 << 20;
+
+/// The agent. Cheap to clone.
+#[derive(Clone)]
+pub struct Agent {
+    state: Arc<AgentState>,
+}
+
+struct AgentState {
+    engine: Engine,
+    models: Models,
+    config: Arc<AgentConfig>,
+    examples: Arc<ExampleCache>,
+    watcher: Arc<dyn RunWatcher>,
+    /// One permit for each run.
+    permits: Arc<Semaphore>,
+    running: Mutex<HashMap<Uuid, RunningRun>>,
+    /// Conversations in which a run is in progress.
+    busy: Mutex<HashMap<ConversationKey, Uuid>>,
+    /// Every run's task; [`Agent::shutdown`] waits for them.
+    tasks: TaskTracker,
+    /// Shutdown has begun.
+    closing: CancellationToken,
+}
+
+#[derive(Clone)]
+struct RunningRun {
+    handle: Arc<RunHandle>,
+    started: Instant,
+}
+
+impl Agent {
+    /// Creates an agent that answers from `engine` with `model` alone.
+    pub fn new(engine: Engine, model: Arc<dyn ModelProvider>, config: AgentConfig) -> Self {
+        Self::with_models(engine, Models::single(model), config, Arc::new(()))
+    }
+
+    /// Creates an agent that answers from `engine` with the model that a request names, and notifies `watcher` of its
+    /// runs. From now on `system.agent_runs` of the engine shows decoded traces.
+    pub fn with_models(engine: Engine, models: Models, config: AgentConfig, watcher: Arc<dyn RunWatcher>) -> Self {
+        engine.decode_run_traces_with(decode_trace);
+        let permits = Arc::new(Semaphore::new(config.max_concurrent_runs));
+        let state = AgentState {
+            engine,
+            models,
+            config: Arc::new(config),
+            examples: Arc::new(ExampleCache::default()),
+            watcher,
+            permits,
+            running: Mutex::new(HashMap::new()),
+            busy: Mutex::new(HashMap::new()),
+            tasks: TaskTracker::new(),
+            closing: CancellationToken::new(),
+        };
+        Self { state: Arc::new(state) }
+    }
+
+    /// Returns the settings that the agent was started with.
+    pub fn config(&self) -> &AgentConfig {
+        &self.state.config
+    }
+
+    /// Returns the language models; the first is the default.
+    pub fn models(&self) -> &Models {
+        &self.state.models
+    }
+
+    /// Returns the catalog, which stores conversations and runs.
+    pub fn catalog(&self) -> &Arc<Catalog> {
+        self.state.engine.catalog()
+    }
+
+    /// Starts a run of the ask protocol: see [`Agent::start`]. A session that does not exist yet begins with it.
+    pub async fn ask(&self, principal: &Principal, request: AskRequest) -> Result<Run> {
+        let session_id = request.session_id.clone();
+        let mut run = RunRequest::from(request);
+        if let Some(id) = session_id {
+            self.continue_conversation(principal, &mut run, ConversationKey::shared(id)).await?;
+        }
+        self.start(principal, run).await
+    }
+
+    /// Lets `request` continue a conversation, which is created if it does not exist.
+    ///
+    /// Errors: `conversation_not_found` where it belongs to somebody else.
+    pub async fn continue_conversation(
+        &self,
+        who: &Principal,
+        request: &mut RunRequest,
+        key: ConversationKey,
+    ) -> Result<()> {
+        continue_conversation(self.catalog(), who, request, key).await
+    }
+
+    /// Completes `request`, which has everything but its messages, with `items` and with what they continue: a
+    /// conversation, a response, or a run that waits for a decision.
+    pub async fn continue_with(
+        &self,
+        who: &Principal,
+        request: RunRequest,
+        items: Vec<InputItem>,
+        conversation: Option<ConversationKey>,
+        previous_response_id: Option<&str>,
+    ) -> std::result::Result<Continued, ContinueError> {
+        responses::continue_run(self.catalog(), who, request, items, conversation, previous_response_id).await
+    }
+
+    /// Starts a run; it is stored as `running` when this returns. Errors only before the run exists:
+    /// `too_many_runs` (429), `conversation_locked` (409), `empty_question`, `database_not_found`, `model_not_found`,
+    /// `invalid_request`, `shutting_down`. All later failures are events.
+    pub async fn start(&self, principal: &Principal, request: RunRequest) -> Result<Run> {
+        let started = Instant::now();
+        let question = request.question();
+        if question.is_empty() && request.resume.is_empty() && request.history.is_empty() {
+            return Err(AgentError::EmptyQuestion);
+        }
+        if let Some(schema) = &request.answer_schema {
+            StructuredAnswer::new(schema)?;
+        }
+        check_client_tools(&request)?;
+        let model = match request.model.as_deref().map(|name| (name, self.state.models.named(name))) {
+            Some((_, Some(entry))) => entry.clone(),
+            Some((name, None)) if self.state.config.strict_models => {
+                return Err(AgentError::UnknownModel { model: name.to_owned() });
+            }
+            Some((_, None)) | None => self.state.models.default_entry().clone(),
+        };
+        if self.state.tasks.is_closed() {
+            return Err(AgentError::ShuttingDown);
+        }
+        let run_id = Uuid::now_v7();
+        let permit = self.run_permit(run_id, request.conversation.clone())?;
+        let session = self.session(principal, request.database.as_deref()).await?;
+        let writer = self.writer(principal, request.database.as_deref()).await?;
+        let record = RunRecord {
+            protocol: request.protocol.as_str().to_owned(),
+            conversation: request.conversation.clone(),
+            previous_run_id: request.previous_run_id,
+            invocation_id: request.invocation_id.clone(),
+            retained: request.retained,
+            ..RunRecord::new(run_id, principal.subject(), &question, model.provider.model_id(), Utc::now())
+        };
+        let record = RunRecord { usage_json: json!(Usage::default()).to_string(), ..record };
+        let catalog = Arc::clone(self.catalog());
+        let handle = Arc::new(RunHandle::new(record.clone(), Arc::clone(&self.state.watcher)));
+        let started_event = RunStarted {
+            run_id,
+            model: model.provider.model_id().to_owned(),
+            question,
+            protocol: request.protocol.as_str().to_owned(),
+            conversation: request.conversation.as_ref().map(|key| key.id.clone()),
+            previous_run_id: request.previous_run_id,
+            invocation_id: request.invocation_id.clone(),
+            trigger: RunTask::trigger(&request),
+            history_len: request.history.len(),
+            request: request.echo.clone(),
+            input: with_ids(request.input_items.clone(), run_id),
+        };
+        handle.set_linger(match request.on_disconnect {
+            OnDisconnect::Cancel => Some(Duration::ZERO),
+            OnDisconnect::CancelAfter(linger) => Some(linger),
+            OnDisconnect::KeepRunning => None,
+        });
+        let decided = request.resume.clone();
+        let task = RunTask {
+            handle: Arc::clone(&handle),
+            catalog: Arc::clone(&catalog),
+            session,
+            writer,
+            model,
+            config: Arc::clone(&self.state.config),
+            examples: Arc::clone(&self.state.examples),
+            started_event,
+            request,
+            started,
+            closing: self.state.closing.clone(),
+        };
+        self.state.running.lock().insert(run_id, RunningRun { handle: Arc::clone(&handle), started });
+        if self.state.tasks.is_closed() {
+            // Shutdown began in between and may not have seen this run.
+            handle.stop(StopCause::Shutdown);
+        }
+        let state = Arc::clone(&self.state);
+        let leave = move || {
+            state.running.lock().remove(&run_id);
+            drop(permit);
+        };
+        let who = principal.clone();
+        let (begun, has_begun) = oneshot::channel();
+        // A task of its own from here on, so that a caller that goes away cannot leave a half-stored run behind.
+        let whole = async move {
+            if let Err(error) = begin(&catalog, &who, &record, &decided).await {
+                leave();
+                let _ = begun.send(Err(error));
+                return;
+            }
+            let _ = begun.send(Ok(()));
+            task.run(leave).await;
+        };
+        // Attached before anything is awaited: a client may go away while its run is being stored.
+        let events = self.followed(handle, 0);
+        self.state.tasks.spawn(whole.instrument(tracing::info_span!("run", %run_id)));
+        has_begun.await.map_err(|_| AgentError::ShuttingDown)??;
+        Ok(Run { run_id, events })
+    }
+
+    /// Attaches another client to a run of the caller's that is still in progress, from its `from`th event on; the run
+    /// continues as long as any client is attached. `None` where it has ended.
+    pub async fn follow(&self, who: &Principal, run_id: Uuid, from: u64) -> Result<Option<Run>> {
+        let Some(running) = self.running_run(run_id) else { return Ok(None) };
+        let events = self.followed(running.handle, usize::try_from(from).unwrap_or(usize::MAX));
+        self.catalog().runs().get(who, run_id).await?;
+        Ok(Some(Run { run_id, events }))
+    }
+
+    /// Returns a run's events for one of its clients, attached as long as the stream lives.
+    fn followed(&self, handle: Arc<RunHandle>, from: usize) -> RunEvents {
+        let events = handle.subscribe(from);
+        let attached = AttachedClient::new(handle, self.state.tasks.clone());
+        RunEvents::new(events.map(move |batch| {
+            let _attached = &attached;
+            batch
+        }))
+    }
+
+    /// Returns a stored run's events, or a running one's as they come, from the `from`th on.
+    ///
+    /// Errors: `run_not_found`, also for a run that was not retained.
+    pub async fn events(&self, who: &Principal, run_id: Uuid, from: u64) -> Result<RunEvents> {
+        let running = self.running_run(run_id);
+        let stored = self.catalog().runs().get(who, run_id).await?;
+        if !stored.retained {
+            return Err(CatalogError::RunNotFound { run_id: run_id.to_string() }.into());
+        }
+        let from = usize::try_from(from).unwrap_or(usize::MAX);
+        if let Some(running) = running.filter(|_| stored.status == RunStatus::Running) {
+            return Ok(RunEvents::new(running.handle.subscribe(from)));
+        }
+        Ok(RunEvents::stored(events_of(&stored)?, from))
+    }
+
+    /// Reserves one of the concurrent runs and, if the run has one, its conversation, until the permit is dropped.
+    fn run_permit(&self, run_id: Uuid, conversation: Option<ConversationKey>) -> Result<RunPermit> {
+        let limit = self.state.config.max_concurrent_runs;
+        let permit =
+            Arc::clone(&self.state.permits).try_acquire_owned().map_err(|_| AgentError::TooManyRuns { limit })?;
+        if let Some(key) = &conversation {
+            let mut busy = self.state.busy.lock();
+            if busy.contains_key(key) {
+                return Err(AgentError::ConversationLocked { conversation: key.id.clone() });
+            }
+            busy.insert(key.clone(), run_id);
+        }
+        Ok(RunPermit { _permit: permit, conversation, state: Arc::clone(&self.state) })
+    }
+
+    /// Returns a stored or running run, the latter with its trace so far; for its owner and administrators only.
+    pub async fn get_run(&self, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
+        // Looked up before the store is read: a run that ends in between is then returned as stored.
+        let running = self.running_run(run_id);
+        let stored = self.state.engine.catalog().runs().get(who, run_id).await?;
+        let record = match running {
+            Some(running) if stored.status == RunStatus::Running => running.handle.snapshot(running.started),
+            _ => stored,
+        };
+        Ok(RunRecord { trace_json: decode_trace(record.trace_json), ..record })
+    }
+
+    /// Returns the caller's own runs, or every run for administrators: newest first, without traces.
+    pub async fn list_runs(&self, who: &Principal, page: PageRequest) -> Result<Page<RunRecord>> {
+        Ok(self.state.engine.catalog().runs().list(who, page).await?)
+    }
+
+    /// Stops a running run; its stream still ends with `run_finished`. A finished run stays unchanged. Returns the run
+    /// as it is afterwards.
+    pub async fn cancel_run(&self, who: &Principal, run_id: Uuid) -> Result<RunRecord> {
+        let catalog = self.state.engine.catalog();
+        let running = self.running_run(run_id);
+        let record = catalog.runs().get(who, run_id).await?;
+        let Some(running) = running.filter(|_| record.status == RunStatus::Running) else { return Ok(record) };
+        running.handle.stop(StopCause::Cancelled);
+        running.handle.ended.cancelled().await;
+        self.get_run(who, run_id).await
+    }
+
+    /// Refuses new runs, cancels those in progress and waits until their last events are stored and delivered.
+    pub async fn shutdown(&self) {
+        self.state.tasks.close();
+        self.state.closing.cancel();
+        let running: Vec<RunningRun> = self.state.running.lock().values().cloned().collect();
+        for run in running {
+            run.handle.stop(StopCause::Shutdown);
+        }
+        self.state.tasks.wait().await;
+    }
+
+    /// Returns how many runs are in progress.
+    pub fn running(&self) -> usize {
+        self.state.running.lock().len()
+    }
+
+    fn running_run(&self, run_id: Uuid) -> Option<RunningRun> {
+        self.state.running.lock().get(&run_id).cloned()
+    }
+
+    /// Opens the session of approved calls of tools that write; `None` where there are none, or the caller may not
+    /// write.
+    async fn writer(&self, principal: &Principal, database: Option<&str>) -> Result<Option<Session>> {
+        if !self.state.config.write_tools || principal.role() < Role::Write {
+            return Ok(None);
+        }
+        let session = self.state.engine.session(principal.clone(), self.limits());
+        Ok(Some(session.in_database(database).await?))
+    }
+
+    fn limits(&self) -> Limits {
+        Limits { wall_clock: self.state.config.run_timeout, memory_bytes: TOOL_MEMORY_BYTES, ..Limits::default() }
+    }
+
+    /// Opens the session of a run's tools: it reads as the caller, within the run's own time.
+    async fn session(&self, principal: &Principal, database: Option<&str>) -> Result<Session> {
+        let session = self.state.engine.session(principal.clone(), self.limits()).read_only();
+        Ok(session.in_database(database).await?)
+    }
+}
+
+/// A started run. Where its request says so, dropping `events` before the end cancels the run: its model call and
+/// query stop, and it is stored as `cancelled`.
+pub struct Run {
+    /// UUIDv7.
+    pub run_id: Uuid,
+    /// Ends after [`EventKind::RunFinished`], always.
+    pub events: RunEvents,
+}
+
+/// One client of a run. When the last one has gone, the run stops, at once or after its linger time.
+struct AttachedClient {
+    handle: Arc<RunHandle>,
+    tasks: TaskTracker,
+}
+
+impl AttachedClient {
+    fn new(handle: Arc<RunHandle>, tasks: TaskTracker) -> Self {
+        handle.attach();
+        Self { handle, tasks }
+    }
+}
+
+impl Drop for AttachedClient {
+    fn drop(&mut self) {
+        let Some(linger) = self.handle.detach() else { return };
+        if linger.is_zero() {
+            self.handle.stop(StopCause::ClientGone);
+            return;
+        }
+        let handle = Arc::clone(&self.handle);
+        self.tasks.spawn(async move {
+            tokio::select! {
+                () = tokio::time::sleep(linger) => handle.stop_if_alone(),
+                () = handle.ended.cancelled() => {}
+            }
+        });
+    }
+}
+
+/// The right of one run to be in progress, also in its conversation; given back when it is dropped.
+struct RunPermit {
+    _permit: OwnedSemaphorePermit,
+    conversation: Option<ConversationKey>,
+    state: Arc<AgentState>,
+}
+
+impl Drop for RunPermit {
+    fn drop(&mut self) {
+        if let Some(key) = &self.conversation {
+            self.state.busy.lock().remove(key);
+        }
+    }
+}
+
+/// Stores the run and the decisions it acts on. A decision is stored once: a second run on it is refused.
+async fn begin(catalog: &Catalog, who: &Principal, record: &RunRecord, decided: &[ResumedCall]) -> Result<()> {
+    for ResumedCall { call, decision, .. } in decided.iter().filter(|resumed| resumed.stored) {
+        let (state, reason) = match decision {
+            CallDecision::Approved { reason } => (PendingState::Approved, reason.as_deref()),
+            CallDecision::Denied { reason } => (PendingState::Denied, reason.as_deref()),
+            CallDecision::Output(_) => (PendingState::Answered, None),
+            CallDecision::Abandoned => (PendingState::Abandoned, None),
+        };
+        let note = call.decision_json.as_deref().and_then(|note| serde_json::from_str(note).ok());
+        let mut note: Value = note.unwrap_or_else(|| json!({}));
+        note["run_id"] = json!(record.run_id);
+        note["reason"] = json!(reason);
+        if let StoredDecision::Before(_) =
+            catalog.pending_calls().decide(who, &call.call_id, state, &note.to_string()).await?
+        {
+            return Err(AgentError::AlreadyResumed { call_id: call.call_id.clone() });
+        }
+    }
+    Ok(catalog.runs().insert(record).await?)
+}
+
+/// Gives each item of a request an id that names its run.
+fn with_ids(mut items: Value, run_id: Uuid) -> Value {
+    for (index, item) in items.as_array_mut().into_iter().flatten().enumerate() {
+        if let Some(item) = item.as_object_mut() {
+            item.insert("id".to_owned(), json!(format!("msg_{}f{index:03x}", run_id.simple())));
+        }
+    }
+    items
+}
+
+fn check_client_tools(request: &RunRequest) -> Result<()> {
+    for (index, tool) in request.client_tools.iter().enumerate() {
+        if tools::known_tool(&tool.name).is_some() {
+            let message = format!("`{}` is a tool of this server; give your tool another name", tool.name);
+            return Err(AgentError::InvalidRequest { message });
+        }
+        if request.client_tools.iter().take(index).any(|earlier| earlier.name == tool.name) {
+            return Err(AgentError::InvalidRequest { message: format!("two tools are named `{}`", tool.name) });
+        }
+    }
+    Ok(())
+}
