@@ -1,6 +1,6 @@
 //! The agent: starts runs, follows them, stops them, and waits for them at shutdown.
 //!
-//! A run is a task of its own; whoever asked for it reads its events and may go away. Each run holds a [`RunPermit`]
+//! A run is a task of its own; its client reads its events and may go away. Each run holds a [`RunPermit`]
 //! until it is stored, so a client that has seen `run_finished` can start the next one at once.
 
 use std::collections::HashMap;

@@ -1,4 +1,4 @@
-//! The agent's settings. Their defaults stand here once: the server's settings, help texts and the tools' descriptions
+//! The agent's settings. Their defaults stand here once: the server's settings, help strings and the tools' descriptions
 //! take them from [`AgentConfig::DEFAULT`].
 
 use std::time::Duration;

@@ -1,4 +1,4 @@
-//! Conversations and runs as the catalog stores them, read back: what a new run continues, and what an old one said.
+//! Conversations and runs as the catalog stores them, read back: what a new run continues, and what an earlier one emitted.
 
 use chrono::Utc;
 use querent_catalog::{

@@ -4,7 +4,7 @@
 use querent_catalog::CatalogError;
 use querent_engine::EngineError;
 
-/// What can go wrong with a run.
+/// Why a run could not start, or failed.
 #[derive(Debug, thiserror::Error)]
 pub enum AgentError {
     /// From the catalog, code kept.
@@ -13,16 +13,16 @@ pub enum AgentError {
     /// From the engine, code kept.
     #[error(transparent)]
     Engine(#[from] EngineError),
-    /// Nothing was asked.
+    /// The question is empty.
     #[error("question must be non-empty")]
     EmptyQuestion,
-    /// A request that its protocol does not allow.
+    /// The protocol does not allow the request.
     #[error("{message}")]
     InvalidRequest {
         /// What is wrong with it.
         message: String,
     },
-    /// The server is going down.
+    /// The server is shutting down.
     #[error("the server is shutting down; ask again when it is back")]
     ShuttingDown,
     /// A run is in progress in the conversation.
@@ -31,28 +31,28 @@ pub enum AgentError {
         /// Its id.
         conversation: String,
     },
-    /// A call was decided before.
+    /// The call was decided before.
     #[error("`{call_id}` was decided before; what came of it is not done again")]
     AlreadyResumed {
         /// The approval request's or the call's id.
         call_id: String,
     },
-    /// A model that is not configured, where only configured ones are taken.
+    /// The model is not configured, and only configured ones are accepted.
     #[error("there is no model `{model}` here; GET /v1/models lists them")]
     UnknownModel {
-        /// As asked for.
+        /// The requested name.
         model: String,
     },
-    /// A picture for a model that cannot see.
+    /// The request has a picture, and the model takes none.
     #[error("model `{model}` takes no pictures; send text only, or choose another model")]
     ImagesNotSupported {
         /// The model.
         model: String,
     },
-    /// All places are taken.
+    /// All permits for runs are taken.
     #[error("{limit} runs are in progress; try again later")]
     TooManyRuns {
-        /// The bound.
+        /// The limit.
         limit: usize,
     },
     /// The model's server does not answer.
@@ -90,7 +90,7 @@ pub enum AgentError {
         model: String,
         /// The server's address.
         host: String,
-        /// What it said.
+        /// Its answer.
         detail: String,
     },
     /// A provider refuses the key, or there is none.
@@ -98,7 +98,7 @@ pub enum AgentError {
     ModelAuth {
         /// Its address.
         host: String,
-        /// What it said, and where the key comes from.
+        /// Its answer, and where the key comes from.
         detail: String,
     },
     /// A provider limits its callers or is overloaded, also after retries.
@@ -106,13 +106,13 @@ pub enum AgentError {
     ModelRateLimited {
         /// Its address.
         host: String,
-        /// What it said.
+        /// Its answer.
         detail: String,
     },
     /// The model's server failed or sent what it should not.
     #[error("model server: {detail}")]
     ModelFailed {
-        /// What.
+        /// What failed.
         detail: String,
     },
     /// A bug.
@@ -124,7 +124,7 @@ impl AgentError {
     /// The code of [`AgentError::ModelRateLimited`], for readers of stored events.
     pub(crate) const MODEL_RATE_LIMITED: &str = "model_rate_limited";
 
-    /// The stable code, documented in `docs/errors.md`.
+    /// Returns the stable code, documented in `docs/errors.md`.
     pub fn code(&self) -> &'static str {
         match self {
             AgentError::Catalog(error) => error.code(),

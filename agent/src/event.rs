@@ -59,7 +59,7 @@ pub enum RunErrorCode {
 }
 
 impl RunErrorCode {
-    /// The code on the wire.
+    /// Returns the code on the wire.
     pub fn as_str(self) -> &'static str {
         match self {
             RunErrorCode::Timeout => "timeout",

@@ -242,7 +242,7 @@ pub struct ModelCapabilities {
     pub tool_style: ToolStyle,
     /// Whether it can think.
     pub thinking: bool,
-    /// Whether it is small: its prompt and tool texts are shorter (900 and 600 tokens).
+    /// Whether it is small: its prompt and its tool results are shorter (900 and 600 tokens).
     pub small: bool,
     /// Context length in tokens, where known.
     pub context_tokens: Option<u32>,

@@ -60,7 +60,7 @@ impl RunFailure {
         Self { status, code, message: message.into(), detail_code: detail_code.to_owned() }
     }
 
-    /// A failure of the model, or of what it runs on.
+    /// Creates a failure of the model, or of what it runs on.
     fn of_model(code: RunErrorCode, error: &AgentError) -> Self {
         Self::new(RunStatus::Error, code, error.to_string(), error.code())
     }
@@ -180,7 +180,7 @@ fn elapsed_ms(started: Instant) -> u64 {
     u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX)
 }
 
-/// `60 s`, `1.5 s`.
+/// Formats a duration as `60 s` or `1.5 s`.
 fn in_seconds(duration: Duration) -> String {
     format!("{} s", duration.as_secs_f64())
 }

@@ -126,7 +126,7 @@ impl ToolError {
         }
     }
 
-    /// A call that somebody decided against, or that nobody can decide.
+    /// Creates the error of a call that somebody decided against, or that nobody can decide.
     pub(crate) fn refusal(code: &str, message: impl Into<String>) -> Self {
         Self { may_retry: false, ..Self::new(code, message) }
     }
@@ -135,7 +135,7 @@ impl ToolError {
         Self { hint: Some(shortened(&hint.into(), MAX_MESSAGE_CHARS)), ..self }
     }
 
-    /// `{"error": {"code", "message", "hint"?}}`.
+    /// Returns `{"error": {"code", "message", "hint"?}}`.
     pub(crate) fn to_json(&self) -> Value {
         let mut error = json!({ "code": self.code, "message": self.message });
         if let Some(hint) = &self.hint {
@@ -213,7 +213,7 @@ fn chart_argument() -> Value {
     })
 }
 
-/// The argument that bounds the rows of a query's result.
+/// Describes the argument that bounds the rows of a query's result.
 fn max_rows_argument(default_rows: usize) -> Value {
     let description = format!("Rows to return; {default_rows} unless given, at most {MAX_TOOL_ROWS}.");
     json!({ "type": "integer", "description": description })

@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::*;
 
-/// `name:kind` a column; the chart's outline.
+/// Returns the outline of the chart; columns are given as `name:kind`.
 fn drawn(columns: &[&str], rows: Value, offered: Option<Value>) -> Option<String> {
     spec(columns, rows, offered).map(|spec| outline(&spec))
 }
@@ -33,7 +33,7 @@ fn spec(columns: &[&str], rows: Value, offered: Option<Value>) -> Option<Spec> {
     spec
 }
 
-/// `bar x=carrier:nominal y=n:quantitative`.
+/// Returns an outline such as `bar x=carrier:nominal y=n:quantitative`.
 fn outline(spec: &Spec) -> String {
     let channel = |name: &str, channel: &Channel| {
         format!(" {name}={}:{}", channel.field, json!(channel.r#type).as_str().unwrap())

@@ -78,7 +78,7 @@ impl ModelProvider for RecordingModel {
     }
 
     async fn chat(&self, request: ChatRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
-        // The header comes first, whoever asks what.
+        // The header comes first.
         self.capabilities().await?;
         let mut turn = RecordedTurn {
             key: request_key(self.model_id(), &request)?,

@@ -24,7 +24,7 @@
 //!
 //! - A chat follows the first run whose `when` occurs in its last message from the asker, whatever the case; a run
 //!   without `when` fits every chat. What the adapter in [`super::actions`] sends back as a tool's result does not
-//!   count as said by the asker.
+//!   count as a message of the asker.
 //! - The number of the assistant's replies after that message determines the chat's turn, so that one script serves any
 //!   number of runs at once. Past the last turn the model fails, unless the run says `"repeat_last": true`.
 //! - Events: `thinking`, `text`, `tool_call`, `delay_ms`, `error` (the turn ends with `model_failed`) and `"hang"`
@@ -161,7 +161,7 @@ pub fn from_value(script: Value) -> Result<ScriptedModel> {
 }
 
 impl ScriptedModel {
-    /// A model that follows `script`.
+    /// Creates a model that follows `script`.
     pub fn new(script: Script) -> Self {
         Self { script, counts: watch::Sender::new(CallCounts::default()), requests: Mutex::new(Vec::new()) }
     }

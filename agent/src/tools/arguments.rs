@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[test]
-    fn every_problem_is_told_at_once() {
+    fn every_problem_is_reported_at_once() {
         let object = arguments_object(&json!({"sql": 3, "max_rows": "many"})).unwrap();
         let mut arguments = ToolArguments::new(&object);
         arguments.required("sql", &["query"]);

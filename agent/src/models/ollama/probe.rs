@@ -6,7 +6,7 @@ use crate::models::ToolStyle;
 const SMALL_PARAMETERS: u64 = 4_500_000_000;
 /// A file of at most so many bytes holds a small model: about 4 billion parameters at 5 bits each.
 const SMALL_FILE_BYTES: u64 = 3 << 30;
-/// Families that write their tool calls as text although they are said to have native ones
+/// Families that write their tool calls as text although native ones are reported
 /// (github.com/ollama/ollama/issues/12174).
 const TEXT_CALL_FAMILIES: [&str; 2] = ["qwen2.5-coder", "qwen2.5coder"];
 

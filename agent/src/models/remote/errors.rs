@@ -218,7 +218,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_within_a_stream_are_told_apart() {
+    fn errors_within_a_stream_are_distinguished() {
         let cases = [
             (json!({"type": "error", "error": {"type": "overloaded_error", "message": "m"}}), "model_rate_limited"),
             (json!({"error": {"code": 429, "message": "m", "status": "RESOURCE_EXHAUSTED"}}), "model_rate_limited"),

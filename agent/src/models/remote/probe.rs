@@ -110,7 +110,7 @@ fn gemini_thinks(model: &str) -> bool {
     !["gemini-1", "gemini-2.0", "gemma-3"].iter().any(|name| model.contains(name))
 }
 
-/// Context lengths that providers publish but do not report by API.
+/// Returns context lengths that providers publish but do not report by API.
 fn known_context(kind: RemoteKind, model: &str) -> Option<u32> {
     let families: &[(&str, u32)] = match kind {
         RemoteKind::OpenAi => &[

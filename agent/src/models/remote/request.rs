@@ -185,7 +185,7 @@ fn anthropic_effort(max_output_tokens: Option<u32>) -> ReasoningEffort {
     }
 }
 
-/// Anthropic refuses ids with other characters than these, and a conversation may have begun elsewhere.
+/// Replaces characters that Anthropic refuses in ids: a conversation may have begun elsewhere.
 fn sendable_id(id: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     id.chars().map(|c| if fits(c) { c } else { '_' }).collect()

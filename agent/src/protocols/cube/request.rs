@@ -215,7 +215,7 @@ fn check_images(fields: &Map<String, Value>) -> Result<()> {
     Ok(())
 }
 
-/// `1717500000000-message`.
+/// Whether the id has the form `1717500000000-message`.
 fn is_message_id(id: &str) -> bool {
     let digits = id.strip_suffix("-message").unwrap_or_default();
     digits.len() >= MESSAGE_ID_DIGITS && id.len() <= MAX_ID_BYTES && digits.bytes().all(|byte| byte.is_ascii_digit())

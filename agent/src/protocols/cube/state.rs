@@ -29,7 +29,7 @@ pub(super) fn tool(call_id: &str, name: &str, content: &str, failed: bool) -> Va
     constructor("ToolMessage", json!({ "content": content, "tool_call_id": call_id, "name": name, "status": status }))
 }
 
-/// The newest messages that are small enough together.
+/// Returns the newest messages that fit the limit together.
 pub(super) fn bounded(messages: &[Value]) -> Vec<Value> {
     let mut bytes = 0;
     let kept = messages.iter().rev().take_while(|message| {

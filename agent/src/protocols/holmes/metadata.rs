@@ -1,4 +1,4 @@
-//! The `metadata` of this protocol's events: what the run has used, and which texts the model saw only in part.
+//! The `metadata` of this protocol's events: what the run has used, and which results the model saw only in part.
 
 use serde_json::{Value, json};
 

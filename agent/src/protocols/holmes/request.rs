@@ -22,7 +22,7 @@ impl BadHolmesRequest {
         Self { status, detail: Value::String(detail.into()) }
     }
 
-    /// The fault of one field.
+    /// Creates the fault of one field.
     fn field(kind: &str, at: &[Value], message: impl Into<String>, input: &Value) -> Self {
         let mut place = vec![json!("body")];
         place.extend_from_slice(at);
