@@ -1,5 +1,5 @@
-//! Files that come with a message, as bounded text for the model. CSV, JSON, NDJSON and plain text are shown as they are;
-//! of Parquet the columns and the first rows. Nothing is fetched from elsewhere.
+//! Files that come with a message, as bounded text for the model. CSV, JSON, NDJSON and plain text are shown as they
+//! are; of Parquet the columns and the first rows. Nothing is fetched from elsewhere.
 
 use arrow::util::display::FormatOptions;
 use arrow::util::pretty::pretty_format_batches_with_options;

@@ -1,8 +1,8 @@
 //! Charts: a Vega-Lite 5 specification for a result that is worth plotting, without its rows.
 //!
-//! The rules of `plan` choose a chart from the roles of the result's columns; the chart that the model offers refines it as
-//! far as it fits. It consists of the types of `spec`, so that it is valid whatever the result. A client binds the rows,
-//! objects by the columns' names, to the data set `table`; values may be JSON values or all text.
+//! The rules of `plan` choose a chart from the roles of the result's columns; the chart that the model offers refines
+//! it as far as it fits. It consists of the types of `spec`, so that it is valid whatever the result. A client binds
+//! the rows, objects by the columns' names, to the data set `table`; values may be JSON values or all text.
 
 mod column_roles;
 mod compose;
@@ -26,8 +26,8 @@ use plan::{ChartPlan, proposals};
 /// Columns considered for a chart.
 const MAX_COLUMNS: usize = 32;
 
-/// Returns the chart of a result that is worth one. Each row has a cell for each column; `offered` is the chart that the
-/// model asks for.
+/// Returns the chart of a result that is worth one. Each row has a cell for each column; `offered` is the chart that
+/// the model asks for.
 pub(crate) fn chart_of(
     names: &[String],
     kinds: &[ColumnKind],

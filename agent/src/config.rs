@@ -1,5 +1,5 @@
-//! The agent's settings. Their defaults stand here once: the server's settings, help strings and the tools' descriptions
-//! take them from [`AgentConfig::DEFAULT`].
+//! The agent's settings. Their defaults stand here once: the server's settings, help strings and the tools'
+//! descriptions take them from [`AgentConfig::DEFAULT`].
 
 use std::time::Duration;
 

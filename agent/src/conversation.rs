@@ -1,4 +1,5 @@
-//! Conversations and runs as the catalog stores them, read back: what a new run continues, and what an earlier one emitted.
+//! Conversations and runs as the catalog stores them, read back: what a new run continues, and what an earlier one
+//! emitted.
 
 use chrono::Utc;
 use querent_catalog::{

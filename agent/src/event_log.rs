@@ -1,5 +1,5 @@
-//! The event log of a run and its readers. Events are stored, shared and read in the batches in which they were emitted:
-//! a fast model emits many pieces at once, and a reader takes them together.
+//! The event log of a run and its readers. Events are stored, shared and read in the batches in which they were
+//! emitted: a fast model emits many pieces at once, and a reader takes them together.
 
 use std::future::Future;
 use std::ops::Deref;

@@ -1,5 +1,5 @@
-//! Language models behind one trait. A provider turns one chat request into a stream of pieces; `actions` above it decides
-//! how a model's tool calls are written (natively, as text, as schema-constrained actions).
+//! Language models behind one trait. A provider turns one chat request into a stream of pieces; `actions` above it
+//! decides how a model's tool calls are written (natively, as text, as schema-constrained actions).
 
 pub mod actions;
 mod address;
@@ -293,8 +293,8 @@ pub struct ModelSettings {
     pub record: Option<PathBuf>,
 }
 
-/// Opens the model that the settings name. Whether it is available shows in [`ModelProvider::capabilities`]; errors here
-/// are files that cannot be read or written, and invalid addresses.
+/// Opens the model that the settings name. Whether it is available shows in [`ModelProvider::capabilities`]; errors
+/// here are files that cannot be read or written, and invalid addresses.
 pub async fn open(settings: &ModelSettings) -> Result<Arc<dyn ModelProvider>> {
     let model: Arc<dyn ModelProvider> = match (&settings.script, &settings.replay) {
         (Some(script), _) => Arc::new(scripted::from_file(script).await?),

@@ -129,8 +129,9 @@ pub(crate) struct QuestionContext {
     pub(crate) taught: TaughtKnowledge,
 }
 
-/// Finds the tables that the schema search ranks best, up to a clear drop of the score, how they join, and taught queries
-/// and metrics. A failure leaves its part of the prompt out instead of failing the run: the model has tools to explore.
+/// Finds the tables that the schema search ranks best, up to a clear drop of the score, how they join, and taught
+/// queries and metrics. A failure leaves its part of the prompt out instead of failing the run: the model has tools to
+/// explore.
 pub(crate) async fn find_context(
     session: &Session,
     question: &str,

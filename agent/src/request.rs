@@ -15,7 +15,8 @@ use crate::prompt::PromptSections;
 pub struct AskRequest {
     /// Trimmed, not empty.
     pub question: String,
-    /// Where bare names resolve, and whose tables the prompt describes; `None`: all tables, and `default` for bare names.
+    /// Where bare names resolve, and whose tables the prompt describes; `None`: all tables, and `default` for bare
+    /// names.
     pub database: Option<String>,
     /// Whether to emit thinking.
     pub include_thinking: bool,
@@ -147,8 +148,8 @@ pub struct RunRequest {
     pub input: Vec<ChatMessage>,
     /// Tools that the client executes.
     pub client_tools: Vec<ToolSpec>,
-    /// Tools among them whose result the client never reports, by name, each with the result that the model reads instead:
-    /// the run does not wait for them.
+    /// Tools among them whose result the client never reports, by name, each with the result that the model reads
+    /// instead: the run does not wait for them.
     pub canned_results: HashMap<String, String>,
     /// Whether a tool must be called first.
     pub tool_choice: ToolChoice,

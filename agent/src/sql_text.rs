@@ -94,8 +94,8 @@ pub(crate) fn split_name(name: &str) -> Vec<String> {
     parts
 }
 
-/// Guesses the relations that a query reads: the names after `FROM`, `JOIN` and a comma that follows one. For hints only:
-/// nothing is allowed or refused by it.
+/// Guesses the relations that a query reads: the names after `FROM`, `JOIN` and a comma that follows one. For hints
+/// only: nothing is allowed or refused by it.
 pub(crate) fn relations_named_in(sql: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     let mut expecting = false;

@@ -28,7 +28,8 @@ pub struct ReplyBounds {
 /// The result of a tool in its two views.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolReply {
-    /// An object within fixed bounds, with a `vegaSpec` where the rows are worth a chart; `{"error": {"code", "message", "hint"?}}` for a failure.
+    /// An object within fixed bounds, with a `vegaSpec` where the rows are worth a chart; `{"error": {"code",
+    /// "message", "hint"?}}` for a failure.
     pub json: Value,
     /// For a model; of a failure, what was wrong and what to do.
     pub text: String,

@@ -37,7 +37,8 @@ pub struct TurnRequest {
     pub messages: Vec<ChatMessage>,
     /// Tools the model may call now. With none it can only answer.
     pub tools: Vec<ToolSpec>,
-    /// All tools that were described to it: a call of one of them that is written as text is a call, offered now or not.
+    /// All tools that were described to it: a call of one of them that is written as text is a call, offered now or
+    /// not.
     pub known_tools: Vec<ToolSpec>,
     /// Whether it may answer now, where that can be enforced: a small model that may answer before it has seen a result
     /// invents one.

@@ -1,8 +1,8 @@
 //! A model as the operator configured it: with a limit of its output, and with fallbacks.
 //!
 //! A fallback is asked only where the first model cannot be reached or is still busy after its own retries, and only
-//! before the first piece of a turn: a reply is never repeated by another model. A fallback gets requests in the style of
-//! the model whose capabilities the run began with, so both should call tools alike.
+//! before the first piece of a turn: a reply is never repeated by another model. A fallback gets requests in the style
+//! of the model whose capabilities the run began with, so both should call tools alike.
 
 use std::sync::Arc;
 
@@ -49,8 +49,8 @@ pub enum ProviderSettings {
     Remote(RemoteSettings),
 }
 
-/// Opens the models that the settings name. Nothing is sent to any of them yet. Errors: invalid addresses, an empty list,
-/// repeated names, fallbacks that are not in the list.
+/// Opens the models that the settings name. Nothing is sent to any of them yet. Errors: invalid addresses, an empty
+/// list, repeated names, fallbacks that are not in the list.
 pub fn open_list(list: &[EntrySettings]) -> Result<Models> {
     let candidates = list.iter().map(ModelCandidate::open).collect::<Result<Vec<_>>>()?;
     let named = |name: &String| {

@@ -57,7 +57,8 @@ pub struct OllamaModel {
 }
 
 impl OllamaModel {
-    /// Creates the model `model` of the server at `host` (`http://host:port`, with or without a path). Nothing is sent yet.
+    /// Creates the model `model` of the server at `host` (`http://host:port`, with or without a path). Nothing is sent
+    /// yet.
     pub fn new(host: &str, model: &str, tool_style: ToolStyleSetting) -> Result<Self> {
         let base = base_url(host)?;
         let builder = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT);

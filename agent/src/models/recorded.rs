@@ -1,10 +1,10 @@
 //! Records a model's replies to a file, and replays them: for tests with a real model's replies but without the model,
 //! and for reruns that are identical byte for byte.
 //!
-//! A recording is NDJSON. Its first line says which model it is and what it can do; every other line is one turn:
-//! the request's key, the beginning of its last message (for readers of the file only) and the events in the pieces in
-//! which they arrived. A key is the hash of the model's name and the whole request, so a changed prompt, tool or schema is a
-//! request that was never recorded. What differs from run to run (ids, the time of day) must therefore stay out of
+//! A recording is NDJSON. Its first line says which model it is and what it can do; every other line is one turn: the
+//! request's key, the beginning of its last message (for readers of the file only) and the events in the pieces in
+//! which they arrived. A key is the hash of the model's name and the whole request, so a changed prompt, tool or schema
+//! is a request that was never recorded. What differs from run to run (ids, the time of day) must therefore stay out of
 //! prompts and tool results; the ids of tool calls are left out of the key.
 
 use std::collections::HashMap;

@@ -92,7 +92,8 @@ pub struct Models {
 }
 
 impl Models {
-    /// Creates the list; the first entry is the default. Errors: `invalid_request` for an empty list or a repeated name.
+    /// Creates the list; the first entry is the default. Errors: `invalid_request` for an empty list or a repeated
+    /// name.
     pub fn new(entries: Vec<ModelEntry>) -> Result<Self> {
         for (index, entry) in entries.iter().enumerate() {
             if entries.iter().take(index).any(|earlier| earlier.name.eq_ignore_ascii_case(&entry.name)) {

@@ -110,7 +110,8 @@ pub struct RemoteModel {
 }
 
 impl RemoteModel {
-    /// Creates the model that the settings name. Nothing is sent yet. Errors: `model_unreachable` for an invalid address.
+    /// Creates the model that the settings name. Nothing is sent yet. Errors: `model_unreachable` for an invalid
+    /// address.
     pub fn new(settings: RemoteSettings) -> Result<Self> {
         let address = settings.base_url.as_deref().unwrap_or_else(|| settings.kind.default_base_url());
         let base = base_url(address)?;

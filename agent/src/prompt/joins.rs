@@ -1,5 +1,5 @@
-//! Which columns join the tables of a prompt: declared relationships, and those that names, types and values suggest with
-//! enough confidence. Given too many, a small model joins by the year.
+//! Which columns join the tables of a prompt: declared relationships, and those that names, types and values suggest
+//! with enough confidence. Given too many, a small model joins by the year.
 
 use std::collections::{HashMap, HashSet};
 

@@ -92,7 +92,8 @@ fn full_line(table: &SchemaTable<'_>, database: &str, ranking: &Ranking<'_>) -> 
     line(table, database, Some(&kept), true)
 }
 
-/// Renders the table within `budget` tokens: without examples, else with the best-ranked columns; `None` if too few fit.
+/// Renders the table within `budget` tokens: without examples, else with the best-ranked columns; `None` if too few
+/// fit.
 fn cut_line(table: &SchemaTable<'_>, database: &str, ranking: &Ranking<'_>, budget: usize) -> Option<String> {
     let columns = &table.info.columns;
     if columns.len() <= WIDE_COLUMNS {

@@ -1,5 +1,5 @@
-//! The prompt in named sections, for clients that switch them on and off one by one. The tables and the instructions for
-//! calling tools always stay: without them a model has nothing to answer from.
+//! The prompt in named sections, for clients that switch them on and off one by one. The tables and the instructions
+//! for calling tools always stay: without them a model has nothing to answer from.
 
 use chrono::NaiveDate;
 
@@ -50,9 +50,9 @@ pub struct PromptSections {
 }
 
 impl PromptSections {
-    /// Chooses the sections that the server allows (`None`: all; the names may include `none`, which stands for no section) and
-    /// the client has not switched off. Those that are off by default are on where either names them. Names that are
-    /// not known are ignored; case does not matter.
+    /// Chooses the sections that the server allows (`None`: all; the names may include `none`, which stands for no
+    /// section) and the client has not switched off. Those that are off by default are on where either names them.
+    /// Names that are not known are ignored; case does not matter.
     pub fn chosen<'a>(
         allowed: Option<&[String]>,
         controls: impl IntoIterator<Item = (&'a str, bool)>,
@@ -82,8 +82,8 @@ impl PromptSections {
         section_index(key).and_then(|index| self.on.get(index)).copied().unwrap_or_default()
     }
 
-    /// Returns the system message before the tables. `calling` are instructions for calling tools, for a model that needs
-    /// them.
+    /// Returns the system message before the tables. `calling` are instructions for calling tools, for a model that
+    /// needs them.
     pub(super) fn system(&self, calling: Option<&str>, database: &str) -> String {
         let scope = match &self.cluster {
             Some(cluster) => {

@@ -23,7 +23,8 @@ const MAX_SESSION_ID_BYTES: usize = 256;
 /// A question longer than this is a document.
 const MAX_QUESTION_BYTES: usize = 32 * 1024;
 
-/// Reads the body of a request: `{question, database?, include_thinking?, session_id?}`. Fields it does not know are ignored.
+/// Reads the body of a request: `{question, database?, include_thinking?, session_id?}`. Fields it does not know are
+/// ignored.
 ///
 /// Errors: `empty_question`, `invalid_request`; the protocol answers both with 400 and `{"error": message}`.
 pub fn parse_request(body: &[u8]) -> Result<AskRequest> {

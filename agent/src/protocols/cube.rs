@@ -1,5 +1,5 @@
-//! Cube's chat: its requests, and a run's events as lines of JSON. A thread is a conversation; the lines of one reader are
-//! the history of a later one, with the same ids and the same `sort`.
+//! Cube's chat: its requests, and a run's events as lines of JSON. A thread is a conversation; the lines of one reader
+//! are the history of a later one, with the same ids and the same `sort`.
 //!
 //! `sort` grows along the whole thread: `RunStarted` of a run contains its first. A piece of text is a line with
 //! `isDelta`; every message ends with one line of all its text.

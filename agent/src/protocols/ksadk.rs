@@ -1,5 +1,5 @@
-//! KsADK: the body of `RunAgent` and its sibling actions, files sent beside a message, and a run's events as the session
-//! events that its web interface reads. The answers themselves are [`super::responses`] in its dialect, or
+//! KsADK: the body of `RunAgent` and its sibling actions, files sent beside a message, and a run's events as the
+//! session events that its web interface reads. The answers themselves are [`super::responses`] in its dialect, or
 //! [`super::chat`].
 
 use chrono::{DateTime, Utc};

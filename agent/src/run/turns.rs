@@ -87,7 +87,7 @@ pub(super) struct Turns<'a> {
 }
 
 /// The reply of one turn.
-struct Reply {
+struct ModelReply {
     text: String,
     item_id: Option<String>,
     calls: Vec<ModelToolCall>,
@@ -164,7 +164,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Sends one request to the model and passes its text on as it arrives.
-    async fn turn(&mut self) -> Result<Reply, RunFailure> {
+    async fn turn(&mut self) -> Result<ModelReply, RunFailure> {
         let messages = self.conversation.for_next_turn();
         let iteration = self.iteration;
         self.iteration += 1;
@@ -212,7 +212,7 @@ impl<'a> Turns<'a> {
                     calls: self.wanted(&calls),
                     cost: self.count(usage),
                 });
-                Reply { text, item_id, calls, reason }
+                ModelReply { text, item_id, calls, reason }
             });
             self.task.handle.emit_all(heard);
             return ended.map_err(|error| runner_error(&error));
@@ -318,7 +318,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Returns whether the reply ends the run; otherwise the model is asked to correct it.
-    fn finish(&mut self, reply: Reply) -> Result<bool, RunFailure> {
+    fn finish(&mut self, reply: ModelReply) -> Result<bool, RunFailure> {
         let cut = reply.reason == DoneReason::Length;
         if reply.item_id.is_none() && self.said.is_none() && reply.text.trim().is_empty() {
             let message = match reply.reason {
@@ -343,7 +343,7 @@ impl<'a> Turns<'a> {
                     self.repairing = true;
                     self.conversation.push_assistant(reply.text, Vec::new());
                     self.conversation.push_user(format!(
-                        "That is not the JSON that was asked for: {problem}. Reply with the corrected JSON document and nothing else."
+                        "That is not the JSON that was asked for: {problem}. ModelReply with the corrected JSON document and nothing else."
                     ));
                     return Ok(false);
                 }

@@ -1,6 +1,6 @@
-//! Encodes one Arrow value as JSON, for tool results: integers beyond 2^53 and decimals are strings, timestamps RFC 3339
-//! (those without a time zone are taken as UTC), binary base64, `NaN` and the infinities strings. Cuts of long values are
-//! marked in place.
+//! Encodes one Arrow value as JSON, for tool results: integers beyond 2^53 and decimals are strings, timestamps RFC
+//! 3339 (those without a time zone are taken as UTC), binary base64, `NaN` and the infinities strings. Cuts of long
+//! values are marked in place.
 
 use std::fmt::Display;
 

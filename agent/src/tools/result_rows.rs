@@ -148,8 +148,8 @@ impl ResultRows {
         self.rows.is_empty()
     }
 
-    /// Returns `{columns: [{name, type}], rows: [objects], row_count, truncated}`; of a result that was counted because it is
-    /// longer also `total_rows`, and `total_rows_is_lower_bound` where the count was given up.
+    /// Returns `{columns: [{name, type}], rows: [objects], row_count, truncated}`; of a result that was counted because
+    /// it is longer also `total_rows`, and `total_rows_is_lower_bound` where the count was given up.
     pub(super) fn to_json(&self) -> Value {
         let columns: Vec<Value> = self
             .names

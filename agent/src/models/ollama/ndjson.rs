@@ -1,5 +1,5 @@
-//! Decodes the NDJSON body of Ollama's `/api/chat`. Works on bytes and cuts only at line ends, so network reads may split
-//! a character, a number or a line anywhere.
+//! Decodes the NDJSON body of Ollama's `/api/chat`. Works on bytes and cuts only at line ends, so network reads may
+//! split a character, a number or a line anywhere.
 
 use serde::Deserialize;
 use serde_json::Value;
@@ -136,7 +136,8 @@ impl LineMessage {
     }
 }
 
-/// Returns arguments as an object. Ollama sends one; servers that speak its protocol also send none, or a string of one.
+/// Returns arguments as an object. Ollama sends one; servers that speak its protocol also send none, or a string of
+/// one.
 fn as_object(tool: &str, arguments: Value) -> Result<Value> {
     let arguments = match arguments {
         Value::Null => Value::Object(serde_json::Map::new()),

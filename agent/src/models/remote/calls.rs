@@ -1,5 +1,5 @@
-//! Assembles tool calls from their pieces. Providers differ: OpenAI sends the new part of the arguments, Anthropic all of
-//! them so far (as genai passes it on), Gemini the whole call. Calls are complete only when the turn has ended.
+//! Assembles tool calls from their pieces. Providers differ: OpenAI sends the new part of the arguments, Anthropic all
+//! of them so far (as genai passes it on), Gemini the whole call. Calls are complete only when the turn has ended.
 
 use std::collections::HashSet;
 

@@ -1,7 +1,7 @@
 //! What a provider's model can do: as the provider reports it, else as known by the model's name.
 //!
-//! The probe also finds a wrong key and a wrong name before a run begins. A provider that is busy or does not support it
-//! is no error: the chat itself will show.
+//! The probe also finds a wrong key and a wrong name before a run begins. A provider that is busy or does not support
+//! it is no error: the chat itself will show.
 
 use std::time::Duration;
 

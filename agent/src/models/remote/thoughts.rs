@@ -1,6 +1,6 @@
-//! What a provider expects back with its model's calls: signatures of its thinking. They mean nothing to anybody else, so
-//! they are kept here, by call id, and not in the conversation. Bounded: the oldest are dropped first, and a conversation
-//! that lost its own continues without thinking.
+//! What a provider expects back with its model's calls: signatures of its thinking. They mean nothing to anybody else,
+//! so they are kept here, by call id, and not in the conversation. Bounded: the oldest are dropped first, and a
+//! conversation that lost its own continues without thinking.
 
 use std::collections::VecDeque;
 

@@ -1,4 +1,5 @@
-//! A run's trace as it is stored, encoded and decoded: the protocol's frames, `[{event, data}, ...]`, in a shorter form.
+//! A run's trace as it is stored, encoded and decoded: the protocol's frames, `[{event, data}, ...]`, in a shorter
+//! form.
 //!
 //! Consecutive frames that are pieces of one text become one entry, `{event, data: {text}, pieces: [bytes, ...]}`, and
 //! the text of `answer_final`, which repeats all of its pieces, is null. An answer is thousands of pieces of a word

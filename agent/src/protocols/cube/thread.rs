@@ -97,7 +97,8 @@ impl LateReader {
         self.lines.extend(self.renderer.lines(event));
     }
 
-    /// Returns the run so far. A message in progress is one line with its text so far, which the following pieces extend.
+    /// Returns the run so far. A message in progress is one line with its text so far, which the following pieces
+    /// extend.
     pub fn snapshot(mut self) -> RunSnapshot {
         let is_last = |output: &CubeOutput| matches!(output, CubeOutput::Line(line) if !line.is_marker());
         let end = self.lines.iter().rposition(is_last).map_or(0, |last| last + 1);

@@ -1,5 +1,5 @@
-//! The server's tools under the names that Cube's clients know: `cubeSqlApi` runs SQL, `cubeMeta` reads the schema. Other
-//! tools keep their names.
+//! The server's tools under the names that Cube's clients know: `cubeSqlApi` runs SQL, `cubeMeta` reads the schema.
+//! Other tools keep their names.
 
 use querent_catalog::DEFAULT_DATABASE;
 use querent_engine::qualify_tables;

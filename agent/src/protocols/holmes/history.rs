@@ -1,5 +1,5 @@
-//! Reads and writes the conversation as its client keeps it, in OpenAI's format. Reading is lenient: clients drop keys, add
-//! their own, and split text into parts.
+//! Reads and writes the conversation as its client keeps it, in OpenAI's format. Reading is lenient: clients drop keys,
+//! add their own, and split text into parts.
 
 use serde_json::{Value, json};
 

@@ -117,8 +117,8 @@ impl Metadata {
         metadata
     }
 
-    /// Returns the metadata after a compaction, before the next request to the model: as [`Metadata::to_json`], with the
-    /// counted `tokens`.
+    /// Returns the metadata after a compaction, before the next request to the model: as [`Metadata::to_json`], with
+    /// the counted `tokens`.
     pub(super) fn after_compaction(&self, tokens: usize, max_tokens: usize) -> Value {
         let mut metadata = self.to_json();
         metadata["tokens"]["total_tokens"] = json!(tokens);

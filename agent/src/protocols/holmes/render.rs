@@ -1,5 +1,5 @@
-//! Turns events into HolmesGPT's frames, and into its whole answer. There are no pieces of text: the text before a call is
-//! one message, and the answer is one frame at the end. Nothing follows it, not even `[DONE]`.
+//! Turns events into HolmesGPT's frames, and into its whole answer. There are no pieces of text: the text before a call
+//! is one message, and the answer is one frame at the end. Nothing follows it, not even `[DONE]`.
 
 use std::collections::HashMap;
 

@@ -319,8 +319,8 @@ fn error_text(error: &Value) -> String {
     }
 }
 
-/// Returns a tool's output as text: from a string, or blocks. Models take text as a tool's result; other blocks are only
-/// mentioned.
+/// Returns a tool's output as text: from a string, or blocks. Models take text as a tool's result; other blocks are
+/// only mentioned.
 fn output_text(output: &Value) -> String {
     match output {
         Value::Array(blocks) => {

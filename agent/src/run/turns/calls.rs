@@ -37,16 +37,16 @@ struct OwnCall {
     started: ToolCallStarted,
     /// The model's own id of the call.
     model_id: String,
-    /// The result of a call that is not executed: a client's tool whose result is known beforehand, or a tool that writes
-    /// where nobody can be asked for approval.
+    /// The result of a call that is not executed: a client's tool whose result is known beforehand, or a tool that
+    /// writes where nobody can be asked for approval.
     known: Option<Result<ToolOutput, ToolError>>,
 }
 
 type CallOutcome = (Result<ToolOutput, ToolError>, u64);
 
 impl Turns<'_> {
-    /// Makes the calls of one reply: announces all, then executes the server's concurrently, since they only read. Results
-    /// are reported in the order of the calls, so that the same run emits the same events again.
+    /// Makes the calls of one reply: announces all, then executes the server's concurrently, since they only read.
+    /// Results are reported in the order of the calls, so that the same run emits the same events again.
     pub(super) async fn call_all(&mut self, calls: Vec<ModelToolCall>) -> Result<(), RunFailure> {
         let mut own = Vec::new();
         let mut exhausted = None;

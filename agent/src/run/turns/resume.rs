@@ -1,5 +1,5 @@
-//! The beginning of a run that continues a paused one: approved calls are executed, once; for the others the model gets a
-//! result that says that they were denied or abandoned.
+//! The beginning of a run that continues a paused one: approved calls are executed, once; for the others the model gets
+//! a result that says that they were denied or abandoned.
 
 use querent_catalog::PendingKind;
 use serde_json::json;
