@@ -66,7 +66,7 @@ impl Tool for GraphTraverseTool {
         if !edge_types.is_empty() {
             kql.push_str(&format!(" edge-type {}", listed(&edge_types)));
         }
-        let mut output = query_output(context, &kql, Some(table.database), None).await?;
+        let mut output = query_output(context, &kql, MAX_TOOL_ROWS, Some(table.database), None).await?;
         // A chart of depths says nothing about the nodes.
         output.chart = None;
         output.json["compiled_kql"] = json!(kql);
