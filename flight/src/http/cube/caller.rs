@@ -61,8 +61,7 @@ impl Doors {
             return self.application(state, secret).map(Caller::Application).map_err(|_| unknown());
         }
         if scheme.eq_ignore_ascii_case("bearer") {
-            let granted =
-                state.agent.catalog().external_users().find_grant(GrantKind::Token, secret, Utc::now()).await?;
+            let granted = state.agent.catalog().external_users().find_grant(GrantKind::Token, secret, Utc::now()).await?;
             return Ok(Caller::User(granted_user(&granted.ok_or_else(unknown)?)?));
         }
         Err(unknown())

@@ -40,10 +40,7 @@ pub(super) async fn generate_session(
     // When the user goes is part of the session, so that a token does not outlive it.
     let user = json!({ "user": user_json(&principal)?, "expires_at": expires_at });
     let catalog = state.agent.catalog();
-    catalog
-        .external_users()
-        .insert_grant(GrantKind::Session, &session_id, principal.subject(), &user.to_string(), ends)
-        .await?;
+    catalog.external_users().insert_grant(GrantKind::Session, &session_id, principal.subject(), &user.to_string(), ends).await?;
     Ok(json_response(StatusCode::OK, &json!({ "sessionId": session_id })))
 }
 
