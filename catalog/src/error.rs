@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 /// What can go wrong in the catalog.
 #[derive(Debug, thiserror::Error)]
-#[non_exhaustive]
 pub enum CatalogError {
     /// The table does not exist or may not be seen.
     #[error("unknown table `{table}` in database `{database}`{}", did_you_mean(.nearest))]

@@ -100,7 +100,7 @@ impl Engine {
     /// Shows `system.agent_runs.trace_json` through `decode`: the stored format belongs to whoever writes the runs. The
     /// first call counts; without one, traces are shown as stored.
     pub fn decode_run_traces_with(&self, decode: fn(String) -> String) {
-        self.shared.runtime.run_traces.set(decode);
+        self.state.runtime.run_traces.set(decode);
     }
 
     /// Returns the memory that running queries have reserved, in bytes.

@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 use crate::metrics;
 
 /// The door a query came through; a label of its metrics.
@@ -52,7 +52,7 @@ impl Admission {
     pub fn admit(&self, door: Door) -> Result<QueryPermit, ApiError> {
         let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
             let message = format!("{} queries are running, which is the limit; try again in a second", self.limit);
-            ApiError::new("too_many_requests", message)
+            ApiError::new(ErrorCode::TooManyRequests, message)
         })?;
         metrics::query_started();
         Ok(QueryPermit { place: Some(place), door, started: Instant::now(), outcome: None })
@@ -65,11 +65,11 @@ pub struct QueryPermit {
     place: Option<OwnedSemaphorePermit>,
     door: Door,
     started: Instant,
-    outcome: Option<Outcome>,
+    outcome: Option<QueryOutcome>,
 }
 
 #[derive(Debug)]
-struct Outcome {
+struct QueryOutcome {
     label: &'static str,
     rows: u64,
 }
@@ -82,12 +82,12 @@ impl QueryPermit {
 
     /// The query delivered all its rows.
     pub fn succeeded(&mut self, rows: u64) {
-        self.outcome = Some(Outcome { label: "success", rows });
+        self.outcome = Some(QueryOutcome { label: "success", rows });
     }
 
     /// The query failed.
     pub fn failed(&mut self) {
-        self.outcome = Some(Outcome { label: "error", rows: 0 });
+        self.outcome = Some(QueryOutcome { label: "error", rows: 0 });
     }
 }
 

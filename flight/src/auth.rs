@@ -11,7 +11,7 @@ use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 
 use crate::config::TokenSettings;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 
 /// Knows every token. Made once from the settings.
 #[derive(Debug)]
@@ -89,7 +89,7 @@ pub fn require_role(principal: &Principal, needed: Role) -> Result<(), ApiError>
         return Ok(());
     }
     let (role, needed) = (principal.role().as_str(), needed.as_str());
-    Err(ApiError::new("forbidden", format!("role {role} may not do this; it needs role {needed}")))
+    Err(ApiError::new(ErrorCode::Forbidden, format!("role {role} may not do this; it needs role {needed}")))
 }
 
 /// The token in an `Authorization` header; `None` without one.
@@ -126,5 +126,5 @@ fn digest(token: &str) -> [u8; 32] {
 }
 
 fn unauthenticated(message: &str) -> ApiError {
-    ApiError::new("unauthenticated", message)
+    ApiError::new(ErrorCode::Unauthenticated, message)
 }

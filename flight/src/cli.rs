@@ -17,7 +17,6 @@ mod kql;
 mod local_model;
 mod mcp;
 mod output;
-mod place;
 mod progress;
 mod query;
 mod relationships;
@@ -25,6 +24,7 @@ mod search;
 mod serve;
 mod sql;
 mod sse;
+mod target;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -52,22 +52,22 @@ struct Cli {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    Serve(serve::Args),
-    Sql(sql::Args),
-    Kql(kql::Args),
-    Ask(ask::Args),
-    Import(import::Args),
-    Search(search::Args),
+    Serve(serve::ServeArgs),
+    Sql(sql::SqlArgs),
+    Kql(kql::KqlArgs),
+    Ask(ask::AskArgs),
+    Import(import::ImportArgs),
+    Search(search::SearchArgs),
     #[command(subcommand)]
-    Relationships(relationships::Command),
+    Relationships(relationships::RelationshipsCommand),
     #[command(subcommand)]
     VerifiedQueries(knowledge::QueriesCommand),
     #[command(subcommand)]
     Metrics(knowledge::MetricsCommand),
-    Mcp(mcp::Args),
-    Demo(demo::Args),
+    Mcp(mcp::McpArgs),
+    Demo(demo::DemoArgs),
     #[command(subcommand)]
-    Config(config_check::Command),
+    Config(config_check::ConfigCommand),
 }
 
 /// Runs one command to its end. `args` begins with the program's name.
@@ -96,7 +96,7 @@ where
         Command::Metrics(command) => knowledge::metrics(command).await,
         Command::Mcp(args) => mcp::run(args).await,
         Command::Demo(args) => demo::run(args).await,
-        Command::Config(config_check::Command::Check(args)) => config_check::run(args),
+        Command::Config(config_check::ConfigCommand::Check(args)) => config_check::run(args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -23,10 +23,10 @@ use sha2::{Digest, Sha256};
 
 pub use cube::CubeSettings;
 pub use holmes::HolmesSettings;
-pub use keys::{KEYS, Key, Kind};
+pub use keys::{KEYS, SettingKey, SettingKind};
 pub use load::{ConfigError, EffectiveSetting, Origin, Sources};
 pub use models::{ModelEntrySettings, ModelProviderName};
-pub use units::{Bytes, Span};
+pub use units::{ByteSize, DurationSetting};
 
 /// Settings that have been read and checked, and where each came from.
 #[derive(Debug, Clone)]
@@ -47,15 +47,15 @@ pub struct Settings {
     /// The data folder; made when absent.
     pub data: PathBuf,
     /// How long `/ready` says 503 before connections are refused, for load balancers to notice.
-    pub shutdown_delay: Span,
+    pub shutdown_delay: DurationSetting,
     /// How long open requests may take to end at shutdown.
-    pub shutdown_timeout: Span,
+    pub shutdown_timeout: DurationSetting,
     /// `[auth]`
     pub auth: AuthSettings,
     /// `[agent]`
     pub agent: AgentSettings,
     /// `[embed]`
-    pub embed: EmbedSettings,
+    pub embed: EmbeddingSettings,
     /// `[query]`
     pub query: QuerySettings,
     /// `[http]`
@@ -119,7 +119,7 @@ pub struct AgentSettings {
     /// `[[agent.models]]`: the models that requests choose from, the first by default; none: the one model above.
     pub models: Vec<ModelEntrySettings>,
     /// Wall clock of one run.
-    pub run_timeout: Span,
+    pub run_timeout: DurationSetting,
     /// Tool calls of one run; the next one ends it.
     pub max_tool_calls: u32,
     /// Rows of a tool result when the model does not say.
@@ -131,7 +131,7 @@ pub struct AgentSettings {
     /// Runs at once, then 429.
     pub max_concurrent_runs: usize,
     /// How long runs, conversations and files are kept; 0: for ever.
-    pub retention: Span,
+    pub retention: DurationSetting,
     /// Whether there are tools that write; each of their calls waits for a person.
     pub write_tools: bool,
     /// Whether a model name that is not configured is refused.
@@ -163,9 +163,9 @@ pub enum ToolStyleName {
 /// The embedding model of the schema search.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
-pub struct EmbedSettings {
+pub struct EmbeddingSettings {
     /// `fastembed`, `model2vec`, `ollama`, `openai`, `gemini`, or `none` to search by name and text only.
-    pub provider: EmbedProvider,
+    pub provider: EmbedProviderName,
     /// The model; unset: the provider's default.
     pub model: Option<String>,
     /// Address of the server that embeds; unset: the provider's own.
@@ -185,7 +185,7 @@ pub struct EmbedSettings {
 /// Who makes the vectors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum EmbedProvider {
+pub enum EmbedProviderName {
     /// In process, on the processor.
     Fastembed,
     /// A static model, in process: for very large catalogs.
@@ -206,13 +206,13 @@ pub enum EmbedProvider {
 #[serde(default)]
 pub struct QuerySettings {
     /// Wall clock of one query; a request may ask for less.
-    pub timeout: Span,
+    pub timeout: DurationSetting,
     /// Memory of one query; a request may ask for less.
-    pub memory: Bytes,
+    pub memory: ByteSize,
     /// Memory of all queries together; unset: 60 % of the machine's.
-    pub pool_memory: Option<Bytes>,
+    pub pool_memory: Option<ByteSize>,
     /// Spill files of all queries together.
-    pub spill: Bytes,
+    pub spill: ByteSize,
     /// Threads of one query; unset: the machine's cores.
     pub threads: Option<usize>,
     /// Queries at once, then 429; 0: no bound.
@@ -232,11 +232,11 @@ pub struct HttpSettings {
     /// Open connections at most; more wait in the listener's queue.
     pub max_connections: usize,
     /// How long a client may take to send its first byte, then its request's headers; also how long a kept connection idles.
-    pub header_timeout: Span,
+    pub header_timeout: DurationSetting,
     /// Largest body of a query or a question.
-    pub max_query_bytes: Bytes,
+    pub max_query_bytes: ByteSize,
     /// Largest body of an import.
-    pub max_import_bytes: Bytes,
+    pub max_import_bytes: ByteSize,
 }
 
 /// The Model Context Protocol at `/mcp`.
@@ -246,7 +246,7 @@ pub struct McpSettings {
     /// Sessions at most; the one that was not used for longest makes room.
     pub max_sessions: usize,
     /// A session that is not used for so long is forgotten.
-    pub session_idle: Span,
+    pub session_idle: DurationSetting,
 }
 
 /// What is logged, and how.
@@ -274,11 +274,11 @@ impl Default for Settings {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
             data: PathBuf::from("./querent-data"),
-            shutdown_delay: Span(Duration::ZERO),
-            shutdown_timeout: Span(Duration::from_secs(30)),
+            shutdown_delay: DurationSetting(Duration::ZERO),
+            shutdown_timeout: DurationSetting(Duration::from_secs(30)),
             auth: AuthSettings::default(),
             agent: AgentSettings::default(),
-            embed: EmbedSettings::default(),
+            embed: EmbeddingSettings::default(),
             query: QuerySettings::default(),
             http: HttpSettings::default(),
             mcp: McpSettings::default(),
@@ -296,13 +296,13 @@ impl Default for AgentSettings {
             ollama_host: "http://localhost:11434".to_owned(),
             model: "gemma4:latest".to_owned(),
             models: Vec::new(),
-            run_timeout: Span(defaults.run_timeout),
+            run_timeout: DurationSetting(defaults.run_timeout),
             max_tool_calls: defaults.max_tool_calls,
             default_tool_rows: defaults.default_tool_rows,
             prompt_tokens: defaults.prompt_tokens,
             tool_result_tokens: defaults.tool_result_tokens,
             max_concurrent_runs: defaults.max_concurrent_runs,
-            retention: Span(Duration::from_secs(30 * 24 * 60 * 60)),
+            retention: DurationSetting(Duration::from_secs(30 * 24 * 60 * 60)),
             write_tools: defaults.write_tools,
             strict_models: defaults.strict_models,
             adk_strict_sessions: false,
@@ -314,10 +314,10 @@ impl Default for AgentSettings {
     }
 }
 
-impl Default for EmbedSettings {
+impl Default for EmbeddingSettings {
     fn default() -> Self {
         Self {
-            provider: EmbedProvider::Fastembed,
+            provider: EmbedProviderName::Fastembed,
             model: None,
             base_url: None,
             api_key_env: None,
@@ -332,10 +332,10 @@ impl Default for EmbedSettings {
 impl Default for QuerySettings {
     fn default() -> Self {
         Self {
-            timeout: Span(Duration::from_secs(300)),
-            memory: Bytes(4 << 30),
+            timeout: DurationSetting(Duration::from_secs(300)),
+            memory: ByteSize(4 << 30),
             pool_memory: None,
-            spill: Bytes(100 << 30),
+            spill: ByteSize(100 << 30),
             threads: None,
             max_concurrent: 64,
             external_roots: Vec::new(),
@@ -349,16 +349,16 @@ impl Default for HttpSettings {
         Self {
             cors_allowed_origins: Vec::new(),
             max_connections: 4_096,
-            header_timeout: Span(Duration::from_secs(30)),
-            max_query_bytes: Bytes(16 << 20),
-            max_import_bytes: Bytes(16 << 30),
+            header_timeout: DurationSetting(Duration::from_secs(30)),
+            max_query_bytes: ByteSize(16 << 20),
+            max_import_bytes: ByteSize(16 << 30),
         }
     }
 }
 
 impl Default for McpSettings {
     fn default() -> Self {
-        Self { max_sessions: 1_024, session_idle: Span(Duration::from_secs(1_800)) }
+        Self { max_sessions: 1_024, session_idle: DurationSetting(Duration::from_secs(1_800)) }
     }
 }
 

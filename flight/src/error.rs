@@ -1,7 +1,9 @@
-//! One mapping from error codes to HTTP statuses, gRPC codes and bodies, used by every door.
+//! Errors on their way to a client, and how they are written in HTTP and gRPC.
 //!
-//! An [`ApiError`] carries the stable code of the crate it came from. HTTP handlers return it as it is; the
-//! outermost layer renders it, since only that knows the request's id and which error shape its route speaks.
+//! An [`ApiError`] carries the stable [`ErrorCode`] of what went wrong. HTTP handlers return it as it is; the outermost
+//! layer renders it, since only that knows the request's id and which error shape its route speaks.
+
+mod code;
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -11,10 +13,14 @@ use querent_catalog::CatalogError;
 use querent_engine::EngineError;
 use serde_json::{Value, json};
 
+pub use code::ErrorCode;
+
+use crate::metrics;
+
 /// An error on its way to a client.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ApiError {
-    code: &'static str,
+    code: ErrorCode,
     message: String,
     hint: Option<String>,
     budget: Option<Budget>,
@@ -29,7 +35,14 @@ pub enum Budget {
     MemoryBytes(usize),
 }
 
-/// How a route writes its errors.
+/// An error's status and body as its protocol writes them, in the response's extensions beside the [`ApiError`].
+#[derive(Debug, Clone)]
+pub(crate) struct RenderedError {
+    pub(crate) status: StatusCode,
+    pub(crate) body: Value,
+}
+
+/// How a route writes its errors, unless it renders them itself.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ErrorShape {
     /// `{"error":{"code","message","hint","request_id"}}`.
@@ -38,9 +51,17 @@ pub enum ErrorShape {
     Flat,
 }
 
+impl ErrorShape {
+    /// The shape of errors at `path`, whether or not there is such a route.
+    pub(crate) fn for_path(path: &str) -> Self {
+        const FLAT: [&str; 3] = ["/v1/agent/", "/api/v1/public/", "/api/v1/embed/"];
+        if FLAT.iter().any(|prefix| path.starts_with(prefix)) { ErrorShape::Flat } else { ErrorShape::Object }
+    }
+}
+
 impl ApiError {
     /// An error of a documented code.
-    pub fn new(code: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), hint: None, budget: None }
     }
 
@@ -59,11 +80,11 @@ impl ApiError {
     /// A bug. What happened goes to the log, not to the client.
     pub fn internal(detail: impl std::fmt::Display) -> Self {
         tracing::error!(%detail, "internal error");
-        Self::new("internal", "internal error; the server's log says more under this request id")
+        Self::new(ErrorCode::Internal, "internal error; the server's log says more under this request id")
     }
 
     /// The stable code.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> ErrorCode {
         self.code
     }
 
@@ -79,70 +100,7 @@ impl ApiError {
 
     /// The HTTP status of the code.
     pub fn http_status(&self) -> StatusCode {
-        match self.code {
-            "unauthenticated" => StatusCode::UNAUTHORIZED,
-            "forbidden" | "not_allowed" | "location_not_allowed" | "store_access_denied" => StatusCode::FORBIDDEN,
-            "not_found"
-            | "run_not_found"
-            | "object_not_found"
-            | "database_not_found"
-            | "conversation_not_found"
-            | "item_not_found"
-            | "pending_call_not_found"
-            | "file_not_found"
-            | "session_not_found" => StatusCode::NOT_FOUND,
-            "method_not_allowed" => StatusCode::METHOD_NOT_ALLOWED,
-            "not_acceptable" => StatusCode::NOT_ACCEPTABLE,
-            "already_exists"
-            | "item_exists"
-            | "conflict"
-            | "conversation_locked"
-            | "already_resumed"
-            | "database_not_empty" => StatusCode::CONFLICT,
-            "body_too_large" => StatusCode::PAYLOAD_TOO_LARGE,
-            "unsupported_media_type" => StatusCode::UNSUPPORTED_MEDIA_TYPE,
-            "too_many_requests" | "too_many_runs" | "wall_clock_exceeded" | "memory_exceeded" => {
-                StatusCode::TOO_MANY_REQUESTS
-            }
-            "shutting_down" | "model_unreachable" | "catalog_busy" | "store_unavailable" => {
-                StatusCode::SERVICE_UNAVAILABLE
-            }
-            "model_not_found" | "model_failed" | "store_error" => StatusCode::BAD_GATEWAY,
-            code if is_callers_fault(code) => StatusCode::BAD_REQUEST,
-            _ => StatusCode::INTERNAL_SERVER_ERROR,
-        }
-    }
-
-    /// The gRPC code of the code. ADBC tells its user apart by `NOT_FOUND`, `ALREADY_EXISTS` and `INVALID_ARGUMENT`.
-    pub fn grpc_code(&self) -> tonic::Code {
-        use tonic::Code;
-        match self.code {
-            "unauthenticated" => Code::Unauthenticated,
-            "forbidden" | "not_allowed" | "location_not_allowed" | "store_access_denied" => Code::PermissionDenied,
-            "not_found"
-            | "run_not_found"
-            | "object_not_found"
-            | "database_not_found"
-            | "table_not_found"
-            | "conversation_not_found"
-            | "item_not_found"
-            | "pending_call_not_found"
-            | "file_not_found"
-            | "session_not_found"
-            | "ticket_expired"
-            | "no_such_bucket" => Code::NotFound,
-            "already_exists" | "item_exists" => Code::AlreadyExists,
-            "conflict" => Code::Aborted,
-            "database_not_empty" | "unsupported_lake" | "ticket_used" | "missing_credentials" => {
-                Code::FailedPrecondition
-            }
-            "unsupported" | "method_not_allowed" => Code::Unimplemented,
-            "wall_clock_exceeded" => Code::DeadlineExceeded,
-            "too_many_requests" | "too_many_runs" | "memory_exceeded" | "body_too_large" => Code::ResourceExhausted,
-            "shutting_down" | "model_unreachable" | "catalog_busy" | "store_unavailable" => Code::Unavailable,
-            code if is_callers_fault(code) => Code::InvalidArgument,
-            _ => Code::Internal,
-        }
+        self.code.http_status()
     }
 
     /// The body for a client.
@@ -163,15 +121,12 @@ impl ApiError {
     /// The headers that belong to the error: when to come back, how to authenticate, which limit it was.
     pub fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
-        match self.http_status() {
-            StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE => {
-                headers.insert(header::RETRY_AFTER, HeaderValue::from_static("1"));
-            }
-            StatusCode::UNAUTHORIZED => {
-                headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(r#"Bearer realm="querent""#));
-                headers.append(header::WWW_AUTHENTICATE, HeaderValue::from_static(r#"Basic realm="querent""#));
-            }
-            _ => {}
+        if let Some(pause) = self.code.retry_after() {
+            headers.insert(header::RETRY_AFTER, HeaderValue::from(pause.as_secs()));
+        }
+        if self.http_status() == StatusCode::UNAUTHORIZED {
+            headers.insert(header::WWW_AUTHENTICATE, HeaderValue::from_static(r#"Bearer realm="querent""#));
+            headers.append(header::WWW_AUTHENTICATE, HeaderValue::from_static(r#"Basic realm="querent""#));
         }
         let limit = self.budget.map(|budget| match budget {
             Budget::WallClockMs(limit) => format!("{limit} wall_clock_ms"),
@@ -185,41 +140,6 @@ impl ApiError {
     }
 }
 
-/// Codes of requests that will fail again however often they are sent.
-fn is_callers_fault(code: &str) -> bool {
-    // All of KQL's own codes say what is wrong with the text.
-    code.starts_with("kql_")
-        || matches!(
-            code,
-            "bad_request"
-                | "bad_encoding"
-                | "bad_header"
-                | "bad_parameter"
-                | "bad_request_body"
-                | "bad_data"
-                | "empty_query"
-                | "empty_question"
-                | "invalid_request"
-                | "too_many_external_users"
-                | "images_not_supported"
-                | "sql_parse_error"
-                | "sql_plan_error"
-                | "multiple_statements"
-                | "table_not_found"
-                | "column_not_found"
-                | "function_not_found"
-                | "invalid_name"
-                | "invalid_object"
-                | "invalid_ticket"
-                | "unsupported"
-                | "unsupported_type"
-                | "unsupported_lake"
-                | "no_files"
-                | "no_such_bucket"
-                | "missing_credentials"
-        )
-}
-
 impl std::fmt::Display for ApiError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} ({})", self.message, self.code)
@@ -230,7 +150,7 @@ impl std::error::Error for ApiError {}
 
 impl From<EngineError> for ApiError {
     fn from(error: EngineError) -> Self {
-        let code = error.code();
+        let code = ErrorCode::from(&error);
         let budget = match &error {
             EngineError::WallClockExceeded { limit } => Some(Budget::WallClockMs(limit.as_millis())),
             _ => None,
@@ -242,7 +162,7 @@ impl From<EngineError> for ApiError {
 
 impl From<CatalogError> for ApiError {
     fn from(error: CatalogError) -> Self {
-        let code = error.code();
+        let code = ErrorCode::from(&error);
         Self::new(code, client_message(code, &error))
     }
 }
@@ -253,7 +173,7 @@ impl From<AgentError> for ApiError {
             AgentError::Engine(error) => error.into(),
             AgentError::Catalog(error) => error.into(),
             error => {
-                let code = error.code();
+                let code = ErrorCode::from(&error);
                 Self::new(code, client_message(code, &error))
             }
         }
@@ -261,8 +181,8 @@ impl From<AgentError> for ApiError {
 }
 
 /// The error's own words, unless it is a bug: those are logged, and may hold paths that are not the client's business.
-fn client_message(code: &str, error: &dyn std::error::Error) -> String {
-    if code != "internal" {
+fn client_message(code: ErrorCode, error: &dyn std::error::Error) -> String {
+    if code != ErrorCode::Internal {
         return error.to_string();
     }
     tracing::error!(%error, "internal error");
@@ -285,8 +205,8 @@ const GRPC_MESSAGE_BYTES: usize = 2_000;
 
 impl From<ApiError> for tonic::Status {
     fn from(error: ApiError) -> Self {
-        crate::metrics::error(error.code());
-        let grpc_code = error.grpc_code();
+        metrics::error(error.code.as_str());
+        let grpc_code = error.code.grpc_code();
         let mut message = match &error.hint {
             Some(hint) => format!("{}; {hint}", error.message),
             None => error.message.clone(),
@@ -295,7 +215,7 @@ impl From<ApiError> for tonic::Status {
             message.truncate(message.floor_char_boundary(GRPC_MESSAGE_BYTES));
             message.push('…');
         }
-        let info = ErrorInfo { reason: error.code.to_owned(), domain: "querent".to_owned() };
+        let info = ErrorInfo { reason: error.code.to_string(), domain: "querent".to_owned() };
         let details = RpcStatus {
             code: grpc_code as i32,
             message: message.clone(),
@@ -305,7 +225,7 @@ impl From<ApiError> for tonic::Status {
             }],
         };
         let mut metadata = tonic::metadata::MetadataMap::new();
-        metadata.insert("x-querent-code", tonic::metadata::MetadataValue::from_static(error.code));
+        metadata.insert("x-querent-code", tonic::metadata::MetadataValue::from_static(error.code.as_str()));
         tonic::Status::with_details_and_metadata(grpc_code, message, details.encode_to_vec().into(), metadata)
     }
 }

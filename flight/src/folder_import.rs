@@ -27,13 +27,13 @@ pub(crate) struct FolderLine {
     folder: String,
     database: Option<String>,
     table: Option<String>,
-    step: Step,
+    step: FolderStep,
     reason: Option<String>,
 }
 
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Step {
+enum FolderStep {
     Registered,
     Refreshed,
     Unchanged,
@@ -51,11 +51,11 @@ impl TreeLine {
 impl From<TreeEvent> for TreeLine {
     fn from(event: TreeEvent) -> Self {
         let (step, reason) = match event.step {
-            TreeStep::Registered => (Step::Registered, None),
-            TreeStep::Refreshed => (Step::Refreshed, None),
-            TreeStep::Unchanged => (Step::Unchanged, None),
-            TreeStep::Dropped => (Step::Dropped, None),
-            TreeStep::Skipped { reason } => (Step::Skipped, Some(reason)),
+            TreeStep::Registered => (FolderStep::Registered, None),
+            TreeStep::Refreshed => (FolderStep::Refreshed, None),
+            TreeStep::Unchanged => (FolderStep::Unchanged, None),
+            TreeStep::Dropped => (FolderStep::Dropped, None),
+            TreeStep::Skipped { reason } => (FolderStep::Skipped, Some(reason)),
         };
         let (database, table) = event.table.map(|name| (name.database, name.table)).unzip();
         Self::Folder(FolderLine { folder: event.folder, database, table, step, reason })
@@ -66,11 +66,11 @@ impl From<FolderLine> for TreeEvent {
     fn from(line: FolderLine) -> Self {
         let FolderLine { folder, database, table, step, reason } = line;
         let step = match step {
-            Step::Registered => TreeStep::Registered,
-            Step::Refreshed => TreeStep::Refreshed,
-            Step::Unchanged => TreeStep::Unchanged,
-            Step::Dropped => TreeStep::Dropped,
-            Step::Skipped => TreeStep::Skipped { reason: reason.unwrap_or_default() },
+            FolderStep::Registered => TreeStep::Registered,
+            FolderStep::Refreshed => TreeStep::Refreshed,
+            FolderStep::Unchanged => TreeStep::Unchanged,
+            FolderStep::Dropped => TreeStep::Dropped,
+            FolderStep::Skipped => TreeStep::Skipped { reason: reason.unwrap_or_default() },
         };
         let table = database.zip(table).map(|(database, table)| TableName::new(database, table));
         Self { folder, table, step }

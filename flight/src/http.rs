@@ -1,18 +1,18 @@
 //! HTTP: one file a surface. Routes are grouped by the role they need, so that a new one cannot forget to ask.
 
 mod adk;
-mod around;
 mod ask;
 mod cube;
 mod encoding;
 mod health;
 mod holmes;
 mod import;
-mod import_tree;
+mod import_folders;
 mod knowledge;
 mod ksadk;
 mod kusto;
 mod mcp;
+mod middleware;
 mod openai;
 mod openapi;
 mod query;
@@ -34,10 +34,10 @@ use querent_catalog::Role;
 
 use crate::AppState;
 use crate::auth::require_role;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 
-pub(crate) use around::around_everything;
 pub(crate) use import::sweep_spool;
+pub(crate) use middleware::around_everything;
 
 /// All HTTP routes.
 pub(crate) fn router(state: &AppState) -> Router {
@@ -73,7 +73,7 @@ pub(crate) fn router(state: &AppState) -> Router {
         adk::routes().route_layer(from_fn_with_state(state.clone(), readers_only)).route_layer(from_fn(openai::around));
     let writers = Router::new()
         .route("/v1/import", post(import::import))
-        .route("/v1/import/tree", post(import_tree::import_tree))
+        .route("/v1/import/tree", post(import_folders::import_folders))
         .route("/v1/catalog/relationships", post(relationships::declare))
         .route("/v1/catalog/relationships/{id}", delete(relationships::remove))
         .route("/v1/catalog/verified-queries", post(knowledge::verify_query))
@@ -161,10 +161,10 @@ async fn authorised(state: &AppState, needed: Role, mut request: Request, next: 
 }
 
 async fn not_found(request: Request) -> ApiError {
-    ApiError::new("not_found", format!("there is nothing at {}", request.uri().path()))
+    ApiError::new(ErrorCode::NotFound, format!("there is nothing at {}", request.uri().path()))
         .with_hint("GET / lists what there is")
 }
 
 async fn method_not_allowed(request: Request) -> ApiError {
-    ApiError::new("method_not_allowed", format!("{} does not take {}", request.uri().path(), request.method()))
+    ApiError::new(ErrorCode::MethodNotAllowed, format!("{} does not take {}", request.uri().path(), request.method()))
 }

@@ -7,7 +7,9 @@ pub mod admission;
 pub mod auth;
 pub mod cli;
 pub mod config;
+mod drain;
 pub mod error;
+mod folder_import;
 mod http;
 mod logs;
 mod mcp;
@@ -16,8 +18,6 @@ mod server;
 mod shutdown;
 pub mod sql;
 mod state;
-mod tree;
-mod unread;
 
 pub use logs::init_logs;
 pub use server::{RunningServer, Server, ServerError, install_crypto_provider};

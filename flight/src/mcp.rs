@@ -18,7 +18,7 @@ use querent_catalog::Principal;
 use querent_engine::{Engine, Limits};
 use rmcp::model::{
     CallToolRequestParams, CallToolResponse, CallToolResult, CompleteRequestParams, CompleteResult, ContentBlock,
-    CustomRequest, CustomResult, ErrorCode, ErrorData, Implementation, ListResourceTemplatesResult,
+    CustomRequest, CustomResult, ErrorCode as RpcErrorCode, ErrorData, Implementation, ListResourceTemplatesResult,
     ListResourcesResult, ListToolsResult, PaginatedRequestParams, ReadResourceRequestParams, ReadResourceResponse,
     ServerCapabilities, ServerConfig, Tool, ToolAnnotations,
 };
@@ -28,7 +28,7 @@ use serde_json::{Map, Value, json};
 use tokio_util::sync::CancellationToken;
 
 use crate::admission::{Admission, Door};
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 use crate::metrics;
 
 /// A client's model has more room than the small ones that the agent is made for.
@@ -62,7 +62,7 @@ const KNOWN_METHODS: [&str; 7] = [
 
 /// Who calls, and where bare names resolve.
 #[derive(Debug, Clone)]
-pub(crate) struct Caller {
+pub(crate) struct McpCaller {
     /// The caller.
     pub(crate) principal: Principal,
     /// `None`: `default`.
@@ -74,36 +74,37 @@ pub(crate) struct Caller {
 /// The protocol's handler. Cheap to clone.
 #[derive(Clone)]
 pub(crate) struct McpServer {
-    inner: Arc<Inner>,
+    inner: Arc<McpContext>,
 }
 
-struct Inner {
+struct McpContext {
     engine: Engine,
     admission: Admission,
     limits: Limits,
     /// For requests that do not bring one.
-    caller: Option<Caller>,
+    caller: Option<McpCaller>,
 }
 
 impl McpServer {
-    /// A handler whose requests each bring their [`Caller`] among the extensions of their HTTP parts.
+    /// A handler whose requests each bring their [`McpCaller`] among the extensions of their HTTP parts.
     pub(crate) fn for_requests(engine: Engine, admission: Admission, limits: Limits) -> Self {
-        Self { inner: Arc::new(Inner { engine, admission, limits, caller: None }) }
+        Self { inner: Arc::new(McpContext { engine, admission, limits, caller: None }) }
     }
 
     /// A handler for one caller.
-    pub(crate) fn for_caller(engine: Engine, admission: Admission, limits: Limits, caller: Caller) -> Self {
-        Self { inner: Arc::new(Inner { engine, admission, limits, caller: Some(caller) }) }
+    pub(crate) fn for_caller(engine: Engine, admission: Admission, limits: Limits, caller: McpCaller) -> Self {
+        Self { inner: Arc::new(McpContext { engine, admission, limits, caller: Some(caller) }) }
     }
 
-    fn caller(&self, context: &RequestContext<RoleServer>) -> Result<Caller, ErrorData> {
-        let sent = context.extensions.get::<http::request::Parts>().and_then(|parts| parts.extensions.get::<Caller>());
+    fn caller(&self, context: &RequestContext<RoleServer>) -> Result<McpCaller, ErrorData> {
+        let sent =
+            context.extensions.get::<http::request::Parts>().and_then(|parts| parts.extensions.get::<McpCaller>());
         let caller = sent.or(self.inner.caller.as_ref()).cloned();
         caller.ok_or_else(|| rpc_error(&ApiError::internal("an MCP request came without its caller")))
     }
 
-    async fn reply(&self, caller: Caller, spec: &'static ToolSpec, arguments: Map<String, Value>) -> ToolReply {
-        let Inner { engine, admission, limits, .. } = &*self.inner;
+    async fn reply(&self, caller: McpCaller, spec: &'static ToolSpec, arguments: Map<String, Value>) -> ToolReply {
+        let McpContext { engine, admission, limits, .. } = &*self.inner;
         let mut permit = match admission.admit(Door::Mcp) {
             Ok(permit) => permit,
             Err(error) => return refused(&spec.name, &error),
@@ -215,10 +216,10 @@ impl ServerHandler for McpServer {
         let CustomRequest { method, .. } = request;
         if KNOWN_METHODS.contains(&method.as_str()) {
             let message = format!("the params are not what {method} takes");
-            return Err(ErrorData::invalid_params(message, Some(json!({ "code": "invalid_request" }))));
+            return Err(ErrorData::invalid_params(message, Some(json!({ "code": ErrorCode::InvalidRequest }))));
         }
         let message = format!("there is no method {}", cut(&method));
-        Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, message, Some(json!({ "code": "not_found" }))))
+        Err(ErrorData::new(RpcErrorCode::METHOD_NOT_FOUND, message, Some(json!({ "code": ErrorCode::NotFound }))))
     }
 }
 
@@ -258,29 +259,30 @@ fn title(name: &str) -> String {
 fn unknown_tool(name: &str) -> ErrorData {
     let known: Vec<&str> = toolbox::specs().iter().map(|spec| spec.name.as_str()).collect();
     let hint = format!("the tools are {}", known.join(", "));
-    let data = json!({ "code": "unknown_tool", "hint": hint });
+    let data = json!({ "code": ErrorCode::UnknownTool, "hint": hint });
     ErrorData::invalid_params(format!("unknown tool `{}`", cut(name)), Some(data))
 }
 
 /// Errors of the server's own as a tool's result.
 fn refused(tool: &str, error: &ApiError) -> ToolReply {
-    metrics::error(error.code());
+    metrics::error(error.code().as_str());
     let json = json!({ "error": { "code": error.code(), "message": error.message() } });
     ToolReply { json, text: format!("{tool} failed: {}", error.message()), is_error: true }
 }
 
 /// An error as the protocol has it; our own code of it is in `data`.
 fn rpc_error(error: &ApiError) -> ErrorData {
-    metrics::error(error.code());
+    metrics::error(error.code().as_str());
     let mut data = json!({ "code": error.code() });
     if let Some(hint) = error.hint() {
         data["hint"] = json!(hint);
     }
     let code = match error.code() {
-        "not_found" | "table_not_found" | "database_not_found" | "object_not_found" => ErrorCode::RESOURCE_NOT_FOUND,
-        "internal" => ErrorCode::INTERNAL_ERROR,
-        _ if error.http_status().is_client_error() => ErrorCode::INVALID_PARAMS,
-        _ => ErrorCode::INTERNAL_ERROR,
+        ErrorCode::NotFound | ErrorCode::TableNotFound | ErrorCode::DatabaseNotFound | ErrorCode::ObjectNotFound => {
+            RpcErrorCode::RESOURCE_NOT_FOUND
+        }
+        code if code.http_status().is_client_error() => RpcErrorCode::INVALID_PARAMS,
+        _ => RpcErrorCode::INTERNAL_ERROR,
     };
     ErrorData::new(code, error.message().to_owned(), Some(data))
 }

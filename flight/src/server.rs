@@ -26,9 +26,10 @@ use tower::ServiceExt;
 use crate::admission::Admission;
 use crate::auth::Authenticator;
 use crate::config::Config;
+use crate::drain::with_read_rest;
+use crate::error::ErrorCode;
 use crate::metrics::RunMetrics;
 use crate::shutdown::Shutdown;
-use crate::unread::with_read_rest;
 use crate::{AppState, http, metrics, sql};
 
 /// What a client may send before we must have read it: enough that one Flight upload fills a fast, long line.
@@ -84,13 +85,13 @@ pub enum ServerError {
 
 impl ServerError {
     /// The stable code, documented in `docs/errors.md`.
-    pub fn code(&self) -> &'static str {
+    pub fn code(&self) -> ErrorCode {
         match self {
-            ServerError::Listen { .. } => "listen_error",
-            ServerError::Engine(error) => error.code(),
-            ServerError::Catalog(error) => error.code(),
-            ServerError::Agent(error) => error.code(),
-            ServerError::Metrics(_) => "internal",
+            ServerError::Listen { .. } => ErrorCode::ListenError,
+            ServerError::Engine(error) => error.into(),
+            ServerError::Catalog(error) => error.into(),
+            ServerError::Agent(error) => error.into(),
+            ServerError::Metrics(_) => ErrorCode::Internal,
         }
     }
 }

@@ -33,9 +33,9 @@ use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::AppState;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 
-use metadata::Listing;
+use metadata::MetadataCommand;
 use ticket::TicketOffice;
 
 /// Largest message a client may send: statements and, one day, ingested batches, which clients send whole.
@@ -54,15 +54,15 @@ struct FlightSql {
 }
 
 impl FlightSql {
-    fn caller<T>(&self, request: &Request<T>) -> Result<Caller, ApiError> {
+    fn caller<T>(&self, request: &Request<T>) -> Result<FlightCaller, ApiError> {
         let headers = request.metadata().clone().into_headers();
         let principal = self.state.auth.authenticate(&headers)?;
-        Ok(Caller { principal, headers })
+        Ok(FlightCaller { principal, headers })
     }
 }
 
 /// Who calls, and what the call's headers ask for.
-struct Caller {
+struct FlightCaller {
     principal: Principal,
     headers: HeaderMap,
 }
@@ -96,7 +96,7 @@ impl FlightService for FlightSql {
                 let endpoint = self.endpoint(&caller, &statement)?;
                 flight_info(&statement.schema, endpoint)?
             }
-            command => match Listing::of(&command) {
+            command => match MetadataCommand::of(&command) {
                 Some(listing) => {
                     let ticket = Ticket::new(command.into_any().encode_to_vec());
                     flight_info(&listing.schema(), FlightEndpoint::new().with_ticket(ticket))?
@@ -112,7 +112,7 @@ impl FlightService for FlightSql {
         let command = command_of(request.get_ref())?;
         let schema = match command {
             Command::CommandStatementQuery(query) => self.plan(&caller, &query).await?.schema,
-            command => match Listing::of(&command) {
+            command => match MetadataCommand::of(&command) {
                 Some(listing) => listing.schema(),
                 None => return Err(unsupported("GetSchema", &command).into()),
             },
@@ -129,7 +129,7 @@ impl FlightService for FlightSql {
             Command::TicketStatementQuery(TicketStatementQuery { statement_handle }) => {
                 self.execute(&caller, &statement_handle).await?
             }
-            command => match Listing::of(&command) {
+            command => match MetadataCommand::of(&command) {
                 Some(listing) => {
                     let schema = listing.schema();
                     let batches = listing.batches(&self.state.engine, &caller.principal)?;
@@ -192,7 +192,7 @@ fn command_of(descriptor: &FlightDescriptor) -> Result<Command, ApiError> {
 
 fn decode_command(bytes: &[u8], what: &str) -> Result<Command, ApiError> {
     let malformed = || {
-        ApiError::new("bad_request", format!("the {what} is not a Flight SQL message"))
+        ApiError::new(ErrorCode::BadRequest, format!("the {what} is not a Flight SQL message"))
             .with_hint("it must be a protobuf Any that holds a command of arrow.flight.protocol.sql")
     };
     let any = Any::decode(bytes).map_err(|_| malformed())?;
@@ -238,5 +238,5 @@ fn unsupported_action(name: &str) -> ApiError {
 }
 
 fn not_served(what: &str, hint: &str) -> ApiError {
-    ApiError::new("unsupported", format!("{what} is not supported")).with_hint(hint)
+    ApiError::new(ErrorCode::Unsupported, format!("{what} is not supported")).with_hint(hint)
 }

@@ -222,15 +222,15 @@ async fn a_data_folder_in_use_is_refused() {
     let options = querent_flight::config::Settings { data, ..Default::default() };
     let config = querent_flight::config::Config::from_settings(querent_flight::config::Settings {
         listen: "127.0.0.1:0".parse().unwrap(),
-        embed: querent_flight::config::EmbedSettings {
-            provider: querent_flight::config::EmbedProvider::None,
+        embed: querent_flight::config::EmbeddingSettings {
+            provider: querent_flight::config::EmbedProviderName::None,
             ..Default::default()
         },
         ..options
     });
     let second = querent_flight::Server::start(config.unwrap(), std::sync::Arc::new(querent_catalog::NoProgress)).await;
     let error = second.err().expect("one writer a folder");
-    assert_eq!(error.code(), "data_folder_in_use", "{error}");
+    assert_eq!(error.code().as_str(), "data_folder_in_use", "{error}");
 }
 
 fn hanging_script() -> Value {

@@ -8,7 +8,7 @@ use std::time::Duration;
 use querent_agent::models::scripted::{Script, ScriptedModel};
 use querent_catalog::{NoProgress, Principal};
 use querent_engine::{Engine, Limits};
-use querent_flight::config::{Config, EmbedProvider, Settings, Sources};
+use querent_flight::config::{Config, EmbedProviderName, Settings, Sources};
 use querent_flight::{RunningServer, Server};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -116,7 +116,7 @@ impl TestServer {
                 chosen.embed.model_path = Some(models_dir().join("all-minilm-l6-v2"));
                 chosen.embed.runtime = Some(models_dir().join("ort/libonnxruntime.so"));
             }
-            false => chosen.embed.provider = EmbedProvider::None,
+            false => chosen.embed.provider = EmbedProviderName::None,
         }
         (settings.change)(&mut chosen);
         let script: Script = serde_json::from_value(settings.script).expect("a script");

@@ -13,13 +13,13 @@ use serde_json::{Value, json};
 
 use super::chart::{draw_to, svg_path};
 use super::client::Client;
-use super::embedded::Embedded;
+use super::embedded::EmbeddedEngine;
 use super::error::CliError;
-use super::events::{Answered, EventPrinter, Shown};
+use super::events::{Answered, EventDisplay, EventPrinter};
 use super::output;
-use super::place::{Place, PlaceArgs};
 use super::progress::Bars;
 use super::sse;
+use super::target::{CliTarget, TargetArgs};
 use crate::config::Config;
 use crate::stop_signal;
 
@@ -35,7 +35,7 @@ Examples:
   querent ask --database sales --quiet 'What did we sell most of last week?'
   querent ask --chart carriers.svg 'How many flights did each carrier operate?'
   querent ask --server http://127.0.0.1:9000 --json 'How many planes are there?' | jq .event")]
-pub(super) struct Args {
+pub(super) struct AskArgs {
     /// The question
     #[arg(value_name = "QUESTION", required = true, num_args = 1..)]
     question: Vec<String>,
@@ -58,15 +58,15 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    target: TargetArgs,
 }
 
-pub(super) async fn run(args: Args) -> Result<(), CliError> {
-    let place = args.place.place()?;
+pub(super) async fn run(args: AskArgs) -> Result<(), CliError> {
+    let target = args.target.resolve()?;
     let shown = match (args.json, args.quiet) {
-        (true, _) => Shown::Json,
-        (false, true) => Shown::Answer,
-        (false, false) => Shown::All,
+        (true, _) => EventDisplay::Json,
+        (false, true) => EventDisplay::Answer,
+        (false, false) => EventDisplay::All,
     };
     let question = Question {
         text: args.question.join(" "),
@@ -74,13 +74,13 @@ pub(super) async fn run(args: Args) -> Result<(), CliError> {
         session: args.session,
         thinking: args.thinking,
     };
-    let answered = match place {
-        Place::Server(server) => ask(&Client::new(server)?, &question, shown).await?,
-        Place::Embedded(config) => ask_here(*config, &question, shown).await?,
+    let answered = match target {
+        CliTarget::Server(server) => ask(&Client::new(server)?, &question, shown).await?,
+        CliTarget::Embedded(config) => ask_here(*config, &question, shown).await?,
     };
     let Some(path) = args.chart else { return Ok(()) };
     draw_to(&path, answered.chart.as_ref()).await?;
-    if shown == Shown::All {
+    if shown == EventDisplay::All {
         output::say(&format!("chart: {}", path.display()))?;
     }
     Ok(())
@@ -109,11 +109,11 @@ impl Question {
 }
 
 /// Asks an agent of this process, on the settings' data folder.
-async fn ask_here(config: Config, question: &Question, shown: Shown) -> Result<Answered, CliError> {
+async fn ask_here(config: Config, question: &Question, shown: EventDisplay) -> Result<Answered, CliError> {
     let request = parse_request(question.body().to_string().as_bytes())?;
     let (models, settings) = (config.settings.models().await?, config.settings.agent_config());
     let bars = Arc::new(Bars::new(false));
-    let embedded = Embedded::open(config, &bars).await?;
+    let embedded = EmbeddedEngine::open(config, &bars).await?;
     bars.clear();
     let agent = Agent::new(embedded.engine.clone(), Arc::clone(&models.default_entry().provider), settings);
     let answered = async {
@@ -145,7 +145,7 @@ impl From<AgentError> for CliError {
 }
 
 /// Asks, shows the events as they arrive, and returns the answer.
-pub(super) async fn ask(client: &Client, question: &Question, shown: Shown) -> Result<Answered, CliError> {
+pub(super) async fn ask(client: &Client, question: &Question, shown: EventDisplay) -> Result<Answered, CliError> {
     let request = client
         .request(Method::POST, "/v1/agent/ask")?
         .header(header::ACCEPT, "text/event-stream")

@@ -14,6 +14,7 @@ use querent_agent::chart::Spec;
 use serde_json::Value;
 
 use super::error::CliError;
+use crate::error::ErrorCode;
 
 /// A chart of a run and the rows that it is of.
 #[derive(Debug, Clone, PartialEq)]
@@ -41,7 +42,7 @@ pub(super) fn svg_path(text: &str) -> Result<PathBuf, String> {
 pub(super) async fn draw_to(path: &Path, chart: Option<&Chart>) -> Result<(), CliError> {
     let Some(chart) = chart else {
         return Err(CliError::Failed {
-            code: Some("nothing_to_plot".to_owned()),
+            code: Some(ErrorCode::NothingToPlot.to_string()),
             message: format!(
                 "{} is not written: no query of the run gave rows worth a chart, which takes at least two rows, a \
                  number, and a time, a category or another number",
@@ -50,7 +51,7 @@ pub(super) async fn draw_to(path: &Path, chart: Option<&Chart>) -> Result<(), Cl
         });
     };
     let spec: Spec = serde_json::from_value(chart.spec.clone()).map_err(|error| CliError::Failed {
-        code: Some("chart_not_drawn".to_owned()),
+        code: Some(ErrorCode::ChartNotDrawn.to_string()),
         message: format!("this version cannot draw the server's chart: {error}"),
     })?;
     let image = draw::svg(&spec, &rows::data(&spec, &chart.rows));

@@ -9,8 +9,8 @@ use crate::config::Config;
 
 /// Look at the settings
 #[derive(Debug, clap::Subcommand)]
-pub(super) enum Command {
-    Check(Args),
+pub(super) enum ConfigCommand {
+    Check(ConfigCheckArgs),
 }
 
 /// Check the settings and print each with where it came from
@@ -21,7 +21,7 @@ pub(super) enum Command {
 Examples:
   querent config check
   querent config check --config /etc/querent.toml --json")]
-pub(super) struct Args {
+pub(super) struct ConfigCheckArgs {
     /// Print one JSON object a setting
     #[arg(long)]
     json: bool,
@@ -29,7 +29,7 @@ pub(super) struct Args {
     settings: SettingsArgs,
 }
 
-pub(super) fn run(args: Args) -> Result<(), CliError> {
+pub(super) fn run(args: ConfigCheckArgs) -> Result<(), CliError> {
     let config = Config::load(&args.settings.sources())?;
     let settings = config.effective();
     if args.json {

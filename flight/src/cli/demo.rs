@@ -22,11 +22,11 @@ use super::ask::{Question, ask};
 use super::client::Client;
 use super::embedded::indexed;
 use super::error::CliError;
-use super::events::Shown;
+use super::events::EventDisplay;
 use super::local_model::LocalModel;
 use super::output;
-use super::place::ServerAddress;
 use super::progress::Bars;
+use super::target::ServerAddress;
 use crate::config::{Config, Origin, Sources};
 use crate::{RunningServer, Server, init_logs, stop_signal};
 
@@ -56,7 +56,7 @@ Examples:
   make demo
   querent demo --csv-dir ./nycflights13
   querent demo --csv-dir ./nycflights13 --question 'How many airports are there?' --check 'SELECT count(*) FROM airports'")]
-pub(super) struct Args {
+pub(super) struct DemoArgs {
     /// Folder with airlines.csv, airports.csv, planes.csv, weather.csv and flights.csv
     #[arg(long, value_name = "DIR")]
     csv_dir: PathBuf,
@@ -77,7 +77,7 @@ pub(super) struct Args {
     local_model_cmd: Option<String>,
 }
 
-pub(super) async fn run(args: Args) -> Result<(), CliError> {
+pub(super) async fn run(args: DemoArgs) -> Result<(), CliError> {
     let mut sources =
         Sources::process().with_flag("data", args.data.to_string_lossy()).with_flag("listen", args.listen);
     let config = Config::load(&sources)?;
@@ -137,7 +137,7 @@ async fn show(
 
     step(&format!("question, over SSE: {question}"))?;
     let question = Question { text: question.to_owned(), database: None, session: None, thinking: false };
-    let asked = ask(&client, &question, Shown::All).await;
+    let asked = ask(&client, &question, EventDisplay::All).await;
 
     step("the same by SQL, over Arrow Flight")?;
     output::say(check)?;

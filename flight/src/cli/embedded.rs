@@ -9,7 +9,7 @@ use querent_agent::protocols::ask::decode_trace;
 use querent_catalog::{CatalogError, Principal};
 use querent_engine::{Engine, EngineError, QueryStream, Session};
 
-use super::client::Rows;
+use super::client::ResultRows;
 use super::error::CliError;
 use super::output;
 use super::progress::Bars;
@@ -31,13 +31,13 @@ pub(super) async fn indexed(engine: &Engine) -> Result<(), CliError> {
 }
 
 /// An engine on the settings' data folder, and the settings.
-pub(super) struct Embedded {
+pub(super) struct EmbeddedEngine {
     /// The engine.
     pub(super) engine: Engine,
     config: Config,
 }
 
-impl Embedded {
+impl EmbeddedEngine {
     /// Opens the data folder. Its schema index may be rebuilt first, which `bars` shows.
     pub(super) async fn open(config: Config, bars: &Arc<Bars>) -> Result<Self, CliError> {
         let progress = Arc::clone(bars);
@@ -59,9 +59,9 @@ impl Embedded {
     }
 }
 
-impl From<QueryStream> for Rows {
+impl From<QueryStream> for ResultRows {
     fn from(stream: QueryStream) -> Self {
-        Rows { schema: stream.schema(), batches: stream.map_err(CliError::from).boxed() }
+        ResultRows { schema: stream.schema(), batches: stream.map_err(CliError::from).boxed() }
     }
 }
 

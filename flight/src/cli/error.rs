@@ -55,7 +55,7 @@ impl CliError {
     pub(super) fn code(&self) -> Option<&str> {
         match self {
             CliError::Failed { code, .. } => code.as_deref(),
-            CliError::Config(error) => Some(error.code()),
+            CliError::Config(error) => Some(error.code().as_str()),
             CliError::Usage(_) | CliError::Unavailable(_) | CliError::OutputClosed => None,
         }
     }

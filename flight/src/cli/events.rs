@@ -18,7 +18,7 @@ const RESULT_CHARS: usize = 600;
 
 /// How events are shown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Shown {
+pub(super) enum EventDisplay {
     /// Every event, for people.
     All,
     /// The answer only.
@@ -29,13 +29,13 @@ pub(super) enum Shown {
 
 /// Prints events and keeps how the run ended.
 pub(super) struct EventPrinter {
-    shown: Shown,
+    shown: EventDisplay,
     /// The answer's text so far, then as a whole.
     answer: String,
     /// Of the last result that has one.
     chart: Option<Chart>,
     /// What `run_error` said.
-    failure: Option<Failure>,
+    failure: Option<RunFailure>,
     finished: bool,
     /// Whether the cursor is inside a line of streamed text.
     inside: Inside,
@@ -51,7 +51,7 @@ pub(super) struct Answered {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Failure {
+struct RunFailure {
     code: String,
     message: String,
 }
@@ -64,7 +64,7 @@ enum Inside {
 }
 
 impl EventPrinter {
-    pub(super) fn new(shown: Shown) -> Self {
+    pub(super) fn new(shown: EventDisplay) -> Self {
         Self { shown, answer: String::new(), chart: None, failure: None, finished: false, inside: Inside::Nothing }
     }
 
@@ -76,12 +76,12 @@ impl EventPrinter {
         self.note(name, &data);
         let mut stdout = io::stdout().lock();
         match self.shown {
-            Shown::Json => {
+            EventDisplay::Json => {
                 writeln!(stdout, "{}", serde_json::json!({ "event": name, "data": data }))?;
             }
-            Shown::Answer if name == "answer_final" => writeln!(stdout, "{}", self.answer)?,
-            Shown::Answer => {}
-            Shown::All => self.show(&mut stdout, name, &data, already_streamed)?,
+            EventDisplay::Answer if name == "answer_final" => writeln!(stdout, "{}", self.answer)?,
+            EventDisplay::Answer => {}
+            EventDisplay::All => self.show(&mut stdout, name, &data, already_streamed)?,
         }
         Ok(stdout.flush()?)
     }
@@ -103,7 +103,7 @@ impl EventPrinter {
             "run_finished" => self.finished = true,
             "run_error" => {
                 let code = data["detail_code"].as_str().unwrap_or(text(data, "code")).to_owned();
-                self.failure = Some(Failure { code, message: text(data, "message").to_owned() });
+                self.failure = Some(RunFailure { code, message: text(data, "message").to_owned() });
             }
             _ => {}
         }

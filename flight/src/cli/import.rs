@@ -1,9 +1,9 @@
 //! `querent import`: files, folders and globs become tables, one table a source.
 //!
-//! With `--recursive` a tree of folders becomes external tables ([`tree`]). Embedded, the engine reads the files itself.
+//! With `--recursive` a tree of folders becomes external tables ([`folders`]). Embedded, the engine reads the files itself.
 //! Against a server each file is sent as it is, and the server imports it all or nothing; a tree it reads itself.
 
-mod tree;
+mod folders;
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -20,11 +20,11 @@ use tokio::fs::File;
 use tokio_util::io::ReaderStream;
 
 use super::client::Client;
-use super::embedded::{Embedded, indexed};
+use super::embedded::{EmbeddedEngine, indexed};
 use super::error::CliError;
 use super::output;
-use super::place::{Place, PlaceArgs};
 use super::progress::Bars;
+use super::target::{CliTarget, TargetArgs};
 use crate::config::Config;
 
 /// Import CSV, NDJSON, Parquet and Arrow files and Lance datasets as tables
@@ -46,7 +46,7 @@ Examples:
   QUERENT_QUERY_EXTERNAL_URLS=s3://bucket/lake/ querent import --recursive s3://bucket/lake/
   querent import --recursive --server http://127.0.0.1:8080 s3://bucket/lake/
   querent import --server http://127.0.0.1:8080 --token s3cret --replace prices.parquet")]
-pub(super) struct Args {
+pub(super) struct ImportArgs {
     /// Files, folders or quoted globs
     #[arg(value_name = "SOURCE", required = true)]
     sources: Vec<String>,
@@ -58,7 +58,7 @@ pub(super) struct Args {
     table: Option<String>,
     /// The files' format [default: from their names]
     #[arg(long, value_enum, value_name = "FORMAT")]
-    format: Option<Format>,
+    format: Option<SourceFormat>,
     /// Leave the files where they are and refer to them; without a server only
     #[arg(long, conflicts_with_all = ["append", "server"])]
     external: bool,
@@ -87,11 +87,11 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    target: TargetArgs,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-enum Format {
+enum SourceFormat {
     Csv,
     #[value(alias = "json", alias = "jsonl")]
     Ndjson,
@@ -110,69 +110,69 @@ enum IfThere {
 
 /// One source and the table it becomes.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Plan {
+struct ImportPlan {
     source: String,
     table: TableName,
 }
 
 /// How all sources are read and stored.
-struct Options {
-    format: Option<Format>,
+struct ImportOptions {
+    format: Option<SourceFormat>,
     external: bool,
     if_there: IfThere,
     reader: BTreeMap<String, String>,
 }
 
 /// What an import did, as it is reported.
-struct Report {
+struct ImportReport {
     table: TableName,
     rows: Option<u64>,
     files: usize,
 }
 
-pub(super) async fn run(args: Args) -> Result<(), CliError> {
+pub(super) async fn run(args: ImportArgs) -> Result<(), CliError> {
     if args.recursive {
         return recursive(args).await;
     }
     let plans = plans(&args)?;
-    let options = Options::of(&args);
+    let options = ImportOptions::of(&args);
     let bars = Arc::new(Bars::new(false));
-    match args.place.place()? {
-        Place::Server(_) if args.external => Err(CliError::Usage(
+    match args.target.resolve()? {
+        CliTarget::Server(_) if args.external => Err(CliError::Usage(
             "--external works on a data folder; on a server run CREATE EXTERNAL TABLE with `querent sql`".to_owned(),
         )),
-        Place::Server(server) => {
+        CliTarget::Server(server) => {
             let client = Client::new(server)?;
             for plan in plans {
                 say(&upload(&client, plan, &options, &bars).await?, args.json)?;
             }
             Ok(())
         }
-        Place::Embedded(config) => embedded(*config, plans, &options, &bars, args.json).await,
+        CliTarget::Embedded(config) => embedded(*config, plans, &options, &bars, args.json).await,
     }
 }
 
-async fn recursive(args: Args) -> Result<(), CliError> {
+async fn recursive(args: ImportArgs) -> Result<(), CliError> {
     let (database, dry_run) = (args.database, args.dry_run);
     let requests = args.sources.into_iter().map(|source| {
         let source = whole(&source)?;
         Ok(TreeRequest { source, database: database.clone(), dry_run })
     });
     let requests = requests.collect::<Result<Vec<_>, CliError>>()?;
-    match args.place.place()? {
-        Place::Server(server) => tree::run_on(&Client::new(server)?, requests, args.json).await,
-        Place::Embedded(config) => tree::run(*config, requests, &Arc::new(Bars::new(false)), args.json).await,
+    match args.target.resolve()? {
+        CliTarget::Server(server) => folders::run_on(&Client::new(server)?, requests, args.json).await,
+        CliTarget::Embedded(config) => folders::run(*config, requests, &Arc::new(Bars::new(false)), args.json).await,
     }
 }
 
 async fn embedded(
     config: Config,
-    plans: Vec<Plan>,
-    options: &Options,
+    plans: Vec<ImportPlan>,
+    options: &ImportOptions,
     bars: &Arc<Bars>,
     json: bool,
 ) -> Result<(), CliError> {
-    let embedded = Embedded::open(config, bars).await?;
+    let embedded = EmbeddedEngine::open(config, bars).await?;
     let mut imported = Ok(());
     for plan in plans {
         imported = import_here(&embedded, plan, options, bars).await.and_then(|report| say(&report, json));
@@ -189,7 +189,12 @@ async fn embedded(
     imported
 }
 
-async fn import_here(embedded: &Embedded, plan: Plan, options: &Options, bars: &Arc<Bars>) -> Result<Report, CliError> {
+async fn import_here(
+    embedded: &EmbeddedEngine,
+    plan: ImportPlan,
+    options: &ImportOptions,
+    bars: &Arc<Bars>,
+) -> Result<ImportReport, CliError> {
     let source = whole(&plan.source)?;
     let request = ImportRequest {
         source,
@@ -205,7 +210,7 @@ async fn import_here(embedded: &Embedded, plan: Plan, options: &Options, bars: &
     };
     let progress: Arc<dyn Progress> = Arc::<Bars>::clone(bars);
     let outcome = embedded.engine.import(&Principal::local_admin(), request, progress).await?;
-    Ok(Report { table: plan.table, rows: outcome.rows, files: outcome.files })
+    Ok(ImportReport { table: plan.table, rows: outcome.rows, files: outcome.files })
 }
 
 /// A URL as it is, a path from the root on.
@@ -221,9 +226,14 @@ fn is_url(source: &str) -> bool {
 }
 
 /// Sends a source's files, the second and later ones as additions to the first.
-async fn upload(client: &Client, plan: Plan, options: &Options, bars: &Arc<Bars>) -> Result<Report, CliError> {
+async fn upload(
+    client: &Client,
+    plan: ImportPlan,
+    options: &ImportOptions,
+    bars: &Arc<Bars>,
+) -> Result<ImportReport, CliError> {
     let files = files_of(&plan.source, options.format)?;
-    let mut report = Report { table: plan.table, rows: Some(0), files: files.len() };
+    let mut report = ImportReport { table: plan.table, rows: Some(0), files: files.len() };
     let mut if_there = options.if_there;
     for file in files {
         let rows = upload_file(client, &file, &report.table, if_there, options, bars).await?;
@@ -238,13 +248,13 @@ async fn upload_file(
     path: &Path,
     table: &TableName,
     if_there: IfThere,
-    options: &Options,
+    options: &ImportOptions,
     bars: &Arc<Bars>,
 ) -> Result<Option<u64>, CliError> {
     let unreadable = |error| CliError::failed(format!("cannot read {}: {error}", path.display()));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (_, ending, compression) = name_parts(&name);
-    let format = options.format.or_else(|| Format::of_ending(ending)).ok_or_else(|| unknown_format(path))?;
+    let format = options.format.or_else(|| SourceFormat::of_ending(ending)).ok_or_else(|| unknown_format(path))?;
     let file = File::open(path).await.map_err(unreadable)?;
     let size = file.metadata().await.map_err(unreadable)?.len();
 
@@ -270,7 +280,7 @@ async fn upload_file(
     Ok(body["rows"].as_u64())
 }
 
-fn say(report: &Report, as_json: bool) -> Result<(), CliError> {
+fn say(report: &ImportReport, as_json: bool) -> Result<(), CliError> {
     if as_json {
         let TableName { database, table } = &report.table;
         let report = json!({ "database": database, "table": table, "rows": report.rows, "files": report.files });
@@ -283,7 +293,7 @@ fn say(report: &Report, as_json: bool) -> Result<(), CliError> {
     }
 }
 
-fn plans(args: &Args) -> Result<Vec<Plan>, CliError> {
+fn plans(args: &ImportArgs) -> Result<Vec<ImportPlan>, CliError> {
     if args.table.is_some() && args.sources.len() > 1 {
         return Err(CliError::Usage("--table names one source's table; quote a glob to import many files".to_owned()));
     }
@@ -295,13 +305,13 @@ fn plans(args: &Args) -> Result<Vec<Plan>, CliError> {
                 CliError::Usage(format!("no table name can be made of {source}; give one with --table"))
             })?;
             let database = args.database.as_deref().unwrap_or(DEFAULT_DATABASE);
-            Ok(Plan { source: source.clone(), table: TableName::new(database, table) })
+            Ok(ImportPlan { source: source.clone(), table: TableName::new(database, table) })
         })
         .collect()
 }
 
-impl Options {
-    fn of(args: &Args) -> Self {
+impl ImportOptions {
+    fn of(args: &ImportArgs) -> Self {
         let mut reader = BTreeMap::new();
         if args.no_header {
             reader.insert("has_header".to_owned(), "false".to_owned());
@@ -347,7 +357,9 @@ fn name_parts(name: &str) -> (&str, &str, Option<&'static str>) {
         _ => (name, None),
     };
     match rest.rsplit_once('.') {
-        Some((stem, ending)) if !stem.is_empty() && Format::of_ending(ending).is_some() => (stem, ending, compression),
+        Some((stem, ending)) if !stem.is_empty() && SourceFormat::of_ending(ending).is_some() => {
+            (stem, ending, compression)
+        }
         _ => (rest, "", compression),
     }
 }
@@ -357,7 +369,7 @@ fn is_pattern(text: &str) -> bool {
 }
 
 /// The files that a source stands for, sorted: itself, those of a folder at any depth, or what a glob matches.
-fn files_of(source: &str, format: Option<Format>) -> Result<Vec<PathBuf>, CliError> {
+fn files_of(source: &str, format: Option<SourceFormat>) -> Result<Vec<PathBuf>, CliError> {
     if is_url(source) {
         return Err(CliError::Usage(format!(
             "{source} is a URL, which is imported without a server only; on a server run CREATE EXTERNAL TABLE with \
@@ -378,7 +390,7 @@ fn files_of(source: &str, format: Option<Format>) -> Result<Vec<PathBuf>, CliErr
     for file in matching {
         let file = file.map_err(|error| CliError::failed(error.to_string()))?;
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let is_data = format.is_some() || Format::of_ending(name_parts(&name).1).is_some();
+        let is_data = format.is_some() || SourceFormat::of_ending(name_parts(&name).1).is_some();
         if file.is_file() && is_data && !name.starts_with(['.', '_']) {
             files.push(file);
         }
@@ -393,37 +405,37 @@ fn unknown_format(path: &Path) -> CliError {
     CliError::Usage(format!("the name {} does not tell its format; say it with --format", path.display()))
 }
 
-impl Format {
+impl SourceFormat {
     fn of_ending(ending: &str) -> Option<Self> {
         match ending.to_lowercase().as_str() {
-            "csv" | "tsv" => Some(Format::Csv),
-            "ndjson" | "jsonl" | "json" => Some(Format::Ndjson),
-            "parquet" => Some(Format::Parquet),
-            "arrow" | "arrows" | "ipc" | "feather" => Some(Format::Arrow),
-            "lance" => Some(Format::Lance),
+            "csv" | "tsv" => Some(SourceFormat::Csv),
+            "ndjson" | "jsonl" | "json" => Some(SourceFormat::Ndjson),
+            "parquet" => Some(SourceFormat::Parquet),
+            "arrow" | "arrows" | "ipc" | "feather" => Some(SourceFormat::Arrow),
+            "lance" => Some(SourceFormat::Lance),
             _ => None,
         }
     }
 
     fn as_str(self) -> &'static str {
         match self {
-            Format::Csv => "csv",
-            Format::Ndjson => "ndjson",
-            Format::Parquet => "parquet",
-            Format::Arrow => "arrow",
-            Format::Lance => "lance",
+            SourceFormat::Csv => "csv",
+            SourceFormat::Ndjson => "ndjson",
+            SourceFormat::Parquet => "parquet",
+            SourceFormat::Arrow => "arrow",
+            SourceFormat::Lance => "lance",
         }
     }
 }
 
-impl From<Format> for FileFormat {
-    fn from(format: Format) -> Self {
+impl From<SourceFormat> for FileFormat {
+    fn from(format: SourceFormat) -> Self {
         match format {
-            Format::Csv => FileFormat::Csv,
-            Format::Ndjson => FileFormat::Ndjson,
-            Format::Parquet => FileFormat::Parquet,
-            Format::Arrow => FileFormat::Arrow,
-            Format::Lance => FileFormat::Lance,
+            SourceFormat::Csv => FileFormat::Csv,
+            SourceFormat::Ndjson => FileFormat::Ndjson,
+            SourceFormat::Parquet => FileFormat::Parquet,
+            SourceFormat::Arrow => FileFormat::Arrow,
+            SourceFormat::Lance => FileFormat::Lance,
         }
     }
 }

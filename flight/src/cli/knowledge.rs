@@ -11,11 +11,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::embedded::Embedded;
+use super::embedded::EmbeddedEngine;
 use super::error::CliError;
 use super::output;
-use super::place::{DropArgs, ListArgs, Place, PlaceArgs};
 use super::progress::Bars;
+use super::target::{CliTarget, DropArgs, ListArgs, TargetArgs};
 
 const PAGE: usize = 1_000;
 
@@ -30,7 +30,7 @@ The file holds one JSON object a line, or one array of them:
   {\"question\": \"flights by carrier\", \"sql\": \"SELECT carrier, count(*) FROM flights GROUP BY 1\", \"database\": \"default\"}")]
 pub(super) enum QueriesCommand {
     /// Run and store the queries of a file
-    Import(ImportArgs),
+    Import(KnowledgeImportArgs),
     /// Print those there are, one JSON object a line
     List(ListArgs),
     /// Forget one by its id
@@ -48,7 +48,7 @@ The file holds one JSON object a line, or one array of them:
   {\"name\": \"revenue\", \"table\": {\"database\": \"shop\", \"table\": \"orders\"}, \"expression\": \"sum(total)\", \"filter\": \"status = 'paid'\"}")]
 pub(super) enum MetricsCommand {
     /// Check and store the metrics of a file
-    Import(ImportArgs),
+    Import(KnowledgeImportArgs),
     /// Print those there are, one JSON object a line
     List(ListArgs),
     /// Forget one by its id
@@ -56,33 +56,33 @@ pub(super) enum MetricsCommand {
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct ImportArgs {
+pub(super) struct KnowledgeImportArgs {
     /// A file of JSON objects, one a line or in one array
     #[arg(value_name = "FILE")]
     file: PathBuf,
     #[command(flatten)]
-    place: PlaceArgs,
+    target: TargetArgs,
 }
 
 /// Which of the two a command is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum KnowledgeKind {
     Query,
     Metric,
 }
 
-impl Kind {
+impl KnowledgeKind {
     fn path(self) -> &'static str {
         match self {
-            Kind::Query => "/v1/catalog/verified-queries",
-            Kind::Metric => "/v1/catalog/metrics",
+            KnowledgeKind::Query => "/v1/catalog/verified-queries",
+            KnowledgeKind::Metric => "/v1/catalog/metrics",
         }
     }
 
     fn listing(self) -> &'static str {
         match self {
-            Kind::Query => "verified_queries",
-            Kind::Metric => "metrics",
+            KnowledgeKind::Query => "verified_queries",
+            KnowledgeKind::Metric => "metrics",
         }
     }
 }
@@ -98,89 +98,89 @@ struct QueryInFile {
 
 pub(super) async fn queries(command: QueriesCommand) -> Result<(), CliError> {
     match command {
-        QueriesCommand::Import(args) => import(Kind::Query, args).await,
-        QueriesCommand::List(args) => list(Kind::Query, args).await,
-        QueriesCommand::Drop(args) => forget(Kind::Query, args).await,
+        QueriesCommand::Import(args) => import(KnowledgeKind::Query, args).await,
+        QueriesCommand::List(args) => list(KnowledgeKind::Query, args).await,
+        QueriesCommand::Drop(args) => forget(KnowledgeKind::Query, args).await,
     }
 }
 
 pub(super) async fn metrics(command: MetricsCommand) -> Result<(), CliError> {
     match command {
-        MetricsCommand::Import(args) => import(Kind::Metric, args).await,
-        MetricsCommand::List(args) => list(Kind::Metric, args).await,
-        MetricsCommand::Drop(args) => forget(Kind::Metric, args).await,
+        MetricsCommand::Import(args) => import(KnowledgeKind::Metric, args).await,
+        MetricsCommand::List(args) => list(KnowledgeKind::Metric, args).await,
+        MetricsCommand::Drop(args) => forget(KnowledgeKind::Metric, args).await,
     }
 }
 
 /// Stores what it can; the first one that fails is told, with its place, and ends the import.
-async fn import(kind: Kind, args: ImportArgs) -> Result<(), CliError> {
+async fn import(kind: KnowledgeKind, args: KnowledgeImportArgs) -> Result<(), CliError> {
     let text = tokio::fs::read_to_string(&args.file)
         .await
         .map_err(|error| CliError::failed(format!("{}: {error}", args.file.display())))?;
     let objects = objects_in(&text).map_err(|error| CliError::failed(format!("{}: {error}", args.file.display())))?;
-    let place = Target::open(args.place).await?;
+    let store = KnowledgeStore::open(args.target).await?;
     let count = objects.len();
     let mut imported = Ok(());
     for (index, object) in objects.into_iter().enumerate() {
-        if let Err(error) = place.store(kind, object).await {
+        if let Err(error) = store.store(kind, object).await {
             let code = error.code().map(str::to_owned);
             let message = format!("object {} of {count}: {error}; {index} stored before it", index + 1);
             imported = Err(CliError::Failed { code, message });
             break;
         }
     }
-    place.close().await?;
+    store.close().await?;
     imported?;
     output::say(&format!("{count} stored"))
 }
 
-async fn list(kind: Kind, args: ListArgs) -> Result<(), CliError> {
-    let place = Target::open(args.place).await?;
-    let listed = place.list(kind).await;
-    place.close().await?;
+async fn list(kind: KnowledgeKind, args: ListArgs) -> Result<(), CliError> {
+    let store = KnowledgeStore::open(args.target).await?;
+    let listed = store.list(kind).await;
+    store.close().await?;
     listed?.iter().try_for_each(|object| output::say(&object.to_string()))
 }
 
-async fn forget(kind: Kind, args: DropArgs) -> Result<(), CliError> {
-    let place = Target::open(args.place).await?;
-    let dropped = place.drop(kind, args.id).await;
-    place.close().await?;
+async fn forget(kind: KnowledgeKind, args: DropArgs) -> Result<(), CliError> {
+    let store = KnowledgeStore::open(args.target).await?;
+    let dropped = store.drop(kind, args.id).await;
+    store.close().await?;
     dropped?;
     output::say("dropped")
 }
 
 /// A server, or the engine in this process.
-enum Target {
+enum KnowledgeStore {
     Server(Client),
-    Embedded(Box<Embedded>),
+    Embedded(Box<EmbeddedEngine>),
 }
 
-impl Target {
-    async fn open(place: PlaceArgs) -> Result<Self, CliError> {
-        Ok(match place.place()? {
-            Place::Server(server) => Target::Server(Client::new(server)?),
-            Place::Embedded(config) => {
-                Target::Embedded(Box::new(Embedded::open(*config, &Arc::new(Bars::new(false))).await?))
+impl KnowledgeStore {
+    async fn open(target: TargetArgs) -> Result<Self, CliError> {
+        Ok(match target.resolve()? {
+            CliTarget::Server(server) => KnowledgeStore::Server(Client::new(server)?),
+            CliTarget::Embedded(config) => {
+                KnowledgeStore::Embedded(Box::new(EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?))
             }
         })
     }
 
-    async fn store(&self, kind: Kind, object: Value) -> Result<(), CliError> {
+    async fn store(&self, kind: KnowledgeKind, object: Value) -> Result<(), CliError> {
         let embedded = match self {
-            Target::Server(client) => {
+            KnowledgeStore::Server(client) => {
                 client.send(client.request(Method::POST, kind.path())?.json(&object)).await?;
                 return Ok(());
             }
-            Target::Embedded(embedded) => embedded,
+            KnowledgeStore::Embedded(embedded) => embedded,
         };
         let unreadable = |error: serde_json::Error| CliError::failed(error.to_string());
         match kind {
-            Kind::Query => {
+            KnowledgeKind::Query => {
                 let query: QueryInFile = serde_json::from_value(object).map_err(unreadable)?;
                 let session = embedded.session(query.database.as_deref()).await?;
                 session.verify_query(&query.question, &query.sql).await?;
             }
-            Kind::Metric => {
+            KnowledgeKind::Metric => {
                 let metric: NewMetric = serde_json::from_value(object).map_err(unreadable)?;
                 embedded.session(None).await?.define_metric(metric).await?;
             }
@@ -188,7 +188,7 @@ impl Target {
         Ok(())
     }
 
-    async fn list(&self, kind: Kind) -> Result<Vec<Value>, CliError> {
+    async fn list(&self, kind: KnowledgeKind) -> Result<Vec<Value>, CliError> {
         let mut objects = Vec::new();
         let mut after: Option<PageToken> = None;
         loop {
@@ -201,9 +201,13 @@ impl Target {
         }
     }
 
-    async fn page(&self, kind: Kind, after: Option<PageToken>) -> Result<(Vec<Value>, Option<PageToken>), CliError> {
+    async fn page(
+        &self,
+        kind: KnowledgeKind,
+        after: Option<PageToken>,
+    ) -> Result<(Vec<Value>, Option<PageToken>), CliError> {
         match self {
-            Target::Server(client) => {
+            KnowledgeStore::Server(client) => {
                 let mut parameters = vec![("limit", PAGE.to_string())];
                 parameters.extend(after.map(|token| ("page_token", token.0)));
                 let request = client.request(Method::GET, kind.path())?.query(&parameters);
@@ -214,15 +218,15 @@ impl Target {
                     _ => Err(CliError::failed("the server's answer is not a listing; is it a querent server?")),
                 }
             }
-            Target::Embedded(embedded) => {
+            KnowledgeStore::Embedded(embedded) => {
                 let (catalog, who) = (embedded.engine.catalog(), Principal::local_admin());
                 let request = PageRequest { limit: PAGE, after };
                 Ok(match kind {
-                    Kind::Query => {
+                    KnowledgeKind::Query => {
                         let page = catalog.knowledge().list_verified_queries(&who, None, request).await?;
                         (page.items.iter().map(|item: &VerifiedQuery| json!(item)).collect(), page.next)
                     }
-                    Kind::Metric => {
+                    KnowledgeKind::Metric => {
                         let page = catalog.knowledge().list_metrics(&who, None, request).await?;
                         (page.items.iter().map(|item: &Metric| json!(item)).collect(), page.next)
                     }
@@ -231,16 +235,16 @@ impl Target {
         }
     }
 
-    async fn drop(&self, kind: Kind, id: i64) -> Result<(), CliError> {
+    async fn drop(&self, kind: KnowledgeKind, id: i64) -> Result<(), CliError> {
         match self {
-            Target::Server(client) => {
+            KnowledgeStore::Server(client) => {
                 client.send(client.request(Method::DELETE, &format!("{}/{id}", kind.path()))?).await?;
             }
-            Target::Embedded(embedded) => {
+            KnowledgeStore::Embedded(embedded) => {
                 let (catalog, who) = (embedded.engine.catalog(), Principal::local_admin());
                 match kind {
-                    Kind::Query => catalog.knowledge().drop_verified_query(&who, id).await?,
-                    Kind::Metric => catalog.knowledge().drop_metric(&who, id).await?,
+                    KnowledgeKind::Query => catalog.knowledge().drop_verified_query(&who, id).await?,
+                    KnowledgeKind::Metric => catalog.knowledge().drop_metric(&who, id).await?,
                 }
             }
         }
@@ -249,8 +253,8 @@ impl Target {
 
     async fn close(self) -> Result<(), CliError> {
         match self {
-            Target::Server(_) => Ok(()),
-            Target::Embedded(embedded) => embedded.close().await,
+            KnowledgeStore::Server(_) => Ok(()),
+            KnowledgeStore::Embedded(embedded) => embedded.close().await,
         }
     }
 }

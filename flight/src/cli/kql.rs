@@ -13,7 +13,7 @@ Examples:
   querent kql 'flights | summarize count() by carrier'
   querent kql --json 'range x from 1 to 3 step 1'
   echo 'print now()' | querent kql")]
-pub(super) struct Args {
+pub(super) struct KqlArgs {
     /// The query
     #[arg(value_name = "KQL", conflicts_with = "file")]
     query: Option<String>,
@@ -21,6 +21,6 @@ pub(super) struct Args {
     how: QueryArgs,
 }
 
-pub(super) async fn run(args: Args) -> Result<(), CliError> {
+pub(super) async fn run(args: KqlArgs) -> Result<(), CliError> {
     query::run(args.query, args.how, Language::Kql).await
 }

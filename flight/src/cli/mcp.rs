@@ -11,13 +11,13 @@ use rmcp::transport::stdio_pipes;
 use tokio_util::sync::CancellationToken;
 
 use super::client::Client;
-use super::embedded::Embedded;
+use super::embedded::EmbeddedEngine;
 use super::error::CliError;
-use super::place::{Place, PlaceArgs};
 use super::progress::Bars;
+use super::target::{CliTarget, TargetArgs};
 use crate::admission::Admission;
 use crate::config::Config;
-use crate::mcp::{Caller, McpServer};
+use crate::mcp::{McpCaller, McpServer};
 use crate::{init_logs, stop_signal};
 use clients::ClientName;
 
@@ -32,7 +32,7 @@ Examples:
   querent mcp --print-config claude-code
   querent mcp --print-config --server http://127.0.0.1:8080
   querent mcp --data ./querent-data")]
-pub(super) struct Args {
+pub(super) struct McpArgs {
     /// Print the configuration of a client, or of all that are known, and stop
     #[arg(long, value_name = "CLIENT", value_enum, num_args = 0..=1, default_missing_value = "all")]
     print_config: Option<ClientName>,
@@ -40,17 +40,17 @@ pub(super) struct Args {
     #[arg(long, value_name = "NAME")]
     database: Option<String>,
     #[command(flatten)]
-    place: PlaceArgs,
+    target: TargetArgs,
 }
 
-pub(super) async fn run(args: Args) -> Result<(), CliError> {
-    let place = args.place.place()?;
+pub(super) async fn run(args: McpArgs) -> Result<(), CliError> {
+    let target = args.target.resolve()?;
     if let Some(client) = args.print_config {
-        return clients::print(client, &place, args.database.as_deref());
+        return clients::print(client, &target, args.database.as_deref());
     }
-    match place {
-        Place::Server(server) => until_stopped(proxy::run(Client::new(server)?, args.database)).await,
-        Place::Embedded(config) => serve_here(*config, args.database).await,
+    match target {
+        CliTarget::Server(server) => until_stopped(proxy::run(Client::new(server)?, args.database)).await,
+        CliTarget::Embedded(config) => serve_here(*config, args.database).await,
     }
 }
 
@@ -59,8 +59,8 @@ async fn serve_here(config: Config, database: Option<String>) -> Result<(), CliE
     init_logs(&settings.log).map_err(|error| CliError::failed(error.to_string()))?;
     let (limits, max_line) = (settings.limits(), settings.http.max_query_bytes.to_usize());
     let admission = Admission::new(settings.query.max_concurrent);
-    let embedded = Embedded::open(config, &Arc::new(Bars::new(true))).await?;
-    let caller = Caller { principal: Principal::local_admin(), database, gone: CancellationToken::new() };
+    let embedded = EmbeddedEngine::open(config, &Arc::new(Bars::new(true))).await?;
+    let caller = McpCaller { principal: Principal::local_admin(), database, gone: CancellationToken::new() };
     let server = McpServer::for_caller(embedded.engine.clone(), admission, limits, caller);
     let served = until_stopped(async {
         let (stdin, stdout) = stdio_pipes();

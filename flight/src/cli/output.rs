@@ -12,14 +12,14 @@ use arrow_schema::{ArrowError, DataType, Schema};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use futures::StreamExt;
 
-use super::client::Rows;
+use super::client::ResultRows;
 use super::error::CliError;
 
 /// Characters of a cell that a table shows.
 const CELL_CHARS: usize = 120;
 
 /// Prints a result as a table of at most `max_rows` rows (all when `None`); the rest is not fetched.
-pub(super) async fn print_table(mut rows: Rows, max_rows: Option<usize>) -> Result<(), CliError> {
+pub(super) async fn print_table(mut rows: ResultRows, max_rows: Option<usize>) -> Result<(), CliError> {
     let mut shown: Vec<RecordBatch> = Vec::new();
     let mut count = 0;
     let mut more = false;
@@ -48,7 +48,7 @@ pub(super) async fn print_table(mut rows: Rows, max_rows: Option<usize>) -> Resu
 }
 
 /// Prints a result as NDJSON as it arrives, nulls included.
-pub(super) async fn print_ndjson(mut rows: Rows) -> Result<(), CliError> {
+pub(super) async fn print_ndjson(mut rows: ResultRows) -> Result<(), CliError> {
     while let Some(batch) = rows.batches.next().await {
         let stdout = io::BufWriter::new(io::stdout().lock());
         let mut writer: Writer<_, LineDelimited> = WriterBuilder::new().with_explicit_nulls(true).build(stdout);

@@ -4,12 +4,12 @@ use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::client::{Client, Rows};
-use super::embedded::Embedded;
+use super::client::{Client, ResultRows};
+use super::embedded::EmbeddedEngine;
 use super::error::CliError;
 use super::output;
-use super::place::{Place, PlaceArgs};
 use super::progress::Bars;
+use super::target::{CliTarget, TargetArgs};
 
 /// What a text is.
 #[derive(Debug, Clone, Copy)]
@@ -34,16 +34,16 @@ pub(super) struct QueryArgs {
     #[arg(long, value_name = "N", default_value_t = 100)]
     rows: usize,
     #[command(flatten)]
-    place: PlaceArgs,
+    target: TargetArgs,
 }
 
 /// Runs the text of the argument, of a file or of standard input, and prints its rows.
 pub(super) async fn run(argument: Option<String>, args: QueryArgs, language: Language) -> Result<(), CliError> {
     let text = text_of(argument, args.file).await?;
     let database = args.database.as_deref();
-    let printed_as = Format { json: args.json, max_rows: (args.rows > 0).then_some(args.rows) };
-    match args.place.place()? {
-        Place::Server(server) => {
+    let printed_as = OutputFormat { json: args.json, max_rows: (args.rows > 0).then_some(args.rows) };
+    match args.target.resolve()? {
+        CliTarget::Server(server) => {
             let client = Client::new(server)?;
             let rows = match language {
                 Language::Sql => client.sql(&text, database).await?,
@@ -51,9 +51,9 @@ pub(super) async fn run(argument: Option<String>, args: QueryArgs, language: Lan
             };
             printed_as.print(rows).await
         }
-        Place::Embedded(config) => {
+        CliTarget::Embedded(config) => {
             let bars = Arc::new(Bars::new(false));
-            let embedded = Embedded::open(*config, &bars).await?;
+            let embedded = EmbeddedEngine::open(*config, &bars).await?;
             bars.clear();
             let session = embedded.session(database).await?;
             let started = match language {
@@ -61,7 +61,7 @@ pub(super) async fn run(argument: Option<String>, args: QueryArgs, language: Lan
                 Language::Kql => session.kql(&text).await,
             };
             let printed = match started {
-                Ok(rows) => printed_as.print(Rows::from(rows)).await,
+                Ok(rows) => printed_as.print(ResultRows::from(rows)).await,
                 Err(error) => Err(error.into()),
             };
             drop(session);
@@ -72,13 +72,13 @@ pub(super) async fn run(argument: Option<String>, args: QueryArgs, language: Lan
 }
 
 /// How rows are printed.
-struct Format {
+struct OutputFormat {
     json: bool,
     max_rows: Option<usize>,
 }
 
-impl Format {
-    async fn print(&self, rows: Rows) -> Result<(), CliError> {
+impl OutputFormat {
+    async fn print(&self, rows: ResultRows) -> Result<(), CliError> {
         match self.json {
             true => output::print_ndjson(rows).await,
             false => output::print_table(rows, self.max_rows).await,

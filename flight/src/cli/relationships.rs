@@ -8,11 +8,11 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::client::Client;
-use super::embedded::Embedded;
+use super::embedded::EmbeddedEngine;
 use super::error::CliError;
 use super::output;
-use super::place::{DropArgs, ListArgs, Place, PlaceArgs};
 use super::progress::Bars;
+use super::target::{CliTarget, DropArgs, ListArgs, TargetArgs};
 
 /// Relationships printed by one `list`.
 const LISTED: usize = 10_000;
@@ -25,7 +25,7 @@ Examples:
   querent relationships add shop.orders.customer_id crm.customers.id
   querent relationships list
   querent relationships drop 3")]
-pub(super) enum Command {
+pub(super) enum RelationshipsCommand {
     /// Declare that a column refers to another
     Add(AddArgs),
     /// Print those declared, one JSON object a line
@@ -43,28 +43,30 @@ pub(super) struct AddArgs {
     #[arg(value_name = "TO")]
     to: String,
     #[command(flatten)]
-    place: PlaceArgs,
+    target: TargetArgs,
 }
 
-pub(super) async fn run(command: Command) -> Result<(), CliError> {
+pub(super) async fn run(command: RelationshipsCommand) -> Result<(), CliError> {
     match command {
-        Command::Add(args) => {
+        RelationshipsCommand::Add(args) => {
             let (from, from_column) = column(&args.from)?;
             let (to, to_column) = column(&args.to)?;
             let new = NewRelationship { from, from_columns: vec![from_column], to, to_columns: vec![to_column] };
-            output::say(&add(args.place, &new).await?.to_string())
+            output::say(&add(args.target, &new).await?.to_string())
         }
-        Command::List(args) => list(args.place).await?.iter().try_for_each(|one| output::say(&one.to_string())),
-        Command::Drop(args) => {
-            forget(args.place, args.id).await?;
+        RelationshipsCommand::List(args) => {
+            list(args.target).await?.iter().try_for_each(|one| output::say(&one.to_string()))
+        }
+        RelationshipsCommand::Drop(args) => {
+            forget(args.target, args.id).await?;
             output::say("dropped")
         }
     }
 }
 
-async fn add(place: PlaceArgs, new: &NewRelationship) -> Result<Value, CliError> {
-    match place.place()? {
-        Place::Server(server) => {
+async fn add(target: TargetArgs, new: &NewRelationship) -> Result<Value, CliError> {
+    match target.resolve()? {
+        CliTarget::Server(server) => {
             let client = Client::new(server)?;
             let body = json!({
                 "from": new.from, "from_columns": new.from_columns, "to": new.to, "to_columns": new.to_columns,
@@ -72,8 +74,8 @@ async fn add(place: PlaceArgs, new: &NewRelationship) -> Result<Value, CliError>
             let reply = client.send(client.request(Method::POST, PATH)?.json(&body)).await?;
             reply.json().await.map_err(|error| client.http_error(error))
         }
-        Place::Embedded(config) => {
-            let embedded = Embedded::open(*config, &Arc::new(Bars::new(false))).await?;
+        CliTarget::Embedded(config) => {
+            let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
             let declared = embedded.engine.catalog().relationships().declare(&Principal::local_admin(), new).await;
             embedded.close().await?;
             Ok(json!(declared?))
@@ -81,9 +83,9 @@ async fn add(place: PlaceArgs, new: &NewRelationship) -> Result<Value, CliError>
     }
 }
 
-async fn list(place: PlaceArgs) -> Result<Vec<Value>, CliError> {
-    match place.place()? {
-        Place::Server(server) => {
+async fn list(target: TargetArgs) -> Result<Vec<Value>, CliError> {
+    match target.resolve()? {
+        CliTarget::Server(server) => {
             let client = Client::new(server)?;
             let request = client.request(Method::GET, PATH)?.query(&[("limit", LISTED.to_string())]);
             let mut body: Value = client.send(request).await?.json().await.map_err(|error| client.http_error(error))?;
@@ -92,8 +94,8 @@ async fn list(place: PlaceArgs) -> Result<Vec<Value>, CliError> {
                 _ => Err(CliError::failed("the server's answer is not a listing; is it a querent server?")),
             }
         }
-        Place::Embedded(config) => {
-            let embedded = Embedded::open(*config, &Arc::new(Bars::new(false))).await?;
+        CliTarget::Embedded(config) => {
+            let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
             let page = PageRequest::first(LISTED);
             let listed = embedded.engine.catalog().relationships().list(&Principal::local_admin(), None, page).await;
             embedded.close().await?;
@@ -102,14 +104,14 @@ async fn list(place: PlaceArgs) -> Result<Vec<Value>, CliError> {
     }
 }
 
-async fn forget(place: PlaceArgs, id: i64) -> Result<(), CliError> {
-    match place.place()? {
-        Place::Server(server) => {
+async fn forget(target: TargetArgs, id: i64) -> Result<(), CliError> {
+    match target.resolve()? {
+        CliTarget::Server(server) => {
             let client = Client::new(server)?;
             client.send(client.request(Method::DELETE, &format!("{PATH}/{id}"))?).await?;
         }
-        Place::Embedded(config) => {
-            let embedded = Embedded::open(*config, &Arc::new(Bars::new(false))).await?;
+        CliTarget::Embedded(config) => {
+            let embedded = EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?;
             let dropped = embedded.engine.catalog().relationships().drop(&Principal::local_admin(), id).await;
             embedded.close().await?;
             dropped?;

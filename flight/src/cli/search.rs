@@ -8,11 +8,11 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::client::Client;
-use super::embedded::{Embedded, indexed};
+use super::embedded::{EmbeddedEngine, indexed};
 use super::error::CliError;
 use super::output::{self, cut, empty_table};
-use super::place::{Place, PlaceArgs};
 use super::progress::Bars;
+use super::target::{CliTarget, TargetArgs};
 use crate::http::search::hit_json;
 
 /// Find tables by name, by text and by meaning
@@ -21,7 +21,7 @@ use crate::http::search::hit_json;
 Examples:
   querent search 'late departures'
   querent search --server http://127.0.0.1:8080 --limit 3 --json airline names")]
-pub(super) struct Args {
+pub(super) struct SearchArgs {
     /// A question or keywords
     #[arg(value_name = "WORDS", required = true, num_args = 1..)]
     words: Vec<String>,
@@ -35,17 +35,17 @@ pub(super) struct Args {
     #[arg(long)]
     json: bool,
     #[command(flatten)]
-    place: PlaceArgs,
+    target: TargetArgs,
 }
 
-pub(super) async fn run(args: Args) -> Result<(), CliError> {
+pub(super) async fn run(args: SearchArgs) -> Result<(), CliError> {
     let request =
         SearchRequest { query: args.words.join(" "), database: args.database.clone(), limit: usize::from(args.limit) };
-    let hits = match args.place.place()? {
-        Place::Server(server) => on_server(&Client::new(server)?, &request).await?,
-        Place::Embedded(config) => {
+    let hits = match args.target.resolve()? {
+        CliTarget::Server(server) => on_server(&Client::new(server)?, &request).await?,
+        CliTarget::Embedded(config) => {
             let bars = Arc::new(Bars::new(false));
-            let embedded = Embedded::open(*config, &bars).await?;
+            let embedded = EmbeddedEngine::open(*config, &bars).await?;
             indexed(&embedded.engine).await?;
             bars.clear();
             let found = embedded.engine.catalog().search().tables(&Principal::local_admin(), &request).await;

@@ -20,7 +20,7 @@ Examples:
   querent serve --data /srv/lake --listen 127.0.0.1:9000
   QUERENT_AUTH_TOKENS=s3cret:admin querent serve --listen 0.0.0.0:8080
   querent serve --set agent.model=qwen3:8b --set query.timeout=60s")]
-pub(super) struct Args {
+pub(super) struct ServeArgs {
     #[command(flatten)]
     settings: SettingsArgs,
 }
@@ -48,7 +48,7 @@ pub(super) struct SettingsArgs {
     set: Vec<(String, String)>,
 }
 
-pub(super) async fn run(args: Args) -> Result<(), CliError> {
+pub(super) async fn run(args: ServeArgs) -> Result<(), CliError> {
     let config = Config::load(&args.settings.sources())?;
     init_logs(&config.settings.log).map_err(|error| CliError::failed(error.to_string()))?;
     let data = config.settings.data.display().to_string();

@@ -14,7 +14,7 @@ Examples:
   querent sql --server http://127.0.0.1:8080 --json 'SELECT * FROM flights' > flights.ndjson
   querent sql --data ./querent-data --database sales -f report.sql
   echo 'SHOW TABLES' | querent sql")]
-pub(super) struct Args {
+pub(super) struct SqlArgs {
     /// The statement
     #[arg(value_name = "SQL", conflicts_with = "file")]
     statement: Option<String>,
@@ -22,6 +22,6 @@ pub(super) struct Args {
     how: QueryArgs,
 }
 
-pub(super) async fn run(args: Args) -> Result<(), CliError> {
+pub(super) async fn run(args: SqlArgs) -> Result<(), CliError> {
     query::run(args.statement, args.how, Language::Sql).await
 }

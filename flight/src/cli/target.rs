@@ -13,7 +13,7 @@ const SERVER_VARIABLE: &str = "QUERENT_SERVER";
 
 /// Flags of commands that work in both places.
 #[derive(Debug, Args)]
-pub(super) struct PlaceArgs {
+pub(super) struct TargetArgs {
     #[command(flatten)]
     server: ServerArgs,
     /// Work on this data folder in this process, without a server [default: QUERENT_DATA, or ./querent-data]
@@ -43,7 +43,7 @@ pub(super) struct ServerAddress {
 
 /// Where a command works.
 #[derive(Debug)]
-pub(super) enum Place {
+pub(super) enum CliTarget {
     /// Over the network.
     Server(ServerAddress),
     /// In this process.
@@ -54,7 +54,7 @@ pub(super) enum Place {
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
     #[command(flatten)]
-    pub(super) place: PlaceArgs,
+    pub(super) target: TargetArgs,
 }
 
 /// Flags of a `drop` of what was taught.
@@ -64,22 +64,22 @@ pub(super) struct DropArgs {
     #[arg(value_name = "ID")]
     pub(super) id: i64,
     #[command(flatten)]
-    pub(super) place: PlaceArgs,
+    pub(super) target: TargetArgs,
 }
 
-impl PlaceArgs {
+impl TargetArgs {
     /// `--data` names a folder, `--server` or QUERENT_SERVER a server; without any it is the settings' data folder.
-    pub(super) fn place(self) -> Result<Place, CliError> {
+    pub(super) fn resolve(self) -> Result<CliTarget, CliError> {
         if self.data.is_none()
             && let Some(server) = self.server.given()?
         {
-            return Ok(Place::Server(server));
+            return Ok(CliTarget::Server(server));
         }
         let mut sources = Sources::process();
         if let Some(data) = self.data {
             sources = sources.with_flag("data", data.to_string_lossy());
         }
-        Ok(Place::Embedded(Box::new(Config::load(&sources)?)))
+        Ok(CliTarget::Embedded(Box::new(Config::load(&sources)?)))
     }
 }
 

@@ -10,18 +10,18 @@ use querent_catalog::outbound::ApiKey;
 use querent_catalog::{CatalogError, Progress};
 use querent_engine::{EngineOptions, Limits};
 
-use super::{EmbedProvider, Settings};
+use super::{EmbedProviderName, Settings};
 
 impl Settings {
     /// How to open the engine. Loads no model yet. Errors: `embedder_error`.
     pub fn engine_options(&self, progress: Arc<dyn Progress>) -> Result<EngineOptions, CatalogError> {
         let provider = match self.embed.provider {
-            EmbedProvider::Fastembed => embed::EmbedProvider::Fastembed,
-            EmbedProvider::Model2vec => embed::EmbedProvider::Model2vec,
-            EmbedProvider::Ollama => embed::EmbedProvider::Ollama,
-            EmbedProvider::OpenAi => embed::EmbedProvider::OpenAi,
-            EmbedProvider::Gemini => embed::EmbedProvider::Gemini,
-            EmbedProvider::None => embed::EmbedProvider::None,
+            EmbedProviderName::Fastembed => embed::EmbedProvider::Fastembed,
+            EmbedProviderName::Model2vec => embed::EmbedProvider::Model2vec,
+            EmbedProviderName::Ollama => embed::EmbedProvider::Ollama,
+            EmbedProviderName::OpenAi => embed::EmbedProvider::OpenAi,
+            EmbedProviderName::Gemini => embed::EmbedProvider::Gemini,
+            EmbedProviderName::None => embed::EmbedProvider::None,
         };
         let model = self.embed.model.as_deref().unwrap_or_else(|| provider.default_model());
         let embedder = self.embedder(provider, model, &self.embed.model_path)?;

@@ -4,13 +4,13 @@
 
 /// A setting's name and how it is read from text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Key {
+pub struct SettingKey {
     /// Dotted path in `querent.toml`, which is also the flag's.
     pub path: &'static str,
     /// Environment variables, the first found wins; the rest are aliases.
     pub environment: &'static [&'static str],
     /// How text becomes a value.
-    pub kind: Kind,
+    pub kind: SettingKind,
     /// Whether `config check` shows `***` instead of the value.
     pub secret: bool,
     /// One line for people.
@@ -19,7 +19,7 @@ pub struct Key {
 
 /// How the text of a variable or flag becomes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Kind {
+pub enum SettingKind {
     /// As it is.
     Text,
     /// A whole number.
@@ -34,227 +34,252 @@ pub enum Kind {
     Tables,
 }
 
-const fn key(path: &'static str, environment: &'static [&'static str], kind: Kind, about: &'static str) -> Key {
-    Key { path, environment, kind, secret: false, about }
+const fn key(
+    path: &'static str,
+    environment: &'static [&'static str],
+    kind: SettingKind,
+    about: &'static str,
+) -> SettingKey {
+    SettingKey { path, environment, kind, secret: false, about }
 }
 
 /// All settings, in the order `config check` prints them.
-pub const KEYS: &[Key] = &[
-    key("listen", &["QUERENT_LISTEN"], Kind::Text, "address and port for HTTP and Flight SQL"),
-    key("data", &["QUERENT_DATA"], Kind::Text, "the data folder"),
+pub const KEYS: &[SettingKey] = &[
+    key("listen", &["QUERENT_LISTEN"], SettingKind::Text, "address and port for HTTP and Flight SQL"),
+    key("data", &["QUERENT_DATA"], SettingKind::Text, "the data folder"),
     key(
         "shutdown_delay",
         &["QUERENT_SHUTDOWN_DELAY"],
-        Kind::Text,
+        SettingKind::Text,
         "how long /ready says 503 before connections are refused",
     ),
     key(
         "shutdown_timeout",
         &["QUERENT_SHUTDOWN_TIMEOUT"],
-        Kind::Text,
+        SettingKind::Text,
         "how long open requests may take to end at shutdown",
     ),
-    Key {
+    SettingKey {
         path: "auth.tokens",
         environment: &["QUERENT_AUTH_TOKENS", "KYMA_AUTH_TOKENS"],
-        kind: Kind::Tokens,
+        kind: SettingKind::Tokens,
         secret: true,
         about: "token:role[:subject],...; none: every caller is an administrator",
     },
     key(
         "auth.allow_anonymous_remote",
         &["QUERENT_AUTH_ALLOW_ANONYMOUS_REMOTE"],
-        Kind::Bool,
+        SettingKind::Bool,
         "listen beyond loopback without tokens",
     ),
-    key("agent.ollama_host", &["QUERENT_AGENT_OLLAMA_HOST", "KYMA_AGENT_OLLAMA_HOST"], Kind::Text, "the model server"),
-    key("agent.model", &["QUERENT_AGENT_MODEL", "KYMA_AGENT_MODEL"], Kind::Text, "the language model"),
-    key("agent.models", &[], Kind::Tables, "[[agent.models]]: models to choose from, the first by default"),
-    key("agent.run_timeout", &["QUERENT_AGENT_RUN_TIMEOUT"], Kind::Text, "wall clock of one run"),
-    key("agent.max_tool_calls", &["QUERENT_AGENT_MAX_TOOL_CALLS"], Kind::Number, "tool calls of one run"),
+    key("agent.ollama_host", &["QUERENT_AGENT_OLLAMA_HOST", "KYMA_AGENT_OLLAMA_HOST"], SettingKind::Text, "the model server"),
+    key("agent.model", &["QUERENT_AGENT_MODEL", "KYMA_AGENT_MODEL"], SettingKind::Text, "the language model"),
+    key("agent.models", &[], SettingKind::Tables, "[[agent.models]]: models to choose from, the first by default"),
+    key("agent.run_timeout", &["QUERENT_AGENT_RUN_TIMEOUT"], SettingKind::Text, "wall clock of one run"),
+    key("agent.max_tool_calls", &["QUERENT_AGENT_MAX_TOOL_CALLS"], SettingKind::Number, "tool calls of one run"),
     key(
         "agent.default_tool_rows",
         &["QUERENT_AGENT_DEFAULT_TOOL_ROWS"],
-        Kind::Number,
+        SettingKind::Number,
         "rows of a tool result when the model does not say",
     ),
     key(
         "agent.prompt_tokens",
         &["QUERENT_AGENT_PROMPT_TOKENS"],
-        Kind::Number,
+        SettingKind::Number,
         "tokens of the first turn's prompt; fewer for a small model",
     ),
     key(
         "agent.tool_result_tokens",
         &["QUERENT_AGENT_TOOL_RESULT_TOKENS"],
-        Kind::Number,
+        SettingKind::Number,
         "tokens of the text of a tool result; fewer for a small model",
     ),
-    key("agent.max_concurrent_runs", &["QUERENT_MAX_CONCURRENT_RUNS"], Kind::Number, "runs at once, then 429"),
+    key("agent.max_concurrent_runs", &["QUERENT_MAX_CONCURRENT_RUNS"], SettingKind::Number, "runs at once, then 429"),
     key(
         "agent.retention",
         &["QUERENT_AGENT_RETENTION"],
-        Kind::Text,
+        SettingKind::Text,
         "how long runs and conversations are kept; 0: for ever",
     ),
     key(
         "agent.write_tools",
         &["QUERENT_AGENT_WRITE_TOOLS"],
-        Kind::Bool,
+        SettingKind::Bool,
         "tools that write, each call approved by a person",
     ),
     key(
         "agent.strict_models",
         &["QUERENT_AGENT_STRICT_MODELS"],
-        Kind::Bool,
+        SettingKind::Bool,
         "refuse model names that are not configured",
     ),
     key(
         "agent.adk_strict_sessions",
         &["QUERENT_AGENT_ADK_STRICT_SESSIONS"],
-        Kind::Bool,
+        SettingKind::Bool,
         "refuse ADK runs in sessions that are not there",
     ),
     key(
         "agent.tool_style",
         &["QUERENT_AGENT_TOOL_STYLE"],
-        Kind::Text,
+        SettingKind::Text,
         "auto, native or actions (for models without tool calls)",
     ),
-    key("agent.record", &["QUERENT_AGENT_RECORD"], Kind::Text, "file to write the model's streams to"),
-    key("agent.replay", &["QUERENT_AGENT_REPLAY"], Kind::Text, "file to replay the model's streams from"),
-    key("agent.script", &["QUERENT_AGENT_SCRIPT"], Kind::Text, "file with a scripted model's turns"),
+    key("agent.record", &["QUERENT_AGENT_RECORD"], SettingKind::Text, "file to write the model's streams to"),
+    key("agent.replay", &["QUERENT_AGENT_REPLAY"], SettingKind::Text, "file to replay the model's streams from"),
+    key("agent.script", &["QUERENT_AGENT_SCRIPT"], SettingKind::Text, "file with a scripted model's turns"),
     key(
         "embed.provider",
         &["QUERENT_EMBED_PROVIDER", "KYMA_EMBED_PROVIDER"],
-        Kind::Text,
+        SettingKind::Text,
         "fastembed, model2vec (static, for very large catalogs), ollama, openai, gemini or none",
     ),
-    key("embed.model", &["QUERENT_EMBED_MODEL", "KYMA_EMBED_MODEL_ID"], Kind::Text, "the embedding model"),
-    key("embed.base_url", &["QUERENT_EMBED_BASE_URL", "KYMA_EMBED_BASE_URL"], Kind::Text, "the server that embeds"),
+    key("embed.model", &["QUERENT_EMBED_MODEL", "KYMA_EMBED_MODEL_ID"], SettingKind::Text, "the embedding model"),
+    key(
+        "embed.base_url",
+        &["QUERENT_EMBED_BASE_URL", "KYMA_EMBED_BASE_URL"],
+        SettingKind::Text,
+        "the server that embeds",
+    ),
     key(
         "embed.api_key_env",
         &["QUERENT_EMBED_API_KEY_ENV", "KYMA_EMBED_API_KEY_ENV"],
-        Kind::Text,
+        SettingKind::Text,
         "the environment variable that holds its key",
     ),
     key(
         "embed.model_path",
         &["QUERENT_EMBED_MODEL_PATH", "KYMA_EMBED_MODEL_PATH"],
-        Kind::Text,
+        SettingKind::Text,
         "folder with model.onnx and tokenizer files; none: downloaded",
     ),
     key(
         "embed.rerank_model",
         &["QUERENT_EMBED_RERANK_MODEL"],
-        Kind::Text,
+        SettingKind::Text,
         "a better model, to rank the best hundred tables of a search anew",
     ),
     key(
         "embed.rerank_model_path",
         &["QUERENT_EMBED_RERANK_MODEL_PATH"],
-        Kind::Text,
+        SettingKind::Text,
         "folder with its model.onnx and tokenizer files; none: downloaded",
     ),
-    key("embed.runtime", &["ORT_DYLIB_PATH"], Kind::Text, "the ONNX Runtime library"),
-    key("query.timeout", &["QUERENT_QUERY_TIMEOUT"], Kind::Text, "wall clock of one query, at most"),
-    key("query.memory", &["QUERENT_QUERY_MEMORY"], Kind::Text, "memory of one query, at most"),
+    key("embed.runtime", &["ORT_DYLIB_PATH"], SettingKind::Text, "the ONNX Runtime library"),
+    key("query.timeout", &["QUERENT_QUERY_TIMEOUT"], SettingKind::Text, "wall clock of one query, at most"),
+    key("query.memory", &["QUERENT_QUERY_MEMORY"], SettingKind::Text, "memory of one query, at most"),
     key(
         "query.pool_memory",
         &["QUERENT_QUERY_POOL_MEMORY"],
-        Kind::Text,
+        SettingKind::Text,
         "memory of all queries; none: 60 % of the machine's",
     ),
-    key("query.spill", &["QUERENT_QUERY_SPILL"], Kind::Text, "spill files of all queries, at most"),
-    key("query.threads", &["QUERENT_QUERY_THREADS"], Kind::Number, "threads of one query; none: the machine's cores"),
+    key("query.spill", &["QUERENT_QUERY_SPILL"], SettingKind::Text, "spill files of all queries, at most"),
+    key(
+        "query.threads",
+        &["QUERENT_QUERY_THREADS"],
+        SettingKind::Number,
+        "threads of one query; none: the machine's cores",
+    ),
     key(
         "query.max_concurrent",
         &["QUERENT_MAX_CONCURRENT_QUERIES"],
-        Kind::Number,
+        SettingKind::Number,
         "queries at once, then 429; 0: no bound",
     ),
     key(
         "query.external_roots",
         &["QUERENT_QUERY_EXTERNAL_ROOTS"],
-        Kind::List,
+        SettingKind::List,
         "folders under which role write may create external tables",
     ),
     key(
         "query.external_urls",
         &["QUERENT_QUERY_EXTERNAL_URLS"],
-        Kind::List,
+        SettingKind::List,
         "URLs (s3://bucket/prefix/, https://host/) under which external tables may lie; none: local files only",
     ),
     key(
         "http.cors_allowed_origins",
         &["QUERENT_CORS_ALLOWED_ORIGINS"],
-        Kind::List,
+        SettingKind::List,
         "origins allowed by CORS, or *; none: no CORS",
     ),
-    key("http.max_connections", &["QUERENT_HTTP_MAX_CONNECTIONS"], Kind::Number, "open connections, at most"),
+    key("http.max_connections", &["QUERENT_HTTP_MAX_CONNECTIONS"], SettingKind::Number, "open connections, at most"),
     key(
         "http.header_timeout",
         &["QUERENT_HTTP_HEADER_TIMEOUT"],
-        Kind::Text,
+        SettingKind::Text,
         "how long a client may take to send its headers",
     ),
-    key("http.max_query_bytes", &["QUERENT_HTTP_MAX_QUERY_BYTES"], Kind::Text, "largest body of a query or question"),
-    key("http.max_import_bytes", &["QUERENT_HTTP_MAX_IMPORT_BYTES"], Kind::Text, "largest body of an import"),
-    key("mcp.max_sessions", &["QUERENT_MCP_MAX_SESSIONS"], Kind::Number, "sessions of MCP clients, at most"),
-    key("mcp.session_idle", &["QUERENT_MCP_SESSION_IDLE"], Kind::Text, "an unused MCP session is forgotten after this"),
-    Key {
+    key(
+        "http.max_query_bytes",
+        &["QUERENT_HTTP_MAX_QUERY_BYTES"],
+        SettingKind::Text,
+        "largest body of a query or question",
+    ),
+    key("http.max_import_bytes", &["QUERENT_HTTP_MAX_IMPORT_BYTES"], SettingKind::Text, "largest body of an import"),
+    key("mcp.max_sessions", &["QUERENT_MCP_MAX_SESSIONS"], SettingKind::Number, "sessions of MCP clients, at most"),
+    key(
+        "mcp.session_idle",
+        &["QUERENT_MCP_SESSION_IDLE"],
+        SettingKind::Text,
+        "an unused MCP session is forgotten after this",
+    ),
+    SettingKey {
         path: "cube.api_keys",
         environment: &["QUERENT_CUBE_API_KEYS"],
-        kind: Kind::List,
+        kind: SettingKind::List,
         secret: true,
         about: "[name=]key,... for Cube's chat API; none: auth.tokens",
     },
-    key("cube.accounts", &["QUERENT_CUBE_ACCOUNTS"], Kind::List, "accounts of Cube's chat API; none: any"),
-    key("cube.agents", &["QUERENT_CUBE_AGENTS"], Kind::List, "agents of Cube's chat API; none: any"),
+    key("cube.accounts", &["QUERENT_CUBE_ACCOUNTS"], SettingKind::List, "accounts of Cube's chat API; none: any"),
+    key("cube.agents", &["QUERENT_CUBE_AGENTS"], SettingKind::List, "agents of Cube's chat API; none: any"),
     key(
         "cube.user_attributes",
         &["QUERENT_CUBE_USER_ATTRIBUTES"],
-        Kind::List,
+        SettingKind::List,
         "names of user attributes that applications may send; none: any",
     ),
     key(
         "cube.max_external_users",
         &["QUERENT_CUBE_MAX_EXTERNAL_USERS"],
-        Kind::Number,
+        SettingKind::Number,
         "users of applications that are not ephemeral, at most",
     ),
-    Key {
+    SettingKey {
         path: "holmes.api_keys",
         environment: &["QUERENT_HOLMES_API_KEY", "HOLMES_API_KEY"],
-        kind: Kind::List,
+        kind: SettingKind::List,
         secret: true,
         about: "[name=]key[:role],... for HolmesGPT's API; none: auth.tokens",
     },
     key(
         "holmes.enabled_prompts",
         &["QUERENT_HOLMES_ENABLED_PROMPTS", "ENABLED_PROMPTS"],
-        Kind::List,
+        SettingKind::List,
         "the only sections that its prompts may have, or none; unset: all",
     ),
-    key("holmes.cluster_name", &["QUERENT_HOLMES_CLUSTER_NAME"], Kind::Text, "what the data is about"),
+    key("holmes.cluster_name", &["QUERENT_HOLMES_CLUSTER_NAME"], SettingKind::Text, "what the data is about"),
     key(
         "holmes.system_prompt_additions",
         &["QUERENT_HOLMES_SYSTEM_PROMPT_ADDITIONS"],
-        Kind::Text,
+        SettingKind::Text,
         "added to the model's instructions",
     ),
     key(
         "holmes.model_name_as_text",
         &["QUERENT_HOLMES_MODEL_NAME_AS_TEXT"],
-        Kind::Bool,
+        SettingKind::Bool,
         "GET /api/model answers with a JSON text instead of a list",
     ),
-    key("log.filter", &["QUERENT_LOG", "RUST_LOG"], Kind::Text, "what is logged, as in RUST_LOG"),
-    key("log.format", &["QUERENT_LOG_FORMAT"], Kind::Text, "text or json"),
+    key("log.filter", &["QUERENT_LOG", "RUST_LOG"], SettingKind::Text, "what is logged, as in RUST_LOG"),
+    key("log.format", &["QUERENT_LOG_FORMAT"], SettingKind::Text, "text or json"),
 ];
 
 /// The setting of that path.
-pub fn find(path: &str) -> Option<&'static Key> {
+pub fn find(path: &str) -> Option<&'static SettingKey> {
     KEYS.iter().find(|key| key.path == path)
 }
 

@@ -7,8 +7,9 @@ use figment::value::{Dict, Map, Value};
 use figment::{Figment, Metadata, Profile, Provider};
 use querent_agent::MAX_TOOL_ROWS;
 
-use super::keys::{KEYS, Kind, find, nearest};
-use super::{Config, CubeSettings, Key, Settings};
+use super::keys::{KEYS, SettingKind, find, nearest};
+use super::{Config, CubeSettings, SettingKey, Settings};
+use crate::error::ErrorCode;
 
 /// The settings' file when none is named.
 const DEFAULT_FILE: &str = "querent.toml";
@@ -54,7 +55,7 @@ impl std::fmt::Display for Origin {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EffectiveSetting {
     /// The setting.
-    pub key: &'static Key,
+    pub key: &'static SettingKey,
     /// Its value as text, `***` when it is a secret, empty when unset.
     pub value: String,
     /// Where it came from.
@@ -105,8 +106,8 @@ pub enum ConfigError {
 
 impl ConfigError {
     /// The stable code, documented in `docs/errors.md`.
-    pub fn code(&self) -> &'static str {
-        "config_error"
+    pub fn code(&self) -> ErrorCode {
+        ErrorCode::ConfigError
     }
 }
 
@@ -357,26 +358,26 @@ fn flag_layer(sources: &Sources) -> Result<Layer, ConfigError> {
 }
 
 /// The value that a variable's or flag's text stands for.
-fn read(key: &Key, text: &str, origin: &Origin) -> Result<Value, ConfigError> {
+fn read(key: &SettingKey, text: &str, origin: &Origin) -> Result<Value, ConfigError> {
     let invalid = |detail: String| ConfigError::Invalid { key: key.path.to_owned(), origin: origin.clone(), detail };
     match key.kind {
-        Kind::Text => Ok(Value::from(text)),
-        Kind::Number => text
+        SettingKind::Text => Ok(Value::from(text)),
+        SettingKind::Number => text
             .trim()
             .parse::<u64>()
             .map(Value::from)
             .map_err(|_| invalid(format!("`{text}` is not a whole number of 0 or more"))),
-        Kind::Bool => match text.trim() {
+        SettingKind::Bool => match text.trim() {
             "true" | "1" | "yes" | "on" => Ok(Value::from(true)),
             "false" | "0" | "no" | "off" => Ok(Value::from(false)),
             _ => Err(invalid(format!("`{text}` is neither true nor false"))),
         },
-        Kind::List => Ok(Value::from(items(text).collect::<Vec<_>>())),
-        Kind::Tokens => {
+        SettingKind::List => Ok(Value::from(items(text).collect::<Vec<_>>())),
+        SettingKind::Tokens => {
             let tokens = items(text).map(|item| token(item).map_err(&invalid)).collect::<Result<Vec<_>, _>>()?;
             Ok(Value::from(tokens))
         }
-        Kind::Tables => Err(invalid("only a settings file can say it, as [[agent.models]]".to_owned())),
+        SettingKind::Tables => Err(invalid("only a settings file can say it, as [[agent.models]]".to_owned())),
     }
 }
 

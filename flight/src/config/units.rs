@@ -9,20 +9,20 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A duration setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Span(pub Duration);
+pub struct DurationSetting(pub Duration);
 
 /// A size setting, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Bytes(pub u64);
+pub struct ByteSize(pub u64);
 
-impl Bytes {
+impl ByteSize {
     /// As a size in this machine's memory.
     pub fn to_usize(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
 }
 
-impl FromStr for Span {
+impl FromStr for DurationSetting {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -51,7 +51,7 @@ impl FromStr for Span {
     }
 }
 
-impl FromStr for Bytes {
+impl FromStr for ByteSize {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -87,14 +87,14 @@ fn number_and_unit(text: &str) -> Option<(f64, &str, &str)> {
     Some((number.parse().ok()?, unit, after.trim_start()))
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for DurationSetting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ms = self.0.as_millis();
         if ms.is_multiple_of(1_000) { write!(f, "{}s", ms / 1_000) } else { write!(f, "{ms}ms") }
     }
 }
 
-impl fmt::Display for Bytes {
+impl fmt::Display for ByteSize {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let units = [("TiB", 40), ("GiB", 30), ("MiB", 20), ("KiB", 10)];
         let whole = units.iter().find(|(_, shift)| self.0 != 0 && self.0.is_multiple_of(1 << shift));
@@ -105,25 +105,25 @@ impl fmt::Display for Bytes {
     }
 }
 
-impl Serialize for Span {
+impl Serialize for DurationSetting {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl Serialize for Bytes {
+impl Serialize for ByteSize {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for DurationSetting {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NumberOrText).and_then(|text| text.parse().map_err(D::Error::custom))
     }
 }
 
-impl<'de> Deserialize<'de> for Bytes {
+impl<'de> Deserialize<'de> for ByteSize {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         deserializer.deserialize_any(NumberOrText).and_then(|text| text.parse().map_err(D::Error::custom))
     }
@@ -165,23 +165,23 @@ mod tests {
         let cases =
             [("60", 60_000), ("60s", 60_000), ("500ms", 500), ("1h30m", 5_400_000), ("0.5", 500), ("2 m", 120_000)];
         for (text, ms) in cases {
-            assert_eq!(text.parse::<Span>(), Ok(Span(Duration::from_millis(ms))), "{text}");
+            assert_eq!(text.parse::<DurationSetting>(), Ok(DurationSetting(Duration::from_millis(ms))), "{text}");
         }
         for text in ["", "s", "-1", "1w", "1s2", "one"] {
-            assert!(text.parse::<Span>().is_err(), "{text}");
+            assert!(text.parse::<DurationSetting>().is_err(), "{text}");
         }
-        assert_eq!(Span(Duration::from_millis(1_500)).to_string(), "1500ms");
+        assert_eq!(DurationSetting(Duration::from_millis(1_500)).to_string(), "1500ms");
     }
 
     #[test]
     fn sizes_are_read_as_people_write_them() {
         let cases = [("1048576", 1 << 20), ("4GiB", 4 << 30), ("1.5k", 1_536), ("2 MB", 2_000_000)];
         for (text, bytes) in cases {
-            assert_eq!(text.parse::<Bytes>(), Ok(Bytes(bytes)), "{text}");
+            assert_eq!(text.parse::<ByteSize>(), Ok(ByteSize(bytes)), "{text}");
         }
         for text in ["", "GiB", "-1", "1 parsec", "1GiB2", "9999999TiB"] {
-            assert!(text.parse::<Bytes>().is_err(), "{text}");
+            assert!(text.parse::<ByteSize>().is_err(), "{text}");
         }
-        assert_eq!(Bytes(4 << 30).to_string(), "4GiB");
+        assert_eq!(ByteSize(4 << 30).to_string(), "4GiB");
     }
 }

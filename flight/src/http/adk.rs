@@ -26,6 +26,7 @@ use super::openai::models::AGENT;
 use super::openai::{OpenAiError, begun, body_of, json_response};
 use super::stream::event_stream;
 use crate::AppState;
+use crate::error::ErrorCode;
 
 /// A session's state.
 const MAX_STATE_BYTES: usize = 1 << 20;
@@ -87,7 +88,7 @@ async fn run(
         frames.extend(renderer.frame(&event).into_iter().map(|frame| frame.data));
     }
     if let Some((code, message, detail_code)) = renderer.failure() {
-        return Err(OpenAiError::of_run(code, message, detail_code));
+        return Err(OpenAiError::from_run(code, message, detail_code));
     }
     let list: Vec<Value> = frames.iter().filter_map(|frame| serde_json::from_str(frame).ok()).collect();
     Ok(json_response(StatusCode::OK, &json!(list)))
@@ -95,10 +96,10 @@ async fn run(
 
 async fn start(state: &AppState, principal: &Principal, request: AdkRequest) -> Result<RunEvents, OpenAiError> {
     let AdkRequest { app_name, user_id, session_id, items, state_delta, invocation_id, .. } = request;
-    let place = Place { app: app_name, user: user_id };
+    let scope = AdkScope { app: app_name, user: user_id };
     let session = match session_id {
-        Some(id) if state.settings.agent.adk_strict_sessions => place.session(state, principal, &id).await?,
-        id => place.open(state, principal, id.unwrap_or_else(new_session_id), &title_of(&items), Map::new()).await?.0,
+        Some(id) if state.settings.agent.adk_strict_sessions => scope.session(state, principal, &id).await?,
+        id => scope.open(state, principal, id.unwrap_or_else(new_session_id), &title_of(&items), Map::new()).await?.0,
     };
     let invocation_id = invocation_id.unwrap_or_else(|| format!("e-{}", Uuid::now_v7()));
     let run = RunRequest {
@@ -127,12 +128,12 @@ fn new_session_id() -> String {
 }
 
 /// Where a session is: ids are unique to a user of an application's.
-struct Place {
+struct AdkScope {
     app: String,
     user: String,
 }
 
-impl Place {
+impl AdkScope {
     fn space(&self) -> String {
         format!("adk/{}", self.user)
     }
@@ -202,7 +203,7 @@ fn merged(state_json: &str, delta: Map<String, Value>) -> Result<String, OpenAiE
     let text = Value::Object(merged).to_string();
     if text.len() > MAX_STATE_BYTES {
         let message = format!("the session's state would be {} bytes; at most {MAX_STATE_BYTES} are kept", text.len());
-        return Err(OpenAiError::bad_request("state_too_large", "stateDelta", message));
+        return Err(OpenAiError::bad_request(ErrorCode::StateTooLarge, "stateDelta", message));
     }
     Ok(text)
 }

@@ -31,14 +31,14 @@ const SESSION_TOKEN: &str = "/api/v1/embed/session/token";
 const LOCKS: usize = 64;
 
 /// What the routes share.
-pub(super) struct Doors {
+pub(super) struct CubeRoutes {
     /// Keys of this API alone; open where there are none.
     keys: Authenticator,
     /// Held while a thread is looked at and its run begins, so that one message begins one run.
     threads: Vec<Mutex<()>>,
 }
 
-impl Doors {
+impl CubeRoutes {
     fn new(state: &AppState) -> Self {
         let keys = Authenticator::new(&state.settings.cube.tokens());
         Self { keys, threads: std::iter::repeat_with(Mutex::default).take(LOCKS).collect() }
@@ -60,11 +60,6 @@ impl Doors {
     }
 }
 
-/// Whether a path is one of this API's, whose errors are `{"error": message}`.
-pub(super) fn is_ours(path: &str) -> bool {
-    path.starts_with("/api/v1/public/") || path.starts_with("/api/v1/embed/")
-}
-
 /// Cube's routes. Who calls is found out by their handlers: it stands in the body too.
 pub(super) fn routes(state: &AppState) -> Router<AppState> {
     Router::new()
@@ -73,18 +68,18 @@ pub(super) fn routes(state: &AppState) -> Router<AppState> {
         .route(GENERATE_SESSION, post(embed::generate_session))
         .route(SESSION_TOKEN, post(embed::token))
         .route_layer(from_fn_with_state(state.clone(), around))
-        .route_layer(Extension(Arc::new(Doors::new(state))))
+        .route_layer(Extension(Arc::new(CubeRoutes::new(state))))
 }
 
 /// Refuses pages of other sites where no key is asked for, and gives errors the statuses that Cube's clients know.
 async fn around(
     State(state): State<AppState>,
-    Extension(doors): Extension<Arc<Doors>>,
+    Extension(routes): Extension<Arc<CubeRoutes>>,
     request: Request,
     next: Next,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let mut response = match doors.is_open(&state).then(|| same_site::check(&parts, &state.settings)) {
+    let mut response = match routes.is_open(&state).then(|| same_site::check(&parts, &state.settings)) {
         Some(Err(error)) => error.into_response(),
         _ => next.run(Request::from_parts(parts, body)).await,
     };

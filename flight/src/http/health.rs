@@ -5,9 +5,9 @@ use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use serde_json::json;
 
-use super::around::json as json_response;
 use crate::AppState;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
+use crate::http::middleware::json as json_response;
 
 /// `GET /`: what there is.
 pub(super) async fn index() -> Response {
@@ -35,7 +35,7 @@ pub(super) async fn health() -> Response {
 /// `GET /ready`: the server takes requests; 503 once it is stopping.
 pub(super) async fn ready(State(state): State<AppState>) -> Result<Response, ApiError> {
     if state.shutdown.is_unready() {
-        return Err(ApiError::new("shutting_down", "the server is shutting down"));
+        return Err(ApiError::new(ErrorCode::ShuttingDown, "the server is shutting down"));
     }
     Ok(json_response(StatusCode::OK, &json!({ "status": "ready" })))
 }

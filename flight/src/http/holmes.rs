@@ -27,7 +27,7 @@ use super::request::Params;
 use super::same_site;
 use crate::AppState;
 use crate::auth::{Authenticator, require_role};
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 use approvals::ApprovalKey;
 use attach::Attachments;
 use error::HolmesError;
@@ -104,7 +104,7 @@ async fn health() -> Response {
 
 async fn ready(State(state): State<AppState>) -> Result<Response, HolmesError> {
     if state.shutdown.is_unready() {
-        return Err(ApiError::new("shutting_down", "the server is shutting down").into());
+        return Err(ApiError::new(ErrorCode::ShuttingDown, "the server is shutting down").into());
     }
     Ok(json_response(StatusCode::OK, &json!({ "status": "ready", "models": model_names(&state) })))
 }

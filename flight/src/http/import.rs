@@ -20,19 +20,19 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
-use super::around::json as json_response;
 use super::request::{BODY_TIMEOUT, Params, too_large, too_slow};
 use crate::AppState;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
+use crate::http::middleware::json as json_response;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct ImportParams {
     table: String,
     database: Option<String>,
-    format: Format,
+    format: UploadFormat,
     #[serde(default)]
-    if_exists: OnExisting,
+    if_exists: UploadIfExists,
     has_header: Option<String>,
     delimiter: Option<String>,
     quote: Option<String>,
@@ -43,7 +43,7 @@ pub(super) struct ImportParams {
 
 #[derive(Debug, Clone, Copy, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum Format {
+enum UploadFormat {
     Csv,
     #[serde(alias = "json", alias = "jsonl")]
     Ndjson,
@@ -54,7 +54,7 @@ enum Format {
 
 #[derive(Debug, Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum OnExisting {
+enum UploadIfExists {
     #[default]
     Error,
     Append,
@@ -77,9 +77,9 @@ pub(super) async fn import(
         table: table.clone(),
         external: false,
         if_exists: match params.if_exists {
-            OnExisting::Error => Some(IfExists::Error),
-            OnExisting::Replace => Some(IfExists::Replace),
-            OnExisting::Append => None,
+            UploadIfExists::Error => Some(IfExists::Error),
+            UploadIfExists::Replace => Some(IfExists::Replace),
+            UploadIfExists::Append => None,
         },
     };
     let outcome = state
@@ -121,13 +121,13 @@ impl ImportParams {
     }
 }
 
-impl From<Format> for FileFormat {
-    fn from(format: Format) -> Self {
+impl From<UploadFormat> for FileFormat {
+    fn from(format: UploadFormat) -> Self {
         match format {
-            Format::Csv => FileFormat::Csv,
-            Format::Ndjson => FileFormat::Ndjson,
-            Format::Parquet => FileFormat::Parquet,
-            Format::Arrow => FileFormat::Arrow,
+            UploadFormat::Csv => FileFormat::Csv,
+            UploadFormat::Ndjson => FileFormat::Ndjson,
+            UploadFormat::Parquet => FileFormat::Parquet,
+            UploadFormat::Arrow => FileFormat::Arrow,
         }
     }
 }
@@ -142,12 +142,12 @@ struct Spool {
 }
 
 impl Spool {
-    async fn new(data: &Path, format: Format) -> Result<Self, ApiError> {
+    async fn new(data: &Path, format: UploadFormat) -> Result<Self, ApiError> {
         let ending = match format {
-            Format::Csv => "csv",
-            Format::Ndjson => "ndjson",
-            Format::Parquet => "parquet",
-            Format::Arrow => "arrow",
+            UploadFormat::Csv => "csv",
+            UploadFormat::Ndjson => "ndjson",
+            UploadFormat::Parquet => "parquet",
+            UploadFormat::Arrow => "arrow",
         };
         let folder = std::path::absolute(spool_folder(data)).map_err(spool_error)?;
         tokio::fs::create_dir_all(&folder).await.map_err(spool_error)?;
@@ -159,8 +159,9 @@ impl Spool {
         let mut chunks = body.into_data_stream();
         let mut written = 0_u64;
         while let Some(chunk) = tokio::time::timeout(BODY_TIMEOUT, chunks.next()).await.map_err(|_| too_slow())? {
-            let chunk = chunk
-                .map_err(|error| ApiError::new("bad_request_body", format!("the request's body broke off: {error}")))?;
+            let chunk = chunk.map_err(|error| {
+                ApiError::new(ErrorCode::BadRequestBody, format!("the request's body broke off: {error}"))
+            })?;
             written += chunk.len() as u64;
             if written > limit {
                 return Err(too_large(limit));
@@ -168,7 +169,7 @@ impl Spool {
             file.write_all(&chunk).await.map_err(spool_error)?;
         }
         if written == 0 {
-            return Err(ApiError::new("bad_request_body", "the request's body is empty; send the file's bytes"));
+            return Err(ApiError::new(ErrorCode::BadRequestBody, "the request's body is empty; send the file's bytes"));
         }
         file.flush().await.map_err(spool_error)
     }

@@ -15,11 +15,11 @@ use querent_engine::{EngineError, TreeEvent, TreeRequest, TreeSummary};
 use serde::Deserialize;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::around::RequestId;
 use super::request::read_json;
 use crate::AppState;
 use crate::error::{ApiError, ErrorShape};
-use crate::tree::TreeLine;
+use crate::folder_import::TreeLine;
+use crate::http::middleware::RequestId;
 
 /// Lines of one chunk.
 const LINES_A_CHUNK: usize = 256;
@@ -34,7 +34,7 @@ struct TreeBody {
 }
 
 /// What fails before the first folder is decided is an error response; later, it is the last line.
-pub(super) async fn import_tree(
+pub(super) async fn import_folders(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
     Extension(request_id): Extension<RequestId>,

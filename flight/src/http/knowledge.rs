@@ -11,23 +11,23 @@ use querent_engine::Limits;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::around::json as json_response;
 use super::request::{Params, PathText, parse_object_id, read_json};
 use crate::AppState;
 use crate::admission::Door;
 use crate::error::ApiError;
+use crate::http::middleware::json as json_response;
 
 const DEFAULT_LIMIT: usize = 100;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListParams {
+pub(super) struct KnowledgeParams {
     database: Option<String>,
     limit: Option<usize>,
     page_token: Option<String>,
 }
 
-impl ListParams {
+impl KnowledgeParams {
     fn page(&self) -> PageRequest {
         PageRequest { limit: self.limit.unwrap_or(DEFAULT_LIMIT), after: self.page_token.clone().map(PageToken) }
     }
@@ -46,7 +46,7 @@ struct QueryToVerify {
 pub(super) async fn list_queries(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
-    Params(params): Params<ListParams>,
+    Params(params): Params<KnowledgeParams>,
 ) -> Result<Response, ApiError> {
     let catalog = state.engine.catalog();
     let page = catalog.knowledge().list_verified_queries(&principal, params.database.as_deref(), params.page()).await?;
@@ -88,7 +88,7 @@ pub(super) async fn drop_query(
 pub(super) async fn list_metrics(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
-    Params(params): Params<ListParams>,
+    Params(params): Params<KnowledgeParams>,
 ) -> Result<Response, ApiError> {
     let catalog = state.engine.catalog();
     let page = catalog.knowledge().list_metrics(&principal, params.database.as_deref(), params.page()).await?;

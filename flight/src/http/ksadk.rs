@@ -26,11 +26,12 @@ use serde_json::{Value, json};
 use url::form_urlencoded;
 use uuid::Uuid;
 
-use super::around::RequestId;
-use super::openai::{self, OpenAiError, Said, begun, body_of, chat, files, json_response, responses};
+use super::openai::{self, OpenAiError, OpenAiErrorParts, begun, body_of, chat, files, json_response, responses};
 use super::request::{Params, PathText};
 use super::stream::event_stream;
 use crate::AppState;
+use crate::error::ErrorCode;
+use crate::http::middleware::RequestId;
 
 /// A subscriber that wants more asks again.
 const SUBSCRIPTION: Duration = Duration::from_secs(300);
@@ -76,7 +77,7 @@ pub(super) async fn around(request: Request, next: Next) -> Response {
     let id = request.extensions().get::<RequestId>().cloned();
     let action = request.uri().path().trim_start_matches(BASE).to_owned();
     let mut response = openai::around(request, next).await;
-    let (Some(id), Some(said)) = (id, response.extensions_mut().remove::<Said>()) else { return response };
+    let (Some(id), Some(said)) = (id, response.extensions_mut().remove::<OpenAiErrorParts>()) else { return response };
     let (mut parts, _) = response.into_parts();
     let mut body = json!({
         "Code": parts.status.as_u16(),
@@ -102,9 +103,9 @@ async fn not_here(uri: Uri) -> OpenAiError {
     let action = uri.path().trim_start_matches(BASE);
     if NOT_SUPPORTED.contains(&action) {
         let message = format!("`{action}` is not supported: this server keeps no checkpoints, feedback and workspaces");
-        return OpenAiError::not_supported("action_not_supported", message);
+        return OpenAiError::not_supported(ErrorCode::ActionNotSupported, message);
     }
-    OpenAiError::not_found("not_found", format!("there is nothing at {}: no action `{action}`", uri.path()))
+    OpenAiError::not_found(ErrorCode::NotFound, format!("there is nothing at {}: no action `{action}`", uri.path()))
 }
 
 #[derive(Debug, Deserialize)]
@@ -179,13 +180,13 @@ async fn run_agent(
 }
 
 /// A run that has begun, or that the same decision began before.
-struct Started {
+struct StartedRun {
     session_id: Option<String>,
     invocation_id: String,
     events: RunEvents,
 }
 
-async fn start(state: &AppState, principal: &Principal, request: RunAgentRequest) -> Result<Started, OpenAiError> {
+async fn start(state: &AppState, principal: &Principal, request: RunAgentRequest) -> Result<StartedRun, OpenAiError> {
     let RunAgentRequest { agent_id, user_id, session_id, invocation_id, format, .. } = request;
     let invocation_id = invocation_id.unwrap_or_else(|| format!("inv-{}", Uuid::now_v7().simple()));
     let (run, items, previous) = match format {
@@ -220,13 +221,13 @@ async fn start(state: &AppState, principal: &Principal, request: RunAgentRequest
             }
             let run = state.agent.start(principal, *run).await?;
             tracing::info!(run_id = %run.run_id, "run started");
-            Ok(Started { session_id, invocation_id, events: run.events })
+            Ok(StartedRun { session_id, invocation_id, events: run.events })
         }
         Continued::Replay(run_id) => {
             let run = state.agent.get_run(principal, run_id).await?;
             let events = state.agent.events(principal, run_id, 0).await?;
             let session_id = run.conversation.map(|key| key.id);
-            Ok(Started { session_id, invocation_id: run.invocation_id.unwrap_or(invocation_id), events })
+            Ok(StartedRun { session_id, invocation_id: run.invocation_id.unwrap_or(invocation_id), events })
         }
     }
 }
@@ -285,7 +286,10 @@ fn check_scope(record: &ConversationRecord, agent_id: &str, user_id: &str) -> Re
 }
 
 fn in_use(id: &str) -> OpenAiError {
-    OpenAiError::conflict("session_conflict", format!("session `{id}` is another agent's or user's; take another id"))
+    OpenAiError::conflict(
+        ErrorCode::SessionConflict,
+        format!("session `{id}` is another agent's or user's; take another id"),
+    )
 }
 
 /// Whether a session is the agent's and the user's, as far as they are named. One that another protocol began is
@@ -322,7 +326,7 @@ async fn run_of(
         && run.as_ref().is_none_or(|run| run.conversation.as_ref() != Some(&session.key))
     {
         let message = format!("invocation `{invocation_id}` is not one of session `{}`", session.key.id);
-        return Err(OpenAiError::conflict("invocation_conflict", message));
+        return Err(OpenAiError::conflict(ErrorCode::InvocationConflict, message));
     }
     Ok(run)
 }
@@ -344,7 +348,8 @@ async fn subscribe(
     Params(params): Params<SubscribeParams>,
 ) -> Result<Response, OpenAiError> {
     let required = |value: &Option<String>, name: &str| {
-        let missing = || OpenAiError::bad_request("missing_required_parameter", name, format!("`{name}` is missing"));
+        let missing =
+            || OpenAiError::bad_request(ErrorCode::MissingRequiredParameter, name, format!("`{name}` is missing"));
         value.clone().filter(|value| !value.is_empty()).ok_or_else(missing)
     };
     let session_id = required(&params.session_id, "SessionId")?;
@@ -370,7 +375,11 @@ async fn cancel_run(
     let invocation_id = action.required("InvocationId")?;
     let (agent, user) = (action.name("AgentId")?, action.name("UserId")?);
     if user.is_some() && agent.is_none() {
-        return Err(OpenAiError::bad_request("missing_required_parameter", "AgentId", "`UserId` needs `AgentId`"));
+        return Err(OpenAiError::bad_request(
+            ErrorCode::MissingRequiredParameter,
+            "AgentId",
+            "`UserId` needs `AgentId`",
+        ));
     }
     let session = match action.name("SessionId")? {
         Some(id) => Some(scoped_session(&state, &principal, &id, agent.as_deref(), user.as_deref()).await?),
@@ -389,7 +398,7 @@ async fn cancel_run(
         let record = state.agent.catalog().conversations().get(&principal, key).await?;
         if !is_in_scope(&record, agent.as_deref(), user.as_deref()) {
             let message = format!("invocation `{invocation_id}` is another agent's or user's");
-            return Err(OpenAiError::conflict("invocation_conflict", message));
+            return Err(OpenAiError::conflict(ErrorCode::InvocationConflict, message));
         }
     }
     let was_running = run.status == RunStatus::Running;

@@ -4,10 +4,10 @@
 //! What these routes promise is in Microsoft's "Query/management HTTP request", "Query/management HTTP response" and
 //! "Query V2 HTTP response". Errors have Kusto's shape and statuses; our own code of them is a header and in `@context`.
 
-mod asked;
 mod body;
 mod commands;
 mod error;
+mod request;
 mod schema;
 
 use axum::Extension;
@@ -22,15 +22,13 @@ use querent_engine::{EngineError, KqlAnswer};
 use serde_json::json;
 use uuid::Uuid;
 
-use super::around::json as json_response;
 use crate::AppState;
 use crate::admission::{Door, QueryPermit};
 use crate::error::ApiError;
-use asked::Asked;
-use body::{DataSet, Layout};
-use commands::Command;
-
-pub(super) use error::Rendered;
+use crate::http::middleware::json as json_response;
+use body::{DataSet, DataSetLayout};
+use commands::ShowCommand;
+use request::KustoRequest;
 
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 const ACTIVITY_ID: HeaderName = HeaderName::from_static("x-ms-activity-id");
@@ -57,7 +55,7 @@ pub(super) async fn around(mut request: Request, next: Next) -> Response {
     request.extensions_mut().insert(ids.clone());
     let mut response = next.run(request).await;
     if let Some(error) = response.extensions().get::<ApiError>() {
-        let rendered = Rendered::of(error, &ids);
+        let rendered = error::rendered(error, &ids);
         response.extensions_mut().insert(rendered);
     }
     for (name, value) in [(CLIENT_REQUEST_ID, ids.client), (ACTIVITY_ID, ids.activity.to_string())] {
@@ -80,8 +78,8 @@ pub(super) async fn query_v1(
     Extension(ids): Extension<RequestIds>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let asked = Asked::read(request.into_body(), &state.settings).await?;
-    answered(&state, principal, ids, asked, Layout::V1).await
+    let asked = KustoRequest::read(request.into_body(), &state.settings).await?;
+    answered(&state, principal, ids, asked, DataSetLayout::V1).await
 }
 
 /// `POST /v2/rest/query`.
@@ -91,8 +89,8 @@ pub(super) async fn query_v2(
     Extension(ids): Extension<RequestIds>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let asked = Asked::read(request.into_body(), &state.settings).await?;
-    let layout = Layout::V2(asked.frames);
+    let asked = KustoRequest::read(request.into_body(), &state.settings).await?;
+    let layout = DataSetLayout::V2(asked.frames);
     answered(&state, principal, ids, asked, layout).await
 }
 
@@ -103,10 +101,10 @@ pub(super) async fn management(
     Extension(ids): Extension<RequestIds>,
     request: Request,
 ) -> Result<Response, ApiError> {
-    let mut asked = Asked::read(request.into_body(), &state.settings).await?;
-    let command = Command::parse(&asked.text)?;
+    let mut asked = KustoRequest::read(request.into_body(), &state.settings).await?;
+    let command = ShowCommand::parse(&asked.text)?;
     if command.is_query_plan() {
-        return answered(&state, principal, ids, asked, Layout::Command).await;
+        return answered(&state, principal, ids, asked, DataSetLayout::Command).await;
     }
     let table = command.run(&state, &principal, asked.database.as_deref()).await?;
     match command.operators {
@@ -114,7 +112,7 @@ pub(super) async fn management(
         Some(operators) => {
             asked.text = format!("{} {operators}", table.as_kql());
             asked.database = None;
-            answered(&state, principal, ids, asked, Layout::Command).await
+            answered(&state, principal, ids, asked, DataSetLayout::Command).await
         }
     }
 }
@@ -124,8 +122,8 @@ async fn answered(
     state: &AppState,
     principal: Principal,
     ids: RequestIds,
-    asked: Asked,
-    layout: Layout,
+    asked: KustoRequest,
+    layout: DataSetLayout,
 ) -> Result<Response, ApiError> {
     let mut permit = state.admission.admit(Door::Kusto)?;
     let (answer, first) = match started(state, principal, &asked, &mut permit).await {
@@ -144,7 +142,7 @@ async fn answered(
 async fn started(
     state: &AppState,
     principal: Principal,
-    asked: &Asked,
+    asked: &KustoRequest,
     permit: &mut QueryPermit,
 ) -> Result<(KqlAnswer, Option<arrow::array::RecordBatch>), EngineError> {
     let place = permit.take_place();

@@ -23,13 +23,12 @@ use rmcp::transport::{StreamableHttpServerConfig, StreamableHttpService};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::kusto::Rendered;
 use super::request::{header_text, read_body};
 use super::same_site;
 use crate::AppState;
-use crate::error::ApiError;
-use crate::mcp::{Caller, McpServer};
-use sessions::Sessions;
+use crate::error::{ApiError, ErrorCode, RenderedError};
+use crate::mcp::{McpCaller, McpServer};
+use sessions::McpSessions;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");
 const BOTH_TYPES: HeaderValue = HeaderValue::from_static("application/json, text/event-stream");
@@ -41,7 +40,7 @@ const SERVER_ERROR: i64 = -32_000;
 /// What the routes share.
 pub(super) struct McpRoutes {
     service: StreamableHttpService<McpServer, NeverSessionManager>,
-    sessions: Arc<Sessions>,
+    sessions: Arc<McpSessions>,
 }
 
 impl McpRoutes {
@@ -55,7 +54,7 @@ impl McpRoutes {
             .disable_allowed_origins()
             .with_max_request_body_bytes(usize::MAX);
         let service = StreamableHttpService::new(move || Ok(server.clone()), Arc::default(), config);
-        let sessions = Arc::new(Sessions::new(settings.mcp.max_sessions, settings.mcp.session_idle.0));
+        let sessions = Arc::new(McpSessions::new(settings.mcp.max_sessions, settings.mcp.session_idle.0));
         Arc::new(Self { service, sessions })
     }
 }
@@ -73,7 +72,7 @@ pub(super) async fn around(State(state): State<AppState>, request: Request, next
     };
     if let Some(error) = response.extensions().get::<ApiError>() {
         let id = response.extensions().get::<MessageId>().map_or(Value::Null, |id| id.0.clone());
-        let rendered = Rendered { status: error.http_status(), body: rpc_error(error, &id) };
+        let rendered = RenderedError { status: error.http_status(), body: rpc_error(error, &id) };
         response.extensions_mut().insert(rendered);
     }
     response
@@ -81,8 +80,8 @@ pub(super) async fn around(State(state): State<AppState>, request: Request, next
 
 fn rpc_error(error: &ApiError, id: &Value) -> Value {
     let code = match error.code() {
-        "bad_request_body" => PARSE_ERROR,
-        "invalid_request" | "session_not_found" => INVALID_REQUEST,
+        ErrorCode::BadRequestBody => PARSE_ERROR,
+        ErrorCode::InvalidRequest | ErrorCode::SessionNotFound => INVALID_REQUEST,
         _ => SERVER_ERROR,
     };
     let mut data = json!({ "code": error.code() });
@@ -98,8 +97,9 @@ pub(super) async fn delete(
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
-    let id = header_text(&headers, &[SESSION_ID.as_str()])?
-        .ok_or_else(|| ApiError::new("invalid_request", "the header Mcp-Session-Id names the session to end"))?;
+    let id = header_text(&headers, &[SESSION_ID.as_str()])?.ok_or_else(|| {
+        ApiError::new(ErrorCode::InvalidRequest, "the header Mcp-Session-Id names the session to end")
+    })?;
     routes.sessions.close(&id, principal.subject())?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -115,12 +115,12 @@ pub(super) async fn post(
     check_types(&mut parts)?;
     let database = header_text(&parts.headers, &["x-database"])?;
     let bytes = read_body(body, state.settings.http.max_query_bytes.0).await?;
-    let message = Message::parse(&bytes)?;
+    let message = RpcMessage::parse(&bytes)?;
     let id = message.id.clone();
     let session = header_text(&parts.headers, &[SESSION_ID.as_str()])?;
     let subject = principal.subject().to_owned();
     let gone = CancellationToken::new();
-    parts.extensions.insert(Caller { principal, database, gone: gone.clone() });
+    parts.extensions.insert(McpCaller { principal, database, gone: gone.clone() });
     let request = Request::from_parts(parts, Body::from(bytes));
     let answered = answer(&routes, &subject, session.as_deref(), message, request, gone).await;
     Ok(answered.unwrap_or_else(|error| {
@@ -135,7 +135,7 @@ async fn answer(
     routes: &McpRoutes,
     subject: &str,
     session: Option<&str>,
-    message: Message,
+    message: RpcMessage,
     request: Request,
     gone: CancellationToken,
 ) -> Result<Response, ApiError> {
@@ -183,13 +183,13 @@ async fn readable(response: Response) -> Result<Response, ApiError> {
     Err(match status {
         status if status.is_server_error() => ApiError::internal(text),
         // It has JSON, but no message that it knows.
-        StatusCode::UNSUPPORTED_MEDIA_TYPE => ApiError::new("invalid_request", "the body is no message of MCP"),
-        _ => ApiError::new("invalid_request", text),
+        StatusCode::UNSUPPORTED_MEDIA_TYPE => ApiError::new(ErrorCode::InvalidRequest, "the body is no message of MCP"),
+        _ => ApiError::new(ErrorCode::InvalidRequest, text),
     })
 }
 
 /// What must be known of a message before it is served.
-struct Message {
+struct RpcMessage {
     /// Of a request; a notification has none.
     id: Option<Value>,
     is_initialize: bool,
@@ -197,15 +197,18 @@ struct Message {
     cancels: Option<Value>,
 }
 
-impl Message {
+impl RpcMessage {
     fn parse(bytes: &[u8]) -> Result<Self, ApiError> {
         let message: Value = serde_json::from_slice(bytes)
-            .map_err(|error| ApiError::new("bad_request_body", format!("the body is not JSON: {error}")))?;
+            .map_err(|error| ApiError::new(ErrorCode::BadRequestBody, format!("the body is not JSON: {error}")))?;
         if message.is_array() {
-            return Err(ApiError::new("invalid_request", "the body is a batch of messages; send them one by one"));
+            return Err(ApiError::new(
+                ErrorCode::InvalidRequest,
+                "the body is a batch of messages; send them one by one",
+            ));
         }
         if message.get("jsonrpc").and_then(Value::as_str) != Some("2.0") {
-            return Err(ApiError::new("invalid_request", "the body is not a message of JSON-RPC 2.0"));
+            return Err(ApiError::new(ErrorCode::InvalidRequest, "the body is not a message of JSON-RPC 2.0"));
         }
         let method = message.get("method").and_then(Value::as_str);
         let id = message.get("id").filter(|id| id.is_string() || id.is_number()).cloned();
@@ -222,7 +225,7 @@ impl Message {
 fn check_types(parts: &mut Parts) -> Result<(), ApiError> {
     let sent = header_text(&parts.headers, &["content-type"])?.unwrap_or_default();
     if !essence(&sent).eq_ignore_ascii_case("application/json") {
-        return Err(ApiError::new("unsupported_media_type", "the body must be application/json"));
+        return Err(ApiError::new(ErrorCode::UnsupportedMediaType, "the body must be application/json"));
     }
     let accepted: Vec<&str> =
         parts.headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok()).collect();
@@ -231,7 +234,7 @@ fn check_types(parts: &mut Parts) -> Result<(), ApiError> {
         accepted.is_empty() || sent.any(|one| [kind, any, "*/*"].iter().any(|known| one.eq_ignore_ascii_case(known)))
     };
     if !(takes("application/json", "application/*") && takes("text/event-stream", "text/*")) {
-        return Err(ApiError::new("not_acceptable", "answers are application/json or text/event-stream")
+        return Err(ApiError::new(ErrorCode::NotAcceptable, "answers are application/json or text/event-stream")
             .with_hint("send `Accept: application/json, text/event-stream`"));
     }
     parts.headers.insert(header::ACCEPT, BOTH_TYPES);

@@ -18,9 +18,7 @@ use tower_http::cors::{AllowHeaders, AllowOrigin, CorsLayer, ExposeHeaders};
 use tracing::Instrument;
 use uuid::Uuid;
 
-use super::cube;
-use super::kusto::Rendered;
-use crate::error::{ApiError, ErrorShape};
+use crate::error::{ApiError, ErrorShape, RenderedError};
 use crate::{AppState, metrics};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -83,20 +81,18 @@ fn render_error(mut response: Response, path: &str, request_id: &str) -> Respons
     let Some(error) = response.extensions_mut().remove::<ApiError>() else {
         return response;
     };
-    metrics::error(error.code());
-    let rendered = response.extensions_mut().remove::<Rendered>();
-    let shape =
-        if path.starts_with("/v1/agent/") || cube::is_ours(path) { ErrorShape::Flat } else { ErrorShape::Object };
+    metrics::error(error.code().as_str());
+    let rendered = response.extensions_mut().remove::<RenderedError>();
     let (mut parts, _) = response.into_parts();
     parts.headers.remove(header::CONTENT_LENGTH);
     parts.headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
-    parts.headers.insert(ERROR_CODE, HeaderValue::from_static(error.code()));
+    parts.headers.insert(ERROR_CODE, HeaderValue::from_static(error.code().as_str()));
     let body = match rendered {
         Some(rendered) => {
             parts.status = rendered.status;
             rendered.body
         }
-        None => error.body(shape, request_id),
+        None => error.body(ErrorShape::for_path(path), request_id),
     };
     Response::from_parts(parts, Body::from(body.to_string()))
 }

@@ -7,7 +7,7 @@ pub(super) mod files;
 pub(super) mod models;
 pub(super) mod responses;
 
-pub(super) use error::{OpenAiError, Said};
+pub(super) use error::{OpenAiError, OpenAiErrorParts};
 
 use axum::body::{Body, Bytes};
 use axum::extract::Request;
@@ -18,10 +18,10 @@ use querent_agent::{Continued, EventKind, RunEvents, RunRequest};
 use querent_catalog::{ConversationKey, Principal};
 use uuid::Uuid;
 
-pub(super) use super::around::json as json_response;
 use super::request::read_body;
 use crate::AppState;
 use crate::error::ApiError;
+pub(super) use crate::http::middleware::json as json_response;
 
 /// Errors from before the handlers (a wrong token, a wrong parameter) in this surface's words too.
 pub(super) async fn around(request: Request, next: Next) -> Response {
@@ -41,7 +41,7 @@ pub(super) async fn body_of(state: &AppState, body: Body) -> Result<Bytes, OpenA
 /// of the answer.
 pub(super) async fn begun(mut events: RunEvents) -> Result<RunEvents, OpenAiError> {
     if let Some(EventKind::RunError { code, message, detail_code }) = events.peek().await.map(|event| &event.kind) {
-        return Err(OpenAiError::of_run(*code, message, detail_code));
+        return Err(OpenAiError::from_run(*code, message, detail_code));
     }
     Ok(events)
 }

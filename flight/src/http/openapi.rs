@@ -25,7 +25,7 @@ use utoipa::openapi::{
 };
 use uuid::Uuid;
 
-use self::table::{ErrorSchema, Field, Kind, Media, Route, Surface, Verb};
+use self::table::{ErrorSchema, Field, FieldKind, Media, Route, Surface, Verb};
 use crate::error::ApiError;
 
 const SURFACES: [Surface; 11] = [
@@ -240,24 +240,24 @@ fn described(field: &Field) -> RefOr<Schema> {
     schema
 }
 
-fn schema(kind: Kind) -> RefOr<Schema> {
+fn schema(kind: FieldKind) -> RefOr<Schema> {
     let of = |kind: Type| Object::with_type(kind);
     let list = || ArrayBuilder::new().items(RefOr::T(anything())).build();
     match kind {
-        Kind::Text => of(Type::String).into(),
-        Kind::Integer => ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).build().into(),
-        Kind::Flag => of(Type::Boolean).into(),
-        Kind::List => list().into(),
-        Kind::Object => of(Type::Object).into(),
-        Kind::OneOf(values) => {
+        FieldKind::Text => of(Type::String).into(),
+        FieldKind::Integer => ObjectBuilder::new().schema_type(Type::Integer).minimum(Some(0)).build().into(),
+        FieldKind::Flag => of(Type::Boolean).into(),
+        FieldKind::List => list().into(),
+        FieldKind::Object => of(Type::Object).into(),
+        FieldKind::OneOf(values) => {
             ObjectBuilder::new().schema_type(Type::String).enum_values(Some(values.iter().copied())).build().into()
         }
-        Kind::TextOrNull => {
+        FieldKind::TextOrNull => {
             ObjectBuilder::new().schema_type(SchemaType::from_iter([Type::String, Type::Null])).build().into()
         }
-        Kind::TextOrList => AnyOfBuilder::new().item(of(Type::String)).item(list()).into(),
-        Kind::TextOrObject => AnyOfBuilder::new().item(of(Type::String)).item(of(Type::Object)).into(),
-        Kind::File => ObjectBuilder::new()
+        FieldKind::TextOrList => AnyOfBuilder::new().item(of(Type::String)).item(list()).into(),
+        FieldKind::TextOrObject => AnyOfBuilder::new().item(of(Type::String)).item(of(Type::Object)).into(),
+        FieldKind::File => ObjectBuilder::new()
             .schema_type(Type::String)
             .format(Some(SchemaFormat::KnownFormat(KnownFormat::Binary)))
             .build()
@@ -304,7 +304,7 @@ fn error_schema(errors: ErrorSchema) -> Object {
     const CODE: Field = Field::text("code", "the stable code").required();
     let inner = match errors {
         ErrorSchema::Detail => {
-            return object(&[Field::new("detail", Kind::TextOrList, "what went wrong").required()]);
+            return object(&[Field::new("detail", FieldKind::TextOrList, "what went wrong").required()]);
         }
         ErrorSchema::Flat => return object(&[Field::text("error", "what went wrong").required()]),
         ErrorSchema::Object => object(&[
@@ -317,20 +317,20 @@ fn error_schema(errors: ErrorSchema) -> Object {
             CODE,
             MESSAGE,
             Field::text("type", "the kind of error"),
-            Field::new("param", Kind::TextOrNull, "the parameter that is to blame"),
+            Field::new("param", FieldKind::TextOrNull, "the parameter that is to blame"),
         ]),
         ErrorSchema::Kusto => object(&[
             CODE,
             MESSAGE,
             Field::text("@type", "Kusto's name of the error"),
             Field::text("@message", "what went wrong, in full"),
-            Field::new("@context", Kind::Object, "ids, and `querentCode`, the stable code"),
-            Field::new("@permanent", Kind::Flag, "whether the request would fail again"),
+            Field::new("@context", FieldKind::Object, "ids, and `querentCode`, the stable code"),
+            Field::new("@permanent", FieldKind::Flag, "whether the request would fail again"),
         ]),
         ErrorSchema::JsonRpc => object(&[
-            Field::new("code", Kind::Integer, "JSON-RPC's code").required(),
+            Field::new("code", FieldKind::Integer, "JSON-RPC's code").required(),
             MESSAGE,
-            Field::new("data", Kind::Object, "the stable code"),
+            Field::new("data", FieldKind::Object, "the stable code"),
         ]),
     };
     ObjectBuilder::new().property("error", inner).required("error").build()

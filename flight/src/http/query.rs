@@ -4,8 +4,8 @@
 //! failure after that ends NDJSON with an `{"error":{...}}` line and aborts JSON and Arrow, so that no cut result looks
 //! whole. The row count is a trailer.
 
-mod asked;
 mod body;
+mod request;
 mod values;
 
 use axum::Extension;
@@ -17,12 +17,12 @@ use http::{HeaderValue, header};
 use querent_catalog::Principal;
 use querent_engine::EngineError;
 
-use super::around::RequestId;
 use crate::AppState;
 use crate::admission::Door;
 use crate::error::{ApiError, Budget};
-use asked::{Asked, QueryLanguage, ResultFormat};
+use crate::http::middleware::RequestId;
 use body::ResultBody;
+use request::{QueryLanguage, QueryRequest, ResultFormat};
 
 pub(super) async fn query(
     State(state): State<AppState>,
@@ -32,11 +32,11 @@ pub(super) async fn query(
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
     let format = ResultFormat::accepted(&parts.headers)?;
-    let asked = Asked::read(&parts.headers, body, &state.settings).await?;
+    let request = QueryRequest::read(&parts.headers, body, &state.settings).await?;
     let mut permit = state.admission.admit(Door::Http)?;
     let place = permit.take_place();
 
-    let session = state.session(principal, asked.limits);
+    let session = state.session(principal, request.limits);
     let memory_bytes = session.limits().memory_bytes;
     let api_error = move |error: EngineError| -> ApiError {
         let out_of_memory = matches!(error, EngineError::MemoryExceeded { .. });
@@ -44,11 +44,11 @@ pub(super) async fn query(
         if out_of_memory { error.with_budget(Budget::MemoryBytes(memory_bytes)) } else { error }
     };
     let started = async move {
-        let session = session.in_database(asked.database.as_deref()).await?;
-        let mut rows = match (asked.language, asked.params) {
-            (QueryLanguage::Kql, _) => session.kql(&asked.text).await?,
-            (QueryLanguage::Sql, params) if params.is_empty() => session.sql(&asked.text).await?,
-            (QueryLanguage::Sql, params) => session.sql_with_params(&asked.text, params).await?,
+        let session = session.in_database(request.database.as_deref()).await?;
+        let mut rows = match (request.language, request.params) {
+            (QueryLanguage::Kql, _) => session.kql(&request.text).await?,
+            (QueryLanguage::Sql, params) if params.is_empty() => session.sql(&request.text).await?,
+            (QueryLanguage::Sql, params) => session.sql_with_params(&request.text, params).await?,
         };
         rows = rows.holding(place);
         let first = rows.next().await.transpose()?;

@@ -10,16 +10,16 @@ use querent_catalog::{NewRelationship, PageRequest, PageToken, Principal, TableN
 use serde::Deserialize;
 use serde_json::json;
 
-use super::around::json as json_response;
 use super::request::{Params, PathText, parse_object_id, read_json};
 use crate::AppState;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
+use crate::http::middleware::json as json_response;
 
 const DEFAULT_LIMIT: usize = 100;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ListParams {
+pub(super) struct RelationshipParams {
     database: Option<String>,
     table: Option<String>,
     limit: Option<usize>,
@@ -30,12 +30,12 @@ pub(super) struct ListParams {
 pub(super) async fn list(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
-    Params(params): Params<ListParams>,
+    Params(params): Params<RelationshipParams>,
 ) -> Result<Response, ApiError> {
     let table = match (params.database, params.table) {
         (None, None) => None,
         (Some(database), Some(table)) => Some(TableName::new(database, table)),
-        _ => return Err(ApiError::new("bad_parameter", "database and table go together")),
+        _ => return Err(ApiError::new(ErrorCode::BadParameter, "database and table go together")),
     };
     let page = PageRequest { limit: params.limit.unwrap_or(DEFAULT_LIMIT), after: params.page_token.map(PageToken) };
     let page = state.engine.catalog().relationships().list(&principal, table.as_ref(), page).await?;

@@ -14,7 +14,7 @@ use querent_catalog::{PageRequest, PageToken};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 
 /// How long a whole body may take, or of a long one the next piece.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
@@ -31,7 +31,7 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let Query(value) = Query::<T>::from_request_parts(parts, state)
             .await
-            .map_err(|rejection| ApiError::new("bad_parameter", rejection.body_text()))?;
+            .map_err(|rejection| ApiError::new(ErrorCode::BadParameter, rejection.body_text()))?;
         Ok(Self(value))
     }
 }
@@ -45,7 +45,7 @@ impl<S: Send + Sync> FromRequestParts<S> for PathText {
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
         let Path(text) = Path::<String>::from_request_parts(parts, state)
             .await
-            .map_err(|rejection| ApiError::new("bad_parameter", rejection.body_text()))?;
+            .map_err(|rejection| ApiError::new(ErrorCode::BadParameter, rejection.body_text()))?;
         Ok(Self(text))
     }
 }
@@ -56,7 +56,7 @@ pub(super) async fn read_body(body: Body, limit: u64) -> Result<Bytes, ApiError>
     let collected = tokio::time::timeout(BODY_TIMEOUT, limited.collect()).await.map_err(|_| too_slow())?;
     let collected = collected.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
         Some(_) => too_large(limit),
-        None => ApiError::new("bad_request_body", format!("the request's body broke off: {error}")),
+        None => ApiError::new(ErrorCode::BadRequestBody, format!("the request's body broke off: {error}")),
     })?;
     Ok(collected.to_bytes())
 }
@@ -68,7 +68,7 @@ pub(super) fn header_text(headers: &HeaderMap, names: &[&str]) -> Result<Option<
     };
     match value.to_str() {
         Ok(text) => Ok(Some(text.trim().to_owned())),
-        Err(_) => Err(ApiError::new("bad_header", format!("header {name} is not text"))),
+        Err(_) => Err(ApiError::new(ErrorCode::BadHeader, format!("header {name} is not text"))),
     }
 }
 
@@ -76,23 +76,28 @@ pub(super) fn header_text(headers: &HeaderMap, names: &[&str]) -> Result<Option<
 pub(super) async fn read_json<T: DeserializeOwned>(body: Body) -> Result<T, ApiError> {
     const MAX_BYTES: u64 = 1 << 20;
     let bytes = read_body(body, MAX_BYTES).await?;
-    serde_json::from_slice(&bytes)
-        .map_err(|error| ApiError::new("bad_request_body", format!("the body is not what this route takes: {error}")))
+    serde_json::from_slice(&bytes).map_err(|error| {
+        ApiError::new(ErrorCode::BadRequestBody, format!("the body is not what this route takes: {error}"))
+    })
 }
 
 /// The id of a relationship, metric or verified query. Errors: `bad_parameter`.
 pub(super) fn parse_object_id(text: &str) -> Result<i64, ApiError> {
-    text.parse().map_err(|_| ApiError::new("bad_parameter", format!("`{text}` is not an id; ids are whole numbers")))
+    text.parse()
+        .map_err(|_| ApiError::new(ErrorCode::BadParameter, format!("`{text}` is not an id; ids are whole numbers")))
 }
 
 /// The error for a body that does not come.
 pub(super) fn too_slow() -> ApiError {
-    ApiError::new("bad_request_body", format!("the request's body did not come within {} s", BODY_TIMEOUT.as_secs()))
+    ApiError::new(
+        ErrorCode::BadRequestBody,
+        format!("the request's body did not come within {} s", BODY_TIMEOUT.as_secs()),
+    )
 }
 
 /// The error for a body over its limit.
 pub(super) fn too_large(limit: u64) -> ApiError {
-    ApiError::new("body_too_large", format!("the request's body is larger than {limit} bytes"))
+    ApiError::new(ErrorCode::BodyTooLarge, format!("the request's body is larger than {limit} bytes"))
 }
 
 /// `limit` and `page_token`, as every listing takes them.
@@ -118,7 +123,8 @@ pub(super) fn encode_token<T: Serialize>(place: &T) -> Result<String, ApiError> 
 
 /// The place that a text stands for. Errors: `bad_parameter`.
 pub(super) fn decode_token<T: DeserializeOwned>(token: &str) -> Result<T, ApiError> {
-    let bad = || ApiError::new("bad_parameter", "page_token is not one that this server made; start without it");
+    let bad =
+        || ApiError::new(ErrorCode::BadParameter, "page_token is not one that this server made; start without it");
     let json = URL_SAFE_NO_PAD.decode(token).map_err(|_| bad())?;
     serde_json::from_slice(&json).map_err(|_| bad())
 }

@@ -10,10 +10,10 @@ use querent_agent::protocols::ask::{run_json, run_list_json};
 use querent_catalog::Principal;
 use uuid::Uuid;
 
-use super::around::json as json_response;
 use super::request::{PageParams, Params, PathText};
 use crate::AppState;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
+use crate::http::middleware::json as json_response;
 
 const DEFAULT_LIMIT: usize = 100;
 
@@ -48,6 +48,6 @@ pub(super) async fn cancel(
 }
 
 fn parse_id(text: &str) -> Result<Uuid, ApiError> {
-    let bad = |_| ApiError::new("bad_parameter", format!("`{text}` is not a run id; run ids are UUIDs"));
+    let bad = |_| ApiError::new(ErrorCode::BadParameter, format!("`{text}` is not a run id; run ids are UUIDs"));
     Uuid::parse_str(text).map_err(bad)
 }

@@ -9,7 +9,7 @@ use http::{HeaderMap, HeaderName};
 use url::{Host, Url};
 
 use crate::config::Settings;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
@@ -40,7 +40,7 @@ pub(super) fn check_origin(parts: &Parts, settings: &Settings) -> Result<(), Api
 }
 
 fn refused(what: &str) -> ApiError {
-    ApiError::new("forbidden", format!("{what} may not use a server without tokens"))
+    ApiError::new(ErrorCode::Forbidden, format!("{what} may not use a server without tokens"))
         .with_hint("allow the origin in http.cors_allowed_origins, or set auth.tokens")
 }
 
@@ -108,7 +108,7 @@ mod tests {
             vec![host, ("origin", "http://localhost:9999")],
             vec![host, ("sec-fetch-site", "cross-site")],
         ] {
-            assert_eq!(status(&refused).unwrap_err().code(), "forbidden", "{refused:?}");
+            assert_eq!(status(&refused).unwrap_err().code(), ErrorCode::Forbidden, "{refused:?}");
         }
     }
 }

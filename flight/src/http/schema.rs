@@ -11,10 +11,10 @@ use querent_catalog::{Catalog, ColumnInfo, PageRequest, PageToken, Principal, Ta
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::around::json as json_response;
 use super::request::{Params, decode_token, encode_token};
 use crate::AppState;
 use crate::error::ApiError;
+use crate::http::middleware::json as json_response;
 
 const DEFAULT_LIMIT: usize = 1_000;
 const MAX_LIMIT: usize = 10_000;
@@ -29,7 +29,7 @@ pub(super) struct SchemaParams {
 
 /// Where a listing stands.
 #[derive(Debug, Default, Serialize, Deserialize)]
-struct Place {
+struct SchemaCursor {
     /// The last database begun.
     begun: Option<PageToken>,
     /// Whether that was the last one there is.
@@ -44,65 +44,72 @@ pub(super) async fn schema(
     Params(params): Params<SchemaParams>,
 ) -> Result<Response, ApiError> {
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);
-    let mut place = params.page_token.map(|token| decode_token::<Place>(&token)).transpose()?.unwrap_or_default();
-    let mut listing = Listing { catalog: state.engine.catalog(), who: &principal, left: limit, databases: Vec::new() };
+    let mut cursor =
+        params.page_token.map(|token| decode_token::<SchemaCursor>(&token)).transpose()?.unwrap_or_default();
+    let mut listing =
+        SchemaPage { catalog: state.engine.catalog(), who: &principal, left: limit, databases: Vec::new() };
     let more = match params.database {
-        Some(database) => listing.one_database(&database, &mut place).await?,
-        None => listing.all_databases(&mut place).await?,
+        Some(database) => listing.one_database(&database, &mut cursor).await?,
+        None => listing.all_databases(&mut cursor).await?,
     };
     let mut body = json!({ "databases": listing.databases });
     if more {
-        body["next_page_token"] = json!(encode_token(&place)?);
+        body["next_page_token"] = json!(encode_token(&cursor)?);
     }
     Ok(json_response(StatusCode::OK, &body))
 }
 
 /// A page in the making.
-struct Listing<'a> {
+struct SchemaPage<'a> {
     catalog: &'a Catalog,
     who: &'a Principal,
     left: usize,
     databases: Vec<Value>,
 }
 
-impl Listing<'_> {
+impl SchemaPage<'_> {
     /// Lists one database from `place`, which moves on. Returns whether there is more.
-    async fn one_database(&mut self, name: &str, place: &mut Place) -> Result<bool, ApiError> {
+    async fn one_database(&mut self, name: &str, cursor: &mut SchemaCursor) -> Result<bool, ApiError> {
         let Some(database) = self.catalog.databases().get(self.who, name).await? else {
             return Err(self.catalog.tables().not_found(self.who, &TableName::new(name, "")).await.into());
         };
-        let after = place.within.take().map(|(_, after)| after);
-        self.tables(database.name, after, place).await?;
-        Ok(place.within.is_some())
+        let after = cursor.within.take().map(|(_, after)| after);
+        self.tables(database.name, after, cursor).await?;
+        Ok(cursor.within.is_some())
     }
 
     /// Lists every database from `place`, which moves on. Returns whether there is more.
-    async fn all_databases(&mut self, place: &mut Place) -> Result<bool, ApiError> {
-        if let Some((database, after)) = place.within.take() {
-            self.tables(database, Some(after), place).await?;
+    async fn all_databases(&mut self, cursor: &mut SchemaCursor) -> Result<bool, ApiError> {
+        if let Some((database, after)) = cursor.within.take() {
+            self.tables(database, Some(after), cursor).await?;
         }
         // One at a time: any of them may fill the page.
-        while place.within.is_none() && !place.last && self.left > 0 {
-            let page = PageRequest { limit: 1, after: place.begun.take() };
+        while cursor.within.is_none() && !cursor.last && self.left > 0 {
+            let page = PageRequest { limit: 1, after: cursor.begun.take() };
             let page = self.catalog.databases().list(self.who, None, page).await?;
-            place.last = page.next.is_none();
-            place.begun = page.next;
+            cursor.last = page.next.is_none();
+            cursor.begun = page.next;
             for database in page.items {
-                self.tables(database.name, None, place).await?;
+                self.tables(database.name, None, cursor).await?;
             }
         }
-        Ok(place.within.is_some() || !place.last)
+        Ok(cursor.within.is_some() || !cursor.last)
     }
 
     /// Lists a database's tables until they or the page end; in the latter case `place` says where.
-    async fn tables(&mut self, database: String, after: Option<PageToken>, place: &mut Place) -> Result<(), ApiError> {
+    async fn tables(
+        &mut self,
+        database: String,
+        after: Option<PageToken>,
+        cursor: &mut SchemaCursor,
+    ) -> Result<(), ApiError> {
         let filter = TableFilter { database: Some(database.clone()), ..TableFilter::default() };
         let page = PageRequest { limit: self.left.max(1), after };
         let page = self.catalog.tables().list_with_columns(self.who, &filter, page).await?;
         self.left = self.left.saturating_sub(page.items.len().max(1));
         let tables: Vec<Value> = page.items.iter().map(table_json).collect();
         self.databases.push(json!({ "name": database, "tables": tables }));
-        place.within = page.next.map(|next| (database, next));
+        cursor.within = page.next.map(|next| (database, next));
         Ok(())
     }
 }

@@ -8,10 +8,10 @@ use querent_catalog::{Principal, SearchHit, SearchRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::around::json as json_response;
 use super::request::Params;
 use crate::AppState;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
+use crate::http::middleware::json as json_response;
 
 const DEFAULT_LIMIT: usize = 20;
 /// Hits that somebody is taken to look at.
@@ -32,7 +32,7 @@ pub(super) async fn search(
 ) -> Result<Response, ApiError> {
     let query = params.q.trim();
     if query.is_empty() {
-        return Err(ApiError::new("bad_parameter", "q must be non-empty; say what to look for"));
+        return Err(ApiError::new(ErrorCode::BadParameter, "q must be non-empty; say what to look for"));
     }
     let request = SearchRequest {
         query: query.to_owned(),

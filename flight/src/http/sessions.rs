@@ -9,10 +9,10 @@ use querent_agent::{EventKind, events_of, protocols::Renderer, protocols::ask::A
 use querent_catalog::{ConversationFilter, ConversationKey, ConversationRecord, PageRequest, Principal};
 use serde_json::{Value, json};
 
-use super::around::json as json_response;
 use super::request::{PageParams, Params, PathText};
 use crate::AppState;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
+use crate::http::middleware::json as json_response;
 
 const DEFAULT_LIMIT: usize = 200;
 /// Turns of a session that are shown.
@@ -84,7 +84,7 @@ pub(super) async fn remove(
     PathText(id): PathText,
 ) -> Result<Response, ApiError> {
     if !state.agent.catalog().conversations().delete(&principal, &ConversationKey::shared(&id)).await? {
-        return Err(ApiError::new("conversation_not_found", format!("there is no session `{id}`")));
+        return Err(ApiError::new(ErrorCode::ConversationNotFound, format!("there is no session `{id}`")));
     }
     Ok(json_response(StatusCode::OK, &json!({ "deleted": true, "session_id": id })))
 }

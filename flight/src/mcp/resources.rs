@@ -14,7 +14,7 @@ use rmcp::model::{
 };
 
 use super::uri::SchemaUri;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 
 const DATABASE_TEMPLATE: &str = "querent://schema/{database}";
 const TABLE_TEMPLATE: &str = "querent://schema/{database}/{table}";
@@ -43,19 +43,19 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
 }
 
 /// Where a listing stands. Its text is the cursor.
-enum Place {
+enum ResourceCursor {
     Databases(Option<PageToken>),
     Tables(Option<PageToken>),
 }
 
-impl Place {
+impl ResourceCursor {
     fn parse(cursor: Option<&str>) -> Result<Self, ApiError> {
         let after = |token: &str| Some(PageToken(token.to_owned())).filter(|token| !token.0.is_empty());
         match cursor.map(|cursor| cursor.split_once(':')) {
             None => Ok(Self::Databases(None)),
             Some(Some(("databases", token))) => Ok(Self::Databases(after(token))),
             Some(Some(("tables", token))) => Ok(Self::Tables(after(token))),
-            Some(_) => Err(ApiError::new("bad_parameter", "the cursor is not one that this server made")
+            Some(_) => Err(ApiError::new(ErrorCode::BadParameter, "the cursor is not one that this server made")
                 .with_hint("start without a cursor")),
         }
     }
@@ -75,22 +75,22 @@ pub(super) async fn list(
     who: &Principal,
     cursor: Option<&str>,
 ) -> Result<ListResourcesResult, ApiError> {
-    let (resources, next) = match Place::parse(cursor)? {
-        Place::Databases(after) => {
+    let (resources, next) = match ResourceCursor::parse(cursor)? {
+        ResourceCursor::Databases(after) => {
             let page = catalog.databases().list(who, None, PageRequest { limit: PAGE, after }).await?;
-            let next = page.next.map_or(Place::Tables(None), |next| Place::Databases(Some(next)));
+            let next = page.next.map_or(ResourceCursor::Tables(None), |next| ResourceCursor::Databases(Some(next)));
             let resources = page.items.iter().map(|database| database_resource(&database.name)).collect();
             (resources, Some(next))
         }
-        Place::Tables(after) => {
+        ResourceCursor::Tables(after) => {
             let filter = TableFilter::default();
             let page = catalog.tables().list(who, &filter, PageRequest { limit: PAGE, after }).await?;
-            let next = page.next.map(|next| Place::Tables(Some(next)));
+            let next = page.next.map(|next| ResourceCursor::Tables(Some(next)));
             (page.items.iter().map(table_resource).collect(), next)
         }
     };
     let mut result = ListResourcesResult::with_all_items(resources);
-    result.next_cursor = next.map(Place::cursor);
+    result.next_cursor = next.map(ResourceCursor::cursor);
     Ok(result)
 }
 
@@ -209,8 +209,11 @@ pub(super) async fn complete(
         _ => "",
     };
     if ![DATABASE_TEMPLATE, TABLE_TEMPLATE].contains(&template) {
-        return Err(ApiError::new("bad_parameter", "only the arguments of the resource templates can be completed")
-            .with_hint(format!("the templates are {DATABASE_TEMPLATE} and {TABLE_TEMPLATE}")));
+        return Err(ApiError::new(
+            ErrorCode::BadParameter,
+            "only the arguments of the resource templates can be completed",
+        )
+        .with_hint(format!("the templates are {DATABASE_TEMPLATE} and {TABLE_TEMPLATE}")));
     }
     let like = format!("{}%", escaped(&request.argument.value));
     let page = PageRequest::first(CompletionInfo::MAX_VALUES);
@@ -225,7 +228,7 @@ pub(super) async fn complete(
             let page = catalog.tables().list(who, &filter, page).await?;
             (page.items.into_iter().map(|table| table.name.table).collect(), page.next)
         }
-        _ => return Err(ApiError::new("bad_parameter", "the template has no such argument")),
+        _ => return Err(ApiError::new(ErrorCode::BadParameter, "the template has no such argument")),
     };
     let mut completion = CompletionInfo::default();
     completion.values = names;

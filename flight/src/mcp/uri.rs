@@ -1,7 +1,7 @@
 //! The addresses of schemas: `querent://schema/{database}` and `querent://schema/{database}/{table}`, names
 //! percent-encoded, and of a long database the place where a page begins.
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 
 /// What stands before the database's name.
 const PREFIX: &str = "querent://schema/";
@@ -30,7 +30,7 @@ impl SchemaUri {
     pub(super) fn parse(uri: &str) -> Result<Self, ApiError> {
         Self::read(uri).ok_or_else(|| {
             let shown: String = uri.chars().take(200).collect();
-            ApiError::new("not_found", format!("there is no resource {shown}"))
+            ApiError::new(ErrorCode::NotFound, format!("there is no resource {shown}"))
                 .with_hint(format!("resources are {PREFIX}DATABASE and {PREFIX}DATABASE/TABLE, names percent-encoded"))
         })
     }
@@ -127,7 +127,7 @@ mod tests {
             "querent://schema/%2",
             "file:///etc/passwd",
         ] {
-            assert_eq!(SchemaUri::parse(uri).unwrap_err().code(), "not_found", "{uri}");
+            assert_eq!(SchemaUri::parse(uri).unwrap_err().code(), ErrorCode::NotFound, "{uri}");
         }
     }
 }

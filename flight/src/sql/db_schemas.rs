@@ -10,14 +10,19 @@ use querent_catalog::{CATALOG_NAME, PageRequest, Principal};
 use querent_engine::Engine;
 use tonic::Status;
 
-use super::metadata::{Batches, catalog_matches};
+use super::metadata::{BatchStream, catalog_matches};
 use crate::error::ApiError;
 
 /// Databases of one batch.
 const PAGE: usize = 2_000;
 
 /// The databases that match the command, for what `caller` may see.
-pub(super) fn batches(schema: SchemaRef, engine: &Engine, caller: Principal, command: CommandGetDbSchemas) -> Batches {
+pub(super) fn batches(
+    schema: SchemaRef,
+    engine: &Engine,
+    caller: Principal,
+    command: CommandGetDbSchemas,
+) -> BatchStream {
     let catalog = Arc::clone(engine.catalog());
     async_stream::try_stream! {
         if !catalog_matches(command.catalog.as_deref()) {

@@ -12,7 +12,7 @@ use tonic::metadata::MetadataValue;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::auth::Authenticator;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 
 /// The stream of a handshake's answers.
 pub(super) type HandshakeStream = BoxStream<'static, Result<HandshakeResponse, Status>>;
@@ -42,7 +42,7 @@ fn basic_auth_headers(message: &HandshakeRequest) -> Result<HeaderMap, ApiError>
     if message.payload.is_empty() {
         return Ok(headers);
     }
-    let malformed = || ApiError::new("bad_request", "the handshake's payload is not a BasicAuth message");
+    let malformed = || ApiError::new(ErrorCode::BadRequest, "the handshake's payload is not a BasicAuth message");
     let given = BasicAuth::decode(message.payload.clone()).map_err(|_| malformed())?;
     let credentials = BASE64_STANDARD.encode(format!("{}:{}", given.username, given.password));
     let value = HeaderValue::try_from(format!("Basic {credentials}")).map_err(|_| malformed())?;

@@ -19,11 +19,11 @@ use super::{db_schemas, tables};
 use crate::error::ApiError;
 
 /// The batches of a listing.
-pub(super) type Batches = BoxStream<'static, Result<RecordBatch, Status>>;
+pub(super) type BatchStream = BoxStream<'static, Result<RecordBatch, Status>>;
 
 /// A metadata command that is served.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Listing {
+pub(super) enum MetadataCommand {
     /// The one catalog.
     Catalogs,
     /// Databases.
@@ -36,15 +36,15 @@ pub(super) enum Listing {
     SqlInfo(CommandGetSqlInfo),
 }
 
-impl Listing {
+impl MetadataCommand {
     /// The listing that a command asks for, if it is one.
     pub(super) fn of(command: &Command) -> Option<Self> {
         match command {
-            Command::CommandGetCatalogs(_) => Some(Listing::Catalogs),
-            Command::CommandGetDbSchemas(command) => Some(Listing::DbSchemas(command.clone())),
-            Command::CommandGetTables(command) => Some(Listing::Tables(command.clone())),
-            Command::CommandGetTableTypes(_) => Some(Listing::TableTypes),
-            Command::CommandGetSqlInfo(command) => Some(Listing::SqlInfo(command.clone())),
+            Command::CommandGetCatalogs(_) => Some(MetadataCommand::Catalogs),
+            Command::CommandGetDbSchemas(command) => Some(MetadataCommand::DbSchemas(command.clone())),
+            Command::CommandGetTables(command) => Some(MetadataCommand::Tables(command.clone())),
+            Command::CommandGetTableTypes(_) => Some(MetadataCommand::TableTypes),
+            Command::CommandGetSqlInfo(command) => Some(MetadataCommand::SqlInfo(command.clone())),
             _ => None,
         }
     }
@@ -52,23 +52,23 @@ impl Listing {
     /// The schema of its batches, as the protocol fixes it.
     pub(super) fn schema(&self) -> SchemaRef {
         match self {
-            Listing::Catalogs => GetCatalogsBuilder::new().schema(),
-            Listing::DbSchemas(_) => GetDbSchemasBuilder::new(None::<String>, None::<String>).schema(),
-            Listing::Tables(command) => tables_schema(command.include_schema),
-            Listing::TableTypes => Arc::new(Schema::new(vec![Field::new("table_type", DataType::Utf8, false)])),
-            Listing::SqlInfo(_) => Arc::new(SqlInfoDataBuilder::schema().clone()),
+            MetadataCommand::Catalogs => GetCatalogsBuilder::new().schema(),
+            MetadataCommand::DbSchemas(_) => GetDbSchemasBuilder::new(None::<String>, None::<String>).schema(),
+            MetadataCommand::Tables(command) => tables_schema(command.include_schema),
+            MetadataCommand::TableTypes => Arc::new(Schema::new(vec![Field::new("table_type", DataType::Utf8, false)])),
+            MetadataCommand::SqlInfo(_) => Arc::new(SqlInfoDataBuilder::schema().clone()),
         }
     }
 
     /// Its batches, for what `caller` may see.
-    pub(super) fn batches(self, engine: &Engine, caller: &Principal) -> Result<Batches, ApiError> {
+    pub(super) fn batches(self, engine: &Engine, caller: &Principal) -> Result<BatchStream, ApiError> {
         let schema = self.schema();
         Ok(match self {
-            Listing::Catalogs => one_column(&schema, &[CATALOG_NAME])?,
-            Listing::TableTypes => one_column(&schema, tables::TABLE_TYPES)?,
-            Listing::SqlInfo(command) => stream::iter([Ok(sql_info(&command, caller.role())?)]).boxed(),
-            Listing::DbSchemas(command) => db_schemas::batches(schema, engine, caller.clone(), command),
-            Listing::Tables(command) => tables::batches(schema, engine, caller.clone(), command),
+            MetadataCommand::Catalogs => one_column(&schema, &[CATALOG_NAME])?,
+            MetadataCommand::TableTypes => one_column(&schema, tables::TABLE_TYPES)?,
+            MetadataCommand::SqlInfo(command) => stream::iter([Ok(sql_info(&command, caller.role())?)]).boxed(),
+            MetadataCommand::DbSchemas(command) => db_schemas::batches(schema, engine, caller.clone(), command),
+            MetadataCommand::Tables(command) => tables::batches(schema, engine, caller.clone(), command),
         })
     }
 }
@@ -84,7 +84,7 @@ fn tables_schema(include_schema: bool) -> SchemaRef {
         .schema()
 }
 
-fn one_column(schema: &SchemaRef, values: &[&str]) -> Result<Batches, ApiError> {
+fn one_column(schema: &SchemaRef, values: &[&str]) -> Result<BatchStream, ApiError> {
     let values: ArrayRef = Arc::new(StringArray::from_iter_values(values));
     let batch = RecordBatch::try_new(Arc::clone(schema), vec![values]).map_err(ApiError::internal)?;
     Ok(stream::iter([Ok(batch)]).boxed())

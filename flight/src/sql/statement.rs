@@ -18,15 +18,15 @@ use tonic::Status;
 
 use super::ticket::StatementTicket;
 use super::wire::wire_schema;
-use super::{Caller, FlightSql, encode, not_served};
+use super::{FlightCaller, FlightSql, encode, not_served};
 use crate::admission::{Door, QueryPermit};
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 
 /// Headers that name the database in which bare names resolve, first come first.
 const DATABASE_HEADERS: [&str; 2] = ["x-database", "database"];
 
 /// A statement that may be executed.
-pub(super) struct Planned {
+pub(super) struct PlannedStatement {
     /// As it will be streamed.
     pub(super) schema: SchemaRef,
     session: Session,
@@ -36,7 +36,11 @@ pub(super) struct Planned {
 
 impl FlightSql {
     /// Plans and authorises a statement for its caller.
-    pub(super) async fn plan(&self, caller: &Caller, query: &CommandStatementQuery) -> Result<Planned, ApiError> {
+    pub(super) async fn plan(
+        &self,
+        caller: &FlightCaller,
+        query: &CommandStatementQuery,
+    ) -> Result<PlannedStatement, ApiError> {
         if query.transaction_id.as_ref().is_some_and(|id| !id.is_empty()) {
             return Err(not_served("a statement in a transaction", "every statement commits by itself"));
         }
@@ -45,7 +49,11 @@ impl FlightSql {
     }
 
     /// Where a planned statement's rows can be fetched, once or again.
-    pub(super) fn endpoint(&self, caller: &Caller, planned: &Planned) -> Result<FlightEndpoint, ApiError> {
+    pub(super) fn endpoint(
+        &self,
+        caller: &FlightCaller,
+        planned: &PlannedStatement,
+    ) -> Result<FlightEndpoint, ApiError> {
         let ticket = StatementTicket::new(
             &caller.principal,
             &planned.statement,
@@ -67,7 +75,7 @@ impl FlightSql {
     /// Executes the statement of a ticket.
     pub(super) async fn execute(
         &self,
-        caller: &Caller,
+        caller: &FlightCaller,
         sealed: &Bytes,
     ) -> Result<BoxStream<'static, Result<FlightData, Status>>, ApiError> {
         let ticket = self.tickets.open(sealed, &caller.principal)?;
@@ -84,12 +92,19 @@ impl FlightSql {
         }
     }
 
-    async fn start(&self, caller: &Caller, ticket: StatementTicket) -> Result<(SchemaRef, QueryStream), ApiError> {
+    async fn start(
+        &self,
+        caller: &FlightCaller,
+        ticket: StatementTicket,
+    ) -> Result<(SchemaRef, QueryStream), ApiError> {
         let session = self.session(caller, Some(&ticket.database)).await?;
         let planned = plan(session, ticket.statement.clone()).await?;
         if !ticket.was_told(&schema_bytes(&planned.schema)?) {
-            return Err(ApiError::new("conflict", "the statement's result changed its columns since GetFlightInfo")
-                .with_hint("run the statement again"));
+            return Err(ApiError::new(
+                ErrorCode::Conflict,
+                "the statement's result changed its columns since GetFlightInfo",
+            )
+            .with_hint("run the statement again"));
         }
         if ticket.changes {
             self.tickets.redeem_once(&ticket)?;
@@ -98,16 +113,16 @@ impl FlightSql {
         Ok((planned.schema, rows))
     }
 
-    async fn session(&self, caller: &Caller, database: Option<&str>) -> Result<Session, ApiError> {
+    async fn session(&self, caller: &FlightCaller, database: Option<&str>) -> Result<Session, ApiError> {
         let session = self.state.session(caller.principal.clone(), self.state.settings.limits());
         Ok(session.in_database(database).await?)
     }
 }
 
-async fn plan(session: Session, statement: String) -> Result<Planned, ApiError> {
+async fn plan(session: Session, statement: String) -> Result<PlannedStatement, ApiError> {
     let plan = session.authorize(session.plan_sql(&statement).await?)?;
     let schema = wire_schema(&session.schema_of(&plan));
-    Ok(Planned { schema, session, plan, statement })
+    Ok(PlannedStatement { schema, session, plan, statement })
 }
 
 /// The query's batches, whose end is told to the metrics.
@@ -131,12 +146,12 @@ fn counted(
     }
 }
 
-fn database_of(caller: &Caller) -> Result<Option<&str>, ApiError> {
+fn database_of(caller: &FlightCaller) -> Result<Option<&str>, ApiError> {
     let Some(name) = DATABASE_HEADERS.into_iter().find(|name| caller.headers.contains_key(*name)) else {
         return Ok(None);
     };
     let value = caller.headers.get(name).map(|value| value.to_str()).transpose();
-    value.map_err(|_| ApiError::new("bad_header", format!("header {name} is not text")))
+    value.map_err(|_| ApiError::new(ErrorCode::BadHeader, format!("header {name} is not text")))
 }
 
 fn schema_bytes(schema: &Schema) -> Result<Bytes, ApiError> {

@@ -13,7 +13,7 @@ use querent_catalog::{CATALOG_NAME, PageRequest, Principal, TableFilter, TableIn
 use querent_engine::Engine;
 use tonic::Status;
 
-use super::metadata::{Batches, catalog_matches};
+use super::metadata::{BatchStream, catalog_matches};
 use super::wire::wire_schema;
 use crate::error::ApiError;
 
@@ -25,7 +25,7 @@ const PAGE: usize = 2_000;
 const PAGE_WITH_SCHEMAS: usize = 250;
 
 /// The tables that match the command, for what `caller` may see.
-pub(super) fn batches(schema: SchemaRef, engine: &Engine, caller: Principal, command: CommandGetTables) -> Batches {
+pub(super) fn batches(schema: SchemaRef, engine: &Engine, caller: Principal, command: CommandGetTables) -> BatchStream {
     let catalog = Arc::clone(engine.catalog());
     async_stream::try_stream! {
         let Some(filter) = filter_of(&command) else { return };

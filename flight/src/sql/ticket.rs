@@ -14,7 +14,7 @@ use querent_catalog::{DatabaseScope, Principal};
 use ring::{digest, hmac};
 use uuid::Uuid;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 
 /// How long a ticket can be redeemed.
 const LIFETIME: Duration = Duration::from_secs(10 * 60);
@@ -99,20 +99,23 @@ impl TicketOffice {
     /// Errors: `invalid_ticket`, `forbidden`, `ticket_expired`.
     pub(super) fn open(&self, sealed: &Bytes, caller: &Principal) -> Result<StatementTicket, ApiError> {
         let forged = || {
-            ApiError::new("invalid_ticket", "this ticket was not made by this server process")
+            ApiError::new(ErrorCode::InvalidTicket, "this ticket was not made by this server process")
                 .with_hint("tickets do not outlive the server: call GetFlightInfo again")
         };
         let (signature, body) = sealed.split_at_checked(digest::SHA256_OUTPUT_LEN).ok_or_else(forged)?;
         hmac::verify(&self.key, body, signature).map_err(|_| forged())?;
         let ticket = StatementTicket::decode(body).map_err(|_| forged())?;
         if ticket.caller_digest != caller_digest(caller) {
-            return Err(ApiError::new("forbidden", "this ticket was made for another caller")
+            return Err(ApiError::new(ErrorCode::Forbidden, "this ticket was made for another caller")
                 .with_hint("call GetFlightInfo with the credentials that DoGet uses"));
         }
         if unix_ms(SystemTime::now()) >= ticket.expires_unix_ms {
             let minutes = LIFETIME.as_secs() / 60;
-            return Err(ApiError::new("ticket_expired", format!("this ticket is older than {minutes} minutes"))
-                .with_hint("call GetFlightInfo again"));
+            return Err(ApiError::new(
+                ErrorCode::TicketExpired,
+                format!("this ticket is older than {minutes} minutes"),
+            )
+            .with_hint("call GetFlightInfo again"));
         }
         Ok(ticket)
     }
@@ -127,7 +130,7 @@ impl TicketOffice {
             }
         }
         if !redeemed.ids.insert(ticket.id.clone()) {
-            return Err(ApiError::new("ticket_used", "this statement was executed already")
+            return Err(ApiError::new(ErrorCode::TicketUsed, "this statement was executed already")
                 .with_hint("a ticket that changes something is good once: call GetFlightInfo to run it again"));
         }
         redeemed.by_expiry.push_back((ticket.expires_unix_ms, ticket.id.clone()));
@@ -168,9 +171,9 @@ mod tests {
         let (anna, bob) = (Principal::new("anna", Role::Read), Principal::new("bob", Role::Read));
         let sealed = office.seal(&ticket_of(&anna));
         assert_eq!(office.open(&sealed, &anna).unwrap().statement, "select 1");
-        assert_eq!(office.open(&sealed, &bob).unwrap_err().code(), "forbidden");
+        assert_eq!(office.open(&sealed, &bob).unwrap_err().code(), ErrorCode::Forbidden);
         let narrowed = anna.clone().with_databases(["sales"]);
-        assert_eq!(office.open(&sealed, &narrowed).unwrap_err().code(), "forbidden");
+        assert_eq!(office.open(&sealed, &narrowed).unwrap_err().code(), ErrorCode::Forbidden);
     }
 
     #[test]
@@ -182,7 +185,7 @@ mod tests {
             *last ^= 1;
         }
         for bad in [Bytes::from(sealed), Bytes::new(), TicketOffice::new().seal(&ticket_of(&anna))] {
-            assert_eq!(office.open(&bad, &anna).unwrap_err().code(), "invalid_ticket");
+            assert_eq!(office.open(&bad, &anna).unwrap_err().code(), ErrorCode::InvalidTicket);
         }
     }
 
@@ -191,7 +194,7 @@ mod tests {
         let office = TicketOffice::new();
         let anna = Principal::new("anna", Role::Read);
         let expired = StatementTicket { expires_unix_ms: 1, ..ticket_of(&anna) };
-        assert_eq!(office.open(&office.seal(&expired), &anna).unwrap_err().code(), "ticket_expired");
+        assert_eq!(office.open(&office.seal(&expired), &anna).unwrap_err().code(), ErrorCode::TicketExpired);
     }
 
     #[test]
@@ -199,7 +202,7 @@ mod tests {
         let office = TicketOffice::new();
         let (first, second) = (ticket_of(&Principal::local_admin()), ticket_of(&Principal::local_admin()));
         office.redeem_once(&first).unwrap();
-        assert_eq!(office.redeem_once(&first).unwrap_err().code(), "ticket_used");
+        assert_eq!(office.redeem_once(&first).unwrap_err().code(), ErrorCode::TicketUsed);
         office.redeem_once(&second).unwrap();
     }
 }

@@ -7,7 +7,7 @@ use querent_agent::models::remote::{RemoteKind, RemoteSettings, RetryPolicy};
 use querent_agent::models::{ModelEvent, Models, Price};
 use querent_catalog::NoProgress;
 use querent_flight::Server;
-use querent_flight::config::{Config, EmbedProvider, Origin, Sources};
+use querent_flight::config::{Config, EmbedProviderName, Origin, Sources};
 use querent_tests::collect_sse;
 use serde_json::json;
 use tempfile::TempDir;
@@ -157,7 +157,7 @@ async fn a_question_is_answered_by_a_provider_of_the_list() {
     ));
     let sources = sources.with_flag("listen", "127.0.0.1:0").with_flag("data", data.path().to_str().unwrap());
     let mut settings = Config::load(&sources).unwrap().settings;
-    settings.embed.provider = EmbedProvider::None;
+    settings.embed.provider = EmbedProviderName::None;
     let server = Server::start(Config::from_settings(settings).unwrap(), Arc::new(NoProgress)).await.unwrap();
     assert_eq!(server.state().agent.models().default_entry().name, "big");
 

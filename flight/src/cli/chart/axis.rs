@@ -3,7 +3,7 @@
 use chrono::{DateTime, Datelike, NaiveDate, TimeZone, Utc};
 use querent_agent::chart::{Channel, FieldType, Sort};
 
-use super::rows::Cell;
+use super::rows::ChartValue;
 
 /// About how many ticks a line of numbers has, and at most how many one of time.
 const TICKS: f64 = 5.0;
@@ -13,26 +13,26 @@ const LARGEST: f64 = 1e300;
 
 /// A way to place values on a line from 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Axis {
+pub(super) enum ChartAxis {
     /// Discrete values side by side.
     Band(Vec<String>),
     /// From the first number to the last, with ticks.
     Line { from: f64, to: f64, ticks: Vec<(f64, String)> },
 }
 
-impl Axis {
+impl ChartAxis {
     /// The axis of these values of a channel; `more` are numbers that must have room on it too.
-    pub(super) fn new<'a>(channel: &Channel, values: impl Iterator<Item = &'a Cell>, more: &[f64]) -> Self {
+    pub(super) fn new<'a>(channel: &Channel, values: impl Iterator<Item = &'a ChartValue>, more: &[f64]) -> Self {
         match channel.r#type {
-            FieldType::Nominal | FieldType::Ordinal => Axis::Band(labels(channel.sort, values)),
+            FieldType::Nominal | FieldType::Ordinal => ChartAxis::Band(labels(channel.sort, values)),
             FieldType::Temporal => {
-                let (from, to) = range(values.filter_map(Cell::number)).unwrap_or((0.0, 1.0));
+                let (from, to) = range(values.filter_map(ChartValue::number)).unwrap_or((0.0, 1.0));
                 let (from, to) = if from < to { (from, to) } else { (from - DAY / 2.0, to + DAY / 2.0) };
-                Axis::Line { from, to, ticks: time_ticks(from, to) }
+                ChartAxis::Line { from, to, ticks: time_ticks(from, to) }
             }
             FieldType::Quantitative => {
                 let with_zero = channel.scale.and_then(|scale| scale.zero).unwrap_or(true).then_some(0.0);
-                let numbers = values.filter_map(Cell::number).chain(more.iter().copied()).chain(with_zero);
+                let numbers = values.filter_map(ChartValue::number).chain(more.iter().copied()).chain(with_zero);
                 let (from, to) = range(numbers).unwrap_or((0.0, 1.0));
                 number_line(from, to)
             }
@@ -40,46 +40,46 @@ impl Axis {
     }
 
     /// From 0 to 1; the middle of its band for a discrete value.
-    pub(super) fn place(&self, cell: &Cell) -> Option<f64> {
+    pub(super) fn place(&self, cell: &ChartValue) -> Option<f64> {
         match self {
-            Axis::Band(labels) => {
+            ChartAxis::Band(labels) => {
                 let label = cell.label();
                 let index = labels.iter().position(|known| *known == label)?;
                 Some((index as f64 + 0.5) / labels.len() as f64)
             }
-            Axis::Line { .. } => cell.number().map(|number| self.place_number(number)),
+            ChartAxis::Line { .. } => cell.number().map(|number| self.place_number(number)),
         }
     }
 
     /// From 0 to 1 for what lies on the axis.
     pub(super) fn place_number(&self, number: f64) -> f64 {
         match self {
-            Axis::Band(_) => 0.0,
-            Axis::Line { from, to, .. } => (number.clamp(-LARGEST, LARGEST) - from) / (to - from),
+            ChartAxis::Band(_) => 0.0,
+            ChartAxis::Line { from, to, .. } => (number.clamp(-LARGEST, LARGEST) - from) / (to - from),
         }
     }
 
     /// Places and labels.
     pub(super) fn ticks(&self) -> Vec<(f64, &str)> {
         match self {
-            Axis::Band(labels) => {
+            ChartAxis::Band(labels) => {
                 let count = labels.len() as f64;
                 labels.iter().enumerate().map(|(index, label)| ((index as f64 + 0.5) / count, label.as_str())).collect()
             }
-            Axis::Line { ticks, .. } => {
+            ChartAxis::Line { ticks, .. } => {
                 ticks.iter().map(|(number, label)| (self.place_number(*number), label.as_str())).collect()
             }
         }
     }
 
     pub(super) fn is_band(&self) -> bool {
-        matches!(self, Axis::Band(_))
+        matches!(self, ChartAxis::Band(_))
     }
 }
 
 /// The different values, as the rows come or in their order: numbers before texts.
-pub(super) fn labels<'a>(sort: Sort, values: impl Iterator<Item = &'a Cell>) -> Vec<String> {
-    let mut different: Vec<&Cell> = Vec::new();
+pub(super) fn labels<'a>(sort: Sort, values: impl Iterator<Item = &'a ChartValue>) -> Vec<String> {
+    let mut different: Vec<&ChartValue> = Vec::new();
     for value in values {
         if !different.contains(&value) {
             different.push(value);
@@ -87,13 +87,13 @@ pub(super) fn labels<'a>(sort: Sort, values: impl Iterator<Item = &'a Cell>) -> 
     }
     if sort == Sort::Natural {
         different.sort_by(|one, other| match (one, other) {
-            (Cell::Number(one), Cell::Number(other)) => one.total_cmp(other),
-            (Cell::Number(_), _) => std::cmp::Ordering::Less,
-            (_, Cell::Number(_)) => std::cmp::Ordering::Greater,
+            (ChartValue::Number(one), ChartValue::Number(other)) => one.total_cmp(other),
+            (ChartValue::Number(_), _) => std::cmp::Ordering::Less,
+            (_, ChartValue::Number(_)) => std::cmp::Ordering::Greater,
             (one, other) => one.label().cmp(&other.label()),
         });
     }
-    different.into_iter().map(Cell::label).collect()
+    different.into_iter().map(ChartValue::label).collect()
 }
 
 fn range(numbers: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
@@ -103,7 +103,7 @@ fn range(numbers: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
 }
 
 /// Round numbers around the range.
-fn number_line(from: f64, to: f64) -> Axis {
+fn number_line(from: f64, to: f64) -> ChartAxis {
     let (from, to) =
         if from < to { (from, to) } else { (from - from.abs().max(1.0) / 2.0, to + to.abs().max(1.0) / 2.0) };
     let step = nice((to - from) / TICKS);
@@ -115,7 +115,7 @@ fn number_line(from: f64, to: f64) -> Axis {
             (number, number_label(number, step))
         })
         .collect();
-    Axis::Line { from: first * step, to: (first + f64::from(places)) * step, ticks }
+    ChartAxis::Line { from: first * step, to: (first + f64::from(places)) * step, ticks }
 }
 
 /// 1, 2 or 5 times a power of ten, about `step`.

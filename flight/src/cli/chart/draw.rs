@@ -4,8 +4,8 @@ use std::collections::HashMap;
 
 use querent_agent::chart::{Channel, FieldType, MarkType, Spec};
 
-use super::axis::{Axis, labels, number_label};
-use super::rows::{Cell, Datum};
+use super::axis::{ChartAxis, labels, number_label};
+use super::rows::{ChartValue, Datum};
 use super::svg::{FONT_SIZE, Svg, TextStyle, cut_to, text_width};
 
 /// Cube's colours.
@@ -33,7 +33,7 @@ const POINT_RADIUS: f64 = 4.0;
 pub(super) fn svg(spec: &Spec, data: &[Datum]) -> String {
     let series = spec.encoding.color.as_ref().map_or_else(Vec::new, |color| series(color, data));
     let layers = Layers::new(spec, data, &series);
-    let frame = Frame::new(spec, &layers, &series);
+    let frame = PlotArea::new(spec, &layers, &series);
     let mut out = Svg::default();
     let label =
         spec.title.clone().unwrap_or_else(|| format!("{} by {}", title(&spec.encoding.y), title(&spec.encoding.x)));
@@ -58,15 +58,15 @@ fn series(color: &Channel, data: &[Datum]) -> Vec<String> {
 
 /// The data as marks, and the axes they lie on.
 struct Layers<'a> {
-    x: Axis,
-    y: Axis,
-    marks: Vec<Placed<'a>>,
+    x: ChartAxis,
+    y: ChartAxis,
+    marks: Vec<PlacedMark<'a>>,
     /// Whether values stand on x.
     lies: bool,
 }
 
 /// A mark's data.
-struct Placed<'a> {
+struct PlacedMark<'a> {
     datum: &'a Datum,
     /// Of its colour.
     series: usize,
@@ -100,24 +100,24 @@ impl<'a> Layers<'a> {
             } else {
                 0.0
             };
-            marks.push(Placed { datum, series: series.unwrap_or(0), from, to: from + value });
+            marks.push(PlacedMark { datum, series: series.unwrap_or(0), from, to: from + value });
         }
         let from_zero = matches!(spec.mark.r#type, MarkType::Bar | MarkType::Area);
         let mut ends: Vec<f64> = marks.iter().map(|mark| mark.to).collect();
         ends.extend(from_zero.then_some(0.0));
         // Values that are stacked stand where their sums end.
-        let (of_x, of_y): (Vec<&Cell>, Vec<&Cell>) = data.iter().map(|datum| (&datum.x, &datum.y)).unzip();
+        let (of_x, of_y): (Vec<&ChartValue>, Vec<&ChartValue>) = data.iter().map(|datum| (&datum.x, &datum.y)).unzip();
         let (x, y) = if lies {
-            (Axis::new(&encoding.x, [].into_iter(), &ends), Axis::new(&encoding.y, of_y.into_iter(), &[]))
+            (ChartAxis::new(&encoding.x, [].into_iter(), &ends), ChartAxis::new(&encoding.y, of_y.into_iter(), &[]))
         } else {
-            (Axis::new(&encoding.x, of_x.into_iter(), &[]), Axis::new(&encoding.y, [].into_iter(), &ends))
+            (ChartAxis::new(&encoding.x, of_x.into_iter(), &[]), ChartAxis::new(&encoding.y, [].into_iter(), &ends))
         };
         Self { x, y, marks, lies }
     }
 }
 
 /// Where everything stands.
-struct Frame {
+struct PlotArea {
     width: f64,
     height: f64,
     left: f64,
@@ -129,9 +129,9 @@ struct Frame {
     labels_width: f64,
 }
 
-impl Frame {
+impl PlotArea {
     fn new(spec: &Spec, layers: &Layers<'_>, series: &[String]) -> Self {
-        let widest = |axis: &Axis| axis.ticks().iter().map(|(_, label)| text_width(label)).fold(0.0, f64::max);
+        let widest = |axis: &ChartAxis| axis.ticks().iter().map(|(_, label)| text_width(label)).fold(0.0, f64::max);
         let bands = layers.y.is_band().then(|| layers.y.ticks().len());
         let grouped = if spec.encoding.y_offset.is_some() { series.len().max(1) as f64 } else { 1.0 };
         let plot_height = bands
@@ -168,7 +168,7 @@ impl Frame {
     }
 
     /// A band axis on y reads downwards.
-    fn place_y(axis: &Axis, place: f64) -> f64 {
+    fn place_y(axis: &ChartAxis, place: f64) -> f64 {
         if axis.is_band() { 1.0 - place } else { place }
     }
 
@@ -227,7 +227,7 @@ impl Frame {
     }
 }
 
-fn bars(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &Frame, series: usize) {
+fn bars(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &PlotArea, series: usize) {
     let is_grouped = spec.encoding.x_offset.is_some() || spec.encoding.y_offset.is_some();
     let (base, values) = if layers.lies { (&layers.y, &layers.x) } else { (&layers.x, &layers.y) };
     let length = if layers.lies { frame.plot_height } else { frame.plot_width };
@@ -247,7 +247,7 @@ fn bars(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &Frame, series: 
         let end = start + width / slots;
         let (from, to) = (values.place_number(mark.from), values.place_number(mark.to));
         let (one, other) = if layers.lies {
-            let (start, end) = (Frame::place_y(base, start), Frame::place_y(base, end));
+            let (start, end) = (PlotArea::place_y(base, start), PlotArea::place_y(base, end));
             (frame.at(from, start), frame.at(to, end))
         } else {
             (frame.at(start, from), frame.at(end, to))
@@ -256,18 +256,18 @@ fn bars(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &Frame, series: 
     }
 }
 
-fn lines(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &Frame) {
-    let mut by_series: HashMap<usize, Vec<(f64, &Placed<'_>)>> = HashMap::new();
+fn lines(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &PlotArea) {
+    let mut by_series: HashMap<usize, Vec<(f64, &PlacedMark<'_>)>> = HashMap::new();
     for mark in &layers.marks {
         if let Some(x) = layers.x.place(&mark.datum.x) {
             by_series.entry(mark.series).or_default().push((x, mark));
         }
     }
-    let mut all: Vec<(usize, Vec<(f64, &Placed<'_>)>)> = by_series.into_iter().collect();
+    let mut all: Vec<(usize, Vec<(f64, &PlacedMark<'_>)>)> = by_series.into_iter().collect();
     all.sort_by_key(|(series, _)| *series);
     for (series, mut marks) in all {
         marks.sort_by(|(one, _), (other, _)| one.total_cmp(other));
-        let along = |end: fn(&Placed<'_>) -> f64| -> Vec<(f64, f64)> {
+        let along = |end: fn(&PlacedMark<'_>) -> f64| -> Vec<(f64, f64)> {
             marks.iter().map(|(x, mark)| frame.at(*x, layers.y.place_number(end(mark)))).collect()
         };
         let tops = along(|mark| mark.to);
@@ -284,11 +284,11 @@ fn lines(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &Frame) {
     }
 }
 
-fn points(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &Frame) {
+fn points(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &PlotArea) {
     for mark in &layers.marks {
         let places = (layers.x.place(&mark.datum.x), layers.y.place(&mark.datum.y));
         let (Some(x), Some(y)) = places else { continue };
-        let at = frame.at(x, Frame::place_y(&layers.y, y));
+        let at = frame.at(x, PlotArea::place_y(&layers.y, y));
         out.circle(at, POINT_RADIUS, color_of(mark.series), &tip(spec, mark.datum));
     }
 }
@@ -302,12 +302,12 @@ fn readable(ticks: Vec<(f64, &str)>) -> impl Iterator<Item = (f64, &str)> {
 /// What a pointer is told of a mark.
 fn tip(spec: &Spec, datum: &Datum) -> String {
     let encoding = &spec.encoding;
-    let of = |channel: &Channel, cell: &Cell| match (channel.r#type, cell) {
-        (FieldType::Temporal, Cell::Number(at)) => {
+    let of = |channel: &Channel, cell: &ChartValue| match (channel.r#type, cell) {
+        (FieldType::Temporal, ChartValue::Number(at)) => {
             let at = chrono::DateTime::from_timestamp_millis(*at as i64);
             at.map_or_else(String::new, |at| at.format("%Y-%m-%d %H:%M:%S").to_string())
         }
-        (FieldType::Quantitative, Cell::Number(number)) if number.abs() >= 1e15 => number_label(*number, 1.0),
+        (FieldType::Quantitative, ChartValue::Number(number)) if number.abs() >= 1e15 => number_label(*number, 1.0),
         _ => cell.label(),
     };
     let mut parts = vec![

@@ -8,24 +8,24 @@ use serde_json::Value;
 
 /// A value as a chart reads it.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) enum Cell {
+pub(super) enum ChartValue {
     /// Finite. An instant is in milliseconds since 1970.
     Number(f64),
     Text(String),
     Null,
 }
 
-impl Cell {
+impl ChartValue {
     pub(super) fn number(&self) -> Option<f64> {
-        if let Cell::Number(number) = self { Some(*number) } else { None }
+        if let ChartValue::Number(number) = self { Some(*number) } else { None }
     }
 
     /// As a discrete value is labelled.
     pub(super) fn label(&self) -> String {
         match self {
-            Cell::Number(number) => number.to_string(),
-            Cell::Text(text) => text.clone(),
-            Cell::Null => "null".to_owned(),
+            ChartValue::Number(number) => number.to_string(),
+            ChartValue::Text(text) => text.clone(),
+            ChartValue::Null => "null".to_owned(),
         }
     }
 }
@@ -33,14 +33,14 @@ impl Cell {
 /// What one mark, or a point of a line, shows.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Datum {
-    pub(super) x: Cell,
-    pub(super) y: Cell,
-    pub(super) color: Option<Cell>,
+    pub(super) x: ChartValue,
+    pub(super) y: ChartValue,
+    pub(super) color: Option<ChartValue>,
 }
 
 /// The rows as the specification shows them.
 pub(super) fn data(spec: &Spec, rows: &[Value]) -> Vec<Datum> {
-    let mut table: Vec<HashMap<String, Cell>> = rows.iter().map(cells).collect();
+    let mut table: Vec<HashMap<String, ChartValue>> = rows.iter().map(cells).collect();
     for transform in &spec.transform {
         match transform {
             Transform::Calculate { calculate, r#as } => {
@@ -54,16 +54,16 @@ pub(super) fn data(spec: &Spec, rows: &[Value]) -> Vec<Datum> {
                 for row in unfolded {
                     for name in fold.iter().map(|field| field_name(field)) {
                         let mut folded = row.clone();
-                        folded.insert(value.clone(), row.get(&name).cloned().unwrap_or(Cell::Null));
-                        folded.insert(key.clone(), Cell::Text(name));
+                        folded.insert(value.clone(), row.get(&name).cloned().unwrap_or(ChartValue::Null));
+                        folded.insert(key.clone(), ChartValue::Text(name));
                         table.push(folded);
                     }
                 }
             }
         }
     }
-    let of = |row: &HashMap<String, Cell>, channel: &Channel| {
-        row.get(&field_name(&channel.field)).cloned().unwrap_or(Cell::Null)
+    let of = |row: &HashMap<String, ChartValue>, channel: &Channel| {
+        row.get(&field_name(&channel.field)).cloned().unwrap_or(ChartValue::Null)
     };
     let encoding = &spec.encoding;
     table
@@ -76,28 +76,31 @@ pub(super) fn data(spec: &Spec, rows: &[Value]) -> Vec<Datum> {
         .collect()
 }
 
-fn cells(row: &Value) -> HashMap<String, Cell> {
+fn cells(row: &Value) -> HashMap<String, ChartValue> {
     let fields = row.as_object().into_iter().flatten();
     fields
         .map(|(name, value)| {
             let cell = match value {
-                Value::Null => Cell::Null,
-                Value::Number(number) => number.as_f64().map_or(Cell::Null, Cell::Number),
-                Value::String(text) => Cell::Text(text.clone()),
-                other => Cell::Text(other.to_string()),
+                Value::Null => ChartValue::Null,
+                Value::Number(number) => number.as_f64().map_or(ChartValue::Null, ChartValue::Number),
+                Value::String(text) => ChartValue::Text(text.clone()),
+                other => ChartValue::Text(other.to_string()),
             };
             (name.clone(), cell)
         })
         .collect()
 }
 
-fn read(row: &HashMap<String, Cell>, expression: &Expression) -> Cell {
-    let cell = row.get(&expression.column).cloned().unwrap_or(Cell::Null);
+fn read(row: &HashMap<String, ChartValue>, expression: &Expression) -> ChartValue {
+    let cell = row.get(&expression.column).cloned().unwrap_or(ChartValue::Null);
     match (expression.read_as, &cell) {
-        (ReadAs::Number, Cell::Text(text)) => {
-            text.trim().parse().ok().filter(|number: &f64| number.is_finite()).map_or(Cell::Null, Cell::Number)
-        }
-        (ReadAs::Date, Cell::Text(text)) => instant(text).map_or(Cell::Null, Cell::Number),
+        (ReadAs::Number, ChartValue::Text(text)) => text
+            .trim()
+            .parse()
+            .ok()
+            .filter(|number: &f64| number.is_finite())
+            .map_or(ChartValue::Null, ChartValue::Number),
+        (ReadAs::Date, ChartValue::Text(text)) => instant(text).map_or(ChartValue::Null, ChartValue::Number),
         _ => cell,
     }
 }

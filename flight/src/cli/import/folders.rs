@@ -13,12 +13,12 @@ use serde_json::json;
 use tokio::io::AsyncBufReadExt;
 use tokio_util::io::StreamReader;
 
-use super::super::client::{Client, refused};
-use super::super::embedded::{Embedded, indexed};
-use super::super::error::CliError;
-use super::super::progress::Bars;
+use crate::cli::client::{Client, refused};
+use crate::cli::embedded::{EmbeddedEngine, indexed};
+use crate::cli::error::CliError;
+use crate::cli::progress::Bars;
 use crate::config::Config;
-use crate::tree::TreeLine;
+use crate::folder_import::TreeLine;
 
 /// The most tables whose indexing a command waits for; the next process goes on with the rest.
 const MAX_AWAITED: u64 = 1_000;
@@ -30,7 +30,7 @@ pub(super) async fn run(
     bars: &Arc<Bars>,
     as_json: bool,
 ) -> Result<(), CliError> {
-    let embedded = Embedded::open(config, bars).await?;
+    let embedded = EmbeddedEngine::open(config, bars).await?;
     let mut outcome = Ok(());
     for request in requests {
         outcome = one(&embedded, request, bars, as_json).await;
@@ -43,7 +43,7 @@ pub(super) async fn run(
     outcome
 }
 
-async fn one(embedded: &Embedded, request: TreeRequest, bars: &Arc<Bars>, as_json: bool) -> Result<(), CliError> {
+async fn one(embedded: &EmbeddedEngine, request: TreeRequest, bars: &Arc<Bars>, as_json: bool) -> Result<(), CliError> {
     let dry_run = request.dry_run;
     let written = Mutex::new(Ok(()));
     let report = |event: TreeEvent| {

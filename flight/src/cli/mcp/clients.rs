@@ -5,9 +5,9 @@ use std::path::Path;
 use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
-use super::super::error::CliError;
-use super::super::output;
-use super::super::place::{Place, ServerAddress};
+use crate::cli::error::CliError;
+use crate::cli::output;
+use crate::cli::target::{CliTarget, ServerAddress};
 
 /// A program whose settings are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -37,12 +37,12 @@ const KNOWN: [ClientName; 6] = [
     ClientName::Zed,
 ];
 
-/// Prints it for the place that the command line names.
-pub(super) fn print(client: ClientName, place: &Place, database: Option<&str>) -> Result<(), CliError> {
+/// Prints it for the target that the command line names.
+pub(super) fn print(client: ClientName, target: &CliTarget, database: Option<&str>) -> Result<(), CliError> {
     let program = std::env::current_exe().map_err(|error| CliError::failed(format!("this program's path: {error}")))?;
-    let launch = match place {
-        Place::Server(server) => Launch::proxy(&program, server, database),
-        Place::Embedded(config) => {
+    let launch = match target {
+        CliTarget::Server(server) => Launch::proxy(&program, server, database),
+        CliTarget::Embedded(config) => {
             let data = std::path::absolute(&config.settings.data)?;
             Launch::embedded(&program, &data, database)
         }

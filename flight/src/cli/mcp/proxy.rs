@@ -39,7 +39,7 @@ const VERSION_KEY: &str = "io.modelcontextprotocol/protocolVersion";
 pub(super) async fn run(client: Client, database: Option<String>) -> Result<(), CliError> {
     let (stdin, mut stdout) = stdio_pipes();
     let (answers, mut lines) = mpsc::channel::<String>(ANSWERS_IN_FLIGHT);
-    let server = Arc::new(Server { client, database, agreed: Mutex::default(), answers });
+    let server = Arc::new(ProxiedServer { client, database, agreed: Mutex::default(), answers });
     let write = async move {
         while let Some(line) = lines.recv().await {
             stdout.write_all(line.as_bytes()).await?;
@@ -77,7 +77,7 @@ struct Calls {
 }
 
 impl Calls {
-    async fn begin(&mut self, server: &Arc<Server>, line: &str) {
+    async fn begin(&mut self, server: &Arc<ProxiedServer>, line: &str) {
         let message: Value = match serde_json::from_str(line) {
             Ok(message) => message,
             Err(error) => {
@@ -121,7 +121,7 @@ impl Calls {
 }
 
 /// The server, and what was agreed with it.
-struct Server {
+struct ProxiedServer {
     client: Client,
     database: Option<String>,
     agreed: Mutex<Agreed>,
@@ -135,7 +135,7 @@ struct Agreed {
     version: Option<String>,
 }
 
-impl Server {
+impl ProxiedServer {
     /// Sends a message and passes its answers. What goes wrong on the way is an answer too.
     async fn pass(&self, message: &Value) {
         if let Err(error) = self.exchange(message).await

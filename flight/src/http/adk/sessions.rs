@@ -12,10 +12,11 @@ use querent_agent::protocols::adk::{AdkRenderer, AdkView, state_delta};
 use querent_catalog::{ConversationFilter, ConversationRecord, Principal, RunStatus};
 use serde_json::{Map, Value, json};
 
-use super::super::ksadk::sessions::all_sessions;
-use super::super::openai::{OpenAiError, body_of, json_response};
-use super::{Place, merge_state, new_session_id};
+use super::{AdkScope, merge_state, new_session_id};
 use crate::AppState;
+use crate::error::ErrorCode;
+use crate::http::ksadk::sessions::all_sessions;
+use crate::http::openai::{OpenAiError, body_of, json_response};
 
 /// A session's runs whose events are shown.
 const MAX_RUNS: usize = 200;
@@ -30,7 +31,7 @@ pub(super) async fn create(
     let fields = fields_of(&state, body).await?;
     let id = ["sessionId", "session_id"].iter().find_map(|name| fields.get(*name)?.as_str()).map(str::to_owned);
     let with = state_delta(fields.get("state"))?;
-    make(&state, &principal, &Place { app, user }, id, with).await
+    make(&state, &principal, &AdkScope { app, user }, id, with).await
 }
 
 /// `POST .../sessions/{session}`: the body is the state, or `{state}`.
@@ -45,22 +46,22 @@ pub(super) async fn create_named(
         Some(Value::Object(with)) if fields.len() == 1 => with.clone(),
         _ => fields,
     };
-    make(&state, &principal, &Place { app, user }, Some(id), with).await
+    make(&state, &principal, &AdkScope { app, user }, Some(id), with).await
 }
 
 async fn make(
     state: &AppState,
     principal: &Principal,
-    place: &Place,
+    scope: &AdkScope,
     id: Option<String>,
     with: Map<String, Value>,
 ) -> Result<Response, OpenAiError> {
     let id = id.filter(|id| !id.is_empty()).unwrap_or_else(new_session_id);
-    let (record, is_new) = place.open(state, principal, id.clone(), "", with).await?;
+    let (record, is_new) = scope.open(state, principal, id.clone(), "", with).await?;
     if !is_new {
-        return Err(OpenAiError::conflict("already_exists", format!("session `{id}` exists already")));
+        return Err(OpenAiError::conflict(ErrorCode::AlreadyExists, format!("session `{id}` exists already")));
     }
-    Ok(json_response(StatusCode::OK, &session_json(place, &record, Vec::new())))
+    Ok(json_response(StatusCode::OK, &session_json(scope, &record, Vec::new())))
 }
 
 /// `GET .../sessions`: newest activity first, without events.
@@ -69,10 +70,10 @@ pub(super) async fn list(
     Extension(principal): Extension<Principal>,
     Path((app, user)): Path<(String, String)>,
 ) -> Result<Response, OpenAiError> {
-    let place = Place { app, user };
-    let filter = ConversationFilter { space: place.space(), app: Some(place.app.clone()), user_id: None };
+    let scope = AdkScope { app, user };
+    let filter = ConversationFilter { space: scope.space(), app: Some(scope.app.clone()), user_id: None };
     let records = all_sessions(&state, &principal, &filter).await?;
-    let sessions: Vec<Value> = records.iter().map(|record| session_json(&place, record, Vec::new())).collect();
+    let sessions: Vec<Value> = records.iter().map(|record| session_json(&scope, record, Vec::new())).collect();
     Ok(json_response(StatusCode::OK, &json!(sessions)))
 }
 
@@ -82,9 +83,9 @@ pub(super) async fn get(
     Extension(principal): Extension<Principal>,
     Path((app, user, id)): Path<(String, String, String)>,
 ) -> Result<Response, OpenAiError> {
-    let place = Place { app, user };
-    let record = place.session(&state, &principal, &id).await?;
-    whole(&state, &principal, &place, &record).await
+    let scope = AdkScope { app, user };
+    let record = scope.session(&state, &principal, &id).await?;
+    whole(&state, &principal, &scope, &record).await
 }
 
 /// `PATCH .../sessions/{session}`: `{stateDelta}`.
@@ -94,12 +95,12 @@ pub(super) async fn patch(
     Path((app, user, id)): Path<(String, String, String)>,
     body: Body,
 ) -> Result<Response, OpenAiError> {
-    let place = Place { app, user };
+    let scope = AdkScope { app, user };
     let fields = fields_of(&state, body).await?;
     let delta = state_delta(fields.get("stateDelta").or_else(|| fields.get("state_delta")))?;
-    let record = place.session(&state, &principal, &id).await?;
+    let record = scope.session(&state, &principal, &id).await?;
     let record = merge_state(&state, &principal, &record, delta).await?;
-    whole(&state, &principal, &place, &record).await
+    whole(&state, &principal, &scope, &record).await
 }
 
 /// `DELETE .../sessions/{session}`: with its runs; one in progress is cancelled first.
@@ -108,7 +109,7 @@ pub(super) async fn remove(
     Extension(principal): Extension<Principal>,
     Path((app, user, id)): Path<(String, String, String)>,
 ) -> Result<Response, OpenAiError> {
-    let record = Place { app, user }.session(&state, &principal, &id).await?;
+    let record = AdkScope { app, user }.session(&state, &principal, &id).await?;
     let catalog = state.agent.catalog();
     let last = catalog.runs().last_of_conversation(&principal, &record.key).await?;
     if let Some(run) = last.filter(|run| run.status == RunStatus::Running) {
@@ -121,7 +122,7 @@ pub(super) async fn remove(
 async fn whole(
     state: &AppState,
     principal: &Principal,
-    place: &Place,
+    scope: &AdkScope,
     record: &ConversationRecord,
 ) -> Result<Response, OpenAiError> {
     let mut events = Vec::new();
@@ -134,14 +135,14 @@ async fn whole(
             events.extend(frames.iter().filter_map(|frame| serde_json::from_str::<Value>(&frame.data).ok()));
         }
     }
-    Ok(json_response(StatusCode::OK, &session_json(place, record, events)))
+    Ok(json_response(StatusCode::OK, &session_json(scope, record, events)))
 }
 
-fn session_json(place: &Place, record: &ConversationRecord, events: Vec<Value>) -> Value {
+fn session_json(scope: &AdkScope, record: &ConversationRecord, events: Vec<Value>) -> Value {
     json!({
         "id": record.key.id,
-        "appName": place.app,
-        "userId": place.user,
+        "appName": scope.app,
+        "userId": scope.user,
         "state": serde_json::from_str::<Value>(&record.state_json).unwrap_or_else(|_| json!({})),
         "events": events,
         "lastUpdateTime": record.updated_at.timestamp_millis() as f64 / 1_000.0,
@@ -156,7 +157,9 @@ async fn fields_of(state: &AppState, body: Body) -> Result<Map<String, Value>, O
     match serde_json::from_slice(&body) {
         Ok(Value::Object(fields)) => Ok(fields),
         Ok(Value::Null) => Ok(Map::new()),
-        Ok(_) => Err(OpenAiError::bad_request("invalid_request", "body", "the body must be a JSON object")),
-        Err(error) => Err(OpenAiError::bad_request("invalid_json", "body", format!("the body is not JSON: {error}"))),
+        Ok(_) => Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "body", "the body must be a JSON object")),
+        Err(error) => {
+            Err(OpenAiError::bad_request(ErrorCode::InvalidJson, "body", format!("the body is not JSON: {error}")))
+        }
     }
 }

@@ -7,15 +7,15 @@ use querent_agent::protocols::cube::{ExternalId, SessionSettings};
 use querent_catalog::{DatabaseScope, ExternalUser, GrantKind, Principal, Role, UserAttributes};
 use serde::{Deserialize, Serialize};
 
-use super::Doors;
+use super::CubeRoutes;
 use crate::AppState;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 
 /// Applications' users own threads in spaces that begin so.
 pub(super) const SPACES: &str = "cube/";
 
 /// Who sent a request.
-pub(super) enum Caller {
+pub(super) enum CubeCaller {
     /// An application.
     Application(Application),
     /// One of its users.
@@ -47,10 +47,10 @@ struct GrantedUser {
     attributes: Option<UserAttributes>,
 }
 
-impl Doors {
+impl CubeRoutes {
     /// The caller by its `Authorization`. Errors: `unauthenticated`.
-    pub(super) async fn caller(&self, state: &AppState, headers: &HeaderMap) -> Result<Caller, ApiError> {
-        let unknown = || ApiError::new("unauthenticated", "Invalid or missing API key");
+    pub(super) async fn caller(&self, state: &AppState, headers: &HeaderMap) -> Result<CubeCaller, ApiError> {
+        let unknown = || ApiError::new(ErrorCode::Unauthenticated, "Invalid or missing API key");
         let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or_else(unknown)?;
         let (scheme, secret) = value.split_once(' ').ok_or_else(unknown)?;
         let secret = secret.trim();
@@ -58,11 +58,12 @@ impl Doors {
             return Err(unknown());
         }
         if scheme.eq_ignore_ascii_case("api-key") {
-            return self.application(state, secret).map(Caller::Application).map_err(|_| unknown());
+            return self.application(state, secret).map(CubeCaller::Application).map_err(|_| unknown());
         }
         if scheme.eq_ignore_ascii_case("bearer") {
-            let granted = state.agent.catalog().external_users().find_grant(GrantKind::Token, secret, Utc::now()).await?;
-            return Ok(Caller::User(granted_user(&granted.ok_or_else(unknown)?)?));
+            let granted =
+                state.agent.catalog().external_users().find_grant(GrantKind::Token, secret, Utc::now()).await?;
+            return Ok(CubeCaller::User(granted_user(&granted.ok_or_else(unknown)?)?));
         }
         Err(unknown())
     }
@@ -81,18 +82,20 @@ impl Doors {
     }
 }
 
-impl Caller {
+impl CubeCaller {
     /// On whose behalf it calls. Errors: `invalid_request`, `too_many_external_users`.
     pub(super) async fn user(self, state: &AppState, settings: Option<SessionSettings>) -> Result<Principal, ApiError> {
         let principal = match (self, settings) {
-            (Caller::User(principal), None) => principal,
-            (Caller::User(_), Some(_)) => {
+            (CubeCaller::User(principal), None) => principal,
+            (CubeCaller::User(_), Some(_)) => {
                 return Err(invalid("`sessionSettings` need an API key; a token says who its user is"));
             }
-            (Caller::Application(_), None) => {
+            (CubeCaller::Application(_), None) => {
                 return Err(invalid("`sessionSettings` is missing; say who asks with its `externalId`"));
             }
-            (Caller::Application(application), Some(settings)) => application.user(state, settings).await?.principal,
+            (CubeCaller::Application(application), Some(settings)) => {
+                application.user(state, settings).await?.principal
+            }
         };
         tracing::Span::current().record("subject", principal.subject());
         Ok(principal)
@@ -100,7 +103,7 @@ impl Caller {
 }
 
 impl Application {
-    /// The user that it calls for. Errors: as [`Caller::user`].
+    /// The user that it calls for. Errors: as [`CubeCaller::user`].
     pub(super) async fn user(&self, state: &AppState, settings: SessionSettings) -> Result<User, ApiError> {
         match settings {
             SessionSettings::External(external) => self.external(state, external).await,
@@ -137,7 +140,7 @@ impl Application {
         let admitted = state.agent.catalog().external_users().admit(&user, now, most).await?;
         let admitted = admitted.ok_or_else(|| {
             let message = format!("there are {most} external users that are not ephemeral, and no more may be");
-            ApiError::new("too_many_external_users", message)
+            ApiError::new(ErrorCode::TooManyExternalUsers, message)
         })?;
         let principal = self.for_user(subject, external.attributes);
         Ok(User { principal, expires_at: admitted.expires_at })
@@ -174,7 +177,7 @@ pub(super) fn granted_user(json: &str) -> Result<Principal, ApiError> {
 }
 
 pub(super) fn invalid(message: impl Into<String>) -> ApiError {
-    ApiError::new("invalid_request", message)
+    ApiError::new(ErrorCode::InvalidRequest, message)
 }
 
 #[cfg(test)]

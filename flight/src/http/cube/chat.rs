@@ -22,12 +22,12 @@ use querent_catalog::{
 use serde_json::json;
 use uuid::Uuid;
 
-use super::super::request::read_body;
-use super::Doors;
+use super::CubeRoutes;
 use super::caller::SPACES;
-use super::lines::Lines;
+use super::lines::ThreadLines;
 use crate::AppState;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
+use crate::http::request::read_body;
 
 /// A thread's runs that are shown, and bytes of their logs that are read.
 const MAX_RUNS: usize = 100;
@@ -40,20 +40,20 @@ type PathParts = Result<Path<(String, String)>, PathRejection>;
 /// `POST .../chat/stream-chat-state`.
 pub(super) async fn stream(
     State(state): State<AppState>,
-    Extension(doors): Extension<Arc<Doors>>,
+    Extension(routes): Extension<Arc<CubeRoutes>>,
     path: PathParts,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let caller = doors.caller(&state, &headers).await?;
+    let caller = routes.caller(&state, &headers).await?;
     let space = space_of(&state, path)?;
     let mut request = CubeRequest::parse(&body_of(&state, body).await?)?;
     let who = caller.user(&state, request.session.take()).await?;
     let is_named = request.chat_id.is_some();
     let id = request.chat_id.take().unwrap_or_else(|| Uuid::new_v4().to_string());
-    let reader = Reader { state, who, key: ConversationKey { space, id }, shows_thinking: request.is_dev_mode };
+    let reader = ThreadReader { state, who, key: ConversationKey { space, id }, shows_thinking: request.is_dev_mode };
     let lines = match request.input.take() {
-        Some(input) => reader.ask(&doors, input, request).await?,
+        Some(input) => reader.ask(&routes, input, request).await?,
         None if is_named => reader.read(&reader.thread().await?).await?,
         None => {
             let new = ConversationRecord::new(reader.key.clone(), reader.who.subject(), Utc::now());
@@ -70,21 +70,21 @@ pub(super) async fn stream(
 /// `POST .../chat/abort`. Answers nothing.
 pub(super) async fn abort(
     State(state): State<AppState>,
-    Extension(doors): Extension<Arc<Doors>>,
+    Extension(routes): Extension<Arc<CubeRoutes>>,
     path: PathParts,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let caller = doors.caller(&state, &headers).await?;
+    let caller = routes.caller(&state, &headers).await?;
     let space = space_of(&state, path)?;
     let (id, session) = abort_request(&body_of(&state, body).await?)?;
     let who = caller.user(&state, session).await?;
     let key = ConversationKey { space, id };
     // A run of the thread that is about to begin has begun when the lock is free.
-    let turn = doors.lock(&key).await;
+    let turn = routes.lock(&key).await;
     let record = state.agent.catalog().conversations().get(&Principal::local_admin(), &key).await?;
     if record.subject != who.subject() {
-        return Err(ApiError::new("forbidden", format!("chat `{}` belongs to another user", key.id)));
+        return Err(ApiError::new(ErrorCode::Forbidden, format!("chat `{}` belongs to another user", key.id)));
     }
     let last = state.agent.catalog().runs().logs_of_conversation(&who, &key, 1, 0).await?.pop();
     drop(turn);
@@ -100,20 +100,20 @@ pub(super) async fn body_of(state: &AppState, body: Body) -> Result<Bytes, ApiEr
 
 /// Where an agent's threads are. Errors: `not_found`.
 fn space_of(state: &AppState, path: PathParts) -> Result<String, ApiError> {
-    let Path((account, agent)) = path.map_err(|error| ApiError::new("bad_parameter", error.body_text()))?;
+    let Path((account, agent)) = path.map_err(|error| ApiError::new(ErrorCode::BadParameter, error.body_text()))?;
     let settings = &state.settings.cube;
     for (what, name, known) in [("account", &account, &settings.accounts), ("agent", &agent, &settings.agents)] {
         let is_name =
             !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.contains(|c: char| c == '/' || c.is_control());
         if !is_name || !(known.is_empty() || known.contains(name)) {
-            return Err(ApiError::new("not_found", format!("there is no {what} `{name}`")));
+            return Err(ApiError::new(ErrorCode::NotFound, format!("there is no {what} `{name}`")));
         }
     }
     Ok(format!("{SPACES}{account}/{agent}"))
 }
 
 /// A user at a thread.
-struct Reader {
+struct ThreadReader {
     state: AppState,
     who: Principal,
     key: ConversationKey,
@@ -121,22 +121,22 @@ struct Reader {
 }
 
 /// A thread's runs: those that have ended, and the one that has not.
-struct Runs {
+struct ThreadRuns {
     ended: Vec<RunRecord>,
     running: Option<Uuid>,
     /// Runs of the thread that are not read.
     unread: u64,
 }
 
-impl Reader {
+impl ThreadReader {
     /// Begins a run with the message, or finds the one that the message began.
-    async fn ask(&self, doors: &Doors, input: String, request: CubeRequest) -> Result<Lines, ApiError> {
-        let turn = doors.lock(&self.key).await;
+    async fn ask(&self, routes: &CubeRoutes, input: String, request: CubeRequest) -> Result<ThreadLines, ApiError> {
+        let turn = routes.lock(&self.key).await;
         let runs = match self.thread().await {
             Ok(runs) => runs,
             // An id of the client's own: the thread begins with it.
-            Err(error) if error.code() == "conversation_not_found" => {
-                Runs { ended: Vec::new(), running: None, unread: 0 }
+            Err(error) if error.code() == ErrorCode::ConversationNotFound => {
+                ThreadRuns { ended: Vec::new(), running: None, unread: 0 }
             }
             Err(error) => return Err(error),
         };
@@ -175,11 +175,11 @@ impl Reader {
         let mut first: Vec<CubeOutput> = thread.lines().collect();
         first.push(CubeLine::cutoff(&self.key.id, true, runs.omitted(&thread), sort as f64).into());
         let renderer = CubeRenderer::new(thread.messages().to_vec());
-        Ok(Lines { first, live: Some((events, renderer)), shows_thinking: self.shows_thinking })
+        Ok(ThreadLines { first, live: Some((events, renderer)), shows_thinking: self.shows_thinking })
     }
 
     /// The thread as it is; while a run goes on, with what comes of it.
-    async fn read(&self, runs: &Runs) -> Result<Lines, ApiError> {
+    async fn read(&self, runs: &ThreadRuns) -> Result<ThreadLines, ApiError> {
         let thread = CubeThread::from_runs(&runs.ended)?;
         let omitted = runs.omitted(&thread);
         let mut first: Vec<CubeOutput> = thread.lines().collect();
@@ -187,7 +187,7 @@ impl Reader {
             let sort = thread.next_sort() as f64;
             first.push(CubeLine::cutoff(&self.key.id, false, omitted, sort).into());
             first.push(CubeLine::state(thread.messages(), sort + 1.0).into());
-            return Ok(Lines { first, live: None, shows_thinking: self.shows_thinking });
+            return Ok(ThreadLines { first, live: None, shows_thinking: self.shows_thinking });
         };
         let mut events = begun(self.state.agent.events(&self.who, run_id, 0).await?).await?;
         let mut joining = LateReader::new(thread.messages().to_vec());
@@ -206,11 +206,11 @@ impl Reader {
         first.push(CubeLine::cutoff(&self.key.id, !has_ended, omitted, now.cutoff_sort).into());
         first.extend(now.end);
         let live = (!has_ended).then_some((events, now.renderer));
-        Ok(Lines { first, live, shows_thinking: self.shows_thinking })
+        Ok(ThreadLines { first, live, shows_thinking: self.shows_thinking })
     }
 
     /// The thread's runs. Errors: `conversation_not_found`, also where it is another user's.
-    async fn thread(&self) -> Result<Runs, ApiError> {
+    async fn thread(&self) -> Result<ThreadRuns, ApiError> {
         let catalog = self.state.agent.catalog();
         let record = catalog.conversations().get(&Principal::local_admin(), &self.key).await?;
         if record.subject != self.who.subject() {
@@ -220,7 +220,7 @@ impl Reader {
         let mut ended = catalog.runs().logs_of_conversation(&self.who, &self.key, MAX_RUNS, MAX_LOG_BYTES).await?;
         let unread = record.run_count.saturating_sub(ended.len() as u64);
         let running = ended.pop_if(|run| run.status == RunStatus::Running).map(|run| run.run_id);
-        Ok(Runs { ended, running, unread })
+        Ok(ThreadRuns { ended, running, unread })
     }
 
     /// The run that a message of the thread began.
@@ -229,7 +229,7 @@ impl Reader {
     }
 }
 
-impl Runs {
+impl ThreadRuns {
     /// Runs of which `thread` shows nothing.
     fn omitted(&self, thread: &CubeThread) -> u64 {
         self.unread + (self.ended.len() as u64).saturating_sub(thread.shown_runs())
@@ -244,13 +244,13 @@ fn has_begun(run: &RunRecord) -> Result<bool, ApiError> {
 /// The events of a run that has begun. One whose model is not there is an error before any byte of the answer.
 async fn begun(mut events: RunEvents) -> Result<RunEvents, ApiError> {
     if let Some(EventKind::RunError { message, .. }) = events.peek().await.map(|event| &event.kind) {
-        return Err(ApiError::new("model_failed", message.clone()));
+        return Err(ApiError::new(ErrorCode::ModelFailed, message.clone()));
     }
     Ok(events)
 }
 
 fn in_progress() -> ApiError {
-    ApiError::new("conversation_locked", "Streaming for thread is in progress")
+    ApiError::new(ErrorCode::ConversationLocked, "Streaming for thread is in progress")
 }
 
 fn unknown(key: &ConversationKey) -> ApiError {
@@ -259,5 +259,5 @@ fn unknown(key: &ConversationKey) -> ApiError {
 
 /// As [`unknown`], but not to be taken for a name that is free.
 fn foreign(key: &ConversationKey) -> ApiError {
-    ApiError::new("not_found", unknown(key).message())
+    ApiError::new(ErrorCode::NotFound, unknown(key).message())
 }

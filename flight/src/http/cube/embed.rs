@@ -14,12 +14,12 @@ use querent_catalog::GrantKind;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::super::around::json as json_response;
-use super::Doors;
-use super::caller::{Caller, User, granted_user, invalid, user_json};
+use super::CubeRoutes;
+use super::caller::{CubeCaller, User, granted_user, invalid, user_json};
 use super::chat::body_of;
 use crate::AppState;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
+use crate::http::middleware::json as json_response;
 
 const SESSION_LIVES: TimeDelta = TimeDelta::minutes(5);
 const TOKEN_LIVES: TimeDelta = TimeDelta::hours(24);
@@ -27,11 +27,11 @@ const TOKEN_LIVES: TimeDelta = TimeDelta::hours(24);
 /// `POST /api/v1/embed/generate-session`: the user, as in `sessionSettings`. Answers `{sessionId}`.
 pub(super) async fn generate_session(
     State(state): State<AppState>,
-    Extension(doors): Extension<Arc<Doors>>,
+    Extension(routes): Extension<Arc<CubeRoutes>>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let Caller::Application(application) = doors.caller(&state, &headers).await? else { return Err(needs_key()) };
+    let CubeCaller::Application(application) = routes.caller(&state, &headers).await? else { return Err(needs_key()) };
     let settings = cube::generate_session(&body_of(&state, body).await?)?;
     let User { principal, expires_at } = application.user(&state, settings).await?;
     let session_id = Uuid::new_v4().to_string();
@@ -40,23 +40,27 @@ pub(super) async fn generate_session(
     // When the user goes is part of the session, so that a token does not outlive it.
     let user = json!({ "user": user_json(&principal)?, "expires_at": expires_at });
     let catalog = state.agent.catalog();
-    catalog.external_users().insert_grant(GrantKind::Session, &session_id, principal.subject(), &user.to_string(), ends).await?;
+    catalog
+        .external_users()
+        .insert_grant(GrantKind::Session, &session_id, principal.subject(), &user.to_string(), ends)
+        .await?;
     Ok(json_response(StatusCode::OK, &json!({ "sessionId": session_id })))
 }
 
 /// `POST /api/v1/embed/session/token`: `{sessionId}`. Answers `{token}`.
 pub(super) async fn token(
     State(state): State<AppState>,
-    Extension(doors): Extension<Arc<Doors>>,
+    Extension(routes): Extension<Arc<CubeRoutes>>,
     headers: HeaderMap,
     body: Body,
 ) -> Result<Response, ApiError> {
-    let Caller::Application(_) = doors.caller(&state, &headers).await? else { return Err(needs_key()) };
+    let CubeCaller::Application(_) = routes.caller(&state, &headers).await? else { return Err(needs_key()) };
     let session_id = cube::session_token(&body_of(&state, body).await?)?;
     let catalog = state.agent.catalog();
     let session = catalog.external_users().find_grant(GrantKind::Session, &session_id, Utc::now()).await?;
-    let session = session
-        .ok_or_else(|| ApiError::new("not_found", "there is no such session; it may have ended: generate another"))?;
+    let session = session.ok_or_else(|| {
+        ApiError::new(ErrorCode::NotFound, "there is no such session; it may have ended: generate another")
+    })?;
     let session: serde_json::Value = serde_json::from_str(&session).map_err(ApiError::internal)?;
     let user = session["user"].as_str().unwrap_or_default();
     let expires_at: Option<chrono::DateTime<Utc>> =

@@ -17,7 +17,7 @@ const HEARTBEAT: Bytes = Bytes::from_static(b"\n");
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
 /// What a reader gets.
-pub(super) struct Lines {
+pub(super) struct ThreadLines {
     /// What is there already.
     pub(super) first: Vec<CubeOutput>,
     /// What comes.
@@ -26,7 +26,7 @@ pub(super) struct Lines {
     pub(super) shows_thinking: bool,
 }
 
-impl Lines {
+impl ThreadLines {
     pub(super) fn into_response(self) -> Response {
         let mut response = Response::new(Body::from_stream(self.chunks()));
         let headers = response.headers_mut();

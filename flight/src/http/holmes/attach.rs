@@ -26,19 +26,19 @@ pub(super) struct Attachments {
 pub(super) struct Attachment {
     /// Locked while the run begins, so that of two equal requests at once one begins it.
     pub(super) run: tokio::sync::Mutex<Option<Uuid>>,
-    readers: Mutex<Readers>,
+    readers: Mutex<ReaderCount>,
 }
 
 #[derive(Debug, Default)]
-struct Readers {
+struct ReaderCount {
     count: usize,
     /// When the last of them went away before the end.
     left: Option<Instant>,
 }
 
-/// A client that reads a run. Say [`Reader::delivered`] when it got the end.
+/// A client that reads a run. Say [`AttachedReader::delivered`] when it got the end.
 #[derive(Debug)]
-pub(super) struct Reader {
+pub(super) struct AttachedReader {
     all: Arc<Attachments>,
     digest: [u8; 32],
     attachment: Arc<Attachment>,
@@ -50,7 +50,7 @@ impl Attachments {
     }
 
     /// A reader of the run of the request with this digest.
-    pub(super) fn reader(self: &Arc<Self>, digest: [u8; 32]) -> Reader {
+    pub(super) fn reader(self: &Arc<Self>, digest: [u8; 32]) -> AttachedReader {
         let mut entries = self.entries.lock();
         entries.retain(|_, entry| !entry.is_over(self.linger));
         let attachment = match entries.get(&digest) {
@@ -64,7 +64,7 @@ impl Attachments {
             }
         };
         attachment.readers.lock().count += 1;
-        Reader { all: Arc::clone(self), digest, attachment }
+        AttachedReader { all: Arc::clone(self), digest, attachment }
     }
 }
 
@@ -75,7 +75,7 @@ impl Attachment {
     }
 }
 
-impl Reader {
+impl AttachedReader {
     pub(super) fn attachment(&self) -> Arc<Attachment> {
         Arc::clone(&self.attachment)
     }
@@ -89,7 +89,7 @@ impl Reader {
     }
 }
 
-impl Drop for Reader {
+impl Drop for AttachedReader {
     fn drop(&mut self) {
         let mut readers = self.attachment.readers.lock();
         readers.count -= 1;

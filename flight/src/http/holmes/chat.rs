@@ -17,26 +17,27 @@ use querent_catalog::{Principal, RunStatus};
 use sha2::{Digest, Sha256};
 use uuid::Uuid;
 
-use super::super::openai::json_response;
-use super::super::request::{header_text, read_body};
-use super::super::stream::event_stream_with;
 use super::approvals::ApprovalKey;
-use super::attach::Reader;
-use super::resume::{Planned, plan};
+use super::attach::AttachedReader;
+use super::resume::{ChatPlan, plan};
 use super::{HolmesError, HolmesRoutes};
 use crate::AppState;
+use crate::error::ErrorCode;
+use crate::http::openai::json_response;
+use crate::http::request::{header_text, read_body};
+use crate::http::stream::event_stream_with;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
 /// A place in a run's stream: an event, and which of its frames.
-type Place = (u64, usize);
+type FramePosition = (u64, usize);
 
 /// A run for one reader.
-struct Joined {
+struct JoinedRun {
     run_id: Uuid,
     events: RunEvents,
     /// What the reader has already.
-    after: Option<Place>,
+    after: Option<FramePosition>,
 }
 
 /// `POST /api/chat`.
@@ -52,7 +53,7 @@ pub(super) async fn chat(
     if let Some(model) = request.model.as_deref() {
         check_model(model, state.agent.models())?;
     }
-    let last_event = header_text(&headers, &[LAST_EVENT_ID.as_str()])?.and_then(|id| place_of(&id));
+    let last_event = header_text(&headers, &[LAST_EVENT_ID.as_str()])?.and_then(|id| frame_position(&id));
     let key = routes.approvals.get_or_init(|| ApprovalKey::of_folder(&state.settings.data)).await;
     let renderer = HolmesRenderer::new(key.signer(principal.subject()));
     let digest = digest_of(&principal, &body);
@@ -89,36 +90,36 @@ async fn join(
     state: &AppState,
     key: &ApprovalKey,
     principal: &Principal,
-    reader: &Reader,
+    reader: &AttachedReader,
     request: HolmesRequest,
     digest: &str,
-    last_event: Option<(Uuid, Place)>,
-) -> Result<Joined, HolmesError> {
+    last_event: Option<(Uuid, FramePosition)>,
+) -> Result<JoinedRun, HolmesError> {
     let attachment = reader.attachment();
     let mut run = attachment.run.lock().await;
     let after_of = |run_id: Uuid| last_event.filter(|(named, _)| *named == run_id).map(|(_, place)| place);
     if let Some(run_id) = *run
         && let Some(events) = events_again(state, principal, run_id).await?
     {
-        return Ok(Joined { run_id, events, after: after_of(run_id) });
+        return Ok(JoinedRun { run_id, events, after: after_of(run_id) });
     }
     if let Some((run_id, place)) = last_event
         && let Some(events) = events_again(state, principal, run_id).await?
         && let Some(events) = of_request(events, digest).await
     {
         *run = Some(run_id);
-        return Ok(Joined { run_id, events, after: Some(place) });
+        return Ok(JoinedRun { run_id, events, after: Some(place) });
     }
     match plan(state, key, principal, request, digest).await? {
-        Planned::Replay(run_id) => {
+        ChatPlan::Replay(run_id) => {
             let events = state.agent.events(principal, run_id, 0).await?;
-            Ok(Joined { run_id, events, after: None })
+            Ok(JoinedRun { run_id, events, after: None })
         }
-        Planned::Start(request) => {
+        ChatPlan::Start(request) => {
             let begun = state.agent.start(principal, *request).await?;
             tracing::info!(run_id = %begun.run_id, "run started");
             *run = Some(begun.run_id);
-            Ok(Joined { run_id: begun.run_id, events: begun.events, after: None })
+            Ok(JoinedRun { run_id: begun.run_id, events: begun.events, after: None })
         }
     }
 }
@@ -129,12 +130,12 @@ async fn events_again(state: &AppState, principal: &Principal, run_id: Uuid) -> 
     match state.agent.follow(principal, run_id, 0).await {
         Ok(Some(run)) => return Ok(Some(run.events)),
         Ok(None) => {}
-        Err(error) if error.code() == "run_not_found" => return Ok(None),
+        Err(error) if ErrorCode::from(&error) == ErrorCode::RunNotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     }
     let stored = match state.agent.get_run(principal, run_id).await {
         Ok(stored) => stored,
-        Err(error) if error.code() == "run_not_found" => return Ok(None),
+        Err(error) if ErrorCode::from(&error) == ErrorCode::RunNotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     if !stored.retained || stored.status == RunStatus::Cancelled || stored.subject != principal.subject() {
@@ -162,7 +163,7 @@ fn check_model(model: &str, models: &Models) -> Result<(), HolmesError> {
 }
 
 /// `<run>:<event>.<frame>`.
-fn place_of(id: &str) -> Option<(Uuid, Place)> {
+fn frame_position(id: &str) -> Option<(Uuid, FramePosition)> {
     let (run_id, place) = id.split_once(':')?;
     let (seq, index) = place.split_once('.')?;
     Some((Uuid::try_parse(run_id).ok()?, (seq.parse().ok()?, index.parse().ok()?)))

@@ -10,8 +10,8 @@ use querent_agent::protocols::holmes::{BadHolmesRequest, HolmesFailure};
 use querent_catalog::CatalogError;
 use serde_json::{Value, json};
 
-use super::super::openai::json_response;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
+use crate::http::openai::json_response;
 use crate::metrics;
 
 /// An error on its way to a client of this surface.
@@ -19,14 +19,15 @@ use crate::metrics;
 pub(super) struct HolmesError {
     status: StatusCode,
     detail: Value,
-    code: String,
+    code: ErrorCode,
     headers: Box<HeaderMap>,
 }
 
 impl HolmesError {
     pub(super) fn new(status: StatusCode, detail: impl Into<String>) -> Self {
-        let code = if status == StatusCode::NOT_IMPLEMENTED { "not_implemented" } else { "invalid_request" };
-        Self { status, detail: json!(detail.into()), code: code.to_owned(), headers: Box::default() }
+        let is_missing = status == StatusCode::NOT_IMPLEMENTED;
+        let code = if is_missing { ErrorCode::NotImplemented } else { ErrorCode::InvalidRequest };
+        Self { status, detail: json!(detail.into()), code, headers: Box::default() }
     }
 }
 
@@ -41,7 +42,7 @@ pub(super) async fn around(request: Request, next: Next) -> Response {
 
 pub(super) async fn method_not_allowed() -> HolmesError {
     HolmesError {
-        code: "method_not_allowed".to_owned(),
+        code: ErrorCode::MethodNotAllowed,
         ..HolmesError::new(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed")
     }
 }
@@ -49,14 +50,14 @@ pub(super) async fn method_not_allowed() -> HolmesError {
 impl From<ApiError> for HolmesError {
     fn from(error: ApiError) -> Self {
         let detail = match (error.code(), error.hint()) {
-            ("unauthenticated", _) => "Invalid or missing API key".to_owned(),
+            (ErrorCode::Unauthenticated, _) => "Invalid or missing API key".to_owned(),
             (_, Some(hint)) => format!("{}; {hint}", error.message()),
             (_, None) => error.message().to_owned(),
         };
         Self {
             status: error.http_status(),
             detail: json!(detail),
-            code: error.code().to_owned(),
+            code: error.code(),
             headers: Box::new(error.headers()),
         }
     }
@@ -79,7 +80,7 @@ impl From<BadHolmesRequest> for HolmesError {
         Self {
             status: StatusCode::from_u16(error.status).unwrap_or(StatusCode::BAD_REQUEST),
             detail: error.detail,
-            code: "invalid_request".to_owned(),
+            code: ErrorCode::InvalidRequest,
             headers: Box::default(),
         }
     }
@@ -87,19 +88,20 @@ impl From<BadHolmesRequest> for HolmesError {
 
 impl From<&HolmesFailure> for HolmesError {
     fn from(failure: &HolmesFailure) -> Self {
-        let status = match failure.detail_code.as_str() {
-            "model_auth" => StatusCode::UNAUTHORIZED,
-            "model_rate_limited" => StatusCode::TOO_MANY_REQUESTS,
-            "images_not_supported" => StatusCode::BAD_REQUEST,
+        let code = ErrorCode::from_name(&failure.detail_code).unwrap_or(ErrorCode::Internal);
+        let status = match code {
+            ErrorCode::ModelAuth => StatusCode::UNAUTHORIZED,
+            ErrorCode::ModelRateLimited => StatusCode::TOO_MANY_REQUESTS,
+            ErrorCode::ImagesNotSupported => StatusCode::BAD_REQUEST,
             _ => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        Self { status, detail: json!(failure.message), code: failure.detail_code.clone(), headers: Box::default() }
+        Self { status, detail: json!(failure.message), code, headers: Box::default() }
     }
 }
 
 impl IntoResponse for HolmesError {
     fn into_response(self) -> Response {
-        metrics::error(&self.code);
+        metrics::error(self.code.as_str());
         let mut response = json_response(self.status, &json!({ "detail": self.detail }));
         response.headers_mut().extend(*self.headers);
         response

@@ -13,9 +13,10 @@ use uuid::Uuid;
 use super::approvals::ApprovalKey;
 use super::{HolmesError, LINGER};
 use crate::AppState;
+use crate::error::ErrorCode;
 
 /// What a request leads to.
-pub(super) enum Planned {
+pub(super) enum ChatPlan {
     /// A run.
     Start(Box<RunRequest>),
     /// A run that the same decision began before.
@@ -23,7 +24,7 @@ pub(super) enum Planned {
 }
 
 /// A call without a result, and what the server knows of it.
-struct OpenCall {
+struct UnansweredCall {
     call: HistoryCall,
     stored: Option<PendingCall>,
     kind: PendingKind,
@@ -36,15 +37,15 @@ pub(super) async fn plan(
     principal: &Principal,
     request: HolmesRequest,
     digest: &str,
-) -> Result<Planned, HolmesError> {
+) -> Result<ChatPlan, HolmesError> {
     let open = open_calls(state, principal, &request).await?;
     warn_of_unknown(&request, &open)?;
     if let Some(run_id) = decided_before(state, principal, &request, &open).await? {
-        return Ok(Planned::Replay(run_id));
+        return Ok(ChatPlan::Replay(run_id));
     }
     let previous_run_id = open.iter().find_map(|open| open.stored.as_ref().map(|stored| stored.run_id));
     // Decisions come before what the client's tools returned.
-    let (approvals, frontend): (Vec<OpenCall>, Vec<OpenCall>) =
+    let (approvals, frontend): (Vec<UnansweredCall>, Vec<UnansweredCall>) =
         open.into_iter().partition(|open| open.kind == PendingKind::Approval);
     let mut resume: Vec<ResumedCall> = Vec::new();
     for open in approvals {
@@ -83,7 +84,7 @@ pub(super) async fn plan(
         answer_schema: request.answer_schema.clone(),
         ..RunRequest::new(Protocol::Holmes, new_messages(&request))
     };
-    Ok(Planned::Start(Box::new(RunRequest { history: request.history, ..run })))
+    Ok(ChatPlan::Start(Box::new(RunRequest { history: request.history, ..run })))
 }
 
 /// What the user says now. A client that resumes may repeat the question that the history ends with.
@@ -109,12 +110,12 @@ async fn open_calls(
     state: &AppState,
     principal: &Principal,
     request: &HolmesRequest,
-) -> Result<Vec<OpenCall>, HolmesError> {
+) -> Result<Vec<UnansweredCall>, HolmesError> {
     let mut open = Vec::new();
     for call in &request.open_calls {
         let stored = match state.agent.catalog().pending_calls().get(principal, &call.id).await {
             Ok(stored) => Some(stored).filter(|stored| stored.subject == principal.subject()),
-            Err(error) if error.code() == "pending_call_not_found" => None,
+            Err(error) if ErrorCode::from(&error) == ErrorCode::PendingCallNotFound => None,
             Err(error) => return Err(error.into()),
         };
         let kind = match &stored {
@@ -122,12 +123,12 @@ async fn open_calls(
             None if call.is_approval => PendingKind::Approval,
             None => PendingKind::ClientTool,
         };
-        open.push(OpenCall { call: call.clone(), stored, kind });
+        open.push(UnansweredCall { call: call.clone(), stored, kind });
     }
     Ok(open)
 }
 
-fn warn_of_unknown(request: &HolmesRequest, open: &[OpenCall]) -> Result<(), HolmesError> {
+fn warn_of_unknown(request: &HolmesRequest, open: &[UnansweredCall]) -> Result<(), HolmesError> {
     let waits = |id: &str, kind: PendingKind| open.iter().any(|open| open.call.id == id && open.kind == kind);
     let decisions = request.tool_decisions.as_deref().unwrap_or_default();
     let nothing_waits = !open.iter().any(|open| open.kind == PendingKind::Approval);
@@ -151,7 +152,7 @@ async fn decided_before(
     state: &AppState,
     principal: &Principal,
     request: &HolmesRequest,
-    open: &[OpenCall],
+    open: &[UnansweredCall],
 ) -> Result<Option<Uuid>, HolmesError> {
     let decisions = request.tool_decisions.as_deref().unwrap_or_default();
     let mut run_id = None;
@@ -168,7 +169,7 @@ async fn decided_before(
     let Some(run_id) = run_id else { return Ok(None) };
     let run = match state.agent.get_run(principal, run_id).await {
         Ok(run) => run,
-        Err(error) if error.code() == "run_not_found" => return Ok(None),
+        Err(error) if ErrorCode::from(&error) == ErrorCode::RunNotFound => return Ok(None),
         Err(error) => return Err(error.into()),
     };
     Ok((request.ask.is_empty() || is_question(&request.ask, &run.question)).then_some(run_id))
@@ -180,7 +181,7 @@ fn run_after(call: &PendingCall) -> Option<Uuid> {
     Uuid::try_parse(decision["run_id"].as_str()?).ok()
 }
 
-fn approval(key: &ApprovalKey, principal: &Principal, request: &HolmesRequest, open: OpenCall) -> ResumedCall {
+fn approval(key: &ApprovalKey, principal: &Principal, request: &HolmesRequest, open: UnansweredCall) -> ResumedCall {
     const NOT_VALID: &str = "the approval did not come with the token of this very call, so it does not count";
     const BEFORE: &str = "this call was decided before and is not executed again";
     let decisions = request.tool_decisions.as_deref().unwrap_or_default();
@@ -206,7 +207,7 @@ fn approval(key: &ApprovalKey, principal: &Principal, request: &HolmesRequest, o
     }
 }
 
-fn frontend_result(principal: &Principal, request: &HolmesRequest, open: OpenCall) -> ResumedCall {
+fn frontend_result(principal: &Principal, request: &HolmesRequest, open: UnansweredCall) -> ResumedCall {
     let results = request.frontend_tool_results.as_deref().unwrap_or_default();
     let result = results.iter().find(|result| result.tool_call_id == open.call.id);
     let decision = result.map_or(CallDecision::Abandoned, |result| CallDecision::Output(result.result.clone()));
@@ -217,7 +218,7 @@ fn frontend_result(principal: &Principal, request: &HolmesRequest, open: OpenCal
 }
 
 /// A call of which only the client's history is left.
-fn of_history(principal: &Principal, open: &OpenCall) -> PendingCall {
+fn of_history(principal: &Principal, open: &UnansweredCall) -> PendingCall {
     PendingCall {
         call_id: open.call.id.clone(),
         kind: open.kind,

@@ -8,10 +8,10 @@ use querent_agent::protocols::ksadk::SessionEventRenderer;
 use querent_catalog::{ConversationFilter, ConversationRecord, PageRequest, Principal, RunStatus};
 use serde_json::{Value, json};
 
-use super::super::around::RequestId;
-use super::super::openai::{OpenAiError, files, models as model_list};
 use super::{action_of, envelope, new_session_id, open_session, scoped_session, status_of};
 use crate::AppState;
+use crate::http::middleware::RequestId;
+use crate::http::openai::{OpenAiError, files, models as model_list};
 
 /// Sessions that a listing reaches.
 const MAX_SESSIONS: usize = 1_000;

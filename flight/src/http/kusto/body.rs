@@ -20,15 +20,15 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::RequestIds;
-use super::error::{RESULT_TRUNCATED, description, one_api_error};
+use super::error::{description, one_api_error};
 use crate::admission::QueryPermit;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 use crate::http::encoding::encoded;
 use crate::metrics;
 
 /// How an answer is laid out.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Layout {
+pub(super) enum DataSetLayout {
     /// Four tables.
     V1,
     /// One table, as of a command.
@@ -73,12 +73,12 @@ impl DataSet {
     /// The body. It always ends well-formed; a failure is told inside.
     pub(super) fn frames(
         self,
-        layout: Layout,
+        layout: DataSetLayout,
     ) -> StreamBody<impl Stream<Item = Result<Frame<Bytes>, ApiError>> + Send> {
         let Self { answer, first, mut permit, ids, is_truncation_failure } = self;
         let KqlAnswer { columns, rendering, mut rows } = answer;
         let visualization = visualization(rendering.as_ref());
-        let mut writer = Writer { layout, columns, visualization, ids, started: Instant::now(), rows: 0 };
+        let mut writer = DataSetWriter { layout, columns, visualization, ids, started: Instant::now(), rows: 0 };
         let span = tracing::Span::current();
         StreamBody::new(async_stream::try_stream! {
             yield Frame::data(writer.opening());
@@ -108,14 +108,14 @@ impl DataSet {
             let stats = rows.stats();
             if failure.is_none() && stats.truncated && is_truncation_failure {
                 let message = format!("the result has more than {} rows, the request's truncationmaxrecords", stats.rows);
-                failure = Some(ApiError::new(RESULT_TRUNCATED, message));
+                failure = Some(ApiError::new(ErrorCode::ResultTruncated, message));
             }
             match &failure {
                 None => permit.succeeded(stats.rows),
                 Some(error) => {
                     permit.failed();
-                    metrics::error(error.code());
-                    let (code, message) = (error.code(), error.message());
+                    metrics::error(error.code().as_str());
+                    let (code, message) = (error.code().as_str(), error.message());
                     span.in_scope(|| tracing::warn!(code, message, "a query failed after its first rows were sent"));
                 }
             }
@@ -125,8 +125,8 @@ impl DataSet {
 }
 
 /// Writes one data set.
-struct Writer {
-    layout: Layout,
+struct DataSetWriter {
+    layout: DataSetLayout,
     columns: Vec<KqlColumn>,
     /// What `render` said.
     visualization: String,
@@ -139,12 +139,14 @@ struct Writer {
 const RESULT_ID: u32 = 1;
 const COMPLETION_ID: u32 = 2;
 
-impl Writer {
+impl DataSetWriter {
     fn opening(&self) -> Bytes {
         let columns = self.columns.iter().map(|column| (column.name.as_str(), column.kql_type));
         match self.layout {
-            Layout::V1 | Layout::Command => format!("{{\"Tables\":[{}", v1_opening("Table_0", columns)).into(),
-            Layout::V2(frames) => {
+            DataSetLayout::V1 | DataSetLayout::Command => {
+                format!("{{\"Tables\":[{}", v1_opening("Table_0", columns)).into()
+            }
+            DataSetLayout::V2(frames) => {
                 let placement = match frames.placement {
                     ErrorPlacement::InData => "in_data",
                     ErrorPlacement::EndOfTable => "end_of_table",
@@ -178,7 +180,7 @@ impl Writer {
             return out.into();
         }
         let fragments = match self.layout {
-            Layout::V2(frames) if frames.in_fragments() => Some(frames),
+            DataSetLayout::V2(frames) if frames.in_fragments() => Some(frames),
             _ => None,
         };
         match fragments {
@@ -222,9 +224,9 @@ impl Writer {
 
     fn closing(&self, failure: Option<&ApiError>) -> Bytes {
         match self.layout {
-            Layout::V1 => self.v1_closing(failure, true),
-            Layout::Command => self.v1_closing(failure, false),
-            Layout::V2(frames) => self.v2_closing(frames, failure),
+            DataSetLayout::V1 => self.v1_closing(failure, true),
+            DataSetLayout::Command => self.v1_closing(failure, false),
+            DataSetLayout::V2(frames) => self.v2_closing(frames, failure),
         }
         .into()
     }
@@ -341,7 +343,7 @@ impl Writer {
                 let told = json!({ "Count": 1, "Text": "Query completed successfully" }).to_string();
                 event(4, "Info", 0, "S_OK (0)", 4, "QueryInfo", &told)
             }
-            Some(failure) => event(2, "Error", -1, failure.code(), 4, "QueryInfo", &description(failure)),
+            Some(failure) => event(2, "Error", -1, failure.code().as_str(), 4, "QueryInfo", &description(failure)),
         };
         let consumption = event(6, "Stats", 0, "S_OK (0)", 0, "QueryResourceConsumption", &self.consumption());
         let completion = v2_table(

@@ -5,21 +5,21 @@ use querent_engine::kql::KqlType;
 use serde_json::{Value, json};
 
 use super::body::v1_table;
-use super::schema::{self, Columns};
+use super::schema::{self, DatabaseColumns};
 use crate::AppState;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 
 /// A management command, read.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) struct Command {
-    what: Show,
+pub(super) struct ShowCommand {
+    what: ShowTarget,
     /// What follows the command, from its first `|`.
     pub(super) operators: Option<String>,
 }
 
 /// What is to be shown.
 #[derive(Debug, PartialEq, Eq)]
-enum Show {
+enum ShowTarget {
     Version,
     Databases,
     /// Of the database in use: all tables, or these.
@@ -51,7 +51,7 @@ pub(super) struct CommandTable {
 
 const TEXT: KqlType = KqlType::String;
 
-impl Command {
+impl ShowCommand {
     /// Errors: `kql_not_supported`.
     pub(super) fn parse(text: &str) -> Result<Self, ApiError> {
         let (words, operators) = split(text);
@@ -59,32 +59,36 @@ impl Command {
         let lower: Vec<&str> = lower.iter().map(String::as_str).collect();
         let name = |index: usize| words.get(index).map(|word| word.text.clone()).unwrap_or_default();
         let what = match lower.as_slice() {
-            [".show", "version"] => Show::Version,
-            [".show", "databases"] => Show::Databases,
-            [".show", "tables"] => Show::Tables(Vec::new()),
+            [".show", "version"] => ShowTarget::Version,
+            [".show", "databases"] => ShowTarget::Databases,
+            [".show", "tables"] => ShowTarget::Tables(Vec::new()),
             [".show", "tables", "(", names @ .., ")"] => {
                 let named = words.iter().skip(3).take(names.len()).filter(|word| word.text != ",");
-                Show::Tables(named.map(|word| word.text.clone()).collect())
+                ShowTarget::Tables(named.map(|word| word.text.clone()).collect())
             }
-            [".show", "functions"] => Show::Functions,
-            [".show", "queryplan", "<"] if operators.is_some() => Show::QueryPlan,
-            [".show", "table", _, "cslschema"] => Show::Table { table: name(2), as_json: false },
-            [".show", "table", _, "schema", "as", "json"] => Show::Table { table: name(2), as_json: true },
-            [".show", "schema"] | [".show", "databases", "schema"] => Show::ClusterSchema { as_json: false },
+            [".show", "functions"] => ShowTarget::Functions,
+            [".show", "queryplan", "<"] if operators.is_some() => ShowTarget::QueryPlan,
+            [".show", "table", _, "cslschema"] => ShowTarget::Table { table: name(2), as_json: false },
+            [".show", "table", _, "schema", "as", "json"] => ShowTarget::Table { table: name(2), as_json: true },
+            [".show", "schema"] | [".show", "databases", "schema"] => ShowTarget::ClusterSchema { as_json: false },
             [".show", "schema" | "cluster", "as" | "schema", ..] | [".show", "databases", "schema", "as", "json"]
                 if lower.ends_with(&["as", "json"]) =>
             {
-                Show::ClusterSchema { as_json: true }
+                ShowTarget::ClusterSchema { as_json: true }
             }
-            [".show", "database", "schema"] => Show::DatabaseSchema { database: None, as_json: false },
-            [".show", "database", "schema", "as", "json"] => Show::DatabaseSchema { database: None, as_json: true },
-            [".show", "database", _, "schema"] => Show::DatabaseSchema { database: Some(name(2)), as_json: false },
+            [".show", "database", "schema"] => ShowTarget::DatabaseSchema { database: None, as_json: false },
+            [".show", "database", "schema", "as", "json"] => {
+                ShowTarget::DatabaseSchema { database: None, as_json: true }
+            }
+            [".show", "database", _, "schema"] => {
+                ShowTarget::DatabaseSchema { database: Some(name(2)), as_json: false }
+            }
             [".show", "database", _, "schema", "as", "json"] => {
-                Show::DatabaseSchema { database: Some(name(2)), as_json: true }
+                ShowTarget::DatabaseSchema { database: Some(name(2)), as_json: true }
             }
             _ => {
                 let message = format!("the command `{}` is not supported here", text.trim());
-                return Err(ApiError::new("kql_not_supported", message).with_hint(
+                return Err(ApiError::new(ErrorCode::KqlNotSupported, message).with_hint(
                     ".show databases, tables, functions, version, queryplan, schema [as json], database D schema [as json], \
                      table T schema as json and table T cslschema are",
                 ));
@@ -95,7 +99,7 @@ impl Command {
 
     /// Whether it is a query's affair: the engine explains what follows.
     pub(super) fn is_query_plan(&self) -> bool {
-        self.what == Show::QueryPlan
+        self.what == ShowTarget::QueryPlan
     }
 
     /// Errors: `database_not_found`, `table_not_found`, `kql_too_large`.
@@ -110,20 +114,20 @@ impl Command {
         let in_use = in_use.in_database(database).await?;
         let in_use = in_use.database();
         match &self.what {
-            Show::Version => Ok(version()),
-            Show::Databases => schema::databases(catalog, who, in_use).await,
-            Show::Tables(names) => schema::tables(catalog, who, in_use, names).await,
-            Show::Table { table, as_json } => schema::table(catalog, who, in_use, table, *as_json).await,
-            Show::DatabaseSchema { database, as_json } => {
-                let columns = Columns::of(catalog, who, Some(database.as_deref().unwrap_or(in_use))).await?;
+            ShowTarget::Version => Ok(version()),
+            ShowTarget::Databases => schema::databases(catalog, who, in_use).await,
+            ShowTarget::Tables(names) => schema::tables(catalog, who, in_use, names).await,
+            ShowTarget::Table { table, as_json } => schema::table(catalog, who, in_use, table, *as_json).await,
+            ShowTarget::DatabaseSchema { database, as_json } => {
+                let columns = DatabaseColumns::of(catalog, who, Some(database.as_deref().unwrap_or(in_use))).await?;
                 Ok(if *as_json { columns.document("DatabaseSchema") } else { columns.listing() })
             }
-            Show::ClusterSchema { as_json } => {
-                let columns = Columns::of(catalog, who, None).await?;
+            ShowTarget::ClusterSchema { as_json } => {
+                let columns = DatabaseColumns::of(catalog, who, None).await?;
                 Ok(if *as_json { columns.document("ClusterSchema") } else { columns.listing() })
             }
-            Show::QueryPlan => Err(ApiError::internal("a query's plan is not a command's to show")),
-            Show::Functions => Ok(CommandTable {
+            ShowTarget::QueryPlan => Err(ApiError::internal("a query's plan is not a command's to show")),
+            ShowTarget::Functions => Ok(CommandTable {
                 columns: ["Name", "Parameters", "Body", "Folder", "DocString"].map(|name| (name, TEXT)).into(),
                 rows: Vec::new(),
             }),
@@ -223,35 +227,37 @@ fn split(text: &str) -> (Vec<Word>, Option<String>) {
 mod tests {
     use super::*;
 
-    fn parsed(text: &str) -> Option<(Show, Option<String>)> {
-        Command::parse(text).ok().map(|command| (command.what, command.operators))
+    fn parsed(text: &str) -> Option<(ShowTarget, Option<String>)> {
+        ShowCommand::parse(text).ok().map(|command| (command.what, command.operators))
     }
 
     #[test]
     fn commands_are_read_as_clients_write_them() {
-        let schema =
-            |database: Option<&str>, as_json| Show::DatabaseSchema { database: database.map(str::to_owned), as_json };
+        let schema = |database: Option<&str>, as_json| ShowTarget::DatabaseSchema {
+            database: database.map(str::to_owned),
+            as_json,
+        };
         for (text, show) in [
-            (".show version", Show::Version),
-            (".show databases;", Show::Databases),
-            (" .SHOW  Tables ", Show::Tables(Vec::new())),
-            (".show tables (a, ['b c'])", Show::Tables(vec!["a".into(), "b c".into()])),
-            (".show table ['schema'] schema as json", Show::Table { table: "schema".into(), as_json: true }),
-            (".show table T cslschema", Show::Table { table: "T".into(), as_json: false }),
+            (".show version", ShowTarget::Version),
+            (".show databases;", ShowTarget::Databases),
+            (" .SHOW  Tables ", ShowTarget::Tables(Vec::new())),
+            (".show tables (a, ['b c'])", ShowTarget::Tables(vec!["a".into(), "b c".into()])),
+            (".show table ['schema'] schema as json", ShowTarget::Table { table: "schema".into(), as_json: true }),
+            (".show table T cslschema", ShowTarget::Table { table: "T".into(), as_json: false }),
             (".show database schema as json", schema(None, true)),
             (".show database [\"my db\"] schema as json", schema(Some("my db"), true)),
             (".show database D schema", schema(Some("D"), false)),
-            (".show schema as json", Show::ClusterSchema { as_json: true }),
-            (".show cluster schema as json", Show::ClusterSchema { as_json: true }),
-            (".show databases schema as json", Show::ClusterSchema { as_json: true }),
+            (".show schema as json", ShowTarget::ClusterSchema { as_json: true }),
+            (".show cluster schema as json", ShowTarget::ClusterSchema { as_json: true }),
+            (".show databases schema as json", ShowTarget::ClusterSchema { as_json: true }),
         ] {
             assert_eq!(parsed(text), Some((show, None)), "{text}");
         }
         assert_eq!(
             parsed(".show tables | project TableName"),
-            Some((Show::Tables(Vec::new()), Some("| project TableName".into())))
+            Some((ShowTarget::Tables(Vec::new()), Some("| project TableName".into())))
         );
-        assert_eq!(parsed(".show queryplan <| T | take 1").map(|(show, _)| show), Some(Show::QueryPlan));
+        assert_eq!(parsed(".show queryplan <| T | take 1").map(|(show, _)| show), Some(ShowTarget::QueryPlan));
         assert_eq!(parsed(".drop table T"), None);
         assert_eq!(parsed(".show schema as xml"), None);
     }

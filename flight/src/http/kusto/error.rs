@@ -2,28 +2,19 @@
 //! says that there is no such route, and 429 that they are throttled.
 
 use http::StatusCode;
-use querent_engine::kql::SyntaxErrorCode;
 use serde_json::{Value, json};
 
 use super::RequestIds;
 use super::body::timestamp;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode, RenderedError};
 
-/// An error with the body that it has here.
-#[derive(Debug, Clone)]
-pub(in crate::http) struct Rendered {
-    pub(in crate::http) status: StatusCode,
-    pub(in crate::http) body: Value,
-}
-
-impl Rendered {
-    pub(super) fn of(error: &ApiError, ids: &RequestIds) -> Self {
-        Self { status: Kind::of(error).status, body: one_api_error(error, ids) }
-    }
+/// An error with Kusto's status and body.
+pub(super) fn rendered(error: &ApiError, ids: &RequestIds) -> RenderedError {
+    RenderedError { status: KustoErrorKind::of(error).status, body: one_api_error(error, ids) }
 }
 
 /// What Kusto makes of an error.
-struct Kind {
+struct KustoErrorKind {
     status: StatusCode,
     code: &'static str,
     message: &'static str,
@@ -33,9 +24,9 @@ struct Kind {
     is_permanent: bool,
 }
 
-impl Kind {
+impl KustoErrorKind {
     fn of(error: &ApiError) -> Self {
-        const BAD_REQUEST: Kind = Kind {
+        const BAD_REQUEST: KustoErrorKind = KustoErrorKind {
             status: StatusCode::BAD_REQUEST,
             code: "General_BadRequest",
             message: "Request is invalid and cannot be executed.",
@@ -44,15 +35,29 @@ impl Kind {
             is_permanent: true,
         };
         match error.code() {
-            code if SyntaxErrorCode::of(code).is_some() => Kind { prefix: "Syntax error: ", ..BAD_REQUEST },
-            code if code.starts_with("kql_") => Kind { prefix: "Semantic error: ", ..BAD_REQUEST },
-            "memory_exceeded" | RESULT_TRUNCATED => Kind {
+            ErrorCode::KqlUnexpected
+            | ErrorCode::KqlUnknownOperator
+            | ErrorCode::KqlReservedName
+            | ErrorCode::KqlUnexpectedCharacter
+            | ErrorCode::KqlUnterminated
+            | ErrorCode::KqlBadEscape
+            | ErrorCode::KqlNumberOutOfRange
+            | ErrorCode::KqlUnknownType
+            | ErrorCode::KqlTooDeep => KustoErrorKind { prefix: "Syntax error: ", ..BAD_REQUEST },
+            ErrorCode::KqlUnknownColumn
+            | ErrorCode::KqlUnknownTable
+            | ErrorCode::KqlUnknownFunction
+            | ErrorCode::KqlTypeMismatch
+            | ErrorCode::KqlNotSupported
+            | ErrorCode::KqlInvalid
+            | ErrorCode::KqlTooLarge => KustoErrorKind { prefix: "Semantic error: ", ..BAD_REQUEST },
+            ErrorCode::MemoryExceeded | ErrorCode::ResultTruncated => KustoErrorKind {
                 code: "LimitsExceeded",
                 exception: "Kusto.Data.Exceptions.KustoServicePartialQueryFailureLimitsExceededException",
                 prefix: "Query execution has exceeded the allowed limits: ",
                 ..BAD_REQUEST
             },
-            "wall_clock_exceeded" => Kind {
+            ErrorCode::WallClockExceeded => KustoErrorKind {
                 status: StatusCode::GATEWAY_TIMEOUT,
                 code: "Timeout",
                 message: "Request has timed out.",
@@ -60,7 +65,7 @@ impl Kind {
                 prefix: "",
                 is_permanent: false,
             },
-            "too_many_requests" => Kind {
+            ErrorCode::TooManyRequests => KustoErrorKind {
                 status: StatusCode::TOO_MANY_REQUESTS,
                 code: "TooManyRequests",
                 message: "Request is denied due to throttling.",
@@ -70,15 +75,15 @@ impl Kind {
             },
             _ => match error.http_status() {
                 StatusCode::NOT_FOUND => BAD_REQUEST,
-                status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => Kind {
+                status @ (StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN) => KustoErrorKind {
                     status,
                     code: if status == StatusCode::FORBIDDEN { "Forbidden" } else { "Unauthorized" },
                     message: "Caller is not authorized to perform this action.",
                     exception: "Kusto.Data.Exceptions.KustoRequestDeniedException",
                     ..BAD_REQUEST
                 },
-                status if status.is_client_error() => Kind { status, ..BAD_REQUEST },
-                status => Kind {
+                status if status.is_client_error() => KustoErrorKind { status, ..BAD_REQUEST },
+                status => KustoErrorKind {
                     status,
                     code: "General_InternalServerError",
                     message: "The service failed to process the request.",
@@ -91,12 +96,9 @@ impl Kind {
     }
 }
 
-/// More rows than the request's `truncationmaxrecords`.
-pub(super) const RESULT_TRUNCATED: &str = "result_truncated";
-
 /// `{"error": {...}}`.
 pub(super) fn one_api_error(error: &ApiError, ids: &RequestIds) -> Value {
-    let kind = Kind::of(error);
+    let kind = KustoErrorKind::of(error);
     json!({
         "error": {
             "code": kind.code,
@@ -118,5 +120,5 @@ pub(super) fn one_api_error(error: &ApiError, ids: &RequestIds) -> Value {
 /// The error's message as people read it, and what to do about it.
 pub(super) fn description(error: &ApiError) -> String {
     let hint = error.hint().map(|hint| format!("\n{hint}")).unwrap_or_default();
-    format!("{}{}{hint}", Kind::of(error).prefix, error.message())
+    format!("{}{}{hint}", KustoErrorKind::of(error).prefix, error.message())
 }

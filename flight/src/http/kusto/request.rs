@@ -11,12 +11,12 @@ use serde_json::{Map, Value};
 
 use super::body::{ErrorPlacement, Frames};
 use crate::config::Settings;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 use crate::http::request::{LEAST_WALL_CLOCK, read_body};
 
 /// A request, read and checked.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct KustoRequest {
     pub(super) text: String,
     pub(super) database: Option<String>,
     pub(super) parameters: KqlParameters,
@@ -27,7 +27,7 @@ pub(super) struct Asked {
 }
 
 #[derive(Deserialize)]
-struct Request {
+struct RequestBody {
     db: Option<String>,
     csl: Option<String>,
     properties: Option<Value>,
@@ -41,25 +41,25 @@ struct Properties {
     parameters: Map<String, Value>,
 }
 
-impl Asked {
+impl KustoRequest {
     /// Errors: `bad_request_body`, `bad_parameter`, `empty_query`, those of [`read_body`].
     pub(super) async fn read(body: Body, settings: &Settings) -> Result<Self, ApiError> {
         let bytes = read_body(body, settings.http.max_query_bytes.0).await?;
-        let request: Request = serde_json::from_slice(&bytes).map_err(bad_body)?;
+        let request: RequestBody = serde_json::from_slice(&bytes).map_err(bad_body)?;
         let text = request.csl.filter(|text| !text.trim().is_empty());
-        let text = text.ok_or_else(|| ApiError::new("empty_query", "`csl`, the query's text, is empty"))?;
+        let text = text.ok_or_else(|| ApiError::new(ErrorCode::EmptyQuery, "`csl`, the query's text, is empty"))?;
         let properties: Properties = match request.properties {
             None | Some(Value::Null) => Properties::default(),
             Some(Value::String(text)) if text.is_empty() => Properties::default(),
             Some(Value::String(text)) => serde_json::from_str(&text).map_err(bad_body)?,
             Some(properties) => serde_json::from_value(properties).map_err(bad_body)?,
         };
-        let options = Options(properties.options);
+        let options = RequestOptions(properties.options);
         if let Some(language) = options.get("query_language").and_then(Value::as_str)
             && !["kql", "csl", "kusto"].contains(&language.to_ascii_lowercase().as_str())
         {
             let message = format!("query_language {language} is not served here");
-            return Err(ApiError::new("unsupported", message).with_hint("POST /v1/query takes SQL"));
+            return Err(ApiError::new(ErrorCode::Unsupported, message).with_hint("POST /v1/query takes SQL"));
         }
         let failing = options.number("truncationmaxrecords")?;
         let taken = options.number("query_take_max_records")?;
@@ -98,13 +98,13 @@ fn parameter_text(value: Value) -> String {
 }
 
 fn bad_body(error: serde_json::Error) -> ApiError {
-    ApiError::new("bad_request_body", format!("the body is not a request of Kusto's: {error}"))
+    ApiError::new(ErrorCode::BadRequestBody, format!("the body is not a request of Kusto's: {error}"))
 }
 
 /// Request options. Kusto does not tell the case of their names apart, nor a text from what it says.
-struct Options(Map<String, Value>);
+struct RequestOptions(Map<String, Value>);
 
-impl Options {
+impl RequestOptions {
     fn get(&self, name: &str) -> Option<&Value> {
         self.0.iter().find(|(key, _)| key.eq_ignore_ascii_case(name)).map(|(_, value)| value)
     }
@@ -124,7 +124,7 @@ impl Options {
             Some(Value::String(text)) => text.trim().parse().ok(),
             Some(value) => value.as_u64(),
         };
-        let bad = || ApiError::new("bad_parameter", format!("the option {name} must be a whole number"));
+        let bad = || ApiError::new(ErrorCode::BadParameter, format!("the option {name} must be a whole number"));
         number.map(Some).ok_or_else(bad)
     }
 
@@ -142,7 +142,7 @@ impl Options {
             None => timespan(text),
         };
         let bad = || {
-            ApiError::new("bad_parameter", format!("the option servertimeout is no timespan: {value}"))
+            ApiError::new(ErrorCode::BadParameter, format!("the option servertimeout is no timespan: {value}"))
                 .with_hint("write it as hh:mm:ss")
         };
         read.map(Some).ok_or_else(bad)
@@ -165,7 +165,7 @@ mod tests {
             ("-1s", None),
             ("soon", None),
         ] {
-            let options = Options([("ServerTimeout".to_owned(), Value::from(written))].into_iter().collect());
+            let options = RequestOptions([("ServerTimeout".to_owned(), Value::from(written))].into_iter().collect());
             let read = options.timeout().ok().flatten();
             assert_eq!(read, seconds.map(Duration::from_secs), "{written}");
         }

@@ -5,7 +5,7 @@ use querent_engine::kql::KqlType;
 use serde_json::{Map, Value, json};
 
 use super::commands::CommandTable;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 
 /// Tables whose columns one command lists.
 const MAX_TABLES_WITH_COLUMNS: usize = 20_000;
@@ -115,11 +115,11 @@ pub(super) async fn table(
 }
 
 /// Every column of a database, or of all.
-pub(super) struct Columns {
+pub(super) struct DatabaseColumns {
     databases: Vec<(String, Vec<TableInfo>)>,
 }
 
-impl Columns {
+impl DatabaseColumns {
     /// Errors: `database_not_found`, `kql_too_large`.
     pub(super) async fn of(catalog: &Catalog, who: &Principal, database: Option<&str>) -> Result<Self, ApiError> {
         let names = match database {
@@ -260,6 +260,6 @@ async fn all_databases(catalog: &Catalog, who: &Principal) -> Result<Vec<Databas
 }
 
 fn too_many(what: &str, most: usize) -> ApiError {
-    ApiError::new("kql_too_large", format!("a command lists no more than {most} {what}"))
+    ApiError::new(ErrorCode::KqlTooLarge, format!("a command lists no more than {most} {what}"))
         .with_hint("ask for one database or one table, or page through GET /v1/catalog/schema")
 }

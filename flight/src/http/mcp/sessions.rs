@@ -10,32 +10,32 @@ use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 use crate::metrics;
 
 /// Requests of one session at once.
 const MAX_CALLS: usize = 256;
 
 /// Every open session.
-pub(super) struct Sessions {
+pub(super) struct McpSessions {
     max: usize,
     idle: Duration,
-    open: Mutex<HashMap<String, Session>>,
+    open: Mutex<HashMap<String, McpSession>>,
 }
 
-struct Session {
+struct McpSession {
     subject: String,
     used: Instant,
     calls: HashMap<String, CancellationToken>,
 }
 
-impl Session {
+impl McpSession {
     fn is_idle(&self) -> bool {
         self.calls.is_empty()
     }
 }
 
-impl Sessions {
+impl McpSessions {
     pub(super) fn new(max: usize, idle: Duration) -> Self {
         Self { max, idle, open: Mutex::default() }
     }
@@ -44,7 +44,7 @@ impl Sessions {
     /// it has none. Errors: `too_many_requests` when all are at work.
     pub(super) fn open(&self, subject: &str) -> Result<String, ApiError> {
         let id = Uuid::new_v4().to_string();
-        let session = Session { subject: subject.to_owned(), used: Instant::now(), calls: HashMap::new() };
+        let session = McpSession { subject: subject.to_owned(), used: Instant::now(), calls: HashMap::new() };
         let mut open = self.open.lock();
         if open.len() >= self.max {
             open.retain(|_, session| !session.is_idle() || session.used.elapsed() < self.idle);
@@ -53,7 +53,10 @@ impl Sessions {
             let idle = open.iter().filter(|(_, session)| session.is_idle());
             let oldest = idle.min_by_key(|(_, session)| (session.subject != subject, session.used));
             let oldest = oldest.map(|(id, _)| id.clone()).ok_or_else(|| {
-                ApiError::new("too_many_requests", format!("{} sessions are at work, which is the limit", self.max))
+                ApiError::new(
+                    ErrorCode::TooManyRequests,
+                    format!("{} sessions are at work, which is the limit", self.max),
+                )
             })?;
             open.remove(&oldest);
         }
@@ -95,19 +98,22 @@ impl Sessions {
         id: &str,
         request: &Value,
         token: CancellationToken,
-    ) -> Result<OpenCall, ApiError> {
+    ) -> Result<ActiveCall, ApiError> {
         let mut open = self.open.lock();
         let session = open.get_mut(id).ok_or_else(not_found)?;
         let request = request.to_string();
         if session.calls.contains_key(&request) {
-            return Err(ApiError::new("invalid_request", format!("a request with the id {request} is in progress")));
+            return Err(ApiError::new(
+                ErrorCode::InvalidRequest,
+                format!("a request with the id {request} is in progress"),
+            ));
         }
         if session.calls.len() >= MAX_CALLS {
             let message = format!("{MAX_CALLS} requests of this session are in progress; try again later");
-            return Err(ApiError::new("too_many_requests", message));
+            return Err(ApiError::new(ErrorCode::TooManyRequests, message));
         }
         session.calls.insert(request.clone(), token);
-        Ok(OpenCall { sessions: Arc::clone(self), session: id.to_owned(), request })
+        Ok(ActiveCall { sessions: Arc::clone(self), session: id.to_owned(), request })
     }
 
     /// Cancels a request, if it is in progress.
@@ -120,17 +126,17 @@ impl Sessions {
 }
 
 fn not_found() -> ApiError {
-    ApiError::new("session_not_found", "there is no such session").with_hint("begin one with `initialize`")
+    ApiError::new(ErrorCode::SessionNotFound, "there is no such session").with_hint("begin one with `initialize`")
 }
 
 /// A request in progress.
-pub(super) struct OpenCall {
-    sessions: Arc<Sessions>,
+pub(super) struct ActiveCall {
+    sessions: Arc<McpSessions>,
     session: String,
     request: String,
 }
 
-impl Drop for OpenCall {
+impl Drop for ActiveCall {
     fn drop(&mut self) {
         if let Some(session) = self.sessions.open.lock().get_mut(&self.session) {
             session.calls.remove(&self.request);
@@ -149,18 +155,18 @@ mod tests {
 
     #[test]
     fn a_session_is_its_owners() {
-        let sessions = Sessions::new(8, HOUR);
+        let sessions = McpSessions::new(8, HOUR);
         let id = sessions.open("ann").unwrap();
         assert!(sessions.touch(&id, "ann").is_ok());
-        assert_eq!(sessions.touch(&id, "bob").unwrap_err().code(), "session_not_found");
-        assert_eq!(sessions.close(&id, "bob").unwrap_err().code(), "session_not_found");
+        assert_eq!(sessions.touch(&id, "bob").unwrap_err().code(), ErrorCode::SessionNotFound);
+        assert_eq!(sessions.close(&id, "bob").unwrap_err().code(), ErrorCode::SessionNotFound);
         assert!(sessions.close(&id, "ann").is_ok());
-        assert_eq!(sessions.touch(&id, "ann").unwrap_err().code(), "session_not_found");
+        assert_eq!(sessions.touch(&id, "ann").unwrap_err().code(), ErrorCode::SessionNotFound);
     }
 
     #[test]
     fn the_oldest_of_the_same_owner_makes_room() {
-        let sessions = Sessions::new(3, HOUR);
+        let sessions = McpSessions::new(3, HOUR);
         let others = sessions.open("bob").unwrap();
         let (first, second) = (sessions.open("ann").unwrap(), sessions.open("ann").unwrap());
         sessions.touch(&first, "ann").unwrap();
@@ -171,22 +177,22 @@ mod tests {
 
     #[test]
     fn an_idle_session_is_forgotten_and_one_at_work_is_not() {
-        let sessions = Arc::new(Sessions::new(1, Duration::ZERO));
+        let sessions = Arc::new(McpSessions::new(1, Duration::ZERO));
         let id = sessions.open("ann").unwrap();
         let call = sessions.begin(&id, &json!(1), CancellationToken::new()).unwrap();
         assert!(sessions.touch(&id, "ann").is_ok());
-        assert_eq!(sessions.open("ann").unwrap_err().code(), "too_many_requests");
+        assert_eq!(sessions.open("ann").unwrap_err().code(), ErrorCode::TooManyRequests);
         drop(call);
         assert!(sessions.touch(&id, "ann").is_err());
     }
 
     #[test]
     fn a_request_is_cancelled_by_its_id_and_type() {
-        let sessions = Arc::new(Sessions::new(1, HOUR));
+        let sessions = Arc::new(McpSessions::new(1, HOUR));
         let id = sessions.open("ann").unwrap();
         let token = CancellationToken::new();
         let _call = sessions.begin(&id, &json!(1), token.clone()).unwrap();
-        assert_eq!(sessions.begin(&id, &json!(1), token.clone()).err().unwrap().code(), "invalid_request");
+        assert_eq!(sessions.begin(&id, &json!(1), token.clone()).err().unwrap().code(), ErrorCode::InvalidRequest);
         sessions.cancel(&id, &json!("1"));
         assert!(!token.is_cancelled());
         sessions.cancel(&id, &json!(1));

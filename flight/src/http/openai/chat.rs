@@ -12,9 +12,9 @@ use querent_agent::{EventKind, Protocol, RunEvents};
 use querent_catalog::{ConversationKey, Principal};
 use serde_json::Value;
 
-use super::super::stream::event_stream;
 use super::{OpenAiError, begin, begun, body_of, json_response};
 use crate::AppState;
+use crate::http::stream::event_stream;
 
 /// `POST /v1/chat/completions`.
 pub(in crate::http) async fn create(
@@ -56,7 +56,7 @@ pub(in crate::http) async fn whole(events: RunEvents) -> Result<Value, OpenAiErr
         renderer.frame(&event);
     }
     match renderer.failure() {
-        Some((code, message)) => Err(OpenAiError::of_run(code, message, &detail)),
+        Some((code, message)) => Err(OpenAiError::from_run(code, message, &detail)),
         None => Ok(renderer.completion()),
     }
 }

@@ -15,10 +15,11 @@ use querent_catalog::{
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::super::request::{Params, PathText};
-use super::responses::ListParams;
+use super::responses::ItemListParams;
 use super::{OpenAiError, body_of, json_response};
 use crate::AppState;
+use crate::error::ErrorCode;
+use crate::http::request::{Params, PathText};
 
 /// Runs and added items of one conversation that a listing reads.
 const MAX_READ: usize = 1_000;
@@ -67,7 +68,7 @@ pub(in crate::http) async fn update(
 ) -> Result<Response, OpenAiError> {
     let fields = fields_of(&state, body).await?;
     let Some(metadata) = fields.get("metadata").filter(|metadata| metadata.is_object()) else {
-        return Err(OpenAiError::bad_request("invalid_request", "metadata", "`metadata` must be an object"));
+        return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "metadata", "`metadata` must be an object"));
     };
     let change = ConversationChange { metadata_json: Some(metadata.to_string()), ..ConversationChange::default() };
     let key = ConversationKey::shared(id);
@@ -99,7 +100,7 @@ pub(in crate::http) async fn add_items(
     let key = ConversationKey::shared(&id);
     state.agent.catalog().conversations().get(&principal, &key).await?;
     let added = add(&state, &principal, &key, fields.get("items").unwrap_or(&Value::Null)).await?;
-    let params = ListParams { after: None, limit: Some(MAX_ADDED), order: Some("asc".to_owned()) };
+    let params = ItemListParams { after: None, limit: Some(MAX_ADDED), order: Some("asc".to_owned()) };
     Ok(json_response(StatusCode::OK, &params.listing(added)?))
 }
 
@@ -108,7 +109,7 @@ pub(in crate::http) async fn list_items(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
     PathText(id): PathText,
-    Params(params): Params<ListParams>,
+    Params(params): Params<ItemListParams>,
 ) -> Result<Response, OpenAiError> {
     let items = all_items(&state, &principal, &ConversationKey::shared(&id)).await?;
     Ok(json_response(StatusCode::OK, &params.listing(items)?))
@@ -148,11 +149,11 @@ async fn add(
     items: &Value,
 ) -> Result<Vec<Value>, OpenAiError> {
     let Value::Array(items) = items else {
-        return Err(OpenAiError::bad_request("invalid_request", "items", "`items` must be a list"));
+        return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "items", "`items` must be a list"));
     };
     if items.len() > MAX_ADDED {
         let message = format!("{} items at once; at most {MAX_ADDED} are taken", items.len());
-        return Err(OpenAiError::bad_request("invalid_request", "items", message));
+        return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "items", message));
     }
     parse_items(&Value::Array(items.clone()))?;
     let records: Vec<ItemRecord> = items
@@ -201,8 +202,10 @@ async fn fields_of(state: &AppState, body: Body) -> Result<Map<String, Value>, O
     }
     match serde_json::from_slice(&body) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(OpenAiError::bad_request("invalid_request", "body", "the body must be a JSON object")),
-        Err(error) => Err(OpenAiError::bad_request("invalid_json", "body", format!("the body is not JSON: {error}"))),
+        Ok(_) => Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "body", "the body must be a JSON object")),
+        Err(error) => {
+            Err(OpenAiError::bad_request(ErrorCode::InvalidJson, "body", format!("the body is not JSON: {error}")))
+        }
     }
 }
 
@@ -216,9 +219,9 @@ fn conversation_json(record: &ConversationRecord) -> Value {
 }
 
 fn unknown(key: &ConversationKey) -> OpenAiError {
-    OpenAiError::not_found("conversation_not_found", format!("conversation with id `{}` not found", key.id))
+    OpenAiError::not_found(ErrorCode::ConversationNotFound, format!("conversation with id `{}` not found", key.id))
 }
 
 fn unknown_item(id: &str) -> OpenAiError {
-    OpenAiError::not_found("item_not_found", format!("item with id `{id}` not found"))
+    OpenAiError::not_found(ErrorCode::ItemNotFound, format!("item with id `{id}` not found"))
 }

@@ -9,16 +9,16 @@ use querent_catalog::CatalogError;
 use serde_json::{Value, json};
 
 use super::json_response;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 use crate::metrics;
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 /// What an error's response says, in its extensions, for surfaces that say it in words of their own too.
 #[derive(Debug, Clone)]
-pub(crate) struct Said {
+pub(crate) struct OpenAiErrorParts {
     pub(crate) message: String,
-    pub(crate) code: String,
+    pub(crate) code: ErrorCode,
     pub(crate) body: Value,
 }
 
@@ -28,7 +28,7 @@ pub(crate) struct OpenAiError {
     status: StatusCode,
     message: String,
     param: Option<String>,
-    code: String,
+    code: ErrorCode,
     /// Whether sending the request again could run something twice.
     is_final: bool,
     /// When to come back, how to say who one is.
@@ -36,52 +36,40 @@ pub(crate) struct OpenAiError {
 }
 
 impl OpenAiError {
-    pub(crate) fn of_run(code: RunErrorCode, message: &str, detail_code: &str) -> Self {
+    /// A run that failed: `detail_code` is what its last event says of it.
+    pub(crate) fn from_run(code: RunErrorCode, message: &str, detail_code: &str) -> Self {
+        let detail = ErrorCode::from_name(detail_code).unwrap_or(ErrorCode::Internal);
         let status = match code {
             RunErrorCode::Timeout => StatusCode::GATEWAY_TIMEOUT,
-            RunErrorCode::InitError if detail_code == "images_not_supported" => StatusCode::BAD_REQUEST,
-            RunErrorCode::InitError if detail_code == "model_unreachable" => StatusCode::SERVICE_UNAVAILABLE,
+            RunErrorCode::InitError if detail == ErrorCode::ImagesNotSupported => StatusCode::BAD_REQUEST,
+            RunErrorCode::InitError if detail == ErrorCode::ModelUnreachable => StatusCode::SERVICE_UNAVAILABLE,
             RunErrorCode::InitError | RunErrorCode::RunnerError => StatusCode::BAD_GATEWAY,
             RunErrorCode::ToolLoop | RunErrorCode::Internal => StatusCode::INTERNAL_SERVER_ERROR,
         };
-        let code = if code == RunErrorCode::Timeout { "timeout" } else { detail_code };
-        Self {
-            status,
-            message: message.to_owned(),
-            param: None,
-            code: code.to_owned(),
-            is_final: true,
-            headers: Box::default(),
-        }
+        let code = if code == RunErrorCode::Timeout { ErrorCode::Timeout } else { detail };
+        Self { status, message: message.to_owned(), param: None, code, is_final: true, headers: Box::default() }
     }
 
-    pub(crate) fn not_found(code: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn not_found(code: ErrorCode, message: impl Into<String>) -> Self {
         let (status, message) = (StatusCode::NOT_FOUND, message.into());
-        Self { status, message, param: None, code: code.to_owned(), is_final: false, headers: Box::default() }
+        Self { status, message, param: None, code, is_final: false, headers: Box::default() }
     }
 
-    pub(crate) fn bad_request(code: &str, param: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn bad_request(code: ErrorCode, param: &str, message: impl Into<String>) -> Self {
         let (status, message) = (StatusCode::BAD_REQUEST, message.into());
-        Self {
-            status,
-            message,
-            param: Some(param.to_owned()),
-            code: code.to_owned(),
-            is_final: false,
-            headers: Box::default(),
-        }
+        Self { status, message, param: Some(param.to_owned()), code, is_final: false, headers: Box::default() }
     }
 
     /// A part of the protocol that this server does not have.
-    pub(crate) fn not_supported(code: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn not_supported(code: ErrorCode, message: impl Into<String>) -> Self {
         let (status, message) = (StatusCode::NOT_IMPLEMENTED, message.into());
-        Self { status, message, param: None, code: code.to_owned(), is_final: true, headers: Box::default() }
+        Self { status, message, param: None, code, is_final: true, headers: Box::default() }
     }
 
     /// Something is as the request does not expect it; sending it again changes nothing.
-    pub(crate) fn conflict(code: &str, message: impl Into<String>) -> Self {
+    pub(crate) fn conflict(code: ErrorCode, message: impl Into<String>) -> Self {
         let (status, message) = (StatusCode::CONFLICT, message.into());
-        Self { status, message, param: None, code: code.to_owned(), is_final: true, headers: Box::default() }
+        Self { status, message, param: None, code, is_final: true, headers: Box::default() }
     }
 }
 
@@ -93,14 +81,7 @@ impl From<ApiError> for OpenAiError {
         };
         let status = error.http_status();
         let is_final = status == StatusCode::CONFLICT;
-        Self {
-            status,
-            message,
-            param: None,
-            code: error.code().to_owned(),
-            is_final,
-            headers: Box::new(error.headers()),
-        }
+        Self { status, message, param: None, code: error.code(), is_final, headers: Box::new(error.headers()) }
     }
 }
 
@@ -132,7 +113,7 @@ impl From<BadRequest> for OpenAiError {
             status,
             message: error.message,
             param: error.param,
-            code: error.code.to_owned(),
+            code: ErrorCode::from_name(error.code).unwrap_or(ErrorCode::InvalidRequest),
             is_final,
             headers: Box::default(),
         }
@@ -150,7 +131,7 @@ impl From<ContinueError> for OpenAiError {
 
 impl IntoResponse for OpenAiError {
     fn into_response(self) -> Response {
-        metrics::error(&self.code);
+        metrics::error(self.code.as_str());
         let kind = match self.status {
             StatusCode::UNAUTHORIZED => "authentication_error",
             StatusCode::FORBIDDEN => "permission_error",
@@ -163,7 +144,7 @@ impl IntoResponse for OpenAiError {
             "detail": self.message,
         });
         let mut response = json_response(self.status, &body);
-        response.extensions_mut().insert(Said { message: self.message, code: self.code, body });
+        response.extensions_mut().insert(OpenAiErrorParts { message: self.message, code: self.code, body });
         response.headers_mut().extend(*self.headers);
         if self.is_final {
             response.headers_mut().insert(SHOULD_RETRY, HeaderValue::from_static("false"));

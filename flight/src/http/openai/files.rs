@@ -10,10 +10,11 @@ use querent_catalog::{FileRecord, Principal};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::super::request::{Params, PathText};
-use super::responses::ListParams;
+use super::responses::ItemListParams;
 use super::{OpenAiError, body_of, json_response};
 use crate::AppState;
+use crate::error::ErrorCode;
+use crate::http::request::{Params, PathText};
 
 /// Files in one listing.
 const MAX_LISTED: usize = 1_000;
@@ -40,9 +41,9 @@ pub(in crate::http) async fn store(
     DefaultBodyLimit::disable().apply(&mut request);
     let mut form = Multipart::from_request(request, &())
         .await
-        .map_err(|rejection| OpenAiError::bad_request("bad_request_body", "file", rejection.body_text()))?;
+        .map_err(|rejection| OpenAiError::bad_request(ErrorCode::BadRequestBody, "file", rejection.body_text()))?;
     let bad = |error: &dyn std::fmt::Display| {
-        OpenAiError::bad_request("bad_request_body", "file", format!("the form cannot be read: {error}"))
+        OpenAiError::bad_request(ErrorCode::BadRequestBody, "file", format!("the form cannot be read: {error}"))
     };
     let mut purpose = "user_data".to_owned();
     let mut uploaded: Option<(String, String, Vec<u8>)> = None;
@@ -59,7 +60,11 @@ pub(in crate::http) async fn store(
         }
     }
     let Some((filename, media_type, content)) = uploaded else {
-        return Err(OpenAiError::bad_request("missing_required_parameter", "file", "the form has no field `file`"));
+        return Err(OpenAiError::bad_request(
+            ErrorCode::MissingRequiredParameter,
+            "file",
+            "the form has no field `file`",
+        ));
     };
     let file = FileRecord {
         file_id: format!("file-{}", Uuid::now_v7().simple()),
@@ -78,7 +83,7 @@ pub(in crate::http) async fn store(
 pub(in crate::http) async fn list(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
-    Params(params): Params<ListParams>,
+    Params(params): Params<ItemListParams>,
 ) -> Result<Response, OpenAiError> {
     let limit = params.limit.unwrap_or(MAX_LISTED).clamp(1, MAX_LISTED);
     let listed = state.agent.catalog().files().list(&principal, params.after.as_deref(), limit).await?;
@@ -125,7 +130,7 @@ pub(in crate::http) async fn remove(
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     if !state.agent.catalog().files().delete(&principal, &id).await? {
-        return Err(OpenAiError::not_found("file_not_found", format!("file with id `{id}` not found")));
+        return Err(OpenAiError::not_found(ErrorCode::FileNotFound, format!("file with id `{id}` not found")));
     }
     Ok(json_response(StatusCode::OK, &json!({ "id": id, "object": "file", "deleted": true })))
 }

@@ -5,9 +5,10 @@ use axum::response::Response;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::super::request::PathText;
 use super::{OpenAiError, json_response};
 use crate::AppState;
+use crate::error::ErrorCode;
+use crate::http::request::PathText;
 
 /// The agent's own name: a request that names it gets the default model.
 pub(in crate::http) const AGENT: &str = "querent";
@@ -24,7 +25,7 @@ pub(in crate::http) async fn get(
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let model = models(&state).into_iter().find(|model| model["id"] == id.as_str());
-    let unknown = || OpenAiError::not_found("model_not_found", format!("the model `{id}` does not exist"));
+    let unknown = || OpenAiError::not_found(ErrorCode::ModelNotFound, format!("the model `{id}` does not exist"));
     Ok(json_response(StatusCode::OK, &model.ok_or_else(unknown)?))
 }
 

@@ -16,10 +16,11 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::super::request::{Params, PathText};
-use super::super::stream::event_stream;
 use super::{OpenAiError, begin, begun, body_of, json_response};
 use crate::AppState;
+use crate::error::ErrorCode;
+use crate::http::request::{Params, PathText};
+use crate::http::stream::event_stream;
 
 /// Asks for KsADK's extension events.
 const KSADK_EVENTS: &str = "x-ksadk-events";
@@ -99,7 +100,7 @@ pub(in crate::http) async fn whole(events: RunEvents, dialect: ResponsesDialect)
         renderer.frame(&event);
     }
     match renderer.failure() {
-        Some((code, message)) if !cancelled => Err(OpenAiError::of_run(code, message, &detail)),
+        Some((code, message)) if !cancelled => Err(OpenAiError::from_run(code, message, &detail)),
         _ => Ok(renderer.response()),
     }
 }
@@ -184,13 +185,13 @@ pub(in crate::http) async fn remove(
 }
 
 #[derive(Debug, Deserialize)]
-pub(in crate::http) struct ListParams {
+pub(in crate::http) struct ItemListParams {
     pub(super) after: Option<String>,
     pub(super) limit: Option<usize>,
     pub(super) order: Option<String>,
 }
 
-impl ListParams {
+impl ItemListParams {
     /// `{object: "list", data, first_id, last_id, has_more}` of items in the order in which they were made.
     pub(super) fn listing(&self, mut items: Vec<Value>) -> Result<Value, OpenAiError> {
         match self.order.as_deref() {
@@ -198,12 +199,12 @@ impl ListParams {
             Some("asc") => {}
             Some(other) => {
                 let message = format!("`order` `{other}` is neither asc nor desc");
-                return Err(OpenAiError::bad_request("invalid_request", "order", message));
+                return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "order", message));
             }
         }
         if let Some(after) = &self.after {
             let Some(place) = items.iter().position(|item| item["id"] == after.as_str()) else {
-                return Err(OpenAiError::not_found("item_not_found", format!("no item `{after}` in this list")));
+                return Err(OpenAiError::not_found(ErrorCode::ItemNotFound, format!("no item `{after}` in this list")));
             };
             items.drain(..=place);
         }
@@ -226,7 +227,7 @@ pub(in crate::http) async fn list_input(
     State(state): State<AppState>,
     Extension(principal): Extension<Principal>,
     PathText(id): PathText,
-    Params(params): Params<ListParams>,
+    Params(params): Params<ItemListParams>,
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
     let items = if run.status == RunStatus::Running {
@@ -240,13 +241,13 @@ pub(in crate::http) async fn list_input(
 
 /// The run of a response that may be retrieved.
 async fn stored_run(state: &AppState, principal: &Principal, id: &str) -> Result<RunRecord, OpenAiError> {
-    let unknown = || OpenAiError::not_found("response_not_found", format!("response with id `{id}` not found"));
+    let unknown = || OpenAiError::not_found(ErrorCode::ResponseNotFound, format!("response with id `{id}` not found"));
     let run_id = run_of_response(id).ok_or_else(unknown)?;
     // As it was stored last: the log of a run in progress may be long.
     match state.agent.catalog().runs().get(principal, run_id).await {
         Ok(run) if run.retained => Ok(run),
         Ok(_) => Err(unknown()),
-        Err(error) if error.code() == "run_not_found" => Err(unknown()),
+        Err(error) if ErrorCode::from(&error) == ErrorCode::RunNotFound => Err(unknown()),
         Err(error) => Err(error.into()),
     }
 }

@@ -1,9 +1,12 @@
 //! Cube's routes.
 
-use super::table::{ErrorSchema, Field, Kind, Media, Route, Surface};
+use super::table::{ErrorSchema, Field, FieldKind, Media, Route, Surface};
 
-const SETTINGS: Field =
-    Field::new("sessionSettings", Kind::Object, "who asks: `{externalId}` or `{internalId}`; not with a user's token");
+const SETTINGS: Field = Field::new(
+    "sessionSettings",
+    FieldKind::Object,
+    "who asks: `{externalId}` or `{internalId}`; not with a user's token",
+);
 const CHAT_ID: Field = Field::text("chatId", "the thread");
 
 const CHAT: &[Media] = &[Media::json(&[
@@ -12,8 +15,8 @@ const CHAT: &[Media] = &[Media::json(&[
     Field::text("messageId", "the client's id of the message, as 1717500000000-message"),
     SETTINGS,
     Field::text("activeBranchName", "a branch of the data; there is only `main`"),
-    Field::new("isDefaultBranch", Kind::Flag, "whether that branch is the default one, whatever its name"),
-    Field::new("isDevMode", Kind::Flag, "whether thinking is shown"),
+    Field::new("isDefaultBranch", FieldKind::Flag, "whether that branch is the default one, whatever its name"),
+    Field::new("isDevMode", FieldKind::Flag, "whether thinking is shown"),
 ])
 .with(r#"{"input": "how many orders were there yesterday?", "sessionSettings": {"externalId": "ann@example.com"}}"#)];
 
@@ -21,11 +24,11 @@ const USER: &[Media] = &[Media::json(&[
     Field::text("externalId", "the application's user"),
     Field::text("internalId", "or a user of this server"),
     Field::text("email", "the user's address"),
-    Field::new("userAttributes", Kind::List, "`{name, value}` pairs"),
-    Field::new("groups", Kind::List, "names of groups"),
-    Field::new("securityContext", Kind::Object, "whatever else"),
-    Field::new("isEphemeral", Kind::Flag, "whether the user goes after a while; true unless said otherwise"),
-    Field::new("ephemeralTtlSeconds", Kind::Integer, "after how long; a week unless said otherwise"),
+    Field::new("userAttributes", FieldKind::List, "`{name, value}` pairs"),
+    Field::new("groups", FieldKind::List, "names of groups"),
+    Field::new("securityContext", FieldKind::Object, "whatever else"),
+    Field::new("isEphemeral", FieldKind::Flag, "whether the user goes after a while; true unless said otherwise"),
+    Field::new("ephemeralTtlSeconds", FieldKind::Integer, "after how long; a week unless said otherwise"),
 ])
 .with(r#"{"externalId": "ann@example.com"}"#)];
 

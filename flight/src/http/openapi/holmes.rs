@@ -1,24 +1,24 @@
 //! HolmesGPT's routes.
 
-use super::table::{EVENTS, ErrorSchema, Field, JSON, Kind, Media, Route, Surface};
+use super::table::{EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface};
 
 const CHAT: &[Media] = &[Media::json(&[
     Field::text("ask", "the question; may be missing where a paused conversation goes on").required(),
     Field::new(
         "conversation_history",
-        Kind::List,
+        FieldKind::List,
         "the conversation as the last answer gave it; first the system's message",
     ),
     Field::text("model", "a configured model's name"),
-    Field::new("stream", Kind::Flag, "whether to answer with server-sent events"),
-    Field::new("response_format", Kind::Object, "a JSON schema for `analysis`"),
-    Field::new("images", Kind::List, "data URIs, or `{url, detail, format}`"),
-    Field::new("enable_tool_approval", Kind::Flag, "whether a person can be asked about a call"),
-    Field::new("tool_decisions", Kind::List, "`{tool_call_id, approved, feedback}`"),
-    Field::new("frontend_tools", Kind::List, "`{name, description, parameters, mode, noop_response}`"),
-    Field::new("frontend_tool_results", Kind::List, "`{tool_call_id, tool_name, result}`"),
+    Field::new("stream", FieldKind::Flag, "whether to answer with server-sent events"),
+    Field::new("response_format", FieldKind::Object, "a JSON schema for `analysis`"),
+    Field::new("images", FieldKind::List, "data URIs, or `{url, detail, format}`"),
+    Field::new("enable_tool_approval", FieldKind::Flag, "whether a person can be asked about a call"),
+    Field::new("tool_decisions", FieldKind::List, "`{tool_call_id, approved, feedback}`"),
+    Field::new("frontend_tools", FieldKind::List, "`{name, description, parameters, mode, noop_response}`"),
+    Field::new("frontend_tool_results", FieldKind::List, "`{tool_call_id, tool_name, result}`"),
     Field::text("additional_system_prompt", "added to the system's message"),
-    Field::new("behavior_controls", Kind::Object, "sections of the prompt, on or off"),
+    Field::new("behavior_controls", FieldKind::Object, "sections of the prompt, on or off"),
 ])
 .with(r#"{"ask": "how many orders were there yesterday?", "stream": true}"#)];
 
@@ -35,7 +35,7 @@ pub(super) const HOLMES: Surface =
                 .headers(&[Field::text("Last-Event-ID", "goes on with a stream that broke off after this event")]),
             Route::get("/api/model", "The models' names"),
             Route::get("/api/info", "The server, its models, and with `full` its tools and limits")
-                .query(&[Field::new("detail", Kind::OneOf(&["full"]), "how much")]),
+                .query(&[Field::new("detail", FieldKind::OneOf(&["full"]), "how much")]),
             Route::get("/healthz", "The process answers").anyone(),
             Route::get("/readyz", "The server takes requests; 503 once it is stopping").anyone(),
             Route::post("/api/checks/execute", "501: there are no checks here").status("501"),

@@ -1,30 +1,30 @@
 //! KsADK's and ADK's routes.
 
-use super::table::{EVENTS, ErrorSchema, Field, JSON, Kind, Media, Route, Surface};
+use super::table::{EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface};
 
 const AGENT_ID: Field = Field::text("AgentId", "`querent`, or what its client calls it");
 const USER_ID: Field = Field::text("UserId", "the application's user; `user` unless said otherwise");
 const SESSION_ID: Field = Field::text("SessionId", "the session");
 const ID: Field = Field::text("Id", "the session, as KsADK's own client calls it");
 const INVOCATION_ID: Field = Field::text("InvocationId", "the run");
-const AFTER: Field = Field::new("AfterSeqId", Kind::Integer, "only later events");
+const AFTER: Field = Field::new("AfterSeqId", FieldKind::Integer, "only later events");
 
 const RUN_AGENT: Media = Media::json(&[
     AGENT_ID.required(),
-    Field::new("Messages", Kind::List, "the conversation so far"),
-    Field::new("ResponsesInput", Kind::TextOrList, "the same as items of the Responses API"),
+    Field::new("Messages", FieldKind::List, "the conversation so far"),
+    Field::new("ResponsesInput", FieldKind::TextOrList, "the same as items of the Responses API"),
     USER_ID,
     SESSION_ID,
     INVOCATION_ID,
     Field::text("PreviousResponseId", "the response that this one continues"),
-    Field::new("ApiFormat", Kind::OneOf(&["responses", "chat_completions"]), "what the answer is"),
-    Field::new("Stream", Kind::Flag, "whether to answer with server-sent events"),
-    Field::new("Background", Kind::Flag, "whether to answer at once"),
+    Field::new("ApiFormat", FieldKind::OneOf(&["responses", "chat_completions"]), "what the answer is"),
+    Field::new("Stream", FieldKind::Flag, "whether to answer with server-sent events"),
+    Field::new("Background", FieldKind::Flag, "whether to answer at once"),
     Field::text("Model", "a configured model's name"),
-    Field::new("ModelOptions", Kind::Object, "`{\"thinking\": true}` shows thinking"),
-    Field::new("Metadata", Kind::Object, "kept with the run"),
-    Field::new("Tools", Kind::List, "functions that the client executes"),
-    Field::new("attachments", Kind::List, "files beside the message"),
+    Field::new("ModelOptions", FieldKind::Object, "`{\"thinking\": true}` shows thinking"),
+    Field::new("Metadata", FieldKind::Object, "kept with the run"),
+    Field::new("Tools", FieldKind::List, "functions that the client executes"),
+    Field::new("attachments", FieldKind::List, "files beside the message"),
 ])
 .with(r#"{"AgentId": "querent", "Messages": [{"role": "user", "content": "how many orders were there yesterday?"}]}"#);
 
@@ -35,9 +35,9 @@ const OF_EVENTS: &[Media] = &[Media::json(&[
     AGENT_ID,
     USER_ID,
     AFTER,
-    Field::new("BeforeSeqId", Kind::Integer, "only earlier events"),
-    Field::new("Limit", Kind::Integer, "events at most"),
-    Field::new("EventTypes", Kind::List, "only events of these types"),
+    Field::new("BeforeSeqId", FieldKind::Integer, "only earlier events"),
+    Field::new("Limit", FieldKind::Integer, "events at most"),
+    Field::new("EventTypes", FieldKind::List, "only events of these types"),
 ])];
 
 pub(super) const KSADK: Surface = Surface {
@@ -71,7 +71,7 @@ pub(super) const KSADK: Surface = Surface {
         Route::post("/agentengine/api/v1/UploadFile", "Uploads a file that messages name by its id").takes(&[Media {
             content_type: "multipart/form-data",
             about: "a form",
-            fields: &[Field::new("file", Kind::File, "the file").required()],
+            fields: &[Field::new("file", FieldKind::File, "the file").required()],
             example: None,
         }]),
         Route::get("/agentengine/api/v1/AttachmentContent", "An uploaded file's bytes").query(&[Field::text(
@@ -86,19 +86,19 @@ const ADK_RUN: &[Media] = &[Media::json(&[
     Field::text("appName", "`querent`, or what its client calls it").required(),
     Field::text("userId", "the application's user").required(),
     Field::text("sessionId", "the session; made when it is not there"),
-    Field::new("newMessage", Kind::Object, "`{role, parts}`").required(),
-    Field::new("streaming", Kind::Flag, "whether pieces of text are sent too"),
-    Field::new("stateDelta", Kind::Object, "merged into the session's state"),
+    Field::new("newMessage", FieldKind::Object, "`{role, parts}`").required(),
+    Field::new("streaming", FieldKind::Flag, "whether pieces of text are sent too"),
+    Field::new("stateDelta", FieldKind::Object, "merged into the session's state"),
     Field::text("invocationId", "the run"),
     Field::text("model", "a configured model's name"),
-    Field::new("modelOptions", Kind::Object, "`{\"thinking\": true}` shows thinking"),
-    Field::new("tools", Kind::List, "functions that the client executes"),
+    Field::new("modelOptions", FieldKind::Object, "`{\"thinking\": true}` shows thinking"),
+    Field::new("tools", FieldKind::List, "functions that the client executes"),
 ])
 .with(
     r#"{"appName": "querent", "userId": "user", "sessionId": "s1",
     "newMessage": {"role": "user", "parts": [{"text": "how many orders were there yesterday?"}]}}"#,
 )];
-const SESSION: &[Media] = &[Media::json(&[Field::new("state", Kind::Object, "the session's first state")])];
+const SESSION: &[Media] = &[Media::json(&[Field::new("state", FieldKind::Object, "the session's first state")])];
 
 pub(super) const ADK: Surface = Surface {
     name: "adk",
@@ -115,7 +115,7 @@ pub(super) const ADK: Surface = Surface {
         Route::get("/apps/{app}/users/{user}/sessions/{session}", "One session with its state and events"),
         Route::post("/apps/{app}/users/{user}/sessions/{session}", "Creates a session of this id").takes(SESSION),
         Route::patch("/apps/{app}/users/{user}/sessions/{session}", "Merges into a session's state")
-            .takes(&[Media::json(&[Field::new("stateDelta", Kind::Object, "what is merged")])]),
+            .takes(&[Media::json(&[Field::new("stateDelta", FieldKind::Object, "what is merged")])]),
         Route::delete("/apps/{app}/users/{user}/sessions/{session}", "Deletes a session with its runs"),
         Route::get("/apps/{app}/eval_sets", "An empty list, for the web interface"),
         Route::get("/apps/{app}/eval_results", "An empty list, for the web interface"),

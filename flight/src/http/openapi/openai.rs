@@ -1,44 +1,44 @@
 //! OpenAI's routes.
 
-use super::table::{EVENTS, ErrorSchema, Field, JSON, Kind, Media, Route, Surface};
+use super::table::{EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface};
 
 const LISTED: &[Field] = &[
     Field::text("after", "the last item of the page before"),
-    Field::new("limit", Kind::Integer, "items of a page"),
-    Field::new("order", Kind::OneOf(&["asc", "desc"]), "desc, newest first, unless asked otherwise"),
+    Field::new("limit", FieldKind::Integer, "items of a page"),
+    Field::new("order", FieldKind::OneOf(&["asc", "desc"]), "desc, newest first, unless asked otherwise"),
 ];
 const MODEL: Field = Field::text("model", "`querent`, or a configured model's name");
-const STREAM: Field = Field::new("stream", Kind::Flag, "whether to answer with server-sent events");
-const TOOLS: Field = Field::new("tools", Kind::List, "functions that the client executes");
-const TOOL_CHOICE: Field = Field::new("tool_choice", Kind::TextOrObject, "whether a tool must be called");
-const METADATA: Field = Field::new("metadata", Kind::Object, "up to 16 pairs of texts");
+const STREAM: Field = Field::new("stream", FieldKind::Flag, "whether to answer with server-sent events");
+const TOOLS: Field = Field::new("tools", FieldKind::List, "functions that the client executes");
+const TOOL_CHOICE: Field = Field::new("tool_choice", FieldKind::TextOrObject, "whether a tool must be called");
+const METADATA: Field = Field::new("metadata", FieldKind::Object, "up to 16 pairs of texts");
 
 const RESPONSE_BODY: Media = Media::json(&[
-    Field::new("input", Kind::TextOrList, "a text, or items").required(),
+    Field::new("input", FieldKind::TextOrList, "a text, or items").required(),
     MODEL,
     STREAM,
     Field::text("instructions", "what the model is told besides"),
     Field::text("previous_response_id", "the response that this one continues"),
-    Field::new("conversation", Kind::TextOrObject, "the conversation; not with `previous_response_id`"),
-    Field::new("store", Kind::Flag, "whether it can be retrieved; true unless said otherwise"),
-    Field::new("background", Kind::Flag, "whether to answer before it is done"),
+    Field::new("conversation", FieldKind::TextOrObject, "the conversation; not with `previous_response_id`"),
+    Field::new("store", FieldKind::Flag, "whether it can be retrieved; true unless said otherwise"),
+    Field::new("background", FieldKind::Flag, "whether to answer before it is done"),
     TOOLS,
     TOOL_CHOICE,
-    Field::new("text", Kind::Object, "`{format}`: the answer's form, a JSON schema"),
-    Field::new("max_output_tokens", Kind::Integer, "tokens of one turn"),
-    Field::new("reasoning", Kind::Object, "`{summary}` shows the thinking"),
+    Field::new("text", FieldKind::Object, "`{format}`: the answer's form, a JSON schema"),
+    Field::new("max_output_tokens", FieldKind::Integer, "tokens of one turn"),
+    Field::new("reasoning", FieldKind::Object, "`{summary}` shows the thinking"),
     METADATA,
 ])
 .with(r#"{"model": "querent", "input": "how many orders were there yesterday?"}"#);
 
 const CHAT_BODY: Media = Media::json(&[
-    Field::new("messages", Kind::List, "the conversation so far").required(),
+    Field::new("messages", FieldKind::List, "the conversation so far").required(),
     MODEL,
     STREAM,
-    Field::new("stream_options", Kind::Object, "`{include_usage}`"),
+    Field::new("stream_options", FieldKind::Object, "`{include_usage}`"),
     TOOLS,
     TOOL_CHOICE,
-    Field::new("response_format", Kind::Object, "the answer's form, a JSON schema"),
+    Field::new("response_format", FieldKind::Object, "the answer's form, a JSON schema"),
     Field::text("session_id", "keeps the conversation under this id"),
 ])
 .with(r#"{"model": "querent", "messages": [{"role": "user", "content": "how many orders were there yesterday?"}]}"#);
@@ -53,7 +53,7 @@ pub(super) const OPENAI: Surface = Surface {
         Route::get("/v1/responses/{id}", "A response, or its events again")
             .query(&[
                 STREAM,
-                Field::new("starting_after", Kind::Integer, "with `stream`: the last event that was seen"),
+                Field::new("starting_after", FieldKind::Integer, "with `stream`: the last event that was seen"),
             ])
             .answers(&[JSON, EVENTS]),
         Route::delete("/v1/responses/{id}", "Deletes a response; one in progress is cancelled first"),
@@ -61,7 +61,7 @@ pub(super) const OPENAI: Surface = Surface {
         Route::get("/v1/responses/{id}/input_items", "What the response was asked").query(LISTED),
         Route::post("/v1/conversations", "Creates a conversation").takes(&[Media::json(&[
             METADATA,
-            Field::new("items", Kind::List, "its first items"),
+            Field::new("items", FieldKind::List, "its first items"),
         ])
         .with(r#"{"metadata": {"topic": "orders"}}"#)]),
         Route::get("/v1/conversations/{id}", "A conversation"),
@@ -70,7 +70,7 @@ pub(super) const OPENAI: Surface = Surface {
         Route::delete("/v1/conversations/{id}", "Deletes a conversation with its runs"),
         Route::get("/v1/conversations/{id}/items", "Items of a conversation").query(LISTED),
         Route::post("/v1/conversations/{id}/items", "Adds items, up to 20 at once")
-            .takes(&[Media::json(&[Field::new("items", Kind::List, "the items").required()])]),
+            .takes(&[Media::json(&[Field::new("items", FieldKind::List, "the items").required()])]),
         Route::get("/v1/conversations/{id}/items/{item}", "One item"),
         Route::delete("/v1/conversations/{id}/items/{item}", "Deletes an item"),
         Route::post("/v1/chat/completions", "The next message of a chat").takes(&[CHAT_BODY]).answers(&[JSON, EVENTS]),
@@ -81,7 +81,7 @@ pub(super) const OPENAI: Surface = Surface {
             content_type: "multipart/form-data",
             about: "a form",
             fields: &[
-                Field::new("file", Kind::File, "the file").required(),
+                Field::new("file", FieldKind::File, "the file").required(),
                 Field::text("purpose", "`user_data` unless said otherwise"),
             ],
             example: None,

@@ -1,8 +1,8 @@
 //! Every route but OpenAI's: what it takes, what it answers, and who may call it.
 
-use super::table::{EVENTS, ErrorSchema, Field, JSON, Kind, Media, Route, Surface};
+use super::table::{EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface};
 
-const LIMIT: Field = Field::new("limit", Kind::Integer, "entries of a page");
+const LIMIT: Field = Field::new("limit", FieldKind::Integer, "entries of a page");
 const PAGE_TOKEN: Field = Field::text("page_token", "`next_page_token` of the page before");
 const PAGE: &[Field] = &[LIMIT, PAGE_TOKEN];
 const DATABASE: Field = Field::text("database", "only what is in this database");
@@ -41,17 +41,17 @@ pub(super) const QUERY: Surface = Surface {
             .headers(&[
                 X_DATABASE,
                 Field::text("Accept", "the form of the rows; NDJSON unless asked otherwise"),
-                Field::new("X-Querent-Max-Wall-Clock-Ms", Kind::Integer, "less time than the server's limit"),
-                Field::new("X-Querent-Max-Memory-Bytes", Kind::Integer, "less memory than the server's limit"),
+                Field::new("X-Querent-Max-Wall-Clock-Ms", FieldKind::Integer, "less time than the server's limit"),
+                Field::new("X-Querent-Max-Memory-Bytes", FieldKind::Integer, "less memory than the server's limit"),
             ])
             .takes(&[
                 Media::new("application/sql", "SQL").with("SELECT 1 AS one"),
                 Media::new("application/x-kql", "KQL").with("print one = 1"),
                 Media::json(&[
                     Field::text("sql", "the statement").required(),
-                    Field::new("params", Kind::List, "values of `$1`, `$2`, ..."),
+                    Field::new("params", FieldKind::List, "values of `$1`, `$2`, ..."),
                     Field::text("database", "where bare names resolve"),
-                    Field::new("max_rows", Kind::Integer, "rows after which the answer is cut"),
+                    Field::new("max_rows", FieldKind::Integer, "rows after which the answer is cut"),
                 ])
                 .with(r#"{"sql": "SELECT $1 + 1 AS next", "params": [41]}"#),
             ])
@@ -62,10 +62,10 @@ pub(super) const QUERY: Surface = Surface {
                 )
                 .with("{\"one\":1}\n"),
                 Media::json(&[
-                    Field::new("columns", Kind::List, "`{name, type}` of each column"),
-                    Field::new("rows", Kind::List, "a list of values for each row"),
-                    Field::new("row_count", Kind::Integer, "rows sent"),
-                    Field::new("truncated", Kind::Flag, "whether a limit cut the rows"),
+                    Field::new("columns", FieldKind::List, "`{name, type}` of each column"),
+                    Field::new("rows", FieldKind::List, "a list of values for each row"),
+                    Field::new("row_count", FieldKind::Integer, "rows sent"),
+                    Field::new("truncated", FieldKind::Flag, "whether a limit cut the rows"),
                 ]),
                 Media::new("application/vnd.apache.arrow.stream", "an Arrow IPC stream"),
             ]),
@@ -73,12 +73,12 @@ pub(super) const QUERY: Surface = Surface {
             .writers()
             .query(&[
                 Field::text("table", "the table").required(),
-                Field::new("format", Kind::OneOf(&["csv", "ndjson", "parquet", "arrow"]), "what the file is")
+                Field::new("format", FieldKind::OneOf(&["csv", "ndjson", "parquet", "arrow"]), "what the file is")
                     .required(),
                 Field::text("database", "the table's database"),
                 Field::new(
                     "if_exists",
-                    Kind::OneOf(&["error", "append", "replace"]),
+                    FieldKind::OneOf(&["error", "append", "replace"]),
                     "what happens to a table that is there",
                 ),
                 Field::text("has_header", "CSV: whether the first line names the columns"),
@@ -94,7 +94,7 @@ pub(super) const QUERY: Surface = Surface {
             .takes(&[Media::json(&[
                 Field::text("source", "a URL of an object store, or a folder on the server's disk").required(),
                 Field::text("database", "the database of all tables, instead of one a folder"),
-                Field::new("dry_run", Kind::Flag, "whether to only report"),
+                Field::new("dry_run", FieldKind::Flag, "whether to only report"),
             ])
             .with(r#"{"source": "s3://lake/raw/", "dry_run": true}"#)])
             .answers(&[Media::new(
@@ -106,10 +106,10 @@ pub(super) const QUERY: Surface = Surface {
 };
 
 const RELATIONSHIP: Media = Media::json(&[
-    Field::new("from", Kind::Object, "`{database, table}`").required(),
-    Field::new("from_columns", Kind::List, "its columns").required(),
-    Field::new("to", Kind::Object, "`{database, table}`").required(),
-    Field::new("to_columns", Kind::List, "its columns, in the same order").required(),
+    Field::new("from", FieldKind::Object, "`{database, table}`").required(),
+    Field::new("from_columns", FieldKind::List, "its columns").required(),
+    Field::new("to", FieldKind::Object, "`{database, table}`").required(),
+    Field::new("to_columns", FieldKind::List, "its columns, in the same order").required(),
 ])
 .with(
     r#"{"from": {"database": "default", "table": "orders"}, "from_columns": ["customer_id"],
@@ -126,7 +126,7 @@ pub(super) const CATALOG: Surface = Surface {
         Route::get("/v1/catalog/search", "Tables by name, text, meaning, values and joins").query(&[
             Field::text("q", "what to look for").required(),
             DATABASE,
-            Field::new("limit", Kind::Integer, "tables at most"),
+            Field::new("limit", FieldKind::Integer, "tables at most"),
         ]),
         Route::get("/v1/catalog/relationships", "Declared relationships, of one table where both parameters name it")
             .query(&[
@@ -153,7 +153,7 @@ pub(super) const CATALOG: Surface = Surface {
             .writers()
             .takes(&[Media::json(&[
                 Field::text("name", "the metric's name").required(),
-                Field::new("table", Kind::Object, "`{database, table}`").required(),
+                Field::new("table", FieldKind::Object, "`{database, table}`").required(),
                 Field::text("expression", "an aggregate in SQL").required(),
                 Field::text("filter", "rows that count, in SQL"),
                 Field::text("description", "what the number means"),
@@ -176,7 +176,7 @@ pub(super) const AGENT: Surface = Surface {
             .takes(&[Media::json(&[
                 Field::text("question", "the question").required(),
                 Field::text("database", "where bare names resolve"),
-                Field::new("include_thinking", Kind::Flag, "whether the model's thinking is sent too"),
+                Field::new("include_thinking", FieldKind::Flag, "whether the model's thinking is sent too"),
                 Field::text("session_id", "the conversation that the question belongs to"),
             ])
             .with(r#"{"question": "which service errored most in the last hour?", "database": "default"}"#)])
@@ -194,7 +194,7 @@ pub(super) const AGENT: Surface = Surface {
 const KUSTO_QUERY: &[Media] = &[Media::json(&[
     Field::text("db", "the database"),
     Field::text("csl", "the query or command").required(),
-    Field::new("properties", Kind::TextOrObject, "`{Options, Parameters}`, or that as a text"),
+    Field::new("properties", FieldKind::TextOrObject, "`{Options, Parameters}`, or that as a text"),
 ])
 .with(r#"{"db": "default", "csl": "print one = 1"}"#)];
 
@@ -224,9 +224,9 @@ pub(super) const MCP: Surface = Surface {
         Route::post("/mcp", "One JSON-RPC message; 202 without a body where it is no request")
             .headers(&[MCP_SESSION, X_DATABASE])
             .takes(&[Media::json(&[
-                Field::new("jsonrpc", Kind::OneOf(&["2.0"]), "JSON-RPC's version").required(),
+                Field::new("jsonrpc", FieldKind::OneOf(&["2.0"]), "JSON-RPC's version").required(),
                 Field::text("method", "what to do"),
-                Field::new("params", Kind::Object, "its parameters"),
+                Field::new("params", FieldKind::Object, "its parameters"),
             ])
             .with(r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#)])
             .answers(&[JSON, EVENTS]),

@@ -39,14 +39,14 @@ pub(super) enum Verb {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Field {
     pub(super) name: &'static str,
-    pub(super) kind: Kind,
+    pub(super) kind: FieldKind,
     pub(super) required: bool,
     pub(super) about: &'static str,
 }
 
 /// What a value is.
 #[derive(Debug, Clone, Copy)]
-pub(super) enum Kind {
+pub(super) enum FieldKind {
     Text,
     Integer,
     Flag,
@@ -178,12 +178,12 @@ impl Route {
 }
 
 impl Field {
-    pub(super) const fn new(name: &'static str, kind: Kind, about: &'static str) -> Self {
+    pub(super) const fn new(name: &'static str, kind: FieldKind, about: &'static str) -> Self {
         Self { name, kind, required: false, about }
     }
 
     pub(super) const fn text(name: &'static str, about: &'static str) -> Self {
-        Self::new(name, Kind::Text, about)
+        Self::new(name, FieldKind::Text, about)
     }
 
     pub(super) const fn required(mut self) -> Self {

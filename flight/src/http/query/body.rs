@@ -16,10 +16,10 @@ use http_body_util::StreamBody;
 use querent_engine::{EngineError, QueryStream};
 use serde_json::json;
 
-use super::asked::ResultFormat;
+use super::request::ResultFormat;
 use super::values::{RowWriter, unique_names};
 use crate::admission::QueryPermit;
-use crate::error::{ApiError, ErrorShape};
+use crate::error::{ApiError, ErrorCode, ErrorShape};
 use crate::http::encoding::encoded;
 use crate::metrics;
 
@@ -42,7 +42,7 @@ where
         format: ResultFormat,
     ) -> Result<StreamBody<impl Stream<Item = Result<Frame<Bytes>, ApiError>> + Send>, ApiError> {
         let Self { mut rows, first, mut permit, api_error, request_id } = self;
-        let mut writer = Writer::new(format, rows.schema()).map_err(ApiError::internal)?;
+        let mut writer = ResultWriter::new(format, rows.schema()).map_err(ApiError::internal)?;
         let request = tracing::Span::current();
         let encoded = async_stream::try_stream! {
             let mut next = first;
@@ -68,8 +68,8 @@ where
                 Ok(frame) => return Ok(frame),
                 Err(error) => error,
             };
-            metrics::error(error.code());
-            let (code, message) = (error.code(), error.message());
+            metrics::error(error.code().as_str());
+            let (code, message) = (error.code().as_str(), error.message());
             request.in_scope(|| tracing::warn!(code, message, "a query failed after its first rows were sent"));
             match format {
                 ResultFormat::Ndjson => {
@@ -91,13 +91,13 @@ fn row_count_trailers(rows: u64, truncated: bool) -> HeaderMap {
 }
 
 /// Writes batches in one format. It moves to a blocking thread and back with each large batch.
-enum Writer {
+enum ResultWriter {
     Ndjson(Arc<RowWriter>),
     Json { rows: Arc<RowWriter>, opened: bool, any_rows: bool, schema: SchemaRef },
     Arrow(Box<StreamWriter<Vec<u8>>>),
 }
 
-impl Writer {
+impl ResultWriter {
     fn new(format: ResultFormat, schema: SchemaRef) -> Result<Self, ArrowError> {
         Ok(match format {
             ResultFormat::Ndjson => Self::Ndjson(Arc::new(RowWriter::new(schema))),
@@ -115,9 +115,9 @@ impl Writer {
             let bytes = self.write(&batch)?;
             Ok::<_, ArrowError>((self, bytes))
         };
-        encoded(values, encode)
-            .await?
-            .map_err(|error| ApiError::new("serialization_error", format!("a result cannot be written: {error}")))
+        encoded(values, encode).await?.map_err(|error| {
+            ApiError::new(ErrorCode::SerializationError, format!("a result cannot be written: {error}"))
+        })
     }
 
     fn write(&mut self, batch: &RecordBatch) -> Result<Bytes, ArrowError> {

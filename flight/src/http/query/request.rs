@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::Value;
 
 use crate::config::Settings;
-use crate::error::ApiError;
+use crate::error::{ApiError, ErrorCode};
 use crate::http::request::{LEAST_WALL_CLOCK, header_text, read_body};
 
 /// Less would only fail.
@@ -17,7 +17,7 @@ const LEAST_MEMORY: usize = 1 << 20;
 
 /// A query request, read and checked.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct QueryRequest {
     pub(super) language: QueryLanguage,
     pub(super) text: String,
     pub(super) params: Vec<ScalarValue>,
@@ -53,21 +53,22 @@ struct JsonBody {
     max_rows: Option<u64>,
 }
 
-impl Asked {
+impl QueryRequest {
     pub(super) async fn read(headers: &HeaderMap, body: Body, settings: &Settings) -> Result<Self, ApiError> {
         let body_kind = BodyKind::of(headers)?;
         let bytes = read_body(body, settings.http.max_query_bytes.0).await?;
         let body = match body_kind {
-            BodyKind::Json => serde_json::from_slice(&bytes)
-                .map_err(|error| ApiError::new("bad_request_body", format!("the body is not a query: {error}")))?,
+            BodyKind::Json => serde_json::from_slice(&bytes).map_err(|error| {
+                ApiError::new(ErrorCode::BadRequestBody, format!("the body is not a query: {error}"))
+            })?,
             BodyKind::Text(_) => {
                 let sql = String::from_utf8(bytes.into())
-                    .map_err(|_| ApiError::new("bad_encoding", "the query's text is not UTF-8"))?;
+                    .map_err(|_| ApiError::new(ErrorCode::BadEncoding, "the query's text is not UTF-8"))?;
                 JsonBody { sql, params: Vec::new(), database: None, max_rows: None }
             }
         };
         if body.sql.trim().is_empty() {
-            return Err(ApiError::new("empty_query", "the query is empty"));
+            return Err(ApiError::new(ErrorCode::EmptyQuery, "the query is empty"));
         }
         let database = body.database.or(header_text(headers, &["x-database"])?);
         // `*` asks for every database; names with a database in front always resolve.
@@ -109,7 +110,7 @@ impl BodyKind {
             "application/json" => Ok(Self::Json),
             other => {
                 let message = format!("queries of type {other} are not supported");
-                Err(ApiError::new("unsupported_media_type", message)
+                Err(ApiError::new(ErrorCode::UnsupportedMediaType, message)
                     .with_hint("send the query's text as application/sql or application/x-kql, or {\"sql\": ...} as application/json"))
             }
         }
@@ -141,7 +142,7 @@ impl ResultFormat {
             }
         }
         best.map(|(_, format)| format).ok_or_else(|| {
-            ApiError::new("not_acceptable", format!("results cannot be written as {accept}"))
+            ApiError::new(ErrorCode::NotAcceptable, format!("results cannot be written as {accept}"))
                 .with_hint("accept application/x-ndjson, application/json or application/vnd.apache.arrow.stream")
         })
     }
@@ -159,7 +160,8 @@ fn header_number(headers: &HeaderMap, names: &[&str]) -> Result<Option<u64>, Api
     let Some(text) = header_text(headers, names)? else {
         return Ok(None);
     };
-    let bad = |_| ApiError::new("bad_header", format!("header {} must be a whole number, not `{text}`", names[0]));
+    let bad =
+        |_| ApiError::new(ErrorCode::BadHeader, format!("header {} must be a whole number, not `{text}`", names[0]));
     text.parse().map(Some).map_err(bad)
 }
 
@@ -176,7 +178,7 @@ fn param((index, value): (usize, &Value)) -> Result<ScalarValue, ApiError> {
             .unwrap_or(ScalarValue::Float64(number.as_f64()))),
         Value::Array(_) | Value::Object(_) => {
             let message = format!("parameter ${} must be a text, a number, a boolean or null", index + 1);
-            Err(ApiError::new("bad_parameter", message))
+            Err(ApiError::new(ErrorCode::BadParameter, message))
         }
     }
 }

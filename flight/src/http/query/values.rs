@@ -39,7 +39,7 @@ impl RowWriter {
     pub(super) fn new(schema: SchemaRef) -> Self {
         let keys = unique_names(&schema).into_iter();
         let keys = keys.map(|name| format!("{}:", serde_json::json!(name)).into_bytes());
-        let options = EncoderOptions::default().with_explicit_nulls(true).with_encoder_factory(Arc::new(Values));
+        let options = EncoderOptions::default().with_explicit_nulls(true).with_encoder_factory(Arc::new(ValueEncoders));
         Self { keys: keys.collect(), options, schema }
     }
 
@@ -111,9 +111,9 @@ fn encode(encoder: &mut NullableEncoder<'_>, row: usize, out: &mut Vec<u8>) {
 
 /// Encoders for the types whose usual JSON would be read wrong, or not at all.
 #[derive(Debug)]
-struct Values;
+struct ValueEncoders;
 
-impl EncoderFactory for Values {
+impl EncoderFactory for ValueEncoders {
     fn make_default_encoder<'a>(
         &self,
         _field: &'a FieldRef,

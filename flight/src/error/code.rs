@@ -1,0 +1,714 @@
+//! The stable codes of errors, and what each is in HTTP and gRPC.
+//!
+//! A code is a variant here and a line of `docs/errors.md`; a test compares the two. The matches have no wildcard arm, so
+//! that a new code does not compile before its status, its gRPC code and its retry are decided.
+
+use std::fmt;
+use std::time::Duration;
+
+use http::StatusCode;
+use querent_agent::AgentError;
+use querent_catalog::CatalogError;
+use querent_engine::kql::{BindErrorCode, SyntaxErrorCode};
+use querent_engine::{EngineError, KqlErrorCode, StoreError};
+use serde::{Serialize, Serializer};
+use tonic::Code;
+
+/// Declares the enum, its list and its names from one table.
+macro_rules! error_codes {
+    ($($variant:ident $name:literal,)*) => {
+        /// What went wrong, by the name that clients know.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        pub enum ErrorCode {
+            $(#[doc = concat!("`", $name, "`, as `docs/errors.md` explains it.")] $variant,)*
+        }
+
+        impl ErrorCode {
+            /// Every code.
+            pub const ALL: &[ErrorCode] = &[$(ErrorCode::$variant),*];
+
+            /// The name that clients know, in snake case.
+            pub const fn as_str(self) -> &'static str {
+                match self {
+                    $(ErrorCode::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+error_codes! {
+    // Of the catalog.
+    TableNotFound "table_not_found",
+    DatabaseNotFound "database_not_found",
+    ColumnNotFound "column_not_found",
+    AlreadyExists "already_exists",
+    InvalidName "invalid_name",
+    UnsupportedType "unsupported_type",
+    UnsupportedLake "unsupported_lake",
+    Conflict "conflict",
+    DatabaseNotEmpty "database_not_empty",
+    DataFolderInUse "data_folder_in_use",
+    NewerFormat "newer_format",
+    CatalogCorrupt "catalog_corrupt",
+    CatalogBusy "catalog_busy",
+    CatalogError "catalog_error",
+    IoError "io_error",
+    IndexError "index_error",
+    EmbedderError "embedder_error",
+    RunNotFound "run_not_found",
+    ConversationNotFound "conversation_not_found",
+    ItemNotFound "item_not_found",
+    ItemExists "item_exists",
+    PendingCallNotFound "pending_call_not_found",
+    FileNotFound "file_not_found",
+    ObjectNotFound "object_not_found",
+    InvalidObject "invalid_object",
+    // Of queries.
+    SqlParseError "sql_parse_error",
+    SqlPlanError "sql_plan_error",
+    MultipleStatements "multiple_statements",
+    EmptyQuery "empty_query",
+    FunctionNotFound "function_not_found",
+    NotAllowed "not_allowed",
+    Unsupported "unsupported",
+    WallClockExceeded "wall_clock_exceeded",
+    MemoryExceeded "memory_exceeded",
+    BadData "bad_data",
+    NoFiles "no_files",
+    LocationNotAllowed "location_not_allowed",
+    MissingCredentials "missing_credentials",
+    StoreAccessDenied "store_access_denied",
+    NoSuchBucket "no_such_bucket",
+    StoreUnavailable "store_unavailable",
+    StoreError "store_error",
+    QueryExecutionError "query_execution_error",
+    // Of KQL's syntax.
+    KqlUnexpected "kql_unexpected",
+    KqlUnknownOperator "kql_unknown_operator",
+    KqlReservedName "kql_reserved_name",
+    KqlUnexpectedCharacter "kql_unexpected_character",
+    KqlUnterminated "kql_unterminated",
+    KqlBadEscape "kql_bad_escape",
+    KqlNumberOutOfRange "kql_number_out_of_range",
+    KqlUnknownType "kql_unknown_type",
+    KqlTooDeep "kql_too_deep",
+    // Of KQL's meaning.
+    KqlUnknownColumn "kql_unknown_column",
+    KqlUnknownTable "kql_unknown_table",
+    KqlUnknownFunction "kql_unknown_function",
+    KqlTypeMismatch "kql_type_mismatch",
+    KqlNotSupported "kql_not_supported",
+    KqlInvalid "kql_invalid",
+    KqlTooLarge "kql_too_large",
+    // Of questions and models.
+    EmptyQuestion "empty_question",
+    InvalidRequest "invalid_request",
+    ConversationLocked "conversation_locked",
+    AlreadyResumed "already_resumed",
+    ImagesNotSupported "images_not_supported",
+    TooManyRuns "too_many_runs",
+    ModelUnreachable "model_unreachable",
+    ModelNotFound "model_not_found",
+    ModelAuth "model_auth",
+    ModelRateLimited "model_rate_limited",
+    ModelFailed "model_failed",
+    // Of a run, in its last event.
+    RunTimeout "run_timeout",
+    Timeout "timeout",
+    TooManyToolCalls "too_many_tool_calls",
+    RepeatedToolFailure "repeated_tool_failure",
+    EmptyAnswer "empty_answer",
+    InvalidStructuredOutput "invalid_structured_output",
+    Cancelled "cancelled",
+    ClientGone "client_gone",
+    // Of a tool, in its result.
+    InvalidArguments "invalid_arguments",
+    UnknownTool "unknown_tool",
+    ApprovalUnavailable "approval_unavailable",
+    Denied "denied",
+    // Of the protocols that applications speak.
+    MissingRequiredParameter "missing_required_parameter",
+    MutuallyExclusiveParameters "mutually_exclusive_parameters",
+    InvalidJson "invalid_json",
+    UnknownCall "unknown_call",
+    ResponseNotFound "response_not_found",
+    PreviousResponseNotFound "previous_response_not_found",
+    ResponseInProgress "response_in_progress",
+    SessionConflict "session_conflict",
+    InvocationConflict "invocation_conflict",
+    ActionNotSupported "action_not_supported",
+    StateTooLarge "state_too_large",
+    TooManyExternalUsers "too_many_external_users",
+    NotImplemented "not_implemented",
+    ResultTruncated "result_truncated",
+    // Of any request.
+    Unauthenticated "unauthenticated",
+    Forbidden "forbidden",
+    TooManyRequests "too_many_requests",
+    ShuttingDown "shutting_down",
+    NotFound "not_found",
+    SessionNotFound "session_not_found",
+    MethodNotAllowed "method_not_allowed",
+    NotAcceptable "not_acceptable",
+    UnsupportedMediaType "unsupported_media_type",
+    BodyTooLarge "body_too_large",
+    BadRequest "bad_request",
+    BadEncoding "bad_encoding",
+    BadHeader "bad_header",
+    BadParameter "bad_parameter",
+    BadRequestBody "bad_request_body",
+    InvalidTicket "invalid_ticket",
+    TicketExpired "ticket_expired",
+    TicketUsed "ticket_used",
+    SerializationError "serialization_error",
+    Internal "internal",
+    // Of a start and of the command line, which no response carries.
+    ConfigError "config_error",
+    ListenError "listen_error",
+    NothingToPlot "nothing_to_plot",
+    ChartNotDrawn "chart_not_drawn",
+}
+
+impl ErrorCode {
+    /// The code of that name: what a stored run or the agent's stream says of its failure.
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.as_str() == name)
+    }
+
+    /// The HTTP status. Protocols with statuses of their own decide from the code themselves.
+    pub fn http_status(self) -> StatusCode {
+        match self {
+            ErrorCode::TableNotFound
+            | ErrorCode::ColumnNotFound
+            | ErrorCode::InvalidName
+            | ErrorCode::UnsupportedType
+            | ErrorCode::UnsupportedLake
+            | ErrorCode::InvalidObject
+            | ErrorCode::SqlParseError
+            | ErrorCode::SqlPlanError
+            | ErrorCode::MultipleStatements
+            | ErrorCode::EmptyQuery
+            | ErrorCode::FunctionNotFound
+            | ErrorCode::Unsupported
+            | ErrorCode::BadData
+            | ErrorCode::NoFiles
+            | ErrorCode::MissingCredentials
+            | ErrorCode::NoSuchBucket
+            | ErrorCode::KqlUnexpected
+            | ErrorCode::KqlUnknownOperator
+            | ErrorCode::KqlReservedName
+            | ErrorCode::KqlUnexpectedCharacter
+            | ErrorCode::KqlUnterminated
+            | ErrorCode::KqlBadEscape
+            | ErrorCode::KqlNumberOutOfRange
+            | ErrorCode::KqlUnknownType
+            | ErrorCode::KqlTooDeep
+            | ErrorCode::KqlUnknownColumn
+            | ErrorCode::KqlUnknownTable
+            | ErrorCode::KqlUnknownFunction
+            | ErrorCode::KqlTypeMismatch
+            | ErrorCode::KqlNotSupported
+            | ErrorCode::KqlInvalid
+            | ErrorCode::KqlTooLarge
+            | ErrorCode::EmptyQuestion
+            | ErrorCode::InvalidRequest
+            | ErrorCode::ImagesNotSupported
+            | ErrorCode::InvalidArguments
+            | ErrorCode::UnknownTool
+            | ErrorCode::MissingRequiredParameter
+            | ErrorCode::MutuallyExclusiveParameters
+            | ErrorCode::InvalidJson
+            | ErrorCode::UnknownCall
+            | ErrorCode::PreviousResponseNotFound
+            | ErrorCode::StateTooLarge
+            | ErrorCode::TooManyExternalUsers
+            | ErrorCode::ResultTruncated
+            | ErrorCode::BadRequest
+            | ErrorCode::BadEncoding
+            | ErrorCode::BadHeader
+            | ErrorCode::BadParameter
+            | ErrorCode::BadRequestBody
+            | ErrorCode::InvalidTicket => StatusCode::BAD_REQUEST,
+            ErrorCode::Unauthenticated => StatusCode::UNAUTHORIZED,
+            ErrorCode::NotAllowed
+            | ErrorCode::LocationNotAllowed
+            | ErrorCode::StoreAccessDenied
+            | ErrorCode::ApprovalUnavailable
+            | ErrorCode::Denied
+            | ErrorCode::Forbidden => StatusCode::FORBIDDEN,
+            ErrorCode::DatabaseNotFound
+            | ErrorCode::RunNotFound
+            | ErrorCode::ConversationNotFound
+            | ErrorCode::ItemNotFound
+            | ErrorCode::PendingCallNotFound
+            | ErrorCode::FileNotFound
+            | ErrorCode::ObjectNotFound
+            | ErrorCode::ResponseNotFound
+            | ErrorCode::NotFound
+            | ErrorCode::SessionNotFound
+            | ErrorCode::TicketExpired => StatusCode::NOT_FOUND,
+            ErrorCode::MethodNotAllowed => StatusCode::METHOD_NOT_ALLOWED,
+            ErrorCode::NotAcceptable => StatusCode::NOT_ACCEPTABLE,
+            ErrorCode::AlreadyExists
+            | ErrorCode::Conflict
+            | ErrorCode::DatabaseNotEmpty
+            | ErrorCode::ItemExists
+            | ErrorCode::ConversationLocked
+            | ErrorCode::AlreadyResumed
+            | ErrorCode::ResponseInProgress
+            | ErrorCode::SessionConflict
+            | ErrorCode::InvocationConflict
+            | ErrorCode::TicketUsed => StatusCode::CONFLICT,
+            ErrorCode::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            ErrorCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
+            ErrorCode::WallClockExceeded
+            | ErrorCode::MemoryExceeded
+            | ErrorCode::TooManyRuns
+            | ErrorCode::TooManyRequests => StatusCode::TOO_MANY_REQUESTS,
+            ErrorCode::DataFolderInUse
+            | ErrorCode::NewerFormat
+            | ErrorCode::CatalogCorrupt
+            | ErrorCode::CatalogError
+            | ErrorCode::IoError
+            | ErrorCode::IndexError
+            | ErrorCode::EmbedderError
+            | ErrorCode::QueryExecutionError
+            | ErrorCode::TooManyToolCalls
+            | ErrorCode::RepeatedToolFailure
+            | ErrorCode::Cancelled
+            | ErrorCode::ClientGone
+            | ErrorCode::SerializationError
+            | ErrorCode::Internal
+            | ErrorCode::ConfigError
+            | ErrorCode::ListenError
+            | ErrorCode::NothingToPlot
+            | ErrorCode::ChartNotDrawn => StatusCode::INTERNAL_SERVER_ERROR,
+            ErrorCode::ActionNotSupported | ErrorCode::NotImplemented => StatusCode::NOT_IMPLEMENTED,
+            ErrorCode::StoreError
+            | ErrorCode::ModelNotFound
+            | ErrorCode::ModelAuth
+            | ErrorCode::ModelFailed
+            | ErrorCode::EmptyAnswer
+            | ErrorCode::InvalidStructuredOutput => StatusCode::BAD_GATEWAY,
+            ErrorCode::CatalogBusy
+            | ErrorCode::StoreUnavailable
+            | ErrorCode::ModelUnreachable
+            | ErrorCode::ModelRateLimited
+            | ErrorCode::ShuttingDown => StatusCode::SERVICE_UNAVAILABLE,
+            ErrorCode::RunTimeout | ErrorCode::Timeout => StatusCode::GATEWAY_TIMEOUT,
+        }
+    }
+
+    /// The gRPC code. ADBC tells its user apart by `NOT_FOUND`, `ALREADY_EXISTS` and `INVALID_ARGUMENT`.
+    pub fn grpc_code(self) -> Code {
+        match self {
+            ErrorCode::Conflict | ErrorCode::ConversationLocked | ErrorCode::ResponseInProgress => Code::Aborted,
+            ErrorCode::AlreadyExists
+            | ErrorCode::ItemExists
+            | ErrorCode::SessionConflict
+            | ErrorCode::InvocationConflict => Code::AlreadyExists,
+            ErrorCode::Cancelled | ErrorCode::ClientGone => Code::Cancelled,
+            ErrorCode::WallClockExceeded | ErrorCode::RunTimeout | ErrorCode::Timeout => Code::DeadlineExceeded,
+            ErrorCode::UnsupportedLake
+            | ErrorCode::DatabaseNotEmpty
+            | ErrorCode::MissingCredentials
+            | ErrorCode::AlreadyResumed
+            | ErrorCode::TicketUsed => Code::FailedPrecondition,
+            ErrorCode::DataFolderInUse
+            | ErrorCode::NewerFormat
+            | ErrorCode::CatalogCorrupt
+            | ErrorCode::CatalogError
+            | ErrorCode::IoError
+            | ErrorCode::IndexError
+            | ErrorCode::EmbedderError
+            | ErrorCode::StoreError
+            | ErrorCode::QueryExecutionError
+            | ErrorCode::ModelNotFound
+            | ErrorCode::ModelAuth
+            | ErrorCode::ModelFailed
+            | ErrorCode::TooManyToolCalls
+            | ErrorCode::RepeatedToolFailure
+            | ErrorCode::EmptyAnswer
+            | ErrorCode::InvalidStructuredOutput
+            | ErrorCode::SerializationError
+            | ErrorCode::Internal
+            | ErrorCode::ConfigError
+            | ErrorCode::ListenError
+            | ErrorCode::NothingToPlot
+            | ErrorCode::ChartNotDrawn => Code::Internal,
+            ErrorCode::ColumnNotFound
+            | ErrorCode::InvalidName
+            | ErrorCode::UnsupportedType
+            | ErrorCode::InvalidObject
+            | ErrorCode::SqlParseError
+            | ErrorCode::SqlPlanError
+            | ErrorCode::MultipleStatements
+            | ErrorCode::EmptyQuery
+            | ErrorCode::FunctionNotFound
+            | ErrorCode::BadData
+            | ErrorCode::NoFiles
+            | ErrorCode::KqlUnexpected
+            | ErrorCode::KqlUnknownOperator
+            | ErrorCode::KqlReservedName
+            | ErrorCode::KqlUnexpectedCharacter
+            | ErrorCode::KqlUnterminated
+            | ErrorCode::KqlBadEscape
+            | ErrorCode::KqlNumberOutOfRange
+            | ErrorCode::KqlUnknownType
+            | ErrorCode::KqlTooDeep
+            | ErrorCode::KqlUnknownColumn
+            | ErrorCode::KqlUnknownTable
+            | ErrorCode::KqlUnknownFunction
+            | ErrorCode::KqlTypeMismatch
+            | ErrorCode::KqlNotSupported
+            | ErrorCode::KqlInvalid
+            | ErrorCode::KqlTooLarge
+            | ErrorCode::EmptyQuestion
+            | ErrorCode::InvalidRequest
+            | ErrorCode::ImagesNotSupported
+            | ErrorCode::InvalidArguments
+            | ErrorCode::UnknownTool
+            | ErrorCode::MissingRequiredParameter
+            | ErrorCode::MutuallyExclusiveParameters
+            | ErrorCode::InvalidJson
+            | ErrorCode::UnknownCall
+            | ErrorCode::StateTooLarge
+            | ErrorCode::TooManyExternalUsers
+            | ErrorCode::NotAcceptable
+            | ErrorCode::UnsupportedMediaType
+            | ErrorCode::BadRequest
+            | ErrorCode::BadEncoding
+            | ErrorCode::BadHeader
+            | ErrorCode::BadParameter
+            | ErrorCode::BadRequestBody
+            | ErrorCode::InvalidTicket => Code::InvalidArgument,
+            ErrorCode::TableNotFound
+            | ErrorCode::DatabaseNotFound
+            | ErrorCode::RunNotFound
+            | ErrorCode::ConversationNotFound
+            | ErrorCode::ItemNotFound
+            | ErrorCode::PendingCallNotFound
+            | ErrorCode::FileNotFound
+            | ErrorCode::ObjectNotFound
+            | ErrorCode::NoSuchBucket
+            | ErrorCode::ResponseNotFound
+            | ErrorCode::PreviousResponseNotFound
+            | ErrorCode::NotFound
+            | ErrorCode::SessionNotFound
+            | ErrorCode::TicketExpired => Code::NotFound,
+            ErrorCode::NotAllowed
+            | ErrorCode::LocationNotAllowed
+            | ErrorCode::StoreAccessDenied
+            | ErrorCode::ApprovalUnavailable
+            | ErrorCode::Denied
+            | ErrorCode::Forbidden => Code::PermissionDenied,
+            ErrorCode::MemoryExceeded
+            | ErrorCode::TooManyRuns
+            | ErrorCode::ResultTruncated
+            | ErrorCode::TooManyRequests
+            | ErrorCode::BodyTooLarge => Code::ResourceExhausted,
+            ErrorCode::Unauthenticated => Code::Unauthenticated,
+            ErrorCode::CatalogBusy
+            | ErrorCode::StoreUnavailable
+            | ErrorCode::ModelUnreachable
+            | ErrorCode::ModelRateLimited
+            | ErrorCode::ShuttingDown => Code::Unavailable,
+            ErrorCode::Unsupported
+            | ErrorCode::ActionNotSupported
+            | ErrorCode::NotImplemented
+            | ErrorCode::MethodNotAllowed => Code::Unimplemented,
+        }
+    }
+
+    /// When to send the request again, where that alone may help.
+    pub fn retry_after(self) -> Option<Duration> {
+        match self {
+            ErrorCode::CatalogBusy
+            | ErrorCode::WallClockExceeded
+            | ErrorCode::MemoryExceeded
+            | ErrorCode::StoreUnavailable
+            | ErrorCode::TooManyRuns
+            | ErrorCode::ModelUnreachable
+            | ErrorCode::ModelRateLimited
+            | ErrorCode::TooManyRequests
+            | ErrorCode::ShuttingDown => Some(Duration::from_secs(1)),
+            ErrorCode::TableNotFound
+            | ErrorCode::DatabaseNotFound
+            | ErrorCode::ColumnNotFound
+            | ErrorCode::AlreadyExists
+            | ErrorCode::InvalidName
+            | ErrorCode::UnsupportedType
+            | ErrorCode::UnsupportedLake
+            | ErrorCode::Conflict
+            | ErrorCode::DatabaseNotEmpty
+            | ErrorCode::DataFolderInUse
+            | ErrorCode::NewerFormat
+            | ErrorCode::CatalogCorrupt
+            | ErrorCode::CatalogError
+            | ErrorCode::IoError
+            | ErrorCode::IndexError
+            | ErrorCode::EmbedderError
+            | ErrorCode::RunNotFound
+            | ErrorCode::ConversationNotFound
+            | ErrorCode::ItemNotFound
+            | ErrorCode::ItemExists
+            | ErrorCode::PendingCallNotFound
+            | ErrorCode::FileNotFound
+            | ErrorCode::ObjectNotFound
+            | ErrorCode::InvalidObject
+            | ErrorCode::SqlParseError
+            | ErrorCode::SqlPlanError
+            | ErrorCode::MultipleStatements
+            | ErrorCode::EmptyQuery
+            | ErrorCode::FunctionNotFound
+            | ErrorCode::NotAllowed
+            | ErrorCode::Unsupported
+            | ErrorCode::BadData
+            | ErrorCode::NoFiles
+            | ErrorCode::LocationNotAllowed
+            | ErrorCode::MissingCredentials
+            | ErrorCode::StoreAccessDenied
+            | ErrorCode::NoSuchBucket
+            | ErrorCode::StoreError
+            | ErrorCode::QueryExecutionError
+            | ErrorCode::KqlUnexpected
+            | ErrorCode::KqlUnknownOperator
+            | ErrorCode::KqlReservedName
+            | ErrorCode::KqlUnexpectedCharacter
+            | ErrorCode::KqlUnterminated
+            | ErrorCode::KqlBadEscape
+            | ErrorCode::KqlNumberOutOfRange
+            | ErrorCode::KqlUnknownType
+            | ErrorCode::KqlTooDeep
+            | ErrorCode::KqlUnknownColumn
+            | ErrorCode::KqlUnknownTable
+            | ErrorCode::KqlUnknownFunction
+            | ErrorCode::KqlTypeMismatch
+            | ErrorCode::KqlNotSupported
+            | ErrorCode::KqlInvalid
+            | ErrorCode::KqlTooLarge
+            | ErrorCode::EmptyQuestion
+            | ErrorCode::InvalidRequest
+            | ErrorCode::ConversationLocked
+            | ErrorCode::AlreadyResumed
+            | ErrorCode::ImagesNotSupported
+            | ErrorCode::ModelNotFound
+            | ErrorCode::ModelAuth
+            | ErrorCode::ModelFailed
+            | ErrorCode::RunTimeout
+            | ErrorCode::Timeout
+            | ErrorCode::TooManyToolCalls
+            | ErrorCode::RepeatedToolFailure
+            | ErrorCode::EmptyAnswer
+            | ErrorCode::InvalidStructuredOutput
+            | ErrorCode::Cancelled
+            | ErrorCode::ClientGone
+            | ErrorCode::InvalidArguments
+            | ErrorCode::UnknownTool
+            | ErrorCode::ApprovalUnavailable
+            | ErrorCode::Denied
+            | ErrorCode::MissingRequiredParameter
+            | ErrorCode::MutuallyExclusiveParameters
+            | ErrorCode::InvalidJson
+            | ErrorCode::UnknownCall
+            | ErrorCode::ResponseNotFound
+            | ErrorCode::PreviousResponseNotFound
+            | ErrorCode::ResponseInProgress
+            | ErrorCode::SessionConflict
+            | ErrorCode::InvocationConflict
+            | ErrorCode::ActionNotSupported
+            | ErrorCode::StateTooLarge
+            | ErrorCode::TooManyExternalUsers
+            | ErrorCode::NotImplemented
+            | ErrorCode::ResultTruncated
+            | ErrorCode::Unauthenticated
+            | ErrorCode::Forbidden
+            | ErrorCode::NotFound
+            | ErrorCode::SessionNotFound
+            | ErrorCode::MethodNotAllowed
+            | ErrorCode::NotAcceptable
+            | ErrorCode::UnsupportedMediaType
+            | ErrorCode::BodyTooLarge
+            | ErrorCode::BadRequest
+            | ErrorCode::BadEncoding
+            | ErrorCode::BadHeader
+            | ErrorCode::BadParameter
+            | ErrorCode::BadRequestBody
+            | ErrorCode::InvalidTicket
+            | ErrorCode::TicketExpired
+            | ErrorCode::TicketUsed
+            | ErrorCode::SerializationError
+            | ErrorCode::Internal
+            | ErrorCode::ConfigError
+            | ErrorCode::ListenError
+            | ErrorCode::NothingToPlot
+            | ErrorCode::ChartNotDrawn => None,
+        }
+    }
+}
+
+impl fmt::Display for ErrorCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.as_str())
+    }
+}
+
+impl Serialize for ErrorCode {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}
+
+impl From<&CatalogError> for ErrorCode {
+    fn from(error: &CatalogError) -> Self {
+        match error {
+            CatalogError::TableNotFound { .. } => ErrorCode::TableNotFound,
+            CatalogError::DatabaseNotFound { .. } => ErrorCode::DatabaseNotFound,
+            CatalogError::ColumnNotFound { .. } => ErrorCode::ColumnNotFound,
+            CatalogError::AlreadyExists { .. } | CatalogError::OtherKind { .. } => ErrorCode::AlreadyExists,
+            CatalogError::InvalidName { .. } => ErrorCode::InvalidName,
+            CatalogError::UnsupportedType { .. } => ErrorCode::UnsupportedType,
+            CatalogError::UnsupportedLake { .. } => ErrorCode::UnsupportedLake,
+            CatalogError::Conflict { .. } => ErrorCode::Conflict,
+            CatalogError::DatabaseNotEmpty { .. } => ErrorCode::DatabaseNotEmpty,
+            CatalogError::InUse { .. } => ErrorCode::DataFolderInUse,
+            CatalogError::NewerFormat { .. } => ErrorCode::NewerFormat,
+            CatalogError::Corrupt { .. } => ErrorCode::CatalogCorrupt,
+            CatalogError::Busy { .. } => ErrorCode::CatalogBusy,
+            CatalogError::RunNotFound { .. } => ErrorCode::RunNotFound,
+            CatalogError::ConversationNotFound { .. } => ErrorCode::ConversationNotFound,
+            CatalogError::ItemNotFound { .. } => ErrorCode::ItemNotFound,
+            CatalogError::ItemExists { .. } => ErrorCode::ItemExists,
+            CatalogError::PendingCallNotFound { .. } => ErrorCode::PendingCallNotFound,
+            CatalogError::FileNotFound { .. } => ErrorCode::FileNotFound,
+            CatalogError::ObjectNotFound { .. } => ErrorCode::ObjectNotFound,
+            CatalogError::InvalidObject { .. } => ErrorCode::InvalidObject,
+            CatalogError::Embedder { .. } => ErrorCode::EmbedderError,
+            CatalogError::Index(_) => ErrorCode::IndexError,
+            CatalogError::Store(_) => ErrorCode::CatalogError,
+            CatalogError::Io { .. } => ErrorCode::IoError,
+            CatalogError::Internal(_) => ErrorCode::Internal,
+        }
+    }
+}
+
+impl From<&EngineError> for ErrorCode {
+    fn from(error: &EngineError) -> Self {
+        match error {
+            EngineError::Catalog(error) => error.into(),
+            EngineError::Parse { .. } => ErrorCode::SqlParseError,
+            EngineError::Kql { code: KqlErrorCode::Syntax(code), .. } => (*code).into(),
+            EngineError::Kql { code: KqlErrorCode::Bind(code), .. } => (*code).into(),
+            EngineError::MultipleStatements { .. } => ErrorCode::MultipleStatements,
+            EngineError::EmptyQuery => ErrorCode::EmptyQuery,
+            EngineError::ColumnNotFound { .. } => ErrorCode::ColumnNotFound,
+            EngineError::FunctionNotFound { .. } => ErrorCode::FunctionNotFound,
+            EngineError::Plan { .. } => ErrorCode::SqlPlanError,
+            EngineError::NotAllowed { .. } => ErrorCode::NotAllowed,
+            EngineError::Unsupported { .. } => ErrorCode::Unsupported,
+            EngineError::WallClockExceeded { .. } => ErrorCode::WallClockExceeded,
+            EngineError::MemoryExceeded { .. } => ErrorCode::MemoryExceeded,
+            EngineError::BadData { .. } => ErrorCode::BadData,
+            EngineError::NoFiles { .. } => ErrorCode::NoFiles,
+            EngineError::LocationNotAllowed { .. } => ErrorCode::LocationNotAllowed,
+            EngineError::Store(error) => error.into(),
+            EngineError::Execution { .. } => ErrorCode::QueryExecutionError,
+            EngineError::Internal(_) => ErrorCode::Internal,
+        }
+    }
+}
+
+impl From<SyntaxErrorCode> for ErrorCode {
+    fn from(code: SyntaxErrorCode) -> Self {
+        match code {
+            SyntaxErrorCode::Unexpected => ErrorCode::KqlUnexpected,
+            SyntaxErrorCode::UnknownOperator => ErrorCode::KqlUnknownOperator,
+            SyntaxErrorCode::ReservedName => ErrorCode::KqlReservedName,
+            SyntaxErrorCode::UnexpectedCharacter => ErrorCode::KqlUnexpectedCharacter,
+            SyntaxErrorCode::Unterminated => ErrorCode::KqlUnterminated,
+            SyntaxErrorCode::BadEscape => ErrorCode::KqlBadEscape,
+            SyntaxErrorCode::NumberOutOfRange => ErrorCode::KqlNumberOutOfRange,
+            SyntaxErrorCode::UnknownType => ErrorCode::KqlUnknownType,
+            SyntaxErrorCode::TooDeep => ErrorCode::KqlTooDeep,
+        }
+    }
+}
+
+impl From<BindErrorCode> for ErrorCode {
+    fn from(code: BindErrorCode) -> Self {
+        match code {
+            BindErrorCode::UnknownColumn => ErrorCode::KqlUnknownColumn,
+            BindErrorCode::UnknownTable => ErrorCode::KqlUnknownTable,
+            BindErrorCode::UnknownFunction => ErrorCode::KqlUnknownFunction,
+            BindErrorCode::TypeMismatch => ErrorCode::KqlTypeMismatch,
+            BindErrorCode::NotSupported => ErrorCode::KqlNotSupported,
+            BindErrorCode::Invalid => ErrorCode::KqlInvalid,
+            BindErrorCode::TooLarge => ErrorCode::KqlTooLarge,
+        }
+    }
+}
+
+impl From<&StoreError> for ErrorCode {
+    fn from(error: &StoreError) -> Self {
+        match error {
+            StoreError::MissingCredentials { .. } => ErrorCode::MissingCredentials,
+            StoreError::AccessDenied { .. } => ErrorCode::StoreAccessDenied,
+            StoreError::NoSuchBucket { .. } => ErrorCode::NoSuchBucket,
+            StoreError::Unavailable { .. } => ErrorCode::StoreUnavailable,
+            StoreError::Unusable { .. } => ErrorCode::StoreError,
+            StoreError::Gone { .. } => ErrorCode::NoFiles,
+            StoreError::Refused { .. } => ErrorCode::LocationNotAllowed,
+        }
+    }
+}
+
+impl From<&AgentError> for ErrorCode {
+    fn from(error: &AgentError) -> Self {
+        match error {
+            AgentError::Catalog(error) => error.into(),
+            AgentError::Engine(error) => error.into(),
+            AgentError::EmptyQuestion => ErrorCode::EmptyQuestion,
+            AgentError::InvalidRequest { .. } => ErrorCode::InvalidRequest,
+            AgentError::ShuttingDown => ErrorCode::ShuttingDown,
+            AgentError::ConversationLocked { .. } => ErrorCode::ConversationLocked,
+            AgentError::AlreadyResumed { .. } => ErrorCode::AlreadyResumed,
+            AgentError::UnknownModel { .. }
+            | AgentError::ModelNotFound { .. }
+            | AgentError::ProviderModelNotFound { .. } => ErrorCode::ModelNotFound,
+            AgentError::ImagesNotSupported { .. } => ErrorCode::ImagesNotSupported,
+            AgentError::TooManyRuns { .. } => ErrorCode::TooManyRuns,
+            AgentError::ModelUnreachable { .. } | AgentError::ProviderUnreachable { .. } => ErrorCode::ModelUnreachable,
+            AgentError::ModelAuth { .. } => ErrorCode::ModelAuth,
+            AgentError::ModelRateLimited { .. } => ErrorCode::ModelRateLimited,
+            AgentError::ModelFailed { .. } => ErrorCode::ModelFailed,
+            AgentError::Internal(_) => ErrorCode::Internal,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_unique_and_lead_back_to_their_code() {
+        for code in ErrorCode::ALL {
+            assert_eq!(ErrorCode::from_name(code.as_str()), Some(*code), "{code}");
+        }
+    }
+
+    #[test]
+    fn a_status_that_asks_to_come_back_says_when() {
+        for code in ErrorCode::ALL {
+            let asks = matches!(code.http_status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
+            assert_eq!(code.retry_after().is_some(), asks, "{code}");
+        }
+    }
+
+    #[test]
+    fn a_provider_that_refuses_us_is_not_a_bug_of_ours() {
+        assert_eq!(ErrorCode::ModelAuth.http_status(), StatusCode::BAD_GATEWAY);
+        assert_eq!(ErrorCode::ModelRateLimited.http_status(), StatusCode::SERVICE_UNAVAILABLE);
+    }
+}
