@@ -37,32 +37,32 @@ impl Door {
 /// Admits queries.
 #[derive(Debug, Clone)]
 pub struct Admission {
-    places: Arc<Semaphore>,
+    slots: Arc<Semaphore>,
     limit: usize,
 }
 
 impl Admission {
     /// At most `limit` queries at once; 0 means no bound.
     pub fn new(limit: usize) -> Self {
-        let places = if limit == 0 { Semaphore::MAX_PERMITS } else { limit };
-        Self { places: Arc::new(Semaphore::new(places)), limit }
+        let slots = if limit == 0 { Semaphore::MAX_PERMITS } else { limit };
+        Self { slots: Arc::new(Semaphore::new(slots)), limit }
     }
 
-    /// A place for one query, held until the permit is dropped. Errors: `too_many_requests`.
+    /// A slot for one query, held until the permit is dropped. Errors: `too_many_requests`.
     pub fn admit(&self, door: Door) -> Result<QueryPermit, ApiError> {
-        let place = Arc::clone(&self.places).try_acquire_owned().map_err(|_| {
+        let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| {
             let message = format!("{} queries are running, which is the limit; try again in a second", self.limit);
             ApiError::new(ErrorCode::TooManyRequests, message)
         })?;
         metrics::query_started();
-        Ok(QueryPermit { place: Some(place), door, started: Instant::now(), outcome: None })
+        Ok(QueryPermit { slot: Some(slot), door, started: Instant::now(), outcome: None })
     }
 }
 
-/// A running query's place. Says to the metrics how the query ended; one dropped unsaid was cancelled by its client.
+/// A running query's slot. Says to the metrics how the query ended; one dropped unsaid was cancelled by its client.
 #[derive(Debug)]
 pub struct QueryPermit {
-    place: Option<OwnedSemaphorePermit>,
+    slot: Option<OwnedSemaphorePermit>,
     door: Door,
     started: Instant,
     outcome: Option<QueryOutcome>,
@@ -75,14 +75,22 @@ struct QueryOutcome {
 }
 
 impl QueryPermit {
-    /// The place itself, for what ends when the query ends rather than when its client has read it all.
-    pub fn take_place(&mut self) -> Option<OwnedSemaphorePermit> {
-        self.place.take()
+    /// The slot itself, for what ends when the query ends rather than when its client has read it all.
+    pub fn take_slot(&mut self) -> Option<OwnedSemaphorePermit> {
+        self.slot.take()
     }
 
     /// The query delivered all its rows.
     pub fn succeeded(&mut self, rows: u64) {
         self.outcome = Some(QueryOutcome { label: "success", rows });
+    }
+
+    /// The query ended so, without rows to deliver.
+    pub fn record<T, E>(&mut self, ended: &Result<T, E>) {
+        match ended {
+            Ok(_) => self.succeeded(0),
+            Err(_) => self.failed(),
+        }
     }
 
     /// The query failed.

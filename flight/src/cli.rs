@@ -103,7 +103,7 @@ where
         // Whoever reads has had enough: `querent sql ... | head`.
         Err(CliError::OutputClosed) => ExitCode::SUCCESS,
         Err(error) => {
-            output::complain(&error);
+            output::print_error(&error);
             error.exit_code()
         }
     }

@@ -19,21 +19,21 @@ const LINGER: Duration = Duration::from_secs(2);
 const MAX_BYTES: usize = 16 << 20;
 
 /// The request with a body whose rest is read when nobody wants it.
-pub(crate) fn with_read_rest(request: Request<Incoming>, shutdown: &Shutdown) -> Request<Body> {
+pub(crate) fn with_drained_body(request: Request<Incoming>, shutdown: &Shutdown) -> Request<Body> {
     // HTTP/2 tells the client to stop.
     if request.version() == Version::HTTP_2 || request.body().is_end_stream() {
         return request.map(Body::new);
     }
-    request.map(|body| Body::new(ReadToTheEnd { body: Some(body), shutdown: shutdown.clone() }))
+    request.map(|body| Body::new(DrainedBody { body: Some(body), shutdown: shutdown.clone() }))
 }
 
-struct ReadToTheEnd {
+struct DrainedBody {
     /// Until its end or its failure was seen.
     body: Option<Incoming>,
     shutdown: Shutdown,
 }
 
-impl hyper::body::Body for ReadToTheEnd {
+impl hyper::body::Body for DrainedBody {
     type Data = Bytes;
     type Error = hyper::Error;
 
@@ -58,16 +58,16 @@ impl hyper::body::Body for ReadToTheEnd {
     }
 }
 
-impl Drop for ReadToTheEnd {
+impl Drop for DrainedBody {
     fn drop(&mut self) {
         let Some(body) = self.body.take().filter(|body| !body.is_end_stream()) else { return };
         if Handle::try_current().is_ok() {
-            self.shutdown.spawn(tokio::time::timeout(LINGER, read_rest(body)));
+            self.shutdown.spawn(tokio::time::timeout(LINGER, drain(body)));
         }
     }
 }
 
-async fn read_rest(mut body: Incoming) {
+async fn drain(mut body: Incoming) {
     let mut bytes = 0;
     while bytes < MAX_BYTES {
         let frame = std::future::poll_fn(|context| Pin::new(&mut body).poll_frame(context)).await;

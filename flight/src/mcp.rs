@@ -107,7 +107,7 @@ impl McpServer {
         let McpContext { engine, admission, limits, .. } = &*self.inner;
         let mut permit = match admission.admit(Door::Mcp) {
             Ok(permit) => permit,
-            Err(error) => return refused(&spec.name, &error),
+            Err(error) => return refused_reply(&spec.name, &error),
         };
         let session = engine.session(caller.principal, limits.clone());
         let reply = match session.in_database(caller.database.as_deref()).await {
@@ -264,7 +264,7 @@ fn unknown_tool(name: &str) -> ErrorData {
 }
 
 /// Errors of the server's own as a tool's result.
-fn refused(tool: &str, error: &ApiError) -> ToolReply {
+fn refused_reply(tool: &str, error: &ApiError) -> ToolReply {
     metrics::error(error.code().as_str());
     let json = json!({ "error": { "code": error.code(), "message": error.message() } });
     ToolReply { json, text: format!("{tool} failed: {}", error.message()), is_error: true }

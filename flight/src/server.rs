@@ -26,7 +26,7 @@ use tower::ServiceExt;
 use crate::admission::Admission;
 use crate::auth::Authenticator;
 use crate::config::Config;
-use crate::drain::with_read_rest;
+use crate::drain::with_drained_body;
 use crate::error::ErrorCode;
 use crate::metrics::RunMetrics;
 use crate::shutdown::Shutdown;
@@ -226,7 +226,7 @@ pub fn install_crypto_provider() {
 fn routes(state: &AppState) -> Router {
     let http = http::router(state);
     let routes = sql::add_service(tonic::service::Routes::from(http), state);
-    http::around_everything(routes.into_axum_router(), state)
+    http::wrap_routes(routes.into_axum_router(), state)
 }
 
 async fn accept(listener: TcpListener, state: AppState) {
@@ -288,7 +288,7 @@ impl Connections {
             seen.store(true, Ordering::Relaxed);
             request.extensions_mut().insert(ConnectInfo(peer));
             request.extensions_mut().insert(info.clone());
-            self.routes.clone().oneshot(with_read_rest(request, &self.state.shutdown))
+            self.routes.clone().oneshot(with_drained_body(request, &self.state.shutdown))
         });
         let shutdown = &self.state.shutdown;
         let connection = self.builder.serve_connection(TokioIo::new(io), service);

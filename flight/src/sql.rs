@@ -5,14 +5,17 @@
 //! Invariants: every method authenticates first; GetFlightInfo and GetSchema plan and authorise but never execute;
 //! a command that is not served is answered UNIMPLEMENTED, by name, and never advertised.
 
+mod caller;
 mod db_schemas;
 mod encode;
 mod handshake;
+mod listing;
 mod metadata;
 mod sql_info;
 mod statement;
 mod tables;
 mod ticket;
+mod unsupported;
 mod wire;
 
 use arrow_flight::flight_descriptor::DescriptorType;
@@ -26,45 +29,37 @@ use arrow_ipc::writer::IpcWriteOptions;
 use arrow_schema::Schema;
 use futures::StreamExt;
 use futures::stream::BoxStream;
-use http::HeaderMap;
 use prost::Message;
-use querent_catalog::Principal;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
 use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
 
+use caller::FlightCaller;
 use metadata::MetadataCommand;
-use ticket::TicketOffice;
+use statement::Statements;
+use unsupported::{not_served, unsupported, unsupported_action};
 
 /// Largest message a client may send: statements and, one day, ingested batches, which clients send whole.
 const MAX_REQUEST_BYTES: usize = 64 << 20;
 
 /// The HTTP routes with the Flight service beside them.
 pub fn add_service(routes: Routes, state: &AppState) -> Routes {
-    let service = FlightSql { state: state.clone(), tickets: TicketOffice::new() };
+    let service = FlightSql { state: state.clone(), statements: Statements::new(state.clone()) };
     routes.add_service(FlightServiceServer::new(service).max_decoding_message_size(MAX_REQUEST_BYTES))
 }
 
 /// The Flight SQL service of a server.
 struct FlightSql {
     state: AppState,
-    tickets: TicketOffice,
+    statements: Statements,
 }
 
 impl FlightSql {
     fn caller<T>(&self, request: &Request<T>) -> Result<FlightCaller, ApiError> {
-        let headers = request.metadata().clone().into_headers();
-        let principal = self.state.auth.authenticate(&headers)?;
-        Ok(FlightCaller { principal, headers })
+        FlightCaller::authenticated(&self.state.auth, request)
     }
-}
-
-/// Who calls, and what the call's headers ask for.
-struct FlightCaller {
-    principal: Principal,
-    headers: HeaderMap,
 }
 
 type Streamed<T> = BoxStream<'static, Result<T, Status>>;
@@ -92,11 +87,11 @@ impl FlightService for FlightSql {
         let command = command_of(&descriptor)?;
         let info = match command {
             Command::CommandStatementQuery(query) => {
-                let statement = self.plan(&caller, &query).await?;
-                let endpoint = self.endpoint(&caller, &statement)?;
+                let statement = self.statements.plan(&caller, &query).await?;
+                let endpoint = self.statements.endpoint(&caller, &statement)?;
                 flight_info(&statement.schema, endpoint)?
             }
-            command => match MetadataCommand::of(&command) {
+            command => match MetadataCommand::from_command(&command) {
                 Some(listing) => {
                     let ticket = Ticket::new(command.into_any().encode_to_vec());
                     flight_info(&listing.schema(), FlightEndpoint::new().with_ticket(ticket))?
@@ -111,8 +106,8 @@ impl FlightService for FlightSql {
         let caller = self.caller(&request)?;
         let command = command_of(request.get_ref())?;
         let schema = match command {
-            Command::CommandStatementQuery(query) => self.plan(&caller, &query).await?.schema,
-            command => match MetadataCommand::of(&command) {
+            Command::CommandStatementQuery(query) => self.statements.plan(&caller, &query).await?.schema,
+            command => match MetadataCommand::from_command(&command) {
                 Some(listing) => listing.schema(),
                 None => return Err(unsupported("GetSchema", &command).into()),
             },
@@ -127,9 +122,9 @@ impl FlightService for FlightSql {
         let command = decode_command(&request.get_ref().ticket, "ticket")?;
         let stream = match command {
             Command::TicketStatementQuery(TicketStatementQuery { statement_handle }) => {
-                self.execute(&caller, &statement_handle).await?
+                self.statements.execute(&caller, &statement_handle).await?
             }
-            command => match MetadataCommand::of(&command) {
+            command => match MetadataCommand::from_command(&command) {
                 Some(listing) => {
                     let schema = listing.schema();
                     let batches = listing.batches(&self.state.engine, &caller.principal)?;
@@ -200,43 +195,4 @@ fn decode_command(bytes: &[u8], what: &str) -> Result<Command, ApiError> {
         return Err(malformed());
     }
     Command::try_from(any).map_err(|_| malformed())
-}
-
-/// The error for a command that this method does not serve, named as the protocol names it.
-fn unsupported(method: &str, command: &Command) -> ApiError {
-    let name = command.type_url().rsplit('.').next().unwrap_or_default();
-    let hint = match command {
-        Command::CommandPreparedStatementQuery(_) | Command::CommandPreparedStatementUpdate(_) => {
-            "there are no prepared statements; send the text with CommandStatementQuery"
-        }
-        Command::CommandStatementUpdate(_) => "send the statement with CommandStatementQuery; DoGet executes it",
-        Command::CommandStatementIngest(_) => "import a file with POST /v1/import or `querent import`",
-        Command::CommandStatementSubstraitPlan(_) => "send SQL with CommandStatementQuery",
-        _ => {
-            "the Flight SQL commands served are CommandStatementQuery, CommandGetCatalogs, CommandGetDbSchemas, \
-              CommandGetTables, CommandGetTableTypes and CommandGetSqlInfo"
-        }
-    };
-    not_served(&format!("{method} of {name}"), hint)
-}
-
-fn unsupported_action(name: &str) -> ApiError {
-    let hint = match name {
-        "CreatePreparedStatement" | "ClosePreparedStatement" => {
-            "there are no prepared statements; send the text with CommandStatementQuery"
-        }
-        "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
-            "there are no transactions; every statement commits by itself"
-        }
-        "CancelFlightInfo" | "CancelQuery" => "close the stream of DoGet, which stops its query",
-        "SetSessionOptions" | "GetSessionOptions" | "CloseSession" => {
-            "there are no sessions; name a database in the header `x-database`"
-        }
-        _ => "ListActions lists the actions there are",
-    };
-    not_served(&format!("action {name}"), hint)
-}
-
-fn not_served(what: &str, hint: &str) -> ApiError {
-    ApiError::new(ErrorCode::Unsupported, format!("{what} is not supported")).with_hint(hint)
 }

@@ -81,7 +81,7 @@ pub(super) async fn run(args: AskArgs) -> Result<(), CliError> {
     let Some(path) = args.chart else { return Ok(()) };
     draw_to(&path, answered.chart.as_ref()).await?;
     if shown == EventDisplay::All {
-        output::say(&format!("chart: {}", path.display()))?;
+        output::print_line(&format!("chart: {}", path.display()))?;
     }
     Ok(())
 }

@@ -150,11 +150,11 @@ fn flight_error(error: FlightError, unreachable: &str) -> CliError {
 /// The error in a body, whichever of the two shapes it has.
 fn refusal(status: StatusCode, body: &str) -> CliError {
     let said: Value = serde_json::from_str(body).unwrap_or_default();
-    refused(said.get("error").unwrap_or(&Value::Null), || format!("the server answered {status}"))
+    server_refusal(said.get("error").unwrap_or(&Value::Null), || format!("the server answered {status}"))
 }
 
 /// What a server says is wrong, or what to say where it says nothing.
-pub(super) fn refused(error: &Value, unsaid: impl FnOnce() -> String) -> CliError {
+pub(super) fn server_refusal(error: &Value, unsaid: impl FnOnce() -> String) -> CliError {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let code = text(error.get("code"));
     let message = match (text(error.get("message")).or_else(|| text(Some(error))), text(error.get("hint"))) {

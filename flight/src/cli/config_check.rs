@@ -35,7 +35,9 @@ pub(super) fn run(args: ConfigCheckArgs) -> Result<(), CliError> {
     if args.json {
         return settings.iter().try_for_each(|setting| {
             let origin = setting.origin.to_string();
-            output::say(&json!({ "key": setting.key.path, "value": setting.value, "origin": origin }).to_string())
+            output::print_line(
+                &json!({ "key": setting.key.path, "value": setting.value, "origin": origin }).to_string(),
+            )
         });
     }
     let mut table = empty_table(["setting", "value", "from", "what it is"]);
@@ -43,9 +45,9 @@ pub(super) fn run(args: ConfigCheckArgs) -> Result<(), CliError> {
         let origin = setting.origin.to_string();
         table.add_row([setting.key.path, &cut(&setting.value, 60), &origin, setting.key.about]);
     }
-    output::say(&table.to_string())?;
+    output::print_line(&table.to_string())?;
     for warning in &config.warnings {
-        output::say(&format!("warning: {warning}"))?;
+        output::print_line(&format!("warning: {warning}"))?;
     }
-    output::say("the settings are good")
+    output::print_line("the settings are good")
 }

@@ -125,9 +125,9 @@ async fn show(
     step("tables")?;
     for table in TABLES {
         let rows = import_once(engine, csv_dir, table, bars).await?;
-        output::say(&format!("  {table}: {} rows", HumanCount(rows)))?;
+        output::print_line(&format!("  {table}: {} rows", HumanCount(rows)))?;
     }
-    indexed(engine).await?;
+    wait_until_indexed(engine).await?;
     bars.clear();
 
     let url = format!("http://{}", server.addr);
@@ -140,12 +140,12 @@ async fn show(
     let asked = ask(&client, &question, EventDisplay::All).await;
 
     step("the same by SQL, over Arrow Flight")?;
-    output::say(check)?;
+    output::print_line(check)?;
     let computed = client.sql(check, None).await?;
     let schema = Arc::clone(&computed.schema);
     let batches: Vec<RecordBatch> = computed.batches.try_collect().await?;
     let table = output::table(&schema, &batches).map_err(|error| CliError::failed(error.to_string()))?;
-    output::say(&table.to_string())?;
+    output::print_line(&table.to_string())?;
 
     let expected = Expected::of_first_row(&batches)?;
     let answer = asked.inspect_err(|_| {
@@ -217,7 +217,7 @@ async fn import_once(engine: &Engine, csv_dir: &Path, table: &str, bars: &Arc<Ba
 }
 
 fn step(what: &str) -> Result<(), CliError> {
-    output::say(&format!("\n==> {what}"))
+    output::print_line(&format!("\n==> {what}"))
 }
 
 /// What an answer must hold: every number, and one of the texts.

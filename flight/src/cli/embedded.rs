@@ -19,8 +19,8 @@ use crate::config::Config;
 const VALUES_TIME: Duration = Duration::from_secs(30);
 
 /// Waits until every table can be found as well as the embedder allows. One that fails costs meaning, not the command.
-pub(super) async fn indexed(engine: &Engine) -> Result<(), CliError> {
-    engine.wait_for_profiles(VALUES_TIME).await;
+pub(super) async fn wait_until_indexed(engine: &Engine) -> Result<(), CliError> {
+    engine.values_idle(VALUES_TIME).await;
     match engine.catalog().search().index_idle().await {
         Err(error @ CatalogError::Embedder { .. }) => {
             output::warn(&format!("tables are found by name and by text only: {error}"));

@@ -20,7 +20,7 @@ use tokio::fs::File;
 use tokio_util::io::ReaderStream;
 
 use super::client::Client;
-use super::embedded::{EmbeddedEngine, indexed};
+use super::embedded::{EmbeddedEngine, wait_until_indexed};
 use super::error::CliError;
 use super::output;
 use super::progress::Bars;
@@ -135,7 +135,7 @@ pub(super) async fn run(args: ImportArgs) -> Result<(), CliError> {
         return recursive(args).await;
     }
     let plans = plans(&args)?;
-    let options = ImportOptions::of(&args);
+    let options = ImportOptions::from_args(&args);
     let bars = Arc::new(Bars::new(false));
     match args.target.resolve()? {
         CliTarget::Server(_) if args.external => Err(CliError::Usage(
@@ -144,7 +144,7 @@ pub(super) async fn run(args: ImportArgs) -> Result<(), CliError> {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
             for plan in plans {
-                say(&upload(&client, plan, &options, &bars).await?, args.json)?;
+                print_report(&upload(&client, plan, &options, &bars).await?, args.json)?;
             }
             Ok(())
         }
@@ -155,7 +155,7 @@ pub(super) async fn run(args: ImportArgs) -> Result<(), CliError> {
 async fn recursive(args: ImportArgs) -> Result<(), CliError> {
     let (database, dry_run) = (args.database, args.dry_run);
     let requests = args.sources.into_iter().map(|source| {
-        let source = whole(&source)?;
+        let source = absolute_source(&source)?;
         Ok(TreeRequest { source, database: database.clone(), dry_run })
     });
     let requests = requests.collect::<Result<Vec<_>, CliError>>()?;
@@ -175,14 +175,14 @@ async fn embedded(
     let embedded = EmbeddedEngine::open(config, bars).await?;
     let mut imported = Ok(());
     for plan in plans {
-        imported = import_here(&embedded, plan, options, bars).await.and_then(|report| say(&report, json));
+        imported = import_here(&embedded, plan, options, bars).await.and_then(|report| print_report(&report, json));
         if imported.is_err() {
             break;
         }
     }
     // What is indexed now need not be indexed by the next command.
     if imported.is_ok() {
-        indexed(&embedded.engine).await?;
+        wait_until_indexed(&embedded.engine).await?;
     }
     bars.clear();
     embedded.close().await?;
@@ -195,7 +195,7 @@ async fn import_here(
     options: &ImportOptions,
     bars: &Arc<Bars>,
 ) -> Result<ImportReport, CliError> {
-    let source = whole(&plan.source)?;
+    let source = absolute_source(&plan.source)?;
     let request = ImportRequest {
         source,
         format: options.format.map(FileFormat::from),
@@ -214,7 +214,7 @@ async fn import_here(
 }
 
 /// A URL as it is, a path from the root on.
-fn whole(source: &str) -> Result<String, CliError> {
+fn absolute_source(source: &str) -> Result<String, CliError> {
     match is_url(source) {
         true => Ok(source.to_owned()),
         false => Ok(std::path::absolute(source)?.display().to_string()),
@@ -254,7 +254,7 @@ async fn upload_file(
     let unreadable = |error| CliError::failed(format!("cannot read {}: {error}", path.display()));
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     let (_, ending, compression) = name_parts(&name);
-    let format = options.format.or_else(|| SourceFormat::of_ending(ending)).ok_or_else(|| unknown_format(path))?;
+    let format = options.format.or_else(|| SourceFormat::from_ending(ending)).ok_or_else(|| unknown_format(path))?;
     let file = File::open(path).await.map_err(unreadable)?;
     let size = file.metadata().await.map_err(unreadable)?.len();
 
@@ -280,16 +280,16 @@ async fn upload_file(
     Ok(body["rows"].as_u64())
 }
 
-fn say(report: &ImportReport, as_json: bool) -> Result<(), CliError> {
+fn print_report(report: &ImportReport, as_json: bool) -> Result<(), CliError> {
     if as_json {
         let TableName { database, table } = &report.table;
         let report = json!({ "database": database, "table": table, "rows": report.rows, "files": report.files });
-        return output::say(&report.to_string());
+        return output::print_line(&report.to_string());
     }
     let files = if report.files == 1 { "1 file".to_owned() } else { format!("{} files", report.files) };
     match report.rows {
-        Some(rows) => output::say(&format!("{}: {} rows from {files}", report.table, HumanCount(rows))),
-        None => output::say(&format!("{}: refers to {files}", report.table)),
+        Some(rows) => output::print_line(&format!("{}: {} rows from {files}", report.table, HumanCount(rows))),
+        None => output::print_line(&format!("{}: refers to {files}", report.table)),
     }
 }
 
@@ -311,7 +311,7 @@ fn plans(args: &ImportArgs) -> Result<Vec<ImportPlan>, CliError> {
 }
 
 impl ImportOptions {
-    fn of(args: &ImportArgs) -> Self {
+    fn from_args(args: &ImportArgs) -> Self {
         let mut reader = BTreeMap::new();
         if args.no_header {
             reader.insert("has_header".to_owned(), "false".to_owned());
@@ -357,7 +357,7 @@ fn name_parts(name: &str) -> (&str, &str, Option<&'static str>) {
         _ => (name, None),
     };
     match rest.rsplit_once('.') {
-        Some((stem, ending)) if !stem.is_empty() && SourceFormat::of_ending(ending).is_some() => {
+        Some((stem, ending)) if !stem.is_empty() && SourceFormat::from_ending(ending).is_some() => {
             (stem, ending, compression)
         }
         _ => (rest, "", compression),
@@ -390,7 +390,7 @@ fn files_of(source: &str, format: Option<SourceFormat>) -> Result<Vec<PathBuf>, 
     for file in matching {
         let file = file.map_err(|error| CliError::failed(error.to_string()))?;
         let name = file.file_name().unwrap_or_default().to_string_lossy().into_owned();
-        let is_data = format.is_some() || SourceFormat::of_ending(name_parts(&name).1).is_some();
+        let is_data = format.is_some() || SourceFormat::from_ending(name_parts(&name).1).is_some();
         if file.is_file() && is_data && !name.starts_with(['.', '_']) {
             files.push(file);
         }
@@ -406,7 +406,7 @@ fn unknown_format(path: &Path) -> CliError {
 }
 
 impl SourceFormat {
-    fn of_ending(ending: &str) -> Option<Self> {
+    fn from_ending(ending: &str) -> Option<Self> {
         match ending.to_lowercase().as_str() {
             "csv" | "tsv" => Some(SourceFormat::Csv),
             "ndjson" | "jsonl" | "json" => Some(SourceFormat::Ndjson),

@@ -131,14 +131,14 @@ async fn import(kind: KnowledgeKind, args: KnowledgeImportArgs) -> Result<(), Cl
     }
     store.close().await?;
     imported?;
-    output::say(&format!("{count} stored"))
+    output::print_line(&format!("{count} stored"))
 }
 
 async fn list(kind: KnowledgeKind, args: ListArgs) -> Result<(), CliError> {
     let store = KnowledgeStore::open(args.target).await?;
     let listed = store.list(kind).await;
     store.close().await?;
-    listed?.iter().try_for_each(|object| output::say(&object.to_string()))
+    listed?.iter().try_for_each(|object| output::print_line(&object.to_string()))
 }
 
 async fn forget(kind: KnowledgeKind, args: DropArgs) -> Result<(), CliError> {
@@ -146,7 +146,7 @@ async fn forget(kind: KnowledgeKind, args: DropArgs) -> Result<(), CliError> {
     let dropped = store.drop(kind, args.id).await;
     store.close().await?;
     dropped?;
-    output::say("dropped")
+    output::print_line("dropped")
 }
 
 /// A server, or the engine in this process.

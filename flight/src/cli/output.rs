@@ -36,7 +36,7 @@ pub(super) async fn print_table(mut rows: ResultRows, max_rows: Option<usize>) -
         shown.push(batch);
     }
     if rows.schema.fields().is_empty() {
-        return say("done");
+        return print_line("done");
     }
     let table = table(&rows.schema, &shown).map_err(|error| CliError::failed(error.to_string()))?;
     let ending = match (more, count) {
@@ -44,7 +44,7 @@ pub(super) async fn print_table(mut rows: ResultRows, max_rows: Option<usize>) -
         (false, 1) => "(1 row)".to_owned(),
         (false, _) => format!("({count} rows)"),
     };
-    say(&format!("{table}\n{ending}"))
+    print_line(&format!("{table}\n{ending}"))
 }
 
 /// Prints a result as NDJSON as it arrives, nulls included.
@@ -60,7 +60,7 @@ pub(super) async fn print_ndjson(mut rows: ResultRows) -> Result<(), CliError> {
 }
 
 /// Prints a line to standard output.
-pub(super) fn say(line: &str) -> Result<(), CliError> {
+pub(super) fn print_line(line: &str) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
     writeln!(stdout, "{line}")?;
     Ok(stdout.flush()?)
@@ -72,7 +72,7 @@ pub(super) fn warn(line: &str) {
 }
 
 /// Prints an error to standard error.
-pub(super) fn complain(error: &CliError) {
+pub(super) fn print_error(error: &CliError) {
     let code = error.code().map(|code| format!(" [{code}]")).unwrap_or_default();
     // A closed standard error leaves the exit code to say it.
     let _ = writeln!(io::stderr(), "error{code}: {error}");

@@ -52,14 +52,14 @@ pub(super) async fn run(command: RelationshipsCommand) -> Result<(), CliError> {
             let (from, from_column) = column(&args.from)?;
             let (to, to_column) = column(&args.to)?;
             let new = NewRelationship { from, from_columns: vec![from_column], to, to_columns: vec![to_column] };
-            output::say(&add(args.target, &new).await?.to_string())
+            output::print_line(&add(args.target, &new).await?.to_string())
         }
         RelationshipsCommand::List(args) => {
-            list(args.target).await?.iter().try_for_each(|one| output::say(&one.to_string()))
+            list(args.target).await?.iter().try_for_each(|one| output::print_line(&one.to_string()))
         }
         RelationshipsCommand::Drop(args) => {
             forget(args.target, args.id).await?;
-            output::say("dropped")
+            output::print_line("dropped")
         }
     }
 }

@@ -8,7 +8,7 @@ use reqwest::Method;
 use serde_json::Value;
 
 use super::client::Client;
-use super::embedded::{EmbeddedEngine, indexed};
+use super::embedded::{EmbeddedEngine, wait_until_indexed};
 use super::error::CliError;
 use super::output::{self, cut, empty_table};
 use super::progress::Bars;
@@ -46,7 +46,7 @@ pub(super) async fn run(args: SearchArgs) -> Result<(), CliError> {
         CliTarget::Embedded(config) => {
             let bars = Arc::new(Bars::new(false));
             let embedded = EmbeddedEngine::open(*config, &bars).await?;
-            indexed(&embedded.engine).await?;
+            wait_until_indexed(&embedded.engine).await?;
             bars.clear();
             let found = embedded.engine.catalog().search().tables(&Principal::local_admin(), &request).await;
             embedded.close().await?;
@@ -54,7 +54,7 @@ pub(super) async fn run(args: SearchArgs) -> Result<(), CliError> {
         }
     };
     if args.json {
-        return hits.iter().try_for_each(|hit| output::say(&hit.to_string()));
+        return hits.iter().try_for_each(|hit| output::print_line(&hit.to_string()));
     }
     let mut table = empty_table(["database", "table", "kind", "rows", "score", "found by", "comment"]);
     for hit in &hits {
@@ -72,7 +72,7 @@ pub(super) async fn run(args: SearchArgs) -> Result<(), CliError> {
             Cell::new(cut(&text("comment"), 80)),
         ]);
     }
-    output::say(&format!("{table}\n({} found)", hits.len()))
+    output::print_line(&format!("{table}\n({} found)", hits.len()))
 }
 
 async fn on_server(client: &Client, request: &SearchRequest) -> Result<Vec<Value>, CliError> {

@@ -56,7 +56,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CliError> {
     let progress = Arc::clone(&bars);
     let server = Server::start(config, progress).await?;
     bars.clear();
-    output::say(&format!("querent is ready at http://{} (HTTP and Flight SQL), data in {data}", server.addr))?;
+    output::print_line(&format!("querent is ready at http://{} (HTTP and Flight SQL), data in {data}", server.addr))?;
     stop_signal().await?;
     tokio::select! {
         stopped = server.shutdown() => Ok(stopped?),

@@ -71,7 +71,7 @@ impl TargetArgs {
     /// `--data` names a folder, `--server` or QUERENT_SERVER a server; without any it is the settings' data folder.
     pub(super) fn resolve(self) -> Result<CliTarget, CliError> {
         if self.data.is_none()
-            && let Some(server) = self.server.given()?
+            && let Some(server) = self.server.address()?
         {
             return Ok(CliTarget::Server(server));
         }
@@ -84,7 +84,7 @@ impl TargetArgs {
 }
 
 impl ServerArgs {
-    fn given(&self) -> Result<Option<ServerAddress>, CliError> {
+    fn address(&self) -> Result<Option<ServerAddress>, CliError> {
         let named = self.server.clone().or_else(|| std::env::var(SERVER_VARIABLE).ok().filter(|url| !url.is_empty()));
         named.map(|url| parse(&url, self.token.clone())).transpose()
     }

@@ -167,7 +167,7 @@ impl Config {
             .map(|key| {
                 let pointer = format!("/{}", key.path.replace('.', "/"));
                 let value = values.pointer(&pointer).unwrap_or(&serde_json::Value::Null);
-                let value = if key.secret { masked(value) } else { shown(value) };
+                let value = if key.secret { masked(value) } else { display_text(value) };
                 EffectiveSetting { key, value, origin: self.origin(key.path) }
             })
             .collect()
@@ -430,12 +430,12 @@ fn misspelt_variables(environment: &BTreeMap<String, String>) -> Vec<String> {
         .collect()
 }
 
-fn shown(value: &serde_json::Value) -> String {
+fn display_text(value: &serde_json::Value) -> String {
     match value {
         serde_json::Value::Null => String::new(),
         serde_json::Value::String(text) => text.clone(),
-        serde_json::Value::Array(items) => items.iter().map(shown).collect::<Vec<_>>().join(", "),
-        serde_json::Value::Object(entry) if entry.contains_key("name") => shown(&entry["name"]),
+        serde_json::Value::Array(items) => items.iter().map(display_text).collect::<Vec<_>>().join(", "),
+        serde_json::Value::Object(entry) if entry.contains_key("name") => display_text(&entry["name"]),
         other => other.to_string(),
     }
 }

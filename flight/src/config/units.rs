@@ -1,4 +1,7 @@
 //! Durations and sizes as people write them: `60s`, `1m30s`, `4GiB`. A bare number is seconds, or bytes.
+//!
+//! Both are read here, since the usual libraries read some settings as something else: `humantime` takes `5M` for five
+//! months and refuses `60` and `.5s`, and `bytesize` takes `1.5k` for 1,500 bytes. The tests hold these cases.
 
 use std::fmt;
 use std::str::FromStr;
@@ -129,7 +132,7 @@ impl<'de> Deserialize<'de> for ByteSize {
     }
 }
 
-/// Reads a number or a text as a text, so that both go through one parser.
+/// Reads a number or a string as a string, so that both go through one parser.
 struct NumberOrText;
 
 impl Visitor<'_> for NumberOrText {
@@ -162,12 +165,19 @@ mod tests {
 
     #[test]
     fn durations_are_read_as_people_write_them() {
-        let cases =
-            [("60", 60_000), ("60s", 60_000), ("500ms", 500), ("1h30m", 5_400_000), ("0.5", 500), ("2 m", 120_000)];
+        let cases = [
+            ("60", 60_000),
+            ("60s", 60_000),
+            ("500ms", 500),
+            ("1h30m", 5_400_000),
+            ("0.5", 500),
+            (".5s", 500),
+            ("2 m", 120_000),
+        ];
         for (text, ms) in cases {
             assert_eq!(text.parse::<DurationSetting>(), Ok(DurationSetting(Duration::from_millis(ms))), "{text}");
         }
-        for text in ["", "s", "-1", "1w", "1s2", "one"] {
+        for text in ["", "s", "-1", "1w", "5M", "1s2", "one"] {
             assert!(text.parse::<DurationSetting>().is_err(), "{text}");
         }
         assert_eq!(DurationSetting(Duration::from_millis(1_500)).to_string(), "1500ms");

@@ -10,17 +10,12 @@ use axum::response::Response;
 use querent_agent::protocols::ask::{AskRenderer, parse_request};
 use querent_catalog::Principal;
 
-use super::request::read_body;
 use super::stream::event_stream;
 use crate::AppState;
 use crate::error::ApiError;
+use crate::http::request::{Call, QueryBytes};
 
-pub(super) async fn ask(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let body = read_body(body, state.settings.http.max_query_bytes.0).await?;
+pub(super) async fn ask(Call { state, principal }: Call, QueryBytes(body): QueryBytes) -> Result<Response, ApiError> {
     let request = parse_request(&body)?;
     let run = state.agent.ask(&principal, request).await?;
     tracing::info!(run_id = %run.run_id, "run started");

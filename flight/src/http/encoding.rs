@@ -6,7 +6,7 @@ use crate::error::ApiError;
 const INLINE_VALUES: usize = 1_000;
 
 /// Runs an encoder of so many values where it holds up nobody.
-pub(super) async fn encoded<T: Send + 'static>(
+pub(super) async fn encode_off_runtime<T: Send + 'static>(
     values: usize,
     encode: impl FnOnce() -> T + Send + 'static,
 ) -> Result<T, ApiError> {

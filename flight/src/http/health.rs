@@ -1,5 +1,6 @@
 //! What a load balancer, a scraper and somebody with a browser ask first.
 
+use axum::Extension;
 use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
@@ -7,16 +8,17 @@ use serde_json::json;
 
 use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::middleware::json as json_response;
+use crate::http::openapi::LazyReference;
+use crate::http::response::json_response;
 
 /// `GET /`: what there is.
-pub(super) async fn index() -> Response {
+pub(super) async fn index(Extension(reference): Extension<LazyReference>) -> Response {
     let index = json!({
         "name": "querent",
         "version": env!("CARGO_PKG_VERSION"),
         "flight_sql": "gRPC on this port",
         "reference": "/docs",
-        "routes": super::openapi::route_lines(),
+        "routes": reference.lines(),
     });
     json_response(StatusCode::OK, &index)
 }

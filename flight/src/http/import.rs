@@ -20,10 +20,10 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
-use super::request::{BODY_TIMEOUT, Params, too_large, too_slow};
 use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::middleware::json as json_response;
+use crate::http::request::{BODY_TIMEOUT, Call, Params, too_large, too_slow};
+use crate::http::response::json_response;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,8 +62,7 @@ enum UploadIfExists {
 }
 
 pub(super) async fn import(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     Params(params): Params<ImportParams>,
     body: Body,
 ) -> Result<Response, ApiError> {

@@ -15,18 +15,17 @@ use querent_engine::{EngineError, TreeEvent, TreeRequest, TreeSummary};
 use serde::Deserialize;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use super::request::read_json;
 use crate::AppState;
 use crate::error::{ApiError, ErrorShape};
 use crate::folder_import::TreeLine;
-use crate::http::middleware::RequestId;
+use crate::http::request::{Call, JsonBody, RequestId};
 
 /// Lines of one chunk.
 const LINES_A_CHUNK: usize = 256;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TreeBody {
+pub(super) struct FolderImportBody {
     source: String,
     database: Option<String>,
     #[serde(default)]
@@ -35,12 +34,11 @@ struct TreeBody {
 
 /// What fails before the first folder is decided is an error response; later, it is the last line.
 pub(super) async fn import_folders(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     Extension(request_id): Extension<RequestId>,
-    body: Body,
+    JsonBody(body): JsonBody<FolderImportBody>,
 ) -> Result<Response, ApiError> {
-    let TreeBody { source, database, dry_run } = read_json(body).await?;
+    let FolderImportBody { source, database, dry_run } = body;
     let request = TreeRequest { source, database, dry_run };
     // As many as the tree has folders, whose listing is in memory too.
     let (sender, mut decided) = unbounded_channel();

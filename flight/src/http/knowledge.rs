@@ -11,11 +11,11 @@ use querent_engine::Limits;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::request::{Params, PathText, parse_object_id, read_json};
 use crate::AppState;
 use crate::admission::Door;
 use crate::error::ApiError;
-use crate::http::middleware::json as json_response;
+use crate::http::request::{Call, JsonBody, Params, PathText, parse_object_id};
+use crate::http::response::{json_response, page_response};
 
 const DEFAULT_LIMIT: usize = 100;
 
@@ -36,7 +36,7 @@ impl KnowledgeParams {
 /// A verified query as it is sent.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct QueryToVerify {
+pub(super) struct QueryToVerify {
     question: String,
     sql: String,
     database: Option<String>,
@@ -44,22 +44,19 @@ struct QueryToVerify {
 
 /// `GET /v1/catalog/verified-queries`: those the caller may see, oldest first.
 pub(super) async fn list_queries(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     Params(params): Params<KnowledgeParams>,
 ) -> Result<Response, ApiError> {
     let catalog = state.engine.catalog();
     let page = catalog.knowledge().list_verified_queries(&principal, params.database.as_deref(), params.page()).await?;
-    Ok(listing("verified_queries", json!(page.items), page.next))
+    Ok(page_response("verified_queries", json!(page.items), page.next))
 }
 
 /// `POST /v1/catalog/verified-queries`: `{question, sql, database?}`.
 pub(super) async fn verify_query(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    body: Body,
+    Call { state, principal }: Call,
+    JsonBody(new): JsonBody<QueryToVerify>,
 ) -> Result<Response, ApiError> {
-    let new: QueryToVerify = read_json(body).await?;
     let mut permit = state.admission.admit(Door::Http)?;
     let session = state.session(principal, Limits::default());
     let verified = async {
@@ -67,64 +64,39 @@ pub(super) async fn verify_query(
         session.verify_query(&new.question, &new.sql).await
     };
     let verified = verified.await;
-    match &verified {
-        Ok(_) => permit.succeeded(0),
-        Err(_) => permit.failed(),
-    }
+    permit.record(&verified);
     Ok(json_response(StatusCode::CREATED, &json!(verified?)))
 }
 
 /// `DELETE /v1/catalog/verified-queries/{id}`.
-pub(super) async fn drop_query(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    PathText(id): PathText,
-) -> Result<Response, ApiError> {
+pub(super) async fn drop_query(Call { state, principal }: Call, PathText(id): PathText) -> Result<Response, ApiError> {
     state.engine.catalog().knowledge().drop_verified_query(&principal, parse_object_id(&id)?).await?;
     Ok(json_response(StatusCode::OK, &json!({ "dropped": true })))
 }
 
 /// `GET /v1/catalog/metrics`: those the caller may see, oldest first.
 pub(super) async fn list_metrics(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     Params(params): Params<KnowledgeParams>,
 ) -> Result<Response, ApiError> {
     let catalog = state.engine.catalog();
     let page = catalog.knowledge().list_metrics(&principal, params.database.as_deref(), params.page()).await?;
-    Ok(listing("metrics", json!(page.items), page.next))
+    Ok(page_response("metrics", json!(page.items), page.next))
 }
 
 /// `POST /v1/catalog/metrics`: `{name, table: {database, table}, expression, filter?, description?}`.
 pub(super) async fn define_metric(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    body: Body,
+    Call { state, principal }: Call,
+    JsonBody(new): JsonBody<NewMetric>,
 ) -> Result<Response, ApiError> {
-    let new: NewMetric = read_json(body).await?;
     let mut permit = state.admission.admit(Door::Http)?;
     let defined = state.session(principal, Limits::default()).define_metric(new).await;
-    match &defined {
-        Ok(_) => permit.succeeded(0),
-        Err(_) => permit.failed(),
-    }
+    permit.record(&defined);
     Ok(json_response(StatusCode::CREATED, &json!(defined?)))
 }
 
 /// `DELETE /v1/catalog/metrics/{id}`.
-pub(super) async fn drop_metric(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    PathText(id): PathText,
-) -> Result<Response, ApiError> {
+pub(super) async fn drop_metric(Call { state, principal }: Call, PathText(id): PathText) -> Result<Response, ApiError> {
     state.engine.catalog().knowledge().drop_metric(&principal, parse_object_id(&id)?).await?;
     Ok(json_response(StatusCode::OK, &json!({ "dropped": true })))
-}
-
-fn listing(name: &str, items: Value, next: Option<PageToken>) -> Response {
-    let mut body = json!({ name: items });
-    if let Some(next) = next {
-        body["next_page_token"] = json!(next.0);
-    }
-    json_response(StatusCode::OK, &body)
 }

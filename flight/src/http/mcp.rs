@@ -8,11 +8,11 @@ mod sessions;
 
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::middleware::Next;
+use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
+use axum::{Extension, Router};
 use futures::StreamExt;
 use http::request::Parts;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
@@ -38,12 +38,12 @@ const INVALID_REQUEST: i64 = -32_600;
 const SERVER_ERROR: i64 = -32_000;
 
 /// What the routes share.
-pub(super) struct McpRoutes {
+pub(super) struct McpSurface {
     service: StreamableHttpService<McpServer, NeverSessionManager>,
     sessions: Arc<McpSessions>,
 }
 
-impl McpRoutes {
+impl McpSurface {
     pub(super) fn new(state: &AppState) -> Arc<Self> {
         let settings = &state.settings;
         let server = McpServer::for_requests(state.engine.clone(), state.admission.clone(), settings.limits());
@@ -59,12 +59,17 @@ impl McpRoutes {
     }
 }
 
+/// Gives the routes what they share, and their errors JSON-RPC's shape.
+pub(super) fn add_layers(router: Router<AppState>, state: &AppState) -> Router<AppState> {
+    router.route_layer(Extension(McpSurface::new(state))).route_layer(from_fn_with_state(state.clone(), guard))
+}
+
 /// The id of a request whose message could be read.
 #[derive(Debug, Clone)]
 struct MessageId(Value);
 
 /// Gives errors JSON-RPC's shape, and refuses what a browser sends for a page of a site that is not allowed.
-pub(super) async fn around(State(state): State<AppState>, request: Request, next: Next) -> Response {
+async fn guard(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
     let mut response = match same_site::check_origin(&parts, &state.settings) {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
@@ -93,21 +98,21 @@ fn rpc_error(error: &ApiError, id: &Value) -> Value {
 
 /// `DELETE /mcp`: ends a session, and its requests with it.
 pub(super) async fn delete(
-    Extension(routes): Extension<Arc<McpRoutes>>,
+    Extension(surface): Extension<Arc<McpSurface>>,
     Extension(principal): Extension<Principal>,
     headers: HeaderMap,
 ) -> Result<Response, ApiError> {
     let id = header_text(&headers, &[SESSION_ID.as_str()])?.ok_or_else(|| {
         ApiError::new(ErrorCode::InvalidRequest, "the header Mcp-Session-Id names the session to end")
     })?;
-    routes.sessions.close(&id, principal.subject())?;
+    surface.sessions.close(&id, principal.subject())?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 /// `POST /mcp`: one message of a client.
 pub(super) async fn post(
     State(state): State<AppState>,
-    Extension(routes): Extension<Arc<McpRoutes>>,
+    Extension(surface): Extension<Arc<McpSurface>>,
     Extension(principal): Extension<Principal>,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -122,7 +127,7 @@ pub(super) async fn post(
     let gone = CancellationToken::new();
     parts.extensions.insert(McpCaller { principal, database, gone: gone.clone() });
     let request = Request::from_parts(parts, Body::from(bytes));
-    let answered = answer(&routes, &subject, session.as_deref(), message, request, gone).await;
+    let answered = answer(&surface, &subject, session.as_deref(), message, request, gone).await;
     Ok(answered.unwrap_or_else(|error| {
         let mut response = error.into_response();
         response.extensions_mut().insert(MessageId(id.unwrap_or(Value::Null)));
@@ -132,7 +137,7 @@ pub(super) async fn post(
 
 /// `gone` is cancelled as soon as nobody waits for the answer: its body ends or is dropped, or this is.
 async fn answer(
-    routes: &McpRoutes,
+    surface: &McpSurface,
     subject: &str,
     session: Option<&str>,
     message: RpcMessage,
@@ -141,23 +146,23 @@ async fn answer(
 ) -> Result<Response, ApiError> {
     let waits = gone.clone().drop_guard();
     if let Some(session) = session {
-        routes.sessions.touch(session, subject)?;
+        surface.sessions.touch(session, subject)?;
         if let Some(cancelled) = &message.cancels {
-            routes.sessions.cancel(session, cancelled);
+            surface.sessions.cancel(session, cancelled);
             return Ok(StatusCode::ACCEPTED.into_response());
         }
     }
     let call = match (session, &message.id) {
-        (Some(session), Some(id)) => Some(routes.sessions.begin(session, id, gone.clone())?),
+        (Some(session), Some(id)) => Some(surface.sessions.begin(session, id, gone.clone())?),
         _ => None,
     };
     let response = tokio::select! {
-        response = routes.service.handle(request) => response,
+        response = surface.service.handle(request) => response,
         () = gone.cancelled() => return Ok(StatusCode::ACCEPTED.into_response()),
     };
     let mut response = readable(response.map(Body::new)).await?;
     if message.is_initialize && session.is_none() && response.status().is_success() {
-        let opened = routes.sessions.open(subject)?;
+        let opened = surface.sessions.open(subject)?;
         let value = HeaderValue::from_str(&opened).map_err(ApiError::internal)?;
         response.headers_mut().insert(SESSION_ID, value);
     }

@@ -19,6 +19,7 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::error::{ApiError, ErrorShape, RenderedError};
+use crate::http::request::RequestId;
 use crate::{AppState, metrics};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -26,20 +27,17 @@ const ERROR_CODE: HeaderName = HeaderName::from_static("x-querent-error-code");
 /// Longer ids are replaced: they go into every log line.
 const MAX_REQUEST_ID: usize = 128;
 
-/// A request's id, from its client or minted here.
-#[derive(Debug, Clone)]
-pub(super) struct RequestId(pub(super) String);
-
 /// Wraps all routes, gRPC's included.
-pub(crate) fn around_everything(routes: Router, state: &AppState) -> Router {
-    let wrapped = routes.layer(CatchPanicLayer::custom(panicked)).layer(from_fn(around));
+pub(crate) fn wrap_routes(routes: Router, state: &AppState) -> Router {
+    let wrapped = routes.layer(CatchPanicLayer::custom(panicked)).layer(from_fn(observe));
     match cors(&state.settings.http.cors_allowed_origins) {
         Some(cors) => wrapped.layer(cors),
         None => wrapped,
     }
 }
 
-async fn around(mut request: Request, next: Next) -> Response {
+/// Gives a request its id, and tells the log and the metrics how it ended.
+async fn observe(mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let id = request_id(request.headers());
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
@@ -126,9 +124,4 @@ fn cors(origins: &[String]) -> Option<CorsLayer> {
             .allow_headers(AllowHeaders::mirror_request())
             .expose_headers(ExposeHeaders::list(exposed.map(HeaderName::from_static))),
     )
-}
-
-/// A response of a status and a JSON value.
-pub(super) fn json(status: StatusCode, value: &serde_json::Value) -> Response {
-    (status, [(header::CONTENT_TYPE, "application/json")], value.to_string()).into_response()
 }

@@ -1,17 +1,10 @@
 //! `GET /openapi.json`: every route, as OpenAPI has it; `GET /docs`: the same as a page to read.
 //!
-//! The tables in [`routes`], [`openai`], [`ksadk`] and [`cube`] are the only description of routes: `GET /` lists them too, and a test compares
-//! them with the router's. The document is made once.
-
-mod cube;
-mod holmes;
-mod ksadk;
-mod openai;
-mod routes;
-mod table;
+//! A [`Reference`] is made of the surfaces that the router is made of.
 
 use std::sync::LazyLock;
 
+use axum::Extension;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderName, header};
 use serde_json::Value;
@@ -25,34 +18,38 @@ use utoipa::openapi::{
 };
 use uuid::Uuid;
 
-use self::table::{ErrorSchema, Field, FieldKind, Media, Route, Surface, Verb};
 use crate::error::ApiError;
-
-const SURFACES: [Surface; 11] = [
-    routes::SERVER,
-    routes::QUERY,
-    routes::CATALOG,
-    routes::AGENT,
-    openai::OPENAI,
-    ksadk::KSADK,
-    ksadk::ADK,
-    cube::CUBE,
-    holmes::HOLMES,
-    routes::MCP,
-    routes::KUSTO,
-];
+use crate::http::route::{ErrorSchema, Field, FieldKind, Media, Route, Surface, Verb};
 
 const PAGE: &str = include_str!("openapi/page.html");
 /// Where the page's script and style wait for the nonce that lets them run.
 const NONCE: &str = "{nonce}";
 
-static DOCUMENT: LazyLock<Result<String, String>> =
-    LazyLock::new(|| document().to_json().map_err(|error| error.to_string()));
+/// What `GET /openapi.json` and `GET /` say of a server's routes.
+pub(super) struct Reference {
+    document: Result<String, String>,
+    lines: Vec<String>,
+}
+
+impl Reference {
+    pub(super) fn new(surfaces: &[Surface]) -> Self {
+        let document = document(surfaces).to_json().map_err(|error| error.to_string());
+        Self { document, lines: route_lines(surfaces) }
+    }
+
+    /// `GET, POST /path` for each path, in the order of the surfaces.
+    pub(super) fn lines(&self) -> &[String] {
+        &self.lines
+    }
+}
+
+/// A reference that is made when it is first asked for.
+pub(super) type LazyReference = &'static LazyLock<Reference>;
 
 /// `GET /openapi.json`.
-pub(super) async fn json() -> Result<Response, ApiError> {
-    let document = DOCUMENT.as_ref().map_err(ApiError::internal)?;
-    Ok(([(header::CONTENT_TYPE, "application/json")], document.as_str()).into_response())
+pub(super) async fn json(Extension(reference): Extension<LazyReference>) -> Result<Response, ApiError> {
+    let document = reference.document.clone().map_err(ApiError::internal)?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], document).into_response())
 }
 
 /// `GET /docs`. The page loads nothing but the document, and only from here.
@@ -72,10 +69,9 @@ pub(super) async fn page() -> Response {
     (headers, PAGE.replace(NONCE, &nonce)).into_response()
 }
 
-/// `GET, POST /path` for each path, in the tables' order.
-pub(super) fn route_lines() -> Vec<String> {
+fn route_lines(surfaces: &[Surface]) -> Vec<String> {
     let mut paths: Vec<(&str, Vec<&str>)> = Vec::new();
-    for route in SURFACES.iter().flat_map(|surface| surface.routes) {
+    for route in surfaces.iter().flat_map(|surface| surface.routes).filter(|route| route.verb != Verb::Any) {
         match paths.iter_mut().find(|(path, _)| *path == route.path) {
             Some((_, verbs)) => verbs.push(route.verb.as_str()),
             None => paths.push((route.path, vec![route.verb.as_str()])),
@@ -84,15 +80,16 @@ pub(super) fn route_lines() -> Vec<String> {
     paths.into_iter().map(|(path, verbs)| format!("{} {path}", verbs.join(", "))).collect()
 }
 
-fn document() -> OpenApi {
+fn document(surfaces: &[Surface]) -> OpenApi {
     let mut paths = Paths::new();
-    for surface in &SURFACES {
+    for surface in surfaces {
         for route in surface.routes {
             let method = match route.verb {
                 Verb::Get => HttpMethod::Get,
                 Verb::Post => HttpMethod::Post,
                 Verb::Patch => HttpMethod::Patch,
                 Verb::Delete => HttpMethod::Delete,
+                Verb::Any => continue,
             };
             let item = PathItem::new(method, operation(surface, route));
             match paths.paths.get_mut(route.path) {
@@ -108,7 +105,7 @@ fn document() -> OpenApi {
          `X-Request-ID` is echoed, or made when absent; `X-Querent-Error-Code` names the code of an error. \
          The role that a route asks for stands in its security requirement; a server without tokens asks for none.",
     ));
-    let tags = SURFACES.iter().map(|surface| {
+    let tags = surfaces.iter().map(|surface| {
         let about = format!("{} More in {}.", surface.about, surface.page);
         TagBuilder::new().name(surface.name).description(Some(about)).build()
     });
@@ -121,7 +118,10 @@ fn document() -> OpenApi {
 }
 
 fn operation(surface: &Surface, route: &Route) -> utoipa::openapi::path::Operation {
-    let role = route.role.map_or_else(|| "No token is needed".to_owned(), |role| format!("Needs the role {role}"));
+    let role = match route.role {
+        None => "No token is needed".to_owned(),
+        Some(role) => format!("Needs the role {}", role.as_str()),
+    };
     let mut operation = OperationBuilder::new()
         .tag(surface.name)
         .operation_id(Some(operation_id(route)))
@@ -158,7 +158,7 @@ fn operation(surface: &Surface, route: &Route) -> utoipa::openapi::path::Operati
             operation = operation
                 .response("401", error_response("no token, or an unknown one", surface.errors))
                 .response("403", error_response("the caller lacks the role", surface.errors));
-            ["bearer", "basic"].map(|scheme| SecurityRequirement::new(scheme, [role])).into()
+            ["bearer", "basic"].map(|scheme| SecurityRequirement::new(scheme, [role.as_str()])).into()
         }
     };
     operation
@@ -216,7 +216,7 @@ fn content(media: &Media) -> utoipa::openapi::Content {
 fn object(fields: &[Field]) -> Object {
     let mut object = ObjectBuilder::new();
     for field in fields {
-        object = object.property(field.name, described(field));
+        object = object.property(field.name, described_schema(field));
         if field.required {
             object = object.required(field.name);
         }
@@ -224,7 +224,7 @@ fn object(fields: &[Field]) -> Object {
     object.build()
 }
 
-fn described(field: &Field) -> RefOr<Schema> {
+fn described_schema(field: &Field) -> RefOr<Schema> {
     let mut schema = schema(field.kind);
     if let RefOr::T(schema) = &mut schema {
         let description = match schema {

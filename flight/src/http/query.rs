@@ -20,13 +20,12 @@ use querent_engine::EngineError;
 use crate::AppState;
 use crate::admission::Door;
 use crate::error::{ApiError, Budget};
-use crate::http::middleware::RequestId;
+use crate::http::request::{Call, RequestId};
 use body::ResultBody;
 use request::{QueryLanguage, QueryRequest, ResultFormat};
 
 pub(super) async fn query(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     Extension(request_id): Extension<RequestId>,
     request: Request,
 ) -> Result<Response, ApiError> {
@@ -34,7 +33,7 @@ pub(super) async fn query(
     let format = ResultFormat::accepted(&parts.headers)?;
     let request = QueryRequest::read(&parts.headers, body, &state.settings).await?;
     let mut permit = state.admission.admit(Door::Http)?;
-    let place = permit.take_place();
+    let place = permit.take_slot();
 
     let session = state.session(principal, request.limits);
     let memory_bytes = session.limits().memory_bytes;

@@ -10,10 +10,10 @@ use querent_catalog::{NewRelationship, PageRequest, PageToken, Principal, TableN
 use serde::Deserialize;
 use serde_json::json;
 
-use super::request::{Params, PathText, parse_object_id, read_json};
 use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::middleware::json as json_response;
+use crate::http::request::{Call, JsonBody, Params, PathText, parse_object_id};
+use crate::http::response::{json_response, page_response};
 
 const DEFAULT_LIMIT: usize = 100;
 
@@ -28,8 +28,7 @@ pub(super) struct RelationshipParams {
 
 /// `GET`: what is declared of what the caller may see, of one table where `database` and `table` name it.
 pub(super) async fn list(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     Params(params): Params<RelationshipParams>,
 ) -> Result<Response, ApiError> {
     let table = match (params.database, params.table) {
@@ -39,30 +38,20 @@ pub(super) async fn list(
     };
     let page = PageRequest { limit: params.limit.unwrap_or(DEFAULT_LIMIT), after: params.page_token.map(PageToken) };
     let page = state.engine.catalog().relationships().list(&principal, table.as_ref(), page).await?;
-    let mut body = json!({ "relationships": page.items });
-    if let Some(next) = page.next {
-        body["next_page_token"] = json!(next.0);
-    }
-    Ok(json_response(StatusCode::OK, &body))
+    Ok(page_response("relationships", json!(page.items), page.next))
 }
 
 /// `POST`: `{from: {database, table}, from_columns, to: {database, table}, to_columns}`.
 pub(super) async fn declare(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    body: Body,
+    Call { state, principal }: Call,
+    JsonBody(new): JsonBody<NewRelationship>,
 ) -> Result<Response, ApiError> {
-    let new: NewRelationship = read_json(body).await?;
     let declared = state.engine.catalog().relationships().declare(&principal, &new).await?;
     Ok(json_response(StatusCode::CREATED, &json!(declared)))
 }
 
 /// `DELETE .../{id}`.
-pub(super) async fn remove(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    PathText(id): PathText,
-) -> Result<Response, ApiError> {
+pub(super) async fn remove(Call { state, principal }: Call, PathText(id): PathText) -> Result<Response, ApiError> {
     state.engine.catalog().relationships().drop(&principal, parse_object_id(&id)?).await?;
     Ok(json_response(StatusCode::OK, &json!({ "dropped": true })))
 }

@@ -1,19 +1,20 @@
-//! Reading requests: bounded bodies, query parameters, page tokens. Every failure is an [`ApiError`].
+//! Reading requests: who calls, bounded bodies, query parameters, page tokens. Every failure is an [`ApiError`].
 
 use std::time::Duration;
 
 use axum::body::Body;
-use axum::extract::{FromRequestParts, Path, Query};
+use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use bytes::Bytes;
 use http::HeaderMap;
 use http::request::Parts;
 use http_body_util::{BodyExt, LengthLimitError, Limited};
-use querent_catalog::{PageRequest, PageToken};
+use querent_catalog::{PageRequest, PageToken, Principal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
 
 /// How long a whole body may take, or of a long one the next piece.
@@ -22,16 +23,62 @@ pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 /// The shortest wall clock that a request may ask for: less would only fail.
 pub(super) const LEAST_WALL_CLOCK: Duration = Duration::from_millis(10);
 
-/// Query parameters. Unknown ones are the type's own affair.
+/// A request's id, from its client or made here; it is in every request's extensions.
+#[derive(Debug, Clone)]
+pub(super) struct RequestId(pub(super) String);
+
+/// What most handlers begin with: the server, and who calls it.
+pub(super) struct Call {
+    pub(super) state: AppState,
+    pub(super) principal: Principal,
+}
+
+impl FromRequestParts<AppState> for Call {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
+        let principal = parts.extensions.get::<Principal>().cloned();
+        let principal = principal.ok_or_else(|| ApiError::internal("a route asks who calls and lets everybody in"))?;
+        Ok(Self { state: state.clone(), principal })
+    }
+}
+
+/// The whole body of a query or a question, at most `http.max_query_bytes`.
+/// Errors: as [`read_body`].
+pub(super) struct QueryBytes(pub(super) Bytes);
+
+impl FromRequest<AppState> for QueryBytes {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        Ok(Self(read_body(request.into_body(), state.settings.http.max_query_bytes.0).await?))
+    }
+}
+
+/// A body of JSON that describes a few objects of the catalog, at most 1 MiB.
+/// Errors: as [`read_body`].
+pub(super) struct JsonBody<T>(pub(super) T);
+
+impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, _state: &AppState) -> Result<Self, ApiError> {
+        const MAX_BYTES: u64 = 1 << 20;
+        let bytes = read_body(request.into_body(), MAX_BYTES).await?;
+        serde_json::from_slice(&bytes).map(Self).map_err(|error| {
+            ApiError::new(ErrorCode::BadRequestBody, format!("the body is not what this route takes: {error}"))
+        })
+    }
+}
+
+/// Query parameters. A route that refuses unknown ones says so in the type.
 pub(super) struct Params<T>(pub(super) T);
 
 impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Query(value) = Query::<T>::from_request_parts(parts, state)
-            .await
-            .map_err(|rejection| ApiError::new(ErrorCode::BadParameter, rejection.body_text()))?;
+        let Query(value) = Query::<T>::from_request_parts(parts, state).await.map_err(bad_parameter)?;
         Ok(Self(value))
     }
 }
@@ -43,11 +90,13 @@ impl<S: Send + Sync> FromRequestParts<S> for PathText {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(text) = Path::<String>::from_request_parts(parts, state)
-            .await
-            .map_err(|rejection| ApiError::new(ErrorCode::BadParameter, rejection.body_text()))?;
+        let Path(text) = Path::<String>::from_request_parts(parts, state).await.map_err(bad_parameter)?;
         Ok(Self(text))
     }
+}
+
+fn bad_parameter(rejection: impl std::fmt::Display) -> ApiError {
+    ApiError::new(ErrorCode::BadParameter, rejection.to_string())
 }
 
 /// The whole body, at most `limit` bytes. Errors: `body_too_large`, `bad_request_body`.
@@ -70,15 +119,6 @@ pub(super) fn header_text(headers: &HeaderMap, names: &[&str]) -> Result<Option<
         Ok(text) => Ok(Some(text.trim().to_owned())),
         Err(_) => Err(ApiError::new(ErrorCode::BadHeader, format!("header {name} is not text"))),
     }
-}
-
-/// A JSON body of a few objects. Errors: as [`read_body`].
-pub(super) async fn read_json<T: DeserializeOwned>(body: Body) -> Result<T, ApiError> {
-    const MAX_BYTES: u64 = 1 << 20;
-    let bytes = read_body(body, MAX_BYTES).await?;
-    serde_json::from_slice(&bytes).map_err(|error| {
-        ApiError::new(ErrorCode::BadRequestBody, format!("the body is not what this route takes: {error}"))
-    })
 }
 
 /// The id of a relationship, metric or verified query. Errors: `bad_parameter`.

@@ -10,17 +10,16 @@ use querent_agent::protocols::ask::{run_json, run_list_json};
 use querent_catalog::Principal;
 use uuid::Uuid;
 
-use super::request::{PageParams, Params, PathText};
 use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::middleware::json as json_response;
+use crate::http::request::{Call, PageParams, Params, PathText};
+use crate::http::response::json_response;
 
 const DEFAULT_LIMIT: usize = 100;
 
 /// `GET /v1/agent/runs`: the caller's runs, newest first, without their traces.
 pub(super) async fn list(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     Params(params): Params<PageParams>,
 ) -> Result<Response, ApiError> {
     let page = state.agent.list_runs(&principal, params.page(DEFAULT_LIMIT)).await?;
@@ -28,21 +27,13 @@ pub(super) async fn list(
 }
 
 /// `GET /v1/agent/runs/{run_id}`: one run with its trace.
-pub(super) async fn get(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    PathText(run_id): PathText,
-) -> Result<Response, ApiError> {
+pub(super) async fn get(Call { state, principal }: Call, PathText(run_id): PathText) -> Result<Response, ApiError> {
     let run = state.agent.get_run(&principal, parse_id(&run_id)?).await?;
     Ok(json_response(StatusCode::OK, &run_json(&run)))
 }
 
 /// `POST /v1/agent/runs/{run_id}/cancel`: stops it if it runs; says how it stands afterwards.
-pub(super) async fn cancel(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    PathText(run_id): PathText,
-) -> Result<Response, ApiError> {
+pub(super) async fn cancel(Call { state, principal }: Call, PathText(run_id): PathText) -> Result<Response, ApiError> {
     let run = state.agent.cancel_run(&principal, parse_id(&run_id)?).await?;
     Ok(json_response(StatusCode::OK, &run_json(&run)))
 }

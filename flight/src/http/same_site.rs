@@ -21,7 +21,7 @@ pub(super) fn check(parts: &Parts, settings: &Settings) -> Result<(), ApiError> 
     if settings.auth.allow_anonymous_remote || host.is_none_or(names_this_machine) {
         return Ok(());
     }
-    Err(refused(&format!("a request to {}", host.unwrap_or_default())))
+    Err(refusal(&format!("a request to {}", host.unwrap_or_default())))
 }
 
 /// Refuses (`forbidden`) what a browser sends for a page of another site that CORS does not allow.
@@ -31,15 +31,15 @@ pub(super) fn check_origin(parts: &Parts, settings: &Settings) -> Result<(), Api
     if let Some(origin) = text(&parts.headers, &ORIGIN) {
         let known = allowed.iter().any(|known| known == "*" || known.eq_ignore_ascii_case(origin));
         if !known && !is_same(origin, host) {
-            return Err(refused(&format!("a page of {origin}")));
+            return Err(refusal(&format!("a page of {origin}")));
         }
     } else if text(&parts.headers, &FETCH_SITE) == Some("cross-site") {
-        return Err(refused("a page of another site"));
+        return Err(refusal("a page of another site"));
     }
     Ok(())
 }
 
-fn refused(what: &str) -> ApiError {
+fn refusal(what: &str) -> ApiError {
     ApiError::new(ErrorCode::Forbidden, format!("{what} may not use a server without tokens"))
         .with_hint("allow the origin in http.cors_allowed_origins, or set auth.tokens")
 }

@@ -11,10 +11,10 @@ use querent_catalog::{Catalog, ColumnInfo, PageRequest, PageToken, Principal, Ta
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::request::{Params, decode_token, encode_token};
 use crate::AppState;
 use crate::error::ApiError;
-use crate::http::middleware::json as json_response;
+use crate::http::request::{Call, Params, decode_token, encode_token};
+use crate::http::response::json_response;
 
 const DEFAULT_LIMIT: usize = 1_000;
 const MAX_LIMIT: usize = 10_000;
@@ -39,8 +39,7 @@ struct SchemaCursor {
 }
 
 pub(super) async fn schema(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     Params(params): Params<SchemaParams>,
 ) -> Result<Response, ApiError> {
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);

@@ -8,10 +8,10 @@ use querent_catalog::{Principal, SearchHit, SearchRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::request::Params;
 use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::middleware::json as json_response;
+use crate::http::request::{Call, Params};
+use crate::http::response::json_response;
 
 const DEFAULT_LIMIT: usize = 20;
 /// Hits that somebody is taken to look at.
@@ -26,8 +26,7 @@ pub(super) struct SearchParams {
 }
 
 pub(super) async fn search(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     Params(params): Params<SearchParams>,
 ) -> Result<Response, ApiError> {
     let query = params.q.trim();

@@ -9,10 +9,10 @@ use querent_agent::{EventKind, events_of, protocols::Renderer, protocols::ask::A
 use querent_catalog::{ConversationFilter, ConversationKey, ConversationRecord, PageRequest, Principal};
 use serde_json::{Value, json};
 
-use super::request::{PageParams, Params, PathText};
 use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::middleware::json as json_response;
+use crate::http::request::{Call, PageParams, Params, PathText};
+use crate::http::response::json_response;
 
 const DEFAULT_LIMIT: usize = 200;
 /// Turns of a session that are shown.
@@ -20,8 +20,7 @@ const MAX_TURNS: usize = 1_000;
 
 /// `GET /v1/agent/sessions`: newest activity first.
 pub(super) async fn list(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     Params(params): Params<PageParams>,
 ) -> Result<Response, ApiError> {
     let page: PageRequest = params.page(DEFAULT_LIMIT);
@@ -33,21 +32,13 @@ pub(super) async fn list(
 }
 
 /// `GET /v1/agent/sessions/{id}`.
-pub(super) async fn get(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    PathText(id): PathText,
-) -> Result<Response, ApiError> {
+pub(super) async fn get(Call { state, principal }: Call, PathText(id): PathText) -> Result<Response, ApiError> {
     let session = state.agent.catalog().conversations().get(&principal, &ConversationKey::shared(&id)).await?;
     Ok(json_response(StatusCode::OK, &session_json(&session)))
 }
 
 /// `GET /v1/agent/sessions/{id}/turns`: what was asked and answered, oldest first.
-pub(super) async fn turns(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    PathText(id): PathText,
-) -> Result<Response, ApiError> {
+pub(super) async fn turns(Call { state, principal }: Call, PathText(id): PathText) -> Result<Response, ApiError> {
     let catalog = state.agent.catalog();
     let key = ConversationKey::shared(id);
     catalog.conversations().get(&principal, &key).await?;
@@ -78,11 +69,7 @@ pub(super) async fn turns(
 }
 
 /// `DELETE /v1/agent/sessions/{id}`: with its runs.
-pub(super) async fn remove(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    PathText(id): PathText,
-) -> Result<Response, ApiError> {
+pub(super) async fn remove(Call { state, principal }: Call, PathText(id): PathText) -> Result<Response, ApiError> {
     if !state.agent.catalog().conversations().delete(&principal, &ConversationKey::shared(&id)).await? {
         return Err(ApiError::new(ErrorCode::ConversationNotFound, format!("there is no session `{id}`")));
     }

@@ -39,7 +39,7 @@ impl SchemaUri {
         let rest = uri.strip_prefix(PREFIX)?;
         let (path, query) = rest.split_once('?').map_or((rest, None), |(path, query)| (path, Some(query)));
         let after = match query {
-            Some(query) => Some(decoded(query.strip_prefix("after=")?)?),
+            Some(query) => Some(percent_decoded(query.strip_prefix("after=")?)?),
             None => None,
         };
         let path = path.strip_suffix('/').unwrap_or(path);
@@ -54,21 +54,23 @@ impl SchemaUri {
 impl std::fmt::Display for SchemaUri {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Database { database, after: None } => write!(f, "{PREFIX}{}", encoded(database)),
+            Self::Database { database, after: None } => write!(f, "{PREFIX}{}", percent_encoded(database)),
             Self::Database { database, after: Some(after) } => {
-                write!(f, "{PREFIX}{}?after={}", encoded(database), encoded(after))
+                write!(f, "{PREFIX}{}?after={}", percent_encoded(database), percent_encoded(after))
             }
-            Self::Table { database, table } => write!(f, "{PREFIX}{}/{}", encoded(database), encoded(table)),
+            Self::Table { database, table } => {
+                write!(f, "{PREFIX}{}/{}", percent_encoded(database), percent_encoded(table))
+            }
         }
     }
 }
 
 fn name(encoded: &str) -> Option<String> {
-    decoded(encoded).filter(|name| !name.is_empty() && !encoded.contains('/'))
+    percent_decoded(encoded).filter(|name| !name.is_empty() && !encoded.contains('/'))
 }
 
 /// A name of dots alone is encoded too: clients take `..` for a way up.
-fn encoded(name: &str) -> String {
+fn percent_encoded(name: &str) -> String {
     let only_dots = name.bytes().all(|byte| byte == b'.');
     let mut text = String::with_capacity(name.len());
     for byte in name.bytes() {
@@ -81,7 +83,7 @@ fn encoded(name: &str) -> String {
     text
 }
 
-fn decoded(text: &str) -> Option<String> {
+fn percent_decoded(text: &str) -> Option<String> {
     let mut bytes = Vec::with_capacity(text.len());
     let mut rest = text.bytes();
     while let Some(byte) = rest.next() {

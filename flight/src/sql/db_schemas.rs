@@ -10,7 +10,7 @@ use querent_catalog::{CATALOG_NAME, PageRequest, Principal};
 use querent_engine::Engine;
 use tonic::Status;
 
-use super::metadata::{BatchStream, catalog_matches};
+use super::listing::{BatchStream, catalog_matches};
 use crate::error::ApiError;
 
 /// Databases of one batch.

@@ -8,18 +8,14 @@ use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow_flight::sql::metadata::{GetCatalogsBuilder, GetDbSchemasBuilder, GetTablesBuilder, SqlInfoDataBuilder};
 use arrow_flight::sql::{Command, CommandGetDbSchemas, CommandGetSqlInfo, CommandGetTables};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
-use futures::stream::BoxStream;
 use futures::{StreamExt, stream};
 use querent_catalog::{CATALOG_NAME, Principal};
 use querent_engine::Engine;
-use tonic::Status;
 
+use super::listing::BatchStream;
 use super::sql_info::sql_info;
 use super::{db_schemas, tables};
 use crate::error::ApiError;
-
-/// The batches of a listing.
-pub(super) type BatchStream = BoxStream<'static, Result<RecordBatch, Status>>;
 
 /// A metadata command that is served.
 #[derive(Debug, Clone, PartialEq)]
@@ -38,7 +34,7 @@ pub(super) enum MetadataCommand {
 
 impl MetadataCommand {
     /// The listing that a command asks for, if it is one.
-    pub(super) fn of(command: &Command) -> Option<Self> {
+    pub(super) fn from_command(command: &Command) -> Option<Self> {
         match command {
             Command::CommandGetCatalogs(_) => Some(MetadataCommand::Catalogs),
             Command::CommandGetDbSchemas(command) => Some(MetadataCommand::DbSchemas(command.clone())),
@@ -71,11 +67,6 @@ impl MetadataCommand {
             MetadataCommand::Tables(command) => tables::batches(schema, engine, caller.clone(), command),
         })
     }
-}
-
-/// Whether a command's catalog filter lets ours through. An empty name asks for what has no catalog: nothing here.
-pub(super) fn catalog_matches(filter: Option<&str>) -> bool {
-    filter.is_none_or(|name| name == CATALOG_NAME)
 }
 
 fn tables_schema(include_schema: bool) -> SchemaRef {

@@ -16,14 +16,14 @@ use querent_engine::policy::AuthorizedPlan;
 use querent_engine::{QueryStream, Session};
 use tonic::Status;
 
-use super::ticket::StatementTicket;
+use super::caller::FlightCaller;
+use super::encode;
+use super::ticket::{StatementTicket, TicketOffice};
+use super::unsupported::not_served;
 use super::wire::wire_schema;
-use super::{FlightCaller, FlightSql, encode, not_served};
+use crate::AppState;
 use crate::admission::{Door, QueryPermit};
 use crate::error::{ApiError, ErrorCode};
-
-/// Headers that name the database in which bare names resolve, first come first.
-const DATABASE_HEADERS: [&str; 2] = ["x-database", "database"];
 
 /// A statement that may be executed.
 pub(super) struct PlannedStatement {
@@ -34,7 +34,17 @@ pub(super) struct PlannedStatement {
     statement: String,
 }
 
-impl FlightSql {
+/// Plans statements and executes them.
+pub(super) struct Statements {
+    state: AppState,
+    tickets: TicketOffice,
+}
+
+impl Statements {
+    pub(super) fn new(state: AppState) -> Self {
+        Self { state, tickets: TicketOffice::new() }
+    }
+
     /// Plans and authorises a statement for its caller.
     pub(super) async fn plan(
         &self,
@@ -44,7 +54,7 @@ impl FlightSql {
         if query.transaction_id.as_ref().is_some_and(|id| !id.is_empty()) {
             return Err(not_served("a statement in a transaction", "every statement commits by itself"));
         }
-        let session = self.session(caller, database_of(caller)?).await?;
+        let session = self.session(caller, caller.database()?).await?;
         plan(session, query.query.clone()).await
     }
 
@@ -82,8 +92,8 @@ impl FlightSql {
         let mut permit = self.state.admission.admit(Door::Flight)?;
         match self.start(caller, ticket).await {
             Ok((schema, rows)) => {
-                let rows = rows.holding(permit.take_place());
-                Ok(encode::flight_stream(schema, counted(rows, permit)))
+                let rows = rows.holding(permit.take_slot());
+                Ok(encode::flight_stream(schema, count_rows(rows, permit)))
             }
             Err(error) => {
                 permit.failed();
@@ -99,7 +109,7 @@ impl FlightSql {
     ) -> Result<(SchemaRef, QueryStream), ApiError> {
         let session = self.session(caller, Some(&ticket.database)).await?;
         let planned = plan(session, ticket.statement.clone()).await?;
-        if !ticket.was_told(&schema_bytes(&planned.schema)?) {
+        if !ticket.has_schema(&schema_bytes(&planned.schema)?) {
             return Err(ApiError::new(
                 ErrorCode::Conflict,
                 "the statement's result changed its columns since GetFlightInfo",
@@ -126,7 +136,7 @@ async fn plan(session: Session, statement: String) -> Result<PlannedStatement, A
 }
 
 /// The query's batches, whose end is told to the metrics.
-fn counted(
+fn count_rows(
     mut rows: QueryStream,
     mut permit: QueryPermit,
 ) -> impl futures::Stream<Item = Result<arrow::array::RecordBatch, Status>> + Send + 'static {
@@ -144,14 +154,6 @@ fn counted(
         }
         permit.succeeded(rows.stats().rows);
     }
-}
-
-fn database_of(caller: &FlightCaller) -> Result<Option<&str>, ApiError> {
-    let Some(name) = DATABASE_HEADERS.into_iter().find(|name| caller.headers.contains_key(*name)) else {
-        return Ok(None);
-    };
-    let value = caller.headers.get(name).map(|value| value.to_str()).transpose();
-    value.map_err(|_| ApiError::new(ErrorCode::BadHeader, format!("header {name} is not text")))
 }
 
 fn schema_bytes(schema: &Schema) -> Result<Bytes, ApiError> {

@@ -13,7 +13,7 @@ use querent_catalog::{CATALOG_NAME, PageRequest, Principal, TableFilter, TableIn
 use querent_engine::Engine;
 use tonic::Status;
 
-use super::metadata::{BatchStream, catalog_matches};
+use super::listing::{BatchStream, catalog_matches};
 use super::wire::wire_schema;
 use crate::error::ApiError;
 

@@ -62,7 +62,7 @@ impl StatementTicket {
     }
 
     /// Whether the client was told of this schema.
-    pub(super) fn was_told(&self, schema_bytes: &[u8]) -> bool {
+    pub(super) fn has_schema(&self, schema_bytes: &[u8]) -> bool {
         self.schema_digest == digest_of(schema_bytes)
     }
 }

@@ -1,9 +1,8 @@
 //! `/openapi.json` and `/docs`: the document is whole, and says of each route what the router does.
 
 use std::collections::BTreeSet;
-use std::path::Path;
 
-use querent_tests::{TestServer, TestSettings, package_folder};
+use querent_tests::{TestServer, TestSettings};
 use serde_json::{Value, json};
 
 use super::TOKENS;
@@ -74,34 +73,6 @@ async fn every_documented_route_answers_and_asks_for_its_role() {
     }
 }
 
-#[test]
-fn every_route_of_the_router_is_documented() {
-    let root = package_folder().parent().unwrap().to_owned();
-    let mut routed = BTreeSet::new();
-    let mut sources = vec![root.join("flight/src/http.rs")];
-    rust_files(&root.join("flight/src/http"), &mut sources);
-    for source in &sources {
-        let text = std::fs::read_to_string(source).unwrap();
-        // `.route_layer(` ends a route's methods too.
-        for part in text.split(".route").filter_map(|part| part.strip_prefix('(')) {
-            let (path, rest) = path_of(part, &text);
-            for method in METHODS.iter().filter(|method| rest.contains(&format!("{method}("))) {
-                routed.insert(format!("{} {path}", method.to_ascii_uppercase()));
-            }
-        }
-    }
-    assert!(routed.contains("POST /v1/query") && routed.contains("DELETE /v1/conversations/{id}"), "{routed:?}");
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
-    let documented: BTreeSet<String> = runtime.block_on(async {
-        let server = TestServer::start(TestSettings::default()).await;
-        let document = server.get("/openapi.json", None).await.json();
-        operations(&document).map(|(method, path, _)| format!("{} {path}", method.to_ascii_uppercase())).collect()
-    });
-    let undocumented: Vec<_> = routed.difference(&documented).collect();
-    let invented: Vec<_> = documented.difference(&routed).collect();
-    assert!(undocumented.is_empty() && invented.is_empty(), "not documented: {undocumented:?}, no route: {invented:?}");
-}
-
 #[tokio::test]
 async fn the_reference_page_loads_nothing_from_elsewhere() {
     let server = TestServer::start(TestSettings::default().tokens(TOKENS)).await;
@@ -137,24 +108,6 @@ fn operations(document: &Value) -> impl Iterator<Item = (&str, &str, &Value)> {
     })
 }
 
-/// The path that `.route(` is called with, and what follows it. KsADK's are named by their action, ADK's by a constant.
-fn path_of<'a>(call: &'a str, source: &str) -> (String, &'a str) {
-    let call = call.trim_start();
-    let literal = |text: &'a str| text.split_once('"').unwrap();
-    if let Some(path) = call.strip_prefix('"') {
-        let (path, rest) = literal(path);
-        return (path.to_owned(), rest);
-    }
-    if let Some(action) = call.strip_prefix("&action(\"") {
-        let (action, rest) = literal(action);
-        return (format!("/agentengine/api/v1/{action}"), rest);
-    }
-    let (name, rest) = call.split_once(',').unwrap();
-    let definition = format!("const {name}: &str = \"");
-    let value = source.split(&definition).nth(1).unwrap_or_else(|| panic!("`{name}` is not a constant of its file"));
-    (value.split('"').next().unwrap().to_owned(), rest)
-}
-
 fn collect_references<'a>(value: &'a Value, into: &mut Vec<&'a str>) {
     match value {
         Value::Object(fields) => {
@@ -163,16 +116,5 @@ fn collect_references<'a>(value: &'a Value, into: &mut Vec<&'a str>) {
         }
         Value::Array(entries) => entries.iter().for_each(|entry| collect_references(entry, into)),
         _ => {}
-    }
-}
-
-fn rust_files(folder: &Path, into: &mut Vec<std::path::PathBuf>) {
-    for entry in std::fs::read_dir(folder).unwrap() {
-        let path = entry.unwrap().path();
-        if path.is_dir() {
-            rust_files(&path, into);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            into.push(path);
-        }
     }
 }

@@ -163,7 +163,7 @@ impl PlotArea {
     }
 
     /// The pixel of a place on the two axes, each from 0 to 1.
-    fn at(&self, x: f64, y: f64) -> (f64, f64) {
+    fn pixel(&self, x: f64, y: f64) -> (f64, f64) {
         (self.left + x * self.plot_width, self.top + (1.0 - y) * self.plot_height)
     }
 
@@ -175,16 +175,16 @@ impl PlotArea {
     fn axes(&self, out: &mut Svg, spec: &Spec, layers: &Layers<'_>) {
         for (place, label) in readable(layers.y.ticks()) {
             let place = Self::place_y(&layers.y, place);
-            let (x, y) = self.at(0.0, place);
+            let (x, y) = self.pixel(0.0, place);
             if !layers.y.is_band() {
-                out.line((x, y), self.at(1.0, place), GRID);
+                out.line((x, y), self.pixel(1.0, place), GRID);
             }
             out.text((x - 8.0, y + 4.0), &cut_to(label, MAX_LABELS_WIDTH), TextStyle::new("end"));
         }
         for (place, label) in readable(layers.x.ticks()) {
-            let (x, y) = self.at(place, 0.0);
+            let (x, y) = self.pixel(place, 0.0);
             if !layers.x.is_band() {
-                out.line((x, y), self.at(place, 1.0), GRID);
+                out.line((x, y), self.pixel(place, 1.0), GRID);
             }
             let label = cut_to(label, self.labels_width);
             if self.turned {
@@ -193,9 +193,9 @@ impl PlotArea {
                 out.text((x, y + 18.0), &label, TextStyle::new("middle"));
             }
         }
-        out.line(self.at(0.0, 0.0), self.at(1.0, 0.0), DOMAIN);
-        out.line(self.at(0.0, 0.0), self.at(0.0, 1.0), DOMAIN);
-        let (middle, _) = self.at(0.5, 0.0);
+        out.line(self.pixel(0.0, 0.0), self.pixel(1.0, 0.0), DOMAIN);
+        out.line(self.pixel(0.0, 0.0), self.pixel(0.0, 1.0), DOMAIN);
+        let (middle, _) = self.pixel(0.5, 0.0);
         let bottom =
             self.top + self.plot_height + 8.0 + if self.turned { self.turned_height(layers) } else { FONT_SIZE };
         let bold = |turned| TextStyle { is_bold: true, turned, ..TextStyle::new("middle") };
@@ -204,7 +204,7 @@ impl PlotArea {
             &cut_to(title(&spec.encoding.x), self.plot_width),
             bold(0.0),
         );
-        let (_, middle) = self.at(0.0, 0.5);
+        let (_, middle) = self.pixel(0.0, 0.5);
         let place = (PADDING + FONT_SIZE / 2.0, middle);
         out.text(place, &cut_to(title(&spec.encoding.y), self.plot_height), bold(-90.0));
     }
@@ -248,9 +248,9 @@ fn bars(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &PlotArea, serie
         let (from, to) = (values.place_number(mark.from), values.place_number(mark.to));
         let (one, other) = if layers.lies {
             let (start, end) = (PlotArea::place_y(base, start), PlotArea::place_y(base, end));
-            (frame.at(from, start), frame.at(to, end))
+            (frame.pixel(from, start), frame.pixel(to, end))
         } else {
-            (frame.at(start, from), frame.at(end, to))
+            (frame.pixel(start, from), frame.pixel(end, to))
         };
         out.rect(one, other, color_of(mark.series), &tip(spec, mark.datum));
     }
@@ -268,7 +268,7 @@ fn lines(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &PlotArea) {
     for (series, mut marks) in all {
         marks.sort_by(|(one, _), (other, _)| one.total_cmp(other));
         let along = |end: fn(&PlacedMark<'_>) -> f64| -> Vec<(f64, f64)> {
-            marks.iter().map(|(x, mark)| frame.at(*x, layers.y.place_number(end(mark)))).collect()
+            marks.iter().map(|(x, mark)| frame.pixel(*x, layers.y.place_number(end(mark)))).collect()
         };
         let tops = along(|mark| mark.to);
         if spec.mark.r#type == MarkType::Area {
@@ -288,7 +288,7 @@ fn points(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &PlotArea) {
     for mark in &layers.marks {
         let places = (layers.x.place(&mark.datum.x), layers.y.place(&mark.datum.y));
         let (Some(x), Some(y)) = places else { continue };
-        let at = frame.at(x, PlotArea::place_y(&layers.y, y));
+        let at = frame.pixel(x, PlotArea::place_y(&layers.y, y));
         out.circle(at, POINT_RADIUS, color_of(mark.series), &tip(spec, mark.datum));
     }
 }

@@ -62,16 +62,16 @@ pub(super) fn data(spec: &Spec, rows: &[Value]) -> Vec<Datum> {
             }
         }
     }
-    let of = |row: &HashMap<String, ChartValue>, channel: &Channel| {
+    let value_of = |row: &HashMap<String, ChartValue>, channel: &Channel| {
         row.get(&field_name(&channel.field)).cloned().unwrap_or(ChartValue::Null)
     };
     let encoding = &spec.encoding;
     table
         .iter()
         .map(|row| Datum {
-            x: of(row, &encoding.x),
-            y: of(row, &encoding.y),
-            color: encoding.color.as_ref().map(|color| of(row, color)),
+            x: value_of(row, &encoding.x),
+            y: value_of(row, &encoding.y),
+            color: encoding.color.as_ref().map(|color| value_of(row, color)),
         })
         .collect()
 }

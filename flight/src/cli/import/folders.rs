@@ -13,8 +13,8 @@ use serde_json::json;
 use tokio::io::AsyncBufReadExt;
 use tokio_util::io::StreamReader;
 
-use crate::cli::client::{Client, refused};
-use crate::cli::embedded::{EmbeddedEngine, indexed};
+use crate::cli::client::{Client, server_refusal};
+use crate::cli::embedded::{EmbeddedEngine, wait_until_indexed};
 use crate::cli::error::CliError;
 use crate::cli::progress::Bars;
 use crate::config::Config;
@@ -33,7 +33,7 @@ pub(super) async fn run(
     let embedded = EmbeddedEngine::open(config, bars).await?;
     let mut outcome = Ok(());
     for request in requests {
-        outcome = one(&embedded, request, bars, as_json).await;
+        outcome = import_one(&embedded, request, bars, as_json).await;
         if outcome.is_err() {
             break;
         }
@@ -43,23 +43,28 @@ pub(super) async fn run(
     outcome
 }
 
-async fn one(embedded: &EmbeddedEngine, request: TreeRequest, bars: &Arc<Bars>, as_json: bool) -> Result<(), CliError> {
+async fn import_one(
+    embedded: &EmbeddedEngine,
+    request: TreeRequest,
+    bars: &Arc<Bars>,
+    as_json: bool,
+) -> Result<(), CliError> {
     let dry_run = request.dry_run;
     let written = Mutex::new(Ok(()));
     let report = |event: TreeEvent| {
         let mut written = written.lock();
         if written.is_ok() {
-            *written = say(event.into(), dry_run, as_json);
+            *written = print_step(event.into(), dry_run, as_json);
         }
     };
     let progress: Arc<dyn Progress> = Arc::<Bars>::clone(bars);
     let summary = embedded.engine.import_tree(&Principal::local_admin(), request, progress, &report).await?;
     written.into_inner()?;
     if !dry_run && summary.registered + summary.refreshed <= MAX_AWAITED {
-        indexed(&embedded.engine).await?;
+        wait_until_indexed(&embedded.engine).await?;
     }
     bars.clear();
-    say(TreeLine::Summary(summary), dry_run, as_json)
+    print_step(TreeLine::Summary(summary), dry_run, as_json)
 }
 
 /// Has a server register or refresh one tree a source, each of which it reads itself.
@@ -73,7 +78,7 @@ pub(super) async fn run_on(client: &Client, requests: Vec<TreeRequest>, as_json:
             let line = serde_json::from_str(&line)
                 .map_err(|error| CliError::failed(format!("the server's answer is not understood: {error}")))?;
             is_whole = matches!(line, TreeLine::Summary(_));
-            say(line, dry_run, as_json)?;
+            print_step(line, dry_run, as_json)?;
         }
         if !is_whole {
             return Err(CliError::failed("the server's answer broke off; run the import again"));
@@ -83,9 +88,11 @@ pub(super) async fn run_on(client: &Client, requests: Vec<TreeRequest>, as_json:
 }
 
 /// Prints a line, or fails with the error that it is.
-fn say(line: TreeLine, dry_run: bool, as_json: bool) -> Result<(), CliError> {
+fn print_step(line: TreeLine, dry_run: bool, as_json: bool) -> Result<(), CliError> {
     let text = match line {
-        TreeLine::Error { error } => return Err(refused(&error, || "the import failed on the server".to_owned())),
+        TreeLine::Error { error } => {
+            return Err(server_refusal(&error, || "the import failed on the server".to_owned()));
+        }
         line if as_json => line.to_text().map_err(io::Error::from)?,
         TreeLine::Folder(folder) => match event_text(&folder.into(), dry_run) {
             Some(text) => text + "\n",

@@ -48,10 +48,10 @@ pub(super) fn print(client: ClientName, target: &CliTarget, database: Option<&st
         }
     };
     match client {
-        ClientName::All => {
-            KNOWN.iter().try_for_each(|one| output::say(&format!("# {}\n{}\n", heading(*one), launch.text(*one))))
-        }
-        one => output::say(&launch.text(one)),
+        ClientName::All => KNOWN
+            .iter()
+            .try_for_each(|one| output::print_line(&format!("# {}\n{}\n", heading(*one), launch.text(*one)))),
+        one => output::print_line(&launch.text(one)),
     }
 }
 

@@ -1,9 +1,7 @@
 //! ADK's sessions: `{id, appName, userId, state, events, lastUpdateTime}` and no other key, since its clients refuse
 //! others. The events are those of the session's runs, rendered again from their logs.
 
-use axum::Extension;
-use axum::body::Body;
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::response::Response;
 use http::StatusCode;
 use querent_agent::events_of;
@@ -12,36 +10,37 @@ use querent_agent::protocols::adk::{AdkRenderer, AdkView, state_delta};
 use querent_catalog::{ConversationFilter, ConversationRecord, Principal, RunStatus};
 use serde_json::{Map, Value, json};
 
-use super::{AdkScope, merge_state, new_session_id};
+use super::scope::{AdkScope, merge_state, new_session_id};
 use crate::AppState;
 use crate::error::ErrorCode;
-use crate::http::ksadk::sessions::all_sessions;
-use crate::http::openai::{OpenAiError, body_of, json_response};
+use crate::http::ksadk::scope::newest_sessions;
+use crate::http::openai::error::OpenAiError;
+use crate::http::openai::fields::object_fields;
+use crate::http::request::{Call, QueryBytes};
+use crate::http::response::json_response;
 
 /// A session's runs whose events are shown.
 const MAX_RUNS: usize = 200;
 
 /// `POST .../sessions`: `{sessionId?, state?}`, or nothing.
-pub(super) async fn create(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+pub(in crate::http) async fn create(
+    Call { state, principal }: Call,
     Path((app, user)): Path<(String, String)>,
-    body: Body,
+    QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let fields = fields_of(&state, body).await?;
+    let fields = fields_of(&body)?;
     let id = ["sessionId", "session_id"].iter().find_map(|name| fields.get(*name)?.as_str()).map(str::to_owned);
     let with = state_delta(fields.get("state"))?;
     make(&state, &principal, &AdkScope { app, user }, id, with).await
 }
 
 /// `POST .../sessions/{session}`: the body is the state, or `{state}`.
-pub(super) async fn create_named(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+pub(in crate::http) async fn create_named(
+    Call { state, principal }: Call,
     Path((app, user, id)): Path<(String, String, String)>,
-    body: Body,
+    QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let fields = fields_of(&state, body).await?;
+    let fields = fields_of(&body)?;
     let with = match fields.get("state") {
         Some(Value::Object(with)) if fields.len() == 1 => with.clone(),
         _ => fields,
@@ -65,48 +64,44 @@ async fn make(
 }
 
 /// `GET .../sessions`: newest activity first, without events.
-pub(super) async fn list(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+pub(in crate::http) async fn list(
+    Call { state, principal }: Call,
     Path((app, user)): Path<(String, String)>,
 ) -> Result<Response, OpenAiError> {
     let scope = AdkScope { app, user };
     let filter = ConversationFilter { space: scope.space(), app: Some(scope.app.clone()), user_id: None };
-    let records = all_sessions(&state, &principal, &filter).await?;
+    let records = newest_sessions(&state, &principal, &filter).await?;
     let sessions: Vec<Value> = records.iter().map(|record| session_json(&scope, record, Vec::new())).collect();
     Ok(json_response(StatusCode::OK, &json!(sessions)))
 }
 
 /// `GET .../sessions/{session}`.
-pub(super) async fn get(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+pub(in crate::http) async fn get(
+    Call { state, principal }: Call,
     Path((app, user, id)): Path<(String, String, String)>,
 ) -> Result<Response, OpenAiError> {
     let scope = AdkScope { app, user };
     let record = scope.session(&state, &principal, &id).await?;
-    whole(&state, &principal, &scope, &record).await
+    session_response(&state, &principal, &scope, &record).await
 }
 
 /// `PATCH .../sessions/{session}`: `{stateDelta}`.
-pub(super) async fn patch(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+pub(in crate::http) async fn patch(
+    Call { state, principal }: Call,
     Path((app, user, id)): Path<(String, String, String)>,
-    body: Body,
+    QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let scope = AdkScope { app, user };
-    let fields = fields_of(&state, body).await?;
+    let fields = fields_of(&body)?;
     let delta = state_delta(fields.get("stateDelta").or_else(|| fields.get("state_delta")))?;
     let record = scope.session(&state, &principal, &id).await?;
     let record = merge_state(&state, &principal, &record, delta).await?;
-    whole(&state, &principal, &scope, &record).await
+    session_response(&state, &principal, &scope, &record).await
 }
 
 /// `DELETE .../sessions/{session}`: with its runs; one in progress is cancelled first.
-pub(super) async fn remove(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+pub(in crate::http) async fn remove(
+    Call { state, principal }: Call,
     Path((app, user, id)): Path<(String, String, String)>,
 ) -> Result<Response, OpenAiError> {
     let record = AdkScope { app, user }.session(&state, &principal, &id).await?;
@@ -119,7 +114,7 @@ pub(super) async fn remove(
     Ok(json_response(StatusCode::OK, &Value::Null))
 }
 
-async fn whole(
+async fn session_response(
     state: &AppState,
     principal: &Principal,
     scope: &AdkScope,
@@ -149,17 +144,10 @@ fn session_json(scope: &AdkScope, record: &ConversationRecord, events: Vec<Value
     })
 }
 
-async fn fields_of(state: &AppState, body: Body) -> Result<Map<String, Value>, OpenAiError> {
-    let body = body_of(state, body).await?;
-    if body.is_empty() {
-        return Ok(Map::new());
-    }
-    match serde_json::from_slice(&body) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(Value::Null) => Ok(Map::new()),
-        Ok(_) => Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "body", "the body must be a JSON object")),
-        Err(error) => {
-            Err(OpenAiError::bad_request(ErrorCode::InvalidJson, "body", format!("the body is not JSON: {error}")))
-        }
+/// The fields of a body; nothing and `null` have none.
+fn fields_of(body: &[u8]) -> Result<Map<String, Value>, OpenAiError> {
+    match body.trim_ascii() {
+        b"null" => Ok(Map::new()),
+        _ => object_fields(body),
     }
 }

@@ -1,21 +1,29 @@
 //! Who calls: an application with its key, which says for which of its users, or such a user with a token that its
 //! application got. A user may only read, sees no more than its application does, and owns its threads.
 
+use std::sync::Arc;
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, FromRequestParts, Path, Request};
 use chrono::{DateTime, TimeDelta, Utc};
+use http::request::Parts;
 use http::{HeaderMap, header};
 use querent_agent::protocols::cube::{ExternalId, SessionSettings};
 use querent_catalog::{DatabaseScope, ExternalUser, GrantKind, Principal, Role, UserAttributes};
 use serde::{Deserialize, Serialize};
 
-use super::CubeRoutes;
+use super::surface::CubeSurface;
 use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
+use crate::http::request::QueryBytes;
 
+/// The longest name of an account or an agent.
+const MAX_NAME_BYTES: usize = 256;
 /// Applications' users own threads in spaces that begin so.
-pub(super) const SPACES: &str = "cube/";
+const SPACES: &str = "cube/";
 
 /// Who sent a request.
-pub(super) enum CubeCaller {
+pub(in crate::http) enum CubeCaller {
     /// An application.
     Application(Application),
     /// One of its users.
@@ -23,7 +31,7 @@ pub(super) enum CubeCaller {
 }
 
 /// An application, by its key.
-pub(super) struct Application {
+pub(in crate::http) struct Application {
     principal: Principal,
     /// Whether it may call for users of this server.
     is_trusted: bool,
@@ -47,7 +55,7 @@ struct GrantedUser {
     attributes: Option<UserAttributes>,
 }
 
-impl CubeRoutes {
+impl CubeSurface {
     /// The caller by its `Authorization`. Errors: `unauthenticated`.
     pub(super) async fn caller(&self, state: &AppState, headers: &HeaderMap) -> Result<CubeCaller, ApiError> {
         let unknown = || ApiError::new(ErrorCode::Unauthenticated, "Invalid or missing API key");
@@ -152,6 +160,72 @@ impl Application {
     }
 }
 
+/// A request of an application, with its body.
+pub(in crate::http) struct ApplicationCall {
+    pub(super) state: AppState,
+    pub(super) application: Application,
+    pub(super) body: Bytes,
+}
+
+impl FromRequest<AppState> for ApplicationCall {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        let (parts, body) = request.into_parts();
+        let CubeCaller::Application(application) = caller_of(&parts, state).await? else {
+            return Err(invalid("this route needs `Authorization: Api-Key <key>`"));
+        };
+        let QueryBytes(body) = QueryBytes::from_request(Request::from_parts(parts, body), state).await?;
+        Ok(Self { state: state.clone(), application, body })
+    }
+}
+
+/// A request about a thread: who sends it, where the agent's threads are, and its body.
+pub(in crate::http) struct ThreadCall {
+    pub(super) state: AppState,
+    pub(super) surface: Arc<CubeSurface>,
+    pub(super) caller: CubeCaller,
+    pub(super) space: String,
+    pub(super) body: Bytes,
+}
+
+impl FromRequest<AppState> for ThreadCall {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        let (mut parts, body) = request.into_parts();
+        let caller = caller_of(&parts, state).await?;
+        let path = Path::<(String, String)>::from_request_parts(&mut parts, state).await;
+        let Path((account, agent)) = path.map_err(|error| ApiError::new(ErrorCode::BadParameter, error.body_text()))?;
+        let space = space_of_agent(state, &account, &agent)?;
+        let surface = shared(&parts)?;
+        let QueryBytes(body) = QueryBytes::from_request(Request::from_parts(parts, body), state).await?;
+        Ok(Self { state: state.clone(), surface, caller, space, body })
+    }
+}
+
+fn shared(parts: &Parts) -> Result<Arc<CubeSurface>, ApiError> {
+    let surface = parts.extensions.get::<Arc<CubeSurface>>();
+    surface.cloned().ok_or_else(|| ApiError::internal("a route of Cube's lacks what its routes share"))
+}
+
+async fn caller_of(parts: &Parts, state: &AppState) -> Result<CubeCaller, ApiError> {
+    shared(parts)?.caller(state, &parts.headers).await
+}
+
+/// Where an agent's threads are. Errors: `not_found`.
+fn space_of_agent(state: &AppState, account: &String, agent: &String) -> Result<String, ApiError> {
+    let settings = &state.settings.cube;
+    for (what, name, known) in [("account", account, &settings.accounts), ("agent", agent, &settings.agents)] {
+        let is_name =
+            !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.contains(|c: char| c == '/' || c.is_control());
+        if !is_name || !(known.is_empty() || known.contains(name)) {
+            return Err(ApiError::new(ErrorCode::NotFound, format!("there is no {what} `{name}`")));
+        }
+    }
+    Ok(format!("{SPACES}{account}/{agent}"))
+}
+
 /// What a grant says of a user.
 pub(super) fn user_json(principal: &Principal) -> Result<String, ApiError> {
     let databases = match principal.scope() {
@@ -176,7 +250,7 @@ pub(super) fn granted_user(json: &str) -> Result<Principal, ApiError> {
     })
 }
 
-pub(super) fn invalid(message: impl Into<String>) -> ApiError {
+fn invalid(message: impl Into<String>) -> ApiError {
     ApiError::new(ErrorCode::InvalidRequest, message)
 }
 

@@ -1,16 +1,10 @@
 //! `stream-chat-state` and `abort`: a message begins a run, or joins the one that it began before; without a message
 //! the thread is read. All that was before comes first, then a mark, then what is new.
 
-use std::sync::Arc;
-
-use axum::Extension;
-use axum::body::{Body, Bytes};
-use axum::extract::rejection::PathRejection;
-use axum::extract::{Path, State};
 use axum::response::{IntoResponse, Response};
 use chrono::Utc;
 use futures::{FutureExt, StreamExt};
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use querent_agent::models::{ChatMessage, ChatRole};
 use querent_agent::protocols::cube::{
     CubeLine, CubeOutput, CubeRenderer, CubeRequest, CubeThread, LateReader, abort_request,
@@ -22,38 +16,26 @@ use querent_catalog::{
 use serde_json::json;
 use uuid::Uuid;
 
-use super::CubeRoutes;
-use super::caller::SPACES;
+use super::caller::ThreadCall;
 use super::lines::ThreadLines;
+use super::surface::CubeSurface;
 use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::request::read_body;
 
 /// A thread's runs that are shown, and bytes of their logs that are read.
 const MAX_RUNS: usize = 100;
 const MAX_LOG_BYTES: usize = 16 << 20;
-/// The longest name of an account or an agent.
-const MAX_NAME_BYTES: usize = 256;
-
-type PathParts = Result<Path<(String, String)>, PathRejection>;
 
 /// `POST .../chat/stream-chat-state`.
-pub(super) async fn stream(
-    State(state): State<AppState>,
-    Extension(routes): Extension<Arc<CubeRoutes>>,
-    path: PathParts,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let caller = routes.caller(&state, &headers).await?;
-    let space = space_of(&state, path)?;
-    let mut request = CubeRequest::parse(&body_of(&state, body).await?)?;
+pub(in crate::http) async fn stream(call: ThreadCall) -> Result<Response, ApiError> {
+    let ThreadCall { state, surface, caller, space, body } = call;
+    let mut request = ChatRequest::parse(&body)?;
     let who = caller.user(&state, request.session.take()).await?;
     let is_named = request.chat_id.is_some();
     let id = request.chat_id.take().unwrap_or_else(|| Uuid::new_v4().to_string());
     let reader = ThreadReader { state, who, key: ConversationKey { space, id }, shows_thinking: request.is_dev_mode };
     let lines = match request.input.take() {
-        Some(input) => reader.ask(&routes, input, request).await?,
+        Some(input) => reader.ask(&surface, input, request).await?,
         None if is_named => reader.read(&reader.thread().await?).await?,
         None => {
             let new = ConversationRecord::new(reader.key.clone(), reader.who.subject(), Utc::now());
@@ -68,20 +50,13 @@ pub(super) async fn stream(
 }
 
 /// `POST .../chat/abort`. Answers nothing.
-pub(super) async fn abort(
-    State(state): State<AppState>,
-    Extension(routes): Extension<Arc<CubeRoutes>>,
-    path: PathParts,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let caller = routes.caller(&state, &headers).await?;
-    let space = space_of(&state, path)?;
-    let (id, session) = abort_request(&body_of(&state, body).await?)?;
+pub(in crate::http) async fn abort(call: ThreadCall) -> Result<Response, ApiError> {
+    let ThreadCall { state, surface, caller, space, body } = call;
+    let (id, session) = abort_request(&body)?;
     let who = caller.user(&state, session).await?;
     let key = ConversationKey { space, id };
     // A run of the thread that is about to begin has begun when the lock is free.
-    let turn = routes.lock(&key).await;
+    let turn = surface.lock(&key).await;
     let record = state.agent.catalog().conversations().get(&Principal::local_admin(), &key).await?;
     if record.subject != who.subject() {
         return Err(ApiError::new(ErrorCode::Forbidden, format!("chat `{}` belongs to another user", key.id)));
@@ -92,24 +67,6 @@ pub(super) async fn abort(
         state.agent.cancel_run(&who, run.run_id).await?;
     }
     Ok(StatusCode::NO_CONTENT.into_response())
-}
-
-pub(super) async fn body_of(state: &AppState, body: Body) -> Result<Bytes, ApiError> {
-    read_body(body, state.settings.http.max_query_bytes.0).await
-}
-
-/// Where an agent's threads are. Errors: `not_found`.
-fn space_of(state: &AppState, path: PathParts) -> Result<String, ApiError> {
-    let Path((account, agent)) = path.map_err(|error| ApiError::new(ErrorCode::BadParameter, error.body_text()))?;
-    let settings = &state.settings.cube;
-    for (what, name, known) in [("account", &account, &settings.accounts), ("agent", &agent, &settings.agents)] {
-        let is_name =
-            !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.contains(|c: char| c == '/' || c.is_control());
-        if !is_name || !(known.is_empty() || known.contains(name)) {
-            return Err(ApiError::new(ErrorCode::NotFound, format!("there is no {what} `{name}`")));
-        }
-    }
-    Ok(format!("{SPACES}{account}/{agent}"))
 }
 
 /// A user at a thread.
@@ -130,8 +87,8 @@ struct ThreadRuns {
 
 impl ThreadReader {
     /// Begins a run with the message, or finds the one that the message began.
-    async fn ask(&self, routes: &CubeRoutes, input: String, request: CubeRequest) -> Result<ThreadLines, ApiError> {
-        let turn = routes.lock(&self.key).await;
+    async fn ask(&self, surface: &CubeSurface, input: String, request: ChatRequest) -> Result<ThreadLines, ApiError> {
+        let turn = surface.lock(&self.key).await;
         let runs = match self.thread().await {
             Ok(runs) => runs,
             // An id of the client's own: the thread begins with it.
@@ -171,9 +128,9 @@ impl ThreadReader {
         })?;
         drop(turn);
         tracing::info!(run_id = %run.run_id, "run started");
-        let events = begun(run.events).await?;
-        let mut first: Vec<CubeOutput> = thread.lines().collect();
-        first.push(CubeLine::cutoff(&self.key.id, true, runs.omitted(&thread), sort as f64).into());
+        let events = wait_for_start(run.events).await?;
+        let mut first: Vec<Output> = thread.lines().collect();
+        first.push(Line::cutoff(&self.key.id, true, runs.omitted(&thread), sort as f64).into());
         let renderer = CubeRenderer::new(thread.messages().to_vec());
         Ok(ThreadLines { first, live: Some((events, renderer)), shows_thinking: self.shows_thinking })
     }
@@ -189,8 +146,8 @@ impl ThreadReader {
             first.push(CubeLine::state(thread.messages(), sort + 1.0).into());
             return Ok(ThreadLines { first, live: None, shows_thinking: self.shows_thinking });
         };
-        let mut events = begun(self.state.agent.events(&self.who, run_id, 0).await?).await?;
-        let mut joining = LateReader::new(thread.messages().to_vec());
+        let mut events = wait_for_start(self.state.agent.events(&self.who, run_id, 0).await?).await?;
+        let mut joining = Joining::new(thread.messages().to_vec());
         let mut has_ended = false;
         while let Some(next) = events.next().now_or_never() {
             match next {
@@ -242,7 +199,7 @@ fn has_begun(run: &RunRecord) -> Result<bool, ApiError> {
 }
 
 /// The events of a run that has begun. One whose model is not there is an error before any byte of the answer.
-async fn begun(mut events: RunEvents) -> Result<RunEvents, ApiError> {
+async fn wait_for_start(mut events: RunEvents) -> Result<RunEvents, ApiError> {
     if let Some(EventKind::RunError { message, .. }) = events.peek().await.map(|event| &event.kind) {
         return Err(ApiError::new(ErrorCode::ModelFailed, message.clone()));
     }

@@ -1,38 +1,25 @@
 //! How a user's browser gets its token: its application's server asks for a session and exchanges it. Both are stored
 //! as digests and end, the session soon.
 
-use std::sync::Arc;
-
-use axum::Extension;
-use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
 use chrono::{TimeDelta, Utc};
-use http::{HeaderMap, StatusCode};
+use http::StatusCode;
 use querent_agent::protocols::cube;
 use querent_catalog::GrantKind;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::CubeRoutes;
-use super::caller::{CubeCaller, User, granted_user, invalid, user_json};
-use super::chat::body_of;
-use crate::AppState;
+use super::caller::{ApplicationCall, User, granted_user, user_json};
 use crate::error::{ApiError, ErrorCode};
-use crate::http::middleware::json as json_response;
+use crate::http::response::json_response;
 
 const SESSION_LIVES: TimeDelta = TimeDelta::minutes(5);
 const TOKEN_LIVES: TimeDelta = TimeDelta::hours(24);
 
 /// `POST /api/v1/embed/generate-session`: the user, as in `sessionSettings`. Answers `{sessionId}`.
-pub(super) async fn generate_session(
-    State(state): State<AppState>,
-    Extension(routes): Extension<Arc<CubeRoutes>>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let CubeCaller::Application(application) = routes.caller(&state, &headers).await? else { return Err(needs_key()) };
-    let settings = cube::generate_session(&body_of(&state, body).await?)?;
+pub(in crate::http) async fn generate_session(call: ApplicationCall) -> Result<Response, ApiError> {
+    let ApplicationCall { state, application, body } = call;
+    let settings = cube::generate_session(&body)?;
     let User { principal, expires_at } = application.user(&state, settings).await?;
     let session_id = Uuid::new_v4().to_string();
     let ends = Utc::now() + SESSION_LIVES;
@@ -48,14 +35,9 @@ pub(super) async fn generate_session(
 }
 
 /// `POST /api/v1/embed/session/token`: `{sessionId}`. Answers `{token}`.
-pub(super) async fn token(
-    State(state): State<AppState>,
-    Extension(routes): Extension<Arc<CubeRoutes>>,
-    headers: HeaderMap,
-    body: Body,
-) -> Result<Response, ApiError> {
-    let CubeCaller::Application(_) = routes.caller(&state, &headers).await? else { return Err(needs_key()) };
-    let session_id = cube::session_token(&body_of(&state, body).await?)?;
+pub(in crate::http) async fn token(call: ApplicationCall) -> Result<Response, ApiError> {
+    let ApplicationCall { state, body, .. } = call;
+    let session_id = cube::session_token(&body)?;
     let catalog = state.agent.catalog();
     let session = catalog.external_users().find_grant(GrantKind::Session, &session_id, Utc::now()).await?;
     let session = session.ok_or_else(|| {
@@ -71,8 +53,4 @@ pub(super) async fn token(
     let subject = granted_user(user)?.subject().to_owned();
     catalog.external_users().insert_grant(GrantKind::Token, &token, &subject, user, ends).await?;
     Ok(json_response(StatusCode::OK, &json!({ "token": token })))
-}
-
-fn needs_key() -> ApiError {
-    invalid("this route needs `Authorization: Api-Key <key>`")
 }

@@ -46,7 +46,7 @@ impl ApprovalKey {
         }
         // Two version 4 UUIDs hold 244 random bits from the system's generator.
         let secret = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
-        if let Err(error) = keep(&path, &secret).await {
+        if let Err(error) = write_key_file(&path, &secret).await {
             tracing::warn!(path = %path.display(), %error, "the key of approval tokens cannot be kept; they end with the process");
         }
         Self::new(&secret)
@@ -62,7 +62,7 @@ impl ApprovalKey {
     }
 
     /// Whether `call` came back with a token that was made for it, for `subject`, not too long ago.
-    pub(super) fn is_good(&self, call: &HistoryCall, subject: &str, now: DateTime<Utc>) -> bool {
+    pub(super) fn is_valid(&self, call: &HistoryCall, subject: &str, now: DateTime<Utc>) -> bool {
         let Some(claims) = call.token.as_deref().and_then(|token| self.open(token)) else { return false };
         claims.sub == subject
             && claims.tool_call_id == call.id
@@ -113,7 +113,7 @@ fn hash_of(arguments: &str) -> String {
 }
 
 /// Writes a file that only its owner may read, unless it is there.
-async fn keep(path: &Path, secret: &[u8]) -> std::io::Result<()> {
+async fn write_key_file(path: &Path, secret: &[u8]) -> std::io::Result<()> {
     let mut options = tokio::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
     #[cfg(unix)]
@@ -154,14 +154,14 @@ mod tests {
         let (key, now) = (ApprovalKey::new(&[7; 32]), Utc::now());
         let token = key.signer("ann").sign(&waiting(), now);
         let call = returned(Some(token.clone()));
-        assert!(key.is_good(&call, "ann", now));
-        assert!(key.is_good(&call, "ann", now + Duration::days(29)));
-        assert!(!key.is_good(&call, "ann", now + Duration::days(30)));
-        assert!(!key.is_good(&call, "bob", now));
-        assert!(!key.is_good(&HistoryCall { id: "c2".to_owned(), ..call.clone() }, "ann", now));
-        assert!(!key.is_good(&HistoryCall { name: "drop_table".to_owned(), ..call.clone() }, "ann", now));
-        assert!(!key.is_good(&HistoryCall { arguments: "{\"a\":1}".to_owned(), ..call.clone() }, "ann", now));
-        assert!(!ApprovalKey::new(&[8; 32]).is_good(&call, "ann", now));
+        assert!(key.is_valid(&call, "ann", now));
+        assert!(key.is_valid(&call, "ann", now + Duration::days(29)));
+        assert!(!key.is_valid(&call, "ann", now + Duration::days(30)));
+        assert!(!key.is_valid(&call, "bob", now));
+        assert!(!key.is_valid(&HistoryCall { id: "c2".to_owned(), ..call.clone() }, "ann", now));
+        assert!(!key.is_valid(&HistoryCall { name: "drop_table".to_owned(), ..call.clone() }, "ann", now));
+        assert!(!key.is_valid(&HistoryCall { arguments: "{\"a\":1}".to_owned(), ..call.clone() }, "ann", now));
+        assert!(!ApprovalKey::new(&[8; 32]).is_valid(&call, "ann", now));
         assert_eq!(token.split('.').count(), 3);
     }
 
@@ -173,8 +173,8 @@ mod tests {
         let unsigned = format!("{}.{rest}", URL_SAFE_NO_PAD.encode(r#"{"alg":"none","typ":"JWT"}"#));
         for bad in ["", ".", "..", "a.b.c", good.trim_end_matches(|_| true), unsigned.as_str(), &good[..good.len() - 2]]
         {
-            assert!(!key.is_good(&returned(Some(bad.to_owned())), "ann", now), "{bad}");
+            assert!(!key.is_valid(&returned(Some(bad.to_owned())), "ann", now), "{bad}");
         }
-        assert!(!key.is_good(&returned(None), "ann", now));
+        assert!(!key.is_valid(&returned(None), "ann", now));
     }
 }

@@ -4,8 +4,6 @@
 use std::sync::Arc;
 
 use axum::Extension;
-use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
 use futures::StreamExt;
 use http::{HeaderMap, HeaderName, StatusCode};
@@ -19,12 +17,13 @@ use uuid::Uuid;
 
 use super::approvals::ApprovalKey;
 use super::attach::AttachedReader;
+use super::error::HolmesError;
 use super::resume::{ChatPlan, plan};
-use super::{HolmesError, HolmesRoutes};
+use super::surface::HolmesSurface;
 use crate::AppState;
 use crate::error::ErrorCode;
-use crate::http::openai::json_response;
-use crate::http::request::{header_text, read_body};
+use crate::http::request::{Call, QueryBytes, header_text};
+use crate::http::response::json_response;
 use crate::http::stream::event_stream_with;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
@@ -41,23 +40,21 @@ struct JoinedRun {
 }
 
 /// `POST /api/chat`.
-pub(super) async fn chat(
-    State(state): State<AppState>,
-    Extension(routes): Extension<Arc<HolmesRoutes>>,
-    Extension(principal): Extension<Principal>,
+pub(in crate::http) async fn chat(
+    Call { state, principal }: Call,
+    Extension(surface): Extension<Arc<HolmesSurface>>,
     headers: HeaderMap,
-    body: Body,
+    QueryBytes(body): QueryBytes,
 ) -> Result<Response, HolmesError> {
-    let body = read_body(body, state.settings.http.max_query_bytes.0).await?;
     let request = parse_request(&body, |name| known_tool(name).is_some())?;
     if let Some(model) = request.model.as_deref() {
         check_model(model, state.agent.models())?;
     }
     let last_event = header_text(&headers, &[LAST_EVENT_ID.as_str()])?.and_then(|id| frame_position(&id));
-    let key = routes.approvals.get_or_init(|| ApprovalKey::of_folder(&state.settings.data)).await;
+    let key = surface.approvals.get_or_init(|| ApprovalKey::of_folder(&state.settings.data)).await;
     let renderer = HolmesRenderer::new(key.signer(principal.subject()));
     let digest = digest_of(&principal, &body);
-    let reader = routes.attachments.reader(digest);
+    let reader = surface.attachments.reader(digest);
     let stream = request.stream;
     let joined = join(&state, key, &principal, &reader, request, &hex(&digest), last_event).await?;
     if stream {
@@ -69,13 +66,13 @@ pub(super) async fn chat(
         };
         return Ok(event_stream_with(joined.events, renderer, push, || reader.delivered()));
     }
-    let whole = whole(joined.events, renderer).await;
+    let answer = whole_answer(joined.events, renderer).await;
     reader.delivered();
-    whole
+    answer
 }
 
 /// The whole answer once it is done. Errors: a run that failed.
-async fn whole(mut events: RunEvents, mut renderer: HolmesRenderer) -> Result<Response, HolmesError> {
+async fn whole_answer(mut events: RunEvents, mut renderer: HolmesRenderer) -> Result<Response, HolmesError> {
     while let Some(event) = events.next().await {
         renderer.frame(&event);
     }
@@ -105,7 +102,7 @@ async fn join(
     }
     if let Some((run_id, place)) = last_event
         && let Some(events) = events_again(state, principal, run_id).await?
-        && let Some(events) = of_request(events, digest).await
+        && let Some(events) = events_of_request(events, digest).await
     {
         *run = Some(run_id);
         return Ok(JoinedRun { run_id, events, after: Some(place) });
@@ -145,7 +142,7 @@ async fn events_again(state: &AppState, principal: &Principal, run_id: Uuid) -> 
 }
 
 /// The events if they are of a run that the request with this digest began.
-async fn of_request(mut events: RunEvents, digest: &str) -> Option<RunEvents> {
+async fn events_of_request(mut events: RunEvents, digest: &str) -> Option<RunEvents> {
     match &events.peek().await?.kind {
         EventKind::RunStarted(started) if started.request["body"] == digest => Some(events),
         _ => None,

@@ -11,12 +11,12 @@ use querent_catalog::CatalogError;
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, ErrorCode};
-use crate::http::openai::json_response;
+use crate::http::response::json_response;
 use crate::metrics;
 
 /// An error on its way to a client of this surface.
 #[derive(Debug)]
-pub(super) struct HolmesError {
+pub(in crate::http) struct HolmesError {
     status: StatusCode,
     detail: Value,
     code: ErrorCode,
@@ -31,8 +31,8 @@ impl HolmesError {
     }
 }
 
-/// Errors from before the handlers in this surface's words too.
-pub(super) async fn around(request: Request, next: Next) -> Response {
+/// Writes errors from before the handlers as this surface does too.
+pub(super) async fn render_errors(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     match response.extensions_mut().remove::<ApiError>() {
         Some(error) => HolmesError::from(error).into_response(),

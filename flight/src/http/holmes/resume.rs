@@ -11,7 +11,8 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::approvals::ApprovalKey;
-use super::{HolmesError, LINGER};
+use super::error::HolmesError;
+use super::surface::LINGER;
 use crate::AppState;
 use crate::error::ErrorCode;
 
@@ -186,7 +187,7 @@ fn approval(key: &ApprovalKey, principal: &Principal, request: &HolmesRequest, o
     const BEFORE: &str = "this call was decided before and is not executed again";
     let decisions = request.tool_decisions.as_deref().unwrap_or_default();
     let decision = decisions.iter().find(|decision| decision.tool_call_id == open.call.id);
-    let is_good = key.is_good(&open.call, principal.subject(), Utc::now())
+    let is_good = key.is_valid(&open.call, principal.subject(), Utc::now())
         && open
             .stored
             .as_ref()
@@ -203,7 +204,7 @@ fn approval(key: &ApprovalKey, principal: &Principal, request: &HolmesRequest, o
     };
     match waiting.filter(|_| counts) {
         Some(waiting) => ResumedCall { call: waiting.clone(), decision, stored: true },
-        None => ResumedCall { call: of_history(principal, &open), decision, stored: false },
+        None => ResumedCall { call: pending_call_of_history(principal, &open), decision, stored: false },
     }
 }
 
@@ -213,12 +214,12 @@ fn frontend_result(principal: &Principal, request: &HolmesRequest, open: Unanswe
     let decision = result.map_or(CallDecision::Abandoned, |result| CallDecision::Output(result.result.clone()));
     match open.stored.as_ref().filter(|stored| stored.state == PendingState::Waiting) {
         Some(waiting) => ResumedCall { call: waiting.clone(), decision, stored: true },
-        None => ResumedCall { call: of_history(principal, &open), decision, stored: false },
+        None => ResumedCall { call: pending_call_of_history(principal, &open), decision, stored: false },
     }
 }
 
 /// A call of which only the client's history is left.
-fn of_history(principal: &Principal, open: &UnansweredCall) -> PendingCall {
+fn pending_call_of_history(principal: &Principal, open: &UnansweredCall) -> PendingCall {
     PendingCall {
         call_id: open.call.id.clone(),
         kind: open.kind,

@@ -8,23 +8,20 @@ use querent_agent::protocols::ksadk::SessionEventRenderer;
 use querent_catalog::{ConversationFilter, ConversationRecord, PageRequest, Principal, RunStatus};
 use serde_json::{Value, json};
 
-use super::{action_of, envelope, new_session_id, open_session, scoped_session, status_of};
+use super::call::{ActionCall, envelope};
+use super::scope::{MAX_SESSIONS, new_session_id, newest_sessions, open_session, scoped_session, status_name};
 use crate::AppState;
-use crate::http::middleware::RequestId;
-use crate::http::openai::{OpenAiError, files, models as model_list};
+use crate::http::openai::error::OpenAiError;
+use crate::http::openai::{files, models as model_list};
+use crate::http::request::{Call, RequestId};
 
-/// Sessions that a listing reaches.
-const MAX_SESSIONS: usize = 1_000;
 /// A session's runs whose events are read.
 const MAX_RUNS: usize = 200;
 
 /// `GetAgentUiBootstrap`.
-pub(super) async fn bootstrap(
-    State(state): State<AppState>,
-    Extension(request_id): Extension<RequestId>,
-    body: Body,
+pub(in crate::http) async fn bootstrap(
+    ActionCall { state, request_id, action, .. }: ActionCall,
 ) -> Result<Response, OpenAiError> {
-    let action = action_of(&state, body).await?;
     let agent_id = action.name("AgentId")?.unwrap_or_else(|| model_list::AGENT.to_owned());
     let can_write = state.agent.config().write_tools;
     let data = json!({
@@ -78,13 +75,9 @@ pub(super) async fn bootstrap(
 }
 
 /// `CreateSession`: a session that is there is returned as it is.
-pub(super) async fn create(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    Extension(request_id): Extension<RequestId>,
-    body: Body,
+pub(in crate::http) async fn create(
+    ActionCall { state, principal, request_id, action }: ActionCall,
 ) -> Result<Response, OpenAiError> {
-    let action = action_of(&state, body).await?;
     let (agent, user) = (action.required("AgentId")?, action.user()?);
     let id = action.name("SessionId")?.unwrap_or_else(new_session_id);
     let record = open_session(&state, &principal, &agent, &user, id, "").await?;
@@ -93,13 +86,9 @@ pub(super) async fn create(
 }
 
 /// `ListSessions`: newest activity first.
-pub(super) async fn list(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    Extension(request_id): Extension<RequestId>,
-    body: Body,
+pub(in crate::http) async fn list(
+    ActionCall { state, principal, request_id, action }: ActionCall,
 ) -> Result<Response, OpenAiError> {
-    let action = action_of(&state, body).await?;
     let filter = ConversationFilter {
         app: Some(action.required("AgentId")?),
         user_id: action.name("UserId")?,
@@ -108,7 +97,7 @@ pub(super) async fn list(
     let page = usize::try_from(action.number("Page")?.unwrap_or(1)).unwrap_or(usize::MAX).max(1);
     let page_size = usize::try_from(action.number("PageSize")?.unwrap_or(20)).unwrap_or(usize::MAX);
     let page_size = page_size.clamp(1, MAX_SESSIONS);
-    let records = all_sessions(&state, &principal, &filter).await?;
+    let records = newest_sessions(&state, &principal, &filter).await?;
     let mut sessions = Vec::new();
     for record in records.iter().skip(page_size.saturating_mul(page - 1)).take(page_size) {
         sessions.push(summary_json(record));
@@ -125,46 +114,20 @@ pub(super) async fn list(
     Ok(envelope(&request_id, "ListSessions", &data))
 }
 
-/// The newest sessions, over as many pages as they take.
-pub(in crate::http) async fn all_sessions(
-    state: &AppState,
-    principal: &Principal,
-    filter: &ConversationFilter,
-) -> Result<Vec<ConversationRecord>, OpenAiError> {
-    let mut records = Vec::new();
-    let mut after = None;
-    loop {
-        let request = PageRequest { limit: MAX_SESSIONS, after };
-        let page = state.agent.catalog().conversations().list(principal, filter, request).await?;
-        records.extend(page.items);
-        after = page.next;
-        if after.is_none() || records.len() >= MAX_SESSIONS {
-            records.truncate(MAX_SESSIONS);
-            return Ok(records);
-        }
-    }
-}
-
 /// `GetSession`.
-pub(super) async fn get(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    Extension(request_id): Extension<RequestId>,
-    body: Body,
+pub(in crate::http) async fn get(
+    ActionCall { state, principal, request_id, action }: ActionCall,
 ) -> Result<Response, OpenAiError> {
-    let record = named_session(&state, &principal, &action_of(&state, body).await?).await?;
+    let record = named_session(&state, &principal, &action).await?;
     let session = session_json(&state, &principal, &record).await?;
     Ok(envelope(&request_id, "GetSession", &json!({ "Session": session })))
 }
 
 /// `DeleteSession`: with its runs; one in progress is cancelled first.
-pub(super) async fn remove(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    Extension(request_id): Extension<RequestId>,
-    body: Body,
+pub(in crate::http) async fn remove(
+    ActionCall { state, principal, request_id, action }: ActionCall,
 ) -> Result<Response, OpenAiError> {
-    let record = named_session(&state, &principal, &action_of(&state, body).await?).await?;
+    let record = named_session(&state, &principal, &action).await?;
     let last = state.agent.catalog().runs().last_of_conversation(&principal, &record.key).await?;
     if let Some(run) = last.filter(|run| run.status == RunStatus::Running) {
         state.agent.cancel_run(&principal, run.run_id).await?;
@@ -188,13 +151,9 @@ async fn named_session(
 }
 
 /// `ListSessionEvents`: newest first.
-pub(super) async fn events(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    Extension(request_id): Extension<RequestId>,
-    body: Body,
+pub(in crate::http) async fn events(
+    ActionCall { state, principal, request_id, action }: ActionCall,
 ) -> Result<Response, OpenAiError> {
-    let action = action_of(&state, body).await?;
     let record = named_session(&state, &principal, &action).await?;
     let (after, before) = (action.number("AfterSeqId")?, action.number("BeforeSeqId")?);
     let kinds = action.words("EventTypes");
@@ -222,13 +181,9 @@ pub(super) async fn events(
 }
 
 /// `ListSessionMessages`: the newest `Limit` before `BeforeSeqId`, oldest first.
-pub(super) async fn messages(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    Extension(request_id): Extension<RequestId>,
-    body: Body,
+pub(in crate::http) async fn messages(
+    ActionCall { state, principal, request_id, action }: ActionCall,
 ) -> Result<Response, OpenAiError> {
-    let action = action_of(&state, body).await?;
     let record = named_session(&state, &principal, &action).await?;
     let after = action.number("AfterSeqId")?.unwrap_or(0);
     let before = action.number("BeforeSeqId")?;
@@ -269,7 +224,10 @@ pub(super) async fn messages(
 }
 
 /// `ListAgentModels`.
-pub(super) async fn models(State(state): State<AppState>, Extension(request_id): Extension<RequestId>) -> Response {
+pub(in crate::http) async fn models(
+    State(state): State<AppState>,
+    Extension(request_id): Extension<RequestId>,
+) -> Response {
     let data = json!({
         "Models": model_list::models(&state),
         "Current": model_list::current(&state),
@@ -279,9 +237,8 @@ pub(super) async fn models(State(state): State<AppState>, Extension(request_id):
 }
 
 /// `UploadFile`: a form with `file`. The file is the one of `/v1/files`; its address here is its id there.
-pub(super) async fn upload(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+pub(in crate::http) async fn upload(
+    Call { state, principal }: Call,
     Extension(request_id): Extension<RequestId>,
     request: Request,
 ) -> Result<Response, OpenAiError> {
@@ -341,6 +298,6 @@ async fn session_json(
     let mut session = summary_json(record);
     session["LastPrompt"] = json!(last.as_ref().map(|run| run.question.as_str()));
     session["ActiveInvocationId"] = json!(last.as_ref().and_then(|run| run.invocation_id.as_deref()));
-    session["ActiveRunStatus"] = json!(last.as_ref().map(|run| status_of(run.status)));
+    session["ActiveRunStatus"] = json!(last.as_ref().map(|run| status_name(run.status)));
     Ok(session)
 }

@@ -9,21 +9,19 @@ use std::time::Instant;
 
 use arrow::array::RecordBatch;
 use bytes::Bytes;
-use chrono::{SecondsFormat, Utc};
 use futures::{Stream, StreamExt};
 use http_body::Frame;
 use http_body_util::StreamBody;
 use querent_engine::KqlAnswer;
 use querent_engine::kql::{KqlColumn, KqlType, Rendering};
-use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::RequestIds;
-use super::error::{description, one_api_error};
+use super::error::{RequestIds, description, one_api_error, timestamp};
+use super::table::{v1_opening, v1_table, v2_opening, v2_table};
 use crate::admission::QueryPermit;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::encoding::encoded;
+use crate::http::encoding::encode_off_runtime;
 use crate::metrics;
 
 /// How an answer is laid out.
@@ -94,7 +92,7 @@ impl DataSet {
                     }
                 };
                 let values = batch.num_rows() * batch.num_columns();
-                let (back, bytes) = encoded(values, move || {
+                let (back, bytes) = encode_off_runtime(values, move || {
                     let bytes = writer.batch(&batch);
                     (writer, bytes)
                 })
@@ -390,11 +388,6 @@ impl Frames {
     }
 }
 
-/// Now, as Kusto writes it.
-pub(super) fn timestamp() -> String {
-    Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true)
-}
-
 /// How to show the result. The names are Kusto's; what `render` did not say is null.
 fn visualization(rendering: Option<&Rendering>) -> String {
     const PROPERTIES: [&str; 16] = [
@@ -425,47 +418,4 @@ fn visualization(rendering: Option<&Rendering>) -> String {
     members.push(("IsQuerySorted", json!(false)));
     let members: Vec<String> = members.iter().map(|(name, value)| format!("\"{name}\":{value}")).collect();
     format!("{{{}}}", members.join(","))
-}
-
-/// `{"TableName":...,"Columns":[...],"Rows":[`
-fn v1_opening<'c>(name: &str, columns: impl Iterator<Item = (&'c str, KqlType)>) -> String {
-    let columns = columns.map(|(name, kql_type)| {
-        let short = kql_type.dotnet_name();
-        let short = short.rsplit('.').next().unwrap_or(short);
-        format!("{{\"ColumnName\":{},\"DataType\":\"{short}\",\"ColumnType\":\"{}\"}}", json!(name), kql_type.name())
-    });
-    let columns: Vec<String> = columns.collect();
-    format!("{{\"TableName\":\"{name}\",\"Columns\":[{}],\"Rows\":[", columns.join(","))
-}
-
-/// A whole table; each row is written as an array.
-pub(super) fn v1_table(name: &str, columns: &[(&str, KqlType)], rows: &[impl Serialize]) -> String {
-    format!("{}{}]}}", v1_opening(name, columns.iter().copied()), joined(rows))
-}
-
-/// `{"FrameType":...,"TableId":...,"TableKind":...,"TableName":...,"Columns":[...]`
-fn v2_opening<'c>(
-    frame: &str,
-    id: u32,
-    kind: &str,
-    name: &str,
-    columns: impl Iterator<Item = (&'c str, KqlType)>,
-) -> String {
-    let columns = columns
-        .map(|(name, kql_type)| format!("{{\"ColumnName\":{},\"ColumnType\":\"{}\"}}", json!(name), kql_type.name()));
-    let columns: Vec<String> = columns.collect();
-    format!(
-        "{{\"FrameType\":\"{frame}\",\"TableId\":{id},\"TableKind\":\"{kind}\",\"TableName\":\"{name}\",\"Columns\":[{}]",
-        columns.join(",")
-    )
-}
-
-fn v2_table(id: u32, kind: &str, name: &str, columns: &[(&str, KqlType)], rows: &[Value]) -> String {
-    let opening = v2_opening("DataTable", id, kind, name, columns.iter().copied());
-    format!("{opening},\"Rows\":[{}]}}", joined(rows))
-}
-
-fn joined(rows: &[impl Serialize]) -> String {
-    let rows: Vec<String> = rows.iter().map(|row| json!(row).to_string()).collect();
-    rows.join(",")
 }

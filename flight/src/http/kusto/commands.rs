@@ -4,8 +4,8 @@ use querent_catalog::Principal;
 use querent_engine::kql::KqlType;
 use serde_json::{Value, json};
 
-use super::body::v1_table;
 use super::schema::{self, DatabaseColumns};
+use super::table::{CommandTable, TEXT};
 use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
 
@@ -41,15 +41,6 @@ enum ShowTarget {
     /// How a query is run.
     QueryPlan,
 }
-
-/// The rows of a command.
-#[derive(Debug)]
-pub(super) struct CommandTable {
-    pub(super) columns: Vec<(&'static str, KqlType)>,
-    pub(super) rows: Vec<Vec<Value>>,
-}
-
-const TEXT: KqlType = KqlType::String;
 
 impl ShowCommand {
     /// Errors: `kql_not_supported`.
@@ -119,11 +110,11 @@ impl ShowCommand {
             ShowTarget::Tables(names) => schema::tables(catalog, who, in_use, names).await,
             ShowTarget::Table { table, as_json } => schema::table(catalog, who, in_use, table, *as_json).await,
             ShowTarget::DatabaseSchema { database, as_json } => {
-                let columns = DatabaseColumns::of(catalog, who, Some(database.as_deref().unwrap_or(in_use))).await?;
+                let columns = DatabaseColumns::read(catalog, who, Some(database.as_deref().unwrap_or(in_use))).await?;
                 Ok(if *as_json { columns.document("DatabaseSchema") } else { columns.listing() })
             }
             ShowTarget::ClusterSchema { as_json } => {
-                let columns = DatabaseColumns::of(catalog, who, None).await?;
+                let columns = DatabaseColumns::read(catalog, who, None).await?;
                 Ok(if *as_json { columns.document("ClusterSchema") } else { columns.listing() })
             }
             ShowTarget::QueryPlan => Err(ApiError::internal("a query's plan is not a command's to show")),
@@ -145,29 +136,6 @@ fn version() -> CommandTable {
             ("ProductVersion", TEXT),
         ],
         rows: vec![vec![json!(version), Value::Null, json!("Engine"), json!(format!("Querent {version}"))]],
-    }
-}
-
-impl CommandTable {
-    /// The answer in Kusto's version 1.
-    pub(super) fn document(&self) -> String {
-        format!("{{\"Tables\":[{}]}}", v1_table("Table_0", &self.columns, &self.rows))
-    }
-
-    /// The same rows as a `datatable`, for operators to go on with.
-    pub(super) fn as_kql(&self) -> String {
-        let columns = self.columns.iter().map(|(name, kql_type)| format!("{name}:{}", kql_type.name()));
-        let columns: Vec<String> = columns.collect();
-        let literal = |value: &Value, kql_type: KqlType| match value {
-            Value::Null => format!("{}(null)", kql_type.name()),
-            Value::String(text) if kql_type != TEXT => format!("{}({text})", kql_type.name()),
-            value => value.to_string(),
-        };
-        let rows = self.rows.iter().map(|row| {
-            let cells = row.iter().zip(&self.columns).map(|(value, (_, kql_type))| literal(value, *kql_type));
-            cells.collect::<Vec<_>>().join(",")
-        });
-        format!("datatable({})[{}]", columns.join(","), rows.collect::<Vec<_>>().join(","))
     }
 }
 
@@ -260,14 +228,5 @@ mod tests {
         assert_eq!(parsed(".show queryplan <| T | take 1").map(|(show, _)| show), Some(ShowTarget::QueryPlan));
         assert_eq!(parsed(".drop table T"), None);
         assert_eq!(parsed(".show schema as xml"), None);
-    }
-
-    #[test]
-    fn rows_are_a_datatable_again() {
-        let table = CommandTable {
-            columns: vec![("a", TEXT), ("b", KqlType::Bool), ("c", KqlType::DateTime)],
-            rows: vec![vec![json!("it's \"x\""), json!(true), Value::Null]],
-        };
-        assert_eq!(table.as_kql(), r#"datatable(a:string,b:bool,c:datetime)["it's \"x\"",true,datetime(null)]"#);
     }
 }

@@ -1,16 +1,55 @@
 //! Errors as Kusto writes them: "OneApiErrors", with the statuses that its clients take for what they are. To them 404
 //! says that there is no such route, and 429 that they are throttled.
 
-use http::StatusCode;
+use axum::extract::Request;
+use axum::middleware::Next;
+use axum::response::Response;
+use chrono::{SecondsFormat, Utc};
+use http::{HeaderName, HeaderValue, StatusCode};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
-use super::RequestIds;
-use super::body::timestamp;
 use crate::error::{ApiError, ErrorCode, RenderedError};
 
+const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
+const ACTIVITY_ID: HeaderName = HeaderName::from_static("x-ms-activity-id");
+/// Longer ids of clients are cut.
+const MAX_CLIENT_REQUEST_ID: usize = 256;
+
+/// The two ids of a request that Kusto's answers name.
+#[derive(Debug, Clone)]
+pub(in crate::http) struct RequestIds {
+    /// The client's, or one made for it.
+    pub(super) client: String,
+    /// The server's.
+    pub(super) activity: Uuid,
+}
+
+/// Gives a request its ids, and its errors Kusto's shape.
+pub(super) async fn render_errors(mut request: Request, next: Next) -> Response {
+    let sent = request.headers().get(CLIENT_REQUEST_ID).and_then(|value| value.to_str().ok());
+    let client = match sent {
+        Some(sent) => sent.chars().take(MAX_CLIENT_REQUEST_ID).collect(),
+        None => format!("unspecified;{}", Uuid::new_v4()),
+    };
+    let ids = RequestIds { client, activity: Uuid::now_v7() };
+    request.extensions_mut().insert(ids.clone());
+    let mut response = next.run(request).await;
+    if let Some(error) = response.extensions().get::<ApiError>() {
+        let rendered = render(error, &ids);
+        response.extensions_mut().insert(rendered);
+    }
+    for (name, value) in [(CLIENT_REQUEST_ID, ids.client), (ACTIVITY_ID, ids.activity.to_string())] {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            response.headers_mut().insert(name, value);
+        }
+    }
+    response
+}
+
 /// An error with Kusto's status and body.
-pub(super) fn rendered(error: &ApiError, ids: &RequestIds) -> RenderedError {
-    RenderedError { status: KustoErrorKind::of(error).status, body: one_api_error(error, ids) }
+fn render(error: &ApiError, ids: &RequestIds) -> RenderedError {
+    RenderedError { status: KustoErrorKind::for_error(error).status, body: one_api_error(error, ids) }
 }
 
 /// What Kusto makes of an error.
@@ -25,7 +64,7 @@ struct KustoErrorKind {
 }
 
 impl KustoErrorKind {
-    fn of(error: &ApiError) -> Self {
+    fn for_error(error: &ApiError) -> Self {
         const BAD_REQUEST: KustoErrorKind = KustoErrorKind {
             status: StatusCode::BAD_REQUEST,
             code: "General_BadRequest",
@@ -98,7 +137,7 @@ impl KustoErrorKind {
 
 /// `{"error": {...}}`.
 pub(super) fn one_api_error(error: &ApiError, ids: &RequestIds) -> Value {
-    let kind = KustoErrorKind::of(error);
+    let kind = KustoErrorKind::for_error(error);
     json!({
         "error": {
             "code": kind.code,
@@ -120,5 +159,10 @@ pub(super) fn one_api_error(error: &ApiError, ids: &RequestIds) -> Value {
 /// The error's message as people read it, and what to do about it.
 pub(super) fn description(error: &ApiError) -> String {
     let hint = error.hint().map(|hint| format!("\n{hint}")).unwrap_or_default();
-    format!("{}{}{hint}", KustoErrorKind::of(error).prefix, error.message())
+    format!("{}{}{hint}", KustoErrorKind::for_error(error).prefix, error.message())
+}
+
+/// Now, as Kusto writes it.
+pub(super) fn timestamp() -> String {
+    Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true)
 }

@@ -3,16 +3,17 @@
 
 use std::time::Duration;
 
-use axum::body::Body;
+use axum::extract::{FromRequest, Request};
 use querent_engine::Limits;
 use querent_engine::kql::{KqlParameters, timespan};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::body::{ErrorPlacement, Frames};
+use crate::AppState;
 use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::request::{LEAST_WALL_CLOCK, read_body};
+use crate::http::request::{LEAST_WALL_CLOCK, QueryBytes};
 
 /// A request, read and checked.
 #[derive(Debug)]
@@ -42,10 +43,9 @@ struct Properties {
 }
 
 impl KustoRequest {
-    /// Errors: `bad_request_body`, `bad_parameter`, `empty_query`, those of [`read_body`].
-    pub(super) async fn read(body: Body, settings: &Settings) -> Result<Self, ApiError> {
-        let bytes = read_body(body, settings.http.max_query_bytes.0).await?;
-        let request: RequestBody = serde_json::from_slice(&bytes).map_err(bad_body)?;
+    /// Errors: `bad_request_body`, `bad_parameter`, `empty_query`.
+    fn parse(bytes: &[u8], settings: &Settings) -> Result<Self, ApiError> {
+        let request: RequestBody = serde_json::from_slice(bytes).map_err(bad_body)?;
         let text = request.csl.filter(|text| !text.trim().is_empty());
         let text = text.ok_or_else(|| ApiError::new(ErrorCode::EmptyQuery, "`csl`, the query's text, is empty"))?;
         let properties: Properties = match request.properties {
@@ -85,6 +85,15 @@ impl KustoRequest {
         // Clients without a database name one that every cluster has.
         let database = request.db.filter(|name| !name.is_empty() && name != "NetDefaultDB");
         Ok(Self { text, database, parameters, limits, is_truncation_failure, frames })
+    }
+}
+
+impl FromRequest<AppState> for KustoRequest {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
+        let QueryBytes(bytes) = QueryBytes::from_request(request, state).await?;
+        Self::parse(&bytes, &state.settings)
     }
 }
 

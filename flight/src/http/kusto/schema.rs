@@ -4,7 +4,7 @@ use querent_catalog::{Catalog, DatabaseInfo, PageRequest, Principal, TableFilter
 use querent_engine::kql::KqlType;
 use serde_json::{Map, Value, json};
 
-use super::commands::CommandTable;
+use super::table::{CommandTable, TEXT};
 use crate::error::{ApiError, ErrorCode};
 
 /// Tables whose columns one command lists.
@@ -12,8 +12,6 @@ const MAX_TABLES_WITH_COLUMNS: usize = 20_000;
 /// Tables or databases that one command lists by name.
 const MAX_NAMES: usize = 500_000;
 const PAGE: usize = 5_000;
-
-const TEXT: KqlType = KqlType::String;
 
 /// `.show databases`.
 pub(super) async fn databases(catalog: &Catalog, who: &Principal, in_use: &str) -> Result<CommandTable, ApiError> {
@@ -121,7 +119,7 @@ pub(super) struct DatabaseColumns {
 
 impl DatabaseColumns {
     /// Errors: `database_not_found`, `kql_too_large`.
-    pub(super) async fn of(catalog: &Catalog, who: &Principal, database: Option<&str>) -> Result<Self, ApiError> {
+    pub(super) async fn read(catalog: &Catalog, who: &Principal, database: Option<&str>) -> Result<Self, ApiError> {
         let names = match database {
             None => all_databases(catalog, who).await?,
             Some(name) => match catalog.databases().get(who, name).await? {

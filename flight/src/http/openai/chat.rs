@@ -1,7 +1,5 @@
 //! `POST /v1/chat/completions`. Nothing of it is kept, unless a `session_id` names a conversation.
 
-use axum::Extension;
-use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use futures::StreamExt;
@@ -12,24 +10,25 @@ use querent_agent::{EventKind, Protocol, RunEvents};
 use querent_catalog::{ConversationKey, Principal};
 use serde_json::Value;
 
-use super::{OpenAiError, begin, begun, body_of, json_response};
+use super::error::OpenAiError;
+use super::run::{begin, wait_for_start};
 use crate::AppState;
+use crate::http::request::{Call, QueryBytes};
+use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 
 /// `POST /v1/chat/completions`.
 pub(in crate::http) async fn create(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    body: Body,
+    Call { state, principal }: Call,
+    QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let body = body_of(&state, body).await?;
     let request = parse_request(&body)?;
     let (stream, include_usage) = (request.stream, request.include_usage);
     let events = start(&state, &principal, request, Protocol::Chat).await?;
     if stream {
-        return Ok(event_stream(begun(events).await?, ChatRenderer::new(include_usage)));
+        return Ok(event_stream(wait_for_start(events).await?, ChatRenderer::new(include_usage)));
     }
-    Ok(json_response(StatusCode::OK, &whole(events).await?))
+    Ok(json_response(StatusCode::OK, &completion(events).await?))
 }
 
 /// Begins the run.
@@ -45,8 +44,8 @@ pub(in crate::http) async fn start(
 }
 
 /// The completion once it is done. Errors: a run that failed.
-pub(in crate::http) async fn whole(events: RunEvents) -> Result<Value, OpenAiError> {
-    let mut events = begun(events).await?;
+pub(in crate::http) async fn completion(events: RunEvents) -> Result<Value, OpenAiError> {
+    let mut events = wait_for_start(events).await?;
     let mut renderer = ChatRenderer::new(false);
     let mut detail = String::new();
     while let Some(event) = events.next().await {

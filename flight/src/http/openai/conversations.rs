@@ -1,7 +1,5 @@
 //! `/v1/conversations`: what was said in them, by runs or put there by the client.
 
-use axum::Extension;
-use axum::body::Body;
 use axum::extract::{Path, State};
 use axum::response::Response;
 use chrono::Utc;
@@ -15,11 +13,13 @@ use querent_catalog::{
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
+use super::error::OpenAiError;
+use super::fields::object_fields;
 use super::responses::ItemListParams;
-use super::{OpenAiError, body_of, json_response};
 use crate::AppState;
 use crate::error::ErrorCode;
-use crate::http::request::{Params, PathText};
+use crate::http::request::{Call, Params, PathText, QueryBytes};
+use crate::http::response::json_response;
 
 /// Runs and added items of one conversation that a listing reads.
 const MAX_READ: usize = 1_000;
@@ -28,11 +28,10 @@ const MAX_ADDED: usize = 20;
 
 /// `POST /v1/conversations`: `{metadata?, items?}`.
 pub(in crate::http) async fn create(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
-    body: Body,
+    Call { state, principal }: Call,
+    QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let fields = fields_of(&state, body).await?;
+    let fields = object_fields(&body)?;
     let key = ConversationKey::shared(format!("conv_{}", Uuid::now_v7().simple()));
     let metadata = fields.get("metadata").filter(|metadata| metadata.is_object()).cloned().unwrap_or_else(|| json!({}));
     let record = ConversationRecord {
@@ -51,8 +50,7 @@ pub(in crate::http) async fn create(
 
 /// `GET /v1/conversations/{id}`.
 pub(in crate::http) async fn get(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let record = state.agent.catalog().conversations().get(&principal, &ConversationKey::shared(&id)).await?;
@@ -61,12 +59,11 @@ pub(in crate::http) async fn get(
 
 /// `POST /v1/conversations/{id}`: new metadata.
 pub(in crate::http) async fn update(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     PathText(id): PathText,
-    body: Body,
+    QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let fields = fields_of(&state, body).await?;
+    let fields = object_fields(&body)?;
     let Some(metadata) = fields.get("metadata").filter(|metadata| metadata.is_object()) else {
         return Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "metadata", "`metadata` must be an object"));
     };
@@ -78,8 +75,7 @@ pub(in crate::http) async fn update(
 
 /// `DELETE /v1/conversations/{id}`: with its runs.
 pub(in crate::http) async fn remove(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let key = ConversationKey::shared(id);
@@ -91,12 +87,11 @@ pub(in crate::http) async fn remove(
 
 /// `POST /v1/conversations/{id}/items`: `{items}`.
 pub(in crate::http) async fn add_items(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     PathText(id): PathText,
-    body: Body,
+    QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let fields = fields_of(&state, body).await?;
+    let fields = object_fields(&body)?;
     let key = ConversationKey::shared(&id);
     state.agent.catalog().conversations().get(&principal, &key).await?;
     let added = add(&state, &principal, &key, fields.get("items").unwrap_or(&Value::Null)).await?;
@@ -106,8 +101,7 @@ pub(in crate::http) async fn add_items(
 
 /// `GET /v1/conversations/{id}/items`.
 pub(in crate::http) async fn list_items(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     PathText(id): PathText,
     Params(params): Params<ItemListParams>,
 ) -> Result<Response, OpenAiError> {
@@ -117,8 +111,7 @@ pub(in crate::http) async fn list_items(
 
 /// `GET /v1/conversations/{id}/items/{item}`.
 pub(in crate::http) async fn get_item(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     Path((id, item_id)): Path<(String, String)>,
 ) -> Result<Response, OpenAiError> {
     let items = all_items(&state, &principal, &ConversationKey::shared(&id)).await?;
@@ -128,8 +121,7 @@ pub(in crate::http) async fn get_item(
 
 /// `DELETE /v1/conversations/{id}/items/{item}`: an item that the client put there.
 pub(in crate::http) async fn remove_item(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     Path((id, item_id)): Path<(String, String)>,
 ) -> Result<Response, OpenAiError> {
     let catalog = state.agent.catalog();
@@ -193,20 +185,6 @@ async fn all_items(state: &AppState, principal: &Principal, key: &ConversationKe
     }
     items.sort_by_key(|(at, _)| *at);
     Ok(items.into_iter().map(|(_, item)| item).collect())
-}
-
-async fn fields_of(state: &AppState, body: Body) -> Result<Map<String, Value>, OpenAiError> {
-    let body = body_of(state, body).await?;
-    if body.is_empty() {
-        return Ok(Map::new());
-    }
-    match serde_json::from_slice(&body) {
-        Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(OpenAiError::bad_request(ErrorCode::InvalidRequest, "body", "the body must be a JSON object")),
-        Err(error) => {
-            Err(OpenAiError::bad_request(ErrorCode::InvalidJson, "body", format!("the body is not JSON: {error}")))
-        }
-    }
 }
 
 fn conversation_json(record: &ConversationRecord) -> Value {

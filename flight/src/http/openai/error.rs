@@ -1,6 +1,8 @@
 //! Errors as OpenAI's clients read them: `{"error": {message, type, param, code}}`, with `detail` beside it for
 //! callers of KsADK. Their clients repeat what fails with 409 or 5xx unless told not to; a run must not be repeated.
 
+use axum::extract::Request;
+use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use querent_agent::protocols::responses::BadRequest;
@@ -8,8 +10,8 @@ use querent_agent::{AgentError, ContinueError, RunErrorCode};
 use querent_catalog::CatalogError;
 use serde_json::{Value, json};
 
-use super::json_response;
 use crate::error::{ApiError, ErrorCode};
+use crate::http::response::json_response;
 use crate::metrics;
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
@@ -70,6 +72,15 @@ impl OpenAiError {
     pub(crate) fn conflict(code: ErrorCode, message: impl Into<String>) -> Self {
         let (status, message) = (StatusCode::CONFLICT, message.into());
         Self { status, message, param: None, code, is_final: true, headers: Box::default() }
+    }
+}
+
+/// Writes errors from before the handlers (a wrong token, a wrong parameter) as this surface does too.
+pub(in crate::http) async fn render_errors(request: Request, next: Next) -> Response {
+    let mut response = next.run(request).await;
+    match response.extensions_mut().remove::<ApiError>() {
+        Some(error) => OpenAiError::from(error).into_response(),
+        None => response,
     }
 }
 

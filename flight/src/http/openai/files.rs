@@ -10,19 +10,19 @@ use querent_catalog::{FileRecord, Principal};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::error::OpenAiError;
 use super::responses::ItemListParams;
-use super::{OpenAiError, body_of, json_response};
 use crate::AppState;
 use crate::error::ErrorCode;
-use crate::http::request::{Params, PathText};
+use crate::http::request::{Call, Params, PathText, read_body};
+use crate::http::response::json_response;
 
 /// Files in one listing.
 const MAX_LISTED: usize = 1_000;
 
 /// `POST /v1/files`: a form with `file` and `purpose`.
 pub(in crate::http) async fn upload(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     request: Request,
 ) -> Result<Response, OpenAiError> {
     let file = store(&state, &principal, request).await?;
@@ -36,7 +36,8 @@ pub(in crate::http) async fn store(
     request: Request,
 ) -> Result<FileRecord, OpenAiError> {
     let (parts, body) = request.into_parts();
-    let mut request = Request::from_parts(parts, Body::from(body_of(state, body).await?));
+    let mut request =
+        Request::from_parts(parts, Body::from(read_body(body, state.settings.http.max_query_bytes.0).await?));
     // The setting's limit is in force already; axum's own would be 2 MB.
     DefaultBodyLimit::disable().apply(&mut request);
     let mut form = Multipart::from_request(request, &())
@@ -81,8 +82,7 @@ pub(in crate::http) async fn store(
 
 /// `GET /v1/files`.
 pub(in crate::http) async fn list(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     Params(params): Params<ItemListParams>,
 ) -> Result<Response, OpenAiError> {
     let limit = params.limit.unwrap_or(MAX_LISTED).clamp(1, MAX_LISTED);
@@ -100,8 +100,7 @@ pub(in crate::http) async fn list(
 
 /// `GET /v1/files/{id}`.
 pub(in crate::http) async fn get(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let file = state.agent.catalog().files().get(&principal, &id).await?;
@@ -110,8 +109,7 @@ pub(in crate::http) async fn get(
 
 /// `GET /v1/files/{id}/content`: never shown by a browser, whatever it is.
 pub(in crate::http) async fn content(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let content = state.agent.catalog().files().content(&principal, &id).await?;
@@ -125,8 +123,7 @@ pub(in crate::http) async fn content(
 
 /// `DELETE /v1/files/{id}`.
 pub(in crate::http) async fn remove(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     if !state.agent.catalog().files().delete(&principal, &id).await? {

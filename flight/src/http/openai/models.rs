@@ -5,10 +5,11 @@ use axum::response::Response;
 use http::StatusCode;
 use serde_json::{Value, json};
 
-use super::{OpenAiError, json_response};
+use super::error::OpenAiError;
 use crate::AppState;
 use crate::error::ErrorCode;
 use crate::http::request::PathText;
+use crate::http::response::json_response;
 
 /// The agent's own name: a request that names it gets the default model.
 pub(in crate::http) const AGENT: &str = "querent";

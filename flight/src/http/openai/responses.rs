@@ -1,14 +1,12 @@
 //! `/v1/responses`: ask, follow, cancel, forget.
 
-use axum::Extension;
-use axum::body::Body;
 use axum::extract::State;
 use axum::response::Response;
 use futures::StreamExt;
 use http::{HeaderMap, StatusCode};
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::responses::{
-    ResponsesDialect, ResponsesRenderer, ResponsesRequest, input_items, parse_request, response_id, run_of_response,
+    Dialect, ResponsesRenderer, ResponsesRequest, input_items, parse_request, response_id, run_of_response,
 };
 use querent_agent::{OnDisconnect, Protocol, RunEvents, RunOutcome, RunRequest, events_of};
 use querent_catalog::{ConversationKey, Principal, RunRecord, RunStatus};
@@ -16,10 +14,12 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::{OpenAiError, begin, begun, body_of, json_response};
+use super::error::OpenAiError;
+use super::run::{begin, wait_for_start};
 use crate::AppState;
 use crate::error::ErrorCode;
-use crate::http::request::{Params, PathText};
+use crate::http::request::{Call, Params, PathText, QueryBytes};
+use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 
 /// Asks for KsADK's extension events.
@@ -30,12 +30,10 @@ const MAX_LISTED: usize = 100;
 
 /// `POST /v1/responses`.
 pub(in crate::http) async fn create(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     headers: HeaderMap,
-    body: Body,
+    QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
-    let body = body_of(&state, body).await?;
     let request = parse_request(&body)?;
     let dialect = dialect_of(&request, &headers);
     answer(&state, &principal, request, Protocol::Responses, dialect).await
@@ -47,12 +45,12 @@ pub(in crate::http) async fn answer(
     principal: &Principal,
     request: ResponsesRequest,
     protocol: Protocol,
-    dialect: ResponsesDialect,
+    dialect: Dialect,
 ) -> Result<Response, OpenAiError> {
     let (stream, background) = (request.stream, request.background);
     let (run_id, events) = start(state, principal, request, protocol).await?;
     if stream {
-        return Ok(event_stream(begun(events).await?, ResponsesRenderer::new(dialect)));
+        return Ok(event_stream(wait_for_start(events).await?, ResponsesRenderer::new(dialect)));
     }
     let response = if background {
         let mut events = events;
@@ -65,7 +63,7 @@ pub(in crate::http) async fn answer(
         tracing::info!(%run_id, "run goes on in the background");
         renderer.response()
     } else {
-        whole(events, dialect).await?
+        response_when_done(events, dialect).await?
     };
     Ok(json_response(StatusCode::OK, &response))
 }
@@ -81,13 +79,13 @@ pub(in crate::http) async fn start(
     let conversation = request.conversation.take().map(ConversationKey::shared);
     let previous = request.previous_response_id.take();
     let (run, items) = request.into_run(protocol);
-    let on_disconnect = if detached { OnDisconnect::KeepRunning } else { OnDisconnect::Cancel };
+    let on_disconnect = if detached { OnDisconnect::GoOn } else { OnDisconnect::Cancel };
     begin(state, principal, RunRequest { on_disconnect, ..run }, items, conversation, previous.as_deref()).await
 }
 
 /// The response once it is done. Errors: a run that failed.
-pub(in crate::http) async fn whole(events: RunEvents, dialect: ResponsesDialect) -> Result<Value, OpenAiError> {
-    let mut events = begun(events).await?;
+pub(in crate::http) async fn response_when_done(events: RunEvents, dialect: Dialect) -> Result<Value, OpenAiError> {
+    let mut events = wait_for_start(events).await?;
     let mut renderer = ResponsesRenderer::new(dialect);
     let mut detail = String::new();
     let mut cancelled = false;
@@ -105,13 +103,13 @@ pub(in crate::http) async fn whole(events: RunEvents, dialect: ResponsesDialect)
     }
 }
 
-fn dialect_of(request: &ResponsesRequest, headers: &HeaderMap) -> ResponsesDialect {
+fn dialect_of(request: &ResponsesRequest, headers: &HeaderMap) -> Dialect {
     let asked = headers.get(KSADK_EVENTS).is_some_and(|value| value == "1");
     let official = headers.keys().any(|name| name.as_str().starts_with(STAINLESS));
     if asked || request.has_ksadk_metadata || (request.is_ksadk && !official) {
-        ResponsesDialect::KsAdk
+        Dialect::KsAdk
     } else {
-        ResponsesDialect::OpenAi
+        Dialect::OpenAi
     }
 }
 
@@ -124,20 +122,21 @@ pub(in crate::http) struct RetrieveParams {
 
 /// `GET /v1/responses/{id}`: the object, or its events again, after the `starting_after`th.
 pub(in crate::http) async fn retrieve(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     PathText(id): PathText,
     Params(params): Params<RetrieveParams>,
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
     let events = state.agent.events(&principal, run.run_id, 0).await?;
     if params.stream {
-        let renderer =
-            After { inner: ResponsesRenderer::new(ResponsesDialect::OpenAi), seen: 0, after: params.starting_after };
+        let renderer = After { inner: ResponsesRenderer::new(Dialect::OpenAi), seen: 0, after: params.starting_after };
         return Ok(event_stream(events, renderer));
     }
-    let response =
-        if run.status == RunStatus::Running { so_far(&state, &principal, run.run_id).await? } else { object_of(&run)? };
+    let response = if run.status == RunStatus::Running {
+        response_so_far(&state, &principal, run.run_id).await?
+    } else {
+        object_of(&run)?
+    };
     Ok(json_response(StatusCode::OK, &response))
 }
 
@@ -162,8 +161,7 @@ impl Renderer for After {
 
 /// `POST /v1/responses/{id}/cancel`.
 pub(in crate::http) async fn cancel(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
@@ -173,8 +171,7 @@ pub(in crate::http) async fn cancel(
 
 /// `DELETE /v1/responses/{id}`: a run in progress is cancelled first.
 pub(in crate::http) async fn remove(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
@@ -224,8 +221,7 @@ impl ItemListParams {
 
 /// `GET /v1/responses/{id}/input_items`.
 pub(in crate::http) async fn list_input(
-    State(state): State<AppState>,
-    Extension(principal): Extension<Principal>,
+    Call { state, principal }: Call,
     PathText(id): PathText,
     Params(params): Params<ItemListParams>,
 ) -> Result<Response, OpenAiError> {
@@ -253,7 +249,7 @@ async fn stored_run(state: &AppState, principal: &Principal, id: &str) -> Result
 }
 
 fn object_of(run: &RunRecord) -> Result<Value, OpenAiError> {
-    let mut renderer = ResponsesRenderer::new(ResponsesDialect::OpenAi);
+    let mut renderer = ResponsesRenderer::new(Dialect::OpenAi);
     for event in events_of(run)? {
         renderer.frame(&event);
     }
@@ -261,7 +257,7 @@ fn object_of(run: &RunRecord) -> Result<Value, OpenAiError> {
 }
 
 /// The object of a run in progress, as far as it is.
-async fn so_far(state: &AppState, principal: &Principal, run_id: Uuid) -> Result<Value, OpenAiError> {
+async fn response_so_far(state: &AppState, principal: &Principal, run_id: Uuid) -> Result<Value, OpenAiError> {
     let run = state.agent.get_run(principal, run_id).await?;
     object_of(&run)
 }

@@ -20,7 +20,7 @@ use super::request::ResultFormat;
 use super::values::{RowWriter, unique_names};
 use crate::admission::QueryPermit;
 use crate::error::{ApiError, ErrorCode, ErrorShape};
-use crate::http::encoding::encoded;
+use crate::http::encoding::encode_off_runtime;
 use crate::metrics;
 
 /// A started query and all that its body needs.
@@ -115,7 +115,7 @@ impl ResultWriter {
             let bytes = self.write(&batch)?;
             Ok::<_, ArrowError>((self, bytes))
         };
-        encoded(values, encode).await?.map_err(|error| {
+        encode_off_runtime(values, encode).await?.map_err(|error| {
             ApiError::new(ErrorCode::SerializationError, format!("a result cannot be written: {error}"))
         })
     }

@@ -55,7 +55,7 @@ struct JsonBody {
 
 impl QueryRequest {
     pub(super) async fn read(headers: &HeaderMap, body: Body, settings: &Settings) -> Result<Self, ApiError> {
-        let body_kind = BodyKind::of(headers)?;
+        let body_kind = BodyKind::from_headers(headers)?;
         let bytes = read_body(body, settings.http.max_query_bytes.0).await?;
         let body = match body_kind {
             BodyKind::Json => serde_json::from_slice(&bytes).map_err(|error| {
@@ -98,7 +98,7 @@ enum BodyKind {
 }
 
 impl BodyKind {
-    fn of(headers: &HeaderMap) -> Result<Self, ApiError> {
+    fn from_headers(headers: &HeaderMap) -> Result<Self, ApiError> {
         let content_type = header_text(headers, &["content-type"])?.unwrap_or_default();
         let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match media_type.as_str() {

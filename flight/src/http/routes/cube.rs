@@ -1,6 +1,7 @@
 //! Cube's routes.
 
-use super::table::{ErrorSchema, Field, FieldKind, Media, Route, Surface};
+use crate::http::cube::{self, chat, embed};
+use crate::http::route::{Callers, ErrorSchema, Field, FieldKind, Media, Route, Surface, no_layers};
 
 const SETTINGS: Field = Field::new(
     "sessionSettings",
@@ -39,19 +40,29 @@ pub(super) const CUBE: Surface = Surface {
     about: "The chat API of Cube's clients. `Authorization: Api-Key KEY`, or `Bearer TOKEN` for an application's user.",
     page: "docs/protocols-cube.md",
     errors: ErrorSchema::Flat,
+    callers: Callers::OwnKeys(no_layers),
+    layers: cube::add_layers,
     routes: &[
         Route::post(
             "/api/v1/public/{account}/agents/{agent}/chat/stream-chat-state",
             "Sends a message to a thread, or reads it",
+            |verb| verb.answered_by(chat::stream),
         )
         .takes(CHAT)
         .answers(&[LINES]),
-        Route::post("/api/v1/public/{account}/agents/{agent}/chat/abort", "Ends what a thread is doing")
-            .takes(&[Media::json(&[CHAT_ID.required(), SETTINGS])])
-            .answers(&[])
-            .status("204"),
-        Route::post("/api/v1/embed/generate-session", "A session of a user, `{sessionId}`").takes(USER),
-        Route::post("/api/v1/embed/session/token", "The token of a session, `{token}`")
-            .takes(&[Media::json(&[Field::text("sessionId", "the session").required()])]),
+        Route::post("/api/v1/public/{account}/agents/{agent}/chat/abort", "Ends what a thread is doing", |verb| {
+            verb.answered_by(chat::abort)
+        })
+        .takes(&[Media::json(&[CHAT_ID.required(), SETTINGS])])
+        .answers(&[])
+        .status("204"),
+        Route::post("/api/v1/embed/generate-session", "A session of a user, `{sessionId}`", |verb| {
+            verb.answered_by(embed::generate_session)
+        })
+        .takes(USER),
+        Route::post("/api/v1/embed/session/token", "The token of a session, `{token}`", |verb| {
+            verb.answered_by(embed::token)
+        })
+        .takes(&[Media::json(&[Field::text("sessionId", "the session").required()])]),
     ],
 };

@@ -1,0 +1,102 @@
+//! ADK's sessions: whose they are, and the state that they keep.
+
+use chrono::Utc;
+use querent_catalog::{
+    CatalogError, ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, Principal,
+};
+use serde_json::{Map, Value};
+use uuid::Uuid;
+
+use crate::AppState;
+use crate::error::ErrorCode;
+use crate::http::openai::error::OpenAiError;
+
+/// A session's state.
+const MAX_STATE_BYTES: usize = 1 << 20;
+/// Keys that begin so are of one run and are not kept.
+const OF_ONE_RUN: &str = "temp:";
+
+pub(super) fn new_session_id() -> String {
+    Uuid::now_v7().to_string()
+}
+
+/// Where a session is: ids are unique to a user of an application's.
+pub(super) struct AdkScope {
+    pub(super) app: String,
+    pub(super) user: String,
+}
+
+impl AdkScope {
+    pub(super) fn space(&self) -> String {
+        format!("adk/{}", self.user)
+    }
+
+    fn key(&self, id: &str) -> ConversationKey {
+        ConversationKey { space: self.space(), id: id.to_owned() }
+    }
+
+    /// A session that is there. Errors: `conversation_not_found`, also where it is another's.
+    pub(super) async fn session(
+        &self,
+        state: &AppState,
+        principal: &Principal,
+        id: &str,
+    ) -> Result<ConversationRecord, OpenAiError> {
+        let record = state.agent.catalog().conversations().get(principal, &self.key(id)).await?;
+        if record.app == self.app { Ok(record) } else { Err(unknown(id)) }
+    }
+
+    /// A session, made if it is not there, and whether it was made. Errors: `conversation_not_found` where it is
+    /// another's.
+    pub(super) async fn open(
+        &self,
+        state: &AppState,
+        principal: &Principal,
+        id: String,
+        title: &str,
+        with: Map<String, Value>,
+    ) -> Result<(ConversationRecord, bool), OpenAiError> {
+        let record = ConversationRecord {
+            app: self.app.clone(),
+            user_id: self.user.clone(),
+            title: title.to_owned(),
+            state_json: merged("{}", with)?,
+            ..ConversationRecord::new(self.key(&id), principal.subject(), Utc::now())
+        };
+        match state.agent.catalog().conversations().open(principal, &record).await? {
+            ConversationAccess::Created(record) => Ok((record, true)),
+            ConversationAccess::Existing(record) if record.app == self.app => Ok((record, false)),
+            ConversationAccess::Existing(_) | ConversationAccess::Foreign => Err(unknown(&id)),
+        }
+    }
+}
+
+fn unknown(id: &str) -> OpenAiError {
+    CatalogError::ConversationNotFound { id: id.to_owned() }.into()
+}
+
+/// Merges `delta` into a session's state; the session as it is then.
+pub(super) async fn merge_state(
+    state: &AppState,
+    principal: &Principal,
+    session: &ConversationRecord,
+    delta: Map<String, Value>,
+) -> Result<ConversationRecord, OpenAiError> {
+    if delta.is_empty() {
+        return Ok(session.clone());
+    }
+    let state_json = merged(&session.state_json, delta)?;
+    let change = ConversationChange { state_json: Some(state_json), ..ConversationChange::default() };
+    Ok(state.agent.catalog().conversations().update(principal, &session.key, &change).await?)
+}
+
+fn merged(state_json: &str, delta: Map<String, Value>) -> Result<String, OpenAiError> {
+    let mut merged: Map<String, Value> = serde_json::from_str(state_json).unwrap_or_default();
+    merged.extend(delta.into_iter().filter(|(key, _)| !key.starts_with(OF_ONE_RUN)));
+    let text = Value::Object(merged).to_string();
+    if text.len() > MAX_STATE_BYTES {
+        let message = format!("the session's state would be {} bytes; at most {MAX_STATE_BYTES} are kept", text.len());
+        return Err(OpenAiError::bad_request(ErrorCode::StateTooLarge, "stateDelta", message));
+    }
+    Ok(text)
+}

@@ -1,0 +1,43 @@
+//! What Cube's routes share: the keys of its API, and the locks of its threads.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use querent_catalog::ConversationKey;
+use tokio::sync::{Mutex, MutexGuard};
+
+use crate::AppState;
+use crate::auth::Authenticator;
+
+/// Threads share this many locks.
+const LOCKS: usize = 64;
+
+/// What the routes share.
+pub(in crate::http) struct CubeSurface {
+    /// Keys of this API alone; open where there are none.
+    pub(super) keys: Authenticator,
+    /// Held while a thread is looked at and its run begins, so that one message begins one run.
+    threads: Vec<Mutex<()>>,
+}
+
+impl CubeSurface {
+    pub(super) fn new(state: &AppState) -> Self {
+        let keys = Authenticator::new(&state.settings.cube.tokens());
+        Self { keys, threads: std::iter::repeat_with(Mutex::default).take(LOCKS).collect() }
+    }
+
+    /// Waits for its turn at a thread.
+    pub(super) async fn lock(&self, key: &ConversationKey) -> Option<MutexGuard<'_, ()>> {
+        let mut hasher = DefaultHasher::new();
+        key.hash(&mut hasher);
+        let at = hasher.finish() as usize % LOCKS;
+        match self.threads.get(at) {
+            Some(thread) => Some(thread.lock().await),
+            None => None,
+        }
+    }
+
+    /// Whether anybody may do anything.
+    pub(super) fn is_open(&self, state: &AppState) -> bool {
+        self.keys.is_open() && state.auth.is_open()
+    }
+}

@@ -1,0 +1,81 @@
+//! How an action is asked and answered: one envelope, `{Code, Message, RequestId, Action, Data}`, for errors too.
+
+use axum::body::Body;
+use axum::extract::{FromRequest, FromRequestParts, Request};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use http::{StatusCode, header};
+use querent_agent::protocols::ksadk::Action;
+use querent_catalog::Principal;
+use serde_json::{Value, json};
+
+use crate::AppState;
+use crate::error::ApiError;
+use crate::http::openai::error::{OpenAiError, OpenAiErrorParts, render_errors};
+use crate::http::request::{Call, QueryBytes, RequestId};
+use crate::http::response::json_response;
+
+/// What the path of every action begins with.
+pub(super) const BASE: &str = "/agentengine/api/v1/";
+
+/// An action: who asks for it, and its parameters.
+pub(in crate::http) struct ActionCall {
+    pub(super) state: AppState,
+    pub(super) principal: Principal,
+    pub(super) request_id: RequestId,
+    pub(super) action: Action,
+}
+
+impl FromRequest<AppState> for ActionCall {
+    type Rejection = Response;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Response> {
+        let (mut parts, body) = request.into_parts();
+        let call = Call::from_request_parts(&mut parts, state).await.map_err(ApiError::into_response)?;
+        let Some(request_id) = parts.extensions.get::<RequestId>().cloned() else {
+            return Err(ApiError::internal("a request came without its id").into_response());
+        };
+        let request = Request::from_parts(parts, body);
+        let QueryBytes(body) = QueryBytes::from_request(request, state).await.map_err(ApiError::into_response)?;
+        let action = Action::parse(&body).map_err(|error| OpenAiError::from(error).into_response())?;
+        Ok(Self { state: call.state, principal: call.principal, request_id, action })
+    }
+}
+
+/// The envelope of an action's data.
+pub(super) fn envelope(id: &RequestId, action: &str, data: &Value) -> Response {
+    let body = json!({
+        "Code": 0,
+        "Message": "Success",
+        "RequestId": envelope_id(id),
+        "Action": action,
+        "Data": data,
+    });
+    json_response(StatusCode::OK, &body)
+}
+
+/// Errors are in the envelope too: KsADK's client reads its `Message`, and the others theirs beside it.
+pub(super) async fn render_errors_in_envelope(request: Request, next: Next) -> Response {
+    let id = request.extensions().get::<RequestId>().cloned();
+    let action = request.uri().path().trim_start_matches(BASE).to_owned();
+    let mut response = render_errors(request, next).await;
+    let (Some(id), Some(said)) = (id, response.extensions_mut().remove::<OpenAiErrorParts>()) else { return response };
+    let (mut parts, _) = response.into_parts();
+    let mut body = json!({
+        "Code": parts.status.as_u16(),
+        "Message": said.message,
+        "RequestId": envelope_id(&id),
+        "Action": action,
+        "Data": null,
+        "Error": { "Code": said.code, "Message": said.message },
+    });
+    if let (Value::Object(body), Value::Object(own)) = (&mut body, said.body) {
+        body.extend(own);
+    }
+    parts.headers.remove(header::CONTENT_LENGTH);
+    Response::from_parts(parts, Body::from(body.to_string()))
+}
+
+fn envelope_id(id: &RequestId) -> String {
+    format!("req-{}", id.0)
+}

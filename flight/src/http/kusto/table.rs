@@ -1,0 +1,95 @@
+//! Tables as Kusto's two versions write them, and the rows of a command.
+
+use querent_engine::kql::KqlType;
+use serde::Serialize;
+use serde_json::{Value, json};
+
+/// The type of most columns of commands.
+pub(super) const TEXT: KqlType = KqlType::String;
+
+/// The rows of a command.
+#[derive(Debug)]
+pub(super) struct CommandTable {
+    pub(super) columns: Vec<(&'static str, KqlType)>,
+    pub(super) rows: Vec<Vec<Value>>,
+}
+
+impl CommandTable {
+    /// The answer in Kusto's version 1.
+    pub(super) fn document(&self) -> String {
+        format!("{{\"Tables\":[{}]}}", v1_table("Table_0", &self.columns, &self.rows))
+    }
+
+    /// The same rows as a `datatable`, for operators to go on with.
+    pub(super) fn as_kql(&self) -> String {
+        let columns = self.columns.iter().map(|(name, kql_type)| format!("{name}:{}", kql_type.name()));
+        let columns: Vec<String> = columns.collect();
+        let literal = |value: &Value, kql_type: KqlType| match value {
+            Value::Null => format!("{}(null)", kql_type.name()),
+            Value::String(text) if kql_type != TEXT => format!("{}({text})", kql_type.name()),
+            value => value.to_string(),
+        };
+        let rows = self.rows.iter().map(|row| {
+            let cells = row.iter().zip(&self.columns).map(|(value, (_, kql_type))| literal(value, *kql_type));
+            cells.collect::<Vec<_>>().join(",")
+        });
+        format!("datatable({})[{}]", columns.join(","), rows.collect::<Vec<_>>().join(","))
+    }
+}
+
+/// `{"TableName":...,"Columns":[...],"Rows":[`
+pub(super) fn v1_opening<'c>(name: &str, columns: impl Iterator<Item = (&'c str, KqlType)>) -> String {
+    let columns = columns.map(|(name, kql_type)| {
+        let short = kql_type.dotnet_name();
+        let short = short.rsplit('.').next().unwrap_or(short);
+        format!("{{\"ColumnName\":{},\"DataType\":\"{short}\",\"ColumnType\":\"{}\"}}", json!(name), kql_type.name())
+    });
+    let columns: Vec<String> = columns.collect();
+    format!("{{\"TableName\":\"{name}\",\"Columns\":[{}],\"Rows\":[", columns.join(","))
+}
+
+/// A whole table; each row is written as an array.
+pub(super) fn v1_table(name: &str, columns: &[(&str, KqlType)], rows: &[impl Serialize]) -> String {
+    format!("{}{}]}}", v1_opening(name, columns.iter().copied()), joined(rows))
+}
+
+/// `{"FrameType":...,"TableId":...,"TableKind":...,"TableName":...,"Columns":[...]`
+pub(super) fn v2_opening<'c>(
+    frame: &str,
+    id: u32,
+    kind: &str,
+    name: &str,
+    columns: impl Iterator<Item = (&'c str, KqlType)>,
+) -> String {
+    let columns = columns
+        .map(|(name, kql_type)| format!("{{\"ColumnName\":{},\"ColumnType\":\"{}\"}}", json!(name), kql_type.name()));
+    let columns: Vec<String> = columns.collect();
+    format!(
+        "{{\"FrameType\":\"{frame}\",\"TableId\":{id},\"TableKind\":\"{kind}\",\"TableName\":\"{name}\",\"Columns\":[{}]",
+        columns.join(",")
+    )
+}
+
+pub(super) fn v2_table(id: u32, kind: &str, name: &str, columns: &[(&str, KqlType)], rows: &[Value]) -> String {
+    let opening = v2_opening("DataTable", id, kind, name, columns.iter().copied());
+    format!("{opening},\"Rows\":[{}]}}", joined(rows))
+}
+
+fn joined(rows: &[impl Serialize]) -> String {
+    let rows: Vec<String> = rows.iter().map(|row| json!(row).to_string()).collect();
+    rows.join(",")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_a_datatable_again() {
+        let table = CommandTable {
+            columns: vec![("a", TEXT), ("b", KqlType::Bool), ("c", KqlType::DateTime)],
+            rows: vec![vec![json!("it's \"x\""), json!(true), Value::Null]],
+        };
+        assert_eq!(table.as_kql(), r#"datatable(a:string,b:bool,c:datetime)["it's \"x\"",true,datetime(null)]"#);
+    }
+}

@@ -1,0 +1,49 @@
+//! How a request of this surface becomes a run, or finds the one that it began before.
+
+use querent_agent::protocols::responses::{Content, InputItem};
+use querent_agent::{Continued, EventKind, RunEvents, RunRequest, conversation_title};
+use querent_catalog::{ConversationKey, Principal};
+use uuid::Uuid;
+
+use super::error::OpenAiError;
+use crate::AppState;
+
+/// The events of a run that has begun. One that could not begin (its model is not there) is an error before any byte
+/// of the answer.
+pub(in crate::http) async fn wait_for_start(mut events: RunEvents) -> Result<RunEvents, OpenAiError> {
+    if let Some(EventKind::RunError { code, message, detail_code }) = events.peek().await.map(|event| &event.kind) {
+        return Err(OpenAiError::from_run(*code, message, detail_code));
+    }
+    Ok(events)
+}
+
+/// Starts the run that a request leads to, or finds the one that the same decision started before.
+pub(super) async fn begin(
+    state: &AppState,
+    principal: &Principal,
+    run: RunRequest,
+    items: Vec<InputItem>,
+    conversation: Option<ConversationKey>,
+    previous: Option<&str>,
+) -> Result<(Uuid, RunEvents), OpenAiError> {
+    match state.agent.continue_with(principal, run, items, conversation, previous).await? {
+        Continued::Start(run) => {
+            let run = state.agent.start(principal, *run).await?;
+            tracing::info!(run_id = %run.run_id, "run started");
+            Ok((run.run_id, run.events))
+        }
+        Continued::Replay(run_id) => Ok((run_id, state.agent.events(principal, run_id, 0).await?)),
+    }
+}
+
+/// A conversation's title: the first words of the newest message.
+pub(in crate::http) fn title_of_items(items: &[InputItem]) -> String {
+    let words = items.iter().rev().find_map(|item| match item {
+        InputItem::Message { content, .. } => content.iter().find_map(|part| match part {
+            Content::Text(text) => Some(text),
+            _ => None,
+        }),
+        _ => None,
+    });
+    conversation_title(words.map(String::as_str).unwrap_or_default())
+}

@@ -1,0 +1,41 @@
+//! Every HTTP route, once: the router, `GET /openapi.json` and the list at `GET /` are made of these surfaces.
+//!
+//! To add a route, write its handler in the file of its surface and its line here, in the surface's table.
+
+mod cube;
+mod holmes;
+mod ksadk;
+mod native;
+mod openai;
+
+use std::sync::LazyLock;
+
+use axum::{Extension, Router};
+
+use crate::AppState;
+use crate::http::openapi::Reference;
+use crate::http::route::Surface;
+
+/// All surfaces, in the order of the reference.
+const SURFACES: [Surface; 11] = [
+    native::SERVER,
+    native::QUERY,
+    native::CATALOG,
+    native::AGENT,
+    openai::OPENAI,
+    ksadk::KSADK,
+    ksadk::ADK,
+    cube::CUBE,
+    holmes::HOLMES,
+    native::MCP,
+    native::KUSTO,
+];
+
+/// Made when it is first asked for.
+static REFERENCE: LazyLock<Reference> = LazyLock::new(|| Reference::new(&SURFACES));
+
+/// The routes with their handlers, which find the reference in their requests' extensions.
+pub(super) fn router(state: &AppState) -> Router<AppState> {
+    let surfaces = SURFACES.iter().map(|surface| surface.router(state));
+    surfaces.fold(Router::new(), Router::merge).route_layer(Extension(&REFERENCE))
+}

@@ -1,0 +1,314 @@
+//! Querent's own routes, Kusto's and MCP's.
+
+use crate::http::route::{Callers, EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface, no_layers};
+use crate::http::{
+    ask, health, import, import_folders, knowledge, kusto, mcp, openapi, query, relationships, runs, schema, search,
+    sessions,
+};
+
+const LIMIT: Field = Field::new("limit", FieldKind::Integer, "entries of a page");
+const PAGE_TOKEN: Field = Field::text("page_token", "`next_page_token` of the page before");
+const PAGE: &[Field] = &[LIMIT, PAGE_TOKEN];
+const DATABASE: Field = Field::text("database", "only what is in this database");
+const LISTED: &[Field] = &[DATABASE, LIMIT, PAGE_TOKEN];
+const X_DATABASE: Field = Field::text("X-Database", "where bare names resolve; `*` is no database in particular");
+const TEXT: Media = Media::new("text/plain", "text");
+
+pub(super) const SERVER: Surface = Surface {
+    name: "server",
+    about: "The server itself: whether it is well, and what it offers.",
+    page: "docs/http.md",
+    errors: ErrorSchema::Object,
+    callers: Callers::Tokens,
+    layers: no_layers,
+    routes: &[
+        Route::get("/", "Name, version and routes", |verb| verb.answered_by(health::index)).anyone(),
+        Route::get("/health", "The process answers", |verb| verb.answered_by(health::health)).anyone().answers(&[
+            JSON.with(r#"{"status": "ok", "version": "0.1.0", "framework": "querent", "agent": "querent"}"#)
+        ]),
+        Route::get("/ready", "The server takes requests; 503 once it is stopping", |verb| {
+            verb.answered_by(health::ready)
+        })
+        .anyone()
+        .answers(&[JSON.with(r#"{"status": "ready"}"#)]),
+        Route::get("/metrics", "Prometheus text", |verb| verb.answered_by(health::metrics)).answers(&[TEXT]),
+        Route::get("/openapi.json", "This document", |verb| verb.answered_by(openapi::json)).anyone(),
+        Route::get("/docs", "This document as a page to read", |verb| verb.answered_by(openapi::page))
+            .anyone()
+            .answers(&[Media::new("text/html", "the reference page")]),
+    ],
+};
+
+pub(super) const QUERY: Surface = Surface {
+    name: "query",
+    about: "Queries in SQL and KQL, and files that become tables.",
+    page: "docs/http.md",
+    errors: ErrorSchema::Object,
+    callers: Callers::Tokens,
+    layers: no_layers,
+    routes: &[
+        Route::post("/v1/query", "One SQL statement or one KQL query; what changes something needs the role write", |verb| verb.answered_by(query::query))
+            .headers(&[
+                X_DATABASE,
+                Field::text("Accept", "the form of the rows; NDJSON unless asked otherwise"),
+                Field::new("X-Querent-Max-Wall-Clock-Ms", FieldKind::Integer, "less time than the server's limit"),
+                Field::new("X-Querent-Max-Memory-Bytes", FieldKind::Integer, "less memory than the server's limit"),
+            ])
+            .takes(&[
+                Media::new("application/sql", "SQL").with("SELECT 1 AS one"),
+                Media::new("application/x-kql", "KQL").with("print one = 1"),
+                Media::json(&[
+                    Field::text("sql", "the statement").required(),
+                    Field::new("params", FieldKind::List, "values of `$1`, `$2`, ..."),
+                    Field::text("database", "where bare names resolve"),
+                    Field::new("max_rows", FieldKind::Integer, "rows after which the answer is cut"),
+                ])
+                .with(r#"{"sql": "SELECT $1 + 1 AS next", "params": [41]}"#),
+            ])
+            .answers(&[
+                Media::new(
+                    "application/x-ndjson",
+                    "one object a row; a late failure is a last line `{\"error\": {...}}`",
+                )
+                .with("{\"one\":1}\n"),
+                Media::json(&[
+                    Field::new("columns", FieldKind::List, "`{name, type}` of each column"),
+                    Field::new("rows", FieldKind::List, "a list of values for each row"),
+                    Field::new("row_count", FieldKind::Integer, "rows sent"),
+                    Field::new("truncated", FieldKind::Flag, "whether a limit cut the rows"),
+                ]),
+                Media::new("application/vnd.apache.arrow.stream", "an Arrow IPC stream"),
+            ]),
+        Route::post("/v1/import", "A file that becomes rows of a table, all of it or nothing", |verb| verb.answered_by(import::import))
+            .writers()
+            .query(&[
+                Field::text("table", "the table").required(),
+                Field::new("format", FieldKind::OneOf(&["csv", "ndjson", "parquet", "arrow"]), "what the file is")
+                    .required(),
+                Field::text("database", "the table's database"),
+                Field::new(
+                    "if_exists",
+                    FieldKind::OneOf(&["error", "append", "replace"]),
+                    "what happens to a table that is there",
+                ),
+                Field::text("has_header", "CSV: whether the first line names the columns"),
+                Field::text("delimiter", "CSV: between values"),
+                Field::text("quote", "CSV: around values"),
+                Field::text("escape", "CSV: before a quote within a value"),
+                Field::text("null_value", "CSV: the text that stands for null"),
+                Field::text("compression", "how the file is compressed"),
+            ])
+            .takes(&[Media::new("application/octet-stream", "the file")]),
+        Route::post("/v1/import/tree", "Registers or refreshes the external tables of a tree of folders", |verb| verb.answered_by(import_folders::import_folders))
+            .writers()
+            .takes(&[Media::json(&[
+                Field::text("source", "a URL of an object store, or a folder on the server's disk").required(),
+                Field::text("database", "the database of all tables, instead of one a folder"),
+                Field::new("dry_run", FieldKind::Flag, "whether to only report"),
+            ])
+            .with(r#"{"source": "s3://lake/raw/", "dry_run": true}"#)])
+            .answers(&[Media::new(
+                "application/x-ndjson",
+                "an object a folder as it is decided, then the numbers; a late failure is a last line `{\"error\": {...}}`",
+            )
+            .with("{\"folder\":\"s3://lake/raw/trips\",\"database\":\"default\",\"table\":\"trips\",\"step\":\"registered\",\"reason\":null}\n")]),
+    ],
+};
+
+const RELATIONSHIP: Media = Media::json(&[
+    Field::new("from", FieldKind::Object, "`{database, table}`").required(),
+    Field::new("from_columns", FieldKind::List, "its columns").required(),
+    Field::new("to", FieldKind::Object, "`{database, table}`").required(),
+    Field::new("to_columns", FieldKind::List, "its columns, in the same order").required(),
+])
+.with(
+    r#"{"from": {"database": "default", "table": "orders"}, "from_columns": ["customer_id"],
+    "to": {"database": "default", "table": "customers"}, "to_columns": ["id"]}"#,
+);
+
+pub(super) const CATALOG: Surface = Surface {
+    name: "catalog",
+    about: "What there is to query, and what is known about it.",
+    page: "docs/catalog.md",
+    errors: ErrorSchema::Object,
+    callers: Callers::Tokens,
+    layers: no_layers,
+    routes: &[
+        Route::get("/v1/catalog/schema", "Databases, tables and columns, a page at a time", |verb| {
+            verb.answered_by(schema::schema)
+        })
+        .query(LISTED),
+        Route::get("/v1/catalog/search", "Tables by name, text, meaning, values and joins", |verb| {
+            verb.answered_by(search::search)
+        })
+        .query(&[
+            Field::text("q", "what to look for").required(),
+            DATABASE,
+            Field::new("limit", FieldKind::Integer, "tables at most"),
+        ]),
+        Route::get(
+            "/v1/catalog/relationships",
+            "Declared relationships, of one table where both parameters name it",
+            |verb| verb.answered_by(relationships::list),
+        )
+        .query(&[
+            Field::text("database", "the table's database; only with `table`"),
+            Field::text("table", "the table; only with `database`"),
+            LIMIT,
+            PAGE_TOKEN,
+        ]),
+        Route::post("/v1/catalog/relationships", "Declares a relationship", |verb| {
+            verb.answered_by(relationships::declare)
+        })
+        .writers()
+        .takes(&[RELATIONSHIP])
+        .status("201"),
+        Route::delete("/v1/catalog/relationships/{id}", "Drops a relationship", |verb| {
+            verb.answered_by(relationships::remove)
+        })
+        .writers(),
+        Route::get("/v1/catalog/verified-queries", "Questions with SQL that answers them", |verb| {
+            verb.answered_by(knowledge::list_queries)
+        })
+        .query(LISTED),
+        Route::post(
+            "/v1/catalog/verified-queries",
+            "Stores a question with its SQL, after the SQL ran for the caller",
+            |verb| verb.answered_by(knowledge::verify_query),
+        )
+        .writers()
+        .takes(&[Media::json(&[
+            Field::text("question", "the question").required(),
+            Field::text("sql", "what answers it").required(),
+            Field::text("database", "where bare names resolve"),
+        ])
+        .with(r#"{"question": "how many orders are there?", "sql": "SELECT count(*) FROM orders"}"#)])
+        .status("201"),
+        Route::delete("/v1/catalog/verified-queries/{id}", "Drops a verified query", |verb| {
+            verb.answered_by(knowledge::drop_query)
+        })
+        .writers(),
+        Route::get("/v1/catalog/metrics", "Names for numbers", |verb| verb.answered_by(knowledge::list_metrics))
+            .query(LISTED),
+        Route::post("/v1/catalog/metrics", "Defines a metric, after it ran for the caller", |verb| {
+            verb.answered_by(knowledge::define_metric)
+        })
+        .writers()
+        .takes(&[Media::json(&[
+            Field::text("name", "the metric's name").required(),
+            Field::new("table", FieldKind::Object, "`{database, table}`").required(),
+            Field::text("expression", "an aggregate in SQL").required(),
+            Field::text("filter", "rows that count, in SQL"),
+            Field::text("description", "what the number means"),
+        ])
+        .with(
+            r#"{"name": "revenue", "table": {"database": "default", "table": "orders"}, "expression": "sum(amount)"}"#,
+        )])
+        .status("201"),
+        Route::delete("/v1/catalog/metrics/{id}", "Drops a metric", |verb| verb.answered_by(knowledge::drop_metric))
+            .writers(),
+    ],
+};
+
+pub(super) const AGENT: Surface = Surface {
+    name: "agent",
+    about: "Questions in plain language, and the runs and sessions that they make.",
+    page: "docs/agent.md",
+    errors: ErrorSchema::Flat,
+    callers: Callers::Tokens,
+    layers: no_layers,
+    routes: &[
+        Route::post(
+            "/v1/agent/ask",
+            "A question; the answer as server-sent events, `run_finished` always last",
+            |verb| verb.answered_by(ask::ask),
+        )
+        .takes(&[Media::json(&[
+            Field::text("question", "the question").required(),
+            Field::text("database", "where bare names resolve"),
+            Field::new("include_thinking", FieldKind::Flag, "whether the model's thinking is sent too"),
+            Field::text("session_id", "the conversation that the question belongs to"),
+        ])
+        .with(r#"{"question": "which service errored most in the last hour?", "database": "default"}"#)])
+        .answers(&[EVENTS.with("event: answer_delta\ndata: {\"text\":\"The service\"}\n\n")]),
+        Route::get("/v1/agent/runs", "Your runs, newest first", |verb| verb.answered_by(runs::list)).query(PAGE),
+        Route::get("/v1/agent/runs/{run_id}", "One run with its whole trace", |verb| verb.answered_by(runs::get)),
+        Route::post(
+            "/v1/agent/runs/{run_id}/cancel",
+            "Stops a run; its stream still ends with `run_finished`",
+            |verb| verb.answered_by(runs::cancel),
+        ),
+        Route::get("/v1/agent/sessions", "Your conversations, newest activity first", |verb| {
+            verb.answered_by(sessions::list)
+        })
+        .query(PAGE),
+        Route::get("/v1/agent/sessions/{id}", "One conversation", |verb| verb.answered_by(sessions::get)),
+        Route::delete("/v1/agent/sessions/{id}", "Deletes a conversation with its runs", |verb| {
+            verb.answered_by(sessions::remove)
+        }),
+        Route::get("/v1/agent/sessions/{id}/turns", "What was asked and answered, oldest first", |verb| {
+            verb.answered_by(sessions::turns)
+        }),
+    ],
+};
+
+const KUSTO_QUERY: &[Media] = &[Media::json(&[
+    Field::text("db", "the database"),
+    Field::text("csl", "the query or command").required(),
+    Field::new("properties", FieldKind::TextOrObject, "`{Options, Parameters}`, or that as a text"),
+])
+.with(r#"{"db": "default", "csl": "print one = 1"}"#)];
+
+pub(super) const KUSTO: Surface = Surface {
+    name: "kusto",
+    about: "Kusto's own REST interface, for its clients.",
+    page: "docs/kql.md",
+    errors: ErrorSchema::Kusto,
+    callers: Callers::Tokens,
+    layers: kusto::add_layers,
+    routes: &[
+        Route::post("/v1/rest/query", "A KQL query; the answer as version 1 has it", |verb| {
+            verb.answered_by(kusto::query_v1)
+        })
+        .takes(KUSTO_QUERY),
+        Route::post("/v2/rest/query", "A KQL query; the answer as frames of version 2", |verb| {
+            verb.answered_by(kusto::query_v2)
+        })
+        .takes(KUSTO_QUERY)
+        .answers(&[Media::new("application/json", "a list of frames")]),
+        Route::post("/v1/rest/mgmt", "A `.show` command", |verb| verb.answered_by(kusto::management))
+            .takes(KUSTO_QUERY),
+        Route::get("/v1/rest/auth/metadata", "How clients authenticate: there is no Azure AD here", |verb| {
+            verb.answered_by(kusto::auth_metadata)
+        })
+        .anyone(),
+    ],
+};
+
+const MCP_SESSION: Field = Field::text("Mcp-Session-Id", "the session, as `initialize` was answered");
+
+pub(super) const MCP: Surface = Surface {
+    name: "mcp",
+    about: "The agent's tools for clients of the Model Context Protocol (streamable HTTP).",
+    page: "docs/mcp.md",
+    errors: ErrorSchema::JsonRpc,
+    callers: Callers::Tokens,
+    layers: mcp::add_layers,
+    routes: &[
+        Route::post("/mcp", "One JSON-RPC message; 202 without a body where it is no request", |verb| {
+            verb.answered_by(mcp::post)
+        })
+        .headers(&[MCP_SESSION, X_DATABASE])
+        .takes(&[Media::json(&[
+            Field::new("jsonrpc", FieldKind::OneOf(&["2.0"]), "JSON-RPC's version").required(),
+            Field::text("method", "what to do"),
+            Field::new("params", FieldKind::Object, "its parameters"),
+        ])
+        .with(r#"{"jsonrpc": "2.0", "id": 1, "method": "tools/list"}"#)])
+        .answers(&[JSON, EVENTS]),
+        Route::delete("/mcp", "Ends a session", |verb| verb.answered_by(mcp::delete))
+            .headers(&[MCP_SESSION])
+            .answers(&[])
+            .status("204"),
+    ],
+};

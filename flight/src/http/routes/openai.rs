@@ -1,0 +1,120 @@
+//! OpenAI's routes.
+
+use crate::http::openai::{self, chat, conversations, files, models, responses};
+use crate::http::route::{Callers, EVENTS, ErrorSchema, Field, FieldKind, JSON, Media, Route, Surface};
+
+const LISTED: &[Field] = &[
+    Field::text("after", "the last item of the page before"),
+    Field::new("limit", FieldKind::Integer, "items of a page"),
+    Field::new("order", FieldKind::OneOf(&["asc", "desc"]), "desc, newest first, unless asked otherwise"),
+];
+const MODEL: Field = Field::text("model", "`querent`, or a configured model's name");
+const STREAM: Field = Field::new("stream", FieldKind::Flag, "whether to answer with server-sent events");
+const TOOLS: Field = Field::new("tools", FieldKind::List, "functions that the client executes");
+const TOOL_CHOICE: Field = Field::new("tool_choice", FieldKind::TextOrObject, "whether a tool must be called");
+const METADATA: Field = Field::new("metadata", FieldKind::Object, "up to 16 pairs of texts");
+
+const RESPONSE_BODY: Media = Media::json(&[
+    Field::new("input", FieldKind::TextOrList, "a text, or items").required(),
+    MODEL,
+    STREAM,
+    Field::text("instructions", "what the model is told besides"),
+    Field::text("previous_response_id", "the response that this one continues"),
+    Field::new("conversation", FieldKind::TextOrObject, "the conversation; not with `previous_response_id`"),
+    Field::new("store", FieldKind::Flag, "whether it can be retrieved; true unless said otherwise"),
+    Field::new("background", FieldKind::Flag, "whether to answer before it is done"),
+    TOOLS,
+    TOOL_CHOICE,
+    Field::new("text", FieldKind::Object, "`{format}`: the answer's form, a JSON schema"),
+    Field::new("max_output_tokens", FieldKind::Integer, "tokens of one turn"),
+    Field::new("reasoning", FieldKind::Object, "`{summary}` shows the thinking"),
+    METADATA,
+])
+.with(r#"{"model": "querent", "input": "how many orders were there yesterday?"}"#);
+
+const CHAT_BODY: Media = Media::json(&[
+    Field::new("messages", FieldKind::List, "the conversation so far").required(),
+    MODEL,
+    STREAM,
+    Field::new("stream_options", FieldKind::Object, "`{include_usage}`"),
+    TOOLS,
+    TOOL_CHOICE,
+    Field::new("response_format", FieldKind::Object, "the answer's form, a JSON schema"),
+    Field::text("session_id", "keeps the conversation under this id"),
+])
+.with(r#"{"model": "querent", "messages": [{"role": "user", "content": "how many orders were there yesterday?"}]}"#);
+
+pub(super) const OPENAI: Surface = Surface {
+    name: "openai",
+    about: "OpenAI's interface, for its libraries: the agent as a model.",
+    page: "docs/openai.md",
+    errors: ErrorSchema::OpenAi,
+    callers: Callers::Tokens,
+    layers: openai::add_layers,
+    routes: &[
+        Route::post("/v1/responses", "Creates a response", |verb| verb.answered_by(responses::create))
+            .takes(&[RESPONSE_BODY])
+            .answers(&[JSON, EVENTS]),
+        Route::get("/v1/responses/{id}", "A response, or its events again", |verb| {
+            verb.answered_by(responses::retrieve)
+        })
+        .query(&[
+            STREAM,
+            Field::new("starting_after", FieldKind::Integer, "with `stream`: the last event that was seen"),
+        ])
+        .answers(&[JSON, EVENTS]),
+        Route::delete("/v1/responses/{id}", "Deletes a response; one in progress is cancelled first", |verb| {
+            verb.answered_by(responses::remove)
+        }),
+        Route::post("/v1/responses/{id}/cancel", "Cancels a response in progress", |verb| {
+            verb.answered_by(responses::cancel)
+        }),
+        Route::get("/v1/responses/{id}/input_items", "What the response was asked", |verb| {
+            verb.answered_by(responses::list_input)
+        })
+        .query(LISTED),
+        Route::post("/v1/conversations", "Creates a conversation", |verb| verb.answered_by(conversations::create))
+            .takes(&[Media::json(&[METADATA, Field::new("items", FieldKind::List, "its first items")])
+                .with(r#"{"metadata": {"topic": "orders"}}"#)]),
+        Route::get("/v1/conversations/{id}", "A conversation", |verb| verb.answered_by(conversations::get)),
+        Route::post("/v1/conversations/{id}", "Replaces a conversation's metadata", |verb| {
+            verb.answered_by(conversations::update)
+        })
+        .takes(&[Media::json(&[METADATA.required()])]),
+        Route::delete("/v1/conversations/{id}", "Deletes a conversation with its runs", |verb| {
+            verb.answered_by(conversations::remove)
+        }),
+        Route::get("/v1/conversations/{id}/items", "Items of a conversation", |verb| {
+            verb.answered_by(conversations::list_items)
+        })
+        .query(LISTED),
+        Route::post("/v1/conversations/{id}/items", "Adds items, up to 20 at once", |verb| {
+            verb.answered_by(conversations::add_items)
+        })
+        .takes(&[Media::json(&[Field::new("items", FieldKind::List, "the items").required()])]),
+        Route::get("/v1/conversations/{id}/items/{item}", "One item", |verb| verb.answered_by(conversations::get_item)),
+        Route::delete("/v1/conversations/{id}/items/{item}", "Deletes an item", |verb| {
+            verb.answered_by(conversations::remove_item)
+        }),
+        Route::post("/v1/chat/completions", "The next message of a chat", |verb| verb.answered_by(chat::create))
+            .takes(&[CHAT_BODY])
+            .answers(&[JSON, EVENTS]),
+        Route::get("/v1/models", "The agent, then every configured model", |verb| verb.answered_by(models::list)),
+        Route::get("/v1/models/{id}", "One model", |verb| verb.answered_by(models::get)),
+        Route::get("/v1/files", "Your files", |verb| verb.answered_by(files::list)).query(LISTED),
+        Route::post("/v1/files", "Uploads a file that messages name by its id", |verb| verb.answered_by(files::upload))
+            .takes(&[Media {
+                content_type: "multipart/form-data",
+                about: "a form",
+                fields: &[
+                    Field::new("file", FieldKind::File, "the file").required(),
+                    Field::text("purpose", "`user_data` unless said otherwise"),
+                ],
+                example: None,
+            }]),
+        Route::get("/v1/files/{id}", "What is known of a file", |verb| verb.answered_by(files::get)),
+        Route::delete("/v1/files/{id}", "Deletes a file", |verb| verb.answered_by(files::remove)),
+        Route::get("/v1/files/{id}/content", "A file's content", |verb| verb.answered_by(files::content))
+            .answers(&[Media::new("application/octet-stream", "the bytes, in the type that they came with")]),
+    ],
+};

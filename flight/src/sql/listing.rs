@@ -1,0 +1,14 @@
+//! What the listings of the catalog share.
+
+use arrow::array::RecordBatch;
+use futures::stream::BoxStream;
+use querent_catalog::CATALOG_NAME;
+use tonic::Status;
+
+/// The batches of a listing.
+pub(super) type BatchStream = BoxStream<'static, Result<RecordBatch, Status>>;
+
+/// Whether a command's catalog filter lets ours through. An empty name asks for what has no catalog: nothing here.
+pub(super) fn catalog_matches(filter: Option<&str>) -> bool {
+    filter.is_none_or(|name| name == CATALOG_NAME)
+}
