@@ -1,5 +1,5 @@
-//! How many queries run at once. Beyond the bound a query is refused at once, with 429 and `Retry-After`, rather than
-//! queued where its client would time out. Metadata calls are exempt. Runs are bounded by the agent itself.
+//! Bounds how many queries run at once. Beyond the bound a query is refused immediately, with 429 and `Retry-After`,
+//! rather than queued until its client times out. Metadata calls are exempt. The agent bounds its runs itself.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -42,13 +42,13 @@ pub struct Admission {
 }
 
 impl Admission {
-    /// At most `limit` queries at once; 0 means no bound.
+    /// Admits at most `limit` queries at once; 0 means no bound.
     pub fn new(limit: usize) -> Self {
         let slots = if limit == 0 { Semaphore::MAX_PERMITS } else { limit };
         Self { slots: Arc::new(Semaphore::new(slots)), limit }
     }
 
-    /// A slot for one query, held until the permit is dropped. Errors: `too_many_requests`.
+    /// Takes a slot for one query, which is held until the permit is dropped. Errors: `too_many_requests`.
     pub fn admit(&self, door: Door) -> Result<QueryPermit, ApiError> {
         let slot = Arc::clone(&self.slots).try_acquire_owned().map_err(|_| {
             let message = format!("{} queries are running, which is the limit; try again in a second", self.limit);
@@ -59,7 +59,8 @@ impl Admission {
     }
 }
 
-/// A running query's slot. Says to the metrics how the query ended; one dropped unsaid was cancelled by its client.
+/// A running query's slot. It tells the metrics how the query ended; a permit that is dropped without an outcome counts
+/// as cancelled by its client.
 #[derive(Debug)]
 pub struct QueryPermit {
     slot: Option<OwnedSemaphorePermit>,
@@ -75,17 +76,18 @@ struct QueryOutcome {
 }
 
 impl QueryPermit {
-    /// The slot itself, for what ends when the query ends rather than when its client has read it all.
+    /// Takes the slot out of the permit, so that it is released when the query ends rather than when its client has read
+    /// the last row.
     pub fn take_slot(&mut self) -> Option<OwnedSemaphorePermit> {
         self.slot.take()
     }
 
-    /// The query delivered all its rows.
+    /// Records that the query delivered all its rows.
     pub fn succeeded(&mut self, rows: u64) {
         self.outcome = Some(QueryOutcome { label: "success", rows });
     }
 
-    /// The query ended so, without rows to deliver.
+    /// Records how a statement without rows ended.
     pub fn record<T, E>(&mut self, ended: &Result<T, E>) {
         match ended {
             Ok(_) => self.succeeded(0),
@@ -93,7 +95,7 @@ impl QueryPermit {
         }
     }
 
-    /// The query failed.
+    /// Records that the query failed.
     pub fn failed(&mut self) {
         self.outcome = Some(QueryOutcome { label: "error", rows: 0 });
     }

@@ -1,6 +1,6 @@
-//! Who is calling: tokens to principals, for HTTP headers and gRPC metadata alike.
+//! Authentication: maps tokens to principals, for HTTP headers and gRPC metadata alike.
 //!
-//! Bearer tokens, and basic auth with any user name and the token as password. Without tokens every caller is an
+//! Accepts bearer tokens, and basic auth with any user name and the token as the password. Without tokens every caller is an
 //! administrator and an `Authorization` header is ignored. Tokens are kept and compared as digests, in constant time.
 
 use base64::Engine as _;
@@ -13,7 +13,7 @@ use subtle::ConstantTimeEq;
 use crate::config::TokenSettings;
 use crate::error::{ApiError, ErrorCode};
 
-/// Knows every token. Made once from the settings.
+/// The tokens of the settings and whom each stands for.
 #[derive(Debug)]
 pub struct Authenticator {
     tokens: Vec<KnownToken>,
@@ -26,7 +26,7 @@ struct KnownToken {
 }
 
 impl Authenticator {
-    /// From the settings' tokens; none means that every caller is an administrator.
+    /// Makes an authenticator of the settings' tokens. Without any, every caller is an administrator.
     pub fn new(tokens: &[TokenSettings]) -> Self {
         let tokens = tokens
             .iter()
@@ -35,12 +35,12 @@ impl Authenticator {
         Self { tokens }
     }
 
-    /// Whether there are no tokens, so that everybody may do everything.
+    /// Whether there are no tokens, so that every caller may do everything.
     pub fn is_open(&self) -> bool {
         self.tokens.is_empty()
     }
 
-    /// The caller of a request with these headers (of HTTP, or `MetadataMap::as_ref()` of gRPC).
+    /// Returns the caller of a request with these headers (of HTTP, or `MetadataMap::as_ref()` of gRPC).
     /// Errors: `unauthenticated`.
     pub fn authenticate(&self, headers: &HeaderMap) -> Result<Principal, ApiError> {
         if self.is_open() {
@@ -51,13 +51,13 @@ impl Authenticator {
         self.principal_for(&token)
     }
 
-    /// Who the subject's token makes a caller, where one has it.
+    /// Returns the principal of that subject, if a token has it.
     pub(crate) fn principal_named(&self, subject: &str) -> Option<&Principal> {
         self.tokens.iter().map(|known| &known.principal).find(|principal| principal.subject() == subject)
     }
 
-    /// The token with which a client that shook hands goes on: the one it sent, once it is known to be good. A server
-    /// without tokens returns what it was given, since it ignores it later. Errors: `unauthenticated`.
+    /// Returns the token that a client sends after its handshake: the one that it sent now, once it is known to be valid. A
+    /// server without tokens returns whatever it was sent, since it ignores it later. Errors: `unauthenticated`.
     pub fn handshake(&self, headers: &HeaderMap) -> Result<String, ApiError> {
         if self.is_open() {
             let token = token_of(headers).ok().flatten().filter(|token| !token.is_empty());
@@ -69,11 +69,11 @@ impl Authenticator {
         Ok(token)
     }
 
-    /// The caller with this token. Errors: `unauthenticated`.
+    /// Returns the caller with this token. Errors: `unauthenticated`.
     pub(crate) fn principal_for(&self, token: &str) -> Result<Principal, ApiError> {
         let given = digest(token);
         let mut found = None;
-        // No early exit: how long this takes must not depend on which token matches.
+        // No early exit: the time must not depend on which token matches.
         for known in &self.tokens {
             if bool::from(known.digest.ct_eq(&given)) {
                 found = Some(&known.principal);
@@ -92,7 +92,7 @@ pub fn require_role(principal: &Principal, needed: Role) -> Result<(), ApiError>
     Err(ApiError::new(ErrorCode::Forbidden, format!("role {role} may not do this; it needs role {needed}")))
 }
 
-/// The token in an `Authorization` header; `None` without one.
+/// Returns the token in an `Authorization` header; `None` without one.
 fn token_of(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get(header::AUTHORIZATION) else {
         return Ok(None);

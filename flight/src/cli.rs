@@ -79,7 +79,7 @@ where
     let cli = match Cli::try_parse_from(args) {
         Ok(cli) => cli,
         Err(refusal) => {
-            // Help and version are "errors" with exit code 0; a closed pipe is nobody's problem.
+            // Help and version are "errors" with exit code 0; a closed pipe is not a failure.
             let _ = refusal.print();
             return ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(2));
         }
@@ -100,7 +100,7 @@ where
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
-        // Whoever reads has had enough: `querent sql ... | head`.
+        // The reader has closed the pipe, as in `querent sql ... | head`.
         Err(CliError::OutputClosed) => ExitCode::SUCCESS,
         Err(error) => {
             output::print_error(&error);

@@ -1,6 +1,6 @@
-//! What a refused HTTP/1 request has still to send. A connection that is closed before the request is read to its end is
-//! reset, and its client, which is still sending, may never see why it was refused. So what was left of a body is read
-//! and thrown away for a while after the answer.
+//! Drains the body of a refused HTTP/1 request. A connection that is closed before the request has been read is reset,
+//! and its client, which is still sending, may never see why it was refused. So the rest of an unread body is read and
+//! discarded for a short time after the response.
 
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -13,14 +13,14 @@ use tokio::runtime::Handle;
 
 use crate::shutdown::Shutdown;
 
-/// How long a client may take to send the rest.
+/// How long a client may take to send the rest of its body.
 const LINGER: Duration = Duration::from_secs(2);
-/// The most that is thrown away.
+/// The most bytes that are discarded.
 const MAX_BYTES: usize = 16 << 20;
 
-/// The request with a body whose rest is read when nobody wants it.
+/// Wraps a request's body so that what is left of it when it is dropped is drained.
 pub(crate) fn with_drained_body(request: Request<Incoming>, shutdown: &Shutdown) -> Request<Body> {
-    // HTTP/2 tells the client to stop.
+    // HTTP/2 can tell the client to stop.
     if request.version() == Version::HTTP_2 || request.body().is_end_stream() {
         return request.map(Body::new);
     }
@@ -28,7 +28,7 @@ pub(crate) fn with_drained_body(request: Request<Incoming>, shutdown: &Shutdown)
 }
 
 struct DrainedBody {
-    /// Until its end or its failure was seen.
+    /// `None` once its end or a failure was seen.
     body: Option<Incoming>,
     shutdown: Shutdown,
 }

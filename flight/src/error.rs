@@ -26,7 +26,7 @@ pub struct ApiError {
     budget: Option<Budget>,
 }
 
-/// Which limit a query exceeded; told in `X-Kyma-Budget-Limit`.
+/// The limit that a query exceeded, for the header `X-Querent-Budget-Limit`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Budget {
     /// Wall clock, in milliseconds.
@@ -52,7 +52,7 @@ pub enum ErrorShape {
 }
 
 impl ErrorShape {
-    /// The shape of errors at `path`, whether or not there is such a route.
+    /// Returns the shape of errors at `path`, whether or not there is such a route.
     pub(crate) fn for_path(path: &str) -> Self {
         const FLAT: [&str; 3] = ["/v1/agent/", "/api/v1/public/", "/api/v1/embed/"];
         if FLAT.iter().any(|prefix| path.starts_with(prefix)) { ErrorShape::Flat } else { ErrorShape::Object }
@@ -60,24 +60,24 @@ impl ErrorShape {
 }
 
 impl ApiError {
-    /// An error of a documented code.
+    /// Makes an error.
     pub fn new(code: ErrorCode, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), hint: None, budget: None }
     }
 
-    /// The same error, with what to do about it.
+    /// Adds what to do about it.
     pub fn with_hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same error, naming the limit that was exceeded.
+    /// Names the limit that was exceeded.
     pub fn with_budget(mut self, budget: Budget) -> Self {
         self.budget = Some(budget);
         self
     }
 
-    /// A bug. What happened goes to the log, not to the client.
+    /// Makes the error for a bug. What happened goes to the log, not to the client.
     pub fn internal(detail: impl std::fmt::Display) -> Self {
         tracing::error!(%detail, "internal error");
         Self::new(ErrorCode::Internal, "internal error; the server's log says more under this request id")
@@ -103,7 +103,7 @@ impl ApiError {
         self.code.http_status()
     }
 
-    /// The body for a client.
+    /// Returns the body for a client.
     pub fn body(&self, shape: ErrorShape, request_id: &str) -> Value {
         match shape {
             ErrorShape::Flat => json!({ "error": self.message }),
@@ -118,7 +118,7 @@ impl ApiError {
         }
     }
 
-    /// The headers that belong to the error: when to come back, how to authenticate, which limit it was.
+    /// Returns the headers that belong to the error: when to retry, how to authenticate, which limit it was.
     pub fn headers(&self) -> HeaderMap {
         let mut headers = HeaderMap::new();
         if let Some(pause) = self.code.retry_after() {
@@ -180,7 +180,8 @@ impl From<AgentError> for ApiError {
     }
 }
 
-/// The error's own words, unless it is a bug: those are logged, and may hold paths that are not the client's business.
+/// Returns the error's own message, unless it is a bug: a bug is logged instead, since its message may hold paths that
+/// are not the client's business.
 fn client_message(code: ErrorCode, error: &dyn std::error::Error) -> String {
     if code != ErrorCode::Internal {
         return error.to_string();
@@ -189,8 +190,8 @@ fn client_message(code: ErrorCode, error: &dyn std::error::Error) -> String {
     "internal error; the server's log says more under this request id".to_owned()
 }
 
-/// An error response: the status and headers are there, the body is written by the outermost layer, which finds the
-/// error in the response's extensions.
+/// Makes a response with the status and the headers. The outermost layer writes the body; it finds the error in the
+/// response's extensions.
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = (self.http_status(), self.headers()).into_response();
@@ -199,8 +200,8 @@ impl IntoResponse for ApiError {
     }
 }
 
-/// Bytes of a gRPC message. It travels in a header, percent-encoded, which takes up to three times as many, and again in
-/// the details; clients take 16 KiB of headers by default, and see nothing but a protocol error beyond.
+/// The most bytes of a gRPC message. It travels in a header, percent-encoded to up to three times its size, and once more
+/// in the details. Clients accept 16 KiB of headers by default and report nothing but a protocol error beyond.
 const GRPC_MESSAGE_BYTES: usize = 2_000;
 
 impl From<ApiError> for tonic::Status {

@@ -1,22 +1,22 @@
-//! The import of a tree as lines of JSON: one a folder as it is decided, the numbers last. The server answers with them,
-//! and the command line prints them.
+//! The report of a folder import as lines of JSON: one a folder, and a summary at the end. The server sends these lines,
+//! and the command line reads and prints them.
 
 use querent_catalog::TableName;
 use querent_engine::{TreeEvent, TreeStep, TreeSummary};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-/// One line.
+/// One line of the report.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(untagged)]
 pub(crate) enum TreeLine {
     /// What was done about a folder.
     Folder(FolderLine),
-    /// How many folders were what: the last line.
+    /// How many folders had which outcome: the last line of an import that finished.
     Summary(TreeSummary),
-    /// Why the import ended early: the last line.
+    /// Why the import ended early: the last line of an import that failed.
     Error {
-        /// As of any response.
+        /// The error object of any other response.
         error: Value,
     },
 }
@@ -42,7 +42,7 @@ enum FolderStep {
 }
 
 impl TreeLine {
-    /// The line, with its end.
+    /// Returns the line with its line feed.
     pub(crate) fn to_text(&self) -> serde_json::Result<String> {
         serde_json::to_string(self).map(|line| line + "\n")
     }

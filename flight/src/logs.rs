@@ -4,13 +4,14 @@ use tracing_subscriber::EnvFilter;
 
 use crate::config::{LogFormat, LogSettings};
 
-/// Dependencies whose `info` is noise to an operator (what genai logs is also in the error that we tell); a filter that
-/// names them itself wins. What rmcp warns of are its clients' mistakes, which are answered; what lance_io warns of is that
-/// it did not open a store itself.
+/// Dependencies whose log lines are noise to an operator. A filter that names one of them wins.
+///
+/// What genai logs is also in our own error; what rmcp warns about are mistakes of its clients, which are answered; and
+/// lance_io warns that it did not open a store itself.
 const QUIET: &str = "lance=warn,lance_core=warn,lance_index=warn,lance_io::object_store=error,datafusion=warn,tantivy=warn,hyper=warn,h2=warn,ort=warn,genai=off,\
      rmcp=off";
 
-/// Starts logging. Errs when something else in this process logs already.
+/// Starts logging. Fails if this process already has a logger.
 pub fn init_logs(settings: &LogSettings) -> Result<(), tracing_subscriber::util::TryInitError> {
     use tracing_subscriber::util::SubscriberInitExt;
 

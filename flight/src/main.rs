@@ -18,9 +18,11 @@ async fn run() -> ExitCode {
     querent_flight::cli::run(std::env::args_os()).await
 }
 
-/// Lance keeps two cores free of its searches and index builds, which leaves a small machine one thread for both: a
-/// search would wait for a build. Here it has two threads a core, unless it is told otherwise: a build may have a step
-/// on each core, and a search starts all the same.
+/// Gives Lance two compute threads a core, unless the environment says otherwise.
+///
+/// By default Lance leaves two cores free, which on a small machine means one thread for searches and index builds
+/// together: a search would wait for a build. With two threads a core a build may use every core and a search still
+/// starts at once.
 fn set_compute_threads() {
     const COMPUTE_THREADS: &str = "LANCE_CPU_THREADS";
     let cores = std::thread::available_parallelism().map_or(1, usize::from);

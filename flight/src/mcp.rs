@@ -1,8 +1,8 @@
 //! The Model Context Protocol's server: the agent's read-only tools, and the schemas as resources.
 //!
-//! It knows nothing of how messages travel. Every call runs as its caller, whom HTTP puts into each request's parts and
-//! whom a process on its own data folder is given. A tool's failure is a result; only a request that names nothing is a
-//! protocol error.
+//! The server is independent of the transport. Every call runs as its caller: HTTP puts the caller into each request's
+//! parts, and a process on its own data folder has a fixed one. A tool that fails returns a result that says so; only a
+//! request that names something unknown is a protocol error.
 
 mod resources;
 mod uri;
@@ -31,25 +31,16 @@ use crate::admission::{Admission, Door};
 use crate::error::{ApiError, ErrorCode};
 use crate::metrics;
 
-/// A client's model has more room than the small ones that the agent is made for.
-const REPLY_BOUNDS: ReplyBounds =
-    ReplyBounds { default_rows: AgentConfig::DEFAULT.default_tool_rows, text_tokens: 4_000 };
-
-/// What a client's model reads of the server.
-fn instructions() -> String {
-    let default_rows = REPLY_BOUNDS.default_rows;
-    format!(
-        "\
+/// Bounds of a tool's reply. A client's model has more room than the small models that the agent is tuned for.
+const REPLY_BOUNDS: ReplyBounds = ReplyBounds { default_rows: 200, text_tokens: 4_000 };
+const INSTRUCTIONS: &str = "\
 Querent answers questions about tables with SQL and KQL. Nothing can be changed through these tools. \
 Find tables with search_schema or explore_schema, look at one with describe_table, and then query with run_sql \
 (DataFusion's dialect: PostgreSQL-like, names are lowercase unless quoted) or run_kql. \
 Name a table as database.table; bare names are of the database `default`. \
-Aggregate and filter in the query: results are cut at {default_rows} rows unless max_rows says otherwise. \
-Schemas are resources too: querent://schema/{{database}} and querent://schema/{{database}}/{{table}}."
-    )
-}
-
-/// What a request of these methods is when it could not be read as one.
+Aggregate and filter in the query: results are cut at 200 rows unless max_rows says otherwise. \
+Schemas are resources too: querent://schema/{database} and querent://schema/{database}/{table}.";
+/// Methods whose requests reach the fallback only if their parameters could not be read.
 const KNOWN_METHODS: [&str; 7] = [
     "initialize",
     "tools/call",
@@ -67,7 +58,7 @@ pub(crate) struct McpCaller {
     pub(crate) principal: Principal,
     /// `None`: `default`.
     pub(crate) database: Option<String>,
-    /// Cancelled when the caller waits no more.
+    /// Cancelled when the caller stops waiting.
     pub(crate) gone: CancellationToken,
 }
 
@@ -81,17 +72,17 @@ struct McpContext {
     engine: Engine,
     admission: Admission,
     limits: Limits,
-    /// For requests that do not bring one.
+    /// The caller of requests that do not bring one.
     caller: Option<McpCaller>,
 }
 
 impl McpServer {
-    /// A handler whose requests each bring their [`McpCaller`] among the extensions of their HTTP parts.
+    /// Makes a handler whose requests bring their [`McpCaller`] in the extensions of their HTTP parts.
     pub(crate) fn for_requests(engine: Engine, admission: Admission, limits: Limits) -> Self {
         Self { inner: Arc::new(McpContext { engine, admission, limits, caller: None }) }
     }
 
-    /// A handler for one caller.
+    /// Makes a handler for one caller.
     pub(crate) fn for_caller(engine: Engine, admission: Admission, limits: Limits, caller: McpCaller) -> Self {
         Self { inner: Arc::new(McpContext { engine, admission, limits, caller: Some(caller) }) }
     }
@@ -223,7 +214,7 @@ impl ServerHandler for McpServer {
     }
 }
 
-/// Counts a call however it ends.
+/// Counts a call when it is dropped, however the call ended.
 struct ToolMetrics {
     tool: &'static str,
     outcome: &'static str,
@@ -246,7 +237,7 @@ fn tool(spec: &'static ToolSpec) -> Tool {
         .with_annotations(annotations)
 }
 
-/// `run_sql` as `Run SQL`.
+/// Returns a tool's name as a title: `run_sql` becomes `Run SQL`.
 fn title(name: &str) -> String {
     let words = name.split('_').enumerate().map(|(place, word)| match (place, word) {
         (_, "sql" | "kql") => word.to_uppercase(),
@@ -263,14 +254,14 @@ fn unknown_tool(name: &str) -> ErrorData {
     ErrorData::invalid_params(format!("unknown tool `{}`", cut(name)), Some(data))
 }
 
-/// Errors of the server's own as a tool's result.
+/// Returns the server's refusal of a call as the tool's result.
 fn refused_reply(tool: &str, error: &ApiError) -> ToolReply {
     metrics::error(error.code().as_str());
     let json = json!({ "error": { "code": error.code(), "message": error.message() } });
     ToolReply { json, text: format!("{tool} failed: {}", error.message()), is_error: true }
 }
 
-/// An error as the protocol has it; our own code of it is in `data`.
+/// Returns an error in the protocol's shape, with our own code in `data`.
 fn rpc_error(error: &ApiError) -> ErrorData {
     metrics::error(error.code().as_str());
     let mut data = json!({ "code": error.code() });
@@ -287,7 +278,7 @@ fn rpc_error(error: &ApiError) -> ErrorData {
     ErrorData::new(code, error.message().to_owned(), Some(data))
 }
 
-/// What a client sent, short enough to be said back.
+/// Cuts what a client sent to a length that can be repeated in a message.
 fn cut(text: &str) -> String {
     text.chars().take(100).collect()
 }

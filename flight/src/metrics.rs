@@ -1,7 +1,7 @@
-//! The server's own figures, as Prometheus series with the prefix `querent_`.
+//! The server's metrics, as Prometheus series with the prefix `querent_`.
 //!
 //! Every series is named and described here; the rest of the crate calls the functions below. Labels hold only names
-//! from closed sets, so that no client can grow their number.
+//! from closed sets, so that no client can add series.
 
 use std::time::Duration;
 
@@ -14,7 +14,8 @@ use querent_agent::{RunErrorCode, RunOutcome, RunWatcher, ToolResult, ToolStatus
 const DURATION_BUCKETS: [f64; 14] =
     [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, 60.0, 300.0];
 
-/// The process's recorder, installed at the first call: the `metrics` crate knows one a process.
+/// Installs the process's recorder at the first call and returns its handle. The `metrics` crate has one recorder a
+/// process.
 pub fn install() -> Result<PrometheusHandle, BuildError> {
     static INSTALLED: Mutex<Option<PrometheusHandle>> = Mutex::new(None);
     let mut installed = INSTALLED.lock();
@@ -50,7 +51,7 @@ fn describe() {
     describe_counter!("querent_model_tokens_total", "tokens the model reported, by direction");
 }
 
-/// An HTTP request was answered. `route` is the pattern, never the path.
+/// Counts an answered HTTP request. `route` is the pattern, never the path.
 pub fn http_request(route: &str, method: &http::Method, status: http::StatusCode, elapsed: Duration) {
     let method = match *method {
         http::Method::GET => "GET",
@@ -65,23 +66,23 @@ pub fn http_request(route: &str, method: &http::Method, status: http::StatusCode
     histogram!("querent_http_request_duration_seconds", "route" => route).record(elapsed);
 }
 
-/// An error was sent to a client.
+/// Counts an error that was sent to a client.
 pub fn error(code: &str) {
     counter!("querent_errors_total", "code" => code.to_owned()).increment(1);
 }
 
-/// A connection was accepted; it is closed when the guard drops.
+/// Counts an accepted connection, which is open until the guard is dropped.
 pub fn connection_opened() -> GaugeGuard {
     counter!("querent_connections_total").increment(1);
     GaugeGuard::new("querent_connections")
 }
 
-/// A query was admitted.
+/// Counts an admitted query.
 pub fn query_started() {
     gauge!("querent_queries_running").increment(1.0);
 }
 
-/// An admitted query ended.
+/// Counts the end of an admitted query.
 pub fn query_finished(door: &'static str, outcome: &'static str, rows: u64, elapsed: Duration) {
     gauge!("querent_queries_running").decrement(1.0);
     counter!("querent_queries_total", "door" => door, "outcome" => outcome).increment(1);
@@ -128,18 +129,18 @@ impl RunWatcher for RunMetrics {
     }
 }
 
-/// A tool returned.
+/// Counts a tool call that returned.
 pub fn tool_call(tool: &'static str, outcome: &'static str, elapsed: Duration) {
     counter!("querent_tool_calls_total", "tool" => tool, "outcome" => outcome).increment(1);
     histogram!("querent_tool_duration_seconds", "tool" => tool).record(elapsed);
 }
 
-/// How many sessions of MCP clients are open.
+/// Sets the number of open MCP sessions.
 pub fn mcp_sessions(open: usize) {
     gauge!("querent_mcp_sessions").set(open as f64);
 }
 
-/// Something that is counted while it lasts.
+/// Adds one to a gauge while it lives.
 #[derive(Debug)]
 pub struct GaugeGuard {
     series: &'static str,

@@ -1,7 +1,7 @@
 //! The listener: gRPC, HTTP/1.1 and HTTP/2 on one port, and the server's life from open to close.
 //!
 //! Connections are accepted, bounded and timed here, below any framework: a client that sends nothing, or its headers
-//! a byte at a time, is cut. TLS belongs between `accept` and `serve_connection`, which takes any byte stream.
+//! a byte at a time, is disconnected. TLS belongs between `accept` and `serve_connection`, which takes any byte stream.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -32,27 +32,29 @@ use crate::metrics::RunMetrics;
 use crate::shutdown::Shutdown;
 use crate::{AppState, http, metrics, sql};
 
-/// What a client may send before we must have read it: enough that one Flight upload fills a fast, long line.
+/// Flow-control windows: how much a client may send ahead of our reads. Enough for one Flight upload to fill a fast line
+/// with a long delay.
 const STREAM_WINDOW: u32 = 16 << 20;
 const CONNECTION_WINDOW: u32 = 32 << 20;
 const MAX_FRAME: u32 = 1 << 20;
 const SEND_BUFFER: usize = 1 << 20;
 const CONCURRENT_STREAMS: u32 = 256;
-/// HTTP/2 pings find peers that vanished without a word.
+/// How often HTTP/2 pings look for peers that vanished.
 const KEEP_ALIVE: Duration = Duration::from_secs(20);
-/// The pause after a failed accept: out of file descriptors, it would otherwise spin.
+/// The pause after a failed accept, without which a process out of file descriptors would spin.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
-/// Between two looks for runs that are too old.
+/// How often runs past their retention are deleted.
 const PURGE_EVERY: Duration = Duration::from_secs(60 * 60);
-/// How often old histogram samples are folded away.
+/// How often the metrics recorder folds old histogram samples.
 const METRICS_UPKEEP: Duration = Duration::from_secs(5);
 
 /// Starts servers.
 pub struct Server;
 
-/// A server that accepts connections. Dropping it cuts everything at once; [`RunningServer::shutdown`] is the polite way.
+/// A server that accepts connections. Dropping it cuts every connection at once; [`RunningServer::shutdown`] stops it in
+/// order.
 pub struct RunningServer {
-    /// The address listened on, the port chosen if the settings left it open.
+    /// The address that it listens on, with the actual port if the settings asked for port 0.
     pub addr: SocketAddr,
     state: AppState,
 }
@@ -97,15 +99,15 @@ impl ServerError {
 }
 
 impl Server {
-    /// Opens the data folder and listens, with the model that the settings name.
+    /// Opens the data folder and listens, with the models of the settings.
     pub async fn start(config: Config, progress: Arc<dyn Progress>) -> Result<RunningServer, ServerError> {
-        // The clients of the models want it.
+        // The clients of model servers need it.
         install_crypto_provider();
         let models = config.settings.models().await?;
         Self::start_with_models(config, models, progress).await
     }
 
-    /// The same with a model of the caller's own.
+    /// Starts a server with the given model instead of the settings' ones.
     pub async fn start_with(
         config: Config,
         model: Arc<dyn ModelProvider>,
@@ -114,7 +116,7 @@ impl Server {
         Self::start_with_models(config, Models::single(model), progress).await
     }
 
-    /// The same with a list of models of the caller's own.
+    /// Starts a server with the given models instead of the settings' ones.
     pub async fn start_with_models(
         config: Config,
         models: Models,
@@ -161,7 +163,7 @@ impl Server {
     }
 }
 
-/// Deletes what the agent has kept for long enough, at start and then every hour.
+/// Deletes runs and users past their retention, at the start and then every hour.
 async fn forget_old_runs(state: AppState) {
     let retention = state.settings.agent.retention.0;
     while !state.shutdown.is_unready() {
@@ -183,7 +185,7 @@ async fn forget_old_runs(state: AppState) {
 }
 
 impl RunningServer {
-    /// The parts, for callers in the same process.
+    /// Returns the server's parts, for callers in the same process.
     pub fn state(&self) -> &AppState {
         &self.state
     }
@@ -215,14 +217,14 @@ impl Drop for RunningServer {
     }
 }
 
-/// Makes ring the process's TLS provider. Called first in `main`; later calls change nothing.
+/// Makes ring the process's TLS provider. `main` calls it first; later calls change nothing.
 pub fn install_crypto_provider() {
-    // Errs when a provider is there already, which is what is wanted.
+    // Fails if there is a provider already, which is fine.
     let _ = rustls::crypto::ring::default_provider().install_default();
 }
 
-/// The HTTP routes with the Flight service beside them. The HTTP router comes first: otherwise the gRPC router's
-/// fallback answers unknown HTTP paths.
+/// Returns the HTTP routes with the Flight service beside them. The HTTP router comes first: otherwise the gRPC router's
+/// fallback would answer unknown HTTP paths.
 fn routes(state: &AppState) -> Router {
     let http = http::router(state);
     let routes = sql::add_service(tonic::service::Routes::from(http), state);
@@ -235,7 +237,7 @@ async fn accept(listener: TcpListener, state: AppState) {
     let draining = shared.state.shutdown.draining();
     tokio::pin!(draining);
     loop {
-        // The place is taken before the connection: beyond the bound clients wait in the listener's queue.
+        // The permit comes before the connection: beyond the bound, clients wait in the listener's queue.
         let place = tokio::select! {
             () = &mut draining => break,
             place = Arc::clone(&places).acquire_owned() => place,
@@ -292,7 +294,7 @@ impl Connections {
         });
         let shutdown = &self.state.shutdown;
         let connection = self.builder.serve_connection(TokioIo::new(io), service);
-        // hyper times the headers of HTTP/1 once it knows that it is HTTP/1; a client that never says is ours to cut.
+        // hyper bounds the time of the headers once it knows the protocol; a client that never says it is cut here.
         let first_request = tokio::time::sleep(self.state.settings.http.header_timeout.0);
         tokio::pin!(connection, first_request);
         let (mut timed, mut draining) = (true, false);
@@ -336,7 +338,7 @@ fn connection_builder(state: &AppState) -> auto::Builder<Tracked> {
     builder
 }
 
-/// Runs hyper's per-stream tasks among the server's own, so that a shutdown knows of them.
+/// Spawns hyper's per-stream tasks as tasks of the server, so that a shutdown waits for them.
 #[derive(Clone)]
 struct Tracked(Shutdown);
 

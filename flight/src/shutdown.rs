@@ -1,5 +1,5 @@
-//! Stopping in order: no new connections, runs end with their last event, open requests drain, and after the deadline
-//! what is left is cut. Every task of the server is tracked here, so that none outlives it.
+//! Orderly shutdown: no new connections, runs end with their last event, open requests finish, and what is left at the
+//! deadline is cut. Every task of the server is tracked here, so that none outlives it.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, WaitForCancellationFuture};
 use tokio_util::task::TaskTracker;
 
-/// The server's tasks and how far its stopping has come. Cheap to clone.
+/// The server's tasks, and how far its shutdown has come. Cheap to clone.
 #[derive(Debug, Clone, Default)]
 pub struct Shutdown {
     unready: CancellationToken,
@@ -23,17 +23,17 @@ impl Shutdown {
         self.unready.is_cancelled()
     }
 
-    /// Ends when open requests should finish and no new ones are taken.
+    /// Completes when open requests should finish and no new ones are accepted.
     pub fn draining(&self) -> WaitForCancellationFuture<'_> {
         self.draining.cancelled()
     }
 
-    /// Ends when whatever still runs is to be cut.
+    /// Completes when whatever still runs is cut.
     pub fn stopped(&self) -> WaitForCancellationFuture<'_> {
         self.stopped.cancelled()
     }
 
-    /// Runs a task that the shutdown waits for, and cuts at its deadline.
+    /// Spawns a task that the shutdown waits for, and cuts at its deadline.
     pub fn spawn<F>(&self, task: F) -> JoinHandle<()>
     where
         F: Future + Send + 'static,
@@ -60,7 +60,7 @@ impl Shutdown {
         self.tasks.close();
     }
 
-    /// Waits for the tasks, at most `deadline`, then cuts what is left. Returns how many were cut.
+    /// Waits for the tasks, at most `deadline`, then cuts those that are left. Returns how many were cut.
     pub(crate) async fn finish(&self, deadline: Duration) -> usize {
         let left = match tokio::time::timeout(deadline, self.tasks.wait()).await {
             Ok(()) => 0,
@@ -72,7 +72,7 @@ impl Shutdown {
     }
 }
 
-/// Ends when the process is told to stop, by ctrl-c or SIGTERM.
+/// Completes when the process is told to stop, by ctrl-c or SIGTERM.
 pub async fn stop_signal() -> std::io::Result<()> {
     let mut terminate = signal(SignalKind::terminate())?;
     let mut interrupt = signal(SignalKind::interrupt())?;

@@ -2,6 +2,7 @@
 //!
 //! The service is written on `FlightService` itself rather than on arrow-flight's `FlightSqlService`, whose blanket
 //! implementation cannot answer GetSchema, PollFlightInfo or path descriptors and always advertises transactions.
+//!
 //! Invariants: every method authenticates first; GetFlightInfo and GetSchema plan and authorise but never execute;
 //! a command that is not served is answered UNIMPLEMENTED, by name, and never advertised.
 
@@ -41,10 +42,10 @@ use metadata::MetadataCommand;
 use statement::Statements;
 use unsupported::{not_served, unsupported, unsupported_action};
 
-/// Largest message a client may send: statements and, one day, ingested batches, which clients send whole.
+/// The largest message that a client may send.
 const MAX_REQUEST_BYTES: usize = 64 << 20;
 
-/// The HTTP routes with the Flight service beside them.
+/// Adds the Flight service to the HTTP routes.
 pub fn add_service(routes: Routes, state: &AppState) -> Routes {
     let service = FlightSql { state: state.clone(), statements: Statements::new(state.clone()) };
     routes.add_service(FlightServiceServer::new(service).max_decoding_message_size(MAX_REQUEST_BYTES))
@@ -172,7 +173,8 @@ impl FlightService for FlightSql {
     }
 }
 
-/// The one endpoint, on this connection: Grafana refuses more than one, and others read only the first.
+/// Returns a `FlightInfo` with one endpoint, on this connection: Grafana refuses more than one, and other clients read
+/// only the first.
 fn flight_info(schema: &Schema, endpoint: FlightEndpoint) -> Result<FlightInfo, ApiError> {
     let info = FlightInfo::new().try_with_schema(schema).map_err(ApiError::internal)?;
     Ok(info.with_endpoint(endpoint).with_total_records(-1).with_total_bytes(-1))

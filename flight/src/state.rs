@@ -1,4 +1,4 @@
-//! What every door shares. Cheap to clone.
+//! The parts of a running server, which every door shares.
 
 use std::sync::Arc;
 
@@ -13,28 +13,28 @@ use crate::auth::Authenticator;
 use crate::config::Settings;
 use crate::shutdown::Shutdown;
 
-/// The parts of a running server.
+/// The parts of a running server. Cheap to clone.
 #[derive(Clone)]
 pub struct AppState {
     /// The engine, and the catalog behind it.
     pub engine: Engine,
     /// The agent.
     pub agent: Agent,
-    /// Tokens to principals.
+    /// Maps tokens to principals.
     pub auth: Arc<Authenticator>,
     /// Bounds the queries running at once.
     pub admission: Admission,
     /// The settings in force.
     pub settings: Arc<Settings>,
-    /// Whether the server is stopping, and the tasks it waits for then.
+    /// Whether the server is stopping, and the tasks that it waits for.
     pub shutdown: Shutdown,
-    /// When the server began.
+    /// When the server started.
     pub started_at: DateTime<Utc>,
     pub(crate) metrics: PrometheusHandle,
 }
 
 impl AppState {
-    /// A session for a caller with the server's own limits, lowered by the caller's wishes.
+    /// Opens a session for a caller, with the lower of the server's limits and those that the caller asks for.
     pub fn session(&self, principal: Principal, limits: Limits) -> Session {
         let most = self.settings.limits();
         let limits = Limits {

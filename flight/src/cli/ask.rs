@@ -1,4 +1,4 @@
-//! `querent ask`: a question to a server, or to this process's own agent, and the run's events as they arrive.
+//! `querent ask`: asks a server, or this process's own agent, and shows the run's events as they arrive.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ pub(super) async fn run(args: AskArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-/// What to ask.
+/// A question and its context.
 pub(super) struct Question {
     pub(super) text: String,
     pub(super) database: Option<String>,
@@ -95,7 +95,7 @@ pub(super) struct Question {
 }
 
 impl Question {
-    /// As the body of a request.
+    /// Returns the body of a request.
     fn body(&self) -> Value {
         let mut body = json!({ "question": self.text, "include_thinking": self.thinking });
         if let Some(session) = &self.session {
@@ -131,7 +131,7 @@ async fn ask_here(config: Config, question: &Question, shown: EventDisplay) -> R
         answered = answered => answered,
         signal = stop_signal() => signal.map_err(CliError::from).and(Err(CliError::failed("stopped"))),
     };
-    // A run that was stopped is stored as such before the folder is closed.
+    // Stores a run that was stopped before the folder is closed.
     agent.shutdown().await;
     drop(agent);
     embedded.close().await?;

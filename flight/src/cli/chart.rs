@@ -1,7 +1,7 @@
 //! `querent ask --chart`: the chart of a run's last result that has one, drawn as SVG.
 //!
-//! What is drawn is the subset of Vega-Lite that the agent writes: bars, lines, areas and points over one or two
-//! discrete, temporal or numeric axes, told apart by colour. The look is the one that Cube's page describes.
+//! It draws the subset of Vega-Lite that the agent writes: bars, lines, areas and points over one or two discrete,
+//! temporal or numeric axes, with series told apart by colour. The style follows Cube's.
 
 mod axis;
 mod draw;
@@ -16,16 +16,16 @@ use serde_json::Value;
 use super::error::CliError;
 use crate::error::ErrorCode;
 
-/// A chart of a run and the rows that it is of.
+/// A chart of a run and its rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Chart {
     /// A Vega-Lite specification.
     pub(super) spec: Value,
-    /// An object each.
+    /// One object a row.
     pub(super) rows: Vec<Value>,
 }
 
-/// Where to draw: a file whose name says a form that is drawn.
+/// Parses the file to draw to, whose name must end in a supported format.
 pub(super) fn svg_path(text: &str) -> Result<PathBuf, String> {
     let path = PathBuf::from(text);
     let extension = path.extension().map(|extension| extension.to_string_lossy().to_lowercase());
@@ -38,7 +38,7 @@ pub(super) fn svg_path(text: &str) -> Result<PathBuf, String> {
     }
 }
 
-/// Draws the chart to the file; nothing to plot is a failure.
+/// Draws the chart to the file. Fails if there is nothing to plot.
 pub(super) async fn draw_to(path: &Path, chart: Option<&Chart>) -> Result<(), CliError> {
     let Some(chart) = chart else {
         return Err(CliError::Failed {

@@ -1,4 +1,4 @@
-//! A server as the command line sees it: SQL over Flight, the rest over HTTP.
+//! The command line's client of a server: SQL over Flight, the rest over HTTP.
 
 use std::time::Duration;
 
@@ -21,13 +21,13 @@ const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A result: its schema and its batches.
 pub(super) struct ResultRows {
-    /// Of every batch.
+    /// The schema of every batch.
     pub(super) schema: SchemaRef,
     /// Stops the query when dropped.
     pub(super) batches: BoxStream<'static, Result<RecordBatch, CliError>>,
 }
 
-/// A server that is not known to answer yet.
+/// A client of one server. It has not connected yet.
 pub(super) struct Client {
     address: ServerAddress,
     http: reqwest::Client,
@@ -60,7 +60,7 @@ impl Client {
         Ok(ResultRows { schema: told, batches })
     }
 
-    /// Runs one KQL query by HTTP, in `database` where one is named. The answer is an Arrow stream, read whole.
+    /// Runs one KQL query by HTTP, in `database` where one is named. The whole answer is read, as an Arrow stream.
     pub(super) async fn kql(&self, query: String, database: Option<&str>) -> Result<ResultRows, CliError> {
         let mut request = self
             .request(Method::POST, "/v1/query")?
@@ -78,7 +78,7 @@ impl Client {
         Ok(ResultRows { schema, batches })
     }
 
-    /// A request with the token.
+    /// Makes a request with the token.
     pub(super) fn request(&self, method: Method, path: &str) -> Result<RequestBuilder, CliError> {
         let url = self.address.url.join(path).map_err(|error| CliError::failed(format!("{path}: {error}")))?;
         let request = self.http.request(method, url);
@@ -88,7 +88,7 @@ impl Client {
         })
     }
 
-    /// Sends a request and reads what the server says is wrong, if it does.
+    /// Sends a request. A refusal of the server becomes an error with the server's message.
     pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, CliError> {
         let response = request.send().await.map_err(|error| self.http_error(error))?;
         let status = response.status();
@@ -99,7 +99,7 @@ impl Client {
         Err(refusal(status, &body))
     }
 
-    /// What a failing HTTP exchange means.
+    /// Returns the error for a failed HTTP exchange.
     pub(super) fn http_error(&self, error: reqwest::Error) -> CliError {
         if error.is_connect() {
             return CliError::Unavailable(self.unreachable_message());
@@ -142,18 +142,18 @@ fn flight_error(error: FlightError, unreachable: &str) -> CliError {
             CliError::Unavailable(unreachable.to_owned())
         }
         FlightError::Tonic(status) => (*status).into(),
-        // arrow-flight's client turns statuses into Arrow errors on some paths; the text is all there is then.
+        // On some paths arrow-flight's client turns statuses into Arrow errors, which only have a message.
         error => CliError::failed(error.to_string()),
     }
 }
 
-/// The error in a body, whichever of the two shapes it has.
+/// Returns the error in a body of either shape.
 fn refusal(status: StatusCode, body: &str) -> CliError {
     let said: Value = serde_json::from_str(body).unwrap_or_default();
     server_refusal(said.get("error").unwrap_or(&Value::Null), || format!("the server answered {status}"))
 }
 
-/// What a server says is wrong, or what to say where it says nothing.
+/// Returns the error that a server reports, or `unsaid` as the message if it reports none.
 pub(super) fn server_refusal(error: &Value, unsaid: impl FnOnce() -> String) -> CliError {
     let text = |value: Option<&Value>| value.and_then(Value::as_str).map(str::to_owned);
     let code = text(error.get("code"));

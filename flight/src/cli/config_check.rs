@@ -1,4 +1,4 @@
-//! `querent config check`: reads the settings as the server would, and says what it found.
+//! `querent config check`: reads the settings as the server would, and prints them.
 
 use serde_json::json;
 

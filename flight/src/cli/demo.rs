@@ -1,7 +1,7 @@
-//! `querent demo`: the whole of Querent on real data, in one process. Imports the New York flights of 2013, starts a
-//! server, asks it a question over SSE, and computes the same answer by SQL over Flight.
+//! `querent demo`: all of Querent on real data, in one process. It imports the New York flights of 2013, starts a server,
+//! asks it a question over SSE, and computes the same answer by SQL over Flight.
 //!
-//! Invariant: the model's answer and the computed one are compared in the open; a wrong answer is shown as wrong.
+//! Invariant: the model's answer and the computed one are both shown and compared; a wrong answer is reported as wrong.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -31,7 +31,7 @@ use crate::config::{Config, Origin, Sources};
 use crate::{RunningServer, Server, init_logs, stop_signal};
 
 const TABLES: [&str; 5] = ["airlines", "airports", "planes", "weather", "flights"];
-/// A small model on a processor needs minutes where a large one on a GPU needs seconds.
+/// The run timeout for a small model on a processor, which needs minutes where a large one on a GPU needs seconds.
 const LOCAL_MODEL_BUDGET: &str = "300s";
 const OLLAMA_TIMEOUT: Duration = Duration::from_secs(3);
 
@@ -90,7 +90,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<(), CliError> {
     }
     let mut config = Config::load(&sources)?;
     if config.origin("log.filter") == Origin::Default {
-        // The events are the show; only trouble may interrupt it.
+        // Only warnings and errors may interrupt the events.
         "warn".clone_into(&mut config.settings.log.filter);
     }
     init_logs(&config.settings.log).map_err(|error| CliError::failed(error.to_string()))?;
@@ -101,7 +101,7 @@ pub(super) async fn run(args: DemoArgs) -> Result<(), CliError> {
     let server = Server::start(config, progress).await?;
     let question = args.question.as_deref().unwrap_or(QUESTION);
     let check = args.check.as_deref().unwrap_or(CHECK);
-    // A local model must not outlive a demo that was stopped.
+    // Stops the local model even if the demo was interrupted.
     let shown = tokio::select! {
         shown = show(&server, token, &args.csv_dir, question, check, &bars) => shown,
         signal = stop_signal() => signal.map_err(CliError::from).and(Err(CliError::failed("stopped"))),
@@ -149,7 +149,7 @@ async fn show(
 
     let expected = Expected::of_first_row(&batches)?;
     let answer = asked.inspect_err(|_| {
-        // The error itself is printed last, by the command line.
+        // The command line prints the error itself at the end.
         let _ = step("WRONG: the model gave no answer");
     })?;
     match expected.missing_from(&answer.text) {
@@ -161,7 +161,7 @@ async fn show(
     }
 }
 
-/// The local model, unless the user's Ollama has the configured one.
+/// Starts the local model, unless the user's Ollama has the configured one.
 async fn local_model(config: &Config, command: Option<&str>) -> Result<Option<LocalModel>, CliError> {
     let (host, model) = (&config.settings.agent.ollama_host, &config.settings.agent.model);
     if config.settings.agent.script.is_some() || config.settings.agent.replay.is_some() {
@@ -190,7 +190,7 @@ async fn ollama_has(host: &str, model: &str) -> bool {
     matches!(request.send().await, Ok(response) if response.status().is_success())
 }
 
-/// The table's rows, imported now unless an earlier demo did.
+/// Imports a table, unless an earlier demo did, and returns its number of rows.
 async fn import_once(engine: &Engine, csv_dir: &Path, table: &str, bars: &Arc<Bars>) -> Result<u64, CliError> {
     let caller = Principal::local_admin();
     let filter = TableFilter {
@@ -220,7 +220,7 @@ fn step(what: &str) -> Result<(), CliError> {
     output::print_line(&format!("\n==> {what}"))
 }
 
-/// What an answer must hold: every number, and one of the texts.
+/// What an answer must contain: every number, and one of the strings.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Expected {
     numbers: Vec<String>,
@@ -245,7 +245,7 @@ impl Expected {
         Ok(expected)
     }
 
-    /// What of it the answer does not hold.
+    /// Returns what the answer lacks, if anything.
     fn missing_from(&self, answer: &str) -> Option<String> {
         let plain = without_digit_separators(answer);
         if let Some(number) = self.numbers.iter().find(|number| !holds_word(&plain, number)) {
@@ -256,7 +256,7 @@ impl Expected {
     }
 }
 
-/// Whether `word` stands in `text` by itself, case aside.
+/// Whether `text` contains `word` as a whole word, without regard to case.
 fn holds_word(text: &str, word: &str) -> bool {
     let (text, word) = (text.to_lowercase(), word.to_lowercase());
     text.match_indices(&word).any(|(start, found)| {
@@ -266,7 +266,7 @@ fn holds_word(text: &str, word: &str) -> bool {
     })
 }
 
-/// `58,665` and `58 665` as `58665`.
+/// Removes digit separators: `58,665` and `58 665` become `58665`.
 fn without_digit_separators(text: &str) -> String {
     let chars: Vec<char> = text.chars().collect();
     let is_digit = |at: Option<&char>| at.is_some_and(char::is_ascii_digit);

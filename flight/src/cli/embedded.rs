@@ -15,10 +15,10 @@ use super::output;
 use super::progress::Bars;
 use crate::config::Config;
 
-/// What columns hold is waited for so long; what is not collected then is when it is looked at.
+/// How long to wait until the values of columns are collected; the rest is collected when it is looked at.
 const VALUES_TIME: Duration = Duration::from_secs(30);
 
-/// Waits until every table can be found as well as the embedder allows. One that fails costs meaning, not the command.
+/// Waits until every table is in the schema index. A failing embedder costs the search by meaning, not the command.
 pub(super) async fn wait_until_indexed(engine: &Engine) -> Result<(), CliError> {
     engine.values_idle(VALUES_TIME).await;
     match engine.catalog().search().index_idle().await {
@@ -38,7 +38,7 @@ pub(super) struct EmbeddedEngine {
 }
 
 impl EmbeddedEngine {
-    /// Opens the data folder. Its schema index may be rebuilt first, which `bars` shows.
+    /// Opens the data folder. `bars` shows a rebuild of its schema index.
     pub(super) async fn open(config: Config, bars: &Arc<Bars>) -> Result<Self, CliError> {
         let progress = Arc::clone(bars);
         let options = config.settings.engine_options(progress).map_err(|error| cannot_open(error.into()))?;
@@ -47,13 +47,13 @@ impl EmbeddedEngine {
         Ok(Self { engine, config })
     }
 
-    /// A session of the local administrator, in `database` where one is named.
+    /// Opens a session of the local administrator, in `database` where one is named.
     pub(super) async fn session(&self, database: Option<&str>) -> Result<Session, CliError> {
         let session = self.engine.session(Principal::local_admin(), self.config.settings.limits());
         Ok(session.in_database(database).await?)
     }
 
-    /// Stops background work, which keeps nothing from the next opener.
+    /// Stops background work and closes the folder.
     pub(super) async fn close(self) -> Result<(), CliError> {
         Ok(self.engine.close().await?)
     }

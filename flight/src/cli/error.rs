@@ -1,4 +1,4 @@
-//! What can go wrong on the command line, and the exit code of each.
+//! Errors of the command line and their exit codes.
 
 use std::io;
 use std::process::ExitCode;
@@ -10,7 +10,7 @@ use tonic::Status;
 use crate::ServerError;
 use crate::config::ConfigError;
 
-/// Why a command did not do what it was told.
+/// Why a command failed.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum CliError {
     /// The command line is wrong in a way that clap cannot know.
@@ -27,7 +27,7 @@ pub(super) enum CliError {
     Failed {
         /// The stable code, where there is one.
         code: Option<String>,
-        /// What and what to do.
+        /// What is wrong and what to do.
         message: String,
     },
     /// Standard output is closed.
@@ -36,12 +36,12 @@ pub(super) enum CliError {
 }
 
 impl CliError {
-    /// A failure without a code of its own.
+    /// Makes a failure without a code.
     pub(super) fn failed(message: impl Into<String>) -> Self {
         CliError::Failed { code: None, message: message.into() }
     }
 
-    /// The process's exit code.
+    /// Returns the process's exit code.
     pub(super) fn exit_code(&self) -> ExitCode {
         ExitCode::from(match self {
             CliError::OutputClosed => 0,
@@ -51,7 +51,7 @@ impl CliError {
         })
     }
 
-    /// The stable code, where there is one.
+    /// Returns the stable code, where there is one.
     pub(super) fn code(&self) -> Option<&str> {
         match self {
             CliError::Failed { code, .. } => code.as_deref(),

@@ -1,4 +1,4 @@
-//! A run's events for people, as they arrive: tool calls, SQL, rows, the answer.
+//! Prints a run's events for people as they arrive: tool calls, SQL, rows, the answer.
 
 use std::io::{self, Write};
 
@@ -10,9 +10,9 @@ use super::chart::Chart;
 use super::error::CliError;
 use super::output::{cut, empty_table};
 
-/// Rows of a tool's result that are shown.
+/// The most rows of a tool's result that are shown.
 const SHOWN_ROWS: usize = 10;
-/// Characters of a value in them, and of a result that is not rows.
+/// The most characters of a value, and of a result that has no rows.
 const VALUE_CHARS: usize = 60;
 const RESULT_CHARS: usize = 600;
 
@@ -27,21 +27,21 @@ pub(super) enum EventDisplay {
     Json,
 }
 
-/// Prints events and keeps how the run ended.
+/// Prints events and remembers how the run ended.
 pub(super) struct EventPrinter {
     shown: EventDisplay,
     /// The answer's text so far, then as a whole.
     answer: String,
-    /// Of the last result that has one.
+    /// The chart of the last result that has one.
     chart: Option<Chart>,
-    /// What `run_error` said.
+    /// The failure that `run_error` reported.
     failure: Option<RunFailure>,
     finished: bool,
     /// Whether the cursor is inside a line of streamed text.
     inside: Inside,
 }
 
-/// What a run that succeeded came to.
+/// The result of a run that succeeded.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Answered {
     /// The answer.
@@ -68,10 +68,10 @@ impl EventPrinter {
         Self { shown, answer: String::new(), chart: None, failure: None, finished: false, inside: Inside::Nothing }
     }
 
-    /// Shows one event.
-    pub(super) fn event(&mut self, name: &str, data: &str) -> Result<(), CliError> {
-        let data: Value = serde_json::from_str(data)
-            .map_err(|error| CliError::failed(format!("event {name} is not JSON: {error}")))?;
+    /// Prints one event.
+    pub(super) fn event(&mut self, event: &SseEvent) -> Result<(), CliError> {
+        let data: Value = serde_json::from_str(&event.data)
+            .map_err(|error| CliError::failed(format!("event {} is not JSON: {error}", event.name)))?;
         let already_streamed = !self.answer.is_empty();
         self.note(name, &data);
         let mut stdout = io::stdout().lock();
@@ -86,7 +86,7 @@ impl EventPrinter {
         Ok(stdout.flush()?)
     }
 
-    /// The answer of a run that succeeded, after its last event.
+    /// Returns the answer of a run that succeeded, after its last event.
     pub(super) fn outcome(self) -> Result<Answered, CliError> {
         match (self.failure, self.finished) {
             (Some(failure), _) => Err(CliError::Failed { code: Some(failure.code), message: failure.message }),
@@ -137,7 +137,7 @@ impl EventPrinter {
             "answer_final" => writeln!(out, "answer: {}", text(data, "text")),
             "run_error" => writeln!(out, "run failed ({}): {}", text(data, "code"), text(data, "message")),
             "run_finished" => show_usage(out, data),
-            // A later protocol's events are not this client's business.
+            // Unknown events are those of later protocols.
             _ => Ok(()),
         }
     }

@@ -1,7 +1,8 @@
-//! `querent import`: files, folders and globs become tables, one table a source.
+//! `querent import`: imports files, folders and globs, one table a source.
 //!
-//! With `--recursive` a tree of folders becomes external tables ([`folders`]). Embedded, the engine reads the files itself.
-//! Against a server each file is sent as it is, and the server imports it all or nothing; a tree it reads itself.
+//! With `--recursive` it registers the folders of a tree as external tables ([`folders`]). Embedded, the engine reads the
+//! files. With a server each file is uploaded, and the server imports it all or nothing; a folder tree is read by the
+//! server itself.
 
 mod folders;
 
@@ -123,7 +124,7 @@ struct ImportOptions {
     reader: BTreeMap<String, String>,
 }
 
-/// What an import did, as it is reported.
+/// The report of an import.
 struct ImportReport {
     table: TableName,
     rows: Option<u64>,
@@ -180,7 +181,7 @@ async fn embedded(
             break;
         }
     }
-    // What is indexed now need not be indexed by the next command.
+    // Indexes now what the next command would have to index.
     if imported.is_ok() {
         wait_until_indexed(&embedded.engine).await?;
     }
@@ -213,7 +214,7 @@ async fn import_here(
     Ok(ImportReport { table: plan.table, rows: outcome.rows, files: outcome.files })
 }
 
-/// A URL as it is, a path from the root on.
+/// Returns a URL unchanged, and a path made absolute.
 fn absolute_source(source: &str) -> Result<String, CliError> {
     match is_url(source) {
         true => Ok(source.to_owned()),
@@ -225,7 +226,7 @@ fn is_url(source: &str) -> bool {
     source.contains("://")
 }
 
-/// Sends a source's files, the second and later ones as additions to the first.
+/// Uploads a source's files; the second and later ones are appended to the first.
 async fn upload(
     client: &Client,
     plan: ImportPlan,
@@ -327,7 +328,7 @@ impl ImportOptions {
     }
 }
 
-/// A table's name from the last part of a source that is not a pattern, in what SQL needs no quotes for.
+/// Returns a table's name, made of the last part of a source that is not a pattern, in characters that SQL need not quote.
 fn table_name(source: &str) -> Option<String> {
     let part = Path::new(source)
         .components()
@@ -347,7 +348,7 @@ fn table_name(source: &str) -> Option<String> {
     }
 }
 
-/// A file name's stem, its format's ending and its compression: `a.csv.gz` is `a`, `csv`, `gzip`.
+/// Splits a file name into its stem, its format's extension and its compression: `a.csv.gz` is `a`, `csv`, `gzip`.
 fn name_parts(name: &str) -> (&str, &str, Option<&'static str>) {
     let (rest, compression) = match name.rsplit_once('.') {
         Some((rest, "gz")) => (rest, Some("gzip")),
@@ -368,7 +369,7 @@ fn is_pattern(text: &str) -> bool {
     text.contains(['*', '?', '['])
 }
 
-/// The files that a source stands for, sorted: itself, those of a folder at any depth, or what a glob matches.
+/// Returns the files of a source, sorted: itself, those of a folder at any depth, or what a glob matches.
 fn files_of(source: &str, format: Option<SourceFormat>) -> Result<Vec<PathBuf>, CliError> {
     if is_url(source) {
         return Err(CliError::Usage(format!(

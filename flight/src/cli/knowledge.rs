@@ -1,5 +1,5 @@
-//! `querent verified-queries` and `querent metrics`: what people teach, imported from a file of JSON objects, listed
-//! and dropped. Each query and each metric is run before it is stored.
+//! `querent verified-queries` and `querent metrics`: imports verified queries and metrics from a file of JSON objects,
+//! lists and drops them. Each query and each metric is run before it is stored.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -64,7 +64,7 @@ pub(super) struct KnowledgeImportArgs {
     target: TargetArgs,
 }
 
-/// Which of the two a command is about.
+/// What a command is about.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum KnowledgeKind {
     Query,
@@ -87,7 +87,7 @@ impl KnowledgeKind {
     }
 }
 
-/// A verified query as a file has it.
+/// A verified query in a file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct QueryInFile {
@@ -112,7 +112,7 @@ pub(super) async fn metrics(command: MetricsCommand) -> Result<(), CliError> {
     }
 }
 
-/// Stores what it can; the first one that fails is told, with its place, and ends the import.
+/// Imports the objects of a file. The first one that fails ends the import and is named by its position.
 async fn import(kind: KnowledgeKind, args: KnowledgeImportArgs) -> Result<(), CliError> {
     let text = tokio::fs::read_to_string(&args.file)
         .await
@@ -149,7 +149,7 @@ async fn forget(kind: KnowledgeKind, args: DropArgs) -> Result<(), CliError> {
     output::print_line("dropped")
 }
 
-/// A server, or the engine in this process.
+/// Where knowledge is stored: a server, or the engine in this process.
 enum KnowledgeStore {
     Server(Client),
     Embedded(Box<EmbeddedEngine>),
@@ -259,7 +259,7 @@ impl KnowledgeStore {
     }
 }
 
-/// The objects of a JSON array, or of lines.
+/// Parses the objects of a JSON array, or of lines.
 fn objects_in(text: &str) -> Result<Vec<Value>, String> {
     if text.trim_start().starts_with('[') {
         return serde_json::from_str(text).map_err(|error| error.to_string());

@@ -9,28 +9,28 @@ use tokio::process::{Child, ChildStdout, Command};
 
 use super::error::CliError;
 
-/// Loading a gigabyte from a cold disk takes its time.
+/// How long a model server may take to start: a gigabyte from a cold disk takes a while.
 const START_TIMEOUT: Duration = Duration::from_secs(180);
 
 /// A running model server. Killed when dropped.
 pub(super) struct LocalModel {
-    /// Where it answers.
+    /// Its address.
     pub(super) host: String,
     /// Its model's name.
     pub(super) model: String,
     process: Child,
-    /// Held open so that the server can go on writing.
+    /// Held open so that the server can keep writing.
     _output: Lines<BufReader<ChildStdout>>,
 }
 
 impl LocalModel {
-    /// Starts `command` by the shell and waits until it says that it is ready.
+    /// Starts `command` in a shell and waits for its `ready` line.
     pub(super) async fn start(command: &str) -> Result<Self, CliError> {
         let failed = |what: String| CliError::Unavailable(format!("local model `{command}`: {what}"));
         let mut process = Command::new("sh")
-            // exec, so that killing the shell's process kills the server.
+            // `exec` makes the server the process that is killed.
             .args(["-c", &format!("exec {command}")])
-            // Held open: a server may take its end as ours, and stop.
+            // Held open: a server may stop when its standard input ends.
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .kill_on_drop(true)
@@ -47,7 +47,7 @@ impl LocalModel {
         }
     }
 
-    /// Stops it and waits until it is gone.
+    /// Stops it and waits for its end.
     pub(super) async fn stop(mut self) {
         if let Err(error) = self.process.kill().await {
             tracing::warn!(%error, "the local model server could not be stopped");

@@ -1,4 +1,4 @@
-//! `querent mcp`: the tools for the model of another program, over standard input and output.
+//! `querent mcp`: serves the tools to another program's model, over standard input and output.
 
 mod clients;
 mod proxy;
@@ -78,7 +78,7 @@ async fn serve_here(config: Config, database: Option<String>) -> Result<(), CliE
     served
 }
 
-/// Ends at a signal too: clients close standard input first, and then send one.
+/// Runs until the service ends or a signal arrives: clients close standard input first and then send one.
 async fn until_stopped(work: impl Future<Output = Result<(), CliError>>) -> Result<(), CliError> {
     tokio::select! {
         done = work => done,

@@ -1,6 +1,6 @@
-//! Rows for people and for programs: tables on a terminal, one JSON object a line on request.
+//! Prints rows for people and for programs: as tables, or as one JSON object a line.
 //!
-//! Invariant: what is cut is marked, a cell by `…` and a result by its last line.
+//! Invariant: anything that is cut is marked, a cell by `…` and a result by its last line.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -15,7 +15,7 @@ use futures::StreamExt;
 use super::client::ResultRows;
 use super::error::CliError;
 
-/// Characters of a cell that a table shows.
+/// The most characters of a table's cell.
 const CELL_CHARS: usize = 120;
 
 /// Prints a result as a table of at most `max_rows` rows (all when `None`); the rest is not fetched.
@@ -66,7 +66,7 @@ pub(super) fn print_line(line: &str) -> Result<(), CliError> {
     Ok(stdout.flush()?)
 }
 
-/// Prints to standard error what the user should know though the command goes on.
+/// Prints a warning to standard error.
 pub(super) fn warn(line: &str) {
     let _ = writeln!(io::stderr(), "warning: {line}");
 }
@@ -74,11 +74,11 @@ pub(super) fn warn(line: &str) {
 /// Prints an error to standard error.
 pub(super) fn print_error(error: &CliError) {
     let code = error.code().map(|code| format!(" [{code}]")).unwrap_or_default();
-    // A closed standard error leaves the exit code to say it.
+    // If standard error is closed, the exit code still tells.
     let _ = writeln!(io::stderr(), "error{code}: {error}");
 }
 
-/// A table without rows, as wide as the terminal allows.
+/// Makes a table without rows, as wide as the terminal allows.
 pub(super) fn empty_table<I>(header: I) -> Table
 where
     I: IntoIterator,
@@ -92,7 +92,7 @@ where
     table
 }
 
-/// The rows of `batches` as a table.
+/// Makes a table of the rows of `batches`.
 pub(super) fn table(schema: &Schema, batches: &[RecordBatch]) -> Result<Table, ArrowError> {
     let mut table = empty_table(schema.fields().iter().map(|field| field.name().as_str()));
     let options = FormatOptions::default().with_null("NULL").with_display_error(true);
@@ -113,7 +113,7 @@ pub(super) fn table(schema: &Schema, batches: &[RecordBatch]) -> Result<Table, A
     Ok(table)
 }
 
-/// At most `chars` characters of `text`, marked when cut.
+/// Cuts `text` to at most `chars` characters and marks the cut.
 pub(super) fn cut(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         Some((end, _)) => format!("{}…", &text[..end]),

@@ -1,4 +1,4 @@
-//! How far long work is, on standard error: bars on a terminal, a line when a task ends elsewhere.
+//! Progress on standard error: bars on a terminal; elsewhere a line when a task ends.
 
 use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
@@ -8,7 +8,7 @@ use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use parking_lot::Mutex;
 use querent_catalog::Progress;
 
-/// A bar a task, made when the task is first heard of.
+/// One bar a task, made at the task's first report.
 pub(super) struct Bars {
     all: MultiProgress,
     by_task: Mutex<HashMap<String, ProgressBar>>,
@@ -16,7 +16,7 @@ pub(super) struct Bars {
 }
 
 impl Bars {
-    /// Bars on standard error; `quiet` shows none.
+    /// Makes bars on standard error; `quiet` shows none.
     pub(super) fn new(quiet: bool) -> Self {
         let terminal = std::io::stderr().is_terminal();
         let target = match quiet || !terminal {
@@ -26,18 +26,18 @@ impl Bars {
         Self { all: MultiProgress::with_draw_target(target), by_task: Mutex::default(), terminal: terminal || quiet }
     }
 
-    /// A bar of bytes, for an upload.
+    /// Adds a bar of bytes, for an upload.
     pub(super) fn bytes(&self, task: &str, total: u64) -> ProgressBar {
         let style = ProgressStyle::with_template("{msg:30!} {bar:30} {bytes}/{total_bytes} {bytes_per_sec} {eta}");
         self.add(task, total, style)
     }
 
-    /// Takes all bars away.
+    /// Removes all bars.
     pub(super) fn clear(&self) {
         for (_, bar) in self.by_task.lock().drain() {
             bar.finish_and_clear();
         }
-        // Nothing to do about a terminal that cannot be cleared.
+        // A terminal that cannot be cleared is not a failure.
         let _ = self.all.clear();
     }
 

@@ -11,7 +11,7 @@ use super::output;
 use super::progress::Bars;
 use super::target::{CliTarget, TargetArgs};
 
-/// What a text is.
+/// The language of a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Language {
     Sql,
@@ -86,7 +86,7 @@ impl OutputFormat {
     }
 }
 
-/// The text of an argument, a file or standard input.
+/// Returns the text of an argument, a file or standard input.
 async fn text_of(argument: Option<String>, file: Option<PathBuf>) -> Result<String, CliError> {
     if let Some(text) = argument {
         return Ok(text);
@@ -99,7 +99,7 @@ async fn text_of(argument: Option<String>, file: Option<PathBuf>) -> Result<Stri
     if stdin.is_terminal() {
         return Err(CliError::Usage("no statement; give it as an argument, with -f FILE or on standard input".into()));
     }
-    // Nothing else runs yet that a blocking read could hold up.
+    // Nothing else runs yet, so the read may block.
     let mut text = String::new();
     stdin.lock().read_to_string(&mut text)?;
     Ok(text)

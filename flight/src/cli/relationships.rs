@@ -1,4 +1,4 @@
-//! `querent relationships`: how tables join, declared, listed and dropped.
+//! `querent relationships`: declares, lists and drops relationships between tables.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use super::output;
 use super::progress::Bars;
 use super::target::{CliTarget, DropArgs, ListArgs, TargetArgs};
 
-/// Relationships printed by one `list`.
+/// The most relationships that `list` prints.
 const LISTED: usize = 10_000;
 const PATH: &str = "/v1/catalog/relationships";
 
@@ -120,7 +120,7 @@ async fn forget(target: TargetArgs, id: i64) -> Result<(), CliError> {
     Ok(())
 }
 
-/// `[database.]table.column`.
+/// Parses `[database.]table.column`.
 fn column(text: &str) -> Result<(TableName, String), CliError> {
     let parts: Vec<&str> = text.split('.').collect();
     match parts.as_slice() {

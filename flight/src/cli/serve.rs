@@ -1,4 +1,4 @@
-//! `querent serve`: the server, until it is told to stop.
+//! `querent serve`: runs the server until it is told to stop.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -68,7 +68,7 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CliError> {
 }
 
 impl SettingsArgs {
-    /// The process's sources, with these flags on top.
+    /// Returns the process's sources with these flags on top.
     pub(super) fn sources(self) -> Sources {
         let mut sources = Sources::process();
         if let Some(file) = self.config {

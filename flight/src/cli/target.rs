@@ -1,4 +1,4 @@
-//! Where a command works: against a running server, or embedded on a data folder.
+//! The target of a command: a running server, or a data folder in this process.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use url::Url;
 use super::error::CliError;
 use crate::config::{Config, Sources};
 
-/// Names the server when `--server` does not.
+/// The variable that names the server if `--server` does not.
 const SERVER_VARIABLE: &str = "QUERENT_SERVER";
 
-/// Flags of commands that work in both places.
+/// Flags of commands that work on both.
 #[derive(Debug, Args)]
 pub(super) struct TargetArgs {
     #[command(flatten)]
@@ -32,7 +32,7 @@ pub(super) struct ServerArgs {
     token: Option<String>,
 }
 
-/// A server and how to be let in.
+/// A server and the token for it.
 #[derive(Debug, Clone)]
 pub(super) struct ServerAddress {
     /// Scheme, host and port; no path.
@@ -41,23 +41,23 @@ pub(super) struct ServerAddress {
     pub(super) token: Option<String>,
 }
 
-/// Where a command works.
+/// What a command works on.
 #[derive(Debug)]
 pub(super) enum CliTarget {
-    /// Over the network.
+    /// A server.
     Server(ServerAddress),
-    /// In this process.
+    /// The data folder of these settings, in this process.
     Embedded(Box<Config>),
 }
 
-/// Flags of a `list` of what was taught.
+/// Flags of `list` commands.
 #[derive(Debug, Args)]
 pub(super) struct ListArgs {
     #[command(flatten)]
     pub(super) target: TargetArgs,
 }
 
-/// Flags of a `drop` of what was taught.
+/// Flags of `drop` commands.
 #[derive(Debug, Args)]
 pub(super) struct DropArgs {
     /// As `list` prints it
@@ -68,7 +68,8 @@ pub(super) struct DropArgs {
 }
 
 impl TargetArgs {
-    /// `--data` names a folder, `--server` or QUERENT_SERVER a server; without any it is the settings' data folder.
+    /// Returns the target: the folder of `--data`, the server of `--server` or QUERENT_SERVER, else the settings' data
+    /// folder.
     pub(super) fn resolve(self) -> Result<CliTarget, CliError> {
         if self.data.is_none()
             && let Some(server) = self.server.address()?

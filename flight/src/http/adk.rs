@@ -1,6 +1,6 @@
 //! ADK's API server: `/run_sse`, `/run`, sessions, and what its clients ask about the server itself. An application's
-//! name is whatever its client calls this agent. A session's state and events are its owner's; a run ends when its
-//! client goes away, as ADK's own does.
+//! name is whatever its client calls this agent. A session's state and events belong to its owner; a run ends when its
+//! client goes away, as it does in ADK's own server.
 
 mod scope;
 pub(super) mod sessions;
@@ -33,7 +33,7 @@ pub(super) async fn version() -> Response {
     json_response(StatusCode::OK, &json!({ "version": version, "language": "rust", "language_version": "" }))
 }
 
-/// What ADK's web interface asks for and this server does not have.
+/// Answers routes that ADK's web interface asks for and that have no counterpart here.
 pub(super) async fn empty_list() -> Response {
     json_response(StatusCode::OK, &json!([]))
 }
@@ -48,7 +48,7 @@ pub(super) async fn run_sse(
     Ok(event_stream(wait_for_start(events).await?, AdkRenderer::new(view)))
 }
 
-/// The whole events as one list. Errors: a run that failed.
+/// Answers with all events as one list once the run has ended. Errors: a run that failed.
 pub(super) async fn run(
     Call { state, principal }: Call,
     QueryBytes(body): QueryBytes,

@@ -1,7 +1,7 @@
 //! `POST /v1/agent/ask`: a question in, the run's events out as SSE.
 //!
-//! Whatever goes wrong once the run exists is an event, and `run_finished` is always last. A client that goes away drops
-//! the body, the body drops the run's events, and that cancels the run.
+//! Whatever goes wrong once the run exists is an event, and `run_finished` is always the last one. When a client goes
+//! away its response body is dropped; that drops the run's events, which cancels the run.
 
 use axum::Extension;
 use axum::body::Body;

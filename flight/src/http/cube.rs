@@ -1,5 +1,5 @@
 //! Cube's chat API: `stream-chat-state`, `abort`, and the two routes from which an application's server gets a token
-//! for its user's browser. A thread is one conversation of its user's; its runs go on without their clients.
+//! for its user's browser. A thread is a conversation of one user; its runs continue without their clients.
 
 mod caller;
 pub(super) mod chat;
@@ -20,14 +20,14 @@ use crate::error::ApiError;
 use crate::http::same_site;
 use surface::CubeSurface;
 
-/// Gives the routes what they share. Who calls is found out by their handlers: it stands in the body too.
+/// Gives the routes what they share. The handlers find out who calls, since the body says that too.
 pub(super) fn add_layers(router: Router<AppState>, state: &AppState) -> Router<AppState> {
     router
         .route_layer(from_fn_with_state(state.clone(), guard))
         .route_layer(Extension(Arc::new(CubeSurface::new(state))))
 }
 
-/// Refuses pages of other sites where no key is asked for, and gives errors the statuses that Cube's clients know.
+/// Refuses pages of other sites where no key is required, and maps errors to the statuses that Cube's clients know.
 async fn guard(
     State(state): State<AppState>,
     Extension(surface): Extension<Arc<CubeSurface>>,

@@ -1,4 +1,4 @@
-//! What a load balancer, a scraper and somebody with a browser ask first.
+//! The routes of load balancers, scrapers and people with a browser.
 
 use axum::Extension;
 use axum::extract::State;
@@ -11,7 +11,7 @@ use crate::error::{ApiError, ErrorCode};
 use crate::http::openapi::LazyReference;
 use crate::http::response::json_response;
 
-/// `GET /`: what there is.
+/// `GET /`: the server's name, version and routes.
 pub(super) async fn index(Extension(reference): Extension<LazyReference>) -> Response {
     let index = json!({
         "name": "querent",

@@ -1,7 +1,7 @@
-//! `POST /v1/import`: the body is a file, and becomes a table or part of one, all or nothing.
+//! `POST /v1/import`: imports the file in the body into a table, all or nothing.
 //!
-//! The body is written to a spool file first, so that nothing of a request that breaks off is ever seen. The spool file
-//! goes away with the request, and a crash's leftovers at the next start.
+//! The body is written to a spool file first, so that nothing of a request that breaks off becomes visible. The spool
+//! file is removed with the request, and those that a crash left are removed at the next start.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -96,7 +96,7 @@ pub(super) async fn import(
     Ok(json_response(StatusCode::OK, &body))
 }
 
-/// Removes what a crash left. Called once, before the server listens.
+/// Removes the spool files that a crash left. Called once, before the server listens.
 pub(crate) async fn sweep_spool(data: &Path) {
     match tokio::fs::remove_dir_all(spool_folder(data)).await {
         Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
@@ -135,7 +135,7 @@ fn spool_folder(data: &Path) -> PathBuf {
     data.join("spool")
 }
 
-/// A file that exists as long as its request.
+/// A spool file, removed when it is dropped.
 struct Spool {
     path: PathBuf,
 }
@@ -185,7 +185,7 @@ fn spool_error(error: std::io::Error) -> ApiError {
     ApiError::internal(format_args!("import spool: {error}"))
 }
 
-/// The client sent a body and knows of no file.
+/// Says `request body` instead of the spool file's path: the client knows of no file.
 fn without_spool_path(error: EngineError, spool: &Path) -> ApiError {
     let path = spool.display().to_string();
     match error {

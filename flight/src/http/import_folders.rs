@@ -1,5 +1,5 @@
-//! `POST /v1/import/tree`: registers a tree of folders that the server can read, or refreshes it. The answer is a line of
-//! JSON a folder, as it is decided.
+//! `POST /v1/import/tree`: registers or refreshes the external tables of a folder tree that the server can read. The
+//! response is a stream of JSON lines, one a folder.
 
 use std::convert::Infallible;
 use std::sync::Arc;
@@ -20,7 +20,7 @@ use crate::error::{ApiError, ErrorShape};
 use crate::folder_import::TreeLine;
 use crate::http::request::{Call, JsonBody, RequestId};
 
-/// Lines of one chunk.
+/// The most lines of one chunk.
 const LINES_A_CHUNK: usize = 256;
 
 #[derive(Debug, Deserialize)]
@@ -32,7 +32,7 @@ pub(super) struct FolderImportBody {
     dry_run: bool,
 }
 
-/// What fails before the first folder is decided is an error response; later, it is the last line.
+/// Starts the import. A failure before the first folder is an error response; a later one is the last line.
 pub(super) async fn import_folders(
     Call { state, principal }: Call,
     Extension(request_id): Extension<RequestId>,
@@ -40,12 +40,12 @@ pub(super) async fn import_folders(
 ) -> Result<Response, ApiError> {
     let FolderImportBody { source, database, dry_run } = body;
     let request = TreeRequest { source, database, dry_run };
-    // As many as the tree has folders, whose listing is in memory too.
+    // Unbounded, but no longer than the tree's listing, which is in memory too.
     let (sender, mut decided) = unbounded_channel();
     let engine = state.engine.clone();
     let mut import = async move {
         let report = move |event: TreeEvent| {
-            // Nobody listens any more: the import is about to be dropped.
+            // A closed channel means that the import is about to be dropped.
             let _ = sender.send(event);
         };
         engine.import_tree(&principal, request, Arc::new(NoProgress), &report).await

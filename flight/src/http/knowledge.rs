@@ -1,5 +1,5 @@
-//! `/v1/catalog/verified-queries` and `/v1/catalog/metrics`: what people teach. A query is stored only after it ran
-//! for its sender, a metric only after its expression did.
+//! `/v1/catalog/verified-queries` and `/v1/catalog/metrics`: the knowledge that people add to the catalog. A query is
+//! stored only after it ran for its sender, a metric only after its expression did.
 
 use axum::Extension;
 use axum::body::Body;
@@ -33,7 +33,7 @@ impl KnowledgeParams {
     }
 }
 
-/// A verified query as it is sent.
+/// A verified query as a client sends it.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct QueryToVerify {

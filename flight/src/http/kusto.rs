@@ -1,7 +1,7 @@
-//! Kusto's own REST routes, for clients that know no other server: queries as version 1 and 2 of its answers, the
-//! `.show` commands that clients send, and the metadata that they ask for before they authenticate.
+//! Kusto's REST routes, for its own clients: queries with answers in version 1 and 2, the `.show` commands that clients
+//! send, and the metadata that they ask for before they authenticate.
 //!
-//! What these routes promise is in Microsoft's "Query/management HTTP request", "Query/management HTTP response" and
+//! The routes follow Microsoft's "Query/management HTTP request", "Query/management HTTP response" and
 //! "Query V2 HTTP response". Errors have Kusto's shape and statuses; our own code of them is a header and in `@context`.
 
 mod body;
@@ -81,7 +81,7 @@ pub(super) async fn management(
     }
 }
 
-/// Starts a query and streams its answer. Its first batch is awaited before the status is sent.
+/// Starts a query and streams its answer. The status is sent after the first batch, so that an early failure has one.
 async fn query_response(
     state: &AppState,
     principal: Principal,

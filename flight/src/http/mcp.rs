@@ -1,8 +1,8 @@
 //! `POST /mcp` and `DELETE /mcp`: the Model Context Protocol over streamable HTTP.
 //!
-//! Each request is served by itself, as its caller, and ends when its client goes away. A session is only a name under
-//! which a client of the older revisions can cancel its requests; newer revisions have none, and a request may come
-//! without. Nothing is sent to a client that did not ask, so there is no `GET`.
+//! Each request is served on its own, as its caller, and ends when its client goes away. A session is only a name under
+//! which a client of an older revision can cancel its requests; newer revisions have no sessions, and requests may come
+//! without one. The server never sends unasked, so there is no `GET`.
 
 mod sessions;
 
@@ -47,7 +47,7 @@ impl McpSurface {
     pub(super) fn new(state: &AppState) -> Arc<Self> {
         let settings = &state.settings;
         let server = McpServer::for_requests(state.engine.clone(), state.admission.clone(), settings.limits());
-        // Who may call, from where, and how much, is decided before a request comes here.
+        // Callers, origins and sizes have been checked before a request reaches this service.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
             .disable_allowed_hosts()
@@ -64,7 +64,7 @@ pub(super) fn add_layers(router: Router<AppState>, state: &AppState) -> Router<A
     router.route_layer(Extension(McpSurface::new(state))).route_layer(from_fn_with_state(state.clone(), guard))
 }
 
-/// The id of a request whose message could be read.
+/// The id of the JSON-RPC message, in the extensions of an error response.
 #[derive(Debug, Clone)]
 struct MessageId(Value);
 
@@ -135,7 +135,8 @@ pub(super) async fn post(
     }))
 }
 
-/// `gone` is cancelled as soon as nobody waits for the answer: its body ends or is dropped, or this is.
+/// Serves a message. `gone` is cancelled when nobody waits any more: the body has ended or was dropped, or this future
+/// was.
 async fn answer(
     surface: &McpSurface,
     subject: &str,
@@ -175,7 +176,7 @@ async fn answer(
     }))
 }
 
-/// The protocol library's own refusals are plain text; they become errors of ours.
+/// Turns the plain-text refusals of the protocol library into errors of ours.
 async fn readable(response: Response) -> Result<Response, ApiError> {
     let status = response.status();
     let is_json =
@@ -187,13 +188,13 @@ async fn readable(response: Response) -> Result<Response, ApiError> {
     let text = String::from_utf8_lossy(&text).into_owned();
     Err(match status {
         status if status.is_server_error() => ApiError::internal(text),
-        // It has JSON, but no message that it knows.
+        // The content type is JSON; the body is not a message that the library knows.
         StatusCode::UNSUPPORTED_MEDIA_TYPE => ApiError::new(ErrorCode::InvalidRequest, "the body is no message of MCP"),
         _ => ApiError::new(ErrorCode::InvalidRequest, text),
     })
 }
 
-/// What must be known of a message before it is served.
+/// What must be known about a message before it is served.
 struct RpcMessage {
     /// Of a request; a notification has none.
     id: Option<Value>,
@@ -226,7 +227,7 @@ impl RpcMessage {
     }
 }
 
-/// A client takes JSON and event streams and sends JSON. One that says nothing of what it takes is taken to mean both.
+/// Checks that a client sends JSON and accepts JSON and event streams. A missing `Accept` means both.
 fn check_types(parts: &mut Parts) -> Result<(), ApiError> {
     let sent = header_text(&parts.headers, &["content-type"])?.unwrap_or_default();
     if !essence(&sent).eq_ignore_ascii_case("application/json") {

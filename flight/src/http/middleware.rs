@@ -1,7 +1,7 @@
 //! What surrounds every request: its id, its log line, its metrics, CORS, and the rendering of errors.
 //!
-//! An error leaves a handler as an [`ApiError`] in the response's extensions and gets its body here, whichever handler,
-//! extractor, fallback or caught panic made it.
+//! An error leaves a handler as an [`ApiError`] in the response's extensions and gets its body here, whether a handler, an
+//! extractor, a fallback or a caught panic made it.
 
 use std::any::Any;
 use std::net::SocketAddr;
@@ -24,7 +24,7 @@ use crate::{AppState, metrics};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const ERROR_CODE: HeaderName = HeaderName::from_static("x-querent-error-code");
-/// Longer ids are replaced: they go into every log line.
+/// The longest id that a client may choose, since it goes into every log line.
 const MAX_REQUEST_ID: usize = 128;
 
 /// Wraps all routes, gRPC's included.
@@ -67,7 +67,7 @@ async fn observe(mut request: Request, next: Next) -> Response {
     response
 }
 
-/// The client's id when it is one that a log line can carry, else a new one.
+/// Returns the client's id if a log line can carry it, else a new one.
 fn request_id(headers: &HeaderMap) -> String {
     let sent = headers.get(REQUEST_ID).and_then(|value| value.to_str().ok());
     let fit =
@@ -100,7 +100,7 @@ fn panicked(payload: Box<dyn Any + Send + 'static>) -> Response {
     ApiError::internal(format_args!("panicked: {}", text.unwrap_or("no message"))).into_response()
 }
 
-/// CORS as the settings have it; `None` without allowed origins.
+/// Returns the CORS layer of the settings; `None` without allowed origins.
 fn cors(origins: &[String]) -> Option<CorsLayer> {
     if origins.is_empty() {
         return None;

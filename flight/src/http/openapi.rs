@@ -1,4 +1,4 @@
-//! `GET /openapi.json`: every route, as OpenAPI has it; `GET /docs`: the same as a page to read.
+//! `GET /openapi.json`: every route in OpenAPI's format; `GET /docs`: the same as a page to read.
 //!
 //! A [`Reference`] is made of the surfaces that the router is made of.
 
@@ -22,10 +22,10 @@ use crate::error::ApiError;
 use crate::http::route::{ErrorSchema, Field, FieldKind, Media, Route, Surface, Verb};
 
 const PAGE: &str = include_str!("openapi/page.html");
-/// Where the page's script and style wait for the nonce that lets them run.
+/// The placeholder in the page for the nonce that lets its script and style run.
 const NONCE: &str = "{nonce}";
 
-/// What `GET /openapi.json` and `GET /` say of a server's routes.
+/// What `GET /openapi.json` and `GET /` say about a server's routes.
 pub(super) struct Reference {
     document: Result<String, String>,
     lines: Vec<String>,
@@ -167,7 +167,7 @@ fn operation(surface: &Surface, route: &Route) -> utoipa::openapi::path::Operati
         .build()
 }
 
-/// `get_v1_agent_runs_run_id`: stable, for clients that are generated.
+/// Returns an id such as `get_v1_agent_runs_run_id`. It is stable, for generated clients.
 fn operation_id(route: &Route) -> String {
     let mut id = route.verb.as_str().to_ascii_lowercase();
     for word in route.path.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty()) {
@@ -177,7 +177,7 @@ fn operation_id(route: &Route) -> String {
     id
 }
 
-/// The names in braces.
+/// Returns the names in braces.
 fn variables(path: &'static str) -> impl Iterator<Item = &'static str> {
     path.split('/').filter_map(|segment| segment.strip_prefix('{')?.strip_suffix('}'))
 }

@@ -1,8 +1,8 @@
-//! `POST /v1/query`: one SQL statement or KQL query in, rows out as they come, as NDJSON, JSON or an Arrow stream.
+//! `POST /v1/query`: runs one SQL statement or KQL query and streams its rows as NDJSON, JSON or Arrow.
 //!
-//! The first batch is awaited before the status is sent, so that a query that fails early has an error status. A
-//! failure after that ends NDJSON with an `{"error":{...}}` line and aborts JSON and Arrow, so that no cut result looks
-//! whole. The row count is a trailer.
+//! The status is sent after the first batch, so that a query that fails early has an error status. A later failure ends
+//! NDJSON with an `{"error":{...}}` line and aborts JSON and Arrow, so that a cut result never looks complete. The row
+//! count is a trailer.
 
 mod body;
 mod request;
@@ -63,7 +63,7 @@ pub(super) async fn query(
     let result = ResultBody { rows, first, permit, api_error, request_id: request_id.0 };
     let mut response = Body::new(result.frames(format)?).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(format.content_type()));
-    // HTTP/1.1 sends only trailers that are announced, and those only to clients that said `TE: trailers`.
+    // HTTP/1.1 sends trailers only if they are announced, and only to clients that sent `TE: trailers`.
     response
         .headers_mut()
         .insert(header::TRAILER, HeaderValue::from_static("x-kyma-rows, x-querent-rows, x-querent-truncated"));

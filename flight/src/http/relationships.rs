@@ -1,5 +1,5 @@
-//! `/v1/catalog/relationships`: how tables join, as people declare it. What names and values suggest is not listed
-//! here: it is inferred where tables are looked at.
+//! `/v1/catalog/relationships`: declared relationships between tables. Those that are inferred from names and values are
+//! not listed here: they are found when tables are looked at.
 
 use axum::Extension;
 use axum::body::Body;
@@ -26,7 +26,7 @@ pub(super) struct RelationshipParams {
     page_token: Option<String>,
 }
 
-/// `GET`: what is declared of what the caller may see, of one table where `database` and `table` name it.
+/// `GET`: the relationships that the caller may see, of one table if `database` and `table` name it.
 pub(super) async fn list(
     Call { state, principal }: Call,
     Params(params): Params<RelationshipParams>,

@@ -17,10 +17,10 @@ use serde::{Deserialize, Serialize};
 use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
 
-/// How long a whole body may take, or of a long one the next piece.
+/// How long a body may take: as a whole, or if it is streamed, its next chunk.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// The shortest wall clock that a request may ask for: less would only fail.
+/// The shortest wall clock that a request may ask for; a query with less could only fail.
 pub(super) const LEAST_WALL_CLOCK: Duration = Duration::from_millis(10);
 
 /// A request's id, from its client or made here; it is in every request's extensions.
@@ -99,7 +99,7 @@ fn bad_parameter(rejection: impl std::fmt::Display) -> ApiError {
     ApiError::new(ErrorCode::BadParameter, rejection.to_string())
 }
 
-/// The whole body, at most `limit` bytes. Errors: `body_too_large`, `bad_request_body`.
+/// Reads the whole body, at most `limit` bytes. Errors: `body_too_large`, `bad_request_body`.
 pub(super) async fn read_body(body: Body, limit: u64) -> Result<Bytes, ApiError> {
     let limited = Limited::new(body, usize::try_from(limit).unwrap_or(usize::MAX));
     let collected = tokio::time::timeout(BODY_TIMEOUT, limited.collect()).await.map_err(|_| too_slow())?;
@@ -110,7 +110,7 @@ pub(super) async fn read_body(body: Body, limit: u64) -> Result<Bytes, ApiError>
     Ok(collected.to_bytes())
 }
 
-/// The first of these headers that is there. Errors: `bad_header`.
+/// Returns the first of these headers that is present. Errors: `bad_header`.
 pub(super) fn header_text(headers: &HeaderMap, names: &[&str]) -> Result<Option<String>, ApiError> {
     let Some((name, value)) = names.iter().find_map(|name| Some((name, headers.get(*name)?))) else {
         return Ok(None);
@@ -121,13 +121,13 @@ pub(super) fn header_text(headers: &HeaderMap, names: &[&str]) -> Result<Option<
     }
 }
 
-/// The id of a relationship, metric or verified query. Errors: `bad_parameter`.
+/// Parses the id of a relationship, metric or verified query. Errors: `bad_parameter`.
 pub(super) fn parse_object_id(text: &str) -> Result<i64, ApiError> {
     text.parse()
         .map_err(|_| ApiError::new(ErrorCode::BadParameter, format!("`{text}` is not an id; ids are whole numbers")))
 }
 
-/// The error for a body that does not come.
+/// Returns the error for a body that does not arrive in time.
 pub(super) fn too_slow() -> ApiError {
     ApiError::new(
         ErrorCode::BadRequestBody,
@@ -135,7 +135,7 @@ pub(super) fn too_slow() -> ApiError {
     )
 }
 
-/// The error for a body over its limit.
+/// Returns the error for a body over its limit.
 pub(super) fn too_large(limit: u64) -> ApiError {
     ApiError::new(ErrorCode::BodyTooLarge, format!("the request's body is larger than {limit} bytes"))
 }
@@ -149,19 +149,19 @@ pub(super) struct PageParams {
 }
 
 impl PageParams {
-    /// The catalog's page request; `default` items unless asked otherwise.
+    /// Returns the catalog's page request, of `default` items unless the client asks for another number.
     pub(super) fn page(self, default: usize) -> PageRequest {
         PageRequest { limit: self.limit.unwrap_or(default), after: self.page_token.map(PageToken) }
     }
 }
 
-/// A place in a listing as an opaque text.
+/// Encodes a position in a listing as an opaque token.
 pub(super) fn encode_token<T: Serialize>(place: &T) -> Result<String, ApiError> {
     let json = serde_json::to_vec(place).map_err(ApiError::internal)?;
     Ok(URL_SAFE_NO_PAD.encode(json))
 }
 
-/// The place that a text stands for. Errors: `bad_parameter`.
+/// Decodes a token of [`encode_token`]. Errors: `bad_parameter`.
 pub(super) fn decode_token<T: DeserializeOwned>(token: &str) -> Result<T, ApiError> {
     let bad =
         || ApiError::new(ErrorCode::BadParameter, "page_token is not one that this server made; start without it");

@@ -89,12 +89,12 @@ pub(super) enum FieldKind {
     Flag,
     List,
     Object,
-    /// One of these texts.
+    /// One of these strings.
     OneOf(&'static [&'static str]),
     TextOrNull,
-    /// A text or a list.
+    /// A string or a list.
     TextOrList,
-    /// A text or an object.
+    /// A string or an object.
     TextOrObject,
     File,
 }
@@ -106,7 +106,7 @@ pub(super) struct Media {
     pub(super) about: &'static str,
     /// Fields of a JSON object or a form.
     pub(super) fields: &'static [Field],
-    /// JSON for JSON bodies, else the text itself.
+    /// JSON for JSON bodies, else the body itself.
     pub(super) example: Option<&'static str>,
 }
 
@@ -133,7 +133,7 @@ impl Verb {
         }
     }
 
-    /// The method's entry in a router.
+    /// Returns the router entry of a handler for this method.
     pub(super) fn answered_by<H, T>(self, handler: H) -> MethodRouter<AppState>
     where
         H: Handler<T, AppState>,
@@ -150,7 +150,7 @@ impl Verb {
 }
 
 impl Surface {
-    /// The surface's routes with their handlers, behind the roles that they ask for.
+    /// Returns the routes with their handlers, behind the roles that they ask for.
     pub(super) fn router(&self, state: &AppState) -> Router<AppState> {
         let mut router = Router::new();
         for role in [None, Some(Role::Read), Some(Role::Write), Some(Role::Admin)] {
@@ -171,7 +171,7 @@ impl Surface {
     }
 }
 
-/// No layers.
+/// Adds no layers.
 pub(super) fn no_layers(router: Router<AppState>, _state: &AppState) -> Router<AppState> {
     router
 }
@@ -246,7 +246,7 @@ impl Route {
         }
     }
 
-    /// No token is asked for.
+    /// Lets callers in without a token.
     pub(super) const fn anyone(mut self) -> Self {
         self.role = None;
         self

@@ -1,6 +1,6 @@
-//! Every HTTP route, once: the router, `GET /openapi.json` and the list at `GET /` are made of these surfaces.
+//! The table of all HTTP routes: the router, `GET /openapi.json` and the list at `GET /` are made of it.
 //!
-//! To add a route, write its handler in the file of its surface and its line here, in the surface's table.
+//! To add a route, write its handler in the file of its surface and its line in the surface's table here.
 
 mod cube;
 mod holmes;
@@ -31,10 +31,10 @@ const SURFACES: [Surface; 11] = [
     native::KUSTO,
 ];
 
-/// Made when it is first asked for.
+/// The reference of all routes, made when it is first asked for.
 static REFERENCE: LazyLock<Reference> = LazyLock::new(|| Reference::new(&SURFACES));
 
-/// The routes with their handlers, which find the reference in their requests' extensions.
+/// Returns the routes with their handlers, which find the reference in their requests' extensions.
 pub(super) fn router(state: &AppState) -> Router<AppState> {
     let surfaces = SURFACES.iter().map(|surface| surface.router(state));
     surfaces.fold(Router::new(), Router::merge).route_layer(Extension(&REFERENCE))

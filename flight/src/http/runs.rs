@@ -1,6 +1,6 @@
-//! Runs after the fact: one with its whole trace, a list of them, and stopping one that still runs.
+//! `/v1/agent/runs`: lists runs, shows one with its whole trace, and cancels one in progress.
 //!
-//! A run is seen by its owner and by administrators; to everybody else it does not exist.
+//! A run is visible to its owner and to administrators; for everybody else it does not exist.
 
 use axum::Extension;
 use axum::extract::State;
@@ -32,7 +32,7 @@ pub(super) async fn get(Call { state, principal }: Call, PathText(run_id): PathT
     Ok(json_response(StatusCode::OK, &run_json(&run)))
 }
 
-/// `POST /v1/agent/runs/{run_id}/cancel`: stops it if it runs; says how it stands afterwards.
+/// `POST /v1/agent/runs/{run_id}/cancel`: cancels it if it is in progress, and returns it as it is afterwards.
 pub(super) async fn cancel(Call { state, principal }: Call, PathText(run_id): PathText) -> Result<Response, ApiError> {
     let run = state.agent.cancel_run(&principal, parse_id(&run_id)?).await?;
     Ok(json_response(StatusCode::OK, &run_json(&run)))

@@ -1,5 +1,6 @@
-//! Without tokens every caller is an administrator, which is meant for this machine's user and not for the web pages
-//! open in the user's browser: a page may send simple requests anywhere, and a host name may be made to point here.
+//! Protects a server without tokens from web pages. There every caller is an administrator, which is meant for this
+//! machine's user and not for the pages in the user's browser: a page may send simple requests anywhere, and its host
+//! name may be made to point here.
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -13,8 +14,8 @@ use crate::error::{ApiError, ErrorCode};
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Refuses (`forbidden`) what a browser sends for a page of another site that CORS does not allow, and, where only this
-/// machine is listened to, what was sent to a name that is not this machine's.
+/// Refuses (`forbidden`) requests of a page of another site that CORS does not allow, and, unless remote callers are
+/// allowed, requests to a host name that is not this machine's.
 pub(super) fn check(parts: &Parts, settings: &Settings) -> Result<(), ApiError> {
     check_origin(parts, settings)?;
     let host = host_of(parts);
@@ -24,7 +25,7 @@ pub(super) fn check(parts: &Parts, settings: &Settings) -> Result<(), ApiError> 
     Err(refusal(&format!("a request to {}", host.unwrap_or_default())))
 }
 
-/// Refuses (`forbidden`) what a browser sends for a page of another site that CORS does not allow.
+/// Refuses (`forbidden`) requests of a page of another site that CORS does not allow.
 pub(super) fn check_origin(parts: &Parts, settings: &Settings) -> Result<(), ApiError> {
     let allowed = &settings.http.cors_allowed_origins;
     let host = host_of(parts);
@@ -57,7 +58,7 @@ fn is_same(origin: &str, host: Option<&str>) -> bool {
     authority.is_some() && authority == host
 }
 
-/// Addresses cannot be made to point elsewhere; of names, `localhost` cannot.
+/// Whether a host can only be this machine: an address, or `localhost`. Other names may be made to point here.
 fn names_this_machine(host: &str) -> bool {
     if host.parse::<SocketAddr>().is_ok() || host.parse::<IpAddr>().is_ok() {
         return true;

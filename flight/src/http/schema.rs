@@ -1,7 +1,7 @@
 //! `GET /v1/catalog/schema`: databases, their tables, their columns, a page at a time.
 //!
-//! A page holds at most `limit` entries, an entry being a table or a database without tables. Nothing is cached: a page
-//! costs what its entries cost, however large the catalog is.
+//! A page holds at most `limit` entries; an entry is a table, or a database without tables. A page costs what its entries
+//! cost, however large the catalog is.
 
 use axum::Extension;
 use axum::extract::State;
@@ -27,12 +27,12 @@ pub(super) struct SchemaParams {
     page_token: Option<String>,
 }
 
-/// Where a listing stands.
+/// The position of a listing, which its page token carries.
 #[derive(Debug, Default, Serialize, Deserialize)]
 struct SchemaCursor {
     /// The last database begun.
     begun: Option<PageToken>,
-    /// Whether that was the last one there is.
+    /// Whether that was the last database.
     last: bool,
     /// The database in progress, and its last table listed.
     within: Option<(String, PageToken)>,
@@ -58,7 +58,7 @@ pub(super) async fn schema(
     Ok(json_response(StatusCode::OK, &body))
 }
 
-/// A page in the making.
+/// A page while it is filled.
 struct SchemaPage<'a> {
     catalog: &'a Catalog,
     who: &'a Principal,
@@ -67,7 +67,7 @@ struct SchemaPage<'a> {
 }
 
 impl SchemaPage<'_> {
-    /// Lists one database from `place`, which moves on. Returns whether there is more.
+    /// Lists one database from `cursor` on, which it advances. Returns whether there is more.
     async fn one_database(&mut self, name: &str, cursor: &mut SchemaCursor) -> Result<bool, ApiError> {
         let Some(database) = self.catalog.databases().get(self.who, name).await? else {
             return Err(self.catalog.tables().not_found(self.who, &TableName::new(name, "")).await.into());
@@ -77,7 +77,7 @@ impl SchemaPage<'_> {
         Ok(cursor.within.is_some())
     }
 
-    /// Lists every database from `place`, which moves on. Returns whether there is more.
+    /// Lists every database from `cursor` on, which it advances. Returns whether there is more.
     async fn all_databases(&mut self, cursor: &mut SchemaCursor) -> Result<bool, ApiError> {
         if let Some((database, after)) = cursor.within.take() {
             self.tables(database, Some(after), cursor).await?;
@@ -95,7 +95,7 @@ impl SchemaPage<'_> {
         Ok(cursor.within.is_some() || !cursor.last)
     }
 
-    /// Lists a database's tables until they or the page end; in the latter case `place` says where.
+    /// Lists a database's tables until they or the page end; if the page ends first, `cursor` says where.
     async fn tables(
         &mut self,
         database: String,

@@ -14,7 +14,7 @@ use crate::http::request::{Call, Params};
 use crate::http::response::json_response;
 
 const DEFAULT_LIMIT: usize = 20;
-/// Hits that somebody is taken to look at.
+/// The hits that count as looked at, so that their values are collected.
 const LOOKED_AT: usize = 10;
 
 #[derive(Debug, Deserialize)]
@@ -44,7 +44,7 @@ pub(super) async fn search(
     Ok(json_response(StatusCode::OK, &json!({ "hits": hits })))
 }
 
-/// A found table, as the server and the command line write it.
+/// Returns a found table as JSON, for the server and the command line.
 pub(crate) fn hit_json(hit: &SearchHit) -> Value {
     json!({
         "database": hit.table.name.database,

@@ -15,7 +15,7 @@ use crate::http::request::{Call, PageParams, Params, PathText};
 use crate::http::response::json_response;
 
 const DEFAULT_LIMIT: usize = 200;
-/// Turns of a session that are shown.
+/// The most turns of a session that are shown.
 const MAX_TURNS: usize = 1_000;
 
 /// `GET /v1/agent/sessions`: newest activity first.

@@ -1,7 +1,8 @@
-//! A run's events as a body: whole frames a chunk, as many as are there, and a sign of life while a model is silent.
+//! Streams a run's events as server-sent events: each chunk holds whole frames, as many as are ready, and a heartbeat is
+//! sent while a model is silent.
 //!
-//! The sign is a comment that ends with one line feed. With a second one, `@microsoft/fetch-event-source` hands its
-//! user an empty message, whose parser fails, and the request is sent again.
+//! The heartbeat is a comment that ends with one line feed. With a second one, `@microsoft/fetch-event-source` would pass
+//! an empty message to its user, whose parser fails, and would send the request again.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -15,21 +16,21 @@ use querent_agent::protocols::{Frame, Renderer};
 
 /// Proxies cut connections that are silent for long; a model may be.
 const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
-/// A chunk takes no more frames from here on: what one reader has waiting stays small.
+/// The size at which a chunk is sent, which bounds what waits for one reader.
 const CHUNK_BYTES: usize = 16 << 10;
-/// What most frames take: a word, and what is around it.
+/// The size of most frames: one word and its envelope.
 const FRAME_BYTES: usize = 128;
 const HEARTBEAT: Bytes = Bytes::from_static(b": ping\n");
 /// nginx buffers responses unless told not to.
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// Server-sent events: what `renderer` makes of `events`, then what it adds at the end.
+/// Streams what `renderer` makes of `events`.
 pub(super) fn event_stream(events: RunEvents, renderer: impl Renderer + 'static) -> Response {
     event_stream_with(events, renderer, |_, _, frame, chunk| frame.push_sse(chunk), || ())
 }
 
-/// The same, each frame added to its chunk by `push`, which is told of the event's number and the frame's place among
-/// those of the event. `at_end` is called when everything was taken, and dropped with the body otherwise.
+/// Streams what `renderer` makes of `events`. `push` adds a frame to its chunk; it gets the event's number and the frame's
+/// index among those of the event. `at_end` is called when everything has been sent, and dropped with the body otherwise.
 pub(super) fn event_stream_with(
     events: RunEvents,
     renderer: impl Renderer + 'static,
@@ -54,7 +55,7 @@ fn frames(
         let mut chunk = Vec::new();
         loop {
             let ready = events.next_batch().now_or_never();
-            // A timer only for those who wait, and nothing waits with them.
+            // A timer is made only when nothing is ready and the chunk is empty.
             let next = match ready {
                 Some(next) => Ok(next),
                 None if !chunk.is_empty() => {

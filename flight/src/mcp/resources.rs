@@ -1,7 +1,7 @@
-//! Schemas as resources: what of the catalog the caller may see, a page at a time, as Markdown for a model.
+//! Schemas as resources: the databases and tables that the caller may see, a page at a time, as Markdown for a model.
 //!
-//! A page costs what its entries cost, however many tables there are: databases come first, then tables, and a cursor
-//! is the place in the catalog's own listing.
+//! Databases come first, then tables. A cursor is a position in the catalog's own listing, so a page costs what its
+//! entries cost, however many tables there are.
 
 use querent_catalog::{
     Catalog, PageRequest, PageToken, Principal, Relationship, TableFilter, TableInfo, TableKind, TableName,
@@ -19,16 +19,16 @@ use crate::error::{ApiError, ErrorCode};
 const DATABASE_TEMPLATE: &str = "querent://schema/{database}";
 const TABLE_TEMPLATE: &str = "querent://schema/{database}/{table}";
 const MARKDOWN: &str = "text/markdown";
-/// Entries of a page of the listing.
+/// The entries of a page of the listing.
 const PAGE: usize = 100;
-/// Tables that the text of one database names.
+/// The most tables that the text of a database names.
 const TABLES_OF_DATABASE: usize = 200;
 const MAX_COLUMNS: usize = 1_000;
 const MAX_RELATIONSHIPS: usize = 60;
 const MAX_COMMENT_CHARS: usize = 300;
 const MAX_TYPE_CHARS: usize = 200;
 
-/// The two kinds of addresses.
+/// Returns the templates of the two kinds of addresses.
 pub(super) fn templates() -> Vec<ResourceTemplate> {
     vec![
         ResourceTemplate::new(DATABASE_TEMPLATE, "database")
@@ -42,7 +42,7 @@ pub(super) fn templates() -> Vec<ResourceTemplate> {
     ]
 }
 
-/// Where a listing stands. Its text is the cursor.
+/// The position of a listing.
 enum ResourceCursor {
     Databases(Option<PageToken>),
     Tables(Option<PageToken>),
@@ -69,7 +69,7 @@ impl ResourceCursor {
     }
 }
 
-/// One page of the databases, then of the tables.
+/// Lists a page of the databases, then of the tables.
 pub(super) async fn list(
     catalog: &Catalog,
     who: &Principal,
@@ -116,7 +116,7 @@ fn uri_of(name: &TableName) -> SchemaUri {
     SchemaUri::Table { database: name.database.clone(), table: name.table.clone() }
 }
 
-/// What an address stands for. Errors: `not_found`, `database_not_found`, `table_not_found`.
+/// Reads the resource of an address. Errors: `not_found`, `database_not_found`, `table_not_found`.
 pub(super) async fn read(engine: &Engine, who: &Principal, uri: &str) -> Result<ReadResourceResult, ApiError> {
     let text = match SchemaUri::parse(uri)? {
         SchemaUri::Database { database, after } => database_text(engine.catalog(), who, &database, after).await?,
@@ -198,7 +198,7 @@ fn table_markdown(table: &TableInfo, relationships: &[Relationship]) -> String {
     lines.join("\n")
 }
 
-/// Names that begin with what was typed, for an address's variables.
+/// Returns names that complete a variable of an address.
 pub(super) async fn complete(
     catalog: &Catalog,
     who: &Principal,
@@ -236,7 +236,7 @@ pub(super) async fn complete(
     Ok(CompleteResult::new(completion))
 }
 
-/// The text as a `LIKE` pattern that matches itself.
+/// Escapes a string for `LIKE`, so that it only matches itself.
 fn escaped(text: &str) -> String {
     let mut pattern = String::with_capacity(text.len());
     for c in text.chars() {
@@ -256,7 +256,7 @@ fn kind_word(kind: TableKind) -> &'static str {
     }
 }
 
-/// Text within a cell of a Markdown table.
+/// Returns text for a cell of a Markdown table.
 fn cell(text: &str, max_chars: usize) -> String {
     one_line(text, max_chars).replace('|', "\\|")
 }

@@ -1,19 +1,19 @@
-//! The addresses of schemas: `querent://schema/{database}` and `querent://schema/{database}/{table}`, names
-//! percent-encoded, and of a long database the place where a page begins.
+//! The addresses of schemas: `querent://schema/{database}` and `querent://schema/{database}/{table}`, with names
+//! percent-encoded. An address of a database may say after which table its page begins.
 
 use crate::error::{ApiError, ErrorCode};
 
-/// What stands before the database's name.
+/// The part before the database's name.
 const PREFIX: &str = "querent://schema/";
 
 /// What an address names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum SchemaUri {
-    /// A database; of its tables those after a name.
+    /// A database; with `after`, its tables after that name.
     Database {
         /// Its name.
         database: String,
-        /// Where the listing goes on.
+        /// The table after which the listing continues.
         after: Option<String>,
     },
     /// A table.
@@ -26,7 +26,7 @@ pub(super) enum SchemaUri {
 }
 
 impl SchemaUri {
-    /// Reads an address. Errors: `not_found`.
+    /// Parses an address. Errors: `not_found`.
     pub(super) fn parse(uri: &str) -> Result<Self, ApiError> {
         Self::read(uri).ok_or_else(|| {
             let shown: String = uri.chars().take(200).collect();
@@ -69,7 +69,7 @@ fn name(encoded: &str) -> Option<String> {
     percent_decoded(encoded).filter(|name| !name.is_empty() && !encoded.contains('/'))
 }
 
-/// A name of dots alone is encoded too: clients take `..` for a way up.
+/// Encodes a name. A name of dots only is encoded too, since clients resolve `..` as the parent.
 fn percent_encoded(name: &str) -> String {
     let only_dots = name.bytes().all(|byte| byte == b'.');
     let mut text = String::with_capacity(name.len());

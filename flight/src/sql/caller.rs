@@ -1,4 +1,4 @@
-//! Who calls over gRPC, and what the call's headers ask for.
+//! The caller of a gRPC method, and the database that its headers name.
 
 use http::HeaderMap;
 use querent_catalog::Principal;
@@ -7,7 +7,7 @@ use tonic::Request;
 use crate::auth::Authenticator;
 use crate::error::{ApiError, ErrorCode};
 
-/// Headers that name the database in which bare names resolve, first come first.
+/// Headers that name the database in which bare names resolve, in order of precedence.
 const DATABASE_HEADERS: [&str; 2] = ["x-database", "database"];
 
 /// A caller and the headers of its call.
@@ -17,14 +17,14 @@ pub(super) struct FlightCaller {
 }
 
 impl FlightCaller {
-    /// Errors: `unauthenticated`.
+    /// Authenticates a call. Errors: `unauthenticated`.
     pub(super) fn authenticated<T>(authenticator: &Authenticator, request: &Request<T>) -> Result<Self, ApiError> {
         let headers = request.metadata().clone().into_headers();
         let principal = authenticator.authenticate(&headers)?;
         Ok(Self { principal, headers })
     }
 
-    /// The database that the headers name. Errors: `bad_header`.
+    /// Returns the database that the headers name. Errors: `bad_header`.
     pub(super) fn database(&self) -> Result<Option<&str>, ApiError> {
         let Some(name) = DATABASE_HEADERS.into_iter().find(|name| self.headers.contains_key(*name)) else {
             return Ok(None);

@@ -13,10 +13,10 @@ use tonic::Status;
 use super::listing::{BatchStream, catalog_matches};
 use crate::error::ApiError;
 
-/// Databases of one batch.
+/// The databases of one batch.
 const PAGE: usize = 2_000;
 
-/// The databases that match the command, for what `caller` may see.
+/// Returns the databases that match the command and that `caller` may see.
 pub(super) fn batches(
     schema: SchemaRef,
     engine: &Engine,

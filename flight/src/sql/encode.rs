@@ -1,5 +1,5 @@
-//! Record batches as Flight messages: split by the bytes they really take, encoded off the connection's task,
-//! a few messages ahead of the client and no more.
+//! Encodes record batches as Flight messages: split by the bytes that they take on the wire, off the connection's task,
+//! and at most a few messages ahead of the client.
 //!
 //! Invariants: a message is at most [`MAX_MESSAGE_BYTES`] unless one row alone is larger; dropping the stream
 //! drops the batches' stream and with it the query; a failure is always the stream's last item, never a clean end.
@@ -25,7 +25,7 @@ pub(super) const MAX_MESSAGE_BYTES: usize = 2 << 20;
 /// Messages made ahead of the client: enough to overlap encoding with sending, few enough to bound memory.
 const MESSAGES_AHEAD: usize = 3;
 
-/// The messages of one result: its schema, then its batches in order. `schema` is a wire schema.
+/// Returns the messages of one result: its schema, then its batches in order. `schema` is a wire schema.
 pub(super) fn flight_stream<S>(schema: SchemaRef, batches: S) -> BoxStream<'static, Result<FlightData, Status>>
 where
     S: Stream<Item = Result<RecordBatch, Status>> + Send + 'static,
@@ -34,7 +34,7 @@ where
     let mut encoding = JoinSet::new();
     encoding.spawn(async move {
         if let Err(failure) = encode(schema, batches, &sender).await {
-            // A receiver that is gone needs no error.
+            // A client that is gone needs no error.
             let _ = sender.send(Err(failure)).await;
         }
     });
@@ -42,7 +42,7 @@ where
         while let Some(message) = messages.recv().await {
             yield message;
         }
-        // The channel closes when the task ends, a panic included: that must not look like a complete result.
+        // The channel also closes when the task panics, which must not look like a complete result.
         if let Some(Err(error)) = encoding.join_next().await {
             yield Err(ApiError::internal(error).into());
         }
@@ -113,14 +113,14 @@ impl Encoder {
     }
 }
 
-/// How many rows from `start` take at most `limit` body bytes; at least one.
+/// Returns how many rows from `start` take at most `limit` body bytes; at least one.
 fn rows_that_fit(batch: &RecordBatch, start: usize, limit: usize) -> usize {
     let remaining = batch.num_rows() - start;
     let fits = |rows: usize| batch_body_bytes(batch, start, rows) <= limit;
     if fits(remaining) {
         return remaining;
     }
-    // More rows never take fewer bytes, so the boundary is found by halving.
+    // More rows never take fewer bytes, so a binary search finds the boundary.
     let (mut fitting, mut too_many) = (1, remaining);
     while too_many - fitting > 1 {
         let middle = fitting + (too_many - fitting) / 2;
@@ -136,8 +136,8 @@ fn batch_body_bytes(batch: &RecordBatch, start: usize, rows: usize) -> usize {
     batch.columns().iter().map(|column| body_bytes(column.as_ref(), start, rows)).sum()
 }
 
-/// What `rows` rows of `array` from `start` take in a message body, as arrow-ipc writes slices: validity (where
-/// there are nulls), offsets, and only the values the slice refers to, each buffer padded to 64 bytes.
+/// Returns the bytes that `rows` rows of `array` from `start` take in a message body, as arrow-ipc writes slices: validity
+/// (if there are nulls), offsets, and only the values that the slice refers to, each buffer padded to 64 bytes.
 fn body_bytes(array: &dyn Array, start: usize, rows: usize) -> usize {
     let validity = if array.null_count() > 0 { padded(rows.div_ceil(8)) } else { 0 };
     validity
@@ -182,7 +182,7 @@ fn body_bytes(array: &dyn Array, start: usize, rows: usize) -> usize {
             }
             other => match other.primitive_width() {
                 Some(width) => padded(rows * width),
-                // Unions and whatever arrow-ipc writes whole however it is sliced.
+                // Unions and other types that arrow-ipc writes whole whatever the slice.
                 None => array.get_array_memory_size(),
             },
         }
@@ -192,7 +192,7 @@ fn padded(bytes: usize) -> usize {
     bytes.next_multiple_of(64)
 }
 
-/// An upper bound of a batch message's flatbuffer: 16 bytes a node and a buffer, at most three buffers a field.
+/// Returns an upper bound of a batch message's flatbuffer: 16 bytes a node and a buffer, at most three buffers a field.
 fn header_bytes(schema: &SchemaRef) -> usize {
     fn fields(field: &Field) -> usize {
         1 + match field.data_type() {

@@ -1,5 +1,5 @@
-//! Handshake: a user name and a token in, the bearer token to go on with out. JDBC, ODBC, pyarrow and ADBC put the
-//! credentials into the `authorization` header and read the answer from it; old clients send both as payload.
+//! Handshake: takes a user name and a token, and returns the bearer token for later calls. JDBC, ODBC, pyarrow and ADBC
+//! put the credentials into the `authorization` header and read the answer from it; old clients use the payload for both.
 
 use arrow_flight::{BasicAuth, HandshakeRequest, HandshakeResponse};
 use base64::Engine as _;
@@ -36,7 +36,7 @@ pub(super) async fn handshake(
     Ok(response)
 }
 
-/// The header that says what a `BasicAuth` payload says.
+/// Converts a `BasicAuth` payload to an `authorization` header.
 fn basic_auth_headers(message: &HandshakeRequest) -> Result<HeaderMap, ApiError> {
     let mut headers = HeaderMap::new();
     if message.payload.is_empty() {

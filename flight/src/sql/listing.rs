@@ -1,4 +1,4 @@
-//! What the listings of the catalog share.
+//! What the listings of databases and tables share.
 
 use arrow::array::RecordBatch;
 use futures::stream::BoxStream;
@@ -8,7 +8,8 @@ use tonic::Status;
 /// The batches of a listing.
 pub(super) type BatchStream = BoxStream<'static, Result<RecordBatch, Status>>;
 
-/// Whether a command's catalog filter lets ours through. An empty name asks for what has no catalog: nothing here.
+/// Whether a command's catalog filter matches our catalog. An empty name asks for objects without a catalog, which there
+/// are none of.
 pub(super) fn catalog_matches(filter: Option<&str>) -> bool {
     filter.is_none_or(|name| name == CATALOG_NAME)
 }

@@ -1,6 +1,6 @@
-//! The metadata commands: what there is, as streams of record batches read from the catalog page by page.
+//! The metadata commands, answered with record batches that are read from the catalog page by page.
 //!
-//! Invariant: nothing here loads a listing whole or opens a table; filters go down to the catalog.
+//! Invariant: nothing here loads a whole listing or opens a table; filters are pushed down to the catalog.
 
 use std::sync::Arc;
 
@@ -33,7 +33,7 @@ pub(super) enum MetadataCommand {
 }
 
 impl MetadataCommand {
-    /// The listing that a command asks for, if it is one.
+    /// Returns the command if it asks for metadata.
     pub(super) fn from_command(command: &Command) -> Option<Self> {
         match command {
             Command::CommandGetCatalogs(_) => Some(MetadataCommand::Catalogs),
@@ -45,7 +45,7 @@ impl MetadataCommand {
         }
     }
 
-    /// The schema of its batches, as the protocol fixes it.
+    /// Returns the schema of its batches, which the protocol fixes.
     pub(super) fn schema(&self) -> SchemaRef {
         match self {
             MetadataCommand::Catalogs => GetCatalogsBuilder::new().schema(),
@@ -56,7 +56,7 @@ impl MetadataCommand {
         }
     }
 
-    /// Its batches, for what `caller` may see.
+    /// Returns its batches, for what `caller` may see.
     pub(super) fn batches(self, engine: &Engine, caller: &Principal) -> Result<BatchStream, ApiError> {
         let schema = self.schema();
         Ok(match self {

@@ -1,5 +1,5 @@
-//! GetSqlInfo: what this server says of itself. Types are fixed by the protocol, value by value: the Go ADBC
-//! driver casts without checking and panics on a wrong one.
+//! GetSqlInfo: the server's capabilities. The protocol fixes the type of each value: the Go ADBC driver casts without
+//! checking and panics on a wrong one.
 //!
 //! Invariant: nothing is claimed that is answered UNIMPLEMENTED.
 
@@ -19,7 +19,7 @@ use crate::error::ApiError;
 /// The Arrow release that this server's arrow crates implement.
 const ARROW_VERSION: &str = arrow::ARROW_VERSION;
 
-/// The answer for a caller: what its role may not do is said to be read-only.
+/// Returns the answer for a caller. A caller whose role may not write is told that the server is read-only.
 pub(super) fn sql_info(command: &CommandGetSqlInfo, role: Role) -> Result<RecordBatch, ApiError> {
     let info = about(role).map_err(ApiError::internal)?;
     info.record_batch(command.info.iter().copied()).map_err(ApiError::internal)
@@ -39,13 +39,13 @@ fn about(role: Role) -> Result<SqlInfoData, arrow_flight::error::FlightError> {
     info.append(SqlInfo::FlightSqlServerCancel, false);
     info.append(SqlInfo::FlightSqlServerBulkIngestion, false);
     info.append(SqlInfo::FlightSqlServerIngestTransactionsSupported, false);
-    // 0 means: no timeout of ours that a client could wait for.
+    // 0: there is no timeout that a client could wait for.
     info.append(SqlInfo::FlightSqlServerTransactionTimeout, 0_i32);
 
     info.append(SqlInfo::SqlDdlCatalog, false);
     info.append(SqlInfo::SqlDdlSchema, writes);
     info.append(SqlInfo::SqlDdlTable, writes);
-    // Bare names are folded to lower case by the parser; quoted ones keep theirs, and no two names differ by it alone.
+    // The parser folds unquoted names to lower case; quoted ones keep their case, and no two names differ only in case.
     info.append(SqlInfo::SqlIdentifierCase, SqlSupportedCaseSensitivity::SqlCaseSensitivityCaseInsensitive as i32);
     info.append(SqlInfo::SqlIdentifierQuoteChar, "\"");
     info.append(
@@ -100,7 +100,7 @@ fn about(role: Role) -> Result<SqlInfoData, arrow_flight::error::FlightError> {
         SqlInfo::SqlSupportedUnions,
         bits(&[SqlSupportedUnions::SqlUnion as i32, SqlSupportedUnions::SqlUnionAll as i32]),
     );
-    // 0 means no limit, or none known, for every limit.
+    // For every limit, 0 means that there is none or that it is unknown.
     for limit in NO_LIMITS {
         info.append(*limit, 0_i64);
     }

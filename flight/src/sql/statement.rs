@@ -1,7 +1,7 @@
 //! Statement queries: planned and authorised in GetFlightInfo, executed once, in DoGet.
 //!
-//! Invariant: what DoGet streams has the schema that GetFlightInfo told. The statement is planned again in between,
-//! and refused when the tables it reads have changed so that its schema would be another.
+//! Invariant: DoGet streams the schema that GetFlightInfo announced. The statement is planned again in between, and
+//! refused if its tables have changed so that its schema would differ.
 
 use arrow_flight::sql::{CommandStatementQuery, ProstMessageExt, TicketStatementQuery};
 use arrow_flight::{FlightData, FlightEndpoint, IpcMessage, SchemaAsIpc, Ticket};
@@ -27,7 +27,7 @@ use crate::error::{ApiError, ErrorCode};
 
 /// A statement that may be executed.
 pub(super) struct PlannedStatement {
-    /// As it will be streamed.
+    /// The schema of the stream.
     pub(super) schema: SchemaRef,
     session: Session,
     plan: AuthorizedPlan,
@@ -58,7 +58,7 @@ impl Statements {
         plan(session, query.query.clone()).await
     }
 
-    /// Where a planned statement's rows can be fetched, once or again.
+    /// Returns the endpoint at which a planned statement's rows can be fetched.
     pub(super) fn endpoint(
         &self,
         caller: &FlightCaller,
@@ -73,7 +73,7 @@ impl Statements {
         );
         let redeemed_by = TicketStatementQuery { statement_handle: self.tickets.seal(&ticket) };
         let endpoint = FlightEndpoint::new().with_ticket(Ticket::new(redeemed_by.as_any().encode_to_vec()));
-        // An expiry promises that the ticket can be redeemed again until then, which a change must not be.
+        // An expiry would promise that the ticket can be redeemed again until then, which a change must not be.
         if ticket.changes {
             return Ok(endpoint);
         }
@@ -135,7 +135,7 @@ async fn plan(session: Session, statement: String) -> Result<PlannedStatement, A
     Ok(PlannedStatement { schema, session, plan, statement })
 }
 
-/// The query's batches, whose end is told to the metrics.
+/// Passes the query's batches on and tells the metrics how the query ended.
 fn count_rows(
     mut rows: QueryStream,
     mut permit: QueryPermit,

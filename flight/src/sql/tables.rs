@@ -1,4 +1,4 @@
-//! GetTables: tables, external tables and views, in pages, with their schemas where asked for.
+//! GetTables: tables, external tables and views, in pages, with their schemas if the command asks for them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use crate::error::ApiError;
 /// Every value of the `table_type` column.
 pub(super) const TABLE_TYPES: &[&str] = &["BASE TABLE", "EXTERNAL TABLE", "VIEW"];
 
-/// Tables of one batch, without and with their schemas.
+/// The tables of one batch, without and with their schemas.
 const PAGE: usize = 2_000;
 const PAGE_WITH_SCHEMAS: usize = 250;
 
-/// The tables that match the command, for what `caller` may see.
+/// Returns the tables that match the command and that `caller` may see.
 pub(super) fn batches(schema: SchemaRef, engine: &Engine, caller: Principal, command: CommandGetTables) -> BatchStream {
     let catalog = Arc::clone(engine.catalog());
     async_stream::try_stream! {
@@ -49,7 +49,7 @@ pub(super) fn batches(schema: SchemaRef, engine: &Engine, caller: Principal, com
     .boxed()
 }
 
-/// The command's filters for the catalog; `None` when nothing can match.
+/// Converts the command's filters to the catalog's; `None` if nothing can match.
 fn filter_of(command: &CommandGetTables) -> Option<TableFilter> {
     let kinds: Vec<_> = [TableKind::Managed, TableKind::External, TableKind::View]
         .into_iter()
@@ -74,7 +74,7 @@ fn batch_with_schemas(schema: &SchemaRef, tables: &[TableInfo]) -> Result<Record
     RecordBatch::try_new(Arc::clone(schema), columns)
 }
 
-/// The four columns that every GetTables answer has.
+/// Returns the four columns that every GetTables answer has.
 fn columns_of<'a>(tables: impl Iterator<Item = (&'a TableName, TableKind)> + Clone) -> Vec<ArrayRef> {
     vec![
         Arc::new(StringArray::from_iter_values(tables.clone().map(|_| CATALOG_NAME))),
@@ -84,7 +84,7 @@ fn columns_of<'a>(tables: impl Iterator<Item = (&'a TableName, TableKind)> + Clo
     ]
 }
 
-/// A table's schema as an encapsulated IPC message, with the column metadata that the protocol names.
+/// Encodes a table's schema as an encapsulated IPC message, with the column metadata that the protocol names.
 fn schema_message(table: &TableInfo) -> Result<Vec<u8>, ArrowError> {
     let fields: Vec<_> = table
         .columns

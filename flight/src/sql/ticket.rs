@@ -1,8 +1,10 @@
 //! Statement tickets: what a client brings to DoGet after GetFlightInfo.
 //!
-//! A ticket carries the statement itself, signed with a key that lives as long as the process, so nothing is kept
-//! for tickets that nobody redeems. Invariants: only this process makes tickets that it accepts; a ticket is good
-//! for its caller only and until it expires; one that changes something is good once.
+//! A ticket carries the statement itself, signed with a key that lives as long as the process, so nothing is stored for
+//! tickets that are never redeemed.
+//!
+//! Invariants: only this process makes tickets that it accepts; a ticket is valid for its caller only, until it expires;
+//! a ticket of a statement that changes something is valid once.
 
 use std::collections::{HashSet, VecDeque};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -28,7 +30,7 @@ pub(super) struct StatementTicket {
     /// Where its bare names resolve.
     #[prost(string, tag = "2")]
     pub(super) database: String,
-    /// Digest of the schema that the client was told of.
+    /// Digest of the schema that GetFlightInfo announced.
     #[prost(bytes = "bytes", tag = "3")]
     pub(super) schema_digest: Bytes,
     /// Whether it changes something.
@@ -43,7 +45,7 @@ pub(super) struct StatementTicket {
 }
 
 impl StatementTicket {
-    /// A ticket of `caller` for `statement`.
+    /// Makes a ticket of `caller` for `statement`.
     pub(super) fn new(caller: &Principal, statement: &str, database: &str, schema_bytes: &[u8], changes: bool) -> Self {
         Self {
             statement: statement.to_owned(),
@@ -56,12 +58,12 @@ impl StatementTicket {
         }
     }
 
-    /// When it can no longer be redeemed, in milliseconds since 1970.
+    /// Returns when it expires, in milliseconds since 1970.
     pub(super) fn expires_unix_ms(&self) -> u64 {
         self.expires_unix_ms
     }
 
-    /// Whether the client was told of this schema.
+    /// Whether GetFlightInfo announced this schema.
     pub(super) fn has_schema(&self, schema_bytes: &[u8]) -> bool {
         self.schema_digest == digest_of(schema_bytes)
     }
@@ -73,7 +75,7 @@ pub(super) struct TicketOffice {
     redeemed: Mutex<Redeemed>,
 }
 
-/// Changes that ran already, until their tickets expire anyway.
+/// Tickets of changes that were executed, until they expire.
 #[derive(Default)]
 struct Redeemed {
     ids: HashSet<Bytes>,
@@ -81,21 +83,21 @@ struct Redeemed {
 }
 
 impl TicketOffice {
-    /// An office with a random key of its own.
+    /// Makes an office with a random key.
     pub(super) fn new() -> Self {
         // Two version 4 UUIDs hold 244 random bits from the system's generator.
         let secret = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
         Self { key: hmac::Key::new(hmac::HMAC_SHA256, &secret), redeemed: Mutex::default() }
     }
 
-    /// The ticket's bytes: its signature, then itself.
+    /// Returns the ticket's bytes: its signature, then itself.
     pub(super) fn seal(&self, ticket: &StatementTicket) -> Bytes {
         let body = ticket.encode_to_vec();
         let signature = hmac::sign(&self.key, &body);
         [signature.as_ref(), &body].concat().into()
     }
 
-    /// The ticket, if this office made it, for `caller`, not too long ago.
+    /// Returns the ticket, if this office made it for `caller` and it has not expired.
     /// Errors: `invalid_ticket`, `forbidden`, `ticket_expired`.
     pub(super) fn open(&self, sealed: &Bytes, caller: &Principal) -> Result<StatementTicket, ApiError> {
         let forged = || {
@@ -120,7 +122,7 @@ impl TicketOffice {
         Ok(ticket)
     }
 
-    /// Notes that a ticket that changes something is being executed. Errors: `ticket_used`, the second time.
+    /// Marks the ticket of a change as executed. Errors: `ticket_used`, the second time.
     pub(super) fn redeem_once(&self, ticket: &StatementTicket) -> Result<(), ApiError> {
         let now = unix_ms(SystemTime::now());
         let mut redeemed = self.redeemed.lock();
@@ -138,7 +140,7 @@ impl TicketOffice {
     }
 }
 
-/// All that decides what a caller may do, so that a ticket does not survive a change of it.
+/// Digests everything that decides what a caller may do, so that a ticket does not survive a change of it.
 fn caller_digest(caller: &Principal) -> Bytes {
     let scope = match caller.scope() {
         DatabaseScope::All => String::from("*"),

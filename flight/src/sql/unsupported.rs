@@ -1,10 +1,11 @@
-//! What of Flight SQL is not served, named as the protocol names it, with what to send instead.
+//! Errors for the parts of Flight SQL that are not served: each names the part in the protocol's words and says what to
+//! send instead.
 
 use arrow_flight::sql::Command;
 
 use crate::error::{ApiError, ErrorCode};
 
-/// The error for a command that this method does not serve, named as the protocol names it.
+/// Returns the error for a command that a method does not serve.
 pub(super) fn unsupported(method: &str, command: &Command) -> ApiError {
     let name = command.type_url().rsplit('.').next().unwrap_or_default();
     let hint = match command {
@@ -22,7 +23,7 @@ pub(super) fn unsupported(method: &str, command: &Command) -> ApiError {
     not_served(&format!("{method} of {name}"), hint)
 }
 
-/// The error for an action.
+/// Returns the error for an action.
 pub(super) fn unsupported_action(name: &str) -> ApiError {
     let hint = match name {
         "CreatePreparedStatement" | "ClosePreparedStatement" => {
@@ -40,7 +41,7 @@ pub(super) fn unsupported_action(name: &str) -> ApiError {
     not_served(&format!("action {name}"), hint)
 }
 
-/// The error for anything else.
+/// Returns the error for anything else.
 pub(super) fn not_served(what: &str, hint: &str) -> ApiError {
     ApiError::new(ErrorCode::Unsupported, format!("{what} is not supported")).with_hint(hint)
 }

@@ -1,8 +1,8 @@
-//! What a schema becomes on the wire. Clients of every age read plain Arrow, so views, dictionaries, run-end
-//! encoding and large lists are turned into the types they stand for, at any depth.
+//! Converts schemas and batches for the wire. Old clients read plain Arrow types only, so views, dictionaries, run-end
+//! encoding and large lists are converted to the types that they stand for, at any depth.
 //!
 //! Invariant: `FlightInfo.schema` and the stream's schema both come from [`wire_schema`], so they are equal,
-//! nullability included. ADBC refuses a stream where they are not.
+//! nullability included. ADBC refuses a stream if they differ.
 
 use std::sync::Arc;
 
@@ -10,13 +10,13 @@ use arrow::array::{RecordBatch, RecordBatchOptions};
 use arrow::compute::{CastOptions, cast_with_options};
 use arrow_schema::{ArrowError, DataType, Field, FieldRef, Fields, Schema, SchemaRef};
 
-/// The schema a client is told of and receives.
+/// Returns the schema that a client sees.
 pub(super) fn wire_schema(schema: &Schema) -> SchemaRef {
     let fields: Fields = schema.fields().iter().map(wire_field).collect();
     Arc::new(Schema::new_with_metadata(fields, schema.metadata().clone()))
 }
 
-/// `batch` with the types of `schema`, which [`wire_schema`] made from the batch's own.
+/// Casts `batch` to the types of `schema`, which [`wire_schema`] made from the batch's own.
 pub(super) fn to_wire(batch: RecordBatch, schema: &SchemaRef) -> Result<RecordBatch, ArrowError> {
     let options = CastOptions { safe: false, ..CastOptions::default() };
     let columns = batch

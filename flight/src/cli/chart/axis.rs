@@ -1,4 +1,4 @@
-//! Axes: where a value stands along one, and the ticks that a reader counts by.
+//! Axes: the position of a value along an axis, and the axis's ticks.
 
 use chrono::{DateTime, Datelike, NaiveDate, TimeZone, Utc};
 use querent_agent::chart::{Channel, FieldType, Sort};
@@ -8,10 +8,10 @@ use super::rows::ChartValue;
 /// About how many ticks a line of numbers has, and at most how many one of time.
 const TICKS: f64 = 5.0;
 const MAX_TIME_TICKS: f64 = 8.0;
-/// Beyond this a difference of two numbers may not be one.
+/// The largest number on an axis; differences of larger ones may not be finite.
 const LARGEST: f64 = 1e300;
 
-/// A way to place values on a line from 0 to 1.
+/// Maps values to positions from 0 to 1.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ChartAxis {
     /// Discrete values side by side.
@@ -21,7 +21,7 @@ pub(super) enum ChartAxis {
 }
 
 impl ChartAxis {
-    /// The axis of these values of a channel; `more` are numbers that must have room on it too.
+    /// Makes the axis of a channel's values; `more` are numbers that it must span too.
     pub(super) fn new<'a>(channel: &Channel, values: impl Iterator<Item = &'a ChartValue>, more: &[f64]) -> Self {
         match channel.r#type {
             FieldType::Nominal | FieldType::Ordinal => ChartAxis::Band(labels(channel.sort, values)),
@@ -39,7 +39,7 @@ impl ChartAxis {
         }
     }
 
-    /// From 0 to 1; the middle of its band for a discrete value.
+    /// Returns the position of a value from 0 to 1; the middle of its band for a discrete value.
     pub(super) fn place(&self, cell: &ChartValue) -> Option<f64> {
         match self {
             ChartAxis::Band(labels) => {
@@ -51,7 +51,7 @@ impl ChartAxis {
         }
     }
 
-    /// From 0 to 1 for what lies on the axis.
+    /// Returns the position of a number, from 0 to 1 if it lies on the axis.
     pub(super) fn place_number(&self, number: f64) -> f64 {
         match self {
             ChartAxis::Band(_) => 0.0,
@@ -59,7 +59,7 @@ impl ChartAxis {
         }
     }
 
-    /// Places and labels.
+    /// Returns the positions and labels of the ticks.
     pub(super) fn ticks(&self) -> Vec<(f64, &str)> {
         match self {
             ChartAxis::Band(labels) => {
@@ -77,7 +77,7 @@ impl ChartAxis {
     }
 }
 
-/// The different values, as the rows come or in their order: numbers before texts.
+/// Returns the distinct values, in the order of the rows or sorted: numbers before strings.
 pub(super) fn labels<'a>(sort: Sort, values: impl Iterator<Item = &'a ChartValue>) -> Vec<String> {
     let mut different: Vec<&ChartValue> = Vec::new();
     for value in values {
@@ -102,7 +102,7 @@ fn range(numbers: impl Iterator<Item = f64>) -> Option<(f64, f64)> {
     })
 }
 
-/// Round numbers around the range.
+/// Makes an axis with ticks at round numbers around the range.
 fn number_line(from: f64, to: f64) -> ChartAxis {
     let (from, to) =
         if from < to { (from, to) } else { (from - from.abs().max(1.0) / 2.0, to + to.abs().max(1.0) / 2.0) };
@@ -118,7 +118,7 @@ fn number_line(from: f64, to: f64) -> ChartAxis {
     ChartAxis::Line { from: first * step, to: (first + f64::from(places)) * step, ticks }
 }
 
-/// 1, 2 or 5 times a power of ten, about `step`.
+/// Returns 1, 2 or 5 times a power of ten, about `step`.
 fn nice(step: f64) -> f64 {
     let power = 10.0_f64.powf(step.log10().floor());
     if !(power.is_normal() && step.is_normal()) {
@@ -133,7 +133,7 @@ fn nice(step: f64) -> f64 {
     power * times
 }
 
-/// With as many decimals as tell the steps apart; large ones in thousands, millions and so on.
+/// Formats a number with as many decimals as the step needs; large ones in thousands, millions and so on.
 pub(super) fn number_label(number: f64, step: f64) -> String {
     const SUFFIXES: [(f64, &str); 5] = [(1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     let size = number.abs();
@@ -180,7 +180,7 @@ fn time_ticks(from: f64, to: f64) -> Vec<(f64, String)> {
     ticks.filter(|at| *at <= to).filter_map(|at| Some((at, moment(at)?.format(format).to_string()))).collect()
 }
 
-/// First days of months, of every so many.
+/// Returns ticks on the first day of every n-th month.
 fn month_ticks(from: f64, to: f64) -> Vec<(f64, String)> {
     const MONTHS: [i32; 10] = [1, 2, 3, 6, 12, 24, 60, 120, 240, 600];
     let months = (to - from) / MONTH;
@@ -198,7 +198,7 @@ fn month_ticks(from: f64, to: f64) -> Vec<(f64, String)> {
 }
 
 fn moment(milliseconds: f64) -> Option<DateTime<Utc>> {
-    // A float's cast saturates; what is beyond the calendar has no date.
+    // The cast saturates; a number outside the calendar has no date.
     DateTime::from_timestamp_millis(milliseconds as i64)
 }
 

@@ -1,4 +1,4 @@
-//! Drawing: where the plot, its axes and its legend stand, and the marks.
+//! Drawing: the layout of the plot, its axes and its legend, and the marks.
 
 use std::collections::HashMap;
 
@@ -16,20 +16,20 @@ const DOMAIN: &str = "#E0E0E0";
 const PLOT_WIDTH: f64 = 560.0;
 const PLOT_HEIGHT: f64 = 320.0;
 const PADDING: f64 = 16.0;
-/// Of a band on y.
+/// The height of a band on y.
 const BAND_HEIGHT: f64 = 24.0;
-/// What an axis's labels and a legend's may take.
+/// The most room of an axis's labels, and of a legend's.
 const MAX_LABELS_WIDTH: f64 = 220.0;
 const MAX_LABELS_HEIGHT: f64 = 110.0;
-/// Labels of one axis.
+/// The most labels of one axis.
 const MAX_LABELS: usize = 60;
-/// Part of a band that is left free.
+/// The part of a band that is left free.
 const BAND_PADDING: f64 = 0.1;
 /// The widest bar over time.
 const MAX_TIME_BAR: f64 = 40.0;
 const POINT_RADIUS: f64 = 4.0;
 
-/// The chart of these data.
+/// Draws the chart of these data.
 pub(super) fn svg(spec: &Spec, data: &[Datum]) -> String {
     let series = spec.encoding.color.as_ref().map_or_else(Vec::new, |color| series(color, data));
     let layers = Layers::new(spec, data, &series);
@@ -51,24 +51,24 @@ pub(super) fn svg(spec: &Spec, data: &[Datum]) -> String {
     out.finish(frame.width, frame.height, &label)
 }
 
-/// The colours' labels, in order.
+/// Returns the labels of the colours, in order.
 fn series(color: &Channel, data: &[Datum]) -> Vec<String> {
     labels(color.sort, data.iter().filter_map(|datum| datum.color.as_ref()))
 }
 
-/// The data as marks, and the axes they lie on.
+/// The data as marks, and their axes.
 struct Layers<'a> {
     x: ChartAxis,
     y: ChartAxis,
     marks: Vec<PlacedMark<'a>>,
-    /// Whether values stand on x.
+    /// Whether values are on x.
     lies: bool,
 }
 
 /// A mark's data.
 struct PlacedMark<'a> {
     datum: &'a Datum,
-    /// Of its colour.
+    /// The index of its colour.
     series: usize,
     /// Where its value begins and ends.
     from: f64,
@@ -85,7 +85,7 @@ impl<'a> Layers<'a> {
             MarkType::Area => encoding.color.is_some(),
             MarkType::Line | MarkType::Point => false,
         };
-        // The sums so far at each place, upwards and downwards.
+        // The sums so far at each position, upwards and downwards.
         let mut sums: HashMap<(String, bool), f64> = HashMap::new();
         let mut marks = Vec::with_capacity(data.len());
         for datum in data {
@@ -105,7 +105,7 @@ impl<'a> Layers<'a> {
         let from_zero = matches!(spec.mark.r#type, MarkType::Bar | MarkType::Area);
         let mut ends: Vec<f64> = marks.iter().map(|mark| mark.to).collect();
         ends.extend(from_zero.then_some(0.0));
-        // Values that are stacked stand where their sums end.
+        // Stacked values end at their sums.
         let (of_x, of_y): (Vec<&ChartValue>, Vec<&ChartValue>) = data.iter().map(|datum| (&datum.x, &datum.y)).unzip();
         let (x, y) = if lies {
             (ChartAxis::new(&encoding.x, [].into_iter(), &ends), ChartAxis::new(&encoding.y, of_y.into_iter(), &[]))
@@ -116,7 +116,7 @@ impl<'a> Layers<'a> {
     }
 }
 
-/// Where everything stands.
+/// The layout of the image.
 struct PlotArea {
     width: f64,
     height: f64,
@@ -162,7 +162,7 @@ impl PlotArea {
         }
     }
 
-    /// The pixel of a place on the two axes, each from 0 to 1.
+    /// Returns the pixel of a position on the two axes, each from 0 to 1.
     fn pixel(&self, x: f64, y: f64) -> (f64, f64) {
         (self.left + x * self.plot_width, self.top + (1.0 - y) * self.plot_height)
     }
@@ -231,7 +231,7 @@ fn bars(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &PlotArea, serie
     let is_grouped = spec.encoding.x_offset.is_some() || spec.encoding.y_offset.is_some();
     let (base, values) = if layers.lies { (&layers.y, &layers.x) } else { (&layers.x, &layers.y) };
     let length = if layers.lies { frame.plot_height } else { frame.plot_width };
-    // A bar's width as a part of its axis.
+    // The width of a bar as a fraction of its axis.
     let width = if base.is_band() {
         (1.0 - BAND_PADDING) / base.ticks().len().max(1) as f64
     } else {
@@ -293,13 +293,13 @@ fn points(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &PlotArea) {
     }
 }
 
-/// Every so many of the ticks, where there is no room for all.
+/// Keeps every n-th tick if there is no room for all.
 fn readable(ticks: Vec<(f64, &str)>) -> impl Iterator<Item = (f64, &str)> {
     let every = ticks.len().div_ceil(MAX_LABELS).max(1);
     ticks.into_iter().step_by(every)
 }
 
-/// What a pointer is told of a mark.
+/// Returns the tooltip of a mark.
 fn tip(spec: &Spec, datum: &Datum) -> String {
     let encoding = &spec.encoding;
     let of = |channel: &Channel, cell: &ChartValue| match (channel.r#type, cell) {

@@ -1,4 +1,4 @@
-//! A result's rows as what a chart shows: the transforms applied, and a field a channel.
+//! The data of a chart: a result's rows with the transforms applied, and one field a channel.
 
 use std::collections::HashMap;
 
@@ -6,7 +6,7 @@ use chrono::{DateTime, NaiveDate};
 use querent_agent::chart::{Channel, Expression, ReadAs, Spec, Transform, field_name};
 use serde_json::Value;
 
-/// A value as a chart reads it.
+/// A value of a chart.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum ChartValue {
     /// Finite. An instant is in milliseconds since 1970.
@@ -20,7 +20,7 @@ impl ChartValue {
         if let ChartValue::Number(number) = self { Some(*number) } else { None }
     }
 
-    /// As a discrete value is labelled.
+    /// Returns its label as a discrete value.
     pub(super) fn label(&self) -> String {
         match self {
             ChartValue::Number(number) => number.to_string(),
@@ -30,7 +30,7 @@ impl ChartValue {
     }
 }
 
-/// What one mark, or a point of a line, shows.
+/// The data of one mark, or of a point of a line.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Datum {
     pub(super) x: ChartValue,
@@ -38,7 +38,7 @@ pub(super) struct Datum {
     pub(super) color: Option<ChartValue>,
 }
 
-/// The rows as the specification shows them.
+/// Returns the data that the specification asks for.
 pub(super) fn data(spec: &Spec, rows: &[Value]) -> Vec<Datum> {
     let mut table: Vec<HashMap<String, ChartValue>> = rows.iter().map(cells).collect();
     for transform in &spec.transform {
@@ -105,7 +105,7 @@ fn read(row: &HashMap<String, ChartValue>, expression: &Expression) -> ChartValu
     }
 }
 
-/// Milliseconds since 1970.
+/// Parses an instant, in milliseconds since 1970.
 fn instant(text: &str) -> Option<f64> {
     if let Ok(at) = DateTime::parse_from_rfc3339(text) {
         return Some(at.timestamp_millis() as f64);

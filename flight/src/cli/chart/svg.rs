@@ -2,14 +2,14 @@
 
 use std::fmt::Write;
 
-/// What a text is beside its place.
+/// The style of a text.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct TextStyle {
     /// `start`, `middle` or `end`.
     pub(super) anchor: &'static str,
     pub(super) size: f64,
     pub(super) is_bold: bool,
-    /// Degrees, around its place.
+    /// Rotation in degrees, around its position.
     pub(super) turned: f64,
 }
 
@@ -22,7 +22,7 @@ impl TextStyle {
 pub(super) const FONT_SIZE: f64 = 12.0;
 const TEXT_COLOR: &str = "#43436B";
 
-/// An image that grows.
+/// An image that elements are added to.
 #[derive(Debug, Default)]
 pub(super) struct Svg {
     body: String,
@@ -34,7 +34,7 @@ impl Svg {
         self.push(format_args!("<line x1=\"{x1}\" y1=\"{y1}\" x2=\"{x2}\" y2=\"{y2}\" stroke=\"{color}\"/>"));
     }
 
-    /// A rectangle between two corners, whichever they are.
+    /// Adds a rectangle between two opposite corners.
     pub(super) fn rect(&mut self, one: (f64, f64), other: (f64, f64), color: &str, tip: &str) {
         let (x, y) = rounded((one.0.min(other.0), one.1.min(other.1)));
         let (width, height) = rounded(((one.0 - other.0).abs(), (one.1 - other.1).abs()));
@@ -80,7 +80,7 @@ impl Svg {
         ));
     }
 
-    /// The whole image.
+    /// Returns the whole image.
     pub(super) fn finish(self, width: f64, height: f64, label: &str) -> String {
         let ((width, height), label, body) = (rounded((width, height)), escaped(label), self.body);
         format!(
@@ -92,18 +92,18 @@ impl Svg {
     }
 
     fn push(&mut self, element: std::fmt::Arguments<'_>) {
-        // Writing to a string does not fail.
+        // Writing to a string cannot fail.
         let _ = self.body.write_fmt(element);
         self.body.push('\n');
     }
 }
 
-/// About as wide as the text is drawn.
+/// Returns about how wide the text is drawn.
 pub(super) fn text_width(text: &str) -> f64 {
     text.chars().map(|c| if c.is_ascii() { 7.0 } else { 11.0 }).sum()
 }
 
-/// The beginning that fits.
+/// Returns the beginning of a text that fits.
 pub(super) fn cut_to(text: &str, width: f64) -> String {
     if text_width(text) <= width {
         return text.to_owned();
@@ -121,7 +121,7 @@ fn listed(points: &[(f64, f64)]) -> String {
     points.join(" ")
 }
 
-/// To a tenth, and finite.
+/// Formats a coordinate to a tenth; one that is not finite is 0.
 fn rounded((x, y): (f64, f64)) -> (f64, f64) {
     const FARTHEST: f64 = 1e6;
     let one = |number: f64| {
@@ -142,7 +142,7 @@ fn escaped(text: &str) -> String {
             '"' => escaped.push_str("&quot;"),
             '\'' => escaped.push_str("&#39;"),
             '\n' | '\r' | '\t' => escaped.push(' '),
-            // What XML cannot hold.
+            // Characters that XML does not allow.
             c if c.is_control() || matches!(c, '\u{fffe}' | '\u{ffff}') => escaped.push('\u{fffd}'),
             c => escaped.push(c),
         }

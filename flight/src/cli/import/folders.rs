@@ -1,5 +1,5 @@
-//! `querent import --recursive`: a tree of folders as external tables. Each folder is reported as it is decided, the
-//! numbers at the end.
+//! `querent import --recursive`: registers a tree of folders as external tables. Each folder is reported when its outcome
+//! is known, and a summary at the end.
 
 use std::io::{self, Write};
 use std::sync::Arc;
@@ -20,10 +20,10 @@ use crate::cli::progress::Bars;
 use crate::config::Config;
 use crate::folder_import::TreeLine;
 
-/// The most tables whose indexing a command waits for; the next process goes on with the rest.
+/// The most tables whose indexing a command waits for; the next process continues with the rest.
 const MAX_AWAITED: u64 = 1_000;
 
-/// Registers or refreshes one tree a source.
+/// Registers or refreshes the tree of each source.
 pub(super) async fn run(
     config: Config,
     requests: Vec<TreeRequest>,
@@ -67,7 +67,7 @@ async fn import_one(
     print_step(TreeLine::Summary(summary), dry_run, as_json)
 }
 
-/// Has a server register or refresh one tree a source, each of which it reads itself.
+/// Asks a server to register or refresh the tree of each source, which the server reads itself.
 pub(super) async fn run_on(client: &Client, requests: Vec<TreeRequest>, as_json: bool) -> Result<(), CliError> {
     for TreeRequest { source, database, dry_run } in requests {
         let body = json!({ "source": source, "database": database, "dry_run": dry_run });
@@ -87,7 +87,7 @@ pub(super) async fn run_on(client: &Client, requests: Vec<TreeRequest>, as_json:
     Ok(())
 }
 
-/// Prints a line, or fails with the error that it is.
+/// Prints a line; a line that reports an error becomes this command's error.
 fn print_step(line: TreeLine, dry_run: bool, as_json: bool) -> Result<(), CliError> {
     let text = match line {
         TreeLine::Error { error } => {

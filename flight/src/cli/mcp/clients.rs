@@ -1,4 +1,4 @@
-//! What to write into the settings of the programs that speak MCP. Each has its own file and its own spelling.
+//! The settings of the programs that speak MCP, each with its own file and syntax.
 
 use std::path::Path;
 
@@ -37,7 +37,7 @@ const KNOWN: [ClientName; 6] = [
     ClientName::Zed,
 ];
 
-/// Prints it for the target that the command line names.
+/// Prints a program's settings for the target that the command line names.
 pub(super) fn print(client: ClientName, target: &CliTarget, database: Option<&str>) -> Result<(), CliError> {
     let program = std::env::current_exe().map_err(|error| CliError::failed(format!("this program's path: {error}")))?;
     let launch = match target {
@@ -55,7 +55,7 @@ pub(super) fn print(client: ClientName, target: &CliTarget, database: Option<&st
     }
 }
 
-/// How a client reaches us: a program that it starts, and the address where there is a server.
+/// How a client reaches Querent: a program that it starts, and the address if there is a server.
 struct Launch {
     program: String,
     arguments: Vec<String>,
@@ -95,7 +95,8 @@ impl Launch {
         }
     }
 
-    /// A program to start; the token goes by the environment, where a list of processes does not show it.
+    /// Returns the entry of a program to start. The token is passed in the environment, which a list of processes does not
+    /// show.
     fn program(&self) -> Value {
         let mut entry = json!({ "command": self.program, "args": self.arguments });
         if let Some(token) = &self.token {
@@ -104,7 +105,7 @@ impl Launch {
         entry
     }
 
-    /// The address where there is one, with the transport's name for clients that want it.
+    /// Returns the entry with the address if there is one, with the transport's name for clients that want it.
     fn by_address(&self, transport: Option<&str>) -> Value {
         let mut entry = Map::new();
         let Some(url) = &self.url else {
@@ -178,7 +179,7 @@ fn pretty(value: &Value) -> String {
     format!("{value:#}")
 }
 
-/// The word as a POSIX shell reads it back.
+/// Quotes a word for a POSIX shell.
 fn shell_word(word: &str) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(is_plain) {

@@ -1,7 +1,7 @@
-//! Messages of a client on standard input, passed to a server's `/mcp` and its answers back, a line each.
+//! Passes messages of a client on standard input to a server's `/mcp`, and the answers back, one a line.
 //!
-//! Messages are passed as they are. A request is a task of its own: cancelling it drops its connection, which is what
-//! ends it on the server. A session that the server forgot is begun again, with the client's own `initialize`.
+//! Messages are passed unchanged. Each request is a task of its own: cancelling it drops its connection, which ends it on
+//! the server. A session that the server forgot is opened again with the client's own `initialize`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,13 +23,13 @@ use crate::cli::client::Client;
 use crate::cli::error::CliError;
 use crate::cli::sse;
 
-/// Bytes of one message.
+/// The most bytes of one message.
 const MAX_LINE: usize = 16 << 20;
-/// Requests at once; more wait to be read.
+/// The most requests at once; more wait to be read.
 const MAX_CALLS: usize = 64;
-/// Answers that wait for a client that does not read.
+/// The most answers that wait for a client that does not read.
 const ANSWERS_IN_FLIGHT: usize = 16;
-/// How long requests may take to end once standard input has.
+/// How long requests may take to end after standard input has ended.
 const LAST_ANSWERS: Duration = Duration::from_secs(5);
 const PARSE_ERROR: i64 = -32_700;
 const SERVER_ERROR: i64 = -32_000;
@@ -120,7 +120,7 @@ impl Calls {
     }
 }
 
-/// The server, and what was agreed with it.
+/// The server, and what `initialize` agreed on.
 struct ProxiedServer {
     client: Client,
     database: Option<String>,
@@ -136,7 +136,7 @@ struct Agreed {
 }
 
 impl ProxiedServer {
-    /// Sends a message and passes its answers. What goes wrong on the way is an answer too.
+    /// Sends a message and passes its answers on. A failure on the way becomes an error answer.
     async fn pass(&self, message: &Value) {
         if let Err(error) = self.exchange(message).await
             && message.get("id").is_some()
@@ -177,7 +177,7 @@ impl ProxiedServer {
         }
     }
 
-    /// Begins the session that the server no longer knows. Returns whether there was one to begin.
+    /// Opens the session that the server no longer knows. Returns whether there was one to open.
     async fn begin_again(&self) -> Result<bool, CliError> {
         let Some(initialize) = self.agreed.lock().initialize.clone() else { return Ok(false) };
         self.agreed.lock().session = None;
@@ -188,12 +188,12 @@ impl ProxiedServer {
         Ok(is_begun)
     }
 
-    /// Passes one answer, on one line.
+    /// Passes one answer on, on one line.
     async fn answer(&self, message: &Value, text: &str) -> Result<(), CliError> {
         let mut answer: Value = serde_json::from_str(text)
             .map_err(|_| CliError::failed("the server's answer is not MCP's; is it a querent server?"))?;
         if answer.get("jsonrpc").is_none() {
-            // Refused before it came to MCP, in the shape of the other routes.
+            // A refusal from before the MCP handler, in the shape of the other routes.
             let said = answer["error"]["message"].as_str().or(answer["error"].as_str()).unwrap_or("the server refused");
             return Err(CliError::failed(said));
         }
@@ -243,7 +243,7 @@ fn is_stream(response: &Response) -> bool {
     kind.is_some_and(|kind| kind.starts_with("text/event-stream"))
 }
 
-/// Text that a header cannot carry goes as MCP has it.
+/// Returns a header's value; text that a header cannot carry is encoded as MCP specifies.
 fn header_value(text: &str) -> String {
     let is_plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic()) && !text.starts_with("=?");
     if is_plain { text.to_owned() } else { format!("=?base64?{}?=", BASE64.encode(text)) }

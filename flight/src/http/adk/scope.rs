@@ -11,16 +11,16 @@ use crate::AppState;
 use crate::error::ErrorCode;
 use crate::http::openai::error::OpenAiError;
 
-/// A session's state.
+/// The most bytes of a session's state.
 const MAX_STATE_BYTES: usize = 1 << 20;
-/// Keys that begin so are of one run and are not kept.
+/// The prefix of keys that belong to one run and are not kept.
 const OF_ONE_RUN: &str = "temp:";
 
 pub(super) fn new_session_id() -> String {
     Uuid::now_v7().to_string()
 }
 
-/// Where a session is: ids are unique to a user of an application's.
+/// The application and the user of a session, within which its id is unique.
 pub(super) struct AdkScope {
     pub(super) app: String,
     pub(super) user: String,
@@ -35,7 +35,7 @@ impl AdkScope {
         ConversationKey { space: self.space(), id: id.to_owned() }
     }
 
-    /// A session that is there. Errors: `conversation_not_found`, also where it is another's.
+    /// Returns an existing session. Errors: `conversation_not_found`, also if it belongs to somebody else.
     pub(super) async fn session(
         &self,
         state: &AppState,
@@ -46,8 +46,8 @@ impl AdkScope {
         if record.app == self.app { Ok(record) } else { Err(unknown(id)) }
     }
 
-    /// A session, made if it is not there, and whether it was made. Errors: `conversation_not_found` where it is
-    /// another's.
+    /// Returns a session, created if it does not exist, and whether it was created. Errors: `conversation_not_found` if it
+    /// belongs to somebody else.
     pub(super) async fn open(
         &self,
         state: &AppState,
@@ -75,7 +75,7 @@ fn unknown(id: &str) -> OpenAiError {
     CatalogError::ConversationNotFound { id: id.to_owned() }.into()
 }
 
-/// Merges `delta` into a session's state; the session as it is then.
+/// Merges `delta` into a session's state and returns the session.
 pub(super) async fn merge_state(
     state: &AppState,
     principal: &Principal,

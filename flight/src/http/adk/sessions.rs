@@ -19,7 +19,7 @@ use crate::http::openai::fields::object_fields;
 use crate::http::request::{Call, QueryBytes};
 use crate::http::response::json_response;
 
-/// A session's runs whose events are shown.
+/// The most runs of a session whose events are shown.
 const MAX_RUNS: usize = 200;
 
 /// `POST .../sessions`: `{sessionId?, state?}`, or nothing.
@@ -144,7 +144,7 @@ fn session_json(scope: &AdkScope, record: &ConversationRecord, events: Vec<Value
     })
 }
 
-/// The fields of a body; nothing and `null` have none.
+/// Returns the fields of a body; an empty body and `null` have none.
 fn fields_of(body: &[u8]) -> Result<Map<String, Value>, OpenAiError> {
     match body.trim_ascii() {
         b"null" => Ok(Map::new()),

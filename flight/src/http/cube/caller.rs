@@ -1,5 +1,5 @@
-//! Who calls: an application with its key, which says for which of its users, or such a user with a token that its
-//! application got. A user may only read, sees no more than its application does, and owns its threads.
+//! Callers of Cube's API: an application with its key, which names the user it calls for, or such a user with a token
+//! that the application obtained. A user may only read, sees no more than its application does, and owns its threads.
 
 use std::sync::Arc;
 
@@ -19,7 +19,7 @@ use crate::http::request::QueryBytes;
 
 /// The longest name of an account or an agent.
 const MAX_NAME_BYTES: usize = 256;
-/// Applications' users own threads in spaces that begin so.
+/// The prefix of the spaces that hold threads of applications' users.
 const SPACES: &str = "cube/";
 
 /// Who sent a request.
@@ -35,17 +35,17 @@ pub(in crate::http) struct Application {
     principal: Principal,
     /// Whether it may call for users of this server.
     is_trusted: bool,
-    /// What keeps its users apart from those of others; `None`: all keys of the API are one application's.
+    /// Keeps its users apart from those of other applications; `None` if all keys belong to one application.
     name: Option<String>,
 }
 
-/// A user, and when it goes.
+/// A user, and when it expires.
 pub(super) struct User {
     pub(super) principal: Principal,
     pub(super) expires_at: Option<DateTime<Utc>>,
 }
 
-/// A user as a grant has it.
+/// A user as a grant stores it.
 #[derive(Debug, Serialize, Deserialize)]
 struct GrantedUser {
     subject: String,
@@ -56,7 +56,7 @@ struct GrantedUser {
 }
 
 impl CubeSurface {
-    /// The caller by its `Authorization`. Errors: `unauthenticated`.
+    /// Returns the caller that `Authorization` names. Errors: `unauthenticated`.
     pub(super) async fn caller(&self, state: &AppState, headers: &HeaderMap) -> Result<CubeCaller, ApiError> {
         let unknown = || ApiError::new(ErrorCode::Unauthenticated, "Invalid or missing API key");
         let value = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok()).ok_or_else(unknown)?;
@@ -91,7 +91,7 @@ impl CubeSurface {
 }
 
 impl CubeCaller {
-    /// On whose behalf it calls. Errors: `invalid_request`, `too_many_external_users`.
+    /// Returns the user on whose behalf it calls. Errors: `invalid_request`, `too_many_external_users`.
     pub(super) async fn user(self, state: &AppState, settings: Option<SessionSettings>) -> Result<Principal, ApiError> {
         let principal = match (self, settings) {
             (CubeCaller::User(principal), None) => principal,
@@ -111,7 +111,7 @@ impl CubeCaller {
 }
 
 impl Application {
-    /// The user that it calls for. Errors: as [`CubeCaller::user`].
+    /// Returns the user that it calls for. Errors: as [`CubeCaller::user`].
     pub(super) async fn user(&self, state: &AppState, settings: SessionSettings) -> Result<User, ApiError> {
         match settings {
             SessionSettings::External(external) => self.external(state, external).await,
@@ -132,7 +132,7 @@ impl Application {
         if let Some(name) = unknown.filter(|_| !known.is_empty()) {
             return Err(invalid(format!("unknown user attribute `{name}`; there are {}", known.join(", "))));
         }
-        // An id has no spaces, so that the two forms cannot meet.
+        // Ids have no spaces, so the two forms cannot collide.
         let subject = match &self.name {
             None => format!("cube:{}", external.id),
             Some(name) => format!("cube:{} via {name}", external.id),
@@ -154,7 +154,7 @@ impl Application {
         Ok(User { principal, expires_at: admitted.expires_at })
     }
 
-    /// Reads as the user, who sees no more than the application; what is known of the user goes along.
+    /// Returns the principal of a user, who may read what the application may, with the user's attributes.
     fn for_user(&self, subject: String, attributes: UserAttributes) -> Principal {
         self.principal.narrowed(subject, Role::Read).with_attributes(attributes)
     }
@@ -213,7 +213,7 @@ async fn caller_of(parts: &Parts, state: &AppState) -> Result<CubeCaller, ApiErr
     shared(parts)?.caller(state, &parts.headers).await
 }
 
-/// Where an agent's threads are. Errors: `not_found`.
+/// Returns the space of an agent's threads. Errors: `not_found`.
 fn space_of_agent(state: &AppState, account: &String, agent: &String) -> Result<String, ApiError> {
     let settings = &state.settings.cube;
     for (what, name, known) in [("account", account, &settings.accounts), ("agent", agent, &settings.agents)] {
@@ -226,7 +226,7 @@ fn space_of_agent(state: &AppState, account: &String, agent: &String) -> Result<
     Ok(format!("{SPACES}{account}/{agent}"))
 }
 
-/// What a grant says of a user.
+/// Encodes a user for a grant.
 pub(super) fn user_json(principal: &Principal) -> Result<String, ApiError> {
     let databases = match principal.scope() {
         DatabaseScope::All => None,
@@ -237,7 +237,7 @@ pub(super) fn user_json(principal: &Principal) -> Result<String, ApiError> {
     serde_json::to_string(&user).map_err(ApiError::internal)
 }
 
-/// The user of a grant.
+/// Decodes the user of a grant.
 pub(super) fn granted_user(json: &str) -> Result<Principal, ApiError> {
     let user: GrantedUser = serde_json::from_str(json).map_err(ApiError::internal)?;
     let mut principal = Principal::new(user.subject, Role::Read);
@@ -261,7 +261,7 @@ mod tests {
 
     use super::*;
 
-    /// As `stream-chat-state` makes it: the run is started with this principal.
+    /// Makes the principal that `stream-chat-state` starts a run with.
     fn user_of(settings: &Value) -> Principal {
         let body = json!({ "input": "how many?", "chatId": "c", "sessionSettings": settings });
         let request = CubeRequest::parse(body.to_string().as_bytes()).unwrap();
@@ -291,10 +291,10 @@ mod tests {
             (Some("ann@example.com"), ["sales".to_owned(), "east".to_owned()].as_slice())
         );
         assert_eq!(json!(known.security_context), context, "word for word");
-        // A browser's token brings the same user.
+        // A browser's token stands for the same user.
         assert_eq!(granted_user(&user_json(&principal).unwrap()).unwrap(), principal);
 
-        // A later request of the same user brings its own.
+        // A later request of the same user brings its own attributes.
         let later = user_of(&json!({ "externalId": "ann", "userAttributes": [{ "name": "city", "value": "Rome" }] }));
         assert_eq!(later.subject(), principal.subject());
         let known = later.attributes().unwrap();

@@ -1,5 +1,5 @@
-//! `stream-chat-state` and `abort`: a message begins a run, or joins the one that it began before; without a message
-//! the thread is read. All that was before comes first, then a mark, then what is new.
+//! `stream-chat-state` and `abort`. A message starts a run, or joins the one that it started before; a request without a
+//! message reads the thread. The stream holds the thread's history, then a cutoff line, then what is new.
 
 use axum::response::{IntoResponse, Response};
 use chrono::Utc;
@@ -22,7 +22,7 @@ use super::surface::CubeSurface;
 use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
 
-/// A thread's runs that are shown, and bytes of their logs that are read.
+/// The most runs of a thread that are shown, and the most bytes of their logs that are read.
 const MAX_RUNS: usize = 100;
 const MAX_LOG_BYTES: usize = 16 << 20;
 
@@ -55,7 +55,7 @@ pub(in crate::http) async fn abort(call: ThreadCall) -> Result<Response, ApiErro
     let (id, session) = abort_request(&body)?;
     let who = caller.user(&state, session).await?;
     let key = ConversationKey { space, id };
-    // A run of the thread that is about to begin has begun when the lock is free.
+    // Once the lock is free, a run that was about to start has started.
     let turn = surface.lock(&key).await;
     let record = state.agent.catalog().conversations().get(&Principal::local_admin(), &key).await?;
     if record.subject != who.subject() {
@@ -69,7 +69,7 @@ pub(in crate::http) async fn abort(call: ThreadCall) -> Result<Response, ApiErro
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// A user at a thread.
+/// A user and the thread that it reads.
 struct ThreadReader {
     state: AppState,
     who: Principal,
@@ -77,21 +77,21 @@ struct ThreadReader {
     shows_thinking: bool,
 }
 
-/// A thread's runs: those that have ended, and the one that has not.
+/// A thread's runs: those that have ended, and the one in progress.
 struct ThreadRuns {
     ended: Vec<RunRecord>,
     running: Option<Uuid>,
-    /// Runs of the thread that are not read.
+    /// How many runs of the thread were not read.
     unread: u64,
 }
 
 impl ThreadReader {
-    /// Begins a run with the message, or finds the one that the message began.
+    /// Starts a run with the message, or joins the one that the message started before.
     async fn ask(&self, surface: &CubeSurface, input: String, request: ChatRequest) -> Result<ThreadLines, ApiError> {
         let turn = surface.lock(&self.key).await;
         let runs = match self.thread().await {
             Ok(runs) => runs,
-            // An id of the client's own: the thread begins with it.
+            // The client chose the id of a new thread.
             Err(error) if error.code() == ErrorCode::ConversationNotFound => {
                 ThreadRuns { ended: Vec::new(), running: None, unread: 0 }
             }
@@ -135,7 +135,7 @@ impl ThreadReader {
         Ok(ThreadLines { first, live: Some((events, renderer)), shows_thinking: self.shows_thinking })
     }
 
-    /// The thread as it is; while a run goes on, with what comes of it.
+    /// Returns the thread, and the events to come if a run is in progress.
     async fn read(&self, runs: &ThreadRuns) -> Result<ThreadLines, ApiError> {
         let thread = CubeThread::from_runs(&runs.ended)?;
         let omitted = runs.omitted(&thread);
@@ -166,12 +166,12 @@ impl ThreadReader {
         Ok(ThreadLines { first, live, shows_thinking: self.shows_thinking })
     }
 
-    /// The thread's runs. Errors: `conversation_not_found`, also where it is another user's.
+    /// Returns the thread's runs. Errors: `conversation_not_found`.
     async fn thread(&self) -> Result<ThreadRuns, ApiError> {
         let catalog = self.state.agent.catalog();
         let record = catalog.conversations().get(&Principal::local_admin(), &self.key).await?;
         if record.subject != self.who.subject() {
-            // The client's own id may be another user's too; who asks does not learn of it.
+            // An id that the client chose may also be another user's; the caller must not learn that it exists.
             return Err(foreign(&self.key));
         }
         let mut ended = catalog.runs().logs_of_conversation(&self.who, &self.key, MAX_RUNS, MAX_LOG_BYTES).await?;
@@ -180,25 +180,25 @@ impl ThreadReader {
         Ok(ThreadRuns { ended, running, unread })
     }
 
-    /// The run that a message of the thread began.
+    /// Returns the run that a message of the thread started.
     async fn run_of(&self, message_id: &str) -> Result<Option<RunRecord>, ApiError> {
         Ok(self.state.agent.catalog().runs().of_invocation_in_conversation(&self.who, &self.key, message_id).await?)
     }
 }
 
 impl ThreadRuns {
-    /// Runs of which `thread` shows nothing.
-    fn omitted(&self, thread: &CubeThread) -> u64 {
+    /// Returns how many runs `thread` does not show.
+    fn omitted(&self, thread: &Thread) -> u64 {
         self.unread + (self.ended.len() as u64).saturating_sub(thread.shown_runs())
     }
 }
 
-/// Whether a run got as far as to begin: one that did not may be begun again.
+/// Whether a run began. One that did not may be started again by the same message.
 fn has_begun(run: &RunRecord) -> Result<bool, ApiError> {
     Ok(events_of(run)?.iter().any(|event| matches!(event.kind, EventKind::RunStarted(_))))
 }
 
-/// The events of a run that has begun. One whose model is not there is an error before any byte of the answer.
+/// Waits for the first event of a run, so that one whose model is unavailable fails before any byte of the answer.
 async fn wait_for_start(mut events: RunEvents) -> Result<RunEvents, ApiError> {
     if let Some(EventKind::RunError { message, .. }) = events.peek().await.map(|event| &event.kind) {
         return Err(ApiError::new(ErrorCode::ModelFailed, message.clone()));
@@ -214,7 +214,7 @@ fn unknown(key: &ConversationKey) -> ApiError {
     CatalogError::ConversationNotFound { id: key.id.clone() }.into()
 }
 
-/// As [`unknown`], but not to be taken for a name that is free.
+/// Returns an error with the message of [`unknown`], but with a code that does not mean that the id is free.
 fn foreign(key: &ConversationKey) -> ApiError {
     ApiError::new(ErrorCode::NotFound, unknown(key).message())
 }

@@ -1,5 +1,5 @@
-//! How a user's browser gets its token: its application's server asks for a session and exchanges it. Both are stored
-//! as digests and end, the session soon.
+//! How a user's browser gets its token: its application's server creates a session and exchanges it for the token. Both
+//! are stored as digests and expire, the session within minutes.
 
 use axum::response::Response;
 use chrono::{TimeDelta, Utc};
@@ -24,7 +24,7 @@ pub(in crate::http) async fn generate_session(call: ApplicationCall) -> Result<R
     let session_id = Uuid::new_v4().to_string();
     let ends = Utc::now() + SESSION_LIVES;
     let ends = expires_at.map_or(ends, |expires_at| expires_at.min(ends));
-    // When the user goes is part of the session, so that a token does not outlive it.
+    // The session carries the user's expiry, so that a token does not outlive the user.
     let user = json!({ "user": user_json(&principal)?, "expires_at": expires_at });
     let catalog = state.agent.catalog();
     catalog

@@ -1,5 +1,5 @@
-//! The body of a stream: a line a chunk, and an empty line as a sign of life. Cube's own client takes what one read
-//! gives it apart at line ends and drops what is left: a line must not be split.
+//! The body of a thread's stream: one line a chunk, and empty lines as heartbeats. Cube's own client splits each read at
+//! line ends and drops the rest, so a line must never be split over two chunks.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -16,11 +16,11 @@ const HEARTBEAT_EVERY: Duration = Duration::from_secs(10);
 const HEARTBEAT: Bytes = Bytes::from_static(b"\n");
 const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 
-/// What a reader gets.
+/// The lines that a reader gets.
 pub(super) struct ThreadLines {
-    /// What is there already.
-    pub(super) first: Vec<CubeOutput>,
-    /// What comes.
+    /// Lines that are there already.
+    pub(super) first: Vec<Output>,
+    /// The run in progress, whose events become lines.
     pub(super) live: Option<(RunEvents, CubeRenderer)>,
     /// Whether thinking is shown.
     pub(super) shows_thinking: bool,
@@ -46,7 +46,7 @@ impl ThreadLines {
             for output in first {
                 if let Some(line) = text(output) {
                     yield Ok(line);
-                    // What was given is written before there is more to write with it.
+                    // Yield, so that the line is written before the next one could be joined to it.
                     tokio::task::yield_now().await;
                 }
             }

@@ -8,14 +8,14 @@ use tokio::sync::{Mutex, MutexGuard};
 use crate::AppState;
 use crate::auth::Authenticator;
 
-/// Threads share this many locks.
+/// How many locks all threads share.
 const LOCKS: usize = 64;
 
 /// What the routes share.
 pub(in crate::http) struct CubeSurface {
-    /// Keys of this API alone; open where there are none.
+    /// The keys of this API; open if there are none.
     pub(super) keys: Authenticator,
-    /// Held while a thread is looked at and its run begins, so that one message begins one run.
+    /// Held while a thread is read and its run starts, so that one message starts one run.
     threads: Vec<Mutex<()>>,
 }
 
@@ -25,7 +25,7 @@ impl CubeSurface {
         Self { keys, threads: std::iter::repeat_with(Mutex::default).take(LOCKS).collect() }
     }
 
-    /// Waits for its turn at a thread.
+    /// Locks a thread.
     pub(super) async fn lock(&self, key: &ConversationKey) -> Option<MutexGuard<'_, ()>> {
         let mut hasher = DefaultHasher::new();
         key.hash(&mut hasher);
@@ -36,7 +36,7 @@ impl CubeSurface {
         }
     }
 
-    /// Whether anybody may do anything.
+    /// Whether neither this API nor the server asks for a key.
     pub(super) fn is_open(&self, state: &AppState) -> bool {
         self.keys.is_open() && state.auth.is_open()
     }

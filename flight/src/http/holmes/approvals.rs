@@ -1,5 +1,5 @@
-//! Approval tokens: what shows that a call which comes back in a client's history is one that this server asked a person
-//! about. A token is a JWT (HS256), good for 30 days, for one call with its tool and arguments, and for one caller.
+//! Approval tokens: the proof that a call in a client's history is one for which this server asked for approval. A token
+//! is a JWT (HS256), valid for 30 days, for one call with its tool and arguments, and for one caller.
 //!
 //! A token alone executes nothing: the server's own record of the call must wait for a decision too.
 
@@ -16,7 +16,7 @@ use sha2::{Digest, Sha256};
 use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
-/// In the data folder.
+/// The file of the key, in the data folder.
 const KEY_FILE: &str = "holmes-approvals.key";
 const KEY_BYTES: usize = 32;
 const HEADER: &str = r#"{"alg":"HS256","typ":"JWT"}"#;
@@ -36,7 +36,7 @@ struct Claims {
 }
 
 impl ApprovalKey {
-    /// The key of a data folder, made when it is not there. Where it cannot be kept, tokens do not outlive the process.
+    /// Reads the key of a data folder, or makes it. If it cannot be stored, tokens do not outlive the process.
     pub(super) async fn of_folder(data: &Path) -> Self {
         let path = data.join(KEY_FILE);
         if let Ok(secret) = tokio::fs::read(&path).await
@@ -56,12 +56,12 @@ impl ApprovalKey {
         Self(hmac::Key::new(hmac::HMAC_SHA256, secret))
     }
 
-    /// Signs for `subject`.
+    /// Returns a signer of tokens for `subject`.
     pub(super) fn signer(&self, subject: &str) -> Box<dyn ApprovalSigner> {
         Box::new(Signer { key: self.clone(), subject: subject.to_owned() })
     }
 
-    /// Whether `call` came back with a token that was made for it, for `subject`, not too long ago.
+    /// Whether `call` has a token that was made for it and for `subject` and has not expired.
     pub(super) fn is_valid(&self, call: &HistoryCall, subject: &str, now: DateTime<Utc>) -> bool {
         let Some(claims) = call.token.as_deref().and_then(|token| self.open(token)) else { return false };
         claims.sub == subject
@@ -112,7 +112,7 @@ fn hash_of(arguments: &str) -> String {
     URL_SAFE_NO_PAD.encode(Sha256::digest(arguments.as_bytes()))
 }
 
-/// Writes a file that only its owner may read, unless it is there.
+/// Writes a file that only its owner may read.
 async fn write_key_file(path: &Path, secret: &[u8]) -> std::io::Result<()> {
     let mut options = tokio::fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);

@@ -1,8 +1,8 @@
-//! One run for a request that is sent again: `@microsoft/fetch-event-source` repeats a POST whose stream broke off. While
-//! a run is in progress, and for a short while after its client went away before the end, the same body by the same
+//! Finds the run of a repeated request: `@microsoft/fetch-event-source` sends a POST again when its stream breaks off.
+//! While a run is in progress, and for a short while after its client left before the end, the same body from the same
 //! caller leads to the same run.
 //!
-//! Bounded: an entry lives as long as somebody reads, or a while longer where nobody got the end.
+//! The table is bounded: an entry lives as long as it has readers, and a while longer if none of them got the end.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,20 +11,20 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use uuid::Uuid;
 
-/// Requests at most; one beyond them is not found again.
+/// The most requests that are remembered; one beyond them starts a new run when it is repeated.
 const MAX_ENTRIES: usize = 4_096;
 
-/// The requests of which a run was made.
+/// The requests that started a run.
 #[derive(Debug)]
 pub(super) struct Attachments {
     linger: Duration,
     entries: Mutex<HashMap<[u8; 32], Arc<Attachment>>>,
 }
 
-/// One of them.
+/// One request and its run.
 #[derive(Debug, Default)]
 pub(super) struct Attachment {
-    /// Locked while the run begins, so that of two equal requests at once one begins it.
+    /// Locked while the run starts, so that of two equal requests at once only one starts it.
     pub(super) run: tokio::sync::Mutex<Option<Uuid>>,
     readers: Mutex<ReaderCount>,
 }
@@ -32,11 +32,11 @@ pub(super) struct Attachment {
 #[derive(Debug, Default)]
 struct ReaderCount {
     count: usize,
-    /// When the last of them went away before the end.
+    /// When the last of them left before the end.
     left: Option<Instant>,
 }
 
-/// A client that reads a run. Say [`AttachedReader::delivered`] when it got the end.
+/// A client that reads a run. Call [`AttachedReader::delivered`] when it got the end.
 #[derive(Debug)]
 pub(super) struct AttachedReader {
     all: Arc<Attachments>,
@@ -49,7 +49,7 @@ impl Attachments {
         Self { linger, entries: Mutex::new(HashMap::new()) }
     }
 
-    /// A reader of the run of the request with this digest.
+    /// Registers a reader of the run of the request with this digest.
     pub(super) fn reader(self: &Arc<Self>, digest: [u8; 32]) -> AttachedReader {
         let mut entries = self.entries.lock();
         entries.retain(|_, entry| !entry.is_over(self.linger));
@@ -80,7 +80,7 @@ impl AttachedReader {
         Arc::clone(&self.attachment)
     }
 
-    /// The client got everything: an equal request is a new one.
+    /// Forgets the request, since its client got everything: an equal request starts a new run.
     pub(super) fn delivered(self) {
         let mut entries = self.all.entries.lock();
         if entries.get(&self.digest).is_some_and(|entry| Arc::ptr_eq(entry, &self.attachment)) {

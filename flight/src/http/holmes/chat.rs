@@ -1,5 +1,5 @@
-//! `POST /api/chat`, as one answer or as server-sent events. Every event's `id:` names its run and place, so that a
-//! client whose stream broke off gets what follows when it repeats the request.
+//! `POST /api/chat`, as one answer or as server-sent events. Every event's `id:` names its run and its position, so
+//! that a client whose stream broke off gets the rest when it repeats the request.
 
 use std::sync::Arc;
 
@@ -28,14 +28,14 @@ use crate::http::stream::event_stream_with;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 
-/// A place in a run's stream: an event, and which of its frames.
+/// A position in a run's stream: the event, and the index of the frame among those of the event.
 type FramePosition = (u64, usize);
 
 /// A run for one reader.
 struct JoinedRun {
     run_id: Uuid,
     events: RunEvents,
-    /// What the reader has already.
+    /// The last frame that the reader has.
     after: Option<FramePosition>,
 }
 
@@ -71,7 +71,7 @@ pub(in crate::http) async fn chat(
     answer
 }
 
-/// The whole answer once it is done. Errors: a run that failed.
+/// Returns the whole answer when the run has ended. Errors: a run that failed.
 async fn whole_answer(mut events: RunEvents, mut renderer: HolmesRenderer) -> Result<Response, HolmesError> {
     while let Some(event) = events.next().await {
         renderer.frame(&event);
@@ -82,7 +82,8 @@ async fn whole_answer(mut events: RunEvents, mut renderer: HolmesRenderer) -> Re
     }
 }
 
-/// The run that an equal request began and nobody got the end of, the run that the client has a part of, or a new one.
+/// Joins the run that an equal request started and nobody read to its end, or the run that the client has a part of; or
+/// starts a new one.
 async fn join(
     state: &AppState,
     key: &ApprovalKey,
@@ -121,7 +122,7 @@ async fn join(
     }
 }
 
-/// A run's events from its first on, running or stored; `None` for one that is not the caller's, or that ended because
+/// Returns the events of a run in progress or of a stored one; `None` if it is not the caller's, or was cancelled because
 /// nobody came back for it.
 async fn events_again(state: &AppState, principal: &Principal, run_id: Uuid) -> Result<Option<RunEvents>, HolmesError> {
     match state.agent.follow(principal, run_id, 0).await {
@@ -141,7 +142,7 @@ async fn events_again(state: &AppState, principal: &Principal, run_id: Uuid) -> 
     Ok(Some(state.agent.events(principal, run_id, 0).await?))
 }
 
-/// The events if they are of a run that the request with this digest began.
+/// Returns the events if the request with this digest started their run.
 async fn events_of_request(mut events: RunEvents, digest: &str) -> Option<RunEvents> {
     match &events.peek().await?.kind {
         EventKind::RunStarted(started) if started.request["body"] == digest => Some(events),
@@ -159,7 +160,7 @@ fn check_model(model: &str, models: &Models) -> Result<(), HolmesError> {
     Err(HolmesError::new(StatusCode::BAD_REQUEST, detail))
 }
 
-/// `<run>:<event>.<frame>`.
+/// Parses `<run>:<event>.<frame>`.
 fn frame_position(id: &str) -> Option<(Uuid, FramePosition)> {
     let (run_id, place) = id.split_once(':')?;
     let (seq, index) = place.split_once('.')?;

@@ -1,5 +1,4 @@
-//! Errors as HolmesGPT's clients read them: `{"detail": ...}`, a text, or a list for fields that are not what they
-//! should be.
+//! Errors as HolmesGPT's clients read them: `{"detail": ...}`, a string, or a list for invalid fields.
 
 use axum::extract::Request;
 use axum::middleware::Next;
@@ -31,7 +30,7 @@ impl HolmesError {
     }
 }
 
-/// Writes errors from before the handlers as this surface does too.
+/// Writes errors from before the handlers in this surface's shape too.
 pub(super) async fn render_errors(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     match response.extensions_mut().remove::<ApiError>() {

@@ -1,6 +1,6 @@
-//! From a request to a run: what the client's history waits for is decided here. A call is executed only where its token
-//! is good and the server's own record of it waits for a decision with the same tool and arguments; the record's
-//! arguments are what is executed. Whatever else is said of a call counts as a refusal.
+//! Turns a request into a run, and decides the calls that the client's history waits for. A call is executed only if its
+//! token is valid and the server's own record of it waits for a decision with the same tool and arguments; the arguments
+//! of the record are executed. Anything else counts as a refusal of the call.
 
 use chrono::Utc;
 use querent_agent::models::{ChatMessage, ChatRole};
@@ -16,22 +16,22 @@ use super::surface::LINGER;
 use crate::AppState;
 use crate::error::ErrorCode;
 
-/// What a request leads to.
+/// What to do about a request.
 pub(super) enum ChatPlan {
-    /// A run.
+    /// Start a run.
     Start(Box<RunRequest>),
-    /// A run that the same decision began before.
+    /// Replay the run that the same decision started before.
     Replay(Uuid),
 }
 
-/// A call without a result, and what the server knows of it.
+/// A call without a result, and the server's record of it.
 struct UnansweredCall {
     call: HistoryCall,
     stored: Option<PendingCall>,
     kind: PendingKind,
 }
 
-/// The run that a request asks for. `digest` is of its body.
+/// Plans the run that a request asks for. `digest` is that of its body.
 pub(super) async fn plan(
     state: &AppState,
     key: &ApprovalKey,
@@ -45,7 +45,7 @@ pub(super) async fn plan(
         return Ok(ChatPlan::Replay(run_id));
     }
     let previous_run_id = open.iter().find_map(|open| open.stored.as_ref().map(|stored| stored.run_id));
-    // Decisions come before what the client's tools returned.
+    // Decisions come before the results of the client's tools.
     let (approvals, frontend): (Vec<UnansweredCall>, Vec<UnansweredCall>) =
         open.into_iter().partition(|open| open.kind == PendingKind::Approval);
     let mut resume: Vec<ResumedCall> = Vec::new();
@@ -88,7 +88,7 @@ pub(super) async fn plan(
     Ok(ChatPlan::Start(Box::new(RunRequest { history: request.history, ..run })))
 }
 
-/// What the user says now. A client that resumes may repeat the question that the history ends with.
+/// Returns the user's new messages. A client that resumes may repeat the question that the history ends with.
 fn new_messages(request: &HolmesRequest) -> Vec<ChatMessage> {
     let asked = request.history.iter().rev().find(|message| message.role == ChatRole::User);
     let is_repeated = request.resumes() && asked.is_some_and(|asked| is_question(&request.ask, &asked.content));
@@ -102,7 +102,7 @@ fn new_messages(request: &HolmesRequest) -> Vec<ChatMessage> {
     vec![ChatMessage { images: request.images.clone(), ..ChatMessage::text(ChatRole::User, content) }]
 }
 
-/// Whether `content` is the question `ask`, alone or with what stands with it for the model.
+/// Whether `content` is the question `ask`, alone or with what was appended to it for the model.
 fn is_question(ask: &str, content: &str) -> bool {
     content.strip_prefix(ask).is_some_and(|rest| rest.is_empty() || rest.starts_with("\n\n"))
 }
@@ -148,7 +148,7 @@ fn warn_of_unknown(request: &HolmesRequest, open: &[UnansweredCall]) -> Result<(
     Ok(())
 }
 
-/// The run that the same decisions began, where all of them were made before.
+/// Returns the run that the same decisions started, if all of them were made before.
 async fn decided_before(
     state: &AppState,
     principal: &Principal,
@@ -176,7 +176,7 @@ async fn decided_before(
     Ok((request.ask.is_empty() || is_question(&request.ask, &run.question)).then_some(run_id))
 }
 
-/// The run that a decision began.
+/// Returns the run that a decision started.
 fn run_after(call: &PendingCall) -> Option<Uuid> {
     let decision: Value = serde_json::from_str(call.decision_json.as_deref()?).ok()?;
     Uuid::try_parse(decision["run_id"].as_str()?).ok()
@@ -218,7 +218,7 @@ fn frontend_result(principal: &Principal, request: &HolmesRequest, open: Unanswe
     }
 }
 
-/// A call of which only the client's history is left.
+/// Returns the record of a call that only the client's history knows.
 fn pending_call_of_history(principal: &Principal, open: &UnansweredCall) -> PendingCall {
     PendingCall {
         call_id: open.call.id.clone(),

@@ -1,4 +1,4 @@
-//! What clients ask about the server: its models, its tools and limits, whether it is well.
+//! What clients ask about the server: its models, its tools and limits, its health.
 
 use axum::extract::{Request, State};
 use axum::response::Response;
@@ -28,7 +28,7 @@ fn model_names(state: &AppState) -> Vec<&str> {
     state.agent.models().entries().map(|entry| entry.name.as_str()).collect()
 }
 
-/// The models' names: a list, or the list's JSON as a text for clients of servers that send it so.
+/// Answers with the models' names: a list, or the list's JSON as a string if the settings say so.
 pub(in crate::http) async fn model(State(state): State<AppState>) -> Response {
     let names = json!(model_names(&state));
     let names = if state.settings.holmes.model_name_as_text { json!(names.to_string()) } else { names };
@@ -66,7 +66,7 @@ fn tool_names(state: &AppState) -> Vec<Value> {
     querent_agent::tool_names(state.agent.config().write_tools).map(|name| json!(name)).collect()
 }
 
-/// What HolmesGPT has and this server does not.
+/// Answers routes of HolmesGPT that have no counterpart here.
 pub(in crate::http) async fn not_available(request: Request) -> HolmesError {
     let message = format!(
         "{} is not available on this server: there are no checks and no OAuth toolsets here",

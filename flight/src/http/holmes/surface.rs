@@ -21,7 +21,7 @@ use crate::error::ApiError;
 use crate::http::same_site;
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
-/// How long a run goes on without its client.
+/// How long a run continues without its client.
 pub(super) const LINGER: Duration = Duration::from_secs(5);
 
 /// What the routes share.

@@ -1,4 +1,5 @@
-//! The actions about runs: `RunAgent`, `CancelRun`, `SubscribeRunEvents`, an uploaded file, and those that there are not.
+//! Actions about runs (`RunAgent`, `CancelRun`, `SubscribeRunEvents`), the content of an uploaded file, and the actions
+//! that are not supported.
 
 use std::time::Duration;
 
@@ -27,7 +28,7 @@ use crate::http::openai::{chat, files, responses};
 use crate::http::request::{Call, Params, PathText, QueryBytes, RequestId};
 use crate::http::stream::event_stream;
 
-/// A subscriber that wants more asks again.
+/// How long a subscription lasts; a subscriber may subscribe again.
 const SUBSCRIPTION: Duration = Duration::from_secs(300);
 /// Actions of KsADK that have no counterpart here.
 const NOT_SUPPORTED: [&str; 12] = [
@@ -45,7 +46,7 @@ const NOT_SUPPORTED: [&str; 12] = [
     "UpsertResponseFeedback",
 ];
 
-/// Every other action.
+/// Answers every other action.
 pub(in crate::http) async fn other_action(uri: Uri) -> OpenAiError {
     let action = uri.path().trim_start_matches(BASE);
     if NOT_SUPPORTED.contains(&action) {
@@ -61,7 +62,7 @@ pub(in crate::http) struct AttachmentParams {
     file_uri: String,
 }
 
-/// An uploaded file again.
+/// Returns the content of an uploaded file.
 pub(in crate::http) async fn attachment(
     call: Call,
     Params(params): Params<AttachmentParams>,
@@ -79,7 +80,7 @@ pub(in crate::http) async fn run_agent(
     let is_chat = matches!(request.format, ApiFormat::Chat(_));
     let started = start(&state, &principal, request).await?;
     if background {
-        // Its first event is there: what keeps a run from beginning is an error of this request.
+        // Waiting for the first event makes a run that cannot begin an error of this request.
         drop(wait_for_start(started.events).await?);
         let (session, invocation) = (started.session_id.unwrap_or_default(), started.invocation_id);
         let query = form_urlencoded::Serializer::new(String::new())
@@ -108,7 +109,7 @@ pub(in crate::http) async fn run_agent(
     }
 }
 
-/// A run that has wait_for_start, or that the same decision began before.
+/// A run that was started now, or by the same decision before.
 struct StartedRun {
     session_id: Option<String>,
     invocation_id: String,
@@ -175,7 +176,7 @@ pub(in crate::http) struct SubscribeParams {
     after_seq_id: Option<u64>,
 }
 
-/// A run's session events: those that were, then those that come, then `[DONE]`.
+/// Streams a run's session events: those so far, then those to come, then `[DONE]`.
 pub(in crate::http) async fn subscribe(
     Call { state, principal }: Call,
     Params(params): Params<SubscribeParams>,

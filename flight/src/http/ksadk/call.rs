@@ -1,4 +1,5 @@
-//! How an action is asked and answered: one envelope, `{Code, Message, RequestId, Action, Data}`, for errors too.
+//! The requests and responses of actions. Every response is one envelope, `{Code, Message, RequestId, Action, Data}`,
+//! errors included.
 
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
@@ -18,7 +19,7 @@ use crate::http::response::json_response;
 /// What the path of every action begins with.
 pub(super) const BASE: &str = "/agentengine/api/v1/";
 
-/// An action: who asks for it, and its parameters.
+/// A request for an action: its caller and its parameters.
 pub(in crate::http) struct ActionCall {
     pub(super) state: AppState,
     pub(super) principal: Principal,
@@ -42,7 +43,7 @@ impl FromRequest<AppState> for ActionCall {
     }
 }
 
-/// The envelope of an action's data.
+/// Returns an action's data in its envelope.
 pub(super) fn envelope(id: &RequestId, action: &str, data: &Value) -> Response {
     let body = json!({
         "Code": 0,
@@ -54,7 +55,7 @@ pub(super) fn envelope(id: &RequestId, action: &str, data: &Value) -> Response {
     json_response(StatusCode::OK, &body)
 }
 
-/// Errors are in the envelope too: KsADK's client reads its `Message`, and the others theirs beside it.
+/// Writes errors into the envelope: KsADK's client reads its `Message`, and OpenAI's clients the fields beside it.
 pub(super) async fn render_errors_in_envelope(request: Request, next: Next) -> Response {
     let id = request.extensions().get::<RequestId>().cloned();
     let action = request.uri().path().trim_start_matches(BASE).to_owned();

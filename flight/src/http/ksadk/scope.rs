@@ -11,15 +11,15 @@ use crate::AppState;
 use crate::error::ErrorCode;
 use crate::http::openai::error::OpenAiError;
 
-/// Sessions that a listing reaches.
+/// The most sessions that a listing reaches.
 pub(super) const MAX_SESSIONS: usize = 1_000;
 
 pub(super) fn new_session_id() -> String {
     format!("session-{}", Uuid::now_v7().simple())
 }
 
-/// The session of that name, made if it is not there. Errors: `session_conflict` where it is another agent's, user's
-/// or caller's.
+/// Returns the session of that id, created if it does not exist. Errors: `session_conflict` if it belongs to another
+/// agent, user or caller.
 pub(super) async fn open_session(
     state: &AppState,
     principal: &Principal,
@@ -59,14 +59,14 @@ fn in_use(id: &str) -> OpenAiError {
     )
 }
 
-/// Whether a session is the agent's and the user's, as far as they are named. One that another protocol began is
-/// anybody's of its owner.
+/// Whether a session belongs to the agent and the user, as far as they are named. A session that another protocol
+/// created has neither and matches any.
 pub(super) fn is_in_scope(record: &ConversationRecord, agent_id: Option<&str>, user_id: Option<&str>) -> bool {
     let fits = |own: &str, asked: Option<&str>| own.is_empty() || asked.is_none_or(|asked| asked == own);
     fits(&record.app, agent_id) && fits(&record.user_id, user_id)
 }
 
-/// The session that an action names. Errors: `conversation_not_found`, also outside of its scope.
+/// Returns the session that an action names. Errors: `conversation_not_found`, also if it is out of scope.
 pub(super) async fn scoped_session(
     state: &AppState,
     principal: &Principal,
@@ -81,7 +81,7 @@ pub(super) async fn scoped_session(
     Err(CatalogError::ConversationNotFound { id: id.to_owned() }.into())
 }
 
-/// The run of an invocation, which must be in the session if one is named. Errors: `invocation_conflict`.
+/// Returns the run of an invocation, which must be in the session if one is named. Errors: `invocation_conflict`.
 pub(super) async fn run_of_invocation(
     state: &AppState,
     principal: &Principal,
@@ -98,7 +98,7 @@ pub(super) async fn run_of_invocation(
     Ok(run)
 }
 
-/// How KsADK calls a run's state.
+/// Returns KsADK's name of a run's status.
 pub(super) fn status_name(status: RunStatus) -> &'static str {
     match status {
         RunStatus::Running => "in_progress",
@@ -109,7 +109,7 @@ pub(super) fn status_name(status: RunStatus) -> &'static str {
     }
 }
 
-/// The newest sessions, over as many pages as they take.
+/// Returns the newest sessions, read over as many pages as it takes.
 pub(in crate::http) async fn newest_sessions(
     state: &AppState,
     principal: &Principal,

@@ -1,4 +1,4 @@
-//! What KsADK's web interface needs beside a run: what there is, sessions with their events, models, uploads.
+//! What KsADK's web interface needs beside runs: its bootstrap, sessions with their events, models, uploads.
 
 use axum::Extension;
 use axum::body::Body;
@@ -15,7 +15,7 @@ use crate::http::openai::error::OpenAiError;
 use crate::http::openai::{files, models as model_list};
 use crate::http::request::{Call, RequestId};
 
-/// A session's runs whose events are read.
+/// The most runs of a session whose events are read.
 const MAX_RUNS: usize = 200;
 
 /// `GetAgentUiBootstrap`.
@@ -74,7 +74,7 @@ pub(in crate::http) async fn bootstrap(
     Ok(envelope(&request_id, "GetAgentUiBootstrap", &data))
 }
 
-/// `CreateSession`: a session that is there is returned as it is.
+/// `CreateSession`: returns an existing session as it is.
 pub(in crate::http) async fn create(
     ActionCall { state, principal, request_id, action }: ActionCall,
 ) -> Result<Response, OpenAiError> {
@@ -236,7 +236,7 @@ pub(in crate::http) async fn models(
     envelope(&request_id, "ListAgentModels", &data)
 }
 
-/// `UploadFile`: a form with `file`. The file is the one of `/v1/files`; its address here is its id there.
+/// `UploadFile`: a form with `file`. The file is also in `/v1/files`; its URI here is its id there.
 pub(in crate::http) async fn upload(
     Call { state, principal }: Call,
     Extension(request_id): Extension<RequestId>,
@@ -255,7 +255,7 @@ pub(in crate::http) async fn upload(
     Ok(envelope(&request_id, "UploadFile", &data))
 }
 
-/// The events of a session's runs after the `after`th, in order.
+/// Returns the events of a session's runs after the `after`th, in order.
 async fn session_events(
     state: &AppState,
     principal: &Principal,
@@ -288,7 +288,7 @@ fn summary_json(record: &ConversationRecord) -> Value {
     })
 }
 
-/// A session with what its last run does.
+/// Returns a session with the state of its last run.
 async fn session_json(
     state: &AppState,
     principal: &Principal,

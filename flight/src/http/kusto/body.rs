@@ -1,9 +1,9 @@
-//! An answer as a data set of Kusto's, written batch by batch as the query yields them.
+//! Writes an answer as one of Kusto's data sets, batch by batch as the query yields them.
 //!
-//! Version 1 is a document of four tables: the rows, how to show them, how it went, and what the tables are. Version 2 is
-//! a list of frames; its rows are one frame, or many where the client asks for fragments or progress. Clients read the
-//! members of a frame in their order. A failure after the first rows does not break the document: it stands where the
-//! request has it, after the last row, at the end of the table or of the data set.
+//! Version 1 is a document of four tables: the rows, how to show them, the query's status, and a table of contents.
+//! Version 2 is a list of frames; its rows are one frame, or many if the client asks for fragments or progress. Clients
+//! rely on the order of a frame's members. A failure after the first rows does not break the document: it is reported
+//! where the request wants it, after the last row, at the end of the table or at the end of the data set.
 
 use std::time::Instant;
 
@@ -29,7 +29,7 @@ use crate::metrics;
 pub(super) enum DataSetLayout {
     /// Four tables.
     V1,
-    /// One table, as of a command.
+    /// One table, as commands answer.
     Command,
     /// Frames.
     V2(Frames),
@@ -38,7 +38,7 @@ pub(super) enum DataSetLayout {
 /// How version 2 is framed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Frames {
-    /// Whether rows come in fragments, with how far the query is.
+    /// Whether rows come in fragments with progress frames.
     pub(super) is_progressive: bool,
     /// Whether rows come in fragments.
     pub(super) is_fragmented: bool,
@@ -47,14 +47,14 @@ pub(super) struct Frames {
     pub(super) placement: ErrorPlacement,
 }
 
-/// Where a failure after the first rows is told.
+/// Where a failure after the first rows is reported.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ErrorPlacement {
     /// As the last row.
     InData,
     /// As a member of the table's last frame.
     EndOfTable,
-    /// Only where every data set tells it.
+    /// Only in the data set's completion, as always.
     EndOfDataSet,
 }
 
@@ -68,7 +68,7 @@ pub(super) struct DataSet {
 }
 
 impl DataSet {
-    /// The body. It always ends well-formed; a failure is told inside.
+    /// Returns the frames of the body, which always ends well-formed and reports a failure inside.
     pub(super) fn frames(
         self,
         layout: DataSetLayout,
@@ -126,14 +126,14 @@ impl DataSet {
 struct DataSetWriter {
     layout: DataSetLayout,
     columns: Vec<KqlColumn>,
-    /// What `render` said.
+    /// The properties of `render`.
     visualization: String,
     ids: RequestIds,
     started: Instant,
     rows: u64,
 }
 
-/// The result's place among the tables of version 2, and the one after it.
+/// The ids of the result and of the completion among the tables of version 2.
 const RESULT_ID: u32 = 1;
 const COMPLETION_ID: u32 = 2;
 
@@ -209,7 +209,7 @@ impl DataSetWriter {
         if let Some(frames) = fragments {
             out.extend_from_slice(b"]}");
             if frames.is_progressive {
-                // How much is left is not known before the end.
+                // The fraction that is done is not known before the end.
                 let progress = format!(
                     "{}{{\"FrameType\":\"TableProgress\",\"TableId\":{RESULT_ID},\"TableProgress\":0.0}}",
                     frames.comma()
@@ -229,7 +229,7 @@ impl DataSetWriter {
         .into()
     }
 
-    /// What stands in place of a row where one could not be made.
+    /// Returns what stands in place of a row that could not be made.
     fn failed_row(&self, failure: &ApiError) -> String {
         let comma = if self.rows > 0 { "," } else { "" };
         let error = one_api_error(failure, &self.ids);
@@ -388,7 +388,7 @@ impl Frames {
     }
 }
 
-/// How to show the result. The names are Kusto's; what `render` did not say is null.
+/// Returns how to show the result, in Kusto's names; properties that `render` did not set are null.
 fn visualization(rendering: Option<&Rendering>) -> String {
     const PROPERTIES: [&str; 16] = [
         "Title",

@@ -1,4 +1,4 @@
-//! The `.show` commands that clients send to find their way, as tables like any other: operators may follow a `|`.
+//! The `.show` commands that clients send to explore a server. Their results are tables: operators may follow after `|`.
 
 use querent_catalog::Principal;
 use querent_engine::kql::KqlType;
@@ -9,7 +9,7 @@ use super::table::{CommandTable, TEXT};
 use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
 
-/// A management command, read.
+/// A management command.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ShowCommand {
     what: ShowTarget,
@@ -17,19 +17,19 @@ pub(super) struct ShowCommand {
     pub(super) operators: Option<String>,
 }
 
-/// What is to be shown.
+/// What a command shows.
 #[derive(Debug, PartialEq, Eq)]
 enum ShowTarget {
     Version,
     Databases,
-    /// Of the database in use: all tables, or these.
+    /// Tables of the current database: all, or these.
     Tables(Vec<String>),
     Table {
         table: String,
         /// As JSON, or as the columns of a `datatable`.
         as_json: bool,
     },
-    /// Of one database; `None` for the one in use.
+    /// Of one database; `None` for the current one.
     DatabaseSchema {
         database: Option<String>,
         as_json: bool,
@@ -38,7 +38,7 @@ enum ShowTarget {
         as_json: bool,
     },
     Functions,
-    /// How a query is run.
+    /// The plan of a query.
     QueryPlan,
 }
 
@@ -88,7 +88,7 @@ impl ShowCommand {
         Ok(Self { what, operators })
     }
 
-    /// Whether it is a query's affair: the engine explains what follows.
+    /// Whether the engine has to explain the query that follows.
     pub(super) fn is_query_plan(&self) -> bool {
         self.what == ShowTarget::QueryPlan
     }
@@ -139,20 +139,20 @@ fn version() -> CommandTable {
     }
 }
 
-/// A word of a command, or a name in quotes.
+/// A word of a command, or a quoted name.
 struct Word {
     text: String,
     is_quoted: bool,
 }
 
 impl Word {
-    /// As keywords are compared; a name in quotes is none.
+    /// Returns the word for comparison with keywords, which a quoted name never equals.
     fn lower(&self) -> String {
         if self.is_quoted { "\0name".to_owned() } else { self.text.to_ascii_lowercase() }
     }
 }
 
-/// The words up to the first `|`, and what begins with it.
+/// Splits a text into the words up to the first `|` and what begins with it.
 fn split(text: &str) -> (Vec<Word>, Option<String>) {
     let mut words = Vec::new();
     let mut word = String::new();
@@ -176,7 +176,7 @@ fn split(text: &str) -> (Vec<Word>, Option<String>) {
                 rest = after;
                 continue;
             }
-            // Brackets only hold a quoted name.
+            // Brackets only enclose a quoted name.
             '[' | ']' => end(&mut word, &mut words),
             '(' | ')' | ',' => {
                 end(&mut word, &mut words);

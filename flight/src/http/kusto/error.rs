@@ -1,5 +1,5 @@
-//! Errors as Kusto writes them: "OneApiErrors", with the statuses that its clients take for what they are. To them 404
-//! says that there is no such route, and 429 that they are throttled.
+//! Errors as Kusto writes them: "OneApiErrors", with statuses that its clients understand. To them 404 means that the
+//! route does not exist, and 429 that they are throttled.
 
 use axum::extract::Request;
 use axum::middleware::Next;
@@ -13,19 +13,19 @@ use crate::error::{ApiError, ErrorCode, RenderedError};
 
 const CLIENT_REQUEST_ID: HeaderName = HeaderName::from_static("x-ms-client-request-id");
 const ACTIVITY_ID: HeaderName = HeaderName::from_static("x-ms-activity-id");
-/// Longer ids of clients are cut.
+/// The length to which ids of clients are cut.
 const MAX_CLIENT_REQUEST_ID: usize = 256;
 
 /// The two ids of a request that Kusto's answers name.
 #[derive(Debug, Clone)]
 pub(in crate::http) struct RequestIds {
-    /// The client's, or one made for it.
+    /// The client's id, or one made for it.
     pub(super) client: String,
-    /// The server's.
+    /// The server's id.
     pub(super) activity: Uuid,
 }
 
-/// Gives a request its ids, and its errors Kusto's shape.
+/// Gives a request its ids, and writes its errors in Kusto's shape.
 pub(super) async fn render_errors(mut request: Request, next: Next) -> Response {
     let sent = request.headers().get(CLIENT_REQUEST_ID).and_then(|value| value.to_str().ok());
     let client = match sent {
@@ -47,18 +47,18 @@ pub(super) async fn render_errors(mut request: Request, next: Next) -> Response 
     response
 }
 
-/// An error with Kusto's status and body.
+/// Returns an error with Kusto's status and body.
 fn render(error: &ApiError, ids: &RequestIds) -> RenderedError {
     RenderedError { status: KustoErrorKind::for_error(error).status, body: one_api_error(error, ids) }
 }
 
-/// What Kusto makes of an error.
+/// The kind of an error in Kusto's terms.
 struct KustoErrorKind {
     status: StatusCode,
     code: &'static str,
     message: &'static str,
     exception: &'static str,
-    /// What stands before the error's own message.
+    /// A prefix of the error's own message.
     prefix: &'static str,
     is_permanent: bool,
 }
@@ -156,13 +156,13 @@ pub(super) fn one_api_error(error: &ApiError, ids: &RequestIds) -> Value {
     })
 }
 
-/// The error's message as people read it, and what to do about it.
+/// Returns the error's message for people, with its hint.
 pub(super) fn description(error: &ApiError) -> String {
     let hint = error.hint().map(|hint| format!("\n{hint}")).unwrap_or_default();
     format!("{}{}{hint}", KustoErrorKind::for_error(error).prefix, error.message())
 }
 
-/// Now, as Kusto writes it.
+/// Returns the current time in Kusto's format.
 pub(super) fn timestamp() -> String {
     Utc::now().to_rfc3339_opts(SecondsFormat::Micros, true)
 }

@@ -1,5 +1,5 @@
-//! What a request of Kusto's REST interface asks for: `{"db", "csl", "properties"}`, the properties an object or, as some
-//! clients have it, the text of one.
+//! Requests of Kusto's REST interface: `{"db", "csl", "properties"}`. The properties are an object or, from some clients,
+//! the JSON of one in a string.
 
 use std::time::Duration;
 
@@ -15,14 +15,14 @@ use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::request::{LEAST_WALL_CLOCK, QueryBytes};
 
-/// A request, read and checked.
+/// A request that has been checked.
 #[derive(Debug)]
 pub(super) struct KustoRequest {
     pub(super) text: String,
     pub(super) database: Option<String>,
     pub(super) parameters: KqlParameters,
     pub(super) limits: Limits,
-    /// Whether more rows than the limits have is a failure rather than the end.
+    /// Whether more rows than the limit are a failure rather than the end of the result.
     pub(super) is_truncation_failure: bool,
     pub(super) frames: Frames,
 }
@@ -63,7 +63,7 @@ impl KustoRequest {
         }
         let failing = options.number("truncationmaxrecords")?;
         let taken = options.number("query_take_max_records")?;
-        // The smaller one is met first.
+        // The smaller limit is reached first.
         let is_truncation_failure = failing.is_some_and(|failing| taken.is_none_or(|taken| failing < taken));
         let mut limits = Limits { max_rows: failing.into_iter().chain(taken).min(), ..settings.limits() };
         if let Some(timeout) = options.timeout()? {
@@ -82,7 +82,7 @@ impl KustoRequest {
             placement,
         };
         let parameters = properties.parameters.into_iter().map(|(name, value)| (name, parameter_text(value))).collect();
-        // Clients without a database name one that every cluster has.
+        // Clients without a database send a name that every cluster has.
         let database = request.db.filter(|name| !name.is_empty() && name != "NetDefaultDB");
         Ok(Self { text, database, parameters, limits, is_truncation_failure, frames })
     }
@@ -97,7 +97,7 @@ impl FromRequest<AppState> for KustoRequest {
     }
 }
 
-/// A parameter's value is a text in which a literal stands; some clients leave out the quotes of JSON.
+/// Returns a parameter's value as a KQL literal. It usually is a string that holds one; some clients send plain JSON.
 fn parameter_text(value: Value) -> String {
     match value {
         Value::String(text) => text,
@@ -110,7 +110,7 @@ fn bad_body(error: serde_json::Error) -> ApiError {
     ApiError::new(ErrorCode::BadRequestBody, format!("the body is not a request of Kusto's: {error}"))
 }
 
-/// Request options. Kusto does not tell the case of their names apart, nor a text from what it says.
+/// Request options. As in Kusto, the case of their names does not matter, and a string may stand for its value.
 struct RequestOptions(Map<String, Value>);
 
 impl RequestOptions {
@@ -137,7 +137,7 @@ impl RequestOptions {
         number.map(Some).ok_or_else(bad)
     }
 
-    /// `servertimeout`, a timespan; Python's clients write one of days as `1 day, 0:00:00`.
+    /// Returns `servertimeout`, a timespan. Python clients write days as `1 day, 0:00:00`.
     fn timeout(&self) -> Result<Option<Duration>, ApiError> {
         let Some(value) = self.get("servertimeout").filter(|_| !self.is_set("norequesttimeout")) else {
             return Ok(None);

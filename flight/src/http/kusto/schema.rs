@@ -1,4 +1,4 @@
-//! Databases, tables and columns as Kusto's commands list them. A listing is bounded, and says so where it would be more.
+//! Databases, tables and columns as Kusto's commands list them. A listing is bounded; one that would be longer fails.
 
 use querent_catalog::{Catalog, DatabaseInfo, PageRequest, Principal, TableFilter, TableInfo, TableName};
 use querent_engine::kql::KqlType;
@@ -7,9 +7,9 @@ use serde_json::{Map, Value, json};
 use super::table::{CommandTable, TEXT};
 use crate::error::{ApiError, ErrorCode};
 
-/// Tables whose columns one command lists.
+/// The most tables whose columns one command lists.
 const MAX_TABLES_WITH_COLUMNS: usize = 20_000;
-/// Tables or databases that one command lists by name.
+/// The most tables or databases that one command lists by name.
 const MAX_NAMES: usize = 500_000;
 const PAGE: usize = 5_000;
 
@@ -47,7 +47,7 @@ pub(super) async fn databases(catalog: &Catalog, who: &Principal, in_use: &str) 
     })
 }
 
-/// `.show tables`: all of a database, or those of these names.
+/// `.show tables`: all tables of a database, or those with these names.
 pub(super) async fn tables(
     catalog: &Catalog,
     who: &Principal,
@@ -112,7 +112,7 @@ pub(super) async fn table(
     })
 }
 
-/// Every column of a database, or of all.
+/// Every column of a database, or of all databases.
 pub(super) struct DatabaseColumns {
     databases: Vec<(String, Vec<TableInfo>)>,
 }
@@ -149,7 +149,7 @@ impl DatabaseColumns {
         Ok(Self { databases })
     }
 
-    /// A row for each database, table and column.
+    /// Returns a row for each database, table and column.
     pub(super) fn listing(&self) -> CommandTable {
         let row = |database: &str, table: Value, column: Value, kql_type: Value, comment: &Option<String>| {
             vec![
@@ -194,7 +194,7 @@ impl DatabaseColumns {
         }
     }
 
-    /// One row of one JSON text.
+    /// Returns one row that holds one JSON document.
     pub(super) fn document(&self, column: &'static str) -> CommandTable {
         let databases = self.databases.iter().map(|(name, tables)| {
             let tables = tables.iter().map(|table| (table.name.table.clone(), table_json(table)));
@@ -234,7 +234,7 @@ fn table_json(table: &TableInfo) -> Value {
     })
 }
 
-/// A name as a query may write it.
+/// Returns a name as a query writes it.
 fn bracketed(name: &str) -> String {
     let is_plain = name.chars().all(|char| char.is_ascii_alphanumeric() || char == '_')
         && !name.starts_with(|char: char| char.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! Tables as Kusto's two versions write them, and the rows of a command.
+//! Tables in the formats of Kusto's two versions, and the result of a command.
 
 use querent_engine::kql::KqlType;
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 /// The type of most columns of commands.
 pub(super) const TEXT: KqlType = KqlType::String;
 
-/// The rows of a command.
+/// The result of a command.
 #[derive(Debug)]
 pub(super) struct CommandTable {
     pub(super) columns: Vec<(&'static str, KqlType)>,
@@ -15,12 +15,12 @@ pub(super) struct CommandTable {
 }
 
 impl CommandTable {
-    /// The answer in Kusto's version 1.
+    /// Returns the answer in version 1.
     pub(super) fn document(&self) -> String {
         format!("{{\"Tables\":[{}]}}", v1_table("Table_0", &self.columns, &self.rows))
     }
 
-    /// The same rows as a `datatable`, for operators to go on with.
+    /// Returns the rows as a `datatable` of KQL, to which operators can be appended.
     pub(super) fn as_kql(&self) -> String {
         let columns = self.columns.iter().map(|(name, kql_type)| format!("{name}:{}", kql_type.name()));
         let columns: Vec<String> = columns.collect();
@@ -48,7 +48,7 @@ pub(super) fn v1_opening<'c>(name: &str, columns: impl Iterator<Item = (&'c str,
     format!("{{\"TableName\":\"{name}\",\"Columns\":[{}],\"Rows\":[", columns.join(","))
 }
 
-/// A whole table; each row is written as an array.
+/// Returns a whole table of version 1, each row an array.
 pub(super) fn v1_table(name: &str, columns: &[(&str, KqlType)], rows: &[impl Serialize]) -> String {
     format!("{}{}]}}", v1_opening(name, columns.iter().copied()), joined(rows))
 }

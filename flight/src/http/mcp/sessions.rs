@@ -1,5 +1,5 @@
-//! The sessions of MCP clients: bounded in number and idle time, each its owner's, with the requests that can be
-//! cancelled. A session holds nothing else: one that is forgotten costs its client a new `initialize`.
+//! The sessions of MCP clients, bounded in number and idle time. Each has an owner and the requests that can be cancelled,
+//! and nothing else: a session that is forgotten costs its client a new `initialize`.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 use crate::error::{ApiError, ErrorCode};
 use crate::metrics;
 
-/// Requests of one session at once.
+/// The most requests of one session at once.
 const MAX_CALLS: usize = 256;
 
 /// Every open session.
@@ -40,8 +40,8 @@ impl McpSessions {
         Self { max, idle, open: Mutex::default() }
     }
 
-    /// A new session. Where there are too many, the one that its owner used longest ago is forgotten, or another's where
-    /// it has none. Errors: `too_many_requests` when all are at work.
+    /// Opens a session. If there are too many, the one that the same owner used longest ago is forgotten, or somebody else's
+    /// if the owner has none. Errors: `too_many_requests` if all are busy.
     pub(super) fn open(&self, subject: &str) -> Result<String, ApiError> {
         let id = Uuid::new_v4().to_string();
         let session = McpSession { subject: subject.to_owned(), used: Instant::now(), calls: HashMap::new() };
@@ -65,7 +65,7 @@ impl McpSessions {
         Ok(id)
     }
 
-    /// The session is used now. Errors: `session_not_found`, also for one of somebody else.
+    /// Marks the session as used now. Errors: `session_not_found`, also if it is somebody else's.
     pub(super) fn touch(&self, id: &str, subject: &str) -> Result<(), ApiError> {
         let mut open = self.open.lock();
         let session = open.get_mut(id).filter(|session| session.subject == subject).ok_or_else(not_found)?;
@@ -91,8 +91,8 @@ impl McpSessions {
         Ok(())
     }
 
-    /// A request begins, which `token` cancels; it has ended when the result is dropped. Errors: `session_not_found`, `invalid_request` for an
-    /// id that is in use, `too_many_requests`.
+    /// Registers a request, which `token` cancels and which ends when the result is dropped. Errors: `session_not_found`,
+    /// `invalid_request` for an id that is in use, `too_many_requests`.
     pub(super) fn begin(
         self: &Arc<Self>,
         id: &str,

@@ -1,4 +1,4 @@
-//! `POST /v1/chat/completions`. Nothing of it is kept, unless a `session_id` names a conversation.
+//! `POST /v1/chat/completions`. Nothing is kept, unless a `session_id` names a conversation.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -31,7 +31,7 @@ pub(in crate::http) async fn create(
     Ok(json_response(StatusCode::OK, &completion(events).await?))
 }
 
-/// Begins the run.
+/// Starts the run.
 pub(in crate::http) async fn start(
     state: &AppState,
     principal: &Principal,
@@ -43,7 +43,7 @@ pub(in crate::http) async fn start(
     Ok(begin(state, principal, run, items, conversation, None).await?.1)
 }
 
-/// The completion once it is done. Errors: a run that failed.
+/// Returns the completion when the run has ended. Errors: a run that failed.
 pub(in crate::http) async fn completion(events: RunEvents) -> Result<Value, OpenAiError> {
     let mut events = wait_for_start(events).await?;
     let mut renderer = ChatRenderer::new(false);

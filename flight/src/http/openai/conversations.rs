@@ -1,4 +1,4 @@
-//! `/v1/conversations`: what was said in them, by runs or put there by the client.
+//! `/v1/conversations`: conversations and their items, from runs or added by the client.
 
 use axum::extract::{Path, State};
 use axum::response::Response;
@@ -21,9 +21,9 @@ use crate::error::ErrorCode;
 use crate::http::request::{Call, Params, PathText, QueryBytes};
 use crate::http::response::json_response;
 
-/// Runs and added items of one conversation that a listing reads.
+/// The most runs, and the most added items, of one conversation that a listing reads.
 const MAX_READ: usize = 1_000;
-/// Items that one request may add.
+/// The most items that one request may add.
 const MAX_ADDED: usize = 20;
 
 /// `POST /v1/conversations`: `{metadata?, items?}`.
@@ -119,7 +119,7 @@ pub(in crate::http) async fn get_item(
     Ok(json_response(StatusCode::OK, &item.ok_or_else(|| unknown_item(&item_id))?))
 }
 
-/// `DELETE /v1/conversations/{id}/items/{item}`: an item that the client put there.
+/// `DELETE /v1/conversations/{id}/items/{item}`: deletes an item that the client added.
 pub(in crate::http) async fn remove_item(
     Call { state, principal }: Call,
     Path((id, item_id)): Path<(String, String)>,
@@ -169,7 +169,7 @@ async fn add(
     Ok(records.iter().filter_map(|record| serde_json::from_str(&record.item_json).ok()).collect())
 }
 
-/// Everything that was said, by runs and by the client, in order.
+/// Returns all items, from runs and from the client, in order.
 async fn all_items(state: &AppState, principal: &Principal, key: &ConversationKey) -> Result<Vec<Value>, OpenAiError> {
     let catalog = state.agent.catalog();
     let scope = ItemScope::Conversation(key.clone());

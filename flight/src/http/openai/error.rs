@@ -1,5 +1,5 @@
 //! Errors as OpenAI's clients read them: `{"error": {message, type, param, code}}`, with `detail` beside it for
-//! callers of KsADK. Their clients repeat what fails with 409 or 5xx unless told not to; a run must not be repeated.
+//! callers of KsADK. Their clients retry after 409 and 5xx unless a header forbids it; a run must not be repeated.
 
 use axum::extract::Request;
 use axum::middleware::Next;
@@ -16,7 +16,7 @@ use crate::metrics;
 
 const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
-/// What an error's response says, in its extensions, for surfaces that say it in words of their own too.
+/// The parts of an error, in the response's extensions, for surfaces that write it in a shape of their own too.
 #[derive(Debug, Clone)]
 pub(crate) struct OpenAiErrorParts {
     pub(crate) message: String,
@@ -33,12 +33,12 @@ pub(crate) struct OpenAiError {
     code: ErrorCode,
     /// Whether sending the request again could run something twice.
     is_final: bool,
-    /// When to come back, how to say who one is.
+    /// When to retry, how to authenticate.
     headers: Box<HeaderMap>,
 }
 
 impl OpenAiError {
-    /// A run that failed: `detail_code` is what its last event says of it.
+    /// Makes the error of a run that failed; `detail_code` is our own code in its `run_error`.
     pub(crate) fn from_run(code: RunErrorCode, message: &str, detail_code: &str) -> Self {
         let detail = ErrorCode::from_name(detail_code).unwrap_or(ErrorCode::Internal);
         let status = match code {
@@ -62,20 +62,20 @@ impl OpenAiError {
         Self { status, message, param: Some(param.to_owned()), code, is_final: false, headers: Box::default() }
     }
 
-    /// A part of the protocol that this server does not have.
+    /// Makes the error for a part of the protocol that is not supported.
     pub(crate) fn not_supported(code: ErrorCode, message: impl Into<String>) -> Self {
         let (status, message) = (StatusCode::NOT_IMPLEMENTED, message.into());
         Self { status, message, param: None, code, is_final: true, headers: Box::default() }
     }
 
-    /// Something is as the request does not expect it; sending it again changes nothing.
+    /// Makes the error for a conflict that sending the request again does not resolve.
     pub(crate) fn conflict(code: ErrorCode, message: impl Into<String>) -> Self {
         let (status, message) = (StatusCode::CONFLICT, message.into());
         Self { status, message, param: None, code, is_final: true, headers: Box::default() }
     }
 }
 
-/// Writes errors from before the handlers (a wrong token, a wrong parameter) as this surface does too.
+/// Writes errors from before the handlers (a wrong token, a wrong parameter) in this surface's shape too.
 pub(in crate::http) async fn render_errors(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     match response.extensions_mut().remove::<ApiError>() {

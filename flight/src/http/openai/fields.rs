@@ -1,11 +1,11 @@
-//! Bodies that are one JSON object of optional fields.
+//! Bodies that are a JSON object of optional fields.
 
 use serde_json::{Map, Value};
 
 use super::error::OpenAiError;
 use crate::error::ErrorCode;
 
-/// The fields of a body; an empty one has none. Errors: `invalid_json`, `invalid_request`.
+/// Returns the fields of a body; an empty body has none. Errors: `invalid_json`, `invalid_request`.
 pub(in crate::http) fn object_fields(body: &[u8]) -> Result<Map<String, Value>, OpenAiError> {
     if body.is_empty() {
         return Ok(Map::new());

@@ -1,4 +1,4 @@
-//! `/v1/files`: files that messages name by id. Seen by their owner.
+//! `/v1/files`: files that messages name by id. A file is visible to its owner.
 
 use axum::Extension;
 use axum::body::Body;
@@ -17,7 +17,7 @@ use crate::error::ErrorCode;
 use crate::http::request::{Call, Params, PathText, read_body};
 use crate::http::response::json_response;
 
-/// Files in one listing.
+/// The most files in one listing.
 const MAX_LISTED: usize = 1_000;
 
 /// `POST /v1/files`: a form with `file` and `purpose`.
@@ -38,7 +38,7 @@ pub(in crate::http) async fn store(
     let (parts, body) = request.into_parts();
     let mut request =
         Request::from_parts(parts, Body::from(read_body(body, state.settings.http.max_query_bytes.0).await?));
-    // The setting's limit is in force already; axum's own would be 2 MB.
+    // The body is within the setting's limit already; axum's own limit would be 2 MB.
     DefaultBodyLimit::disable().apply(&mut request);
     let mut form = Multipart::from_request(request, &())
         .await
@@ -107,7 +107,7 @@ pub(in crate::http) async fn get(
     Ok(json_response(StatusCode::OK, &file_json(&file)))
 }
 
-/// `GET /v1/files/{id}/content`: never shown by a browser, whatever it is.
+/// `GET /v1/files/{id}/content`: as a download, which a browser never shows.
 pub(in crate::http) async fn content(
     Call { state, principal }: Call,
     PathText(id): PathText,

@@ -1,4 +1,4 @@
-//! `GET /v1/models`: what a request may name.
+//! `GET /v1/models`: the models that a request may name.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -30,14 +30,14 @@ pub(in crate::http) async fn get(
     Ok(json_response(StatusCode::OK, &model.ok_or_else(unknown)?))
 }
 
-/// The agent, then every configured model.
+/// Returns the agent, then every configured model.
 pub(in crate::http) fn models(state: &AppState) -> Vec<Value> {
     let entry = |id: &str, owner: &str| json!({ "id": id, "object": "model", "created": state.started_at.timestamp(), "owned_by": owner, "source": owner });
     let configured = state.agent.models().entries().map(|model| entry(&model.name, "operator"));
     std::iter::once(entry(AGENT, "querent")).chain(configured).collect()
 }
 
-/// The default model's name.
+/// Returns the default model's name.
 pub(in crate::http) fn current(state: &AppState) -> &str {
     &state.agent.models().default_entry().name
 }

@@ -1,4 +1,4 @@
-//! `/v1/responses`: ask, follow, cancel, forget.
+//! `/v1/responses`: creates responses, retrieves and follows them, cancels and deletes them.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -22,9 +22,9 @@ use crate::http::request::{Call, Params, PathText, QueryBytes};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 
-/// Asks for KsADK's extension events.
+/// The header that asks for KsADK's extension events.
 const KSADK_EVENTS: &str = "x-ksadk-events";
-/// OpenAI's own libraries send headers that begin so.
+/// The prefix of headers that OpenAI's own libraries send.
 const STAINLESS: &str = "x-stainless-";
 const MAX_LISTED: usize = 100;
 
@@ -39,7 +39,7 @@ pub(in crate::http) async fn create(
     answer(&state, &principal, request, Protocol::Responses, dialect).await
 }
 
-/// Runs a request and answers as it asks: as events, when it is done, or at once.
+/// Runs a request and answers with events, with the finished response, or at once, as it asks.
 pub(in crate::http) async fn answer(
     state: &AppState,
     principal: &Principal,
@@ -68,7 +68,7 @@ pub(in crate::http) async fn answer(
     Ok(json_response(StatusCode::OK, &response))
 }
 
-/// Begins the run that a request leads to, or finds it.
+/// Starts the run of a request, or finds it.
 pub(in crate::http) async fn start(
     state: &AppState,
     principal: &Principal,
@@ -83,7 +83,7 @@ pub(in crate::http) async fn start(
     begin(state, principal, RunRequest { on_disconnect, ..run }, items, conversation, previous.as_deref()).await
 }
 
-/// The response once it is done. Errors: a run that failed.
+/// Returns the response when the run has ended. Errors: a run that failed.
 pub(in crate::http) async fn response_when_done(events: RunEvents, dialect: Dialect) -> Result<Value, OpenAiError> {
     let mut events = wait_for_start(events).await?;
     let mut renderer = ResponsesRenderer::new(dialect);
@@ -120,7 +120,7 @@ pub(in crate::http) struct RetrieveParams {
     starting_after: Option<u64>,
 }
 
-/// `GET /v1/responses/{id}`: the object, or its events again, after the `starting_after`th.
+/// `GET /v1/responses/{id}`: returns the response, or its events after the `starting_after`th.
 pub(in crate::http) async fn retrieve(
     Call { state, principal }: Call,
     PathText(id): PathText,
@@ -189,7 +189,7 @@ pub(in crate::http) struct ItemListParams {
 }
 
 impl ItemListParams {
-    /// `{object: "list", data, first_id, last_id, has_more}` of items in the order in which they were made.
+    /// Returns `{object: "list", data, first_id, last_id, has_more}` of items, which are given in order of creation.
     pub(super) fn listing(&self, mut items: Vec<Value>) -> Result<Value, OpenAiError> {
         match self.order.as_deref() {
             None | Some("desc") => items.reverse(),
@@ -235,11 +235,11 @@ pub(in crate::http) async fn list_input(
     Ok(json_response(StatusCode::OK, &params.listing(items)?))
 }
 
-/// The run of a response that may be retrieved.
+/// Returns the run of a response that may be retrieved.
 async fn stored_run(state: &AppState, principal: &Principal, id: &str) -> Result<RunRecord, OpenAiError> {
     let unknown = || OpenAiError::not_found(ErrorCode::ResponseNotFound, format!("response with id `{id}` not found"));
     let run_id = run_of_response(id).ok_or_else(unknown)?;
-    // As it was stored last: the log of a run in progress may be long.
+    // Read from the catalog, since the log of a run in progress may be long.
     match state.agent.catalog().runs().get(principal, run_id).await {
         Ok(run) if run.retained => Ok(run),
         Ok(_) => Err(unknown()),
@@ -256,7 +256,7 @@ fn object_of(run: &RunRecord) -> Result<Value, OpenAiError> {
     Ok(renderer.response())
 }
 
-/// The object of a run in progress, as far as it is.
+/// Returns the response of a run in progress, as far as it is.
 async fn response_so_far(state: &AppState, principal: &Principal, run_id: Uuid) -> Result<Value, OpenAiError> {
     let run = state.agent.get_run(principal, run_id).await?;
     object_of(&run)

@@ -1,4 +1,4 @@
-//! How a request of this surface becomes a run, or finds the one that it began before.
+//! Starts the run of a request, or finds the one that it started before.
 
 use querent_agent::protocols::responses::{Content, InputItem};
 use querent_agent::{Continued, EventKind, RunEvents, RunRequest, conversation_title};
@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::error::OpenAiError;
 use crate::AppState;
 
-/// The events of a run that has begun. One that could not begin (its model is not there) is an error before any byte
-/// of the answer.
+/// Waits for the first event of a run, so that one that cannot begin (its model is unavailable) fails before any byte of
+/// the answer.
 pub(in crate::http) async fn wait_for_start(mut events: RunEvents) -> Result<RunEvents, OpenAiError> {
     if let Some(EventKind::RunError { code, message, detail_code }) = events.peek().await.map(|event| &event.kind) {
         return Err(OpenAiError::from_run(*code, message, detail_code));
@@ -17,7 +17,7 @@ pub(in crate::http) async fn wait_for_start(mut events: RunEvents) -> Result<Run
     Ok(events)
 }
 
-/// Starts the run that a request leads to, or finds the one that the same decision started before.
+/// Starts the run of a request, or finds the one that the same decision started before.
 pub(super) async fn begin(
     state: &AppState,
     principal: &Principal,
@@ -36,7 +36,7 @@ pub(super) async fn begin(
     }
 }
 
-/// A conversation's title: the first words of the newest message.
+/// Returns a conversation's title: the first words of the newest message.
 pub(in crate::http) fn title_of_items(items: &[InputItem]) -> String {
     let words = items.iter().rev().find_map(|item| match item {
         InputItem::Message { content, .. } => content.iter().find_map(|part| match part {

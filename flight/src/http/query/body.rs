@@ -1,6 +1,6 @@
-//! A result as a response body: encoded batch by batch as the query yields them, never collected.
+//! The response body of a result: encoded batch by batch as the query yields them, never collected.
 //!
-//! Encoding of more than a handful of values leaves the async runtime. Dropping the body drops the query.
+//! Large batches are encoded off the async runtime. Dropping the body drops the query.
 
 use std::sync::Arc;
 
@@ -36,7 +36,7 @@ impl<E> ResultBody<E>
 where
     E: Fn(EngineError) -> ApiError + Send + 'static,
 {
-    /// The body's frames: data, then the row count as trailers.
+    /// Returns the body's frames: data, then the row count as trailers.
     pub(super) fn frames(
         self,
         format: ResultFormat,

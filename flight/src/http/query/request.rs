@@ -1,4 +1,4 @@
-//! What a query request asks for: the statement, its parameters, its limits, and how the result should be written.
+//! Query requests: the statement, its parameters, its limits, and the format of the result.
 
 use std::time::Duration;
 
@@ -12,10 +12,10 @@ use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::request::{LEAST_WALL_CLOCK, header_text, read_body};
 
-/// Less would only fail.
+/// The least memory that a request may ask for; a query with less could only fail.
 const LEAST_MEMORY: usize = 1 << 20;
 
-/// A query request, read and checked.
+/// A query request that has been checked.
 #[derive(Debug)]
 pub(super) struct QueryRequest {
     pub(super) language: QueryLanguage,
@@ -25,14 +25,14 @@ pub(super) struct QueryRequest {
     pub(super) limits: Limits,
 }
 
-/// What the query's text is.
+/// The language of the query's text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum QueryLanguage {
     Sql,
     Kql,
 }
 
-/// How the result is written.
+/// The format of the result.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ResultFormat {
     /// One object a line.
@@ -71,7 +71,7 @@ impl QueryRequest {
             return Err(ApiError::new(ErrorCode::EmptyQuery, "the query is empty"));
         }
         let database = body.database.or(header_text(headers, &["x-database"])?);
-        // `*` asks for every database; names with a database in front always resolve.
+        // `*` stands for every database; qualified names always resolve.
         let database = database.filter(|name| !matches!(name.as_str(), "" | "*"));
         let mut limits = Limits { max_rows: body.max_rows, ..settings.limits() };
         let wall_clock = ["x-querent-max-wall-clock-ms", "x-kyma-max-wall-clock-ms"];
@@ -90,7 +90,7 @@ impl QueryRequest {
     }
 }
 
-/// What the body is.
+/// The kind of the body, by its content type.
 #[derive(Clone, Copy)]
 enum BodyKind {
     Text(QueryLanguage),
@@ -102,7 +102,7 @@ impl BodyKind {
         let content_type = header_text(headers, &["content-type"])?.unwrap_or_default();
         let media_type = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
         match media_type.as_str() {
-            // The last is what curl says of `--data` unless told otherwise.
+            // The last one is what curl sends with `--data` by default.
             "" | "application/sql" | "text/plain" | "text/sql" | "application/x-www-form-urlencoded" => {
                 Ok(Self::Text(QueryLanguage::Sql))
             }
@@ -118,7 +118,7 @@ impl BodyKind {
 }
 
 impl ResultFormat {
-    /// The format that the `Accept` header likes best; NDJSON without one.
+    /// Returns the format that the `Accept` header prefers; NDJSON without one.
     pub(super) fn accepted(headers: &HeaderMap) -> Result<Self, ApiError> {
         let lines: Vec<&str> = headers.get_all("accept").iter().filter_map(|line| line.to_str().ok()).collect();
         if lines.is_empty() {
@@ -165,7 +165,7 @@ fn header_number(headers: &HeaderMap, names: &[&str]) -> Result<Option<u64>, Api
     text.parse().map(Some).map_err(bad)
 }
 
-/// A positional parameter. Numbers without a fraction are integers; everything else that SQL can cast is a text.
+/// Converts a positional parameter. Numbers without a fraction are integers; strings are cast by SQL.
 fn param((index, value): (usize, &Value)) -> Result<ScalarValue, ApiError> {
     match value {
         Value::Null => Ok(ScalarValue::Null),

@@ -1,7 +1,7 @@
-//! Values as JSON: what a number, a time or a blob becomes, so that no client reads a wrong one.
+//! Values in JSON: how numbers, times and blobs are written so that no client reads a wrong value.
 //!
-//! Integers beyond 2^53 and decimals are strings, since most JSON readers have doubles only; so are the floats that JSON
-//! lacks. Binary is base64. Timestamps are RFC 3339; one without a time zone is UTC.
+//! Integers beyond 2^53 and decimals are strings, since most JSON readers only have doubles; so are the floats that JSON
+//! cannot express. Binary is base64. Timestamps are RFC 3339; one without a time zone is UTC.
 
 use std::collections::HashSet;
 use std::io::Write as _;
@@ -24,13 +24,13 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use chrono::{TimeZone, Utc};
 use querent_engine::rfc3339;
 
-/// The largest integer up to which doubles hold every integer.
+/// Doubles hold every integer up to this one.
 const MAX_SAFE_INTEGER: u64 = 1 << 53;
 
 /// Writes rows of one schema.
 pub(super) struct RowWriter {
     schema: SchemaRef,
-    /// `"name":`, a repeated name with a suffix.
+    /// `"name":` for each column, repeated names with a suffix.
     keys: Vec<Vec<u8>>,
     options: EncoderOptions,
 }
@@ -43,7 +43,7 @@ impl RowWriter {
         Self { keys: keys.collect(), options, schema }
     }
 
-    /// Each row an object on a line of its own, nulls included.
+    /// Writes each row as an object on a line of its own, nulls included.
     pub(super) fn objects(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ArrowError> {
         let mut encoders = self.encoders(batch)?;
         for row in 0..batch.num_rows() {
@@ -60,7 +60,7 @@ impl RowWriter {
         Ok(())
     }
 
-    /// Each row an array, separated by commas; `first` says whether no row was written before.
+    /// Writes each row as an array, separated by commas; `first` says whether no row was written before.
     pub(super) fn arrays(&self, batch: &RecordBatch, mut first: bool, out: &mut Vec<u8>) -> Result<(), ArrowError> {
         let mut encoders = self.encoders(batch)?;
         for row in 0..batch.num_rows() {
@@ -86,7 +86,7 @@ impl RowWriter {
     }
 }
 
-/// Column names with repeated ones told apart: `id`, `id_1`, `id_2`.
+/// Returns the column names with suffixes on repeated ones: `id`, `id_1`, `id_2`.
 pub(super) fn unique_names(schema: &SchemaRef) -> Vec<String> {
     let mut taken: HashSet<String> = HashSet::with_capacity(schema.fields().len());
     let unique = schema.fields().iter().map(|field| {
@@ -109,7 +109,7 @@ fn encode(encoder: &mut NullableEncoder<'_>, row: usize, out: &mut Vec<u8>) {
     }
 }
 
-/// Encoders for the types whose usual JSON would be read wrong, or not at all.
+/// Makes encoders for the types whose usual JSON would be misread.
 #[derive(Debug)]
 struct ValueEncoders;
 
@@ -140,7 +140,7 @@ impl EncoderFactory for ValueEncoders {
             DataType::Time32(_) => CalendarEncoder::<Time32MillisecondType>::boxed(array)?,
             DataType::Time64(TimeUnit::Microsecond) => CalendarEncoder::<Time64MicrosecondType>::boxed(array)?,
             DataType::Time64(_) => CalendarEncoder::<Time64NanosecondType>::boxed(array)?,
-            // JSON has no key but a text, and no unions: their display form is what is left.
+            // JSON keys are strings, and JSON has no unions: these are written in their display form.
             DataType::Union(..) => Box::new(TextEncoder::new(array)?),
             DataType::Map(entries, _) if !has_text_keys(entries) => Box::new(TextEncoder::new(array)?),
             _ => return Ok(None),
@@ -239,7 +239,7 @@ impl Encoder for TextEncoder<'_> {
     }
 }
 
-/// Dates and times of day, and where the calendar has none for a value, its number in the column's unit.
+/// Writes dates and times of day; a value outside the calendar is its number in the column's unit.
 struct CalendarEncoder<'a, T: ArrowPrimitiveType> {
     array: &'a PrimitiveArray<T>,
     text: ArrayFormatter<'a>,
@@ -278,7 +278,7 @@ impl<T: ArrowTimestampType> Encoder for TimestampEncoder<'_, T> {
         let utc = arrow::temporal_conversions::as_datetime::<T>(ticks).map(|time| Utc.from_utc_datetime(&time));
         let _ = match utc {
             Some(utc) => write!(out, "\"{}\"", rfc3339(utc, self.zone)),
-            // Beyond what a calendar holds: the ticks themselves, in the column's unit.
+            // Outside the calendar: the number itself, in the column's unit.
             None => write!(out, "\"{ticks}\""),
         };
     }
