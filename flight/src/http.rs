@@ -35,8 +35,8 @@ mod stream;
 use axum::Router;
 use axum::extract::Request;
 
-use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
+use crate::state::AppState;
 
 pub(crate) use import::sweep_spool;
 pub(crate) use middleware::wrap_routes;

@@ -30,7 +30,8 @@ use crate::drain::with_drained_body;
 use crate::error::ErrorCode;
 use crate::metrics::RunMetrics;
 use crate::shutdown::Shutdown;
-use crate::{AppState, http, metrics, sql};
+use crate::state::AppState;
+use crate::{http, metrics, sql};
 
 /// Flow-control windows: how much a client may send ahead of our reads. Enough for one Flight upload to fill a fast line
 /// with a long delay.

@@ -34,8 +34,8 @@ use prost::Message;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
-use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
+use crate::state::AppState;
 
 use caller::FlightCaller;
 use metadata::MetadataCommand;

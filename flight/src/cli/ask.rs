@@ -21,7 +21,7 @@ use super::progress::Bars;
 use super::sse;
 use super::target::{CliTarget, TargetArgs};
 use crate::config::Config;
-use crate::stop_signal;
+use crate::shutdown::stop_signal;
 
 /// Ask a question in plain language
 ///

@@ -28,7 +28,9 @@ use super::output;
 use super::progress::Bars;
 use super::target::ServerAddress;
 use crate::config::{Config, Origin, Sources};
-use crate::{RunningServer, Server, init_logs, stop_signal};
+use crate::logs::init_logs;
+use crate::server::{RunningServer, Server};
+use crate::shutdown::stop_signal;
 
 const TABLES: [&str; 5] = ["airlines", "airports", "planes", "weather", "flights"];
 /// The run timeout for a small model on a processor, which needs minutes where a large one on a GPU needs seconds.

@@ -7,8 +7,8 @@ use querent_catalog::CatalogError;
 use querent_engine::EngineError;
 use tonic::Status;
 
-use crate::ServerError;
 use crate::config::ConfigError;
+use crate::server::ServerError;
 
 /// Why a command failed.
 #[derive(Debug, thiserror::Error)]

@@ -17,8 +17,9 @@ use super::progress::Bars;
 use super::target::{CliTarget, TargetArgs};
 use crate::admission::Admission;
 use crate::config::Config;
+use crate::logs::init_logs;
 use crate::mcp::{McpCaller, McpServer};
-use crate::{init_logs, stop_signal};
+use crate::shutdown::stop_signal;
 use clients::ClientName;
 
 /// Serve the tools to an MCP client, over standard input and output

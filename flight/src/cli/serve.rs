@@ -7,7 +7,9 @@ use super::error::CliError;
 use super::output;
 use super::progress::Bars;
 use crate::config::{Config, Sources};
-use crate::{Server, init_logs, stop_signal};
+use crate::logs::init_logs;
+use crate::server::Server;
+use crate::shutdown::stop_signal;
 
 /// Serve SQL and questions on one port: Arrow Flight SQL, HTTP and SSE
 ///

@@ -15,13 +15,13 @@ use querent_catalog::Principal;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use crate::AppState;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::models::AGENT;
 use crate::http::openai::run::{title_of_items, wait_for_start};
 use crate::http::request::{Call, QueryBytes};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
+use crate::state::AppState;
 use scope::{AdkScope, merge_state, new_session_id};
 
 pub(super) async fn list_apps() -> Response {

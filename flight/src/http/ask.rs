@@ -11,9 +11,9 @@ use querent_agent::protocols::ask::{AskRenderer, parse_request};
 use querent_catalog::Principal;
 
 use super::stream::event_stream;
-use crate::AppState;
 use crate::error::ApiError;
 use crate::http::request::{Call, QueryBytes};
+use crate::state::AppState;
 
 pub(super) async fn ask(Call { state, principal }: Call, QueryBytes(body): QueryBytes) -> Result<Response, ApiError> {
     let request = parse_request(&body)?;

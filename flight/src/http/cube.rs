@@ -15,9 +15,9 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, Router};
 use http::StatusCode;
 
-use crate::AppState;
 use crate::error::ApiError;
 use crate::http::same_site;
+use crate::state::AppState;
 use surface::CubeSurface;
 
 /// Gives the routes what they share. The handlers find out who calls, since the body says that too.

@@ -6,10 +6,10 @@ use axum::response::{IntoResponse, Response};
 use http::{StatusCode, header};
 use serde_json::json;
 
-use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::openapi::LazyReference;
 use crate::http::response::json_response;
+use crate::state::AppState;
 
 /// `GET /`: the server's name, version and routes.
 pub(super) async fn index(Extension(reference): Extension<LazyReference>) -> Response {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 use axum::middleware::{from_fn, from_fn_with_state};
 use axum::{Extension, Router};
 
-use crate::AppState;
+use crate::state::AppState;
 use surface::HolmesSurface;
 
 /// Checks the keys of the routes that ask for them.

@@ -20,10 +20,10 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
-use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::request::{BODY_TIMEOUT, Call, Params, too_large, too_slow};
 use crate::http::response::json_response;
+use crate::state::AppState;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

@@ -15,10 +15,10 @@ use querent_engine::{EngineError, TreeEvent, TreeRequest, TreeSummary};
 use serde::Deserialize;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
-use crate::AppState;
 use crate::error::{ApiError, ErrorShape};
 use crate::folder_import::TreeLine;
 use crate::http::request::{Call, JsonBody, RequestId};
+use crate::state::AppState;
 
 /// The most lines of one chunk.
 const LINES_A_CHUNK: usize = 256;

@@ -11,11 +11,11 @@ use querent_engine::Limits;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::AppState;
 use crate::admission::Door;
 use crate::error::ApiError;
 use crate::http::request::{Call, JsonBody, Params, PathText, parse_object_id};
 use crate::http::response::{json_response, page_response};
+use crate::state::AppState;
 
 const DEFAULT_LIMIT: usize = 100;
 

@@ -9,7 +9,7 @@ pub(super) mod sessions;
 use axum::Router;
 use axum::middleware::from_fn;
 
-use crate::AppState;
+use crate::state::AppState;
 
 /// Writes all errors into the envelope.
 pub(super) fn add_layers(router: Router<AppState>, _state: &AppState) -> Router<AppState> {

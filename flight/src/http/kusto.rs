@@ -21,11 +21,11 @@ use querent_catalog::Principal;
 use querent_engine::{EngineError, KqlAnswer};
 use serde_json::json;
 
-use crate::AppState;
 use crate::admission::{Door, QueryPermit};
 use crate::error::ApiError;
 use crate::http::request::Call;
 use crate::http::response::json_response;
+use crate::state::AppState;
 use body::{DataSet, DataSetLayout};
 use commands::ShowCommand;
 use error::RequestIds;

@@ -25,9 +25,9 @@ use tokio_util::sync::CancellationToken;
 
 use super::request::{header_text, read_body};
 use super::same_site;
-use crate::AppState;
 use crate::error::{ApiError, ErrorCode, RenderedError};
 use crate::mcp::{McpCaller, McpServer};
+use crate::state::AppState;
 use sessions::McpSessions;
 
 const SESSION_ID: HeaderName = HeaderName::from_static("mcp-session-id");

@@ -20,7 +20,8 @@ use uuid::Uuid;
 
 use crate::error::{ApiError, ErrorShape, RenderedError};
 use crate::http::request::RequestId;
-use crate::{AppState, metrics};
+use crate::metrics;
+use crate::state::AppState;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const ERROR_CODE: HeaderName = HeaderName::from_static("x-querent-error-code");

@@ -12,7 +12,7 @@ pub(super) mod run;
 use axum::Router;
 use axum::middleware::from_fn;
 
-use crate::AppState;
+use crate::state::AppState;
 
 /// Writes all errors as OpenAI's clients read them.
 pub(super) fn add_layers(router: Router<AppState>, _state: &AppState) -> Router<AppState> {

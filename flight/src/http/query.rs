@@ -17,10 +17,10 @@ use http::{HeaderValue, header};
 use querent_catalog::Principal;
 use querent_engine::EngineError;
 
-use crate::AppState;
 use crate::admission::Door;
 use crate::error::{ApiError, Budget};
 use crate::http::request::{Call, RequestId};
+use crate::state::AppState;
 use body::ResultBody;
 use request::{QueryLanguage, QueryRequest, ResultFormat};
 

@@ -10,10 +10,10 @@ use querent_catalog::{NewRelationship, PageRequest, PageToken, Principal, TableN
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::request::{Call, JsonBody, Params, PathText, parse_object_id};
 use crate::http::response::{json_response, page_response};
+use crate::state::AppState;
 
 const DEFAULT_LIMIT: usize = 100;
 

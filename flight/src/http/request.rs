@@ -14,8 +14,8 @@ use querent_catalog::{PageRequest, PageToken, Principal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
+use crate::state::AppState;
 
 /// How long a body may take: as a whole, or if it is streamed, its next chunk.
 pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);

@@ -11,9 +11,9 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{MethodRouter, any, delete, get, patch, post};
 use querent_catalog::Role;
 
-use crate::AppState;
 use crate::auth::require_role;
 use crate::http::same_site;
+use crate::state::AppState;
 
 /// One method of one path.
 #[derive(Debug, Clone, Copy)]

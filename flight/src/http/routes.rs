@@ -12,9 +12,9 @@ use std::sync::LazyLock;
 
 use axum::{Extension, Router};
 
-use crate::AppState;
 use crate::http::openapi::Reference;
 use crate::http::route::Surface;
+use crate::state::AppState;
 
 /// All surfaces, in the order of the reference.
 const SURFACES: [Surface; 11] = [

@@ -10,10 +10,10 @@ use querent_agent::protocols::ask::{run_json, run_list_json};
 use querent_catalog::Principal;
 use uuid::Uuid;
 
-use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::request::{Call, PageParams, Params, PathText};
 use crate::http::response::json_response;
+use crate::state::AppState;
 
 const DEFAULT_LIMIT: usize = 100;
 

@@ -11,10 +11,10 @@ use querent_catalog::{Catalog, ColumnInfo, PageRequest, PageToken, Principal, Ta
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::AppState;
 use crate::error::ApiError;
 use crate::http::request::{Call, Params, decode_token, encode_token};
 use crate::http::response::json_response;
+use crate::state::AppState;
 
 const DEFAULT_LIMIT: usize = 1_000;
 const MAX_LIMIT: usize = 10_000;

@@ -8,10 +8,10 @@ use querent_catalog::{Principal, SearchHit, SearchRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::request::{Call, Params};
 use crate::http::response::json_response;
+use crate::state::AppState;
 
 const DEFAULT_LIMIT: usize = 20;
 /// The hits that count as looked at, so that their values are collected.

@@ -9,10 +9,10 @@ use querent_agent::{EventKind, events_of, protocols::Renderer, protocols::ask::A
 use querent_catalog::{ConversationFilter, ConversationKey, ConversationRecord, PageRequest, Principal};
 use serde_json::{Value, json};
 
-use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::request::{Call, PageParams, Params, PathText};
 use crate::http::response::json_response;
+use crate::state::AppState;
 
 const DEFAULT_LIMIT: usize = 200;
 /// The most turns of a session that are shown.

@@ -21,9 +21,9 @@ use super::encode;
 use super::ticket::{StatementTicket, TicketOffice};
 use super::unsupported::not_served;
 use super::wire::wire_schema;
-use crate::AppState;
 use crate::admission::{Door, QueryPermit};
 use crate::error::{ApiError, ErrorCode};
+use crate::state::AppState;
 
 /// A statement that may be executed.
 pub(super) struct PlannedStatement {

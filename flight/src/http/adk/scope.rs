@@ -7,9 +7,9 @@ use querent_catalog::{
 use serde_json::{Map, Value};
 use uuid::Uuid;
 
-use crate::AppState;
 use crate::error::ErrorCode;
 use crate::http::openai::error::OpenAiError;
+use crate::state::AppState;
 
 /// The most bytes of a session's state.
 const MAX_STATE_BYTES: usize = 1 << 20;

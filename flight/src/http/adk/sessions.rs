@@ -11,13 +11,13 @@ use querent_catalog::{ConversationFilter, ConversationRecord, Principal, RunStat
 use serde_json::{Map, Value, json};
 
 use super::scope::{AdkScope, merge_state, new_session_id};
-use crate::AppState;
 use crate::error::ErrorCode;
 use crate::http::ksadk::scope::newest_sessions;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::fields::object_fields;
 use crate::http::request::{Call, QueryBytes};
 use crate::http::response::json_response;
+use crate::state::AppState;
 
 /// The most runs of a session whose events are shown.
 const MAX_RUNS: usize = 200;

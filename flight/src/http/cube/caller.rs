@@ -13,9 +13,9 @@ use querent_catalog::{DatabaseScope, ExternalUser, GrantKind, Principal, Role, U
 use serde::{Deserialize, Serialize};
 
 use super::surface::CubeSurface;
-use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::request::QueryBytes;
+use crate::state::AppState;
 
 /// The longest name of an account or an agent.
 const MAX_NAME_BYTES: usize = 256;

@@ -19,8 +19,8 @@ use uuid::Uuid;
 use super::caller::ThreadCall;
 use super::lines::ThreadLines;
 use super::surface::CubeSurface;
-use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
+use crate::state::AppState;
 
 /// The most runs of a thread that are shown, and the most bytes of their logs that are read.
 const MAX_RUNS: usize = 100;

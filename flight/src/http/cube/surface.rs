@@ -5,8 +5,8 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use querent_catalog::ConversationKey;
 use tokio::sync::{Mutex, MutexGuard};
 
-use crate::AppState;
 use crate::auth::Authenticator;
+use crate::state::AppState;
 
 /// How many locks all threads share.
 const LOCKS: usize = 64;

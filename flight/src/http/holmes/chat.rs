@@ -20,11 +20,11 @@ use super::attach::AttachedReader;
 use super::error::HolmesError;
 use super::resume::{ChatPlan, plan};
 use super::surface::HolmesSurface;
-use crate::AppState;
 use crate::error::ErrorCode;
 use crate::http::request::{Call, QueryBytes, header_text};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream_with;
+use crate::state::AppState;
 
 const LAST_EVENT_ID: HeaderName = HeaderName::from_static("last-event-id");
 

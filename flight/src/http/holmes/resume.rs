@@ -13,8 +13,8 @@ use uuid::Uuid;
 use super::approvals::ApprovalKey;
 use super::error::HolmesError;
 use super::surface::LINGER;
-use crate::AppState;
 use crate::error::ErrorCode;
+use crate::state::AppState;
 
 /// What to do about a request.
 pub(super) enum ChatPlan {

@@ -8,10 +8,10 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::error::HolmesError;
-use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::request::Params;
 use crate::http::response::json_response;
+use crate::state::AppState;
 
 pub(in crate::http) async fn health() -> Response {
     json_response(StatusCode::OK, &json!({ "status": "healthy" }))

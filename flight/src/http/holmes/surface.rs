@@ -15,10 +15,10 @@ use tokio::sync::OnceCell;
 
 use super::approvals::ApprovalKey;
 use super::attach::Attachments;
-use crate::AppState;
 use crate::auth::{Authenticator, require_role};
 use crate::error::ApiError;
 use crate::http::same_site;
+use crate::state::AppState;
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
 /// How long a run continues without its client.

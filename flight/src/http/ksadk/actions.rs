@@ -20,13 +20,13 @@ use super::call::{ActionCall, BASE, envelope};
 use super::scope::{
     check_scope, is_in_scope, new_session_id, open_session, run_of_invocation, scoped_session, status_name,
 };
-use crate::AppState;
 use crate::error::ErrorCode;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::run::{title_of_items, wait_for_start};
 use crate::http::openai::{chat, files, responses};
 use crate::http::request::{Call, Params, PathText, QueryBytes, RequestId};
 use crate::http::stream::event_stream;
+use crate::state::AppState;
 
 /// How long a subscription lasts; a subscriber may subscribe again.
 const SUBSCRIPTION: Duration = Duration::from_secs(300);

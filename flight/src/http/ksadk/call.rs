@@ -10,11 +10,11 @@ use querent_agent::protocols::ksadk::Action;
 use querent_catalog::Principal;
 use serde_json::{Value, json};
 
-use crate::AppState;
 use crate::error::ApiError;
 use crate::http::openai::error::{OpenAiError, OpenAiErrorParts, render_errors};
 use crate::http::request::{Call, QueryBytes, RequestId};
 use crate::http::response::json_response;
+use crate::state::AppState;
 
 /// What the path of every action begins with.
 pub(super) const BASE: &str = "/agentengine/api/v1/";

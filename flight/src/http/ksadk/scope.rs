@@ -7,9 +7,9 @@ use querent_catalog::{
 };
 use uuid::Uuid;
 
-use crate::AppState;
 use crate::error::ErrorCode;
 use crate::http::openai::error::OpenAiError;
+use crate::state::AppState;
 
 /// The most sessions that a listing reaches.
 pub(super) const MAX_SESSIONS: usize = 1_000;

@@ -10,10 +10,10 @@ use serde_json::{Value, json};
 
 use super::call::{ActionCall, envelope};
 use super::scope::{MAX_SESSIONS, new_session_id, newest_sessions, open_session, scoped_session, status_name};
-use crate::AppState;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::{files, models as model_list};
 use crate::http::request::{Call, RequestId};
+use crate::state::AppState;
 
 /// The most runs of a session whose events are read.
 const MAX_RUNS: usize = 200;

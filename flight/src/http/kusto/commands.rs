@@ -6,8 +6,8 @@ use serde_json::{Value, json};
 
 use super::schema::{self, DatabaseColumns};
 use super::table::{CommandTable, TEXT};
-use crate::AppState;
 use crate::error::{ApiError, ErrorCode};
+use crate::state::AppState;
 
 /// A management command.
 #[derive(Debug, PartialEq, Eq)]

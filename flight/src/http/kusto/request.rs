@@ -10,10 +10,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value};
 
 use super::body::{ErrorPlacement, Frames};
-use crate::AppState;
 use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
 use crate::http::request::{LEAST_WALL_CLOCK, QueryBytes};
+use crate::state::AppState;
 
 /// A request that has been checked.
 #[derive(Debug)]

@@ -12,10 +12,10 @@ use serde_json::Value;
 
 use super::error::OpenAiError;
 use super::run::{begin, wait_for_start};
-use crate::AppState;
 use crate::http::request::{Call, QueryBytes};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
+use crate::state::AppState;
 
 /// `POST /v1/chat/completions`.
 pub(in crate::http) async fn create(

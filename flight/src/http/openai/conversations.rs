@@ -16,10 +16,10 @@ use uuid::Uuid;
 use super::error::OpenAiError;
 use super::fields::object_fields;
 use super::responses::ItemListParams;
-use crate::AppState;
 use crate::error::ErrorCode;
 use crate::http::request::{Call, Params, PathText, QueryBytes};
 use crate::http::response::json_response;
+use crate::state::AppState;
 
 /// The most runs, and the most added items, of one conversation that a listing reads.
 const MAX_READ: usize = 1_000;

@@ -12,10 +12,10 @@ use uuid::Uuid;
 
 use super::error::OpenAiError;
 use super::responses::ItemListParams;
-use crate::AppState;
 use crate::error::ErrorCode;
 use crate::http::request::{Call, Params, PathText, read_body};
 use crate::http::response::json_response;
+use crate::state::AppState;
 
 /// The most files in one listing.
 const MAX_LISTED: usize = 1_000;

@@ -6,10 +6,10 @@ use http::StatusCode;
 use serde_json::{Value, json};
 
 use super::error::OpenAiError;
-use crate::AppState;
 use crate::error::ErrorCode;
 use crate::http::request::PathText;
 use crate::http::response::json_response;
+use crate::state::AppState;
 
 /// The agent's own name: a request that names it gets the default model.
 pub(in crate::http) const AGENT: &str = "querent";

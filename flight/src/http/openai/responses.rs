@@ -16,11 +16,11 @@ use uuid::Uuid;
 
 use super::error::OpenAiError;
 use super::run::{begin, wait_for_start};
-use crate::AppState;
 use crate::error::ErrorCode;
 use crate::http::request::{Call, Params, PathText, QueryBytes};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
+use crate::state::AppState;
 
 /// The header that asks for KsADK's extension events.
 const KSADK_EVENTS: &str = "x-ksadk-events";

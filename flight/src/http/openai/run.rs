@@ -6,7 +6,7 @@ use querent_catalog::{ConversationKey, Principal};
 use uuid::Uuid;
 
 use super::error::OpenAiError;
-use crate::AppState;
+use crate::state::AppState;
 
 /// Waits for the first event of a run, so that one that cannot begin (its model is unavailable) fails before any byte of
 /// the answer.
