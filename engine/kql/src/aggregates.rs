@@ -1,5 +1,5 @@
-//! Aggregates: which there are, what they are called, and what they are in DataFusion. Where Kusto's rules for nulls and
-//! empty groups differ from SQL's, the difference is in the expression over the aggregate.
+//! Aggregate functions: their names, the names of their results, and their expressions in DataFusion. Where Kusto's
+//! rules for nulls and empty groups differ from SQL's, an expression around the aggregate makes the difference.
 
 mod collect;
 mod extreme;
@@ -42,47 +42,47 @@ pub(super) use fill::{Filled, filled};
 
 const KNOWN: &str = include_str!("bind/known_aggregates.txt");
 
-/// What an aggregate returns, and what it is called when the query does not say.
-pub(super) struct Aggregated {
+/// The result of an aggregate, and its name if the query gives none.
+pub(super) struct AggregateOutput {
     pub(super) name: String,
     pub(super) typed: Typed,
 }
 
-/// Whether there is an aggregate of that name, here or in Kusto.
+/// Whether Kusto or this crate has an aggregate of that name.
 pub(super) fn is_aggregate(name: &str) -> bool {
     KNOWN.lines().any(|known| known == name)
 }
 
-/// Whether a plan may call this aggregate.
+/// Whether this module made an aggregate.
 pub(crate) fn is_ours(function: &AggregateUDF) -> bool {
-    let inner = function.inner();
-    collect::is(inner.as_ref())
-        || fill::is(inner.as_ref())
-        || extreme::is(inner.as_ref())
-        || quantile::is(inner.as_ref())
-        || schema::is(inner.as_ref())
-        || sketch::is(inner.as_ref())
+    let function = function.inner().as_ref() as &dyn std::any::Any;
+    function.is::<collect::CollectFunction>()
+        || function.is::<fill::SeriesFunction>()
+        || function.is::<extreme::ArgExtremeFunction>()
+        || function.is::<quantile::PercentilesFunction>()
+        || function.is::<schema::BuildSchemaFunction>()
+        || function.is::<sketch::SketchFunction>()
 }
 
-/// Where an aggregate is bound.
-struct Place<'s> {
+/// What binding an aggregate needs to know of its operator.
+struct AggregateContext<'s> {
     collected: &'s RefCell<Vec<PlanExpr>>,
     order: &'s [SortExpr],
     span: Span,
 }
 
 impl<'a> Binder<'a> {
-    /// Binds a call of an aggregate; most return one value, `arg_max` and `percentiles` several.
+    /// Binds a call of an aggregate. Most return one value, `arg_max` and `percentiles` several.
     pub(super) fn aggregate(
         &mut self,
         call: &'a Call,
         span: Span,
         scope: &Scope<'_, 'a>,
         collected: &RefCell<Vec<PlanExpr>>,
-    ) -> Result<Vec<Aggregated>> {
+    ) -> Result<Vec<AggregateOutput>> {
         let inside = scope.inside_aggregate();
         let order = scope.order;
-        let place = Place { collected, order, span };
+        let context = AggregateContext { collected, order, span };
         let full_name = call.function.text.as_str();
         let (name, is_conditional) = match full_name {
             "make_list_if" | "make_set_if" | "make_bag_if" | "hll_if" | "take_anyif" | "anyif" => {
@@ -95,12 +95,12 @@ impl<'a> Binder<'a> {
         };
         let arguments: Vec<&'a NamedExpr> = call.arguments.iter().collect();
         if matches!(name, "arg_max" | "arg_min" | "argmax" | "argmin") {
-            return self.arg_extreme(name, &arguments, &inside, &place);
+            return self.arg_extreme(name, &arguments, &inside, &context);
         }
         if matches!(name, "take_any" | "any") && !is_conditional {
-            return self.take_any(full_name, &arguments, &inside, &place);
+            return self.take_any(full_name, &arguments, &inside, &context);
         }
-        // The condition is the last argument, but where a limit or an accuracy follows it.
+        // The condition is the last argument, unless a limit or an accuracy follows it.
         let is_followed = matches!(name, "make_list" | "make_set" | "make_bag" | "hll");
         let (values, condition) = match (is_conditional, is_followed) {
             (false, _) => (arguments, None),
@@ -136,34 +136,34 @@ impl<'a> Binder<'a> {
             name,
             "percentile" | "percentiles" | "percentiles_array" | "percentilew" | "percentilesw" | "percentilesw_array"
         ) {
-            return self.percentiles(name, &named_by, typed, &place);
+            return self.percentiles(name, &named_by, typed, &context);
         }
-        let output = self.simple(name, typed, filter, &place)?;
+        let output = self.single_value_aggregate(name, typed, filter, &context)?;
         let prefix = match full_name {
             "make_list" | "make_list_if" | "makelist" | "make_list_with_nulls" => "list",
             "make_set" | "make_set_if" | "makeset" => "set",
             "make_bag" | "make_bag_if" | "make_dictionary" => "bag",
             "take_anyif" | "anyif" => {
                 let name = if named_by.is_empty() { "any_".to_owned() } else { named_by };
-                return Ok(vec![Aggregated { name, typed: output }]);
+                return Ok(vec![AggregateOutput { name, typed: output }]);
             }
             "buildschema" => "schema",
             other => other,
         };
-        Ok(vec![Aggregated { name: format!("{prefix}_{named_by}"), typed: output }])
+        Ok(vec![AggregateOutput { name: format!("{prefix}_{named_by}"), typed: output }])
     }
 
-    /// Aggregates of one value.
-    fn simple(
+    /// Binds an aggregate that returns one value.
+    fn single_value_aggregate(
         &mut self,
         name: &str,
         arguments: Vec<Typed>,
         filter: Option<PlanExpr>,
-        place: &Place<'_>,
+        context: &AggregateContext<'_>,
     ) -> Result<Typed> {
-        let span = place.span;
+        let span = context.span;
         if name == "count" {
-            let counted = self.collected(count_udaf(), vec![lit(1_i64)], filter, place);
+            let counted = self.call_aggregate(count_udaf(), vec![lit(1_i64)], filter, context);
             return Ok(Typed::new(counted, KqlType::Long));
         }
         let mut arguments = arguments.into_iter();
@@ -175,14 +175,15 @@ impl<'a> Binder<'a> {
             "sum" => {
                 let value = self.summable(value, span)?;
                 let kql_type = value.kql_type;
-                let sum = self.collected(sum_udaf(), vec![value.expr], filter, place);
+                let sum = self.call_aggregate(sum_udaf(), vec![value.expr], filter, context);
                 let zero = ScalarValue::new_zero(&kql_type.arrow_type())?;
                 Ok(Typed::new(coalesce(vec![cast(sum, kql_type.arrow_type()), lit(zero)]), kql_type))
             }
             "avg" => {
                 let value = self.summable(value, span)?;
                 let kql_type = value.kql_type;
-                let average = self.collected(avg_udaf(), vec![cast(value.expr, DataType::Float64)], filter, place);
+                let average =
+                    self.call_aggregate(avg_udaf(), vec![cast(value.expr, DataType::Float64)], filter, context);
                 match kql_type {
                     KqlType::TimeSpan | KqlType::DateTime => Ok(Typed::new(cast(average, DataType::Int64), kql_type)),
                     KqlType::Decimal => self.convert(Typed::new(average, KqlType::Real), KqlType::Decimal, span),
@@ -194,10 +195,11 @@ impl<'a> Binder<'a> {
                     return fail(BindErrorCode::TypeMismatch, span, format!("`{name}` does not take dynamic values"));
                 }
                 let function = if name == "min" { min_udaf() } else { max_udaf() };
-                let extreme = self.collected(function, vec![value.expr.clone()], filter.clone(), place);
+                let extreme = self.call_aggregate(function, vec![value.expr.clone()], filter.clone(), context);
                 if kql_type == KqlType::Real {
-                    // What is no number is both the least and the greatest.
-                    let has_nan = self.collected(bool_or_udaf(), vec![isnan().call(vec![value.expr])], filter, place);
+                    // NaN is both the least and the greatest value.
+                    let has_nan =
+                        self.call_aggregate(bool_or_udaf(), vec![isnan().call(vec![value.expr])], filter, context);
                     let extreme = when(has_nan, lit(f64::NAN)).otherwise(extreme)?;
                     return Ok(Typed::new(extreme, kql_type));
                 }
@@ -212,7 +214,7 @@ impl<'a> Binder<'a> {
                     Vec::new(),
                     None,
                 ));
-                Ok(Typed::new(self.gathered(count, place), KqlType::Long))
+                Ok(Typed::new(self.add_aggregate(count, context), KqlType::Long))
             }
             "stdev" | "stdevp" | "variance" | "variancep" => {
                 let value = self.convert(value, KqlType::Real, span)?;
@@ -222,7 +224,7 @@ impl<'a> Binder<'a> {
                     "variance" => var_samp_udaf(),
                     _ => var_pop_udaf(),
                 };
-                let spread = self.collected(function, vec![value.expr], filter, place);
+                let spread = self.call_aggregate(function, vec![value.expr], filter, context);
                 Ok(Typed::new(coalesce(vec![spread, lit(0.0_f64)]), KqlType::Real))
             }
             "covariance" | "covariancep" => {
@@ -231,7 +233,7 @@ impl<'a> Binder<'a> {
                 };
                 let both = [self.convert(value, KqlType::Real, span)?, self.convert(other, KqlType::Real, span)?];
                 let function = if name == "covariance" { covar_samp_udaf() } else { covar_pop_udaf() };
-                let spread = self.collected(function, both.map(|value| value.expr).to_vec(), filter, place);
+                let spread = self.call_aggregate(function, both.map(|value| value.expr).to_vec(), filter, context);
                 Ok(Typed::new(coalesce(vec![spread, lit(0.0_f64)]), KqlType::Real))
             }
             "binary_all_and" | "binary_all_or" | "binary_all_xor" => {
@@ -241,17 +243,23 @@ impl<'a> Binder<'a> {
                     "binary_all_or" => bit_or_udaf(),
                     _ => bit_xor_udaf(),
                 };
-                let bits = self.collected(function, vec![value.expr], filter, place);
+                let bits = self.call_aggregate(function, vec![value.expr], filter, context);
                 Ok(Typed::new(bits, KqlType::Long))
             }
-            "make_list" | "makelist" => self.collection(Collection::List, value, arguments.next(), filter, place),
-            "make_list_with_nulls" => {
-                self.collection(Collection::ListWithNulls, value, arguments.next(), filter, place)
+            "make_list" | "makelist" => {
+                self.collection_aggregate(Collection::List, value, arguments.next(), filter, context)
             }
-            "make_set" | "makeset" => self.collection(Collection::Set, value, arguments.next(), filter, place),
-            "make_bag" | "make_dictionary" => self.collection(Collection::Bag, value, arguments.next(), filter, place),
+            "make_list_with_nulls" => {
+                self.collection_aggregate(Collection::ListWithNulls, value, arguments.next(), filter, context)
+            }
+            "make_set" | "makeset" => {
+                self.collection_aggregate(Collection::Set, value, arguments.next(), filter, context)
+            }
+            "make_bag" | "make_dictionary" => {
+                self.collection_aggregate(Collection::Bag, value, arguments.next(), filter, context)
+            }
             "take_any" | "any" => {
-                let picked = self.picked(extreme::any(), vec![value], filter, place);
+                let picked = self.pick_values(extreme::take_any_udaf(), vec![value], filter, context);
                 match picked.into_iter().next() {
                     Some(first) => Ok(first),
                     None => invalid(span, "`take_any` needs an argument"),
@@ -261,10 +269,13 @@ impl<'a> Binder<'a> {
                 if kql_type != KqlType::Dynamic {
                     return fail(BindErrorCode::TypeMismatch, span, "`buildschema` takes dynamic values");
                 }
-                Ok(Typed::new(self.collected(schema::schema(), vec![value.expr], filter, place), KqlType::Dynamic))
+                Ok(Typed::new(
+                    self.call_aggregate(schema::build_schema_udaf(), vec![value.expr], filter, context),
+                    KqlType::Dynamic,
+                ))
             }
             "hll" | "hll_merge" | "tdigest" | "tdigest_merge" | "merge_tdigest" => {
-                self.sketched(name, value, arguments.next(), filter, place)
+                self.sketch_aggregate(name, value, arguments.next(), filter, context)
             }
             _ => not_supported(span, format_args!("the aggregate `{name}`")),
         }
@@ -281,34 +292,34 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn collection(
+    fn collection_aggregate(
         &mut self,
         kind: Collection,
         value: Typed,
         limit: Option<Typed>,
         filter: Option<PlanExpr>,
-        place: &Place<'_>,
+        context: &AggregateContext<'_>,
     ) -> Result<Typed> {
         let limit = match limit {
             Some(limit) => {
-                let limit = self.convert(limit, KqlType::Long, place.span)?;
+                let limit = self.convert(limit, KqlType::Long, context.span)?;
                 match constant_of(&limit.expr)? {
                     Some(ScalarValue::Int64(Some(limit))) => usize::try_from(limit).ok(),
-                    _ => return invalid(place.span, "the limit must be a constant"),
+                    _ => return invalid(context.span, "the limit must be a constant"),
                 }
             }
             None => None,
         };
         let is_bag = kind == Collection::Bag;
         if is_bag && value.kql_type != KqlType::Dynamic {
-            return fail(BindErrorCode::TypeMismatch, place.span, "`make_bag` takes dynamic bags");
+            return fail(BindErrorCode::TypeMismatch, context.span, "`make_bag` takes dynamic bags");
         }
-        // As an array of one: how each type is written as JSON is one place's business.
-        let element = if is_bag { value } else { self.apply("pack_array", vec![value], place.span)? };
-        let function = collect::collect(kind, limit);
-        let order = place.order.to_vec();
+        // As an array of one element: only `pack_array` writes values of all types as JSON.
+        let element = if is_bag { value } else { self.apply("pack_array", vec![value], context.span)? };
+        let function = collect::collect_udaf(kind, limit);
+        let order = context.order.to_vec();
         let call = AggregateFunction::new_udf(function, vec![element.expr], false, filter.map(Box::new), order, None);
-        let gathered = self.gathered(PlanExpr::AggregateFunction(call), place);
+        let gathered = self.add_aggregate(PlanExpr::AggregateFunction(call), context);
         let empty = if is_bag { "{}" } else { "[]" };
         Ok(Typed::new(coalesce(vec![gathered, lit(empty)]), KqlType::Dynamic))
     }
@@ -318,21 +329,21 @@ impl<'a> Binder<'a> {
         name: &str,
         arguments: &[&'a NamedExpr],
         inside: &Scope<'_, 'a>,
-        place: &Place<'_>,
-    ) -> Result<Vec<Aggregated>> {
+        context: &AggregateContext<'_>,
+    ) -> Result<Vec<AggregateOutput>> {
         let Some((key, rest)) = arguments.split_first() else {
-            return invalid(place.span, format!("`{name}` needs an argument"));
+            return invalid(context.span, format!("`{name}` needs an argument"));
         };
         let key_value = self.scalar(&key.expr, inside)?;
         let prefix = if name.ends_with("max") { "max" } else { "min" };
         let key_name = argument_name(&key.expr).unwrap_or_else(|| format!("{prefix}_"));
         let mut outputs = vec![(given_name(&key.names).map_or(key_name, str::to_owned), key_value)];
-        self.picked_columns(rest, inside, &mut outputs)?;
+        self.add_picked_columns(rest, inside, &mut outputs)?;
         let names: Vec<String> = outputs.iter().map(|(name, _)| name.clone()).collect();
         let values = outputs.into_iter().map(|(_, value)| value).collect();
-        let function = extreme::extreme(prefix == "max");
-        let picked = self.picked(function, values, None, place);
-        Ok(names.into_iter().zip(picked).map(|(name, typed)| Aggregated { name, typed }).collect())
+        let function = extreme::arg_extreme_udaf(prefix == "max");
+        let picked = self.pick_values(function, values, None, context);
+        Ok(names.into_iter().zip(picked).map(|(name, typed)| AggregateOutput { name, typed }).collect())
     }
 
     fn take_any(
@@ -340,20 +351,20 @@ impl<'a> Binder<'a> {
         name: &str,
         arguments: &[&'a NamedExpr],
         inside: &Scope<'_, 'a>,
-        place: &Place<'_>,
-    ) -> Result<Vec<Aggregated>> {
+        context: &AggregateContext<'_>,
+    ) -> Result<Vec<AggregateOutput>> {
         let mut outputs = Vec::new();
-        self.picked_columns(arguments, inside, &mut outputs)?;
+        self.add_picked_columns(arguments, inside, &mut outputs)?;
         let prefix =
             if name == "any" && !matches!(arguments, [only] if only.expr.kind == ExprKind::Star) { "any_" } else { "" };
         let names: Vec<String> = outputs.iter().map(|(name, _)| format!("{prefix}{name}")).collect();
         let values = outputs.into_iter().map(|(_, value)| value).collect();
-        let picked = self.picked(extreme::any(), values, None, place);
-        Ok(names.into_iter().zip(picked).map(|(name, typed)| Aggregated { name, typed }).collect())
+        let picked = self.pick_values(extreme::take_any_udaf(), values, None, context);
+        Ok(names.into_iter().zip(picked).map(|(name, typed)| AggregateOutput { name, typed }).collect())
     }
 
-    /// The columns that are picked from one row; `*` is all that are not there yet and no key of the groups.
-    fn picked_columns(
+    /// Adds the columns that are picked from one row. `*` stands for all that are not added yet and are not group keys.
+    fn add_picked_columns(
         &mut self,
         exprs: &[&'a NamedExpr],
         inside: &Scope<'_, 'a>,
@@ -375,16 +386,16 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    /// Values of one row that a function picks.
-    fn picked(
+    /// Returns the values of the row that a function picks.
+    fn pick_values(
         &mut self,
         function: Arc<AggregateUDF>,
         values: Vec<Typed>,
         filter: Option<PlanExpr>,
-        place: &Place<'_>,
+        context: &AggregateContext<'_>,
     ) -> Vec<Typed> {
         let exprs = values.iter().map(|value| value.expr.clone()).collect();
-        let picked = self.collected(function, exprs, filter, place);
+        let picked = self.call_aggregate(function, exprs, filter, context);
         let field = |(index, value): (usize, &Typed)| {
             let part = get_field().call(vec![picked.clone(), lit(extreme::part_name(index))]);
             Typed::new(never_null(part, value.kql_type), value.kql_type)
@@ -397,24 +408,24 @@ impl<'a> Binder<'a> {
         name: &str,
         named_by: &str,
         arguments: Vec<Typed>,
-        place: &Place<'_>,
-    ) -> Result<Vec<Aggregated>> {
+        context: &AggregateContext<'_>,
+    ) -> Result<Vec<AggregateOutput>> {
         let mut arguments = arguments.into_iter();
         let Some(value) = arguments.next() else {
-            return invalid(place.span, format!("`{name}` needs an argument"));
+            return invalid(context.span, format!("`{name}` needs an argument"));
         };
         let value = match value.kql_type {
-            KqlType::Dynamic => self.convert(value, KqlType::Real, place.span)?,
-            KqlType::Int => self.convert(value, KqlType::Long, place.span)?,
+            KqlType::Dynamic => self.convert(value, KqlType::Real, context.span)?,
+            KqlType::Int => self.convert(value, KqlType::Long, context.span)?,
             _ => value,
         };
         let kql_type = value.kql_type;
         let mut counted = vec![value.expr];
         if matches!(name, "percentilew" | "percentilesw" | "percentilesw_array") {
             let Some(weight) = arguments.next() else {
-                return invalid(place.span, format!("`{name}` needs weights"));
+                return invalid(context.span, format!("`{name}` needs weights"));
             };
-            counted.push(self.convert(weight, KqlType::Long, place.span)?.expr);
+            counted.push(self.convert(weight, KqlType::Long, context.span)?.expr);
         }
         let mut ranks: Vec<(String, f64)> = Vec::new();
         for rank in arguments {
@@ -422,20 +433,20 @@ impl<'a> Binder<'a> {
             let texts: Vec<String> = match constant_of(&rank.expr)? {
                 Some(ScalarValue::Utf8(Some(json))) if is_list => match serde_json::from_str(&json) {
                     Ok(serde_json::Value::Array(ranks)) => ranks.iter().map(ToString::to_string).collect(),
-                    _ => return invalid(place.span, "expected an array of percentiles"),
+                    _ => return invalid(context.span, "expected an array of percentiles"),
                 },
                 Some(value) if !value.is_null() => vec![value.to_string()],
-                _ => return invalid(place.span, "a percentile must be a constant"),
+                _ => return invalid(context.span, "a percentile must be a constant"),
             };
             for text in texts {
                 match text.parse::<f64>() {
                     Ok(rank) if (0.0..=100.0).contains(&rank) => ranks.push((text, rank)),
-                    _ => return invalid(place.span, "a percentile is between 0 and 100"),
+                    _ => return invalid(context.span, "a percentile is between 0 and 100"),
                 }
             }
         }
-        let function = quantile::quantile(ranks.iter().map(|(_, rank)| *rank).collect());
-        let picked = self.collected(function, counted, None, place);
+        let function = quantile::percentiles_udaf(ranks.iter().map(|(_, rank)| *rank).collect());
+        let picked = self.call_aggregate(function, counted, None, context);
         let element = |index: usize| {
             let part = array_element(picked.clone(), lit(i64::try_from(index + 1).unwrap_or(i64::MAX)));
             Typed::new(never_null(part, kql_type), kql_type)
@@ -443,35 +454,35 @@ impl<'a> Binder<'a> {
         if let "percentiles_array" | "percentilesw_array" = name {
             let prefix = if name == "percentiles_array" { "percentiles_array" } else { "percentiles" };
             let all: Vec<Typed> = (0..ranks.len()).map(element).collect();
-            let array = self.apply("pack_array", all, place.span)?;
-            return Ok(vec![Aggregated { name: format!("{prefix}_{named_by}"), typed: array }]);
+            let array = self.apply("pack_array", all, context.span)?;
+            return Ok(vec![AggregateOutput { name: format!("{prefix}_{named_by}"), typed: array }]);
         }
-        let outputs = ranks.iter().enumerate().map(|(index, (text, _))| Aggregated {
+        let outputs = ranks.iter().enumerate().map(|(index, (text, _))| AggregateOutput {
             name: format!("percentile_{named_by}_{}", text.replace('.', "_")),
             typed: element(index),
         });
         Ok(outputs.collect())
     }
 
-    fn collected(
+    fn call_aggregate(
         &mut self,
         function: Arc<AggregateUDF>,
         arguments: Vec<PlanExpr>,
         filter: Option<PlanExpr>,
-        place: &Place<'_>,
+        context: &AggregateContext<'_>,
     ) -> PlanExpr {
         let call = AggregateFunction::new_udf(function, arguments, false, filter.map(Box::new), Vec::new(), None);
-        self.gathered(PlanExpr::AggregateFunction(call), place)
+        self.add_aggregate(PlanExpr::AggregateFunction(call), context)
     }
 
-    /// Leaves an aggregate to the operator around it, and returns its column there.
-    fn gathered(&mut self, aggregate: PlanExpr, place: &Place<'_>) -> PlanExpr {
+    /// Adds an aggregate to the operator around it, and returns its column there.
+    fn add_aggregate(&mut self, aggregate: PlanExpr, context: &AggregateContext<'_>) -> PlanExpr {
         let field = self.field("aggregate");
-        place.collected.borrow_mut().push(aggregate.alias(field.clone()));
+        context.collected.borrow_mut().push(aggregate.alias(field.clone()));
         field_column(&field)
     }
 
-    /// What keeps a group's carried fields through an aggregation.
+    /// Returns the aggregates that keep the carried fields of a group.
     pub(super) fn carried_aggregates(&mut self, input: &super::plan::Relation) -> Vec<PlanExpr> {
         let Some(groups) = &input.groups else { return Vec::new() };
         let keep = |field: &String| {
@@ -489,12 +500,12 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// A string that is absent is the empty one.
+/// Replaces an absent string by the empty one.
 fn never_null(expr: PlanExpr, kql_type: KqlType) -> PlanExpr {
     if kql_type == KqlType::String { coalesce(vec![expr, lit(null_of(kql_type))]) } else { expr }
 }
 
-/// Whether a call is one of an aggregate, and which.
+/// Returns the call of an aggregate, if the expression is one.
 pub(super) fn aggregate_call(expr: &Expr) -> Option<&Call> {
     match &expr.kind {
         ExprKind::Call(call) if call.target.is_none() && is_aggregate(&call.function.text) => Some(call),

@@ -1,8 +1,8 @@
-//! KQL's scalar functions and operators as DataFusion functions. A function is bound by name and argument types to one
-//! that takes exactly these types' physical arrays; all of Kusto's conversions and null rules are inside, so a plan
-//! needs no casts around it.
+//! KQL's scalar functions and operators as DataFusion functions. A function is bound by its name and the types of its
+//! arguments to a DataFusion function that takes exactly the physical arrays of these types. Kusto's conversions and
+//! null rules are part of it, so a plan needs no casts around it.
 //!
-//! Each family is a table of what there is: name, parameters, what it returns, and the code that makes a batch.
+//! Each family is a table of entries: name, parameters, type of the result, and the kernel that computes a batch.
 
 mod arguments;
 mod arithmetic;
@@ -51,21 +51,21 @@ use std::sync::Arc;
 use datafusion::logical_expr::ScalarUDF;
 
 use super::types::KqlType;
-use several::Several;
-use signature::Entry;
+use several::MultiColumnFunction;
+use signature::FunctionEntry;
 use udf::{Kernel, KqlFunction};
 
 pub(crate) use bags::WITHOUT_EMPTY;
 pub(crate) use encoding::hash_of_text;
 pub(crate) use operators::Operator;
-pub(crate) use several::BoundSeveral;
+pub(crate) use several::BoundMultiColumn;
 
 /// The names of all functions that Kusto has.
 const KNOWN: &str = include_str!("functions/known.txt");
-/// How similar a name must be to be suggested.
+/// The least similarity of a name that is suggested.
 const LEAST_SIMILARITY: f64 = 0.8;
 
-const FAMILIES: &[&[Entry]] = &[
+const FAMILIES: &[&[FunctionEntry]] = &[
     arithmetic::FUNCTIONS,
     arrays::FUNCTIONS,
     bags::FUNCTIONS,
@@ -99,40 +99,40 @@ const FAMILIES: &[&[Entry]] = &[
     zones::FUNCTIONS,
 ];
 
-/// What a query's functions share.
+/// What the functions of a query share.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) struct FunctionContext {
-    /// The query's one instant, in ticks.
+    /// The time of the query in ticks; `now()` is the same everywhere in it.
     pub(crate) now_ticks: i64,
 }
 
-/// A function for arguments of certain types.
+/// A function bound to arguments of certain types.
 #[derive(Debug, Clone)]
 pub(crate) struct BoundFunction {
-    /// The type of what it returns.
+    /// The type of the result.
     pub(crate) returns: KqlType,
-    /// Takes these types' physical arrays, and only these.
+    /// Takes the physical arrays of these types only.
     pub(crate) function: Arc<ScalarUDF>,
 }
 
-/// Why there is no such function.
+/// Why a function cannot be bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum FunctionError {
-    /// Nobody knows it.
+    /// Neither Kusto nor this crate has such a function.
     Unknown {
-        /// The most similar name that there is.
+        /// The most similar name that exists.
         nearest: Option<String>,
     },
-    /// Kusto has it, and it is not supported here.
+    /// Kusto has the function; this crate does not.
     KnownToKusto,
-    /// It does not take such arguments.
+    /// The function does not take such arguments.
     WrongArguments {
-        /// What it takes.
+        /// What the function takes.
         message: String,
     },
 }
 
-/// The function of that name for arguments of these types.
+/// Binds the function `name` to arguments of these types.
 pub(crate) fn bind(
     name: &str,
     arguments: &[KqlType],
@@ -143,29 +143,29 @@ pub(crate) fn bind(
     Ok(bound(entry.name, arguments, returns, Kernel::Function(entry.kernel), entry.volatile, context.now_ticks))
 }
 
-/// The function of that name that gives several values; `None` where that is not what it gives.
+/// Binds the multi-column function `name` to arguments of these types; `None` if no such function exists.
 pub(crate) fn bind_several(
     name: &str,
     arguments: &[KqlType],
     context: FunctionContext,
-) -> Option<Result<BoundSeveral, FunctionError>> {
-    several_named(name).map(|entry| BoundSeveral::new(entry, arguments, context))
+) -> Option<Result<BoundMultiColumn, FunctionError>> {
+    find_multi_column(name).map(|entry| BoundMultiColumn::new(entry, arguments, context))
 }
 
-/// Whether a function gives several values.
+/// Whether a function returns several columns.
 pub(crate) fn is_several(name: &str) -> bool {
-    several_named(name).is_some()
+    find_multi_column(name).is_some()
 }
 
-/// The operator for arguments of these types.
+/// Binds an operator to operands of these types.
 pub(crate) fn operator(operator: Operator, arguments: &[KqlType]) -> Result<BoundFunction, FunctionError> {
     let returns = operators::check(operator, arguments).map_err(|message| FunctionError::WrongArguments { message })?;
     Ok(bound(operator.name(), arguments, returns, Kernel::Operator(operator), false, 0))
 }
 
-/// Whether a function was bound here.
+/// Whether this module bound a function.
 pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
-    (function.inner().as_ref() as &dyn std::any::Any).is::<KqlFunction>() || several::is_ours(function)
+    (function.inner().as_ref() as &dyn std::any::Any).is::<KqlFunction>() || several::is_multi_column_function(function)
 }
 
 fn bound(
@@ -180,23 +180,23 @@ fn bound(
     BoundFunction { returns, function: Arc::new(ScalarUDF::new_from_impl(function)) }
 }
 
-fn find(name: &str) -> Option<&'static Entry> {
+fn find(name: &str) -> Option<&'static FunctionEntry> {
     entries().find(|entry| entry.name == name)
 }
 
-fn entries() -> impl Iterator<Item = &'static Entry> {
+fn entries() -> impl Iterator<Item = &'static FunctionEntry> {
     FAMILIES.iter().chain(series::FAMILIES).copied().flatten()
 }
 
-fn several_named(name: &str) -> Option<&'static Several> {
-    series::SEVERAL.iter().copied().flatten().find(|entry| entry.name == name)
+fn find_multi_column(name: &str) -> Option<&'static MultiColumnFunction> {
+    series::MULTI_COLUMN_FUNCTIONS.iter().copied().flatten().find(|entry| entry.name == name)
 }
 
 fn missing(name: &str) -> FunctionError {
     if KNOWN.lines().any(|known| known == name) {
         return FunctionError::KnownToKusto;
     }
-    let similarity = |entry: &&'static Entry| strsim::jaro_winkler(entry.name, &name.to_lowercase());
+    let similarity = |entry: &&'static FunctionEntry| strsim::jaro_winkler(entry.name, &name.to_lowercase());
     let nearest = entries().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
     let nearest = nearest.filter(|entry| similarity(entry) >= LEAST_SIMILARITY);
     FunctionError::Unknown { nearest: nearest.map(|entry| entry.name.to_owned()) }

@@ -1,11 +1,11 @@
-//! KQL's scalar types and what they are in Arrow. Inside a plan several KQL types share a physical type, so a column's
-//! [`KqlType`] travels beside the plan and is never read off its schema.
+//! KQL's scalar types and their Arrow types. Inside a plan several KQL types share a physical type, so the [`KqlType`]
+//! of a column travels beside the plan and is never read from its schema.
 
 use arrow::datatypes::DataType;
 
 use crate::ast::ScalarType;
 
-/// Digits of a decimal, and how many of them follow the point.
+/// The digits of a decimal, and how many of them follow the point.
 pub(crate) const DECIMAL_PRECISION: u8 = 38;
 pub(crate) const DECIMAL_SCALE: i8 = 10;
 
@@ -22,7 +22,7 @@ pub enum KqlType {
     Real,
     /// `decimal`: Decimal128.
     Decimal,
-    /// `string`: Utf8View, never null: as scans give it, so that a stored text is not copied.
+    /// `string`: Utf8View, never null. Scans return views, so stored strings are not copied.
     String,
     /// `datetime`: Int64, ticks of 100 ns since the beginning of year 1.
     DateTime,
@@ -35,12 +35,12 @@ pub enum KqlType {
 }
 
 impl KqlType {
-    /// What a stored column of that type is.
+    /// Returns the KQL type of a stored column of this type.
     pub fn of_stored(stored: &DataType) -> Self {
         crate::plan::type_of_stored(stored)
     }
 
-    /// Kusto's name of it.
+    /// Returns Kusto's name of the type.
     pub fn name(self) -> &'static str {
         match self {
             KqlType::Bool => "bool",
@@ -56,7 +56,7 @@ impl KqlType {
         }
     }
 
-    /// .NET's name of it, as `getschema` and Kusto's REST answers have it.
+    /// Returns .NET's name of the type, as in `getschema` and in Kusto's REST answers.
     pub fn dotnet_name(self) -> &'static str {
         match self {
             KqlType::Bool => "System.SByte",
@@ -72,7 +72,7 @@ impl KqlType {
         }
     }
 
-    /// What it is inside a plan.
+    /// Returns the physical type inside a plan.
     pub fn arrow_type(self) -> DataType {
         match self {
             KqlType::Bool => DataType::Boolean,
@@ -85,7 +85,7 @@ impl KqlType {
         }
     }
 
-    /// Whether it is a number.
+    /// Whether the type is a number.
     pub fn is_numeric(self) -> bool {
         matches!(self, KqlType::Int | KqlType::Long | KqlType::Real | KqlType::Decimal)
     }

@@ -1,7 +1,7 @@
-//! KQL's values as text and back: what `tostring` and printing write, what conversions and typed literals read, and the
-//! cells of Kusto's JSON answers.
+//! KQL's values as text and back: what `tostring` writes, what conversions and typed literals read, and the cells of
+//! Kusto's JSON answers.
 //!
-//! Reading returns `None` where the text is no such value; it never fails otherwise, and writing never fails.
+//! Reading returns `None` if the text is not such a value. Writing never fails.
 
 mod calendar;
 mod dates;
@@ -26,7 +26,8 @@ pub(crate) use json::{element, from_value, kind, member, normalize, parse, text_
 pub(crate) use reals::format_real;
 pub(crate) use spans::{format_timespan, parse_timespan};
 
-/// The text of a row's value: `True`, `1.5`, `2020-01-02T03:04:05.6000000Z`, `1.02:03:04`; of null the empty text.
+/// Returns the text of a row's value: `True`, `1.5`, `2020-01-02T03:04:05.6000000Z`, `1.02:03:04`. Null is the empty
+/// string.
 pub(crate) fn format(kql_type: KqlType, array: &dyn Array, row: usize) -> String {
     if array.is_null(row) {
         return String::new();
@@ -47,8 +48,8 @@ pub(crate) fn format(kql_type: KqlType, array: &dyn Array, row: usize) -> String
     text.unwrap_or_default()
 }
 
-/// The cell of a row's value in an answer of Kusto's REST interface. What JSON has no number for is a text; a dynamic
-/// value is itself.
+/// Returns the cell of a row's value in an answer of Kusto's REST interface. A number that JSON does not have is a
+/// string; a dynamic value is itself.
 pub(crate) fn json_cell(kql_type: KqlType, array: &dyn Array, row: usize) -> Value {
     match kql_type {
         KqlType::String => Value::String(format(kql_type, array, row)),
@@ -65,21 +66,21 @@ pub(crate) fn json_cell(kql_type: KqlType, array: &dyn Array, row: usize) -> Val
     }
 }
 
-/// Writes what [`json_cell`] returns.
+/// Writes the cell that [`json_cell`] returns.
 pub(crate) fn write_json_cell(kql_type: KqlType, array: &dyn Array, row: usize, out: &mut Vec<u8>) {
     match text_at(array, row).filter(|_| kql_type == KqlType::Dynamic && array.is_valid(row)) {
-        // It is JSON already.
+        // The value is JSON already.
         Some(json) => out.extend_from_slice(json.as_bytes()),
         None => out.extend_from_slice(json_cell(kql_type, array, row).to_string().as_bytes()),
     }
 }
 
-/// `True` or `False`.
+/// Returns `True` or `False`.
 pub(crate) fn format_bool(value: bool) -> &'static str {
     if value { "True" } else { "False" }
 }
 
-/// `true`, `false` in any case, or a whole number.
+/// Reads `true` or `false` in any case, or an integer.
 pub(crate) fn parse_bool(text: &str) -> Option<bool> {
     let text = text.trim();
     if text.eq_ignore_ascii_case("true") {
@@ -91,7 +92,7 @@ pub(crate) fn parse_bool(text: &str) -> Option<bool> {
     }
 }
 
-/// A whole number, in decimal digits with a sign or `0x` and hexadecimal digits without.
+/// Reads an integer in decimal digits with a sign, or `0x` and hexadecimal digits without one.
 pub(crate) fn parse_long(text: &str) -> Option<i64> {
     let text = text.trim();
     match text.strip_prefix("0x").or_else(|| text.strip_prefix("0X")) {
@@ -100,18 +101,18 @@ pub(crate) fn parse_long(text: &str) -> Option<i64> {
     }
 }
 
-/// As [`parse_long`], where it fits.
+/// Like [`parse_long`]; `None` if the number does not fit.
 pub(crate) fn parse_int(text: &str) -> Option<i32> {
     parse_long(text).and_then(|long| i32::try_from(long).ok())
 }
 
-/// A number, `nan`, `inf`, `infinity`; or what [`parse_long`] reads.
+/// Reads a number, `nan`, `inf` or `infinity`, or what [`parse_long`] reads.
 pub(crate) fn parse_real(text: &str) -> Option<f64> {
     let text = text.trim();
     text.parse().ok().or_else(|| parse_long(text).map(|long| long as f64))
 }
 
-/// A guid in any of its forms as 36 lowercase characters.
+/// Returns a guid in any of its notations as 36 lowercase characters.
 pub(crate) fn parse_guid(text: &str) -> Option<String> {
     uuid::Uuid::try_parse(text.trim()).ok().map(|guid| guid.hyphenated().to_string())
 }
@@ -135,7 +136,7 @@ fn real_cell(real: f64) -> Value {
     }
 }
 
-/// As the REST interface writes it: without zeros at the end of the fraction.
+/// Formats a datetime as the REST interface does: without trailing zeros of the fraction.
 fn trimmed_datetime(ticks: i64) -> String {
     let text = format_datetime(ticks);
     let digits = text.trim_end_matches('Z').trim_end_matches('0').trim_end_matches('.');
@@ -148,7 +149,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_are_read_as_kusto_reads_them() {
+    fn values_are_parsed_as_kusto_parses_them() {
         assert_eq!(parse_bool("tRuE"), Some(true));
         assert_eq!(parse_bool("-1"), Some(true));
         assert_eq!(parse_bool("yes"), None);
@@ -165,7 +166,7 @@ mod tests {
     }
 
     #[test]
-    fn cells_drop_zeros_of_a_fraction() {
+    fn cells_drop_trailing_zeros_of_a_fraction() {
         let ticks = |text| parse_datetime(text).unwrap();
         assert_eq!(trimmed_datetime(ticks("2020-01-01 10:20:30")), "2020-01-01T10:20:30Z");
         assert_eq!(trimmed_datetime(ticks("2020-01-01 00:00:00.5")), "2020-01-01T00:00:00.5Z");

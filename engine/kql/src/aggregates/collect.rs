@@ -1,5 +1,5 @@
-//! `make_list`, `make_set` and `make_bag`: many values as one JSON text. Values come as JSON arrays of one, so that
-//! writing a value as JSON is nobody's business here; nulls are left out, and there are never more than the limit.
+//! `make_list`, `make_set` and `make_bag`: many values as one JSON text. Values come as JSON arrays of one element, so
+//! that no code here writes values as JSON. Nulls are left out, and the number of values is limited.
 
 use std::collections::HashSet;
 use std::mem::size_of;
@@ -13,41 +13,37 @@ use datafusion::logical_expr::utils::AggregateOrderSensitivity;
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 use datafusion::scalar::ScalarValue;
 
-/// The most values that are kept, as Kusto has it.
+/// The most values that are kept, as in Kusto.
 const MAX_VALUES: usize = 1_048_576;
 
-/// What is made of the values.
+/// What the values become.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) enum Collection {
     /// An array.
     List,
     /// An array with nulls in it.
     ListWithNulls,
-    /// An array with each value once.
+    /// An array without duplicates.
     Set,
-    /// A bag of all bags' properties; of two of one name the first.
+    /// A bag of the properties of all bags. If several have a property, the first one counts.
     Bag,
 }
 
-/// The function.
-pub(super) fn collect(collection: Collection, limit: Option<usize>) -> Arc<AggregateUDF> {
+/// Returns the aggregate.
+pub(super) fn collect_udaf(collection: Collection, limit: Option<usize>) -> Arc<AggregateUDF> {
     let limit = limit.unwrap_or(MAX_VALUES).min(MAX_VALUES);
     let signature = Signature::exact(vec![DataType::Utf8], Volatility::Immutable);
-    Arc::new(AggregateUDF::new_from_impl(Collect { collection, limit, signature }))
-}
-
-pub(super) fn is(function: &dyn AggregateUDFImpl) -> bool {
-    (function as &dyn std::any::Any).is::<Collect>()
+    Arc::new(AggregateUDF::new_from_impl(CollectFunction { collection, limit, signature }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Collect {
+pub(super) struct CollectFunction {
     collection: Collection,
     limit: usize,
     signature: Signature,
 }
 
-impl AggregateUDFImpl for Collect {
+impl AggregateUDFImpl for CollectFunction {
     fn name(&self) -> &str {
         match self.collection {
             Collection::List => "kql_make_list",
@@ -66,7 +62,7 @@ impl AggregateUDFImpl for Collect {
     }
 
     fn accumulator(&self, _arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Collected {
+        Ok(Box::new(CollectAccumulator {
             collection: self.collection,
             limit: self.limit,
             values: Vec::new(),
@@ -85,18 +81,18 @@ impl AggregateUDFImpl for Collect {
     }
 }
 
-/// What one group has so far: JSON texts, or `"name":value` of a bag.
+/// The values of a group: JSON texts, or `"name":value` for a bag.
 #[derive(Debug)]
-struct Collected {
+struct CollectAccumulator {
     collection: Collection,
     limit: usize,
     values: Vec<String>,
-    /// Of a set the values, of a bag the names.
+    /// The values of a set, or the names of a bag.
     known: HashSet<String>,
     bytes: usize,
 }
 
-impl Collected {
+impl CollectAccumulator {
     fn add(&mut self, json: &str) {
         match self.collection {
             Collection::List => {
@@ -115,7 +111,7 @@ impl Collected {
         }
     }
 
-    /// An array stands for its elements.
+    /// Adds the elements of an array.
     fn add_elements(&mut self, json: &str) {
         match serde_json::from_str(json) {
             Ok(serde_json::Value::Array(items)) => items.iter().for_each(|item| self.add(&item.to_string())),
@@ -141,12 +137,12 @@ impl Collected {
     }
 }
 
-/// The one element of a JSON array of one.
+/// Returns the element of a JSON array of one.
 fn element(array: &str) -> &str {
     array.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or("null")
 }
 
-impl Accumulator for Collected {
+impl Accumulator for CollectAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let Some(texts) = values.first().and_then(|values| values.as_string_opt::<i32>()) else { return Ok(()) };
         for text in texts.iter() {

@@ -1,5 +1,5 @@
-//! `arg_max`, `arg_min` and `take_any`: values of one row, as a struct. The row is the first of those whose first value is
-//! the greatest or least; a null is only taken where there is nothing else.
+//! `arg_max`, `arg_min` and `take_any`: values of one row, as a struct. The row is the first of those with the greatest
+//! or least first value; a row with null there is taken only if there is no other.
 
 use std::cmp::Ordering;
 use std::mem::size_of;
@@ -15,39 +15,35 @@ use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Sign
 use datafusion::scalar::ScalarValue;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-enum Which {
+enum RowChoice {
     Greatest,
     Least,
     Any,
 }
 
-/// The row with the greatest (or least) first value.
-pub(super) fn extreme(greatest: bool) -> Arc<AggregateUDF> {
-    function(if greatest { Which::Greatest } else { Which::Least })
+/// Returns the aggregate that picks the row with the greatest, or least, first value.
+pub(super) fn arg_extreme_udaf(greatest: bool) -> Arc<AggregateUDF> {
+    udaf(if greatest { RowChoice::Greatest } else { RowChoice::Least })
 }
 
-/// Any row; one whose first value is not null, where there is one.
-pub(super) fn any() -> Arc<AggregateUDF> {
-    function(Which::Any)
+/// Returns the aggregate that picks any row; if possible, one whose first value is not null.
+pub(super) fn take_any_udaf() -> Arc<AggregateUDF> {
+    udaf(RowChoice::Any)
 }
 
-/// The struct's field of the argument at `index`.
+/// Returns the name of the struct's field of the argument at `index`.
 pub(super) fn part_name(index: usize) -> String {
     format!("c{index}")
 }
 
-pub(super) fn is(function: &dyn AggregateUDFImpl) -> bool {
-    (function as &dyn std::any::Any).is::<Extreme>()
-}
-
-fn function(which: Which) -> Arc<AggregateUDF> {
+fn udaf(choice: RowChoice) -> Arc<AggregateUDF> {
     let signature = Signature::variadic_any(Volatility::Immutable);
-    Arc::new(AggregateUDF::new_from_impl(Extreme { which, signature }))
+    Arc::new(AggregateUDF::new_from_impl(ArgExtremeFunction { choice, signature }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Extreme {
-    which: Which,
+pub(super) struct ArgExtremeFunction {
+    choice: RowChoice,
     signature: Signature,
 }
 
@@ -55,12 +51,12 @@ fn parts(types: impl Iterator<Item = DataType>) -> Fields {
     types.enumerate().map(|(index, data_type)| Field::new(part_name(index), data_type, true)).collect()
 }
 
-impl AggregateUDFImpl for Extreme {
+impl AggregateUDFImpl for ArgExtremeFunction {
     fn name(&self) -> &str {
-        match self.which {
-            Which::Greatest => "kql_arg_max",
-            Which::Least => "kql_arg_min",
-            Which::Any => "kql_take_any",
+        match self.choice {
+            RowChoice::Greatest => "kql_arg_max",
+            RowChoice::Least => "kql_arg_min",
+            RowChoice::Any => "kql_take_any",
         }
     }
 
@@ -74,7 +70,7 @@ impl AggregateUDFImpl for Extreme {
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
         let fields = parts(arguments.expr_fields.iter().map(|field| field.data_type().clone()));
-        Ok(Box::new(Best { which: self.which, fields, row: None }))
+        Ok(Box::new(ArgExtremeAccumulator { choice: self.choice, fields, row: None }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -88,27 +84,27 @@ impl AggregateUDFImpl for Extreme {
 }
 
 #[derive(Debug)]
-struct Best {
-    which: Which,
+struct ArgExtremeAccumulator {
+    choice: RowChoice,
     fields: Fields,
     row: Option<Vec<ScalarValue>>,
 }
 
-impl Best {
-    /// The first of a batch's best rows.
+impl ArgExtremeAccumulator {
+    /// Returns the first of a batch's best rows.
     fn best_of(&self, keys: &ArrayRef, rows: impl Iterator<Item = usize>) -> Result<Option<usize>> {
-        if self.which == Which::Any {
+        if self.choice == RowChoice::Any {
             let rows: Vec<usize> = rows.collect();
             return Ok(rows.iter().copied().find(|row| !keys.is_null(*row)).or(rows.first().copied()));
         }
-        // What is no number is both the least and the greatest.
+        // NaN is both the least and the greatest value.
         let rows: Vec<usize> = rows.collect();
         if let Some(reals) = keys.as_primitive_opt::<Float64Type>()
             && let Some(row) = rows.iter().copied().find(|row| reals.is_valid(*row) && reals.value(*row).is_nan())
         {
             return Ok(Some(row));
         }
-        let options = SortOptions { descending: self.which == Which::Greatest, nulls_first: false };
+        let options = SortOptions { descending: self.choice == RowChoice::Greatest, nulls_first: false };
         let compare = make_comparator(keys, keys, options)?;
         Ok(rows.into_iter().reduce(|best, row| if compare(row, best) == Ordering::Less { row } else { best }))
     }
@@ -118,13 +114,13 @@ impl Best {
         if best.is_null() || key.is_null() {
             return best.is_null() && !key.is_null();
         }
-        if self.which != Which::Any && (is_nan(best) || is_nan(key)) {
+        if self.choice != RowChoice::Any && (is_nan(best) || is_nan(key)) {
             return !is_nan(best);
         }
-        match self.which {
-            Which::Greatest => key.partial_cmp(best) == Some(Ordering::Greater),
-            Which::Least => key.partial_cmp(best) == Some(Ordering::Less),
-            Which::Any => false,
+        match self.choice {
+            RowChoice::Greatest => key.partial_cmp(best) == Some(Ordering::Greater),
+            RowChoice::Least => key.partial_cmp(best) == Some(Ordering::Less),
+            RowChoice::Any => false,
         }
     }
 
@@ -142,7 +138,7 @@ fn is_nan(value: &ScalarValue) -> bool {
     matches!(value, ScalarValue::Float64(Some(real)) if real.is_nan())
 }
 
-impl Accumulator for Best {
+impl Accumulator for ArgExtremeAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let Some(keys) = values.first() else { return Ok(()) };
         match self.best_of(keys, 0..keys.len())? {

@@ -1,4 +1,4 @@
-//! The values of a series' bins as one array, with a default where a bin has none.
+//! The aggregate of `make-series`: the values of a series' bins as one array, with a default for empty bins.
 
 use std::mem::size_of;
 use std::sync::Arc;
@@ -10,37 +10,33 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 use datafusion::scalar::ScalarValue;
 
-/// How many bins, and the JSON of those that have no value.
+/// The number of bins, and the JSON of an empty one.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(crate) struct Filled {
+pub(crate) struct SeriesBins {
     pub(crate) bins: usize,
     pub(crate) default: String,
 }
 
-impl Filled {
-    /// The series of no values at all.
+impl SeriesBins {
+    /// Returns the series without any values.
     pub(crate) fn empty(&self) -> String {
         format!("[{}]", vec![self.default.as_str(); self.bins].join(","))
     }
 }
 
-/// The function of a bin's number and its value as a JSON array of one.
-pub(crate) fn filled(filled: Filled) -> Arc<AggregateUDF> {
+/// Returns the aggregate over the number of a bin and its value as a JSON array of one element.
+pub(crate) fn series_udaf(bins: SeriesBins) -> Arc<AggregateUDF> {
     let signature = Signature::exact(vec![DataType::Int64, DataType::Utf8], Volatility::Immutable);
-    Arc::new(AggregateUDF::new_from_impl(Fill { filled, signature }))
-}
-
-pub(super) fn is(function: &dyn AggregateUDFImpl) -> bool {
-    (function as &dyn std::any::Any).is::<Fill>()
+    Arc::new(AggregateUDF::new_from_impl(SeriesFunction { bins, signature }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Fill {
-    filled: Filled,
+pub(super) struct SeriesFunction {
+    bins: SeriesBins,
     signature: Signature,
 }
 
-impl AggregateUDFImpl for Fill {
+impl AggregateUDFImpl for SeriesFunction {
     fn name(&self) -> &str {
         "kql_series"
     }
@@ -54,7 +50,7 @@ impl AggregateUDFImpl for Fill {
     }
 
     fn accumulator(&self, _arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Bins { filled: self.filled.clone(), values: Vec::new(), bytes: 0 }))
+        Ok(Box::new(SeriesAccumulator { bins: self.bins.clone(), values: Vec::new(), bytes: 0 }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -67,13 +63,13 @@ impl AggregateUDFImpl for Fill {
 }
 
 #[derive(Debug)]
-struct Bins {
-    filled: Filled,
+struct SeriesAccumulator {
+    bins: SeriesBins,
     values: Vec<(i64, String)>,
     bytes: usize,
 }
 
-impl Bins {
+impl SeriesAccumulator {
     fn add(&mut self, bins: &ArrayRef, values: &ArrayRef) {
         let (Some(bins), Some(values)) = (bins.as_primitive_opt::<Int64Type>(), values.as_string_opt::<i32>()) else {
             return;
@@ -87,7 +83,7 @@ impl Bins {
     }
 }
 
-impl Accumulator for Bins {
+impl Accumulator for SeriesAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         if let [bins, values] = values {
             self.add(bins, values);
@@ -119,7 +115,7 @@ impl Accumulator for Bins {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let mut all = vec![self.filled.default.as_str(); self.filled.bins];
+        let mut all = vec![self.bins.default.as_str(); self.bins.bins];
         for (bin, value) in &self.values {
             let place = usize::try_from(*bin).ok().and_then(|bin| all.get_mut(bin));
             if let Some(place) = place {

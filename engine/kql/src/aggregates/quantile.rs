@@ -1,5 +1,5 @@
-//! Percentiles by nearest rank, of the values' own type: all values are kept until the group is complete, and counted
-//! against the query's memory. With a second argument each value counts as often as that says.
+//! Percentiles by nearest rank, in the type of the values. All values are kept until the group is complete, and count
+//! against the memory of the query. With a second argument each value counts as often as that says.
 
 use std::mem::size_of;
 use std::sync::Arc;
@@ -12,20 +12,16 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Signature, Volatility};
 use datafusion::scalar::ScalarValue;
 
-/// The values at these percentiles, as a list.
-pub(super) fn quantile(percentiles: Vec<f64>) -> Arc<AggregateUDF> {
+/// Returns the aggregate that lists the values at these percentiles.
+pub(super) fn percentiles_udaf(percentiles: Vec<f64>) -> Arc<AggregateUDF> {
     let percentiles = percentiles.into_iter().map(f64::to_bits).collect();
     let signature = Signature::variadic_any(Volatility::Immutable);
-    Arc::new(AggregateUDF::new_from_impl(Quantile { percentiles, signature }))
-}
-
-pub(super) fn is(function: &dyn AggregateUDFImpl) -> bool {
-    (function as &dyn std::any::Any).is::<Quantile>()
+    Arc::new(AggregateUDF::new_from_impl(PercentilesFunction { percentiles, signature }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Quantile {
-    /// As bits, so that two of the same percentiles are the same function.
+pub(super) struct PercentilesFunction {
+    /// As bits, so that functions with equal percentiles are equal.
     percentiles: Vec<u64>,
     signature: Signature,
 }
@@ -34,7 +30,7 @@ fn list_of(data_type: &DataType) -> DataType {
     DataType::List(Arc::new(Field::new_list_field(data_type.clone(), true)))
 }
 
-impl AggregateUDFImpl for Quantile {
+impl AggregateUDFImpl for PercentilesFunction {
     fn name(&self) -> &str {
         "kql_percentiles"
     }
@@ -48,9 +44,9 @@ impl AggregateUDFImpl for Quantile {
     }
 
     fn accumulator(&self, arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        let columns = arguments.expr_fields.iter().map(|field| Gathered::of(field.data_type()));
+        let columns = arguments.expr_fields.iter().map(|field| ArgumentBatches::new(field.data_type()));
         let percentiles = self.percentiles.iter().copied().map(f64::from_bits).collect();
-        Ok(Box::new(Values { percentiles, columns: columns.collect() }))
+        Ok(Box::new(PercentilesAccumulator { percentiles, columns: columns.collect() }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -64,19 +60,19 @@ impl AggregateUDFImpl for Quantile {
 
 /// The values of one argument.
 #[derive(Debug)]
-struct Gathered {
+struct ArgumentBatches {
     data_type: DataType,
     batches: Vec<ArrayRef>,
 }
 
-impl Gathered {
-    fn of(data_type: &DataType) -> Self {
+impl ArgumentBatches {
+    fn new(data_type: &DataType) -> Self {
         Self { data_type: data_type.clone(), batches: Vec::new() }
     }
 
     fn add(&mut self, values: &ArrayRef) -> Result<()> {
         if !values.is_empty() {
-            // A slice would keep the whole batch that it is of.
+            // A slice would keep the whole batch alive.
             self.batches.push(concat(&[values.as_ref()])?);
         }
         Ok(())
@@ -91,21 +87,21 @@ impl Gathered {
     }
 }
 
-/// Values, and their weights where they have some.
+/// The values of a group, and their weights if they have any.
 #[derive(Debug)]
-struct Values {
+struct PercentilesAccumulator {
     percentiles: Vec<f64>,
-    columns: Vec<Gathered>,
+    columns: Vec<ArgumentBatches>,
 }
 
-/// Where the value of a percentile stands among so many ordered ones.
+/// Returns the index of a percentile among ordered values.
 fn nearest_rank(percentile: f64, count: usize) -> usize {
-    // A conversion of a float saturates, and counts are far below what a float holds exactly.
+    // A float to integer cast saturates, and a float holds all counts exactly.
     let rank = (percentile / 100.0 * count as f64).ceil() as usize;
     rank.saturating_sub(1).min(count.saturating_sub(1))
 }
 
-/// The first of the ordered values with which as much weight is reached as the percentile is of all.
+/// Returns the index of the first ordered value at which the cumulative weight reaches the percentile.
 fn nearest_weight(percentile: f64, weights: &Int64Array) -> usize {
     let weight = |index: usize| if weights.is_null(index) { 0.0 } else { weights.value(index).max(0) as f64 };
     let all: f64 = (0..weights.len()).map(weight).sum();
@@ -117,7 +113,7 @@ fn nearest_weight(percentile: f64, weights: &Int64Array) -> usize {
     found.unwrap_or(weights.len().saturating_sub(1))
 }
 
-impl Accumulator for Values {
+impl Accumulator for PercentilesAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         self.columns.iter_mut().zip(values).try_for_each(|(column, values)| column.add(values))
     }
@@ -189,7 +185,7 @@ mod tests {
     }
 
     #[test]
-    fn weights_count_as_so_many_values() {
+    fn a_weight_counts_as_that_many_values() {
         let weights = Int64Array::from(vec![8, 6, 3, 1]);
         for (percentile, place) in [(0.0, 0), (44.4, 0), (50.0, 1), (75.0, 1), (99.9, 3), (100.0, 3)] {
             assert_eq!(nearest_weight(percentile, &weights), place, "{percentile}");

@@ -1,5 +1,5 @@
-//! `buildschema`: the least schema that admits all of the dynamic values. What is made for a group is bounded by the
-//! different names in it, and nests no deeper than a fixed depth.
+//! `buildschema`: the least schema that admits all dynamic values of a group. Its size is bounded by the distinct names
+//! in the group, and its depth is limited.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::mem::size_of;
@@ -13,28 +13,25 @@ use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Sign
 use datafusion::scalar::ScalarValue;
 use serde_json::Value;
 
-/// The property that stands for an array's elements.
+/// The property that stands for the elements of an array.
 const INDEXER: &str = "`indexer`";
-/// What is nested deeper is `dynamic`: a schema is a dynamic value itself, and may be nested twice as deep.
+/// Values nested deeper are `dynamic`. A schema is itself a dynamic value, and may be nested twice as deep as the
+/// values.
 const MAX_DEPTH: usize = 40;
-const BYTES_PER_NODE: usize = 2 * size_of::<Schema>();
+const BYTES_PER_NODE: usize = 2 * size_of::<ValueSchema>();
 
-/// The function.
-pub(super) fn schema() -> Arc<AggregateUDF> {
+/// Returns the aggregate.
+pub(super) fn build_schema_udaf() -> Arc<AggregateUDF> {
     let signature = Signature::exact(vec![DataType::Utf8], Volatility::Immutable);
-    Arc::new(AggregateUDF::new_from_impl(BuildSchema { signature }))
-}
-
-pub(super) fn is(function: &dyn AggregateUDFImpl) -> bool {
-    (function as &dyn std::any::Any).is::<BuildSchema>()
+    Arc::new(AggregateUDF::new_from_impl(BuildSchemaFunction { signature }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct BuildSchema {
+pub(super) struct BuildSchemaFunction {
     signature: Signature,
 }
 
-impl AggregateUDFImpl for BuildSchema {
+impl AggregateUDFImpl for BuildSchemaFunction {
     fn name(&self) -> &str {
         "kql_buildschema"
     }
@@ -48,7 +45,7 @@ impl AggregateUDFImpl for BuildSchema {
     }
 
     fn accumulator(&self, _arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        Ok(Box::new(Gathered { schema: Schema::default(), bytes: 0 }))
+        Ok(Box::new(BuildSchemaAccumulator { schema: ValueSchema::default(), bytes: 0 }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -56,16 +53,16 @@ impl AggregateUDFImpl for BuildSchema {
     }
 }
 
-/// What values there are at a place.
+/// The types of the values at one position.
 #[derive(Debug, Default)]
-struct Schema {
-    /// The names of types that have no parts.
+struct ValueSchema {
+    /// The names of types without parts.
     types: BTreeSet<&'static str>,
-    /// The parts of bags, and of arrays under one name.
-    parts: BTreeMap<String, Schema>,
+    /// The properties of bags; the elements of arrays are one property.
+    parts: BTreeMap<String, ValueSchema>,
 }
 
-impl Schema {
+impl ValueSchema {
     /// Adds a value, and returns the bytes that it took.
     fn add(&mut self, value: &Value, depth: usize) -> usize {
         let name = match value {
@@ -96,7 +93,7 @@ impl Schema {
         bytes + part.add(value, depth)
     }
 
-    /// One type is itself, several are an array of them; types with parts come last.
+    /// Returns one type as itself and several as an array; types with parts come last.
     fn to_value(&self) -> Value {
         let types = self.types.iter().map(|name| Value::from(*name));
         let parts = self.parts.iter().map(|(name, part)| (name.clone(), part.to_value()));
@@ -105,7 +102,7 @@ impl Schema {
         if all.len() == 1 { all.pop().unwrap_or_default() } else { Value::Array(all) }
     }
 
-    /// Adds what [`Schema::to_value`] made of another.
+    /// Adds a schema that [`ValueSchema::to_value`] returned.
     fn merge(&mut self, value: &Value) -> usize {
         const NAMES: [&str; 5] = ["bool", "double", "dynamic", "long", "string"];
         match value {
@@ -127,13 +124,13 @@ impl Schema {
 }
 
 #[derive(Debug)]
-struct Gathered {
-    schema: Schema,
+struct BuildSchemaAccumulator {
+    schema: ValueSchema,
     bytes: usize,
 }
 
-impl Gathered {
-    fn each(&mut self, texts: Option<&ArrayRef>, add: fn(&mut Schema, &Value) -> usize) {
+impl BuildSchemaAccumulator {
+    fn add_all(&mut self, texts: Option<&ArrayRef>, add: fn(&mut ValueSchema, &Value) -> usize) {
         let Some(texts) = texts.and_then(|texts| texts.as_string_opt::<i32>()) else { return };
         for text in texts.iter().flatten() {
             if let Ok(value) = serde_json::from_str(text) {
@@ -143,14 +140,14 @@ impl Gathered {
     }
 }
 
-impl Accumulator for Gathered {
+impl Accumulator for BuildSchemaAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        self.each(values.first(), |schema, value| schema.add(value, MAX_DEPTH));
+        self.add_all(values.first(), |schema, value| schema.add(value, MAX_DEPTH));
         Ok(())
     }
 
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
-        self.each(states.first(), Schema::merge);
+        self.add_all(states.first(), ValueSchema::merge);
         Ok(())
     }
 
@@ -180,11 +177,11 @@ mod tests {
             json!({"x": "a", "z": [1, 2, 3]}),
             json!({"y": {"w": "zzz"}, "t": ["aa"], "z": ["foo"], "n": null}),
         ];
-        let mut whole = Schema::default();
-        let mut merged = Schema::default();
+        let mut whole = ValueSchema::default();
+        let mut merged = ValueSchema::default();
         for value in &values {
             whole.add(value, MAX_DEPTH);
-            let mut own = Schema::default();
+            let mut own = ValueSchema::default();
             own.add(value, MAX_DEPTH);
             merged.merge(&own.to_value());
         }

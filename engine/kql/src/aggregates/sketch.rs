@@ -1,5 +1,5 @@
 //! `hll`, `tdigest` and their merges: aggregates whose value is a sketch, as dynamic text. The values of an `hll` come
-//! as JSON arrays of one, as those of collections do, so that a value is the same one whatever type it has.
+//! as JSON arrays of one element, as those of `make_list` do, so that equal values of different types are the same.
 
 use std::mem::size_of;
 use std::sync::Arc;
@@ -13,43 +13,43 @@ use datafusion::scalar::ScalarValue;
 
 use super::super::bind::{self, BindErrorCode, Binder, Typed, constant_of, fail, invalid};
 use super::super::functions::hash_of_text;
-use super::super::sketches::{DEFAULT_ACCURACY, Digest, Distinct, Kind, key_of_real};
+use super::super::sketches::{DEFAULT_ACCURACY, DigestType, HyperLogLog, TDigest, key_of_real};
 use super::super::span::Span;
 use super::super::types::KqlType;
-use super::Place;
+use super::AggregateContext;
 use crate::ExecutionError;
 
 impl Binder<'_> {
-    /// The sketch of an aggregate's arguments.
-    pub(super) fn sketched(
+    /// Binds an aggregate that returns a sketch.
+    pub(super) fn sketch_aggregate(
         &mut self,
         name: &str,
         value: Typed,
         parameter: Option<Typed>,
         filter: Option<PlanExpr>,
-        place: &Place<'_>,
+        context: &AggregateContext<'_>,
     ) -> bind::Result<Typed> {
-        let span = place.span;
+        let span = context.span;
         let is_merge = matches!(name, "hll_merge" | "tdigest_merge" | "merge_tdigest");
         if is_merge && value.kql_type != KqlType::Dynamic {
             return fail(BindErrorCode::TypeMismatch, span, format!("`{name}` takes sketches, which are dynamic"));
         }
-        let (sketched, values) = match name {
-            "hll_merge" => (Sketched::DistinctOfSketches, vec![value.expr]),
+        let (kind, values) = match name {
+            "hll_merge" => (SketchKind::HyperLogLogMerge, vec![value.expr]),
             "hll" => {
                 let accuracy = match parameter {
                     Some(accuracy) => self.accuracy(accuracy, span)?,
                     None => DEFAULT_ACCURACY,
                 };
-                // As an array of one: how each type is written as JSON is one place's business.
-                (Sketched::Distinct(accuracy), vec![self.apply("pack_array", vec![value], span)?.expr])
+                // As an array of one element: only `pack_array` writes values of all types as JSON.
+                (SketchKind::HyperLogLog(accuracy), vec![self.apply("pack_array", vec![value], span)?.expr])
             }
             "tdigest" => {
                 let (kind, to) = match value.kql_type {
-                    KqlType::Bool | KqlType::Int | KqlType::Long => (Kind::Long, KqlType::Long),
-                    KqlType::Real | KqlType::Decimal | KqlType::Dynamic => (Kind::Real, KqlType::Real),
-                    KqlType::DateTime => (Kind::DateTime, KqlType::DateTime),
-                    KqlType::TimeSpan => (Kind::TimeSpan, KqlType::TimeSpan),
+                    KqlType::Bool | KqlType::Int | KqlType::Long => (DigestType::Long, KqlType::Long),
+                    KqlType::Real | KqlType::Decimal | KqlType::Dynamic => (DigestType::Real, KqlType::Real),
+                    KqlType::DateTime => (DigestType::DateTime, KqlType::DateTime),
+                    KqlType::TimeSpan => (DigestType::TimeSpan, KqlType::TimeSpan),
                     other @ (KqlType::String | KqlType::Guid) => {
                         let message = format!("`tdigest` does not take a {}", other.name());
                         return fail(BindErrorCode::TypeMismatch, span, message);
@@ -59,11 +59,11 @@ impl Binder<'_> {
                 if let Some(weight) = parameter {
                     values.push(self.convert(weight, KqlType::Long, span)?.expr);
                 }
-                (Sketched::Digest(kind), values)
+                (SketchKind::TDigest(kind), values)
             }
-            _ => (Sketched::DigestOfSketches, vec![value.expr]),
+            _ => (SketchKind::TDigestMerge, vec![value.expr]),
         };
-        Ok(Typed::new(self.collected(sketch(sketched), values, filter, place), KqlType::Dynamic))
+        Ok(Typed::new(self.call_aggregate(sketch_udaf(kind), values, filter, context), KqlType::Dynamic))
     }
 
     fn accuracy(&mut self, accuracy: Typed, span: Span) -> bind::Result<usize> {
@@ -72,60 +72,56 @@ impl Binder<'_> {
             Some(ScalarValue::Int64(Some(accuracy))) => usize::try_from(accuracy).ok(),
             _ => None,
         };
-        match accuracy.filter(|accuracy| Distinct::new(*accuracy).is_some()) {
+        match accuracy.filter(|accuracy| HyperLogLog::new(*accuracy).is_some()) {
             Some(accuracy) => Ok(accuracy),
             None => invalid(span, "the accuracy is a constant from 0 to 4"),
         }
     }
 }
 
-/// What is sketched.
+/// What a sketch is made from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Sketched {
-    /// How many distinct values there are, to an accuracy.
-    Distinct(usize),
-    /// The same of sketches of that.
-    DistinctOfSketches,
-    /// How values of a type are distributed, with weights or without.
-    Digest(Kind),
-    /// The same of sketches of that.
-    DigestOfSketches,
+pub(super) enum SketchKind {
+    /// Values, to count distinct ones with this accuracy.
+    HyperLogLog(usize),
+    /// Sketches of distinct values.
+    HyperLogLogMerge,
+    /// Values of this type, with or without weights.
+    TDigest(DigestType),
+    /// Sketches of distributions.
+    TDigestMerge,
 }
 
-/// The function.
-pub(super) fn sketch(sketched: Sketched) -> Arc<AggregateUDF> {
+/// Returns the aggregate of that kind.
+pub(super) fn sketch_udaf(kind: SketchKind) -> Arc<AggregateUDF> {
     let signature = Signature::variadic_any(Volatility::Immutable);
-    Arc::new(AggregateUDF::new_from_impl(Sketch { sketched, signature }))
-}
-
-pub(super) fn is(function: &dyn AggregateUDFImpl) -> bool {
-    (function as &dyn std::any::Any).is::<Sketch>()
+    Arc::new(AggregateUDF::new_from_impl(SketchFunction { kind, signature }))
 }
 
 #[derive(Debug, PartialEq, Eq, Hash)]
-struct Sketch {
-    sketched: Sketched,
+pub(super) struct SketchFunction {
+    kind: SketchKind,
     signature: Signature,
 }
 
-impl Sketched {
+impl SketchKind {
     fn name(self) -> &'static str {
         match self {
-            Sketched::Distinct(_) => "hll",
-            Sketched::DistinctOfSketches => "hll_merge",
-            Sketched::Digest(_) => "tdigest",
-            Sketched::DigestOfSketches => "tdigest_merge",
+            SketchKind::HyperLogLog(_) => "hll",
+            SketchKind::HyperLogLogMerge => "hll_merge",
+            SketchKind::TDigest(_) => "tdigest",
+            SketchKind::TDigestMerge => "tdigest_merge",
         }
     }
 }
 
-impl AggregateUDFImpl for Sketch {
+impl AggregateUDFImpl for SketchFunction {
     fn name(&self) -> &str {
-        match self.sketched {
-            Sketched::Distinct(_) => "kql_hll",
-            Sketched::DistinctOfSketches => "kql_hll_merge",
-            Sketched::Digest(_) => "kql_tdigest",
-            Sketched::DigestOfSketches => "kql_tdigest_merge",
+        match self.kind {
+            SketchKind::HyperLogLog(_) => "kql_hll",
+            SketchKind::HyperLogLogMerge => "kql_hll_merge",
+            SketchKind::TDigest(_) => "kql_tdigest",
+            SketchKind::TDigestMerge => "kql_tdigest_merge",
         }
     }
 
@@ -138,13 +134,13 @@ impl AggregateUDFImpl for Sketch {
     }
 
     fn accumulator(&self, _arguments: AccumulatorArgs) -> Result<Box<dyn Accumulator>> {
-        let state = match self.sketched {
-            Sketched::Distinct(accuracy) => State::Distinct(Distinct::new(accuracy)),
-            Sketched::DistinctOfSketches => State::Distinct(None),
-            Sketched::Digest(kind) => State::Digest(Some(Digest::new(kind))),
-            Sketched::DigestOfSketches => State::Digest(None),
+        let state = match self.kind {
+            SketchKind::HyperLogLog(accuracy) => SketchState::HyperLogLog(HyperLogLog::new(accuracy)),
+            SketchKind::HyperLogLogMerge => SketchState::HyperLogLog(None),
+            SketchKind::TDigest(kind) => SketchState::TDigest(Some(TDigest::new(kind))),
+            SketchKind::TDigestMerge => SketchState::TDigest(None),
         };
-        Ok(Box::new(Gathering { sketched: self.sketched, state }))
+        Ok(Box::new(SketchAccumulator { kind: self.kind, state }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -152,29 +148,29 @@ impl AggregateUDFImpl for Sketch {
     }
 }
 
-/// What one group has so far; of merged sketches nothing before the first.
+/// The sketch of a group; `None` before the first of merged sketches.
 #[derive(Debug)]
-enum State {
-    Distinct(Option<Distinct>),
-    Digest(Option<Digest>),
+enum SketchState {
+    HyperLogLog(Option<HyperLogLog>),
+    TDigest(Option<TDigest>),
 }
 
 #[derive(Debug)]
-struct Gathering {
-    sketched: Sketched,
-    state: State,
+struct SketchAccumulator {
+    kind: SketchKind,
+    state: SketchState,
 }
 
-impl Gathering {
+impl SketchAccumulator {
     fn error(&self, message: &str) -> DataFusionError {
-        ExecutionError::new(format!("{}: {message}", self.sketched.name())).into()
+        ExecutionError::new(format!("{}: {message}", self.kind.name())).into()
     }
 
     fn merge(&mut self, sketches: &ArrayRef) -> Result<()> {
         let Some(texts) = sketches.as_string_opt::<i32>() else { return Ok(()) };
         for text in texts.iter().flatten() {
             let failed = match &mut self.state {
-                State::Distinct(distinct) => match Distinct::parse(text) {
+                SketchState::HyperLogLog(distinct) => match HyperLogLog::parse(text) {
                     None => Some("expected what hll() returns"),
                     Some(next) => {
                         match distinct {
@@ -184,7 +180,7 @@ impl Gathering {
                         None
                     }
                 },
-                State::Digest(digest) => match (Digest::parse(text), &mut *digest) {
+                SketchState::TDigest(digest) => match (TDigest::parse(text), &mut *digest) {
                     (None, _) => Some("expected what tdigest() returns"),
                     (Some(next), Some(digest)) => (!digest.merge(next)).then_some("values of different types"),
                     (Some(next), None) => {
@@ -202,17 +198,17 @@ impl Gathering {
 
     fn json(&mut self) -> Option<String> {
         match &mut self.state {
-            State::Distinct(distinct) => distinct.as_ref().map(Distinct::to_json),
-            State::Digest(digest) => digest.as_mut().map(Digest::json),
+            SketchState::HyperLogLog(distinct) => distinct.as_ref().map(HyperLogLog::to_json),
+            SketchState::TDigest(digest) => digest.as_mut().map(TDigest::json),
         }
     }
 }
 
-impl Accumulator for Gathering {
+impl Accumulator for SketchAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         let Some(column) = values.first() else { return Ok(()) };
-        match (self.sketched, &mut self.state) {
-            (Sketched::Distinct(_), State::Distinct(Some(distinct))) => {
+        match (self.kind, &mut self.state) {
+            (SketchKind::HyperLogLog(_), SketchState::HyperLogLog(Some(distinct))) => {
                 let Some(texts) = column.as_string_opt::<i32>() else { return Ok(()) };
                 texts
                     .iter()
@@ -221,9 +217,9 @@ impl Accumulator for Gathering {
                     .for_each(|json| distinct.add(hash_of_text(json)));
                 Ok(())
             }
-            (Sketched::Digest(_), State::Digest(Some(digest))) => {
+            (SketchKind::TDigest(_), SketchState::TDigest(Some(digest))) => {
                 let weights = values.get(1).and_then(|weights| weights.as_primitive_opt::<Int64Type>());
-                // What counts less than once does not count.
+                // A weight below 1 does not count.
                 let weight = |row: usize| match weights {
                     Some(weights) if weights.is_null(row) => 0,
                     Some(weights) => u64::try_from(weights.value(row)).unwrap_or(0),
@@ -256,16 +252,16 @@ impl Accumulator for Gathering {
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        if let State::Distinct(distinct @ None) = &mut self.state {
-            *distinct = Distinct::new(DEFAULT_ACCURACY);
+        if let SketchState::HyperLogLog(distinct @ None) = &mut self.state {
+            *distinct = HyperLogLog::new(DEFAULT_ACCURACY);
         }
         Ok(ScalarValue::Utf8(self.json()))
     }
 
     fn size(&self) -> usize {
         let kept = match &self.state {
-            State::Distinct(distinct) => distinct.as_ref().map_or(0, Distinct::size),
-            State::Digest(digest) => digest.as_ref().map_or(0, Digest::size),
+            SketchState::HyperLogLog(distinct) => distinct.as_ref().map_or(0, HyperLogLog::size),
+            SketchState::TDigest(digest) => digest.as_ref().map_or(0, TDigest::size),
         };
         size_of::<Self>() + kept
     }

@@ -1,6 +1,6 @@
-//! A call's arguments for one batch, read as the type that a function wants whatever type they have, and the arrays it
-//! makes. A literal is converted once a batch. What is made is bounded, since it is not in any memory pool until it is
-//! whole.
+//! The arguments of a call for one batch, read as the type that the function wants, and the arrays that the function
+//! returns. A literal is converted once a batch. The size of a result is bounded, because no memory pool accounts for
+//! it before it is complete.
 
 use std::borrow::Cow;
 use std::cell::OnceCell;
@@ -23,46 +23,46 @@ use super::super::values;
 use super::conversion;
 use crate::ExecutionError;
 
-/// The most text that one call may make.
+/// The most bytes of strings that one call may return.
 pub(super) const MAX_BYTES: usize = 256 << 20;
-/// The most that a compiled pattern may take.
+/// The most bytes of a compiled pattern.
 const MAX_PATTERN_BYTES: usize = 4 << 20;
-/// Compiled patterns kept, where they come from a column.
+/// The most compiled patterns kept when they come from a column.
 const MAX_PATTERNS: usize = 64;
 
-/// One batch's arguments.
-pub(super) struct Arguments<'a> {
+/// The arguments of a call for one batch.
+pub(super) struct FunctionArguments<'a> {
     name: &'a str,
     types: &'a [KqlType],
-    /// What the function was bound to return.
+    /// The type that the function was bound to return.
     pub(super) returns: KqlType,
-    columns: Vec<Column>,
-    /// How many rows to make.
+    columns: Vec<ArgumentColumn>,
+    /// How many rows the result has.
     pub(super) rows: usize,
-    /// The query's one instant.
+    /// The time of the query in ticks.
     pub(super) now_ticks: i64,
 }
 
-struct Column {
+struct ArgumentColumn {
     array: ArrayRef,
-    /// The texts of views one after the other, once they are asked for.
-    texts: OnceCell<ArrayRef>,
+    /// String views as a `StringArray`, once that is asked for.
+    strings: OnceCell<ArrayRef>,
     constant: bool,
 }
 
-/// A column read as a type; a constant has one row that stands for all.
-pub(super) struct Reader<A> {
+/// A column read as a type. A constant has one row that stands for all.
+pub(super) struct TypedColumn<A> {
     pub(super) array: A,
     pub(super) constant: bool,
 }
 
-impl<A> Reader<A> {
-    fn at(&self, row: usize) -> usize {
+impl<A> TypedColumn<A> {
+    fn physical_row(&self, row: usize) -> usize {
         if self.constant { 0 } else { row }
     }
 }
 
-impl<'a> Arguments<'a> {
+impl<'a> FunctionArguments<'a> {
     pub(super) fn new(
         name: &'a str,
         types: &'a [KqlType],
@@ -71,7 +71,7 @@ impl<'a> Arguments<'a> {
         rows: usize,
         now_ticks: i64,
     ) -> Result<Self> {
-        let columns = values.into_iter().zip(types).map(|(value, kql_type)| Column::new(value, *kql_type));
+        let columns = values.into_iter().zip(types).map(|(value, kql_type)| ArgumentColumn::new(value, *kql_type));
         Ok(Self { name, types, returns, columns: columns.collect::<Result<_>>()?, rows, now_ticks })
     }
 
@@ -79,7 +79,7 @@ impl<'a> Arguments<'a> {
         self.types.len()
     }
 
-    /// The type of an argument; the last one's for those left out.
+    /// Returns the type of an argument; `Dynamic` past the last.
     pub(super) fn kql_type(&self, index: usize) -> KqlType {
         self.types.get(index).copied().unwrap_or(KqlType::Dynamic)
     }
@@ -92,16 +92,16 @@ impl<'a> Arguments<'a> {
         self.columns.get(index).is_none_or(|column| column.constant)
     }
 
-    /// An argument as it came; of strings, a `StringArray`.
+    /// Returns an argument as it came, with string views as a `StringArray`.
     pub(super) fn array(&self, index: usize) -> Result<&ArrayRef> {
         self.column(index)?.readable()
     }
 
-    fn column(&self, index: usize) -> Result<&Column> {
+    fn column(&self, index: usize) -> Result<&ArgumentColumn> {
         self.columns.get(index).ok_or_else(|| self.error("an argument is missing"))
     }
 
-    /// An argument as what goes into a result, one row for all rows where it is constant.
+    /// Returns an argument in the form of a result: a scalar if it is constant.
     pub(super) fn datum(&self, index: usize, wanted: KqlType) -> Result<Box<dyn Datum>> {
         let array = match (self.kql_type(index), wanted) {
             (KqlType::String, KqlType::String) => Arc::clone(&self.column(index)?.array),
@@ -110,7 +110,7 @@ impl<'a> Arguments<'a> {
         Ok(if self.is_constant(index) { Box::new(Scalar::new(array)) } else { Box::new(array) })
     }
 
-    /// An argument, one row a row.
+    /// Returns an argument with one value for each row.
     pub(super) fn whole(&self, index: usize, wanted: KqlType) -> Result<ArrayRef> {
         let array = conversion::convert(self.kql_type(index), self.array(index)?, wanted)?;
         if self.is_constant(index) && self.rows != 1 {
@@ -125,75 +125,75 @@ impl<'a> Arguments<'a> {
         Ok((array, self.is_constant(index)))
     }
 
-    pub(super) fn texts(&self, index: usize) -> Result<Reader<StringArray>> {
+    pub(super) fn strings(&self, index: usize) -> Result<TypedColumn<StringArray>> {
         let (array, constant) = self.converted(index, KqlType::String)?;
-        Ok(Reader { array: array.as_string::<i32>().clone(), constant })
+        Ok(TypedColumn { array: array.as_string::<i32>().clone(), constant })
     }
 
-    /// The same without a copy of strings.
-    pub(super) fn text_views(&self, index: usize) -> Result<Reader<StringViewArray>> {
+    /// Like [`Self::strings`], without copying strings.
+    pub(super) fn string_views(&self, index: usize) -> Result<TypedColumn<StringViewArray>> {
         let constant = self.is_constant(index);
         let array = match self.kql_type(index) {
             KqlType::String => Arc::clone(&self.column(index)?.array),
-            _ => cast(&self.texts(index)?.array, &DataType::Utf8View)?,
+            _ => cast(&self.strings(index)?.array, &DataType::Utf8View)?,
         };
-        Ok(Reader { array: array.as_string_view().clone(), constant })
+        Ok(TypedColumn { array: array.as_string_view().clone(), constant })
     }
 
-    pub(super) fn longs(&self, index: usize) -> Result<Reader<Int64Array>> {
+    pub(super) fn longs(&self, index: usize) -> Result<TypedColumn<Int64Array>> {
         let (array, constant) = self.converted(index, KqlType::Long)?;
-        Ok(Reader { array: array.as_primitive::<Int64Type>().clone(), constant })
+        Ok(TypedColumn { array: array.as_primitive::<Int64Type>().clone(), constant })
     }
 
-    /// The ticks of datetimes.
-    pub(super) fn datetimes(&self, index: usize) -> Result<Reader<Int64Array>> {
+    /// Reads an argument as the ticks of datetimes.
+    pub(super) fn datetimes(&self, index: usize) -> Result<TypedColumn<Int64Array>> {
         let (array, constant) = self.converted(index, KqlType::DateTime)?;
-        Ok(Reader { array: array.as_primitive::<Int64Type>().clone(), constant })
+        Ok(TypedColumn { array: array.as_primitive::<Int64Type>().clone(), constant })
     }
 
-    /// The ticks of timespans.
-    pub(super) fn timespans(&self, index: usize) -> Result<Reader<Int64Array>> {
+    /// Reads an argument as the ticks of timespans.
+    pub(super) fn timespans(&self, index: usize) -> Result<TypedColumn<Int64Array>> {
         let (array, constant) = self.converted(index, KqlType::TimeSpan)?;
-        Ok(Reader { array: array.as_primitive::<Int64Type>().clone(), constant })
+        Ok(TypedColumn { array: array.as_primitive::<Int64Type>().clone(), constant })
     }
 
-    pub(super) fn reals(&self, index: usize) -> Result<Reader<Float64Array>> {
+    pub(super) fn reals(&self, index: usize) -> Result<TypedColumn<Float64Array>> {
         let (array, constant) = self.converted(index, KqlType::Real)?;
-        Ok(Reader { array: array.as_primitive::<Float64Type>().clone(), constant })
+        Ok(TypedColumn { array: array.as_primitive::<Float64Type>().clone(), constant })
     }
 
-    pub(super) fn decimals(&self, index: usize) -> Result<Reader<Decimal128Array>> {
+    pub(super) fn decimals(&self, index: usize) -> Result<TypedColumn<Decimal128Array>> {
         let (array, constant) = self.converted(index, KqlType::Decimal)?;
-        Ok(Reader { array: array.as_primitive::<Decimal128Type>().clone(), constant })
+        Ok(TypedColumn { array: array.as_primitive::<Decimal128Type>().clone(), constant })
     }
 
-    pub(super) fn bools(&self, index: usize) -> Result<Reader<BooleanArray>> {
+    pub(super) fn bools(&self, index: usize) -> Result<TypedColumn<BooleanArray>> {
         let (array, constant) = self.converted(index, KqlType::Bool)?;
-        Ok(Reader { array: array.as_boolean().clone(), constant })
+        Ok(TypedColumn { array: array.as_boolean().clone(), constant })
     }
 
-    /// Values as JSON; what is null there is JSON's null.
-    pub(super) fn dynamics(&self, index: usize) -> Result<Dynamics> {
+    /// Reads an argument as JSON values; null is JSON's null.
+    pub(super) fn dynamics(&self, index: usize) -> Result<DynamicColumn> {
         let (array, constant) = self.converted(index, KqlType::Dynamic)?;
         let array = array.as_string::<i32>().clone();
         let literal = constant.then(|| if array.is_null(0) { Value::Null } else { values::parse(array.value(0)) });
-        Ok(Dynamics { array, literal })
+        Ok(DynamicColumn { array, literal })
     }
 
-    /// All arguments from `first` on as JSON.
-    pub(super) fn all_dynamics(&self, first: usize) -> Result<Vec<Dynamics>> {
+    /// Reads all arguments from `first` on as JSON values.
+    pub(super) fn all_dynamics(&self, first: usize) -> Result<Vec<DynamicColumn>> {
         (first..self.len()).map(|index| self.dynamics(index)).collect()
     }
 
-    /// All arguments from `first` on as text.
-    pub(super) fn all_texts(&self, first: usize) -> Result<Vec<Reader<StringArray>>> {
-        (first..self.len()).map(|index| self.texts(index)).collect()
+    /// Reads all arguments from `first` on as strings.
+    pub(super) fn all_strings(&self, first: usize) -> Result<Vec<TypedColumn<StringArray>>> {
+        (first..self.len()).map(|index| self.strings(index)).collect()
     }
 
-    /// Dynamic arguments as their JSON text.
-    pub(super) fn json(&self, index: usize) -> Result<Reader<StringArray>> {
+    /// Reads an argument as JSON text.
+    pub(super) fn json(&self, index: usize) -> Result<TypedColumn<StringArray>> {
         let (array, constant) = self.converted(index, KqlType::Dynamic)?;
-        Ok(Reader { array: array.as_string::<i32>().clone(), constant })
+        Ok(TypedColumn { array: array.as_string::<i32>().clone(), constant })
     }
 
     pub(super) fn make_longs(&self, row: impl FnMut(usize) -> Option<i64>) -> Result<ArrayRef> {
@@ -208,7 +208,7 @@ impl<'a> Arguments<'a> {
         Ok(Arc::new((0..self.rows).map(row).collect::<BooleanArray>()))
     }
 
-    /// Truth values without nulls.
+    /// Makes a column of truth values without nulls.
     pub(super) fn make_total(&self, row: impl FnMut(usize) -> bool) -> Result<ArrayRef> {
         Ok(Arc::new(BooleanArray::new(arrow::buffer::BooleanBuffer::collect_bool(self.rows, row), None)))
     }
@@ -218,13 +218,16 @@ impl<'a> Arguments<'a> {
         Ok(Arc::new(decimals.with_precision_and_scale(DECIMAL_PRECISION, DECIMAL_SCALE)?))
     }
 
-    /// Texts, each appended by `row` to what it is given.
-    pub(super) fn make_texts(&self, mut row: impl FnMut(usize, &mut String) -> Result<()>) -> Result<ArrayRef> {
-        self.make_some_texts(|index, text| row(index, text).map(|()| true))
+    /// Makes a column of strings; `row` appends each to an empty string.
+    pub(super) fn make_strings(&self, mut row: impl FnMut(usize, &mut String) -> Result<()>) -> Result<ArrayRef> {
+        self.make_optional_strings(|index, text| row(index, text).map(|()| true))
     }
 
-    /// Texts where `row` says so; nulls elsewhere.
-    pub(super) fn make_some_texts(&self, mut row: impl FnMut(usize, &mut String) -> Result<bool>) -> Result<ArrayRef> {
+    /// Makes a column of strings with nulls where `row` returns false.
+    pub(super) fn make_optional_strings(
+        &self,
+        mut row: impl FnMut(usize, &mut String) -> Result<bool>,
+    ) -> Result<ArrayRef> {
         let mut builder = StringBuilder::new();
         let (mut text, mut bytes) = (String::new(), 0);
         for index in 0..self.rows {
@@ -237,9 +240,9 @@ impl<'a> Arguments<'a> {
         Ok(Arc::new(builder.finish()))
     }
 
-    /// Dynamic values.
+    /// Makes a column of dynamic values.
     pub(super) fn make_dynamics(&self, mut row: impl FnMut(usize) -> Result<Value>) -> Result<ArrayRef> {
-        self.make_some_texts(|index, text| {
+        self.make_optional_strings(|index, text| {
             let value = row(index)?;
             if value.is_null() {
                 return Ok(false);
@@ -249,7 +252,7 @@ impl<'a> Arguments<'a> {
         })
     }
 
-    /// Fails where a call makes more than it may.
+    /// Returns an error if a call makes more bytes than it may.
     pub(super) fn bounded(&self, bytes: usize) -> Result<()> {
         if bytes <= MAX_BYTES {
             return Ok(());
@@ -258,14 +261,14 @@ impl<'a> Arguments<'a> {
         Err(self.error(&message))
     }
 
-    /// An error of this function.
+    /// Returns an error that names this function.
     pub(super) fn error(&self, message: &str) -> DataFusionError {
         let name = self.name.strip_prefix("kql_").unwrap_or(self.name);
         ExecutionError::new(format!("{name}: {message}")).into()
     }
 }
 
-impl Column {
+impl ArgumentColumn {
     fn new(value: ColumnarValue, kql_type: KqlType) -> Result<Self> {
         let (array, constant) = match value {
             ColumnarValue::Array(array) => (array, false),
@@ -273,81 +276,81 @@ impl Column {
         };
         let wanted = kql_type.arrow_type();
         let array = if array.data_type() == &wanted { array } else { cast(&array, &wanted)? };
-        Ok(Self { array, texts: OnceCell::new(), constant })
+        Ok(Self { array, strings: OnceCell::new(), constant })
     }
 
     fn readable(&self) -> Result<&ArrayRef> {
         if self.array.data_type() != &DataType::Utf8View {
             return Ok(&self.array);
         }
-        match self.texts.get() {
-            Some(texts) => Ok(texts),
+        match self.strings.get() {
+            Some(strings) => Ok(strings),
             None => {
-                let texts = cast(&self.array, &DataType::Utf8)?;
-                Ok(self.texts.get_or_init(|| texts))
+                let strings = cast(&self.array, &DataType::Utf8)?;
+                Ok(self.strings.get_or_init(|| strings))
             }
         }
     }
 }
 
-impl Reader<StringViewArray> {
-    /// The text of a row; that of null is empty.
+impl TypedColumn<StringViewArray> {
+    /// Returns the string of a row; null is the empty string.
     pub(super) fn get(&self, row: usize) -> &str {
-        let row = self.at(row);
+        let row = self.physical_row(row);
         if self.array.is_null(row) { "" } else { self.array.value(row) }
     }
 }
 
-impl Reader<StringArray> {
-    /// The text of a row; that of null is empty.
+impl TypedColumn<StringArray> {
+    /// Returns the string of a row; null is the empty string.
     pub(super) fn get(&self, row: usize) -> &str {
-        let row = self.at(row);
+        let row = self.physical_row(row);
         if self.array.is_null(row) { "" } else { self.array.value(row) }
     }
 
-    /// The text of a row that may be null, as JSON may.
-    pub(super) fn some(&self, row: usize) -> Option<&str> {
-        let row = self.at(row);
+    /// Returns the text of a row that may be null, as JSON may.
+    pub(super) fn optional(&self, row: usize) -> Option<&str> {
+        let row = self.physical_row(row);
         (!self.array.is_null(row)).then(|| self.array.value(row))
     }
 }
 
-impl Reader<Int64Array> {
+impl TypedColumn<Int64Array> {
     pub(super) fn get(&self, row: usize) -> Option<i64> {
-        let row = self.at(row);
+        let row = self.physical_row(row);
         (!self.array.is_null(row)).then(|| self.array.value(row))
     }
 }
 
-impl Reader<Float64Array> {
+impl TypedColumn<Float64Array> {
     pub(super) fn get(&self, row: usize) -> Option<f64> {
-        let row = self.at(row);
+        let row = self.physical_row(row);
         (!self.array.is_null(row)).then(|| self.array.value(row))
     }
 }
 
-impl Reader<Decimal128Array> {
+impl TypedColumn<Decimal128Array> {
     pub(super) fn get(&self, row: usize) -> Option<i128> {
-        let row = self.at(row);
+        let row = self.physical_row(row);
         (!self.array.is_null(row)).then(|| self.array.value(row))
     }
 }
 
-impl Reader<BooleanArray> {
+impl TypedColumn<BooleanArray> {
     pub(super) fn get(&self, row: usize) -> Option<bool> {
-        let row = self.at(row);
+        let row = self.physical_row(row);
         (!self.array.is_null(row)).then(|| self.array.value(row))
     }
 }
 
 /// A column of dynamic values.
-pub(super) struct Dynamics {
+pub(super) struct DynamicColumn {
     array: StringArray,
-    /// Of a literal.
+    /// The value of a constant column.
     literal: Option<Value>,
 }
 
-impl Dynamics {
+impl DynamicColumn {
     pub(super) fn get(&self, row: usize) -> Cow<'_, Value> {
         match &self.literal {
             Some(value) => Cow::Borrowed(value),
@@ -356,7 +359,7 @@ impl Dynamics {
         }
     }
 
-    /// The elements of an array; `None` of anything else.
+    /// Returns the elements of an array; `None` for anything else.
     pub(super) fn elements(&self, row: usize) -> Option<Vec<Value>> {
         match self.get(row) {
             Cow::Borrowed(Value::Array(elements)) => Some(elements.clone()),
@@ -366,15 +369,15 @@ impl Dynamics {
     }
 }
 
-/// Compiled patterns of one batch.
-pub(super) struct Patterns(HashMap<String, Arc<Regex>>);
+/// The compiled patterns of one batch.
+pub(super) struct RegexCache(HashMap<String, Arc<Regex>>);
 
-impl Patterns {
+impl RegexCache {
     pub(super) fn new() -> Self {
         Self(HashMap::new())
     }
 
-    pub(super) fn get(&mut self, arguments: &Arguments, pattern: &str) -> Result<Arc<Regex>> {
+    pub(super) fn get(&mut self, arguments: &FunctionArguments, pattern: &str) -> Result<Arc<Regex>> {
         if let Some(regex) = self.0.get(pattern) {
             return Ok(Arc::clone(regex));
         }

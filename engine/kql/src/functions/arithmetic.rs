@@ -1,5 +1,5 @@
-//! `+ - * / %`, the minus sign, and the smallest and largest of several. Whole numbers are long and wrap around;
-//! division by a whole zero is null; a remainder is never negative. Times that leave years 1 to 9999 are null.
+//! `+ - * / %`, negation, `min_of` and `max_of`. Integers are long and wrap around; division by an integer zero is
+//! null; a remainder is never negative. A datetime outside years 1 to 9999 is null.
 
 use std::sync::Arc;
 
@@ -12,13 +12,13 @@ use datafusion::error::Result;
 use super::super::ast::BinaryOperator;
 use super::super::types::KqlType;
 use super::super::values::{MAX_DATETIME_TICKS, decimal_one};
-use super::arguments::{Arguments, Reader};
-use super::signature::{Entry, Returns, common_type, entry};
+use super::arguments::{FunctionArguments, TypedColumn};
+use super::signature::{FunctionEntry, Returns, common_type, entry};
 
-pub(super) const FUNCTIONS: &[Entry] =
+pub(super) const FUNCTIONS: &[FunctionEntry] =
     &[entry("min_of", "x*", Returns::Common, min_of), entry("max_of", "x*", Returns::Common, max_of)];
 
-/// The type of `left operator right`, where there is such an operator.
+/// Returns the type of `left operator right`, or `None` if there is no such operator.
 pub(super) fn result_type(operator: BinaryOperator, left: KqlType, right: KqlType) -> Option<KqlType> {
     use BinaryOperator::{Add, Divide, Modulo, Multiply, Subtract};
     use KqlType::{DateTime, Dynamic, Long, Real, TimeSpan};
@@ -44,7 +44,7 @@ fn is_number(kql_type: KqlType) -> bool {
     kql_type.is_numeric() || kql_type == KqlType::Dynamic
 }
 
-/// The type of `-operand`.
+/// Returns the type of `-operand`.
 pub(super) fn negated(operand: KqlType) -> Option<KqlType> {
     match operand {
         KqlType::Int | KqlType::Long => Some(KqlType::Long),
@@ -54,7 +54,7 @@ pub(super) fn negated(operand: KqlType) -> Option<KqlType> {
     }
 }
 
-pub(super) fn compute(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
+pub(super) fn compute(operator: BinaryOperator, arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (left, right) = (arguments.kql_type(0), arguments.kql_type(1));
     match arguments.returns {
         KqlType::Decimal => decimals(operator, arguments),
@@ -75,9 +75,10 @@ pub(super) fn compute(operator: BinaryOperator, arguments: &Arguments) -> Result
     }
 }
 
-/// Long by long. Addition and its like are kernels; what may have no result goes row by row.
-fn longs(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
-    let kernel: Kernel = match operator {
+/// Computes on longs. Addition, subtraction and multiplication are Arrow kernels; operators that can return null go row
+/// by row.
+fn longs(operator: BinaryOperator, arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let kernel: ArrowKernel = match operator {
         BinaryOperator::Add => numeric::add_wrapping,
         BinaryOperator::Subtract => numeric::sub_wrapping,
         BinaryOperator::Multiply => numeric::mul_wrapping,
@@ -90,20 +91,24 @@ fn longs(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
     by_kernel(kernel, &left, &right)
 }
 
-/// A column, or a literal, as the kernels take it.
-fn datum<A: Array + Clone + 'static>(reader: &Reader<A>) -> Box<dyn Datum> {
+/// Returns a column or a literal in the form that Arrow's kernels take.
+fn datum<A: Array + Clone + 'static>(reader: &TypedColumn<A>) -> Box<dyn Datum> {
     if reader.constant { Box::new(Scalar::new(reader.array.clone())) } else { Box::new(reader.array.clone()) }
 }
 
-/// Both constant give an array of one row, as any call on constants does.
-fn by_kernel<A: Array + Clone + 'static>(kernel: Kernel, left: &Reader<A>, right: &Reader<A>) -> Result<ArrayRef> {
+/// Two constants give an array of one row, as any call on constants does.
+fn by_kernel<A: Array + Clone + 'static>(
+    kernel: ArrowKernel,
+    left: &TypedColumn<A>,
+    right: &TypedColumn<A>,
+) -> Result<ArrayRef> {
     if left.constant && right.constant {
         return Ok(kernel(&left.array, &right.array)?);
     }
     Ok(kernel(datum(left).as_ref(), datum(right).as_ref())?)
 }
 
-type Kernel = fn(&dyn Datum, &dyn Datum) -> std::result::Result<ArrayRef, ArrowError>;
+type ArrowKernel = fn(&dyn Datum, &dyn Datum) -> std::result::Result<ArrayRef, ArrowError>;
 
 fn whole(operator: BinaryOperator, left: i64, right: i64) -> Option<i64> {
     match operator {
@@ -115,9 +120,9 @@ fn whole(operator: BinaryOperator, left: i64, right: i64) -> Option<i64> {
     }
 }
 
-fn reals(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
+fn reals(operator: BinaryOperator, arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (left, right) = (arguments.reals(0)?, arguments.reals(1)?);
-    let kernel: Kernel = match operator {
+    let kernel: ArrowKernel = match operator {
         BinaryOperator::Add => numeric::add_wrapping,
         BinaryOperator::Subtract => numeric::sub_wrapping,
         BinaryOperator::Multiply => numeric::mul_wrapping,
@@ -132,7 +137,7 @@ fn reals(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
     by_kernel(kernel, &left, &right)
 }
 
-fn decimals(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
+fn decimals(operator: BinaryOperator, arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (left, right) = (arguments.decimals(0)?, arguments.decimals(1)?);
     let one = i256::from_i128(decimal_one());
     arguments.make_decimals(|row| {
@@ -148,8 +153,8 @@ fn decimals(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef>
     })
 }
 
-/// A timespan by a number.
-fn scaled(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
+/// Multiplies or divides a timespan by a number.
+fn scaled(operator: BinaryOperator, arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (span, number) = if arguments.kql_type(0) == KqlType::TimeSpan { (0, 1) } else { (1, 0) };
     let spans = arguments.timespans(span)?;
     if matches!(arguments.kql_type(number), KqlType::Int | KqlType::Long) {
@@ -165,7 +170,7 @@ fn scaled(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-pub(super) fn negate(arguments: &Arguments) -> Result<ArrayRef> {
+pub(super) fn negate(arguments: &FunctionArguments) -> Result<ArrayRef> {
     match arguments.returns {
         KqlType::Real => {
             let reals = arguments.reals(0)?;
@@ -182,16 +187,16 @@ pub(super) fn negate(arguments: &Arguments) -> Result<ArrayRef> {
     }
 }
 
-fn min_of(arguments: &Arguments) -> Result<ArrayRef> {
+fn min_of(arguments: &FunctionArguments) -> Result<ArrayRef> {
     extreme(arguments, true)
 }
 
-fn max_of(arguments: &Arguments) -> Result<ArrayRef> {
+fn max_of(arguments: &FunctionArguments) -> Result<ArrayRef> {
     extreme(arguments, false)
 }
 
-/// Nulls do not count; NaN is both smallest and largest.
-fn extreme(arguments: &Arguments, least: bool) -> Result<ArrayRef> {
+/// Ignores nulls. NaN is both the smallest and the largest value.
+fn extreme(arguments: &FunctionArguments, least: bool) -> Result<ArrayRef> {
     let mut best = arguments.whole(0, arguments.returns)?;
     for index in 1..arguments.len() {
         let next = arguments.whole(index, arguments.returns)?;

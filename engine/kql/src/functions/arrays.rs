@@ -1,4 +1,4 @@
-//! Functions of dynamic arrays, and of arrays as sets. What is no array gives null.
+//! Functions of dynamic arrays, and of arrays as sets. What is not an array gives null.
 
 use std::cmp::Ordering;
 use std::collections::HashSet;
@@ -8,17 +8,17 @@ use datafusion::error::Result;
 use serde_json::Value;
 
 use super::super::types::KqlType;
-use super::arguments::{Arguments, Dynamics};
+use super::arguments::{DynamicColumn, FunctionArguments};
 use super::comparison::{order, same};
 use super::conversion::json_real;
-use super::signature::{Entry, Returns, entry};
+use super::signature::{FunctionEntry, Returns, entry};
 
 const LONG: Returns = Returns::Is(KqlType::Long);
 const BOOL: Returns = Returns::Is(KqlType::Bool);
 const REAL: Returns = Returns::Is(KqlType::Real);
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("array_length", "j", LONG, array_length),
     entry("arraylength", "j", LONG, array_length),
     entry("array_concat", "j*", DYNAMIC, array_concat),
@@ -44,12 +44,12 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("jaccard_index", "jj", REAL, jaccard_index),
 ];
 
-fn array_length(arguments: &Arguments) -> Result<ArrayRef> {
+fn array_length(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let arrays = arguments.dynamics(0)?;
     arguments.make_longs(|row| arrays.get(row).as_array().map(|elements| elements.len() as i64))
 }
 
-fn array_concat(arguments: &Arguments) -> Result<ArrayRef> {
+fn array_concat(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let arrays = arguments.all_dynamics(0)?;
     arguments.make_dynamics(|row| {
         let mut all: Option<Vec<Value>> = None;
@@ -62,8 +62,8 @@ fn array_concat(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// From one position to another, both included, both from the end where they are negative.
-fn array_slice(arguments: &Arguments) -> Result<ArrayRef> {
+/// Returns the elements between two positions, both included. A negative position counts from the end.
+fn array_slice(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (arrays, starts, ends) = (arguments.dynamics(0)?, arguments.longs(1)?, arguments.longs(2)?);
     arguments.make_dynamics(|row| {
         let (Some(elements), Some(start), Some(end)) = (arrays.elements(row), starts.get(row), ends.get(row)) else {
@@ -77,8 +77,8 @@ fn array_slice(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// At one position or several.
-fn array_split(arguments: &Arguments) -> Result<ArrayRef> {
+/// Splits at one position or several.
+fn array_split(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (arrays, positions) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     arguments.make_dynamics(|row| {
         let Some(elements) = arrays.elements(row) else { return Ok(Value::Null) };
@@ -97,8 +97,8 @@ fn array_split(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// Of numbers and truth values; null when anything else is among them.
-fn array_sum(arguments: &Arguments) -> Result<ArrayRef> {
+/// Adds up numbers and truth values; null if the array has anything else.
+fn array_sum(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let arrays = arguments.dynamics(0)?;
     arguments.make_reals(|row| {
         let number = |value: &Value| if value.is_string() { None } else { json_real(value) };
@@ -106,7 +106,7 @@ fn array_sum(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn array_index_of(arguments: &Arguments) -> Result<ArrayRef> {
+fn array_index_of(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (arrays, wanted) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     let option = |index: usize| if arguments.len() > index { arguments.longs(index).map(Some) } else { Ok(None) };
     let (starts, lengths, occurrences) = (option(2)?, option(3)?, option(4)?);
@@ -124,10 +124,10 @@ fn array_index_of(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// For each condition, from one or the other; a scalar stands for an array of it.
-fn array_iff(arguments: &Arguments) -> Result<ArrayRef> {
+/// Chooses for each condition from one of two arrays. A scalar stands for an array of it.
+fn array_iff(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (conditions, yes, no) = (arguments.dynamics(0)?, arguments.dynamics(1)?, arguments.dynamics(2)?);
-    let at = |values: &Dynamics, row: usize, index: usize| match values.get(row).as_ref() {
+    let at = |values: &DynamicColumn, row: usize, index: usize| match values.get(row).as_ref() {
         Value::Array(elements) => elements.get(index).cloned().unwrap_or(Value::Null),
         scalar => scalar.clone(),
     };
@@ -144,7 +144,7 @@ fn array_iff(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn mapped(arguments: &Arguments, change: impl Fn(&mut Vec<Value>)) -> Result<ArrayRef> {
+fn mapped(arguments: &FunctionArguments, change: impl Fn(&mut Vec<Value>)) -> Result<ArrayRef> {
     let arrays = arguments.dynamics(0)?;
     arguments.make_dynamics(|row| {
         let Some(mut elements) = arrays.elements(row) else { return Ok(Value::Null) };
@@ -153,7 +153,7 @@ fn mapped(arguments: &Arguments, change: impl Fn(&mut Vec<Value>)) -> Result<Arr
     })
 }
 
-fn rotated(arguments: &Arguments, direction: i64) -> Result<ArrayRef> {
+fn rotated(arguments: &FunctionArguments, direction: i64) -> Result<ArrayRef> {
     let (arrays, counts) = (arguments.dynamics(0)?, arguments.longs(1)?);
     arguments.make_dynamics(|row| {
         let (Some(mut elements), Some(count)) = (arrays.elements(row), counts.get(row)) else {
@@ -167,8 +167,8 @@ fn rotated(arguments: &Arguments, direction: i64) -> Result<ArrayRef> {
     })
 }
 
-/// Elements move; what is left behind is null or the third argument.
-fn shifted(arguments: &Arguments, direction: i64) -> Result<ArrayRef> {
+/// Shifts the elements. The freed positions become null or the third argument.
+fn shifted(arguments: &FunctionArguments, direction: i64) -> Result<ArrayRef> {
     let (arrays, counts) = (arguments.dynamics(0)?, arguments.longs(1)?);
     let fill = if arguments.len() > 2 { Some(arguments.dynamics(2)?) } else { None };
     arguments.make_dynamics(|row| {
@@ -183,9 +183,9 @@ fn shifted(arguments: &Arguments, direction: i64) -> Result<ArrayRef> {
     })
 }
 
-/// Sorts an array; a last argument that is a truth value says whether nulls come last. Of several arrays the first
-/// decides the order of all, and an array of them is returned.
-fn sorted(arguments: &Arguments, descending: bool) -> Result<ArrayRef> {
+/// Sorts an array. A last argument of type bool says whether nulls come last. The first of several arrays decides the
+/// order of all, and the result is an array of them.
+fn sorted(arguments: &FunctionArguments, descending: bool) -> Result<ArrayRef> {
     let has_option = arguments.len() > 1 && arguments.kql_type(arguments.len() - 1) == KqlType::Bool;
     let count = arguments.len() - usize::from(has_option);
     let nulls_last = if has_option { Some(arguments.bools(count)?) } else { None };
@@ -238,7 +238,7 @@ fn compare(left: &Value, right: &Value, descending: bool, nulls_last: bool) -> O
     }
 }
 
-/// Numbers before texts before the rest, whichever way each of them is sorted.
+/// Orders numbers before strings before the rest, ascending or descending.
 fn kind(value: &Value) -> u8 {
     match value {
         Value::Bool(_) | Value::Number(_) => 0,
@@ -247,7 +247,7 @@ fn kind(value: &Value) -> u8 {
     }
 }
 
-fn zip(arguments: &Arguments) -> Result<ArrayRef> {
+fn zip(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let arrays = arguments.all_dynamics(0)?;
     arguments.make_dynamics(|row| {
         let arrays: Vec<Vec<Value>> = arrays.iter().map(|array| array.elements(row).unwrap_or_default()).collect();
@@ -259,7 +259,7 @@ fn zip(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// What makes two elements the same in a set.
+/// Returns the key under which a set holds an element.
 fn identity(value: &Value) -> String {
     value.to_string()
 }
@@ -273,8 +273,11 @@ fn identities(elements: &[Value]) -> HashSet<String> {
     elements.iter().map(identity).collect()
 }
 
-/// A set operation; null where any is no array.
-fn sets(arguments: &Arguments, combine: impl Fn(Vec<Value>, Vec<Vec<Value>>) -> Vec<Value>) -> Result<ArrayRef> {
+/// Applies a set operation; null if an argument is not an array.
+fn sets(
+    arguments: &FunctionArguments,
+    combine: impl Fn(Vec<Value>, Vec<Vec<Value>>) -> Vec<Value>,
+) -> Result<ArrayRef> {
     let arrays = arguments.all_dynamics(0)?;
     arguments.make_dynamics(|row| {
         let arrays: Option<Vec<Vec<Value>>> = arrays.iter().map(|array| array.elements(row)).collect();
@@ -284,11 +287,11 @@ fn sets(arguments: &Arguments, combine: impl Fn(Vec<Value>, Vec<Vec<Value>>) -> 
     })
 }
 
-fn set_union(arguments: &Arguments) -> Result<ArrayRef> {
+fn set_union(arguments: &FunctionArguments) -> Result<ArrayRef> {
     sets(arguments, |first, others| distinct(first.into_iter().chain(others.into_iter().flatten())))
 }
 
-fn set_intersect(arguments: &Arguments) -> Result<ArrayRef> {
+fn set_intersect(arguments: &FunctionArguments) -> Result<ArrayRef> {
     sets(arguments, |first, others| {
         let others: Vec<HashSet<String>> = others.iter().map(|other| identities(other)).collect();
         let in_all = |element: &Value| others.iter().all(|other| other.contains(&identity(element)));
@@ -296,14 +299,14 @@ fn set_intersect(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn set_difference(arguments: &Arguments) -> Result<ArrayRef> {
+fn set_difference(arguments: &FunctionArguments) -> Result<ArrayRef> {
     sets(arguments, |first, others| {
         let others: HashSet<String> = others.iter().flat_map(|other| identities(other)).collect();
         distinct(first.into_iter().filter(|element| !others.contains(&identity(element))))
     })
 }
 
-fn set_has_element(arguments: &Arguments) -> Result<ArrayRef> {
+fn set_has_element(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (arrays, wanted) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     arguments.make_bools(|row| {
         let wanted = wanted.get(row);
@@ -311,12 +314,12 @@ fn set_has_element(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn set_equals(arguments: &Arguments) -> Result<ArrayRef> {
+fn set_equals(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (left, right) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     arguments.make_bools(|row| Some(identities(&left.elements(row)?) == identities(&right.elements(row)?)))
 }
 
-fn jaccard_index(arguments: &Arguments) -> Result<ArrayRef> {
+fn jaccard_index(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (left, right) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     arguments.make_reals(|row| {
         let (left, right) = (identities(&left.elements(row)?), identities(&right.elements(row)?));

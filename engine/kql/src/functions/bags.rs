@@ -1,4 +1,4 @@
-//! Functions of dynamic objects, which Kusto calls bags. Where several have a member, the first one's counts.
+//! Functions of dynamic objects, which Kusto calls bags. If several bags have a member, the first one counts.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
@@ -6,16 +6,16 @@ use serde_json::{Map, Value};
 
 use super::super::types::KqlType;
 use super::super::values;
-use super::arguments::Arguments;
+use super::arguments::FunctionArguments;
 use super::dynamics::at_path;
-use super::signature::{Entry, Returns, entry};
+use super::signature::{FunctionEntry, Returns, entry};
 
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
-/// What `pack_all` with an argument does to its bag; no name that a query can call.
+/// The function that `pack_all(true)` applies to its bag. No query can call it by this name.
 pub(crate) const WITHOUT_EMPTY: &str = "pack_all(true)";
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry(WITHOUT_EMPTY, "j", Returns::Is(KqlType::Dynamic), without_empty),
     entry("bag_keys", "j", DYNAMIC, bag_keys),
     entry("bag_merge", "jj*", DYNAMIC, bag_merge),
@@ -25,7 +25,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("bag_zip", "jj", DYNAMIC, bag_zip),
 ];
 
-fn bag_keys(arguments: &Arguments) -> Result<ArrayRef> {
+fn bag_keys(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let bags = arguments.dynamics(0)?;
     arguments.make_dynamics(|row| {
         Ok(match bags.get(row).as_ref() {
@@ -35,7 +35,7 @@ fn bag_keys(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn bag_merge(arguments: &Arguments) -> Result<ArrayRef> {
+fn bag_merge(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let bags = arguments.all_dynamics(0)?;
     arguments.make_dynamics(|row| {
         let mut merged: Option<Map<String, Value>> = None;
@@ -51,7 +51,7 @@ fn bag_merge(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn bag_remove_keys(arguments: &Arguments) -> Result<ArrayRef> {
+fn bag_remove_keys(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (bags, keys) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     arguments.make_dynamics(|row| {
         let Value::Object(mut members) = bags.get(row).into_owned() else { return Ok(Value::Null) };
@@ -66,7 +66,7 @@ fn bag_remove_keys(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// Removes what a path of names leads to.
+/// Removes the member that a path of names leads to.
 fn remove_at(members: &mut Map<String, Value>, path: &str) {
     let names: Vec<&str> = path[1..]
         .split(['.', '[', ']'])
@@ -82,8 +82,8 @@ fn remove_at(members: &mut Map<String, Value>, path: &str) {
     bag.shift_remove(*last);
 }
 
-fn bag_has_key(arguments: &Arguments) -> Result<ArrayRef> {
-    let (bags, keys) = (arguments.dynamics(0)?, arguments.texts(1)?);
+fn bag_has_key(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (bags, keys) = (arguments.dynamics(0)?, arguments.strings(1)?);
     arguments.make_bools(|row| {
         let (bag, key) = (bags.get(row), keys.get(row));
         let Value::Object(members) = bag.as_ref() else { return None };
@@ -91,8 +91,8 @@ fn bag_has_key(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn bag_set_key(arguments: &Arguments) -> Result<ArrayRef> {
-    let (bags, keys, set) = (arguments.dynamics(0)?, arguments.texts(1)?, arguments.dynamics(2)?);
+fn bag_set_key(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (bags, keys, set) = (arguments.dynamics(0)?, arguments.strings(1)?, arguments.dynamics(2)?);
     arguments.make_dynamics(|row| {
         let Value::Object(mut members) = bags.get(row).into_owned() else { return Ok(Value::Null) };
         members.insert(keys.get(row).to_owned(), set.get(row).into_owned());
@@ -100,8 +100,8 @@ fn bag_set_key(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// Names from one array, values from the other; only texts are names.
-fn bag_zip(arguments: &Arguments) -> Result<ArrayRef> {
+/// Takes names from one array and values from the other. Elements that are not strings are no names.
+fn bag_zip(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (keys, values) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     arguments.make_dynamics(|row| {
         let Some(keys) = keys.elements(row) else { return Ok(Value::Null) };
@@ -116,8 +116,8 @@ fn bag_zip(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// Nulls and empty texts are left out.
-fn without_empty(arguments: &Arguments) -> Result<ArrayRef> {
+/// Removes nulls and empty strings.
+fn without_empty(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let bags = arguments.dynamics(0)?;
     let is_empty = |value: &Value| value.is_null() || value.as_str().is_some_and(str::is_empty);
     arguments.make_dynamics(|row| match bags.get(row).into_owned() {

@@ -1,5 +1,5 @@
-//! Functions of dates: beginnings and ends of days, weeks, months and years, their parts, steps and differences.
-//! Weeks begin on Sunday, but for the number of a week, which is ISO 8601's.
+//! Calendar functions of datetimes: the start and end of a day, week, month or year, the parts of a date, and calendar
+//! steps and differences. Weeks begin on Sunday, except for the number of a week, which follows ISO 8601.
 
 use arrow::array::ArrayRef;
 use chrono::{Datelike, Days, Months, NaiveDate};
@@ -10,13 +10,13 @@ use super::super::values::{
     MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE,
     TICKS_PER_SECOND, date_of, date_ticks,
 };
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
 
 const LONG: Returns = Returns::Is(KqlType::Long);
 const DATETIME: Returns = Returns::Is(KqlType::DateTime);
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("startofday", "t?i", DATETIME, |arguments| edge(arguments, Period::Day, false)),
     entry("startofweek", "t?i", DATETIME, |arguments| edge(arguments, Period::Week, false)),
     entry("startofmonth", "t?i", DATETIME, |arguments| edge(arguments, Period::Month, false)),
@@ -40,7 +40,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("datetime_diff", "stt", LONG, datetime_diff),
 ];
 
-/// What time is counted in.
+/// A unit that time is counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Period {
     Year,
@@ -48,7 +48,7 @@ enum Period {
     Month,
     Week,
     Day,
-    /// So many ticks.
+    /// A fixed number of ticks.
     Ticks(i64),
 }
 
@@ -71,7 +71,7 @@ impl Period {
     }
 }
 
-fn edge(arguments: &Arguments, period: Period, end: bool) -> Result<ArrayRef> {
+fn edge(arguments: &FunctionArguments, period: Period, end: bool) -> Result<ArrayRef> {
     let times = arguments.datetimes(0)?;
     let offsets = if arguments.len() > 1 { Some(arguments.longs(1)?) } else { None };
     arguments.make_longs(|row| {
@@ -81,7 +81,7 @@ fn edge(arguments: &Arguments, period: Period, end: bool) -> Result<ArrayRef> {
             None => 0,
         };
         if period == Period::Day {
-            // The usual one needs no calendar.
+            // The most frequent case needs no calendar.
             let start = (ticks - ticks % TICKS_PER_DAY).checked_add(offset.checked_mul(TICKS_PER_DAY)?)?;
             let edge = if end { start.checked_add(TICKS_PER_DAY - 1)? } else { start };
             return (0..=MAX_DATETIME_TICKS).contains(&edge).then_some(edge);
@@ -105,7 +105,7 @@ fn start_of(period: Period, date: NaiveDate) -> Option<NaiveDate> {
     }
 }
 
-/// So many periods later. The day of a shorter month is its last.
+/// Returns the date `count` periods later. A day past the end of a month becomes its last day.
 fn stepped(date: NaiveDate, period: Period, count: i64) -> Option<NaiveDate> {
     let months = match period {
         Period::Year => count.checked_mul(12)?,
@@ -123,7 +123,7 @@ fn days_later(date: NaiveDate, days: i64) -> Option<NaiveDate> {
     if days < 0 { date.checked_sub_days(distance) } else { date.checked_add_days(distance) }
 }
 
-fn dates(arguments: &Arguments, part: impl Fn(NaiveDate) -> i64) -> Result<ArrayRef> {
+fn dates(arguments: &FunctionArguments, part: impl Fn(NaiveDate) -> i64) -> Result<ArrayRef> {
     let times = arguments.datetimes(0)?;
     arguments.make_longs(|row| date_of(times.get(row)?).map(&part))
 }
@@ -132,19 +132,19 @@ fn week_of_year(date: NaiveDate) -> i64 {
     date.iso_week().week().into()
 }
 
-fn hourofday(arguments: &Arguments) -> Result<ArrayRef> {
+fn hourofday(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let times = arguments.datetimes(0)?;
     arguments.make_longs(|row| Some(times.get(row)? % TICKS_PER_DAY / TICKS_PER_HOUR))
 }
 
-/// The time since Sunday. The first day of year 1 was a Monday.
-fn dayofweek(arguments: &Arguments) -> Result<ArrayRef> {
+/// Returns the time since Sunday. The first day of year 1 was a Monday.
+fn dayofweek(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let times = arguments.datetimes(0)?;
     arguments.make_longs(|row| Some((times.get(row)? / TICKS_PER_DAY + 1) % 7 * TICKS_PER_DAY))
 }
 
-fn datetime_part(arguments: &Arguments) -> Result<ArrayRef> {
-    let (parts, times) = (arguments.texts(0)?, arguments.datetimes(1)?);
+fn datetime_part(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (parts, times) = (arguments.strings(0)?, arguments.datetimes(1)?);
     arguments.make_longs(|row| part_of(parts.get(row), times.get(row)?))
 }
 
@@ -168,8 +168,8 @@ fn part_of(part: &str, ticks: i64) -> Option<i64> {
     })
 }
 
-fn datetime_add(arguments: &Arguments) -> Result<ArrayRef> {
-    let (periods, counts, times) = (arguments.texts(0)?, arguments.longs(1)?, arguments.datetimes(2)?);
+fn datetime_add(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (periods, counts, times) = (arguments.strings(0)?, arguments.longs(1)?, arguments.datetimes(2)?);
     arguments.make_longs(|row| {
         let (ticks, count) = (times.get(row)?, counts.get(row)?);
         let later = match Period::named(periods.get(row))? {
@@ -181,9 +181,9 @@ fn datetime_add(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// How many periods begin after the third argument and not after the second.
-fn datetime_diff(arguments: &Arguments) -> Result<ArrayRef> {
-    let (periods, lefts, rights) = (arguments.texts(0)?, arguments.datetimes(1)?, arguments.datetimes(2)?);
+/// Returns how many periods begin after the third argument and not after the second.
+fn datetime_diff(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (periods, lefts, rights) = (arguments.strings(0)?, arguments.datetimes(1)?, arguments.datetimes(2)?);
     arguments.make_longs(|row| {
         let (left, right) = (lefts.get(row)?, rights.get(row)?);
         let (left_date, right_date) = (date_of(left)?, date_of(right)?);

@@ -1,4 +1,4 @@
-//! Points in time and stretches of it from numbers, and the query's one instant.
+//! Datetimes and timespans made from numbers, and the time of the query.
 
 use arrow::array::ArrayRef;
 use chrono::NaiveDate;
@@ -8,12 +8,12 @@ use super::super::types::KqlType;
 use super::super::values::{
     MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND, UNIX_EPOCH_TICKS, date_ticks,
 };
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
 
 const DATETIME: Returns = Returns::Is(KqlType::DateTime);
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("now", "?d", DATETIME, now),
     entry("ago", "d", DATETIME, ago),
     entry("make_datetime", "x?nnnnnn", DATETIME, make_datetime),
@@ -22,14 +22,14 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("unixtime_milliseconds_todatetime", "n", DATETIME, |arguments| unix_time(arguments, 1e4)),
     entry("unixtime_microseconds_todatetime", "n", DATETIME, |arguments| unix_time(arguments, 1e1)),
     entry("unixtime_nanoseconds_todatetime", "n", DATETIME, |arguments| unix_time(arguments, 1e-2)),
-    entry("around", "xxx", Returns::Is(KqlType::Bool), around),
+    entry("around", "xxx", Returns::Is(KqlType::Bool), is_around),
 ];
 
 fn datetime(ticks: i64) -> Option<i64> {
     (0..=MAX_DATETIME_TICKS).contains(&ticks).then_some(ticks)
 }
 
-fn now(arguments: &Arguments) -> Result<ArrayRef> {
+fn now(arguments: &FunctionArguments) -> Result<ArrayRef> {
     if arguments.len() == 0 {
         return arguments.make_longs(|_| Some(arguments.now_ticks));
     }
@@ -37,13 +37,13 @@ fn now(arguments: &Arguments) -> Result<ArrayRef> {
     arguments.make_longs(|row| arguments.now_ticks.checked_add(offsets.get(row)?).and_then(datetime))
 }
 
-fn ago(arguments: &Arguments) -> Result<ArrayRef> {
+fn ago(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let offsets = arguments.timespans(0)?;
     arguments.make_longs(|row| arguments.now_ticks.checked_sub(offsets.get(row)?).and_then(datetime))
 }
 
-/// Year, month, day, hour, minute, second; or any one value that converts.
-fn make_datetime(arguments: &Arguments) -> Result<ArrayRef> {
+/// Takes year, month, day, hour, minute and second, or one value that converts to a datetime.
+fn make_datetime(arguments: &FunctionArguments) -> Result<ArrayRef> {
     if arguments.len() == 1 {
         return arguments.whole(0, KqlType::DateTime);
     }
@@ -61,8 +61,8 @@ fn make_datetime(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// Days, hours, minutes, seconds; without days, hours come first.
-fn make_timespan(arguments: &Arguments) -> Result<ArrayRef> {
+/// Takes days, hours, minutes and seconds; with fewer than four arguments, hours come first.
+fn make_timespan(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let parts = (0..arguments.len()).map(|index| arguments.reals(index)).collect::<Result<Vec<_>>>()?;
     arguments.make_longs(|row| {
         let part = |index: usize| parts.get(index).map_or(Some(0.0), |part| part.get(row));
@@ -82,7 +82,7 @@ fn clock(hours: i64, minutes: i64, seconds: f64) -> Option<i64> {
     Some(hours * TICKS_PER_HOUR + minutes * TICKS_PER_MINUTE + ticks)
 }
 
-fn unix_time(arguments: &Arguments, ticks_per_unit: f64) -> Result<ArrayRef> {
+fn unix_time(arguments: &FunctionArguments, ticks_per_unit: f64) -> Result<ArrayRef> {
     if matches!(arguments.kql_type(0), KqlType::Int | KqlType::Long) {
         let numbers = arguments.longs(0)?;
         return arguments.make_longs(|row| {
@@ -106,7 +106,7 @@ fn unix_time(arguments: &Arguments, ticks_per_unit: f64) -> Result<ArrayRef> {
 }
 
 /// Whether a value is within a distance of another.
-fn around(arguments: &Arguments) -> Result<ArrayRef> {
+fn is_around(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let whole = |kql_type| matches!(kql_type, KqlType::DateTime | KqlType::TimeSpan | KqlType::Int | KqlType::Long);
     if arguments.types().iter().copied().all(whole) {
         let (values, centres, distances) = (arguments.longs(0)?, arguments.longs(1)?, arguments.longs(2)?);

@@ -1,5 +1,5 @@
-//! `==`, `!=`, `<` and their like. Equality is total: null equals no value, and only of two nulls it is not known. The
-//! order is not: what is compared with null is null.
+//! `==`, `!=`, `<` and their like. Null is unequal to every value, and whether two nulls are equal is null. A comparison by
+//! order with null is null.
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -13,24 +13,24 @@ use serde_json::Value;
 
 use super::super::ast::BinaryOperator;
 use super::super::types::KqlType;
-use super::arguments::{Arguments, Reader};
+use super::arguments::{FunctionArguments, TypedColumn};
 use super::conversion;
 
-/// What two operands are compared as.
+/// How two operands are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Domain {
-    /// Both converted to this type.
+    /// Both are converted to this type.
     Typed(KqlType),
-    /// By what the dynamic ones hold.
+    /// By the content of dynamic values.
     Content,
 }
 
-/// What operands of these types are compared as, where they are comparable.
+/// Returns how operands of these types are compared, or `None` if they cannot be.
 pub(super) fn domain(left: KqlType, right: KqlType) -> Option<Domain> {
     use KqlType::{Bool, DateTime, Decimal, Dynamic, Guid, Int, Long, Real, String, TimeSpan};
     let domain = match (left, right) {
         (Dynamic, Dynamic) => Domain::Content,
-        // Texts in a dynamic value are no times; they have to be read.
+        // Strings in a dynamic value have to be parsed as times.
         (Dynamic, DateTime) | (DateTime, Dynamic) => Domain::Typed(DateTime),
         (Dynamic, TimeSpan) | (TimeSpan, Dynamic) => Domain::Typed(TimeSpan),
         (Dynamic, String | Guid) | (String | Guid, Dynamic) => Domain::Typed(String),
@@ -45,18 +45,23 @@ pub(super) fn domain(left: KqlType, right: KqlType) -> Option<Domain> {
     Some(domain)
 }
 
-/// The batch of one of the six comparisons.
-pub(super) fn compare(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
+/// Computes a batch of one of the six comparisons.
+pub(super) fn compare(operator: BinaryOperator, arguments: &FunctionArguments) -> Result<ArrayRef> {
     compare_arguments(operator, arguments, 0, 1)
 }
 
-fn compare_arguments(operator: BinaryOperator, arguments: &Arguments, left: usize, right: usize) -> Result<ArrayRef> {
+fn compare_arguments(
+    operator: BinaryOperator,
+    arguments: &FunctionArguments,
+    left: usize,
+    right: usize,
+) -> Result<ArrayRef> {
     let Some(domain) = domain(arguments.kql_type(left), arguments.kql_type(right)) else {
         return Err(arguments.error("its operands cannot be compared"));
     };
     let result = match domain {
         Domain::Content => content(operator, arguments, left, right)?,
-        Domain::Typed(KqlType::String) => texts(operator, arguments, left, right)?,
+        Domain::Typed(KqlType::String) => strings(operator, arguments, left, right)?,
         Domain::Typed(KqlType::Real) => primitives::<Float64Type>(operator, arguments, left, right, KqlType::Real)?,
         Domain::Typed(KqlType::Decimal) => {
             primitives::<Decimal128Type>(operator, arguments, left, right, KqlType::Decimal)?
@@ -66,8 +71,9 @@ fn compare_arguments(operator: BinaryOperator, arguments: &Arguments, left: usiz
     Ok(Arc::new(result))
 }
 
-/// Whether the first argument is from the second to the third, both included. A timespan counts from the second.
-pub(super) fn between(arguments: &Arguments) -> Result<ArrayRef> {
+/// Whether the first argument is from the second to the third, both included. A timespan as the third is relative to
+/// the second.
+pub(super) fn between(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let from = compare_arguments(BinaryOperator::GreaterOrEqual, arguments, 0, 1)?;
     let to = if arguments.kql_type(0) == KqlType::DateTime && arguments.kql_type(2) == KqlType::TimeSpan {
         within(arguments)?
@@ -77,14 +83,14 @@ pub(super) fn between(arguments: &Arguments) -> Result<ArrayRef> {
     Ok(Arc::new(arrow::compute::and_kleene(from.as_boolean(), to.as_boolean())?))
 }
 
-fn within(arguments: &Arguments) -> Result<ArrayRef> {
+fn within(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (time, start, length) = (arguments.datetimes(0)?, arguments.datetimes(1)?, arguments.timespans(2)?);
     arguments.make_bools(|row| Some(time.get(row)? <= start.get(row)?.saturating_add(length.get(row)?)))
 }
 
 fn primitives<T: ArrowPrimitiveType>(
     operator: BinaryOperator,
-    arguments: &Arguments,
+    arguments: &FunctionArguments,
     left: usize,
     right: usize,
     kql_type: KqlType,
@@ -113,7 +119,7 @@ where
     Ok(with_nulls(operator, values, nulls(&left_array, left), nulls(&right_array, right)))
 }
 
-/// NaN equals nothing, is in no order with anything, and differs from everything.
+/// NaN is unequal to everything and has no order with anything.
 fn ordered<T: PartialOrd>(
     operator: BinaryOperator,
     rows: usize,
@@ -157,8 +163,8 @@ fn with_nulls(
     BooleanArray::new(values, either)
 }
 
-fn texts(operator: BinaryOperator, arguments: &Arguments, left: usize, right: usize) -> Result<BooleanArray> {
-    let (left, right) = (without_nulls(arguments.text_views(left)?), without_nulls(arguments.text_views(right)?));
+fn strings(operator: BinaryOperator, arguments: &FunctionArguments, left: usize, right: usize) -> Result<BooleanArray> {
+    let (left, right) = (without_nulls(arguments.string_views(left)?), without_nulls(arguments.string_views(right)?));
     if left.constant && right.constant {
         let values = ordered(operator, arguments.rows, |_| left.array.value(0), |_| right.array.value(0));
         return Ok(BooleanArray::new(values, None));
@@ -175,19 +181,19 @@ fn texts(operator: BinaryOperator, arguments: &Arguments, left: usize, right: us
     Ok(compared?)
 }
 
-fn without_nulls(texts: Reader<StringViewArray>) -> Reader<StringViewArray> {
-    if texts.array.null_count() == 0 {
-        return texts;
+fn without_nulls(strings: TypedColumn<StringViewArray>) -> TypedColumn<StringViewArray> {
+    if strings.array.null_count() == 0 {
+        return strings;
     }
-    let array = StringViewArray::from_iter_values(texts.array.iter().map(Option::unwrap_or_default));
-    Reader { array, constant: texts.constant }
+    let array = StringViewArray::from_iter_values(strings.array.iter().map(Option::unwrap_or_default));
+    TypedColumn { array, constant: strings.constant }
 }
 
-fn datum(texts: Reader<StringViewArray>) -> Box<dyn Datum> {
-    if texts.constant { Box::new(Scalar::new(texts.array)) } else { Box::new(texts.array) }
+fn datum(strings: TypedColumn<StringViewArray>) -> Box<dyn Datum> {
+    if strings.constant { Box::new(Scalar::new(strings.array)) } else { Box::new(strings.array) }
 }
 
-fn content(operator: BinaryOperator, arguments: &Arguments, left: usize, right: usize) -> Result<BooleanArray> {
+fn content(operator: BinaryOperator, arguments: &FunctionArguments, left: usize, right: usize) -> Result<BooleanArray> {
     let (left, right) = (arguments.dynamics(left)?, arguments.dynamics(right)?);
     let compare = |row| {
         let (left, right) = (left.get(row), right.get(row));
@@ -208,7 +214,7 @@ fn content(operator: BinaryOperator, arguments: &Arguments, left: usize, right: 
     Ok((0..arguments.rows).map(compare).collect())
 }
 
-/// Whether two dynamic values hold the same; `1` and `1.0` do.
+/// Whether two dynamic values are equal. `1` and `1.0` are.
 pub(super) fn same(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::Number(_) | Value::Bool(_), Value::Number(_) | Value::Bool(_)) => {
@@ -225,7 +231,7 @@ pub(super) fn same(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// The order of two scalars of one kind.
+/// Compares two scalars of one kind.
 pub(super) fn order(left: &Value, right: &Value) -> Option<Ordering> {
     match (left, right) {
         (Value::String(left), Value::String(right)) => Some(left.cmp(right)),

@@ -1,4 +1,4 @@
-//! Compressed texts in base64. What cannot be read is the empty text.
+//! Compressed strings in base64. The result for what cannot be read is the empty string.
 
 use std::io::{Read, Write};
 
@@ -11,35 +11,38 @@ use flate2::write::{DeflateEncoder, ZlibEncoder};
 use flate2::{Compression, Crc};
 
 use super::super::types::KqlType;
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
 
-const TEXT: Returns = Returns::Is(KqlType::String);
-/// The most bytes that one text becomes.
+const STRING: Returns = Returns::Is(KqlType::String);
+/// The most bytes of a decompressed string.
 const MAX_BYTES: u64 = 32 << 20;
-/// A gzip file's first bytes: deflate, no name, no time, an unknown system.
+/// The first bytes of a gzip file: deflate, no name, no time, an unknown system.
 const GZIP_HEADER: [u8; 10] = [0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
 
-/// The header and the trailer of each format.
+/// The sizes of header and trailer of each format.
 const GZIP_FRAME_BYTES: usize = GZIP_HEADER.len() + 8;
 const ZLIB_FRAME_BYTES: usize = 6;
 
-pub(super) const FUNCTIONS: &[Entry] = &[
-    entry("gzip_decompress_from_base64_string", "s", TEXT, |arguments| {
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
+    entry("gzip_decompress_from_base64_string", "s", STRING, |arguments| {
         decompressed(arguments, |bytes, text| GzDecoder::new(bytes).take(MAX_BYTES + 1).read_to_end(text))
     }),
-    entry("zlib_decompress_from_base64_string", "s", TEXT, |arguments| {
+    entry("zlib_decompress_from_base64_string", "s", STRING, |arguments| {
         decompressed(arguments, |bytes, text| ZlibDecoder::new(bytes).take(MAX_BYTES + 1).read_to_end(text))
     }),
-    entry("gzip_compress_to_base64_string", "s", TEXT, |arguments| compressed(arguments, gzip, GZIP_FRAME_BYTES)),
-    entry("zlib_compress_to_base64_string", "s", TEXT, |arguments| compressed(arguments, zlib, ZLIB_FRAME_BYTES)),
+    entry("gzip_compress_to_base64_string", "s", STRING, |arguments| compressed(arguments, gzip, GZIP_FRAME_BYTES)),
+    entry("zlib_compress_to_base64_string", "s", STRING, |arguments| compressed(arguments, zlib, ZLIB_FRAME_BYTES)),
 ];
 
-fn decompressed(arguments: &Arguments, read: fn(&[u8], &mut Vec<u8>) -> std::io::Result<usize>) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
-    arguments.make_texts(|row, text| {
+fn decompressed(
+    arguments: &FunctionArguments,
+    read: fn(&[u8], &mut Vec<u8>) -> std::io::Result<usize>,
+) -> Result<ArrayRef> {
+    let strings = arguments.strings(0)?;
+    arguments.make_strings(|row, text| {
         let mut bytes = Vec::new();
-        let is_read = BASE64.decode(texts.get(row)).is_ok_and(|packed| read(&packed, &mut bytes).is_ok());
+        let is_read = BASE64.decode(strings.get(row)).is_ok_and(|packed| read(&packed, &mut bytes).is_ok());
         if bytes.len() as u64 > MAX_BYTES {
             let message = format!("a compressed text becomes more than {} MiB", MAX_BYTES >> 20);
             return Err(DataFusionError::ResourcesExhausted(message));
@@ -51,18 +54,18 @@ fn decompressed(arguments: &Arguments, read: fn(&[u8], &mut Vec<u8>) -> std::io:
     })
 }
 
-/// `frame_bytes` are those that `pack` puts around what is compressed.
+/// Compresses a column. `frame_bytes` is the size of what `pack` adds around the compressed bytes.
 fn compressed(
-    arguments: &Arguments,
+    arguments: &FunctionArguments,
     pack: fn(&[u8], Compression) -> std::io::Result<Vec<u8>>,
     frame_bytes: usize,
 ) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
-    arguments.make_texts(|row, text| {
-        let bytes = texts.get(row).as_bytes();
+    let strings = arguments.strings(0)?;
+    arguments.make_strings(|row, text| {
+        let bytes = strings.get(row).as_bytes();
         let mut packed = pack(bytes, Compression::fast())?;
         if packed.len() >= bytes.len() + frame_bytes {
-            // What does not get shorter is kept as it is, as Kusto does.
+            // As in Kusto, a string that compression does not shorten is stored.
             packed = pack(bytes, Compression::none())?;
         }
         BASE64.encode_string(packed, text);

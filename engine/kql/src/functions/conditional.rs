@@ -1,4 +1,4 @@
-//! Choices between values, and questions whether there is a value. A condition that is null does not hold. A text is
+//! `iff`, `case`, `coalesce`, `isnull`, `isempty` and their like. A condition that is null does not hold. A string is
 //! never null.
 
 use std::sync::Arc;
@@ -9,10 +9,10 @@ use datafusion::error::Result;
 
 use super::super::types::KqlType;
 use super::super::values;
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, common_type, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, common_type, entry};
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("iff", "bxx", Returns::By(choice_type), choose),
     entry("iif", "bxx", Returns::By(choice_type), choose),
     entry("case", "bxx*", Returns::By(choice_type), choose),
@@ -25,7 +25,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("notempty", "x", Returns::Is(KqlType::Bool), is_not_empty),
 ];
 
-/// Conditions alternate with values; the last value has none.
+/// Conditions alternate with values; the last value has no condition.
 fn choice_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
     if types.len().is_multiple_of(2) {
         return Err("each condition needs a value, and one more value when none holds".to_owned());
@@ -45,7 +45,7 @@ fn is_condition(kql_type: KqlType) -> bool {
     matches!(kql_type, KqlType::Bool | KqlType::Int | KqlType::Long | KqlType::Dynamic)
 }
 
-fn choose(arguments: &Arguments) -> Result<ArrayRef> {
+fn choose(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let last = arguments.len() - 1;
     let mut result = arguments.datum(last, arguments.returns)?;
     for condition in (0..last).step_by(2).rev() {
@@ -65,8 +65,8 @@ fn nulls_as_false(condition: &BooleanArray) -> BooleanArray {
     }
 }
 
-/// The first that is not null, or not empty where it is a text.
-fn coalesce(arguments: &Arguments) -> Result<ArrayRef> {
+/// Returns the first value that is not null, or not empty if it is a string.
+fn coalesce(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let last = arguments.len() - 1;
     let mut result = arguments.whole(last, arguments.returns)?;
     for index in (0..last).rev() {
@@ -82,18 +82,18 @@ fn coalesce(arguments: &Arguments) -> Result<ArrayRef> {
     Ok(result)
 }
 
-fn is_null(arguments: &Arguments) -> Result<ArrayRef> {
+fn is_null(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let array = arguments.array(0)?;
     let is_text = arguments.kql_type(0) == KqlType::String;
     let nulls = if is_text { BooleanArray::from(vec![false; array.len()]) } else { arrow::compute::is_null(array)? };
     one_a_row(arguments, Arc::new(nulls))
 }
 
-fn is_not_null(arguments: &Arguments) -> Result<ArrayRef> {
+fn is_not_null(arguments: &FunctionArguments) -> Result<ArrayRef> {
     Ok(Arc::new(arrow::compute::not(is_null(arguments)?.as_boolean())?))
 }
 
-fn is_empty(arguments: &Arguments) -> Result<ArrayRef> {
+fn is_empty(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let array = arguments.array(0)?;
     let empty: BooleanArray = match arguments.kql_type(0) {
         KqlType::String => array.as_string::<i32>().iter().map(|text| Some(text.is_none_or(str::is_empty))).collect(),
@@ -107,11 +107,11 @@ fn is_empty(arguments: &Arguments) -> Result<ArrayRef> {
     one_a_row(arguments, Arc::new(empty))
 }
 
-fn is_not_empty(arguments: &Arguments) -> Result<ArrayRef> {
+fn is_not_empty(arguments: &FunctionArguments) -> Result<ArrayRef> {
     Ok(Arc::new(arrow::compute::not(is_empty(arguments)?.as_boolean())?))
 }
 
-fn one_a_row(arguments: &Arguments, array: ArrayRef) -> Result<ArrayRef> {
+fn one_a_row(arguments: &FunctionArguments, array: ArrayRef) -> Result<ArrayRef> {
     if array.len() == arguments.rows {
         return Ok(array);
     }

@@ -1,4 +1,4 @@
-//! Conversions between all types. What cannot be converted is null, and never an error.
+//! Conversions between all types. What cannot be converted is null, never an error.
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::super::values::{
     self, MAX_DATETIME_TICKS, decimal_from_real, decimal_one, decimal_to_real, parse_bool, parse_datetime,
     parse_decimal, parse_guid, parse_int, parse_long, parse_real, parse_timespan,
 };
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("tostring", "x", Returns::Is(KqlType::String), to_bound_type),
     entry("toint", "x", Returns::Is(KqlType::Int), to_bound_type),
     entry("tolong", "x", Returns::Is(KqlType::Long), to_bound_type),
@@ -38,7 +38,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("tohex", "i?i", Returns::Is(KqlType::String), to_hex),
 ];
 
-/// The array as another type.
+/// Converts an array to another type.
 pub(super) fn convert(from: KqlType, array: &ArrayRef, to: KqlType) -> Result<ArrayRef> {
     if from == to {
         return Ok(Arc::clone(array));
@@ -59,38 +59,38 @@ pub(super) fn convert(from: KqlType, array: &ArrayRef, to: KqlType) -> Result<Ar
     })
 }
 
-fn to_bound_type(arguments: &Arguments) -> Result<ArrayRef> {
+fn to_bound_type(arguments: &FunctionArguments) -> Result<ArrayRef> {
     if arguments.returns == KqlType::Long && arguments.kql_type(0) == KqlType::Real && !arguments.is_constant(0) {
-        // Kusto's constants overflow to the least long, its columns end at the greatest.
+        // Kusto's constants overflow to the least long, its columns saturate at the greatest.
         let reals = arguments.reals(0)?;
         return arguments.make_longs(|row| reals.get(row).filter(|real| real.is_finite()).map(|real| real as i64));
     }
     arguments.whole(0, arguments.returns)
 }
 
-/// A text is read as JSON; anything else is a dynamic value as it is.
-fn to_dynamic(arguments: &Arguments) -> Result<ArrayRef> {
+/// Parses a string as JSON. Any other value becomes a dynamic one.
+fn to_dynamic(arguments: &FunctionArguments) -> Result<ArrayRef> {
     if arguments.kql_type(0) != KqlType::String {
         return arguments.whole(0, KqlType::Dynamic);
     }
-    let texts = arguments.texts(0)?;
-    let literal = texts.constant.then(|| values::normalize(texts.get(0)));
-    arguments.make_some_texts(|row, json| {
+    let strings = arguments.strings(0)?;
+    let literal = strings.constant.then(|| values::normalize(strings.get(0)));
+    arguments.make_optional_strings(|row, json| {
         let value = match &literal {
             Some(value) => value.clone(),
-            None => values::normalize(texts.get(row)),
+            None => values::normalize(strings.get(row)),
         };
         json.push_str(value.as_deref().unwrap_or_default());
         Ok(value.is_some())
     })
 }
 
-fn get_type(arguments: &Arguments) -> Result<ArrayRef> {
+fn get_type(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let kql_type = arguments.kql_type(0);
     let json = (kql_type == KqlType::Dynamic).then(|| arguments.json(0)).transpose()?;
-    arguments.make_texts(|row, text| {
+    arguments.make_strings(|row, text| {
         let name = match &json {
-            Some(json) => json.some(row).map_or("null", values::kind),
+            Some(json) => json.optional(row).map_or("null", values::kind),
             None => kql_type.name(),
         };
         text.push_str(name);
@@ -98,12 +98,12 @@ fn get_type(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn to_hex(arguments: &Arguments) -> Result<ArrayRef> {
+fn to_hex(arguments: &FunctionArguments) -> Result<ArrayRef> {
     const MOST_DIGITS: i64 = 16;
     let numbers = arguments.longs(0)?;
     let least = if arguments.len() > 1 { Some(arguments.longs(1)?) } else { None };
     let is_int = arguments.kql_type(0) == KqlType::Int;
-    arguments.make_texts(|row, text| {
+    arguments.make_strings(|row, text| {
         if let Some(number) = numbers.get(row) {
             let digits = least.as_ref().and_then(|least| least.get(row)).unwrap_or(0).clamp(0, MOST_DIGITS) as usize;
             let shown = if is_int { format!("{:x}", number as i32) } else { format!("{number:x}") };
@@ -166,7 +166,7 @@ fn longs(from: KqlType, array: &ArrayRef) -> Int64Array {
     }
 }
 
-/// The whole part. What is out of range is the least long, as the processor has it.
+/// Returns the integer part. A real out of range is the least long, as x86 converts it.
 fn truncated(real: f64) -> Option<i64> {
     if !real.is_finite() {
         return None;
@@ -269,8 +269,8 @@ fn to_texts(from: KqlType, array: &ArrayRef) -> ArrayRef {
     if from == KqlType::Guid && array.null_count() == 0 {
         return Arc::clone(array);
     }
-    let texts = (0..array.len()).map(|row| values::format(from, array, row));
-    Arc::new(StringArray::from_iter_values(texts))
+    let strings = (0..array.len()).map(|row| values::format(from, array, row));
+    Arc::new(StringArray::from_iter_values(strings))
 }
 
 fn to_json(from: KqlType, array: &ArrayRef) -> StringArray {
@@ -289,7 +289,7 @@ fn to_json(from: KqlType, array: &ArrayRef) -> StringArray {
     (0..array.len()).map(json).collect()
 }
 
-/// What JSON has no number for is a text.
+/// Returns a number as JSON, or as a string if JSON has no such number.
 fn number_value(from: KqlType, array: &ArrayRef, row: usize) -> Value {
     let text = values::format(from, array, row);
     match (from, text.parse::<f64>()) {
@@ -298,7 +298,7 @@ fn number_value(from: KqlType, array: &ArrayRef, row: usize) -> Value {
     }
 }
 
-/// Texts, of strings or guids, read as a type.
+/// Parses the strings of a string or guid column.
 fn from_texts<'a, T>(
     array: &'a ArrayRef,
     read: impl Fn(&str) -> Option<T> + 'a,

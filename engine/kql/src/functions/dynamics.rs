@@ -1,4 +1,4 @@
-//! Dynamic values from others, and what is in them: members, elements, paths.
+//! Functions that build dynamic values and read from them: members, elements, paths.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
@@ -6,14 +6,14 @@ use serde_json::{Map, Value};
 
 use super::super::types::KqlType;
 use super::super::values;
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
 
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
-/// Elements of a `range`; as in Kusto.
+/// The most elements of a `range`, as in Kusto.
 const MOST_ELEMENTS: i64 = 1_048_576;
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("pack", "x*", DYNAMIC, pack),
     entry("bag_pack", "x*", DYNAMIC, pack),
     entry("pack_dictionary", "x*", DYNAMIC, pack),
@@ -26,26 +26,26 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("treepath", "j", DYNAMIC, treepath),
 ];
 
-/// `value.name`. A number in brackets counts elements, whatever its type.
-pub(super) fn member(arguments: &Arguments) -> Result<ArrayRef> {
-    let (values, names) = (arguments.json(0)?, arguments.texts(1)?);
-    arguments.make_some_texts(|row, text| {
-        let found = values.some(row).and_then(|json| values::member(json, names.get(row)));
+/// `value.name`.
+pub(super) fn member(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (values, names) = (arguments.json(0)?, arguments.strings(1)?);
+    arguments.make_optional_strings(|row, text| {
+        let found = values.optional(row).and_then(|json| values::member(json, names.get(row)));
         text.push_str(found.unwrap_or_default());
         Ok(found.is_some())
     })
 }
 
-/// `value[index]`, from the end where the index is negative.
-pub(super) fn element(arguments: &Arguments) -> Result<ArrayRef> {
+/// `value[index]`, from the end if the index is negative. A dynamic string as the index names a member.
+pub(super) fn element(arguments: &FunctionArguments) -> Result<ArrayRef> {
     if matches!(arguments.kql_type(1), KqlType::String) {
         return member(arguments);
     }
     let (values, indexes) = (arguments.json(0)?, arguments.longs(1)?);
     let names = (arguments.kql_type(1) == KqlType::Dynamic).then(|| arguments.json(1)).transpose()?;
-    arguments.make_some_texts(|row, text| {
-        let name = names.as_ref().and_then(|names| names.some(row)).filter(|name| name.starts_with('"'));
-        let found = values.some(row).and_then(|json| match name {
+    arguments.make_optional_strings(|row, text| {
+        let name = names.as_ref().and_then(|names| names.optional(row)).filter(|name| name.starts_with('"'));
+        let found = values.optional(row).and_then(|json| match name {
             Some(name) => values::member(json, &values::text_of(name)),
             None => values::element(json, indexes.get(row)?),
         });
@@ -54,16 +54,16 @@ pub(super) fn element(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// Names and values in turn.
-fn pack(arguments: &Arguments) -> Result<ArrayRef> {
+/// Takes names and values in turn.
+fn pack(arguments: &FunctionArguments) -> Result<ArrayRef> {
     if arguments.len() % 2 == 1 {
         return Err(arguments.error("takes pairs of a name and a value"));
     }
-    let names = (0..arguments.len()).step_by(2).map(|index| arguments.texts(index)).collect::<Result<Vec<_>>>()?;
+    let names = (0..arguments.len()).step_by(2).map(|index| arguments.strings(index)).collect::<Result<Vec<_>>>()?;
     let values = (1..arguments.len()).step_by(2).map(|index| arguments.dynamics(index)).collect::<Result<Vec<_>>>()?;
     arguments.make_dynamics(|row| {
         let mut bag = Map::new();
-        // What has no name is left out.
+        // A value without a name is left out.
         for (name, value) in names.iter().zip(&values).filter(|(name, _)| !name.get(row).is_empty()) {
             bag.insert(name.get(row).to_owned(), value.get(row).into_owned());
         }
@@ -71,13 +71,13 @@ fn pack(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn pack_array(arguments: &Arguments) -> Result<ArrayRef> {
+fn pack_array(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let values = arguments.all_dynamics(0)?;
     arguments.make_dynamics(|row| Ok(values.iter().map(|value| value.get(row).into_owned()).collect::<Vec<_>>().into()))
 }
 
-/// Both ends included; bounded as Kusto bounds it.
-fn range(arguments: &Arguments) -> Result<ArrayRef> {
+/// Includes both ends. The number of elements is bounded as in Kusto.
+fn range(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let kinds = arguments.types();
     if kinds.iter().any(|kql_type| matches!(kql_type, KqlType::Real | KqlType::Decimal)) {
         return real_range(arguments);
@@ -112,7 +112,7 @@ fn element_count(start: i64, end: i64, step: i64) -> i64 {
     if past { 0 } else { i64::try_from(count).unwrap_or(MOST_ELEMENTS).clamp(0, MOST_ELEMENTS) }
 }
 
-fn real_range(arguments: &Arguments) -> Result<ArrayRef> {
+fn real_range(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (starts, ends) = (arguments.reals(0)?, arguments.reals(1)?);
     let steps = if arguments.len() > 2 { Some(arguments.reals(2)?) } else { None };
     arguments.make_dynamics(|row| {
@@ -126,7 +126,7 @@ fn real_range(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn repeat(arguments: &Arguments) -> Result<ArrayRef> {
+fn repeat(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (values, counts) = (arguments.dynamics(0)?, arguments.longs(1)?);
     arguments.make_dynamics(|row| {
         let Some(count) = counts.get(row).filter(|count| *count >= 0) else { return Ok(Value::Null) };
@@ -137,10 +137,10 @@ fn repeat(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// As JSON with all names in order.
-fn dynamic_to_json(arguments: &Arguments) -> Result<ArrayRef> {
+/// Returns JSON with the names of all objects sorted.
+fn dynamic_to_json(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let values = arguments.dynamics(0)?;
-    arguments.make_texts(|row, text| {
+    arguments.make_strings(|row, text| {
         let value = values.get(row);
         text.push_str(&if value.is_null() { String::new() } else { sorted(&value).to_string() });
         Ok(())
@@ -159,16 +159,16 @@ fn sorted(value: &Value) -> Value {
     }
 }
 
-fn extract_json(arguments: &Arguments) -> Result<ArrayRef> {
-    let (paths, texts) = (arguments.texts(0)?, arguments.texts(1)?);
-    arguments.make_texts(|row, text| {
-        let value = serde_json::from_str::<Value>(texts.get(row)).unwrap_or(Value::Null);
+fn extract_json(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (paths, strings) = (arguments.strings(0)?, arguments.strings(1)?);
+    arguments.make_strings(|row, text| {
+        let value = serde_json::from_str::<Value>(strings.get(row)).unwrap_or(Value::Null);
         text.push_str(&at_path(&value, paths.get(row)).map(values::to_text).unwrap_or_default());
         Ok(())
     })
 }
 
-/// What `$.a.b[0]['c']` leads to.
+/// Returns the value that a path like `$.a.b[0]['c']` leads to.
 pub(super) fn at_path<'a>(value: &'a Value, path: &str) -> Option<&'a Value> {
     steps(path)?.iter().try_fold(value, |value, step| match value {
         Value::Array(elements) => elements.get(step.parse::<usize>().ok()?),
@@ -194,7 +194,7 @@ fn steps(path: &str) -> Option<Vec<String>> {
     Some(steps)
 }
 
-fn treepath(arguments: &Arguments) -> Result<ArrayRef> {
+fn treepath(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let values = arguments.dynamics(0)?;
     arguments.make_dynamics(|row| {
         let mut paths = Vec::new();

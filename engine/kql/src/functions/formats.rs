@@ -1,5 +1,5 @@
-//! `format_datetime` and `format_timespan`: a run of one letter is a part, as wide as the run; what is no part's letter
-//! stands for itself.
+//! `format_datetime`, `format_timespan` and `format_bytes`. In a format, a run of one letter stands for a part and
+//! gives its width; other characters stand for themselves.
 
 use arrow::array::ArrayRef;
 use chrono::Datelike;
@@ -7,20 +7,20 @@ use datafusion::error::Result;
 
 use super::super::types::KqlType;
 use super::super::values::{TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND, date_of};
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
 
-const TEXT: Returns = Returns::Is(KqlType::String);
+const STRING: Returns = Returns::Is(KqlType::String);
 
-pub(super) const FUNCTIONS: &[Entry] = &[
-    entry("format_datetime", "ts", TEXT, format_datetime),
-    entry("format_timespan", "ds", TEXT, format_timespan),
-    entry("format_bytes", "n?iss", TEXT, format_bytes),
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
+    entry("format_datetime", "ts", STRING, format_datetime),
+    entry("format_timespan", "ds", STRING, format_timespan),
+    entry("format_bytes", "n?iss", STRING, format_bytes),
 ];
 
-fn format_datetime(arguments: &Arguments) -> Result<ArrayRef> {
-    let (times, formats) = (arguments.datetimes(0)?, arguments.texts(1)?);
-    arguments.make_texts(|row, text| {
+fn format_datetime(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (times, formats) = (arguments.datetimes(0)?, arguments.strings(1)?);
+    arguments.make_strings(|row, text| {
         let Some((ticks, date)) = times.get(row).and_then(|ticks| Some((ticks, date_of(ticks)?))) else {
             return Ok(());
         };
@@ -42,9 +42,9 @@ fn format_datetime(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn format_timespan(arguments: &Arguments) -> Result<ArrayRef> {
-    let (spans, formats) = (arguments.timespans(0)?, arguments.texts(1)?);
-    arguments.make_texts(|row, text| {
+fn format_timespan(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (spans, formats) = (arguments.timespans(0)?, arguments.strings(1)?);
+    arguments.make_strings(|row, text| {
         let Some(span) = spans.get(row) else { return Ok(()) };
         if span < 0 {
             text.push('-');
@@ -75,13 +75,13 @@ fn clock_part(text: &mut String, letter: char, width: usize, time: i64) {
 }
 
 fn number(text: &mut String, value: i64, width: usize) {
-    /// No part is wider.
+    /// The widest part.
     const MOST_DIGITS: usize = 8;
     let width = width.min(MOST_DIGITS);
     text.push_str(&format!("{value:0width$}"));
 }
 
-/// Letters and how often each stands in a row.
+/// Returns the characters of a format and how often each is repeated.
 fn runs(format: &str) -> impl Iterator<Item = (char, usize)> + '_ {
     let mut chars = format.chars().peekable();
     std::iter::from_fn(move || {
@@ -94,13 +94,14 @@ fn runs(format: &str) -> impl Iterator<Item = (char, usize)> + '_ {
     })
 }
 
-/// `1.5 KB`: with so many digits after the point, in the given unit or the largest that is not above the size.
-fn format_bytes(arguments: &Arguments) -> Result<ArrayRef> {
+/// Writes `1.5 KB`: with so many digits after the point, in the given unit or the largest that is not above the size.
+/// `bytesize` would write 1024 as `1.0 KiB`, Kusto writes `1 KB`.
+fn format_bytes(arguments: &FunctionArguments) -> Result<ArrayRef> {
     const UNITS: [&str; 7] = ["Bytes", "KB", "MB", "GB", "TB", "PB", "EB"];
     let sizes = arguments.reals(0)?;
     let digits = if arguments.len() > 1 { Some(arguments.longs(1)?) } else { None };
-    let wanted = if arguments.len() > 2 { Some(arguments.texts(2)?) } else { None };
-    arguments.make_texts(|row, text| {
+    let wanted = if arguments.len() > 2 { Some(arguments.strings(2)?) } else { None };
+    arguments.make_strings(|row, text| {
         let Some(size) = sizes.get(row) else { return Ok(()) };
         let named = wanted.as_ref().and_then(|wanted| UNITS.iter().position(|unit| *unit == wanted.get(row)));
         let fitting = (0..UNITS.len()).rev().find(|unit| size.abs() >= 1024_f64.powi(*unit as i32)).unwrap_or(0);

@@ -1,15 +1,16 @@
-//! Geohashes: longitude and latitude halved in turn, five halvings a letter. What is no geohash gives null.
+//! Geohashes: longitude and latitude are halved in turn, five halvings a letter. What is not a geohash gives null.
+//! Kusto's have up to 18 letters; the `geohash` crate reads and writes at most 12.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::Value;
 
 use super::super::types::KqlType;
-use super::arguments::Arguments;
-use super::geography::{Places, point, polygon};
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::geography::{PointArguments, point, polygon};
+use super::signature::{FunctionEntry, Returns, entry};
 
-const TEXT: Returns = Returns::Is(KqlType::String);
+const STRING: Returns = Returns::Is(KqlType::String);
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
 const LETTERS: &[u8; 32] = b"0123456789bcdefghjkmnpqrstuvwxyz";
@@ -17,22 +18,22 @@ const BITS_OF_LETTER: u32 = 5;
 const MAX_LETTERS: usize = 18;
 const DEFAULT_LETTERS: i64 = 5;
 
-pub(super) const FUNCTIONS: &[Entry] = &[
-    entry("geo_point_to_geohash", "nn?i", TEXT, to_geohash),
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
+    entry("geo_point_to_geohash", "nn?i", STRING, to_geohash),
     entry("geo_geohash_to_central_point", "s", DYNAMIC, |arguments| {
-        each(arguments, |cell| {
+        map_cells(arguments, |cell| {
             let [west, south, east, north] = cell.degrees();
             point((west + east) / 2.0, (south + north) / 2.0)
         })
     }),
     entry("geo_geohash_to_polygon", "s", DYNAMIC, |arguments| {
-        each(arguments, |cell| {
+        map_cells(arguments, |cell| {
             let [west, south, east, north] = cell.degrees();
             polygon([[west, south], [east, south], [east, north], [west, north]])
         })
     }),
     entry("geo_geohash_neighbors", "s", DYNAMIC, |arguments| {
-        each(arguments, |cell| {
+        map_cells(arguments, |cell| {
             let neighbors = NEIGHBORS.iter().filter_map(|[east, north]| cell.beside(*east, *north));
             Value::Array(neighbors.map(|neighbor| neighbor.to_text().into()).collect())
         })
@@ -42,21 +43,21 @@ pub(super) const FUNCTIONS: &[Entry] = &[
 /// In Kusto's order: west, southwest and so on, but northeast before east.
 const NEIGHBORS: [[i64; 2]; 8] = [[-1, 0], [-1, -1], [0, -1], [1, -1], [1, 1], [1, 0], [0, 1], [-1, 1]];
 
-/// A cell of the grid: which column from the west, and which row from the south.
+/// A cell of the grid, by its column from the west and its row from the south.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Cell {
+struct GeohashCell {
     letters: usize,
     column: u64,
     row: u64,
 }
 
-/// How many bits a cell's column and row have.
+/// Returns how many bits the column and the row of a cell have.
 fn bits(letters: usize) -> (u32, u32) {
     let all = BITS_OF_LETTER * u32::try_from(letters).unwrap_or(0);
     (all.div_ceil(2), all / 2)
 }
 
-/// Which of the equal parts of a range a value is in.
+/// Returns which of the equal parts of a range a value is in.
 fn part(value: f64, mut low: f64, mut high: f64, bits: u32) -> u64 {
     let mut number = 0;
     for _ in 0..bits {
@@ -68,8 +69,8 @@ fn part(value: f64, mut low: f64, mut high: f64, bits: u32) -> u64 {
     number
 }
 
-impl Cell {
-    fn around(longitude: f64, latitude: f64, letters: usize) -> Self {
+impl GeohashCell {
+    fn containing(longitude: f64, latitude: f64, letters: usize) -> Self {
         let (columns, rows) = bits(letters);
         Self { letters, column: part(longitude, -180.0, 180.0, columns), row: part(latitude, -90.0, 90.0, rows) }
     }
@@ -108,10 +109,10 @@ impl Cell {
         text
     }
 
-    /// Its west, south, east and north.
+    /// Returns the west, south, east and north edges.
     fn degrees(self) -> [f64; 4] {
         let (columns, rows) = bits(self.letters);
-        // Neither has so many bits that a float would not hold them.
+        // A float holds both counts exactly.
         let (width, height) = (360.0 / (1_u64 << columns) as f64, 180.0 / (1_u64 << rows) as f64);
         let at = |number: u64, size: f64, origin: f64| origin + number as f64 * size;
         [
@@ -122,7 +123,7 @@ impl Cell {
         ]
     }
 
-    /// The cell so many to the east and to the north, around the Earth but not over its poles.
+    /// Returns the cell at a distance to the east and to the north, around the Earth but not over its poles.
     fn beside(self, east: i64, north: i64) -> Option<Self> {
         let (columns, rows) = bits(self.letters);
         let column = self.column.wrapping_add_signed(east) & ((1 << columns) - 1);
@@ -131,23 +132,23 @@ impl Cell {
     }
 }
 
-fn to_geohash(arguments: &Arguments) -> Result<ArrayRef> {
-    let places = Places::of(arguments, 0)?;
+fn to_geohash(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let places = PointArguments::read(arguments, 0)?;
     let letters = if arguments.len() > 2 { Some(arguments.longs(2)?) } else { None };
-    arguments.make_texts(|row, text| {
+    arguments.make_strings(|row, text| {
         let letters = letters.as_ref().map_or(Some(DEFAULT_LETTERS), |letters| letters.get(row));
         let letters = letters.and_then(|letters| usize::try_from(letters).ok());
         let letters = letters.filter(|letters| (1..=MAX_LETTERS).contains(letters));
         if let Some(((longitude, latitude), letters)) = places.degrees(row).zip(letters) {
-            text.push_str(&Cell::around(longitude, latitude, letters).to_text());
+            text.push_str(&GeohashCell::containing(longitude, latitude, letters).to_text());
         }
         Ok(())
     })
 }
 
-fn each(arguments: &Arguments, value: fn(Cell) -> Value) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
-    arguments.make_dynamics(|row| Ok(Cell::parse(texts.get(row)).map_or(Value::Null, value)))
+fn map_cells(arguments: &FunctionArguments, value: fn(GeohashCell) -> Value) -> Result<ArrayRef> {
+    let strings = arguments.strings(0)?;
+    arguments.make_dynamics(|row| Ok(GeohashCell::parse(strings.get(row)).map_or(Value::Null, value)))
 }
 
 #[cfg(test)]
@@ -162,20 +163,20 @@ mod tests {
             (180.0, 90.0, 1, "z"),
             (-180.0, -90.0, 18, "000000000000000000"),
         ] {
-            let cell = Cell::around(longitude, latitude, letters);
+            let cell = GeohashCell::containing(longitude, latitude, letters);
             assert_eq!(cell.to_text(), text);
-            assert_eq!(Cell::parse(text), Some(cell));
+            assert_eq!(GeohashCell::parse(text), Some(cell));
         }
-        assert_eq!(Cell::parse("a"), None);
-        assert_eq!(Cell::parse(""), None);
-        assert_eq!(Cell::parse("0000000000000000000"), None);
+        assert_eq!(GeohashCell::parse("a"), None);
+        assert_eq!(GeohashCell::parse(""), None);
+        assert_eq!(GeohashCell::parse("0000000000000000000"), None);
     }
 
     #[test]
     fn neighbors_go_around_the_earth_and_end_at_the_poles() {
-        let cell = Cell::parse("z").unwrap();
+        let cell = GeohashCell::parse("z").unwrap();
         let names: Vec<_> = NEIGHBORS.iter().filter_map(|[east, north]| cell.beside(*east, *north)).collect();
-        let names: Vec<_> = names.into_iter().map(Cell::to_text).collect();
+        let names: Vec<_> = names.into_iter().map(GeohashCell::to_text).collect();
         assert_eq!(names, ["y", "w", "x", "8", "b"]);
     }
 }

@@ -1,4 +1,4 @@
-//! Cells of the H3 grid, as hexadecimal texts. What is no cell gives null, or the empty text.
+//! Functions of H3 cells, which are hexadecimal strings. The result for what is not a cell is null or the empty string.
 
 use std::sync::Arc;
 
@@ -8,29 +8,29 @@ use h3o::{CellIndex, LatLng, Resolution};
 use serde_json::Value;
 
 use super::super::types::KqlType;
-use super::arguments::Arguments;
-use super::geography::{Places, point, polygon};
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::geography::{PointArguments, point, polygon};
+use super::signature::{FunctionEntry, Returns, entry};
 
-const TEXT: Returns = Returns::Is(KqlType::String);
+const STRING: Returns = Returns::Is(KqlType::String);
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 const INT: Returns = Returns::Is(KqlType::Int);
 
 const DEFAULT_RESOLUTION: i64 = 6;
-/// Kusto gives no children of further levels; there would be too many.
+/// The most levels between a cell and its children; Kusto returns none further down because there would be too many.
 const MAX_LEVELS_DOWN: u8 = 5;
 const MAX_DISTANCE: u32 = 142;
 
-/// The directions of the grid in Kusto's order of neighbors, as its recorded answer has it.
+/// The directions of neighbors in the order of Kusto's recorded answer.
 const NEIGHBORS: [u8; 6] = [1, 4, 5, 3, 2, 6];
 
-pub(super) const FUNCTIONS: &[Entry] = &[
-    entry("geo_point_to_h3cell", "nn?i", TEXT, to_cell),
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
+    entry("geo_point_to_h3cell", "nn?i", STRING, to_cell),
     entry("geo_h3cell_level", "s", INT, level),
-    entry("geo_h3cell_parent", "s?i", TEXT, parent),
+    entry("geo_h3cell_parent", "s?i", STRING, parent),
     entry("geo_h3cell_children", "s?i", DYNAMIC, children),
     entry("geo_h3cell_neighbors", "s", DYNAMIC, |arguments| {
-        each(arguments, |cell| {
+        map_cells(arguments, |cell| {
             let mut edges: Vec<_> = cell.edges().collect();
             edges.sort_by_key(|edge| NEIGHBORS.iter().position(|direction| *direction == u8::from(edge.edge())));
             edges.into_iter().map(|edge| text(edge.destination())).collect()
@@ -38,13 +38,13 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     }),
     entry("geo_h3cell_rings", "si", DYNAMIC, rings),
     entry("geo_h3cell_to_central_point", "s", DYNAMIC, |arguments| {
-        each(arguments, |cell| {
+        map_cells(arguments, |cell| {
             let center = LatLng::from(cell);
             point(center.lng(), center.lat())
         })
     }),
     entry("geo_h3cell_to_polygon", "s", DYNAMIC, |arguments| {
-        each(arguments, |cell| polygon(cell.boundary().iter().map(|corner| [corner.lng(), corner.lat()])))
+        map_cells(arguments, |cell| polygon(cell.boundary().iter().map(|corner| [corner.lng(), corner.lat()])))
     }),
 ];
 
@@ -58,17 +58,17 @@ fn text(cell: CellIndex) -> Value {
     Value::String(format!("{:x}", u64::from(cell)))
 }
 
-fn each(arguments: &Arguments, value: fn(CellIndex) -> Value) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
-    arguments.make_dynamics(|row| Ok(parse(texts.get(row)).map_or(Value::Null, value)))
+fn map_cells(arguments: &FunctionArguments, value: fn(CellIndex) -> Value) -> Result<ArrayRef> {
+    let strings = arguments.strings(0)?;
+    arguments.make_dynamics(|row| Ok(parse(strings.get(row)).map_or(Value::Null, value)))
 }
 
 fn resolution(number: i64) -> Option<Resolution> {
     Resolution::try_from(u8::try_from(number).ok()?).ok()
 }
 
-/// The resolution that the second argument asks for, or else as many levels below the cell's own.
-fn wanted(arguments: &Arguments, levels: i64) -> Result<impl Fn(usize, CellIndex) -> Option<Resolution>> {
+/// Returns the resolution of the second argument, or else the cell's own plus `levels`.
+fn wanted(arguments: &FunctionArguments, levels: i64) -> Result<impl Fn(usize, CellIndex) -> Option<Resolution>> {
     let given = if arguments.len() > 1 { Some(arguments.longs(1)?) } else { None };
     Ok(move |row: usize, cell: CellIndex| match &given {
         Some(given) => given.get(row).and_then(resolution),
@@ -76,10 +76,10 @@ fn wanted(arguments: &Arguments, levels: i64) -> Result<impl Fn(usize, CellIndex
     })
 }
 
-fn to_cell(arguments: &Arguments) -> Result<ArrayRef> {
-    let places = Places::of(arguments, 0)?;
+fn to_cell(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let places = PointArguments::read(arguments, 0)?;
     let given = if arguments.len() > 2 { Some(arguments.longs(2)?) } else { None };
-    arguments.make_texts(|row, text| {
+    arguments.make_strings(|row, text| {
         let number = given.as_ref().map_or(Some(DEFAULT_RESOLUTION), |given| given.get(row));
         let place = places.degrees(row).and_then(|(longitude, latitude)| LatLng::new(latitude, longitude).ok());
         if let Some((place, resolution)) = place.zip(number.and_then(resolution)) {
@@ -89,17 +89,17 @@ fn to_cell(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn level(arguments: &Arguments) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
-    let level = |row: usize| parse(texts.get(row)).map(|cell| i32::from(u8::from(cell.resolution())));
+fn level(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let strings = arguments.strings(0)?;
+    let level = |row: usize| parse(strings.get(row)).map(|cell| i32::from(u8::from(cell.resolution())));
     Ok(Arc::new((0..arguments.rows).map(level).collect::<Int32Array>()))
 }
 
-fn parent(arguments: &Arguments) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
+fn parent(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let strings = arguments.strings(0)?;
     let wanted = wanted(arguments, -1)?;
-    arguments.make_texts(|row, text| {
-        let cell = parse(texts.get(row));
+    arguments.make_strings(|row, text| {
+        let cell = parse(strings.get(row));
         let parent = cell.and_then(|cell| cell.parent(wanted(row, cell)?).filter(|parent| *parent != cell));
         if let Some(parent) = parent {
             text.push_str(&format!("{:x}", u64::from(parent)));
@@ -108,11 +108,11 @@ fn parent(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn children(arguments: &Arguments) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
+fn children(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let strings = arguments.strings(0)?;
     let wanted = wanted(arguments, 1)?;
     arguments.make_dynamics(|row| {
-        let children = parse(texts.get(row)).and_then(|cell| {
+        let children = parse(strings.get(row)).and_then(|cell| {
             let (own, wanted) = (cell.resolution(), wanted(row, cell)?);
             let levels = u8::from(wanted).checked_sub(u8::from(own))?;
             (1..=MAX_LEVELS_DOWN).contains(&levels).then(|| cell.children(wanted).map(text).collect())
@@ -121,11 +121,11 @@ fn children(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn rings(arguments: &Arguments) -> Result<ArrayRef> {
-    let (texts, distances) = (arguments.texts(0)?, arguments.longs(1)?);
+fn rings(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (strings, distances) = (arguments.strings(0)?, arguments.longs(1)?);
     arguments.make_dynamics(|row| {
         let most = distances.get(row).and_then(|most| u32::try_from(most).ok()).filter(|most| *most <= MAX_DISTANCE);
-        let Some((cell, most)) = parse(texts.get(row)).zip(most) else { return Ok(Value::Null) };
+        let Some((cell, most)) = parse(strings.get(row)).zip(most) else { return Ok(Value::Null) };
         let mut rings: Vec<Vec<Value>> = Vec::new();
         for (cell, distance) in cell.grid_disk_distances::<Vec<(CellIndex, u32)>>(most) {
             let distance = usize::try_from(distance).unwrap_or(usize::MAX);

@@ -1,54 +1,54 @@
-//! Functions that KustoLoco has and Kusto has not, for the queries of those who come from there: texts padded and
-//! compared, and values formatted as .NET formats them.
+//! Functions that KustoLoco has and Kusto does not, for queries written for it: padding and comparing strings, and
+//! formatting values as .NET does.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 
 use super::super::types::KqlType;
 use super::super::values::{MAX_DATETIME_TICKS, format_real};
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
 
-const TEXT: Returns = Returns::Is(KqlType::String);
+const STRING: Returns = Returns::Is(KqlType::String);
 const LONG: Returns = Returns::Is(KqlType::Long);
 const REAL: Returns = Returns::Is(KqlType::Real);
 
-/// The widest that a text is padded to, and the most digits.
+/// The greatest width of a padded string, and the most digits of a formatted number.
 const MAX_WIDTH: usize = 1 << 16;
 const MAX_DIGITS: usize = 64;
-/// The most that two texts' lengths may multiply to where they are compared: that takes as long.
+/// The greatest product of two lengths that are compared, which takes as many steps.
 const MAX_COMPARISONS: usize = 100_000_000;
 
-pub(super) const FUNCTIONS: &[Entry] = &[
-    entry("padleft", "si?s", TEXT, |arguments| padded(arguments, |text, blanks| blanks + text)),
-    entry("padright", "si?s", TEXT, |arguments| padded(arguments, |text, blanks| text.to_owned() + &blanks)),
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
+    entry("padleft", "si?s", STRING, |arguments| padded(arguments, |text, blanks| blanks + text)),
+    entry("padright", "si?s", STRING, |arguments| padded(arguments, |text, blanks| text.to_owned() + &blanks)),
     entry("levenshtein", "ss", LONG, |arguments| {
         check_lengths(arguments)?;
-        let (left, right) = (arguments.texts(0)?, arguments.texts(1)?);
+        let (left, right) = (arguments.strings(0)?, arguments.strings(1)?);
         arguments.make_longs(|row| i64::try_from(strsim::levenshtein(left.get(row), right.get(row))).ok())
     }),
     entry("string_similarity", "ss", REAL, |arguments| {
         check_lengths(arguments)?;
-        let (left, right) = (arguments.texts(0)?, arguments.texts(1)?);
+        let (left, right) = (arguments.strings(0)?, arguments.strings(1)?);
         arguments.make_reals(|row| Some(strsim::normalized_levenshtein(left.get(row), right.get(row))))
     }),
     entry("parsehex", "s", LONG, |arguments| {
-        let texts = arguments.texts(0)?;
-        arguments.make_longs(|row| parsed_hexadecimal(texts.get(row)))
+        let strings = arguments.strings(0)?;
+        arguments.make_longs(|row| parsed_hexadecimal(strings.get(row)))
     }),
-    entry("format", "xs", TEXT, format),
-    entry("format_interp", "sx*", TEXT, format_interp),
+    entry("format", "xs", STRING, format),
+    entry("format_interp", "sx*", STRING, format_interp),
     entry("net_time", "x", Returns::Is(KqlType::DateTime), |arguments| {
         let ticks = arguments.longs(0)?;
         arguments.make_longs(|row| ticks.get(row).filter(|ticks| (0..=MAX_DATETIME_TICKS).contains(ticks)))
     }),
 ];
 
-fn padded(arguments: &Arguments, join: fn(&str, String) -> String) -> Result<ArrayRef> {
-    let (texts, widths) = (arguments.texts(0)?, arguments.longs(1)?);
-    let fillers = if arguments.len() > 2 { Some(arguments.texts(2)?) } else { None };
-    arguments.make_texts(|row, padded| {
-        let text = texts.get(row);
+fn padded(arguments: &FunctionArguments, join: fn(&str, String) -> String) -> Result<ArrayRef> {
+    let (strings, widths) = (arguments.strings(0)?, arguments.longs(1)?);
+    let fillers = if arguments.len() > 2 { Some(arguments.strings(2)?) } else { None };
+    arguments.make_strings(|row, padded| {
+        let text = strings.get(row);
         let width = usize::try_from(widths.get(row).unwrap_or(0)).unwrap_or(0).min(MAX_WIDTH);
         let filler = fillers.as_ref().and_then(|fillers| fillers.get(row).chars().next()).unwrap_or(' ');
         let missing = width.saturating_sub(text.chars().count());
@@ -57,8 +57,8 @@ fn padded(arguments: &Arguments, join: fn(&str, String) -> String) -> Result<Arr
     })
 }
 
-fn check_lengths(arguments: &Arguments) -> Result<()> {
-    let (left, right) = (arguments.texts(0)?, arguments.texts(1)?);
+fn check_lengths(arguments: &FunctionArguments) -> Result<()> {
+    let (left, right) = (arguments.strings(0)?, arguments.strings(1)?);
     let is_long = |row: usize| left.get(row).len().saturating_mul(right.get(row).len()) > MAX_COMPARISONS;
     if (0..arguments.rows).any(is_long) { Err(arguments.error("the texts are too long to compare")) } else { Ok(()) }
 }
@@ -70,7 +70,7 @@ fn parsed_hexadecimal(text: &str) -> Option<i64> {
     u64::from_str_radix(digits, 16).ok().filter(|_| is_plain).map(u64::cast_signed)
 }
 
-/// A value: as itself, and where it is one as a number.
+/// A value as a string and, if it is a number, as one.
 struct Formatted<'a> {
     text: &'a str,
     whole: Option<i64>,
@@ -78,8 +78,9 @@ struct Formatted<'a> {
 }
 
 impl Formatted<'_> {
-    /// By one of .NET's formats of numbers: `x` hexadecimal, `d` decimal, `f` and `n` with digits after the point.
-    fn by(&self, format: &str) -> Option<String> {
+    /// Formats the value by a numeric format of .NET: `x` is hexadecimal, `d` decimal, `f` and `n` have digits after
+    /// the point.
+    fn format_with(&self, format: &str) -> Option<String> {
         let Some(letter) = format.chars().next() else { return Some(self.text.to_owned()) };
         let digits = match format.get(letter.len_utf8()..)? {
             "" => None,
@@ -104,7 +105,7 @@ fn fixed(real: f64, digits: usize) -> String {
     if real.is_finite() { format!("{real:.digits$}") } else { format_real(real) }
 }
 
-/// With commas between thousands.
+/// Inserts commas between thousands.
 fn grouped(number: &str) -> String {
     let (sign, digits) = number.strip_prefix('-').map_or(("", number), |digits| ("-", digits));
     let whole = digits.split('.').next().unwrap_or(digits);
@@ -118,36 +119,36 @@ fn grouped(number: &str) -> String {
     grouped + digits.get(whole.len()..).unwrap_or_default()
 }
 
-/// Each argument from `first` on, to be formatted.
-fn formattables(arguments: &Arguments, first: usize) -> Result<impl Fn(usize, usize, &str) -> Option<String>> {
+/// Returns a function that formats the value of an argument, counted from `first`, in a row.
+fn formattables(arguments: &FunctionArguments, first: usize) -> Result<impl Fn(usize, usize, &str) -> Option<String>> {
     let mut columns = Vec::with_capacity(arguments.len());
     for index in first..arguments.len() {
         let is_number = arguments.kql_type(index).is_numeric();
-        columns.push((arguments.texts(index)?, arguments.longs(index)?, arguments.reals(index)?, is_number));
+        columns.push((arguments.strings(index)?, arguments.longs(index)?, arguments.reals(index)?, is_number));
     }
     Ok(move |column: usize, row: usize, format: &str| {
-        let (texts, longs, reals, is_number) = columns.get(column)?;
+        let (strings, longs, reals, is_number) = columns.get(column)?;
         let (whole, real) = if *is_number { (longs.get(row), reals.get(row)) } else { (None, None) };
-        Formatted { text: texts.get(row), whole, real }.by(format)
+        Formatted { text: strings.get(row), whole, real }.format_with(format)
     })
 }
 
 const NO_FORMAT: &str = "not a format: x, d, f and n for numbers are known here";
 
-fn format(arguments: &Arguments) -> Result<ArrayRef> {
-    let formats = arguments.texts(1)?;
+fn format(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let formats = arguments.strings(1)?;
     let formatted = formattables(arguments, 0)?;
-    arguments.make_texts(|row, text| {
+    arguments.make_strings(|row, text| {
         text.push_str(&formatted(0, row, formats.get(row)).ok_or_else(|| arguments.error(NO_FORMAT))?);
         Ok(())
     })
 }
 
-/// `format_interp("{0} is {1:x}", a, b)`; two braces are one.
-fn format_interp(arguments: &Arguments) -> Result<ArrayRef> {
-    let templates = arguments.texts(0)?;
+/// `format_interp("{0} is {1:x}", a, b)`. A doubled brace stands for one.
+fn format_interp(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let templates = arguments.strings(0)?;
     let formatted = formattables(arguments, 1)?;
-    arguments.make_texts(|row, text| {
+    arguments.make_strings(|row, text| {
         let mut rest = templates.get(row);
         while let Some(at) = rest.find(['{', '}']) {
             let (before, brace) = rest.split_at(at);
@@ -190,7 +191,7 @@ mod tests {
             (12, "q", None),
             (12, "x99", None),
         ] {
-            assert_eq!(number(whole).by(format).as_deref(), expected, "{whole} {format}");
+            assert_eq!(number(whole).format_with(format).as_deref(), expected, "{whole} {format}");
         }
         assert_eq!(parsed_hexadecimal("0xA0"), Some(160));
         assert_eq!(parsed_hexadecimal("-1"), None);

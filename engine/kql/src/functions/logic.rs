@@ -1,4 +1,4 @@
-//! `not`, over three truth values. `and` and `or` are DataFusion's own.
+//! `not`, over true, false and null. `and` and `or` are DataFusion's own.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use arrow::array::{ArrayRef, AsArray};
 use datafusion::error::Result;
 
 use super::super::types::KqlType;
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
 
-pub(super) const FUNCTIONS: &[Entry] = &[entry("not", "b", Returns::Is(KqlType::Bool), not)];
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[entry("not", "b", Returns::Is(KqlType::Bool), not)];
 
-fn not(arguments: &Arguments) -> Result<ArrayRef> {
+fn not(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let array = arguments.whole(0, KqlType::Bool)?;
     Ok(Arc::new(arrow::compute::not(array.as_boolean())?))
 }

@@ -1,4 +1,4 @@
-//! Functions of numbers. Logarithms of what has none are null; everything else follows IEEE 754.
+//! Functions of numbers. The logarithm of a negative number is null; everything else follows IEEE 754.
 
 use std::f64::consts::PI;
 
@@ -7,14 +7,14 @@ use datafusion::error::Result;
 use rand::Rng;
 
 use super::super::types::KqlType;
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry, volatile};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry, volatile};
 
 const LONG: Returns = Returns::Is(KqlType::Long);
 const REAL: Returns = Returns::Is(KqlType::Real);
 const BOOL: Returns = Returns::Is(KqlType::Bool);
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("abs", "x", Returns::Widened(0), abs),
     entry("sign", "n", REAL, |arguments| reals(arguments, sign)),
     entry("sqrt", "n", REAL, |arguments| reals(arguments, f64::sqrt)),
@@ -47,52 +47,52 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("binary_shift_left", "ii", LONG, |arguments| longs(arguments, shift_left)),
     entry("binary_shift_right", "ii", LONG, |arguments| longs(arguments, shift_right)),
     entry("bitset_count_ones", "i", LONG, count_ones),
-    entry("gamma", "n", REAL, |arguments| reals(arguments, gamma)),
-    entry("loggamma", "n", REAL, |arguments| reals(arguments, log_gamma)),
+    entry("gamma", "n", REAL, |arguments| reals(arguments, libm::tgamma)),
+    entry("loggamma", "n", REAL, |arguments| reals(arguments, libm::lgamma)),
     entry("beta_pdf", "nnn", REAL, beta_pdf),
-    entry("erf", "n", REAL, |arguments| reals(arguments, erf)),
-    entry("erfc", "n", REAL, |arguments| reals(arguments, |real| 1.0 - erf(real))),
+    entry("erf", "n", REAL, |arguments| reals(arguments, libm::erf)),
+    entry("erfc", "n", REAL, |arguments| reals(arguments, libm::erfc)),
 ];
 
-fn reals(arguments: &Arguments, compute: impl Fn(f64) -> f64) -> Result<ArrayRef> {
+fn reals(arguments: &FunctionArguments, compute: impl Fn(f64) -> f64) -> Result<ArrayRef> {
     let numbers = arguments.reals(0)?;
     arguments.make_reals(|row| numbers.get(row).map(&compute))
 }
 
-fn two_reals(arguments: &Arguments, compute: impl Fn(f64, f64) -> f64) -> Result<ArrayRef> {
+fn two_reals(arguments: &FunctionArguments, compute: impl Fn(f64, f64) -> f64) -> Result<ArrayRef> {
     let (left, right) = (arguments.reals(0)?, arguments.reals(1)?);
     arguments.make_reals(|row| Some(compute(left.get(row)?, right.get(row)?)))
 }
 
-fn logarithms(arguments: &Arguments, compute: impl Fn(f64) -> f64) -> Result<ArrayRef> {
+fn logarithms(arguments: &FunctionArguments, compute: impl Fn(f64) -> f64) -> Result<ArrayRef> {
     let numbers = arguments.reals(0)?;
     arguments.make_reals(|row| numbers.get(row).filter(|real| *real >= 0.0 || real.is_nan()).map(&compute))
 }
 
-fn within_one(arguments: &Arguments, compute: impl Fn(f64) -> f64) -> Result<ArrayRef> {
+fn within_one(arguments: &FunctionArguments, compute: impl Fn(f64) -> f64) -> Result<ArrayRef> {
     let numbers = arguments.reals(0)?;
     arguments.make_reals(|row| numbers.get(row).filter(|real| real.abs() <= 1.0 || real.is_nan()).map(&compute))
 }
 
-fn longs(arguments: &Arguments, compute: impl Fn(i64, i64) -> Option<i64>) -> Result<ArrayRef> {
+fn longs(arguments: &FunctionArguments, compute: impl Fn(i64, i64) -> Option<i64>) -> Result<ArrayRef> {
     let (left, right) = (arguments.longs(0)?, arguments.longs(1)?);
     arguments.make_longs(|row| compute(left.get(row)?, right.get(row)?))
 }
 
-/// The density of the beta distribution; NaN where there is none.
-fn beta_pdf(arguments: &Arguments) -> Result<ArrayRef> {
+/// The density of the beta distribution; NaN where it has none.
+fn beta_pdf(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (numbers, alphas, betas) = (arguments.reals(0)?, arguments.reals(1)?, arguments.reals(2)?);
     arguments.make_reals(|row| {
         let (number, alpha, beta) = (numbers.get(row)?, alphas.get(row)?, betas.get(row)?);
         if !(0.0..=1.0).contains(&number) || alpha <= 0.0 || beta <= 0.0 {
             return Some(f64::NAN);
         }
-        let scale = log_gamma(alpha + beta) - log_gamma(alpha) - log_gamma(beta);
+        let scale = libm::lgamma(alpha + beta) - libm::lgamma(alpha) - libm::lgamma(beta);
         Some((scale + (alpha - 1.0) * number.ln() + (beta - 1.0) * (1.0 - number).ln()).exp())
     })
 }
 
-fn questions(arguments: &Arguments, ask: impl Fn(f64) -> bool) -> Result<ArrayRef> {
+fn questions(arguments: &FunctionArguments, ask: impl Fn(f64) -> bool) -> Result<ArrayRef> {
     let numbers = arguments.reals(0)?;
     arguments.make_bools(|row| numbers.get(row).map(&ask))
 }
@@ -107,7 +107,7 @@ fn sign(real: f64) -> f64 {
     }
 }
 
-fn abs(arguments: &Arguments) -> Result<ArrayRef> {
+fn abs(arguments: &FunctionArguments) -> Result<ArrayRef> {
     match arguments.returns {
         KqlType::Real => reals(arguments, f64::abs),
         KqlType::Decimal => {
@@ -122,8 +122,8 @@ fn abs(arguments: &Arguments) -> Result<ArrayRef> {
     }
 }
 
-/// From 0 to 1, or a whole number below the argument.
-fn random(arguments: &Arguments) -> Result<ArrayRef> {
+/// Returns a number from 0 to 1, or an integer below the argument.
+fn random(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let limit = if arguments.len() > 0 { Some(arguments.longs(0)?) } else { None };
     let mut random = rand::rng();
     arguments.make_reals(|row| {
@@ -135,12 +135,12 @@ fn random(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn binary_not(arguments: &Arguments) -> Result<ArrayRef> {
+fn binary_not(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let numbers = arguments.longs(0)?;
     arguments.make_longs(|row| numbers.get(row).map(|number| !number))
 }
 
-fn count_ones(arguments: &Arguments) -> Result<ArrayRef> {
+fn count_ones(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let numbers = arguments.longs(0)?;
     arguments.make_longs(|row| numbers.get(row).map(|number| i64::from(number.count_ones())))
 }
@@ -151,50 +151,4 @@ fn shift_left(number: i64, bits: i64) -> Option<i64> {
 
 fn shift_right(number: i64, bits: i64) -> Option<i64> {
     u32::try_from(bits).ok().map(|bits| number.wrapping_shr(bits))
-}
-
-fn gamma(real: f64) -> f64 {
-    if real < 0.5 { PI / ((PI * real).sin() * gamma(1.0 - real)) } else { log_gamma(real).exp() }
-}
-
-/// Lanczos's approximation, g = 7, nine terms.
-pub(super) fn log_gamma(real: f64) -> f64 {
-    const TERMS: [f64; 8] = [
-        676.520_368_121_885_1,
-        -1_259.139_216_722_402_8,
-        771.323_428_777_653_1,
-        -176.615_029_162_140_6,
-        12.507_343_278_686_905,
-        -0.138_571_095_265_720_12,
-        9.984_369_578_019_572e-6,
-        1.505_632_735_149_311_6e-7,
-    ];
-    if real < 0.5 {
-        return (PI / (PI * real).sin().abs()).ln() - log_gamma(1.0 - real);
-    }
-    let real = real - 1.0;
-    let sum = TERMS
-        .iter()
-        .enumerate()
-        .fold(0.999_999_999_999_809_9, |sum, (index, term)| sum + term / (real + index as f64 + 1.0));
-    let shifted = real + 7.5;
-    0.5 * (2.0 * PI).ln() + (real + 0.5) * shifted.ln() - shifted + sum.ln()
-}
-
-/// Its Taylor series where that converges quickly, a continued fraction of its complement elsewhere.
-pub(super) fn erf(real: f64) -> f64 {
-    const SERIES_LIMIT: f64 = 2.5;
-    let x = real.abs();
-    let value = if x < SERIES_LIMIT {
-        let (mut term, mut sum) = (x, x);
-        for n in 1..100_u32 {
-            term *= -x * x / f64::from(n);
-            sum += term / f64::from(2 * n + 1);
-        }
-        2.0 / PI.sqrt() * sum
-    } else {
-        let fraction = (1..=80_u32).rev().fold(x, |tail, n| x + f64::from(n) / 2.0 / tail);
-        1.0 - (-x * x).exp() / (PI.sqrt() * fraction)
-    };
-    if real < 0.0 { -value } else { value }
 }

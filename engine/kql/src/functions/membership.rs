@@ -1,5 +1,5 @@
-//! `in`: whether a value is in a list. A list of literals becomes a set once a batch; a dynamic array in it stands for
-//! its elements. Null is in no list.
+//! `in`: whether a value is in a list. A list of literals becomes a set once a batch. A dynamic array in the list
+//! stands for its elements. Null is in no list.
 
 use std::collections::HashSet;
 
@@ -8,24 +8,24 @@ use datafusion::error::Result;
 use serde_json::Value;
 
 use super::super::types::KqlType;
-use super::arguments::Arguments;
+use super::arguments::FunctionArguments;
 
 /// Whether the first argument is among the others.
-pub(super) fn is_in(arguments: &Arguments, ignore_case: bool) -> Result<ArrayRef> {
+pub(super) fn is_in(arguments: &FunctionArguments, ignore_case: bool) -> Result<ArrayRef> {
     let constant = (1..arguments.len()).all(|index| arguments.is_constant(index));
     if constant { in_constants(arguments, ignore_case) } else { in_columns(arguments, ignore_case) }
 }
 
-/// A value as a set holds it: whole numbers and reals that are equal are the same.
+/// A value as a set holds it. An integer and a real that are equal have one key.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-enum Key {
+enum SetKey {
     Text(String),
     Whole(i64),
     Real(u64),
     Nested(String),
 }
 
-fn in_constants(arguments: &Arguments, ignore_case: bool) -> Result<ArrayRef> {
+fn in_constants(arguments: &FunctionArguments, ignore_case: bool) -> Result<ArrayRef> {
     let mut keys = HashSet::new();
     for list in arguments.all_dynamics(1)? {
         collect(&list.get(0), ignore_case, &mut keys);
@@ -44,17 +44,17 @@ fn in_constants(arguments: &Arguments, ignore_case: bool) -> Result<ArrayRef> {
     }
 }
 
-fn texts_in(arguments: &Arguments, ignore_case: bool, keys: &HashSet<Key>) -> Result<ArrayRef> {
-    let texts = arguments.text_views(0)?;
+fn texts_in(arguments: &FunctionArguments, ignore_case: bool, keys: &HashSet<SetKey>) -> Result<ArrayRef> {
+    let strings = arguments.string_views(0)?;
     let keys: HashSet<String> = keys.iter().map(text).collect();
     if ignore_case {
-        arguments.make_total(|row| keys.contains(&texts.get(row).to_lowercase()))
+        arguments.make_total(|row| keys.contains(&strings.get(row).to_lowercase()))
     } else {
-        arguments.make_total(|row| keys.contains(texts.get(row)))
+        arguments.make_total(|row| keys.contains(strings.get(row)))
     }
 }
 
-fn in_columns(arguments: &Arguments, ignore_case: bool) -> Result<ArrayRef> {
+fn in_columns(arguments: &FunctionArguments, ignore_case: bool) -> Result<ArrayRef> {
     let value = arguments.dynamics(0)?;
     let lists = arguments.all_dynamics(1)?;
     arguments.make_total(|row| {
@@ -64,40 +64,40 @@ fn in_columns(arguments: &Arguments, ignore_case: bool) -> Result<ArrayRef> {
     })
 }
 
-fn collect(value: &Value, ignore_case: bool, keys: &mut HashSet<Key>) {
+fn collect(value: &Value, ignore_case: bool, keys: &mut HashSet<SetKey>) {
     match value {
         Value::Array(elements) => keys.extend(elements.iter().filter_map(|element| key(element, ignore_case))),
         other => keys.extend(key(other, ignore_case)),
     }
 }
 
-fn key(value: &Value, ignore_case: bool) -> Option<Key> {
+fn key(value: &Value, ignore_case: bool) -> Option<SetKey> {
     let key = match value {
         Value::Null => return None,
-        Value::Bool(truth) => Key::Whole(i64::from(*truth)),
-        Value::String(text) if ignore_case => Key::Text(text.to_lowercase()),
-        Value::String(text) => Key::Text(text.clone()),
+        Value::Bool(truth) => SetKey::Whole(i64::from(*truth)),
+        Value::String(text) if ignore_case => SetKey::Text(text.to_lowercase()),
+        Value::String(text) => SetKey::Text(text.clone()),
         Value::Number(number) => match (number.as_i64(), number.as_f64()) {
-            (Some(whole), _) => Key::Whole(whole),
-            (None, Some(real)) if real.fract() == 0.0 && real.abs() < 9e15 => Key::Whole(real as i64),
-            (None, real) => Key::Real(real.unwrap_or(f64::NAN).to_bits()),
+            (Some(whole), _) => SetKey::Whole(whole),
+            (None, Some(real)) if real.fract() == 0.0 && real.abs() < 9e15 => SetKey::Whole(real as i64),
+            (None, real) => SetKey::Real(real.unwrap_or(f64::NAN).to_bits()),
         },
-        nested => Key::Nested(nested.to_string()),
+        nested => SetKey::Nested(nested.to_string()),
     };
     Some(key)
 }
 
-fn whole(key: &Key) -> Option<i64> {
+fn whole(key: &SetKey) -> Option<i64> {
     match key {
-        Key::Whole(whole) => Some(*whole),
-        Key::Text(_) | Key::Real(_) | Key::Nested(_) => None,
+        SetKey::Whole(whole) => Some(*whole),
+        SetKey::Text(_) | SetKey::Real(_) | SetKey::Nested(_) => None,
     }
 }
 
-fn text(key: &Key) -> String {
+fn text(key: &SetKey) -> String {
     match key {
-        Key::Text(text) | Key::Nested(text) => text.clone(),
-        Key::Whole(whole) => whole.to_string(),
-        Key::Real(bits) => f64::from_bits(*bits).to_string(),
+        SetKey::Text(text) | SetKey::Nested(text) => text.clone(),
+        SetKey::Whole(whole) => whole.to_string(),
+        SetKey::Real(bits) => f64::from_bits(*bits).to_string(),
     }
 }

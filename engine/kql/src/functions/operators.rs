@@ -1,20 +1,20 @@
-//! The operators: which operands each takes, and where it is computed. `!x` is what `x` is not: both know two values
-//! only, whatever is null, but for the comparisons by order, `between` and logic, which know a third.
+//! The scalar operators: the operands that each takes, and the kernel that computes it. `!x` negates `x`. Both return
+//! true or false even for null, except comparisons by order, `between` and logic, which can return null.
 
 use arrow::array::{ArrayRef, AsArray};
 use datafusion::error::Result;
 
 use super::super::ast::{BinaryOperator, ListOperator, TextMatch, TextMatchKind};
 use super::super::types::KqlType;
-use super::arguments::Arguments;
+use super::arguments::FunctionArguments;
 use super::{arithmetic, comparison, dynamics, membership, patterns, terms, texts};
 
-/// An operator, or what is written without a name: an element, a member.
+/// An operator, or an access that has no name in the language: to an element, to a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(crate) enum Operator {
     /// `a + b`, `a has b`, ...
     Binary(BinaryOperator),
-    /// `a in (b, c)`: the operand, then the list; a dynamic array in it stands for its elements.
+    /// `a in (b, c)`: the operand, then the list. A dynamic array in the list stands for its elements.
     List(ListOperator),
     /// `a between (b .. c)`.
     Between {
@@ -27,14 +27,14 @@ pub(crate) enum Operator {
     DynamicMember,
     /// `a[0]`: dynamic and long.
     DynamicElement,
-    /// `split(a, b)[0]`: string, string and a long that is not negative. The array itself is never made.
+    /// `split(a, b)[0]`: two strings and a long that is not negative. The array itself is never built.
     SplitElement,
-    /// The same as a text, empty where there is no such part.
+    /// The same as a string, empty if there is no such part.
     SplitText,
 }
 
 impl Operator {
-    /// As it is written.
+    /// Returns the operator as it is written.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Operator::Binary(operator) => binary_name(operator),
@@ -91,7 +91,7 @@ fn text_name(text: TextMatch) -> &'static str {
     names[2 * usize::from(text.case_sensitive) + usize::from(text.negated)]
 }
 
-/// The type that an operator gives for these operands, or what is wrong with them.
+/// Returns the type of the result for these operands, or what is wrong with them.
 pub(super) fn check(operator: Operator, types: &[KqlType]) -> std::result::Result<KqlType, String> {
     let operands = |least: usize, most: usize| {
         let name = operator.name();
@@ -148,8 +148,8 @@ fn mismatch(name: &str, types: &[KqlType]) -> String {
     format!("{name} does not take {}; convert them first", types.join(" and "))
 }
 
-/// The batch of an operator.
-pub(super) fn evaluate(operator: Operator, arguments: &Arguments) -> Result<ArrayRef> {
+/// Computes a batch.
+pub(super) fn evaluate(operator: Operator, arguments: &FunctionArguments) -> Result<ArrayRef> {
     match operator {
         Operator::Binary(binary) => evaluate_binary(binary, arguments),
         Operator::List(ListOperator::In { negated, ignore_case }) => {
@@ -166,7 +166,7 @@ pub(super) fn evaluate(operator: Operator, arguments: &Arguments) -> Result<Arra
     }
 }
 
-fn evaluate_binary(operator: BinaryOperator, arguments: &Arguments) -> Result<ArrayRef> {
+fn evaluate_binary(operator: BinaryOperator, arguments: &FunctionArguments) -> Result<ArrayRef> {
     match operator {
         BinaryOperator::Add
         | BinaryOperator::Subtract

@@ -1,4 +1,4 @@
-//! Texts with a structure: URLs, file paths, versions, lines of CSV.
+//! Functions that parse structured strings: URLs, file paths, command lines, CSV, versions.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
@@ -6,12 +6,12 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
 use super::super::types::{DECIMAL_SCALE, KqlType};
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
 
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("parse_url", "s", DYNAMIC, |arguments| parsed(arguments, parse_url)),
     entry("parseurl", "s", DYNAMIC, |arguments| parsed(arguments, parse_url)),
     entry("parse_urlquery", "s", DYNAMIC, |arguments| parsed(arguments, parse_urlquery)),
@@ -22,9 +22,9 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("parse_version", "s", Returns::Is(KqlType::Decimal), parse_version),
 ];
 
-fn parsed(arguments: &Arguments, parse: impl Fn(&str) -> Value) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
-    arguments.make_dynamics(|row| Ok(parse(texts.get(row))))
+fn parsed(arguments: &FunctionArguments, parse: impl Fn(&str) -> Value) -> Result<ArrayRef> {
+    let strings = arguments.strings(0)?;
+    arguments.make_dynamics(|row| Ok(parse(strings.get(row))))
 }
 
 /// `scheme://user:password@host:port/path?query#fragment`.
@@ -75,7 +75,7 @@ fn parse_path(path: &str) -> Value {
         None => ("", directories),
     };
     let (file, stream) = file.split_once(':').unwrap_or((file, ""));
-    // Only a drive counts as a root.
+    // Only a drive is a root.
     let has_drive = root.contains(':');
     let (root, directory) = if has_drive { (root, directory) } else { ("", &rest[..root.len() + directory.len()]) };
     let extension = file.rsplit_once('.').map_or("", |(_, extension)| extension);
@@ -92,7 +92,7 @@ fn parse_path(path: &str) -> Value {
     })
 }
 
-/// `C:\`, `/`, `\\server\`, and what follows.
+/// Splits `C:\`, `/` or `\\server\` from the rest.
 fn root_of(path: &str) -> (&str, &str) {
     let root = match path.as_bytes() {
         [drive, b':', b'\\' | b'/', ..] if drive.is_ascii_alphabetic() => 3,
@@ -103,17 +103,17 @@ fn root_of(path: &str) -> (&str, &str) {
     path.split_at(root)
 }
 
-/// The arguments of a command line of Windows; the only parser that there is.
-fn parse_command_line(arguments: &Arguments) -> Result<ArrayRef> {
-    let (lines, parsers) = (arguments.texts(0)?, arguments.texts(1)?);
+/// Splits a command line by the rules of Windows, which is the only parser that Kusto has.
+fn parse_command_line(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (lines, parsers) = (arguments.strings(0)?, arguments.strings(1)?);
     arguments.make_dynamics(|row| match parsers.get(row).eq_ignore_ascii_case("windows") {
         true => Ok(windows_arguments(lines.get(row)).into()),
         false => Ok(Value::Null),
     })
 }
 
-/// Blanks stand between arguments, but for those in quotes; of backslashes before a quote each two are one, and one that
-/// is left over makes the quote a part of the argument.
+/// Blanks outside quotes separate arguments. Before a quote, two backslashes stand for one, and a single one makes the
+/// quote part of the argument.
 fn windows_arguments(line: &str) -> Vec<String> {
     let mut all: Vec<String> = Vec::new();
     let mut current: Option<String> = None;
@@ -145,7 +145,7 @@ fn windows_arguments(line: &str) -> Vec<String> {
     all
 }
 
-/// The first line's fields.
+/// Returns the fields of the first line.
 fn parse_csv(line: &str) -> Value {
     let mut fields: Vec<Value> = Vec::new();
     let (mut field, mut quoted) = (String::new(), false);
@@ -163,10 +163,10 @@ fn parse_csv(line: &str) -> Value {
     fields.into()
 }
 
-/// Up to four parts of up to eight digits as one number that orders as they do.
-fn parse_version(arguments: &Arguments) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
-    arguments.make_decimals(|row| version(texts.get(row)))
+/// Returns a version of up to four parts of up to eight digits as one number with the same order.
+fn parse_version(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let strings = arguments.strings(0)?;
+    arguments.make_decimals(|row| version(strings.get(row)))
 }
 
 fn version(text: &str) -> Option<i128> {
@@ -181,7 +181,7 @@ fn version(text: &str) -> Option<i128> {
         let is_number = !part.is_empty() && part.len() <= 8 && part.bytes().all(|byte| byte.is_ascii_digit());
         number = number * PART + is_number.then(|| part.parse::<i128>().ok())??;
     }
-    // Four full parts and the decimal's own digits do not fit together, so the number is kept as stored.
+    // The digits of four full parts and of the decimal's scale do not fit together, so the number saturates.
     let one = 10_i128.pow(DECIMAL_SCALE.unsigned_abs().into());
     Some(number.checked_mul(one).filter(|stored| *stored < 10_i128.pow(38)).unwrap_or(10_i128.pow(38) - 1))
 }

@@ -1,14 +1,14 @@
-//! `bin` and other rounding. A bin's start is never above the value; bins of zero or negative width are null.
+//! `bin` and other rounding. The start of a bin is never above the value; a width of zero or less gives null.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 
 use super::super::types::KqlType;
 use super::super::values::{MAX_DATETIME_TICKS, decimal_one};
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("bin", "xx", Returns::By(bin_type), bin),
     entry("floor", "x?x", Returns::By(floor_type), floor),
     entry("bin_at", "xxx", Returns::By(bin_type), bin_at),
@@ -37,7 +37,7 @@ fn floor_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
     }
 }
 
-fn floor(arguments: &Arguments) -> Result<ArrayRef> {
+fn floor(arguments: &FunctionArguments) -> Result<ArrayRef> {
     if arguments.len() > 1 {
         return bin(arguments);
     }
@@ -45,7 +45,7 @@ fn floor(arguments: &Arguments) -> Result<ArrayRef> {
     arguments.make_reals(|row| numbers.get(row).map(f64::floor))
 }
 
-fn bin(arguments: &Arguments) -> Result<ArrayRef> {
+fn bin(arguments: &FunctionArguments) -> Result<ArrayRef> {
     match arguments.returns {
         KqlType::Real => {
             let (values, widths) = (arguments.reals(0)?, arguments.reals(1)?);
@@ -72,8 +72,8 @@ fn bin(arguments: &Arguments) -> Result<ArrayRef> {
     }
 }
 
-/// Bins of which one starts at the third argument.
-fn bin_at(arguments: &Arguments) -> Result<ArrayRef> {
+/// Computes bins of which one starts at the third argument.
+fn bin_at(arguments: &FunctionArguments) -> Result<ArrayRef> {
     match arguments.returns {
         KqlType::Real | KqlType::Decimal => {
             let (values, widths, starts) = (arguments.reals(0)?, arguments.reals(1)?, arguments.reals(2)?);
@@ -107,13 +107,13 @@ fn bin_at(arguments: &Arguments) -> Result<ArrayRef> {
     }
 }
 
-fn ceiling(arguments: &Arguments) -> Result<ArrayRef> {
+fn ceiling(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let numbers = arguments.reals(0)?;
     arguments.make_reals(|row| numbers.get(row).map(f64::ceil))
 }
 
-/// Halves go away from zero, as they look in decimal digits.
-fn round(arguments: &Arguments) -> Result<ArrayRef> {
+/// Rounds halves away from zero, judged by their decimal digits.
+fn round(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let numbers = arguments.reals(0)?;
     let digits = if arguments.len() > 1 { Some(arguments.longs(1)?) } else { None };
     arguments.make_reals(|row| {

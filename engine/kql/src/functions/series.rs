@@ -1,14 +1,14 @@
-//! Functions of numeric arrays: here those of each element, and sums of them; in the files below those that see a series
-//! as a whole. An element that is no number is null.
+//! Functions of numeric arrays. This file has those that work element by element and the sums; the files below have
+//! those that need the series as a whole. An element that is not a number counts as null.
 
 mod decomposition;
+mod fft;
 mod filters;
 mod fits;
 mod fourier;
 mod outliers;
 mod periods;
 mod polynomials;
-mod spectra;
 mod statistics;
 
 use arrow::array::ArrayRef;
@@ -16,34 +16,34 @@ use datafusion::error::Result;
 use serde_json::{Value, json};
 
 use super::super::types::KqlType;
-use super::arguments::{Arguments, Dynamics};
+use super::arguments::{DynamicColumn, FunctionArguments};
 use super::comparison::same;
-use super::several::Several;
-use super::signature::{Entry, Returns, entry};
+use super::several::MultiColumnFunction;
+use super::signature::{FunctionEntry, Returns, entry};
 
 const REAL: Returns = Returns::Is(KqlType::Real);
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
 /// The most multiplications of one filter.
 const MAX_STEPS: usize = 100_000_000;
-/// Those of a batch of rows, during which a query cannot be cancelled.
+/// The most multiplications of a batch of rows, during which a query cannot be cancelled.
 const MAX_BATCH_STEPS: usize = 2_000_000_000;
 
 /// The families of the files below.
-pub(super) const FAMILIES: &[&[Entry]] =
+pub(super) const FAMILIES: &[&[FunctionEntry]] =
     &[decomposition::FUNCTIONS, filters::FUNCTIONS, fits::FUNCTIONS, outliers::FUNCTIONS, statistics::FUNCTIONS];
 
-/// Those of functions of several values.
-pub(super) const SEVERAL: &[&[Several]] = &[
-    decomposition::SEVERAL,
-    fits::SEVERAL,
-    periods::SEVERAL,
-    polynomials::SEVERAL,
-    spectra::SEVERAL,
-    statistics::SEVERAL,
+/// The multi-column functions of the files below.
+pub(super) const MULTI_COLUMN_FUNCTIONS: &[&[MultiColumnFunction]] = &[
+    decomposition::MULTI_COLUMN_FUNCTIONS,
+    fits::MULTI_COLUMN_FUNCTIONS,
+    periods::MULTI_COLUMN_FUNCTIONS,
+    polynomials::MULTI_COLUMN_FUNCTIONS,
+    fourier::MULTI_COLUMN_FUNCTIONS,
+    statistics::MULTI_COLUMN_FUNCTIONS,
 ];
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("series_add", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left + right))),
     entry("series_subtract", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left - right))),
     entry("series_multiply", "xx", DYNAMIC, |arguments| pairwise(arguments, |left, right| number(left * right))),
@@ -57,20 +57,20 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("series_greater_equals", "xx", DYNAMIC, |arguments| {
         pairwise(arguments, |left, right| (left >= right).into())
     }),
-    entry("series_abs", "j", DYNAMIC, |arguments| each(arguments, f64::abs)),
+    entry("series_abs", "j", DYNAMIC, |arguments| map_elements(arguments, f64::abs)),
     entry("series_sign", "j", DYNAMIC, |arguments| {
-        each(arguments, |real| if real == 0.0 { 0.0 } else { real.signum() })
+        map_elements(arguments, |real| if real == 0.0 { 0.0 } else { real.signum() })
     }),
-    entry("series_ceiling", "j", DYNAMIC, |arguments| each(arguments, f64::ceil)),
-    entry("series_floor", "j", DYNAMIC, |arguments| each(arguments, f64::floor)),
-    entry("series_exp", "j", DYNAMIC, |arguments| each(arguments, f64::exp)),
-    entry("series_log", "j", DYNAMIC, |arguments| each(arguments, f64::ln)),
-    entry("series_sin", "j", DYNAMIC, |arguments| each(arguments, f64::sin)),
-    entry("series_cos", "j", DYNAMIC, |arguments| each(arguments, f64::cos)),
-    entry("series_tan", "j", DYNAMIC, |arguments| each(arguments, f64::tan)),
-    entry("series_asin", "j", DYNAMIC, |arguments| each(arguments, f64::asin)),
-    entry("series_acos", "j", DYNAMIC, |arguments| each(arguments, f64::acos)),
-    entry("series_atan", "j", DYNAMIC, |arguments| each(arguments, f64::atan)),
+    entry("series_ceiling", "j", DYNAMIC, |arguments| map_elements(arguments, f64::ceil)),
+    entry("series_floor", "j", DYNAMIC, |arguments| map_elements(arguments, f64::floor)),
+    entry("series_exp", "j", DYNAMIC, |arguments| map_elements(arguments, f64::exp)),
+    entry("series_log", "j", DYNAMIC, |arguments| map_elements(arguments, f64::ln)),
+    entry("series_sin", "j", DYNAMIC, |arguments| map_elements(arguments, f64::sin)),
+    entry("series_cos", "j", DYNAMIC, |arguments| map_elements(arguments, f64::cos)),
+    entry("series_tan", "j", DYNAMIC, |arguments| map_elements(arguments, f64::tan)),
+    entry("series_asin", "j", DYNAMIC, |arguments| map_elements(arguments, f64::asin)),
+    entry("series_acos", "j", DYNAMIC, |arguments| map_elements(arguments, f64::acos)),
+    entry("series_atan", "j", DYNAMIC, |arguments| map_elements(arguments, f64::atan)),
     entry("series_sum", "j", REAL, |arguments| folded(arguments, |numbers| numbers.iter().sum())),
     entry("series_product", "j", REAL, |arguments| folded(arguments, |numbers| numbers.iter().product())),
     entry("series_magnitude", "j", REAL, |arguments| folded(arguments, magnitude)),
@@ -82,7 +82,7 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("series_fill_linear", "j?xbn", DYNAMIC, fill_linear),
 ];
 
-/// A whole number as one, as Kusto's series keep them; what JSON has no number for as a text.
+/// Returns a number as JSON, or as a string if JSON has no such number.
 fn number(real: f64) -> Value {
     if real.is_finite() { json!(real) } else { Value::from(super::super::values::format_real(real)) }
 }
@@ -91,27 +91,27 @@ fn reals(elements: &[Value]) -> Vec<Option<f64>> {
     elements.iter().map(Value::as_f64).collect()
 }
 
-/// The elements of a row's series; `None` where that is no array.
-fn numbers_at(values: &Dynamics, row: usize) -> Option<Vec<Option<f64>>> {
+/// Returns the elements of a row's series; `None` if it is not an array.
+fn numbers_at(values: &DynamicColumn, row: usize) -> Option<Vec<Option<f64>>> {
     match values.get(row).as_ref() {
         Value::Array(elements) => Some(reals(elements)),
         _ => None,
     }
 }
 
-/// Numbers as a dynamic array.
+/// Returns numbers as a dynamic array.
 fn array_of(numbers: &[f64]) -> Value {
     numbers.iter().map(|real| number(*real)).collect::<Vec<_>>().into()
 }
 
-/// A truth value that may be left out.
-fn row_of_bools(arguments: &Arguments, index: usize, default: bool) -> Result<impl Fn(usize) -> bool> {
+/// Reads an optional truth value.
+fn row_of_bools(arguments: &FunctionArguments, index: usize, default: bool) -> Result<impl Fn(usize) -> bool> {
     let given = if arguments.len() > index { Some(arguments.bools(index)?) } else { None };
     Ok(move |row| given.as_ref().and_then(|given| given.get(row)).unwrap_or(default))
 }
 
-/// The elements of a series; a number stands for a series of it.
-fn operand(values: &Dynamics, row: usize, length: usize) -> Option<Vec<Option<f64>>> {
+/// Returns the elements of a series. A number stands for a series of it.
+fn operand(values: &DynamicColumn, row: usize, length: usize) -> Option<Vec<Option<f64>>> {
     match values.get(row).as_ref() {
         Value::Array(elements) => Some(reals(elements)),
         Value::Number(single) => Some(vec![single.as_f64(); length]),
@@ -119,7 +119,7 @@ fn operand(values: &Dynamics, row: usize, length: usize) -> Option<Vec<Option<f6
     }
 }
 
-fn pairwise(arguments: &Arguments, compute: impl Fn(f64, f64) -> Value) -> Result<ArrayRef> {
+fn pairwise(arguments: &FunctionArguments, compute: impl Fn(f64, f64) -> Value) -> Result<ArrayRef> {
     let (left, right) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     arguments.make_dynamics(|row| {
         let length =
@@ -136,7 +136,7 @@ fn pairwise(arguments: &Arguments, compute: impl Fn(f64, f64) -> Value) -> Resul
     })
 }
 
-fn each(arguments: &Arguments, compute: impl Fn(f64) -> f64) -> Result<ArrayRef> {
+fn map_elements(arguments: &FunctionArguments, compute: impl Fn(f64) -> f64) -> Result<ArrayRef> {
     let series = arguments.dynamics(0)?;
     arguments.make_dynamics(|row| {
         let Some(elements) = series.elements(row) else { return Ok(Value::Null) };
@@ -145,7 +145,7 @@ fn each(arguments: &Arguments, compute: impl Fn(f64) -> f64) -> Result<ArrayRef>
     })
 }
 
-fn folded(arguments: &Arguments, fold: impl Fn(&[f64]) -> f64) -> Result<ArrayRef> {
+fn folded(arguments: &FunctionArguments, fold: impl Fn(&[f64]) -> f64) -> Result<ArrayRef> {
     let series = arguments.dynamics(0)?;
     arguments.make_reals(|row| {
         let numbers: Vec<f64> = series.elements(row)?.iter().filter_map(Value::as_f64).collect();
@@ -157,7 +157,7 @@ fn magnitude(numbers: &[f64]) -> f64 {
     numbers.iter().map(|number| number * number).sum::<f64>().sqrt()
 }
 
-fn dot_product(arguments: &Arguments) -> Result<ArrayRef> {
+fn dot_product(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (left, right) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     arguments.make_reals(|row| {
         let length =
@@ -167,7 +167,7 @@ fn dot_product(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn fill_const(arguments: &Arguments) -> Result<ArrayRef> {
+fn fill_const(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (series, fill) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     let missing = if arguments.len() > 2 { Some(arguments.dynamics(2)?) } else { None };
     arguments.make_dynamics(|row| {
@@ -180,8 +180,8 @@ fn fill_const(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// What is missing becomes what comes before it, or after it.
-fn fill_from(arguments: &Arguments, backward: bool) -> Result<ArrayRef> {
+/// Replaces missing elements by the one before, or after, them.
+fn fill_from(arguments: &FunctionArguments, backward: bool) -> Result<ArrayRef> {
     let series = arguments.dynamics(0)?;
     let missing = if arguments.len() > 1 { Some(arguments.dynamics(1)?) } else { None };
     arguments.make_dynamics(|row| {
@@ -210,8 +210,8 @@ fn fill_from(arguments: &Arguments, backward: bool) -> Result<ArrayRef> {
 struct Steps(usize);
 
 impl Steps {
-    /// Fails where a filter of that length takes too many over a series of that length.
-    fn spend(&mut self, arguments: &Arguments, series: usize, filter: usize) -> Result<()> {
+    /// Counts the multiplications of a filter over a series; returns an error past the limits.
+    fn spend(&mut self, arguments: &FunctionArguments, series: usize, filter: usize) -> Result<()> {
         let steps = series.saturating_mul(filter);
         self.0 = self.0.saturating_add(steps);
         if steps > MAX_STEPS || self.0 > MAX_BATCH_STEPS {
@@ -221,9 +221,9 @@ impl Steps {
     }
 }
 
-/// A recursive filter: each value from the values so far, weighted by the first coefficients, less the results so far,
-/// weighted by the second.
-fn iir(arguments: &Arguments) -> Result<ArrayRef> {
+/// A recursive filter: each result is the sum of the values so far weighted by `forward`, less the results so far
+/// weighted by `backward`.
+fn iir(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (series, forward, backward) = (arguments.dynamics(0)?, arguments.dynamics(1)?, arguments.dynamics(2)?);
     let mut steps = Steps::default();
     let numbers = |values: Option<Vec<Value>>| -> Option<Vec<f64>> { values?.iter().map(Value::as_f64).collect() };
@@ -246,8 +246,9 @@ fn iir(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// What is missing lies on a line between its neighbours; at the edges it is as the nearest value, if that is asked for.
-fn fill_linear(arguments: &Arguments) -> Result<ArrayRef> {
+/// Interpolates missing elements linearly between their neighbours. At the edges they become the nearest value if the
+/// third argument is true.
+fn fill_linear(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let series = arguments.dynamics(0)?;
     let missing = if arguments.len() > 1 { Some(arguments.dynamics(1)?) } else { None };
     let edges = if arguments.len() > 2 { Some(arguments.bools(2)?) } else { None };

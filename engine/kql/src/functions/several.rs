@@ -1,6 +1,5 @@
-//! Functions that give several values for a row, each a column of its own where a query makes columns. Such a function
-//! is one call that makes a struct, and each column is a part of it, so that the work is done once however many of the
-//! parts a query takes.
+//! Functions that return several columns, as `series_stats` does. A call is one DataFusion function that returns a
+//! struct, and each column is a field of it, so the work is done once however many of the columns a query uses.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -15,55 +14,55 @@ use datafusion::logical_expr::{
 use serde_json::Value;
 
 use super::super::types::KqlType;
-use super::arguments::Arguments;
+use super::arguments::FunctionArguments;
 use super::signature::check_arguments;
 use super::{FunctionContext, FunctionError};
 use crate::ExecutionError;
 
-/// A function of several values.
-pub(super) struct Several {
+/// A function that returns several columns.
+pub(super) struct MultiColumnFunction {
     pub(super) name: &'static str,
-    /// Written as those of other functions are.
+    /// In the notation of [`super::signature`].
     pub(super) parameters: &'static str,
-    /// The values' names and types.
+    /// The names and types of the columns.
     pub(super) outputs: &'static [(&'static str, KqlType)],
-    pub(super) kernel: fn(&Arguments, &mut Rows) -> Result<()>,
+    pub(super) kernel: fn(&FunctionArguments, &mut OutputColumns) -> Result<()>,
 }
 
-/// An entry of a family's table.
-pub(super) const fn several(
+/// Makes an entry of a family's table.
+pub(super) const fn multi_column(
     name: &'static str,
     parameters: &'static str,
     outputs: &'static [(&'static str, KqlType)],
-    kernel: fn(&Arguments, &mut Rows) -> Result<()>,
-) -> Several {
-    Several { name, parameters, outputs, kernel }
+    kernel: fn(&FunctionArguments, &mut OutputColumns) -> Result<()>,
+) -> MultiColumnFunction {
+    MultiColumnFunction { name, parameters, outputs, kernel }
 }
 
-/// One value of a row.
-pub(super) enum Part {
+/// The value of one column in one row.
+pub(super) enum OutputValue {
     Real(f64),
     Long(i64),
     Dynamic(Value),
 }
 
-/// A function of several values for arguments of certain types.
+/// A multi-column function bound to arguments of certain types.
 #[derive(Debug, Clone)]
-pub(crate) struct BoundSeveral {
-    entry: &'static Several,
+pub(crate) struct BoundMultiColumn {
+    entry: &'static MultiColumnFunction,
     function: Arc<ScalarUDF>,
 }
 
-impl BoundSeveral {
+impl BoundMultiColumn {
     pub(super) fn new(
-        entry: &'static Several,
+        entry: &'static MultiColumnFunction,
         arguments: &[KqlType],
         context: FunctionContext,
     ) -> std::result::Result<Self, FunctionError> {
         check_arguments(entry.name, entry.parameters, arguments)
             .map_err(|message| FunctionError::WrongArguments { message })?;
         let types: Vec<DataType> = arguments.iter().map(|kql_type| kql_type.arrow_type()).collect();
-        let function = Together {
+        let function = StructFunction {
             entry,
             name: format!("kql_{}", entry.name),
             arguments: arguments.to_vec(),
@@ -73,11 +72,11 @@ impl BoundSeveral {
         Ok(Self { entry, function: Arc::new(ScalarUDF::new_from_impl(function)) })
     }
 
-    /// The call's values: their names, their types, and what takes each.
+    /// Returns the columns of a call: the name, the type and the expression of each.
     pub(crate) fn call(&self, arguments: Vec<Expr>) -> Vec<(&'static str, KqlType, Expr)> {
         let together = self.function.call(arguments);
         let part = |(index, (name, kql_type)): (usize, &(&'static str, KqlType))| {
-            let part = OnePart {
+            let part = FieldFunction {
                 name: format!("kql_{}_{name}", self.entry.name),
                 index,
                 kql_type: *kql_type,
@@ -89,14 +88,14 @@ impl BoundSeveral {
     }
 }
 
-/// Whether a function was made here.
-pub(super) fn is_ours(function: &ScalarUDF) -> bool {
+/// Whether a function is part of a multi-column call.
+pub(super) fn is_multi_column_function(function: &ScalarUDF) -> bool {
     let function = function.inner().as_ref() as &dyn std::any::Any;
-    function.is::<Together>() || function.is::<OnePart>()
+    function.is::<StructFunction>() || function.is::<FieldFunction>()
 }
 
-/// The columns that a kernel makes, row by row.
-pub(super) struct Rows {
+/// The columns that a kernel fills row by row.
+pub(super) struct OutputColumns {
     columns: Vec<Builder>,
     bytes: usize,
 }
@@ -107,7 +106,7 @@ enum Builder {
     Dynamic(StringBuilder),
 }
 
-impl Rows {
+impl OutputColumns {
     fn new(outputs: &[(&str, KqlType)]) -> Self {
         let builder = |(_, kql_type): &(&str, KqlType)| match kql_type {
             KqlType::Real => Builder::Real(Float64Builder::new()),
@@ -117,27 +116,27 @@ impl Rows {
         Self { columns: outputs.iter().map(builder).collect(), bytes: 0 }
     }
 
-    /// Makes all rows of a batch; a row that is nothing has only nulls.
-    pub(super) fn each(
+    /// Computes all rows of a batch. `None` fills a row with nulls.
+    pub(super) fn fill_rows(
         &mut self,
-        arguments: &Arguments,
-        mut row: impl FnMut(usize) -> Result<Option<Vec<Part>>>,
+        arguments: &FunctionArguments,
+        mut row: impl FnMut(usize) -> Result<Option<Vec<OutputValue>>>,
     ) -> Result<()> {
         for index in 0..arguments.rows {
             let mut parts = row(index)?.unwrap_or_default().into_iter();
             for column in &mut self.columns {
                 match (column, parts.next()) {
-                    (Builder::Real(reals), Some(Part::Real(real))) => reals.append_value(real),
+                    (Builder::Real(reals), Some(OutputValue::Real(real))) => reals.append_value(real),
                     (Builder::Real(reals), _) => reals.append_null(),
-                    (Builder::Long(longs), Some(Part::Long(long))) => longs.append_value(long),
+                    (Builder::Long(longs), Some(OutputValue::Long(long))) => longs.append_value(long),
                     (Builder::Long(longs), _) => longs.append_null(),
-                    (Builder::Dynamic(texts), Some(Part::Dynamic(value))) if !value.is_null() => {
+                    (Builder::Dynamic(strings), Some(OutputValue::Dynamic(value))) if !value.is_null() => {
                         let text = value.to_string();
                         self.bytes += text.len();
                         arguments.bounded(self.bytes)?;
-                        texts.append_value(text);
+                        strings.append_value(text);
                     }
-                    (Builder::Dynamic(texts), _) => texts.append_null(),
+                    (Builder::Dynamic(strings), _) => strings.append_null(),
                 }
             }
         }
@@ -149,30 +148,30 @@ impl Rows {
             match column {
                 Builder::Real(mut reals) => Arc::new(reals.finish()),
                 Builder::Long(mut longs) => Arc::new(longs.finish()),
-                Builder::Dynamic(mut texts) => Arc::new(texts.finish()),
+                Builder::Dynamic(mut strings) => Arc::new(strings.finish()),
             }
         };
         self.columns.into_iter().map(finished).collect()
     }
 }
 
-/// The DataFusion function that makes the struct of all values.
-struct Together {
-    entry: &'static Several,
+/// The DataFusion function that returns the struct of all columns.
+struct StructFunction {
+    entry: &'static MultiColumnFunction,
     name: String,
     arguments: Vec<KqlType>,
     now_ticks: i64,
     signature: Signature,
 }
 
-impl Together {
+impl StructFunction {
     fn fields(&self) -> Fields {
         let field = |(name, kql_type): &(&str, KqlType)| Field::new(*name, kql_type.arrow_type(), true);
         self.entry.outputs.iter().map(field).collect()
     }
 }
 
-impl ScalarUDFImpl for Together {
+impl ScalarUDFImpl for StructFunction {
     fn name(&self) -> &str {
         &self.name
     }
@@ -188,8 +187,9 @@ impl ScalarUDFImpl for Together {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let once = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
         let rows = if once { 1 } else { args.number_rows };
-        let arguments = Arguments::new(&self.name, &self.arguments, KqlType::Dynamic, args.args, rows, self.now_ticks)?;
-        let mut made = Rows::new(self.entry.outputs);
+        let arguments =
+            FunctionArguments::new(&self.name, &self.arguments, KqlType::Dynamic, args.args, rows, self.now_ticks)?;
+        let mut made = OutputColumns::new(self.entry.outputs);
         (self.entry.kernel)(&arguments, &mut made)?;
         let array = StructArray::try_new_with_length(self.fields(), made.finish(), None, rows)?;
         if once {
@@ -200,15 +200,15 @@ impl ScalarUDFImpl for Together {
     }
 }
 
-/// The DataFusion function that takes one value out of the struct.
-struct OnePart {
+/// The DataFusion function that returns one field of the struct.
+struct FieldFunction {
     name: String,
     index: usize,
     kql_type: KqlType,
     signature: Signature,
 }
 
-impl ScalarUDFImpl for OnePart {
+impl ScalarUDFImpl for FieldFunction {
     fn name(&self) -> &str {
         &self.name
     }
@@ -237,53 +237,53 @@ impl ScalarUDFImpl for OnePart {
     }
 }
 
-impl OnePart {
+impl FieldFunction {
     fn misused(&self) -> DataFusionError {
         ExecutionError::new(format!("{} takes a function's several values", self.name)).into()
     }
 }
 
-impl std::fmt::Debug for Several {
+impl std::fmt::Debug for MultiColumnFunction {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Several").field("name", &self.name).finish_non_exhaustive()
+        formatter.debug_struct("MultiColumnFunction").field("name", &self.name).finish_non_exhaustive()
     }
 }
 
-impl std::fmt::Debug for Together {
+impl std::fmt::Debug for StructFunction {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("Together").field("name", &self.name).field("arguments", &self.arguments).finish()
+        formatter.debug_struct("StructFunction").field("name", &self.name).field("arguments", &self.arguments).finish()
     }
 }
 
-impl std::fmt::Debug for OnePart {
+impl std::fmt::Debug for FieldFunction {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        formatter.debug_struct("OnePart").field("name", &self.name).finish()
+        formatter.debug_struct("FieldFunction").field("name", &self.name).finish()
     }
 }
 
-impl PartialEq for Together {
+impl PartialEq for StructFunction {
     fn eq(&self, other: &Self) -> bool {
         (&self.name, &self.arguments, self.now_ticks) == (&other.name, &other.arguments, other.now_ticks)
     }
 }
 
-impl Eq for Together {}
+impl Eq for StructFunction {}
 
-impl Hash for Together {
+impl Hash for StructFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.name, &self.arguments, self.now_ticks).hash(state);
     }
 }
 
-impl PartialEq for OnePart {
+impl PartialEq for FieldFunction {
     fn eq(&self, other: &Self) -> bool {
         (&self.name, self.index, self.kql_type) == (&other.name, other.index, other.kql_type)
     }
 }
 
-impl Eq for OnePart {}
+impl Eq for FieldFunction {}
 
-impl Hash for OnePart {
+impl Hash for FieldFunction {
     fn hash<H: Hasher>(&self, state: &mut H) {
         (&self.name, self.index, self.kql_type).hash(state);
     }

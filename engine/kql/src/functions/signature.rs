@@ -1,61 +1,60 @@
-//! What a function takes and returns. Parameters are written as a text, a letter each:
+//! The parameters and results of functions. Parameters are a string with a letter for each:
 //!
-//! `x` anything · `s` text, or anything that has one · `n` a number · `i` a whole number · `b` a truth value ·
-//! `t` a datetime · `d` a timespan · `j` dynamic; what follows `?` may be left out, what `*` follows may
-//! be repeated.
-//! A dynamic value is converted to whatever is asked for.
+//! `x` any value · `s` a string, or a value that has a string form · `n` a number · `i` an integer · `b` a bool · `t` a
+//! datetime · `d` a timespan · `j` dynamic. Parameters after `?` are optional, and the one before `*` may be repeated.
+//! A dynamic value is converted to whatever type is expected.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 
 use super::super::types::KqlType;
-use super::arguments::Arguments;
+use super::arguments::FunctionArguments;
 
 /// A function of a family.
-pub(super) struct Entry {
+pub(super) struct FunctionEntry {
     pub(super) name: &'static str,
     pub(super) parameters: &'static str,
     pub(super) returns: Returns,
-    pub(super) kernel: fn(&Arguments) -> Result<ArrayRef>,
-    /// Not the same for the same arguments.
+    pub(super) kernel: fn(&FunctionArguments) -> Result<ArrayRef>,
+    /// Whether the results for equal arguments may differ.
     pub(super) volatile: bool,
 }
 
-/// The type of what a function returns.
+/// The type of a function's result.
 #[derive(Clone, Copy)]
 pub(super) enum Returns {
-    /// Always this.
+    /// Always this type.
     Is(KqlType),
     /// The type of this argument; `int` becomes `long`.
     Widened(usize),
-    /// What all arguments convert to.
+    /// The common type of all arguments.
     Common,
-    /// Computed.
+    /// The type that a function computes.
     By(fn(&[KqlType]) -> std::result::Result<KqlType, String>),
 }
 
-/// An entry of a family's table.
+/// Makes an entry of a family's table.
 pub(super) const fn entry(
     name: &'static str,
     parameters: &'static str,
     returns: Returns,
-    kernel: fn(&Arguments) -> Result<ArrayRef>,
-) -> Entry {
-    Entry { name, parameters, returns, kernel, volatile: false }
+    kernel: fn(&FunctionArguments) -> Result<ArrayRef>,
+) -> FunctionEntry {
+    FunctionEntry { name, parameters, returns, kernel, volatile: false }
 }
 
-/// An entry that is not the same for the same arguments.
+/// Makes an entry whose results for equal arguments may differ.
 pub(super) const fn volatile(
     name: &'static str,
     parameters: &'static str,
     returns: Returns,
-    kernel: fn(&Arguments) -> Result<ArrayRef>,
-) -> Entry {
-    Entry { name, parameters, returns, kernel, volatile: true }
+    kernel: fn(&FunctionArguments) -> Result<ArrayRef>,
+) -> FunctionEntry {
+    FunctionEntry { name, parameters, returns, kernel, volatile: true }
 }
 
-impl Entry {
-    /// The type returned for these arguments, or what is wrong with them.
+impl FunctionEntry {
+    /// Returns the type of the result for these arguments, or what is wrong with them.
     pub(super) fn check(&self, arguments: &[KqlType]) -> std::result::Result<KqlType, String> {
         check_arguments(self.name, self.parameters, arguments)?;
         match self.returns {
@@ -72,7 +71,7 @@ impl Entry {
     }
 }
 
-/// What is wrong with these arguments for parameters written like that.
+/// Checks arguments against parameters in this notation, and returns what is wrong with them.
 pub(super) fn check_arguments(name: &str, parameters: &str, arguments: &[KqlType]) -> std::result::Result<(), String> {
     let (required, optional) = parameters.split_once('?').unwrap_or((parameters, ""));
     let repeats = parameters.ends_with('*');
@@ -128,7 +127,7 @@ fn wanted(letter: char) -> &'static str {
     }
 }
 
-/// The type that values of all these types convert to.
+/// Returns the type that values of all these types convert to.
 pub(crate) fn common_type(types: &[KqlType]) -> Option<KqlType> {
     let (first, rest) = types.split_first()?;
     rest.iter().try_fold(*first, |common, next| common_of_two(common, *next))

@@ -1,4 +1,4 @@
-//! Functions of the sketches that `hll` and `tdigest` make. What is no such sketch gives null.
+//! Functions of the sketches that `hll` and `tdigest` return. What is not such a sketch gives null.
 
 use std::sync::Arc;
 
@@ -6,23 +6,23 @@ use arrow::array::{ArrayRef, Float64Array, Int64Array};
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::super::sketches::{Digest, Distinct, Kind, key_of_real, real_of_key};
+use super::super::sketches::{DigestType, HyperLogLog, TDigest, key_of_real, real_of_key};
 use super::super::types::KqlType;
 use super::super::values;
-use super::arguments::{Arguments, Reader};
+use super::arguments::{FunctionArguments, TypedColumn};
 use super::conversion;
-use super::signature::{Entry, Returns, entry};
+use super::signature::{FunctionEntry, Returns, entry};
 
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 const BOOL: Returns = Returns::Is(KqlType::Bool);
 const REAL: Returns = Returns::Is(KqlType::Real);
 const LONG: Returns = Returns::Is(KqlType::Long);
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("dcount_hll", "j", LONG, dcount_hll),
     entry("hll_merge", "jj*", DYNAMIC, hll_merge),
-    entry("hll_isvalid", "x", BOOL, |arguments| is_valid(arguments, |text| Distinct::parse(text).is_some())),
-    entry("tdigest_isvalid", "x", BOOL, |arguments| is_valid(arguments, |text| Digest::parse(text).is_some())),
+    entry("hll_isvalid", "x", BOOL, |arguments| is_valid(arguments, |text| HyperLogLog::parse(text).is_some())),
+    entry("tdigest_isvalid", "x", BOOL, |arguments| is_valid(arguments, |text| TDigest::parse(text).is_some())),
     entry("tdigest_merge", "jj*", DYNAMIC, tdigest_merge),
     entry("merge_tdigest", "jj*", DYNAMIC, tdigest_merge),
     entry("percentile_tdigest", "jn", DYNAMIC, percentile_tdigest),
@@ -34,73 +34,73 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     entry("estimate_data_size", "x*", LONG, estimate_data_size),
 ];
 
-fn settled(text: &str) -> Option<Digest> {
-    let mut digest = Digest::parse(text)?;
+fn settled(text: &str) -> Option<TDigest> {
+    let mut digest = TDigest::parse(text)?;
     digest.settle();
     Some(digest)
 }
 
-fn dcount_hll(arguments: &Arguments) -> Result<ArrayRef> {
+fn dcount_hll(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let sketches = arguments.json(0)?;
-    arguments.make_longs(|row| sketches.some(row).and_then(Distinct::parse).map(|distinct| distinct.count()))
+    arguments.make_longs(|row| sketches.optional(row).and_then(HyperLogLog::parse).map(|distinct| distinct.count()))
 }
 
-fn is_valid(arguments: &Arguments, is_sketch: fn(&str) -> bool) -> Result<ArrayRef> {
+fn is_valid(arguments: &FunctionArguments, is_sketch: fn(&str) -> bool) -> Result<ArrayRef> {
     let sketches = arguments.json(0)?;
-    arguments.make_total(|row| sketches.some(row).is_some_and(is_sketch))
+    arguments.make_total(|row| sketches.optional(row).is_some_and(is_sketch))
 }
 
-fn all_json(arguments: &Arguments) -> Result<Vec<Reader<arrow::array::StringArray>>> {
+fn all_json(arguments: &FunctionArguments) -> Result<Vec<TypedColumn<arrow::array::StringArray>>> {
     (0..arguments.len()).map(|index| arguments.json(index)).collect()
 }
 
-fn hll_merge(arguments: &Arguments) -> Result<ArrayRef> {
+fn hll_merge(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let sketches = all_json(arguments)?;
-    arguments.make_some_texts(|row, text| {
-        let each = sketches.iter().map(|sketch| sketch.some(row).and_then(Distinct::parse));
+    arguments.make_optional_strings(|row, text| {
+        let each = sketches.iter().map(|sketch| sketch.optional(row).and_then(HyperLogLog::parse));
         let merged = each.reduce(|merged, next| {
             let mut merged = merged?;
             merged.merge(next?);
             Some(merged)
         });
         let merged = merged.flatten();
-        text.push_str(&merged.as_ref().map(Distinct::to_json).unwrap_or_default());
+        text.push_str(&merged.as_ref().map(HyperLogLog::to_json).unwrap_or_default());
         Ok(merged.is_some())
     })
 }
 
-fn tdigest_merge(arguments: &Arguments) -> Result<ArrayRef> {
+fn tdigest_merge(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let sketches = all_json(arguments)?;
-    arguments.make_some_texts(|row, text| {
-        let each = sketches.iter().map(|sketch| sketch.some(row).and_then(Digest::parse));
+    arguments.make_optional_strings(|row, text| {
+        let each = sketches.iter().map(|sketch| sketch.optional(row).and_then(TDigest::parse));
         let merged = each.reduce(|merged, next| {
             let mut merged = merged?;
             merged.merge(next?).then_some(merged)
         });
         let mut merged = merged.flatten();
-        text.push_str(&merged.as_mut().map(Digest::json).unwrap_or_default());
+        text.push_str(&merged.as_mut().map(TDigest::json).unwrap_or_default());
         Ok(merged.is_some())
     })
 }
 
-/// The value that a key stands for, as an element of a dynamic.
-fn value_of(kind: Kind, key: i64) -> Value {
+/// Returns the value that a key stands for, as an element of a dynamic value.
+fn value_of(kind: DigestType, key: i64) -> Value {
     match kind {
-        Kind::Long => key.into(),
-        Kind::DateTime => values::format_datetime(key).into(),
-        Kind::TimeSpan => values::format_timespan(key).into(),
-        Kind::Real => match real_of_key(key) {
+        DigestType::Long => key.into(),
+        DigestType::DateTime => values::format_datetime(key).into(),
+        DigestType::TimeSpan => values::format_timespan(key).into(),
+        DigestType::Real => match real_of_key(key) {
             real if real.is_finite() => real.into(),
             real => values::format_real(real).into(),
         },
     }
 }
 
-fn percentile_tdigest(arguments: &Arguments) -> Result<ArrayRef> {
+fn percentile_tdigest(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (sketches, percentiles) = (arguments.json(0)?, arguments.reals(1)?);
-    let literal = sketches.constant.then(|| sketches.some(0).and_then(settled));
+    let literal = sketches.constant.then(|| sketches.optional(0).and_then(settled));
     arguments.make_dynamics(|row| {
-        let own = if literal.is_some() { None } else { sketches.some(row).and_then(settled) };
+        let own = if literal.is_some() { None } else { sketches.optional(row).and_then(settled) };
         let digest = literal.as_ref().unwrap_or(&own);
         let found = digest.as_ref().zip(percentiles.get(row)).and_then(|(digest, percentile)| {
             let key = digest.percentile(checked(percentile)?)?;
@@ -114,12 +114,12 @@ fn checked(percentile: f64) -> Option<f64> {
     (0.0..=100.0).contains(&percentile).then_some(percentile)
 }
 
-/// The percentiles are so many numbers, or arrays of them.
-fn percentiles_array_tdigest(arguments: &Arguments) -> Result<ArrayRef> {
+/// The percentiles are numbers or arrays of them.
+fn percentiles_array_tdigest(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let sketches = arguments.json(0)?;
     let percentiles = arguments.all_dynamics(1)?;
     arguments.make_dynamics(|row| {
-        let Some(digest) = sketches.some(row).and_then(settled) else { return Ok(Value::Null) };
+        let Some(digest) = sketches.optional(row).and_then(settled) else { return Ok(Value::Null) };
         let mut found = Vec::new();
         let mut push = |percentile: &Value| {
             let key = conversion::json_real(percentile).and_then(checked).and_then(|it| digest.percentile(it));
@@ -135,17 +135,17 @@ fn percentiles_array_tdigest(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// A value read as each of the types that a sketch may be of.
-struct Probe {
+/// A value read as each of the types that a t-digest can be of.
+struct RankArgument {
     kql_type: KqlType,
-    longs: Reader<Int64Array>,
-    reals: Reader<Float64Array>,
-    datetimes: Reader<Int64Array>,
-    timespans: Reader<Int64Array>,
+    longs: TypedColumn<Int64Array>,
+    reals: TypedColumn<Float64Array>,
+    datetimes: TypedColumn<Int64Array>,
+    timespans: TypedColumn<Int64Array>,
 }
 
-impl Probe {
-    fn of(arguments: &Arguments, index: usize) -> Result<Self> {
+impl RankArgument {
+    fn read(arguments: &FunctionArguments, index: usize) -> Result<Self> {
         Ok(Self {
             kql_type: arguments.kql_type(index),
             longs: arguments.longs(index)?,
@@ -155,36 +155,36 @@ impl Probe {
         })
     }
 
-    /// The greatest key of that type that is not greater than the value.
-    fn key(&self, kind: Kind, row: usize) -> Option<i64> {
+    /// Returns the greatest key of that type that is not greater than the value.
+    fn key(&self, kind: DigestType, row: usize) -> Option<i64> {
         let is_time = matches!(self.kql_type, KqlType::DateTime | KqlType::TimeSpan);
         match kind {
-            Kind::Long | Kind::Real if is_time => None,
-            Kind::Long if matches!(self.kql_type, KqlType::Real | KqlType::Decimal) => {
-                // A conversion of a float saturates.
+            DigestType::Long | DigestType::Real if is_time => None,
+            DigestType::Long if matches!(self.kql_type, KqlType::Real | KqlType::Decimal) => {
+                // A float to integer cast saturates.
                 self.reals.get(row).filter(|real| !real.is_nan()).map(|real| real.floor() as i64)
             }
-            Kind::Long => self.longs.get(row),
-            Kind::Real => self.reals.get(row).and_then(key_of_real),
-            Kind::DateTime if self.kql_type == KqlType::TimeSpan || self.kql_type.is_numeric() => None,
-            Kind::DateTime => self.datetimes.get(row),
-            Kind::TimeSpan if self.kql_type == KqlType::DateTime || self.kql_type.is_numeric() => None,
-            Kind::TimeSpan => self.timespans.get(row),
+            DigestType::Long => self.longs.get(row),
+            DigestType::Real => self.reals.get(row).and_then(key_of_real),
+            DigestType::DateTime if self.kql_type == KqlType::TimeSpan || self.kql_type.is_numeric() => None,
+            DigestType::DateTime => self.datetimes.get(row),
+            DigestType::TimeSpan if self.kql_type == KqlType::DateTime || self.kql_type.is_numeric() => None,
+            DigestType::TimeSpan => self.timespans.get(row),
         }
     }
 }
 
-fn ranked(arguments: &Arguments, read: fn(&Digest, f64) -> f64) -> Result<ArrayRef> {
+fn ranked(arguments: &FunctionArguments, read: fn(&TDigest, f64) -> f64) -> Result<ArrayRef> {
     let sketches = arguments.json(0)?;
-    let probe = Probe::of(arguments, 1)?;
+    let probe = RankArgument::read(arguments, 1)?;
     arguments.make_reals(|row| {
-        let digest = sketches.some(row).and_then(settled)?;
+        let digest = sketches.optional(row).and_then(settled)?;
         Some(read(&digest, digest.rank(probe.key(digest.kind, row)?)))
     })
 }
 
-/// Of each value as many bytes as its type has, and of texts as they are long.
-fn estimate_data_size(arguments: &Arguments) -> Result<ArrayRef> {
+/// Adds up the size of the type of each value, and the lengths of strings.
+fn estimate_data_size(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let mut sizes = vec![0_i64; arguments.rows];
     for index in 0..arguments.len() {
         let fixed = match arguments.kql_type(index) {
@@ -194,13 +194,13 @@ fn estimate_data_size(arguments: &Arguments) -> Result<ArrayRef> {
             KqlType::Guid | KqlType::Decimal => Some(16),
             KqlType::String | KqlType::Dynamic => None,
         };
-        let texts = match arguments.kql_type(index) {
-            KqlType::String => Some(arguments.texts(index)?),
+        let strings = match arguments.kql_type(index) {
+            KqlType::String => Some(arguments.strings(index)?),
             KqlType::Dynamic => Some(arguments.json(index)?),
             _ => None,
         };
         for (row, size) in sizes.iter_mut().enumerate() {
-            let text = texts.as_ref().and_then(|texts| texts.some(row)).map_or(0, str::len);
+            let text = strings.as_ref().and_then(|strings| strings.optional(row)).map_or(0, str::len);
             *size = size.saturating_add(fixed.unwrap_or_else(|| i64::try_from(text).unwrap_or(i64::MAX)));
         }
     }

@@ -1,6 +1,6 @@
-//! `has`, `contains`, `startswith` and their like. A term is a run of letters and digits of any script; everything
-//! else, the underscore too, separates terms. What is looked for may itself hold separators: it then has to begin and
-//! end where terms do. The empty text is in every text.
+//! `has`, `contains`, `startswith` and their like. A term is a run of letters and digits of any script; everything else
+//! separates terms, the underscore too. A search string may itself contain separators: it then has to begin and end at
+//! the edges of terms. Every string contains the empty one.
 
 use std::borrow::Cow;
 
@@ -11,49 +11,50 @@ use serde_json::Value;
 use super::super::ast::{TextMatch, TextMatchKind};
 use super::super::types::KqlType;
 use super::super::values;
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
 
-pub(super) const FUNCTIONS: &[Entry] = &[entry("has_any_index", "sj", Returns::Is(KqlType::Long), has_any_index)];
+pub(super) const FUNCTIONS: &[FunctionEntry] =
+    &[entry("has_any_index", "sj", Returns::Is(KqlType::Long), has_any_index)];
 
-/// The batch of a comparison by parts, not negated.
-pub(super) fn matches(arguments: &Arguments, text_match: TextMatch) -> Result<ArrayRef> {
-    let (texts, wanted) = (arguments.text_views(0)?, arguments.text_views(1)?);
+/// Computes a batch of a string operator, not negated.
+pub(super) fn matches(arguments: &FunctionArguments, text_match: TextMatch) -> Result<ArrayRef> {
+    let (strings, wanted) = (arguments.string_views(0)?, arguments.string_views(1)?);
     if wanted.constant {
         let needle = Needle::new(wanted.get(0), text_match.kind, text_match.case_sensitive);
-        return arguments.make_total(|row| needle.is_in(texts.get(row)));
+        return arguments.make_total(|row| needle.is_in(strings.get(row)));
     }
     arguments.make_total(|row| {
-        Needle::new(wanted.get(row), text_match.kind, text_match.case_sensitive).is_in(texts.get(row))
+        Needle::new(wanted.get(row), text_match.kind, text_match.case_sensitive).is_in(strings.get(row))
     })
 }
 
-/// Whether the first text has any of the others as a term.
-pub(super) fn has_any(arguments: &Arguments) -> Result<ArrayRef> {
+/// Whether the first string has any of the others as a term.
+pub(super) fn has_any(arguments: &FunctionArguments) -> Result<ArrayRef> {
     has_of(arguments, |needles, text| needles.iter().any(|needle| needle.is_in(text)))
 }
 
-/// Whether the first text has all of the others as terms.
-pub(super) fn has_all(arguments: &Arguments) -> Result<ArrayRef> {
+/// Whether the first string has all of the others as terms.
+pub(super) fn has_all(arguments: &FunctionArguments) -> Result<ArrayRef> {
     has_of(arguments, |needles, text| needles.iter().all(|needle| needle.is_in(text)))
 }
 
-fn has_of(arguments: &Arguments, decide: impl Fn(&[Needle], &str) -> bool) -> Result<ArrayRef> {
-    let texts = arguments.text_views(0)?;
+fn has_of(arguments: &FunctionArguments, decide: impl Fn(&[Needle], &str) -> bool) -> Result<ArrayRef> {
+    let strings = arguments.string_views(0)?;
     let lists = arguments.all_dynamics(1)?;
     let needles = |row| lists.iter().flat_map(|list| terms_of(&list.get(row))).collect::<Vec<_>>();
     if (1..arguments.len()).all(|index| arguments.is_constant(index)) {
         let needles = needles(0);
-        return arguments.make_total(|row| decide(&needles, texts.get(row)));
+        return arguments.make_total(|row| decide(&needles, strings.get(row)));
     }
-    arguments.make_total(|row| decide(&needles(row), texts.get(row)))
+    arguments.make_total(|row| decide(&needles(row), strings.get(row)))
 }
 
-fn has_any_index(arguments: &Arguments) -> Result<ArrayRef> {
-    let (texts, lists) = (arguments.texts(0)?, arguments.dynamics(1)?);
+fn has_any_index(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (strings, lists) = (arguments.strings(0)?, arguments.dynamics(1)?);
     arguments.make_longs(|row| {
         let needles = terms_of(&lists.get(row));
-        let position = needles.iter().position(|needle| needle.is_in(texts.get(row)));
+        let position = needles.iter().position(|needle| needle.is_in(strings.get(row)));
         Some(position.map_or(-1, |position| position as i64))
     })
 }
@@ -67,9 +68,9 @@ fn terms_of(value: &Value) -> Vec<Needle> {
     }
 }
 
-/// Whether two texts are the same but for case.
-pub(super) fn equal_ignore_case(arguments: &Arguments) -> Result<ArrayRef> {
-    let (left, right) = (arguments.text_views(0)?, arguments.text_views(1)?);
+/// Whether two strings are equal when case is ignored.
+pub(super) fn equal_ignore_case(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (left, right) = (arguments.string_views(0)?, arguments.string_views(1)?);
     arguments.make_total(|row| same_but_for_case(left.get(row), right.get(row)))
 }
 
@@ -78,9 +79,9 @@ fn same_but_for_case(left: &str, right: &str) -> bool {
         || (!(left.is_ascii() && right.is_ascii()) && left.to_lowercase() == right.to_lowercase())
 }
 
-/// What is looked for, prepared once.
+/// A prepared search string.
 struct Needle {
-    /// In lower case where case does not count.
+    /// In lower case if case is ignored.
     text: String,
     kind: TextMatchKind,
     case_sensitive: bool,
@@ -103,7 +104,7 @@ impl Needle {
         if self.text.is_empty() {
             return self.kind != TextMatchKind::Like || text.is_empty();
         }
-        // Bytes of an ASCII text never stand inside another character, so case can be left out byte by byte.
+        // Bytes of an ASCII string never occur inside another character, so case can be ignored byte by byte.
         let text = match (self.case_sensitive, self.text.is_ascii()) {
             (true, _) | (false, true) => Cow::Borrowed(text),
             (false, false) => Cow::Owned(text.to_lowercase()),
@@ -128,7 +129,7 @@ impl Needle {
             .is_some_and(|found| if self.case_sensitive { found == wanted } else { found.eq_ignore_ascii_case(wanted) })
     }
 
-    /// Where it stands in a text.
+    /// Returns the positions at which it occurs in a string.
     fn positions<'a>(&'a self, text: &'a str) -> impl Iterator<Item = usize> + 'a {
         let first = self.text.as_bytes().first().copied().unwrap_or(0);
         let other = if self.case_sensitive { first } else { first.to_ascii_uppercase() };
@@ -144,7 +145,7 @@ impl Needle {
         !self.ends_with_term || !after.starts_with(char::is_alphanumeric)
     }
 
-    /// `*` and `%` stand for any characters, `?` and `_` for one.
+    /// Matches a pattern in which `*` and `%` stand for any characters, `?` and `_` for one.
     fn is_like(&self, text: &str) -> bool {
         let lower = if self.case_sensitive { Cow::Borrowed(text) } else { Cow::Owned(text.to_lowercase()) };
         let (wanted, found): (Vec<char>, Vec<char>) = (self.text.chars().collect(), lower.chars().collect());

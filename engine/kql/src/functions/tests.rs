@@ -17,46 +17,46 @@ use super::{BoundFunction, FunctionContext, FunctionError, Operator, bind, opera
 const NOW: i64 = 637_134_336_000_000_000;
 
 /// A literal: its type and its value.
-type Literal = (KqlType, ScalarValue);
+type TypedScalar = (KqlType, ScalarValue);
 
-fn long(value: i64) -> Literal {
+fn long(value: i64) -> TypedScalar {
     (KqlType::Long, ScalarValue::Int64(Some(value)))
 }
 
-fn int(value: i32) -> Literal {
+fn int(value: i32) -> TypedScalar {
     (KqlType::Int, ScalarValue::Int32(Some(value)))
 }
 
-fn real(value: f64) -> Literal {
+fn real(value: f64) -> TypedScalar {
     (KqlType::Real, ScalarValue::Float64(Some(value)))
 }
 
-fn bool(value: bool) -> Literal {
+fn bool(value: bool) -> TypedScalar {
     (KqlType::Bool, ScalarValue::Boolean(Some(value)))
 }
 
-fn text(value: &str) -> Literal {
+fn text(value: &str) -> TypedScalar {
     (KqlType::String, ScalarValue::from(value))
 }
 
-fn dynamic(json: &str) -> Literal {
+fn dynamic(json: &str) -> TypedScalar {
     (KqlType::Dynamic, ScalarValue::from(json))
 }
 
-fn datetime(value: &str) -> Literal {
+fn datetime(value: &str) -> TypedScalar {
     (KqlType::DateTime, ScalarValue::Int64(Some(values::parse_datetime(value).unwrap())))
 }
 
-fn timespan(value: &str) -> Literal {
+fn timespan(value: &str) -> TypedScalar {
     (KqlType::TimeSpan, ScalarValue::Int64(Some(values::parse_timespan(value).unwrap())))
 }
 
-fn decimal(value: &str) -> Literal {
+fn decimal(value: &str) -> TypedScalar {
     let stored = values::parse_decimal(value);
     (KqlType::Decimal, ScalarValue::Decimal128(stored, DECIMAL_PRECISION, DECIMAL_SCALE))
 }
 
-fn null(kql_type: KqlType) -> Literal {
+fn null(kql_type: KqlType) -> TypedScalar {
     (kql_type, ScalarValue::try_from(&kql_type.arrow_type()).unwrap())
 }
 
@@ -70,7 +70,7 @@ fn invoke(bound: &BoundFunction, columns: Vec<ColumnarValue>, rows: usize) -> Co
 }
 
 /// The text of what a function makes of literals, and of columns that hold them twice, which must be the same.
-fn evaluate(bound: &BoundFunction, arguments: &[Literal]) -> String {
+fn evaluate(bound: &BoundFunction, arguments: &[TypedScalar]) -> String {
     let scalars = arguments.iter().map(|(_, value)| ColumnarValue::Scalar(value.clone())).collect();
     let array = invoke(bound, scalars, 1).into_array(1).unwrap();
     assert_eq!(array.data_type(), &bound.returns.arrow_type());
@@ -85,21 +85,21 @@ fn show(kql_type: KqlType, array: &ArrayRef, row: usize) -> String {
     if array.is_null(row) { "null".to_owned() } else { values::format(kql_type, array, row) }
 }
 
-fn types(arguments: &[Literal]) -> Vec<KqlType> {
+fn types(arguments: &[TypedScalar]) -> Vec<KqlType> {
     arguments.iter().map(|(kql_type, _)| *kql_type).collect()
 }
 
-fn call(name: &str, arguments: &[Literal]) -> String {
+fn call(name: &str, arguments: &[TypedScalar]) -> String {
     let bound = bind(name, &types(arguments), FunctionContext { now_ticks: NOW });
     evaluate(&bound.unwrap_or_else(|error| panic!("{name}: {error:?}")), arguments)
 }
 
-fn binary(operation: BinaryOperator, left: Literal, right: Literal) -> String {
+fn binary(operation: BinaryOperator, left: TypedScalar, right: TypedScalar) -> String {
     let arguments = [left, right];
     evaluate(&operator(Operator::Binary(operation), &types(&arguments)).unwrap(), &arguments)
 }
 
-fn apply(operation: Operator, arguments: &[Literal]) -> String {
+fn apply(operation: Operator, arguments: &[TypedScalar]) -> String {
     evaluate(&operator(operation, &types(arguments)).unwrap(), arguments)
 }
 
@@ -171,7 +171,7 @@ fn equality_is_total_and_order_is_not() {
 }
 
 #[test]
-fn texts_are_matched_and_listed() {
+fn strings_are_matched_and_listed() {
     let matching = |kind, negated, case_sensitive| BinaryOperator::Text(TextMatch { kind, negated, case_sensitive });
     let is_in = Operator::List(ListOperator::In { negated: false, ignore_case: false });
     let not_in = Operator::List(ListOperator::In { negated: true, ignore_case: false });
@@ -225,7 +225,7 @@ fn conversions_give_null_and_never_fail() {
 }
 
 #[test]
-fn text_functions_count_characters() {
+fn string_functions_count_characters() {
     all(&[
         (call("strlen", &[text("👨‍👩‍👧")]), "5"),
         (call("string_size", &[text("café")]), "5"),
@@ -317,7 +317,7 @@ fn choices_and_numbers() {
 }
 
 #[test]
-fn dynamic_values_are_taken_apart_and_built() {
+fn dynamic_values_are_built_and_read() {
     all(&[
         (apply(Operator::DynamicMember, &[dynamic("{\"a\":{\"b\":42}}"), text("a")]), "{\"b\":42}"),
         (apply(Operator::DynamicElement, &[dynamic("[1,2,3]"), long(-1)]), "3"),
@@ -352,7 +352,7 @@ fn dynamic_values_are_taken_apart_and_built() {
 }
 
 #[test]
-fn places_are_measured_on_kustos_earth() {
+fn distances_are_those_of_kustos_earth() {
     let line = || {
         dynamic(
             r#"{"type":"LineString","coordinates":[[-73.95807266235352,40.800426144169315],[-73.94966125488281,40.79691751000055],[-73.97317886352539,40.764486356930334]]}"#,
@@ -387,7 +387,7 @@ fn places_are_measured_on_kustos_earth() {
 }
 
 #[test]
-fn networks_domains_and_texts_are_written() {
+fn addresses_domains_and_strings_are_formatted() {
     all(&[
         (call("format_ipv4_mask", &[text("192.168.1.1"), long(24)]), "192.168.1.0/24"),
         (call("format_ipv4_mask", &[text("192.168.1.1/24"), long(32)]), "192.168.1.0/24"),
@@ -431,7 +431,7 @@ fn literals_and_columns_mix() {
 }
 
 #[test]
-fn what_there_is_not_is_said() {
+fn an_unknown_function_is_an_error_with_the_nearest_name() {
     let context = FunctionContext { now_ticks: NOW };
     assert_eq!(bind("geo_angle", &[], context).unwrap_err(), FunctionError::KnownToKusto);
     let nearest = Some("strlen".to_owned());

@@ -1,4 +1,4 @@
-//! Functions of texts. Positions and lengths count characters.
+//! Functions of strings. Positions and lengths count characters.
 
 use std::sync::Arc;
 
@@ -8,62 +8,62 @@ use serde_json::Value;
 
 use super::super::types::KqlType;
 use super::super::values;
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
 
 const LONG: Returns = Returns::Is(KqlType::Long);
-const TEXT: Returns = Returns::Is(KqlType::String);
+const STRING: Returns = Returns::Is(KqlType::String);
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 const BOOL: Returns = Returns::Is(KqlType::Bool);
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("strlen", "s", LONG, strlen),
     entry("string_size", "s", LONG, string_size),
-    entry("strcat", "x*", TEXT, strcat),
-    entry("strcat_delim", "sx*", TEXT, strcat_delim),
-    entry("strcat_array", "js", TEXT, strcat_array),
-    entry("array_strcat", "js", TEXT, strcat_array),
-    entry("strrep", "xi?s", TEXT, strrep),
+    entry("strcat", "x*", STRING, strcat),
+    entry("strcat_delim", "sx*", STRING, strcat_delim),
+    entry("strcat_array", "js", STRING, strcat_array),
+    entry("array_strcat", "js", STRING, strcat_array),
+    entry("strrep", "xi?s", STRING, strrep),
     entry("strcmp", "ss", LONG, strcmp),
-    entry("substring", "si?i", TEXT, substring),
+    entry("substring", "si?i", STRING, substring),
     entry("indexof", "xx?iii", LONG, indexof),
     entry("split", "ss?i", DYNAMIC, split),
-    entry("replace_string", "sss", TEXT, replace_string),
-    entry("replace_strings", "sjj", TEXT, replace_strings),
-    entry("tolower", "s", TEXT, tolower),
-    entry("toupper", "s", TEXT, toupper),
-    entry("reverse", "x", TEXT, reverse),
-    entry("translate", "sss", TEXT, translate),
+    entry("replace_string", "sss", STRING, replace_string),
+    entry("replace_strings", "sjj", STRING, replace_strings),
+    entry("tolower", "s", STRING, tolower),
+    entry("toupper", "s", STRING, toupper),
+    entry("reverse", "x", STRING, reverse),
+    entry("translate", "sss", STRING, translate),
     entry("isascii", "s", BOOL, isascii),
     entry("isutf8", "s", BOOL, isutf8),
     entry("unicode_codepoints_from_string", "s", DYNAMIC, codepoints),
     entry("to_utf8", "s", DYNAMIC, codepoints),
-    entry("unicode_codepoints_to_string", "x*", TEXT, from_codepoints),
-    entry("make_string", "x*", TEXT, from_codepoints),
+    entry("unicode_codepoints_to_string", "x*", STRING, from_codepoints),
+    entry("make_string", "x*", STRING, from_codepoints),
 ];
 
-fn strlen(arguments: &Arguments) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
-    arguments.make_longs(|row| Some(texts.get(row).chars().count() as i64))
+fn strlen(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let strings = arguments.strings(0)?;
+    arguments.make_longs(|row| Some(strings.get(row).chars().count() as i64))
 }
 
-fn string_size(arguments: &Arguments) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
-    arguments.make_longs(|row| Some(texts.get(row).len() as i64))
+fn string_size(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let strings = arguments.strings(0)?;
+    arguments.make_longs(|row| Some(strings.get(row).len() as i64))
 }
 
-fn strcat(arguments: &Arguments) -> Result<ArrayRef> {
-    let parts = arguments.all_texts(0)?;
-    arguments.make_texts(|row, text| {
+fn strcat(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let parts = arguments.all_strings(0)?;
+    arguments.make_strings(|row, text| {
         parts.iter().for_each(|part| text.push_str(part.get(row)));
         Ok(())
     })
 }
 
-fn strcat_delim(arguments: &Arguments) -> Result<ArrayRef> {
-    let delimiter = arguments.texts(0)?;
-    let parts = arguments.all_texts(1)?;
-    arguments.make_texts(|row, text| {
+fn strcat_delim(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let delimiter = arguments.strings(0)?;
+    let parts = arguments.all_strings(1)?;
+    arguments.make_strings(|row, text| {
         for (index, part) in parts.iter().enumerate() {
             if index > 0 {
                 text.push_str(delimiter.get(row));
@@ -74,9 +74,9 @@ fn strcat_delim(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn strcat_array(arguments: &Arguments) -> Result<ArrayRef> {
-    let (arrays, delimiter) = (arguments.dynamics(0)?, arguments.texts(1)?);
-    arguments.make_texts(|row, text| {
+fn strcat_array(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (arrays, delimiter) = (arguments.dynamics(0)?, arguments.strings(1)?);
+    arguments.make_strings(|row, text| {
         let elements = arrays.elements(row).unwrap_or_default();
         arguments.bounded(elements.len().saturating_mul(delimiter.get(row).len()))?;
         let parts: Vec<String> = elements.iter().map(values::to_text).collect();
@@ -85,41 +85,41 @@ fn strcat_array(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-fn strrep(arguments: &Arguments) -> Result<ArrayRef> {
-    /// As in Kusto.
+fn strrep(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    /// The most repetitions, as in Kusto.
     const MOST_TIMES: usize = 1_024;
-    let (texts, times) = (arguments.texts(0)?, arguments.longs(1)?);
-    let delimiter = if arguments.len() > 2 { Some(arguments.texts(2)?) } else { None };
-    arguments.make_texts(|row, text| {
+    let (strings, times) = (arguments.strings(0)?, arguments.longs(1)?);
+    let delimiter = if arguments.len() > 2 { Some(arguments.strings(2)?) } else { None };
+    arguments.make_strings(|row, text| {
         let times = usize::try_from(times.get(row).unwrap_or(0)).unwrap_or(0).min(MOST_TIMES);
         let delimiter = delimiter.as_ref().map_or("", |delimiter| delimiter.get(row));
-        arguments.bounded((texts.get(row).len() + delimiter.len()).saturating_mul(times))?;
+        arguments.bounded((strings.get(row).len() + delimiter.len()).saturating_mul(times))?;
         for time in 0..times {
             if time > 0 {
                 text.push_str(delimiter);
             }
-            text.push_str(texts.get(row));
+            text.push_str(strings.get(row));
         }
         Ok(())
     })
 }
 
-fn strcmp(arguments: &Arguments) -> Result<ArrayRef> {
-    let (left, right) = (arguments.texts(0)?, arguments.texts(1)?);
+fn strcmp(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (left, right) = (arguments.strings(0)?, arguments.strings(1)?);
     arguments.make_longs(|row| Some(left.get(row).cmp(right.get(row)) as i64))
 }
 
-/// A negative start counts from the end; a negative length is all the rest.
-fn substring(arguments: &Arguments) -> Result<ArrayRef> {
-    let (texts, starts) = (arguments.texts(0)?, arguments.longs(1)?);
+/// A negative start counts from the end; a negative length is the whole rest.
+fn substring(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (strings, starts) = (arguments.strings(0)?, arguments.longs(1)?);
     let lengths = if arguments.len() > 2 { Some(arguments.longs(2)?) } else { None };
-    arguments.make_texts(|row, text| {
+    arguments.make_strings(|row, text| {
         let Some(start) = starts.get(row) else { return Ok(()) };
         let length = match &lengths {
             Some(lengths) => lengths.get(row).map_or(usize::MAX, |length| usize::try_from(length).unwrap_or(0)),
             None => usize::MAX,
         };
-        let whole = texts.get(row);
+        let whole = strings.get(row);
         text.push_str(slice(whole, from_either_end(whole, start), length));
         Ok(())
     })
@@ -135,7 +135,7 @@ fn from_either_end(text: &str, start: i64) -> usize {
     }
 }
 
-/// So many characters from the character at `start` on.
+/// Returns `length` characters from the character at `start` on.
 fn slice(text: &str, start: usize, length: usize) -> &str {
     if text.is_ascii() {
         let start = start.min(text.len());
@@ -146,13 +146,14 @@ fn slice(text: &str, start: usize, length: usize) -> &str {
     &rest[..byte_of(rest, length)]
 }
 
-/// The position of the n-th occurrence that begins within `length` characters from `start` on; -1 where there is none.
-fn indexof(arguments: &Arguments) -> Result<ArrayRef> {
-    let (texts, wanted) = (arguments.texts(0)?, arguments.texts(1)?);
+/// Returns the position of the n-th occurrence that begins within `length` characters from `start` on; -1 if there is
+/// none.
+fn indexof(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (strings, wanted) = (arguments.strings(0)?, arguments.strings(1)?);
     let option = |index: usize| if arguments.len() > index { arguments.longs(index).map(Some) } else { Ok(None) };
     let (starts, lengths, occurrences) = (option(2)?, option(3)?, option(4)?);
     arguments.make_longs(|row| {
-        let (text, wanted) = (texts.get(row), wanted.get(row));
+        let (text, wanted) = (strings.get(row), wanted.get(row));
         let start = from_either_end(text, starts.as_ref().and_then(|starts| starts.get(row)).unwrap_or(0));
         let length = lengths.as_ref().and_then(|lengths| lengths.get(row)).unwrap_or(-1);
         let length = usize::try_from(length).unwrap_or(usize::MAX);
@@ -166,7 +167,7 @@ fn indexof(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// Occurrences may overlap.
+/// Returns the byte position of an occurrence, counted from 1. Occurrences may overlap.
 fn occurrence_of(text: &str, wanted: &str, occurrence: usize) -> Option<usize> {
     let mut from = 0;
     for nth in 1.. {
@@ -179,13 +180,13 @@ fn occurrence_of(text: &str, wanted: &str, occurrence: usize) -> Option<usize> {
     None
 }
 
-fn split(arguments: &Arguments) -> Result<ArrayRef> {
-    let (texts, delimiter) = (arguments.texts(0)?, arguments.texts(1)?);
+fn split(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (strings, delimiter) = (arguments.strings(0)?, arguments.strings(1)?);
     let index = if arguments.len() > 2 { Some(arguments.longs(2)?) } else { None };
     arguments.make_dynamics(|row| {
         let parts: Vec<&str> = match delimiter.get(row) {
-            "" => vec![texts.get(row)],
-            delimiter => texts.get(row).split(delimiter).collect(),
+            "" => vec![strings.get(row)],
+            delimiter => strings.get(row).split(delimiter).collect(),
         };
         let Some(index) = &index else { return Ok(parts.into()) };
         let part = index.get(row).and_then(|index| usize::try_from(index).ok()).and_then(|index| parts.get(index));
@@ -193,11 +194,11 @@ fn split(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// One part of a text that is split, as JSON; null where there are fewer.
-pub(super) fn split_element(arguments: &Arguments) -> Result<ArrayRef> {
-    let (texts, delimiter, index) = (arguments.text_views(0)?, arguments.texts(1)?, arguments.longs(2)?);
-    arguments.make_some_texts(|row, json| {
-        let Some(part) = part(texts.get(row), delimiter.get(row), index.get(row)) else { return Ok(false) };
+/// Returns one part of a split string as JSON; null if there are fewer.
+pub(super) fn split_element(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (strings, delimiter, index) = (arguments.string_views(0)?, arguments.strings(1)?, arguments.longs(2)?);
+    arguments.make_optional_strings(|row, json| {
+        let Some(part) = part(strings.get(row), delimiter.get(row), index.get(row)) else { return Ok(false) };
         let is_plain = part.bytes().all(|byte| byte >= b' ' && byte != b'"' && byte != b'\\');
         if is_plain {
             json.extend(["\"", part, "\""]);
@@ -208,12 +209,12 @@ pub(super) fn split_element(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// The same as a text.
-pub(super) fn split_text(arguments: &Arguments) -> Result<ArrayRef> {
-    let (texts, delimiter, index) = (arguments.text_views(0)?, arguments.texts(1)?, arguments.longs(2)?);
+/// Returns one part of a split string.
+pub(super) fn split_text(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (strings, delimiter, index) = (arguments.string_views(0)?, arguments.strings(1)?, arguments.longs(2)?);
     let mut parts = StringViewBuilder::with_capacity(arguments.rows);
     for row in 0..arguments.rows {
-        parts.append_value(part(texts.get(row), delimiter.get(row), index.get(row)).unwrap_or_default());
+        parts.append_value(part(strings.get(row), delimiter.get(row), index.get(row)).unwrap_or_default());
     }
     Ok(Arc::new(parts.finish()))
 }
@@ -228,12 +229,12 @@ fn part<'a>(text: &'a str, delimiter: &str, index: Option<i64>) -> Option<&'a st
     }
 }
 
-fn replace_string(arguments: &Arguments) -> Result<ArrayRef> {
-    let (texts, from, to) = (arguments.texts(0)?, arguments.texts(1)?, arguments.texts(2)?);
-    arguments.make_texts(|row, text| replace(arguments, texts.get(row), from.get(row), to.get(row), text))
+fn replace_string(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (strings, from, to) = (arguments.strings(0)?, arguments.strings(1)?, arguments.strings(2)?);
+    arguments.make_strings(|row, text| replace(arguments, strings.get(row), from.get(row), to.get(row), text))
 }
 
-fn replace(arguments: &Arguments, whole: &str, from: &str, to: &str, text: &mut String) -> Result<()> {
+fn replace(arguments: &FunctionArguments, whole: &str, from: &str, to: &str, text: &mut String) -> Result<()> {
     if from.is_empty() {
         text.push_str(whole);
         return Ok(());
@@ -249,12 +250,13 @@ fn replace(arguments: &Arguments, whole: &str, from: &str, to: &str, text: &mut 
     Ok(())
 }
 
-/// One after the other; what was replaced once stays as it is then. Without a text for it what is found only stays.
-fn replace_strings(arguments: &Arguments) -> Result<ArrayRef> {
-    let (texts, from, to) = (arguments.texts(0)?, arguments.dynamics(1)?, arguments.dynamics(2)?);
-    arguments.make_texts(|row, text| {
+/// Applies the replacements one after the other. A replaced piece is not replaced again, and what has no replacement
+/// stays as it is.
+fn replace_strings(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (strings, from, to) = (arguments.strings(0)?, arguments.dynamics(1)?, arguments.dynamics(2)?);
+    arguments.make_strings(|row, text| {
         let to = to.get(row);
-        let mut pieces = vec![Piece::Open(texts.get(row).to_owned())];
+        let mut pieces = vec![Piece::Open(strings.get(row).to_owned())];
         for (index, wanted) in from.elements(row).unwrap_or_default().iter().enumerate() {
             let wanted = values::to_text(wanted);
             let replacement = match to.as_ref() {
@@ -289,7 +291,7 @@ fn replace_strings(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// A part of a text in which something is replaced.
+/// A piece of a string in which something is replaced.
 enum Piece {
     Open(String),
     Replaced(String),
@@ -307,11 +309,11 @@ impl Piece {
     }
 }
 
-fn tolower(arguments: &Arguments) -> Result<ArrayRef> {
+fn tolower(arguments: &FunctionArguments) -> Result<ArrayRef> {
     map_chars(arguments, |char, text| text.extend(char.to_lowercase()), str::make_ascii_lowercase)
 }
 
-fn toupper(arguments: &Arguments) -> Result<ArrayRef> {
+fn toupper(arguments: &FunctionArguments) -> Result<ArrayRef> {
     // As in .NET, a character stays one character: `ß` has no capital.
     let upper = |char: char, text: &mut String| {
         let mut several = char.to_uppercase();
@@ -323,10 +325,14 @@ fn toupper(arguments: &Arguments) -> Result<ArrayRef> {
     map_chars(arguments, upper, str::make_ascii_uppercase)
 }
 
-fn map_chars(arguments: &Arguments, any: impl Fn(char, &mut String), ascii: impl Fn(&mut str)) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
-    arguments.make_texts(|row, text| {
-        let whole = texts.get(row);
+fn map_chars(
+    arguments: &FunctionArguments,
+    any: impl Fn(char, &mut String),
+    ascii: impl Fn(&mut str),
+) -> Result<ArrayRef> {
+    let strings = arguments.strings(0)?;
+    arguments.make_strings(|row, text| {
+        let whole = strings.get(row);
         if whole.is_ascii() {
             text.push_str(whole);
             ascii(text);
@@ -337,47 +343,47 @@ fn map_chars(arguments: &Arguments, any: impl Fn(char, &mut String), ascii: impl
     })
 }
 
-fn reverse(arguments: &Arguments) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
-    arguments.make_texts(|row, text| {
-        text.extend(texts.get(row).chars().rev());
+fn reverse(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let strings = arguments.strings(0)?;
+    arguments.make_strings(|row, text| {
+        text.extend(strings.get(row).chars().rev());
         Ok(())
     })
 }
 
-/// Each character of the first list becomes the one at its place in the second, whose last one stands for all that
-/// have none.
-fn translate(arguments: &Arguments) -> Result<ArrayRef> {
-    let (from, to, texts) = (arguments.texts(0)?, arguments.texts(1)?, arguments.texts(2)?);
-    arguments.make_texts(|row, text| {
+/// Replaces each character of the first list by the one at its position in the second. The last character of the second
+/// list stands for all that are missing.
+fn translate(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let (from, to, strings) = (arguments.strings(0)?, arguments.strings(1)?, arguments.strings(2)?);
+    arguments.make_strings(|row, text| {
         let to: Vec<char> = to.get(row).chars().collect();
         let replacement = |char: char| match from.get(row).chars().position(|wanted| wanted == char) {
             Some(position) => to.get(position).or(to.last()).copied(),
             None => Some(char),
         };
-        text.extend(texts.get(row).chars().filter_map(replacement));
+        text.extend(strings.get(row).chars().filter_map(replacement));
         Ok(())
     })
 }
 
-fn isascii(arguments: &Arguments) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
-    arguments.make_total(|row| texts.get(row).is_ascii())
+fn isascii(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let strings = arguments.strings(0)?;
+    arguments.make_total(|row| strings.get(row).is_ascii())
 }
 
-fn isutf8(arguments: &Arguments) -> Result<ArrayRef> {
+fn isutf8(arguments: &FunctionArguments) -> Result<ArrayRef> {
     arguments.make_total(|_| true)
 }
 
-fn codepoints(arguments: &Arguments) -> Result<ArrayRef> {
-    let texts = arguments.texts(0)?;
-    arguments.make_dynamics(|row| Ok(texts.get(row).chars().map(u32::from).collect::<Vec<_>>().into()))
+fn codepoints(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let strings = arguments.strings(0)?;
+    arguments.make_dynamics(|row| Ok(strings.get(row).chars().map(u32::from).collect::<Vec<_>>().into()))
 }
 
-fn from_codepoints(arguments: &Arguments) -> Result<ArrayRef> {
+fn from_codepoints(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let parts = arguments.all_dynamics(0)?;
     let char_of = |value: &Value| char::from_u32(u32::try_from(value.as_i64()?).ok()?);
-    arguments.make_texts(|row, text| {
+    arguments.make_strings(|row, text| {
         for part in &parts {
             match part.get(row).as_ref() {
                 Value::Array(elements) => text.extend(elements.iter().filter_map(char_of)),

@@ -1,4 +1,5 @@
-//! The DataFusion function that a KQL function is bound to. Two of the same name, types and instant are the same.
+//! The DataFusion function that a KQL function is bound to. Two functions of the same name, types and query time are
+//! equal.
 
 use std::hash::{Hash, Hasher};
 
@@ -14,17 +15,17 @@ use datafusion::logical_expr::{
 };
 
 use super::super::types::KqlType;
-use super::arguments::Arguments;
+use super::arguments::FunctionArguments;
 use super::operators::{self, Operator};
 
-/// What makes a batch.
+/// What computes a batch.
 #[derive(Clone, Copy)]
 pub(super) enum Kernel {
-    Function(fn(&Arguments) -> Result<ArrayRef>),
+    Function(fn(&FunctionArguments) -> Result<ArrayRef>),
     Operator(Operator),
 }
 
-/// What turns a value into its text.
+/// The function that converts a value to a string.
 const TO_TEXT: &str = "kql_tostring";
 
 pub(super) struct KqlFunction {
@@ -95,7 +96,7 @@ impl ScalarUDFImpl for KqlFunction {
         Ok(Field::new(&self.name, self.returns.arrow_type(), nullable).into())
     }
 
-    /// The text of a part of a split text needs no JSON on the way.
+    /// Rewrites `tostring(split(a, b)[i])` so that no JSON is built.
     fn simplify(&self, arguments: Vec<Expr>, _context: &SimplifyContext) -> Result<ExprSimplifyResult> {
         let is_to_text = self.returns == KqlType::String && self.name == TO_TEXT;
         let simplified = match arguments.as_slice() {
@@ -108,15 +109,16 @@ impl ScalarUDFImpl for KqlFunction {
     fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
         let volatile = self.signature.volatility == Volatility::Volatile;
         let all_constant = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
-        // What is not the same for the same arguments is made for each row.
+        // A volatile function is called for each row.
         let once = all_constant && !volatile;
         let rows = if once { 1 } else { args.number_rows };
-        let arguments = Arguments::new(&self.name, &self.arguments, self.returns, args.args, rows, self.now_ticks)?;
+        let arguments =
+            FunctionArguments::new(&self.name, &self.arguments, self.returns, args.args, rows, self.now_ticks)?;
         let array = match self.kernel {
             Kernel::Function(kernel) => kernel(&arguments)?,
             Kernel::Operator(operator) => operators::evaluate(operator, &arguments)?,
         };
-        // Kernels make their texts one after the other; views of them are cheap.
+        // Kernels build `StringArray`s; casting them to views is cheap.
         let array = if array.data_type() == &self.returns.arrow_type() {
             array
         } else {

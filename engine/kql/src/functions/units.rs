@@ -1,15 +1,15 @@
-//! Conversions between units: each unit as how much of a common one it is.
+//! Conversions between units. Each unit is a factor of a common one.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 
 use super::super::types::KqlType;
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
 
 const REAL: Returns = Returns::Is(KqlType::Real);
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("convert_angle", "nss", REAL, |arguments| converted(arguments, |name| by_name(ANGLES, name))),
     entry("convert_energy", "nss", REAL, |arguments| converted(arguments, |name| by_name(ENERGIES, name))),
     entry("convert_force", "nss", REAL, |arguments| converted(arguments, |name| by_name(FORCES, name))),
@@ -178,7 +178,7 @@ fn by_name(units: &[(&str, f64)], name: &str) -> Option<Unit> {
     Some(Unit { factor: *factor, offset: 0.0 })
 }
 
-/// In kelvins.
+/// Returns the conversion to kelvins.
 fn temperature(name: &str) -> Option<Unit> {
     let (factor, offset) = match name {
         "Kelvin" => (1.0, 0.0),
@@ -194,9 +194,9 @@ fn temperature(name: &str) -> Option<Unit> {
     Some(Unit { factor, offset })
 }
 
-/// Null where a unit is not known.
-fn converted(arguments: &Arguments, unit: impl Fn(&str) -> Option<Unit>) -> Result<ArrayRef> {
-    let (numbers, from, to) = (arguments.reals(0)?, arguments.texts(1)?, arguments.texts(2)?);
+/// Returns null for an unknown unit.
+fn converted(arguments: &FunctionArguments, unit: impl Fn(&str) -> Option<Unit>) -> Result<ArrayRef> {
+    let (numbers, from, to) = (arguments.reals(0)?, arguments.strings(1)?, arguments.strings(2)?);
     arguments.make_reals(|row| {
         let (from, to) = (unit(from.get(row))?, unit(to.get(row))?);
         Some((numbers.get(row)? * from.factor + from.offset - to.offset) / to.factor)

@@ -1,6 +1,6 @@
-//! `parse_xml`: an XML text as a dynamic value. An element is a property of its parent: its text, or null, or a bag of its
-//! attributes (`@name`), its text (`#text`) and its elements; several of one name are an array. Everything else in the
-//! text is skipped, and a text that is not well-formed is null.
+//! `parse_xml`: an XML document as a dynamic value. An element is a property of its parent: its text, or null, or a bag
+//! of its attributes (`@name`), its text (`#text`) and its elements. Several elements of one name become an array.
+//! Everything else in the document is skipped, and one that is not well-formed gives null.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
@@ -10,25 +10,25 @@ use quick_xml::events::{BytesStart, Event};
 use serde_json::{Map, Value};
 
 use super::super::types::KqlType;
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
 
-/// Kusto reads no longer texts.
+/// The longest document that Kusto reads.
 const MAX_BYTES: usize = 1 << 20;
-/// How deep elements nest; dynamic values nest no deeper than about this.
+/// The deepest nesting of elements, about as deep as dynamic values nest.
 const MAX_DEPTH: usize = 60;
 
-pub(super) const FUNCTIONS: &[Entry] =
-    &[entry("parse_xml", "s", Returns::Is(KqlType::Dynamic), |arguments: &Arguments| -> Result<ArrayRef> {
-        let texts = arguments.texts(0)?;
-        arguments.make_dynamics(|row| Ok(parse(texts.get(row)).unwrap_or(Value::Null)))
+pub(super) const FUNCTIONS: &[FunctionEntry] =
+    &[entry("parse_xml", "s", Returns::Is(KqlType::Dynamic), |arguments: &FunctionArguments| -> Result<ArrayRef> {
+        let strings = arguments.strings(0)?;
+        arguments.make_dynamics(|row| Ok(parse(strings.get(row)).unwrap_or(Value::Null)))
     })];
 
-/// An element that is not at its end yet.
+/// An element that is not closed yet.
 struct Element {
     name: String,
     properties: Map<String, Value>,
-    /// What follows the last element or the beginning.
+    /// The text since the last child element or the start tag.
     text: String,
 }
 
@@ -45,7 +45,7 @@ impl Element {
         Some(element)
     }
 
-    /// Several of one name become an array.
+    /// Adds a property; several of one name become an array.
     fn add(&mut self, name: &str, value: Value) {
         match self.properties.get_mut(name) {
             Some(Value::Array(several)) => several.push(value),
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_not_well_formed_is_null() {
+    fn a_malformed_document_is_null() {
         let nested = "<e>".repeat(100_000);
         for xml in ["", "text", "<e>", "<e></f>", "<e/><f/>", "<e a=1/>", "<e>&unknown;</e>", "</e>", &nested] {
             assert_eq!(parse(xml), None);

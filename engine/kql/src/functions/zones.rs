@@ -1,5 +1,5 @@
-//! Times of day somewhere, by the IANA time zone database. A zone that is not known, and a time that a clock there never
-//! shows, is null; of a time that it shows twice, standard time is meant.
+//! Conversions between UTC and local time, by the IANA time zone database. An unknown zone and a local time that is
+//! skipped give null; of a local time that occurs twice, standard time is meant.
 
 use arrow::array::ArrayRef;
 use chrono::{NaiveDateTime, Offset, TimeDelta, TimeZone};
@@ -8,13 +8,13 @@ use datafusion::error::Result;
 
 use super::super::types::KqlType;
 use super::super::values::{MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_SECOND, date_of};
-use super::arguments::Arguments;
-use super::signature::{Entry, Returns, entry};
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
 
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 const DATETIME: Returns = Returns::Is(KqlType::DateTime);
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("datetime_list_timezones", "", DYNAMIC, |arguments| {
         let mut names: Vec<&str> = chrono_tz::TZ_VARIANTS.iter().map(|zone| zone.name()).collect();
         names.sort_unstable();
@@ -32,10 +32,10 @@ pub(super) const FUNCTIONS: &[Entry] = &[
     }),
 ];
 
-/// Each time moved by as many seconds as its zone says.
-fn converted(arguments: &Arguments, seconds: fn(Tz, NaiveDateTime) -> Option<i64>) -> Result<ArrayRef> {
+/// Moves each datetime by the seconds that its zone says.
+fn converted(arguments: &FunctionArguments, seconds: fn(Tz, NaiveDateTime) -> Option<i64>) -> Result<ArrayRef> {
     let times = arguments.datetimes(0)?;
-    let zones = arguments.texts(1)?;
+    let zones = arguments.strings(1)?;
     let mut known: Option<(String, Option<Tz>)> = None;
     arguments.make_longs(|row| {
         let ticks = times.get(row)?;

@@ -1,7 +1,7 @@
-//! How values are distributed: all of them with how often each is there while they are few, and from there on clusters
-//! of neighbours, small at both ends and larger in the middle, as a t-digest has them
-//! (<https://arxiv.org/abs/1902.04023>). A cluster is one of its own values rather than their mean, so a percentile is
-//! always a value that was there. Values of all types are whole numbers here, which order as the values do.
+//! The distribution of values. While there are few, all of them are kept with their counts; beyond that, clusters of
+//! neighbours, small at both ends and larger in the middle, as in a t-digest (<https://arxiv.org/abs/1902.04023>). A
+//! cluster is one of its own values rather than their mean, so a percentile is always a value that occurred. Values of
+//! all types are represented by integer keys of the same order.
 
 use std::mem::size_of;
 
@@ -10,83 +10,85 @@ use serde_json::{Value, json};
 use super::super::types::KqlType;
 use super::{base64_of, bytes_of, words};
 
-/// How many different values are kept as they are.
+/// The most distinct values that are kept.
 const MAX_POINTS: usize = 2048;
-/// About half as many clusters come of them.
+/// Compression keeps about half as many clusters.
 const COMPRESSION: f64 = 2000.0;
-/// How many values wait to be put in order.
+/// The most values that are buffered before they are sorted.
 const MAX_WAITING: usize = 2048;
 
-/// Of which type the values are.
+/// The type of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in super::super) enum Kind {
+pub(in super::super) enum DigestType {
     Long,
     Real,
     DateTime,
     TimeSpan,
 }
 
-impl Kind {
+impl DigestType {
     pub(in super::super) fn kql_type(self) -> KqlType {
         match self {
-            Kind::Long => KqlType::Long,
-            Kind::Real => KqlType::Real,
-            Kind::DateTime => KqlType::DateTime,
-            Kind::TimeSpan => KqlType::TimeSpan,
+            DigestType::Long => KqlType::Long,
+            DigestType::Real => KqlType::Real,
+            DigestType::DateTime => KqlType::DateTime,
+            DigestType::TimeSpan => KqlType::TimeSpan,
         }
     }
 
     fn named(name: &str) -> Option<Self> {
-        [Kind::Long, Kind::Real, Kind::DateTime, Kind::TimeSpan].into_iter().find(|kind| kind.kql_type().name() == name)
+        [DigestType::Long, DigestType::Real, DigestType::DateTime, DigestType::TimeSpan]
+            .into_iter()
+            .find(|kind| kind.kql_type().name() == name)
     }
 }
 
-/// The whole number that stands for a real; `None` for what is no number.
+/// Returns the key of a real; `None` for NaN.
 pub(in super::super) fn key_of_real(real: f64) -> Option<i64> {
-    // Both zeros are one.
+    // Both zeros have one key.
     let bits = (real + 0.0).to_bits().cast_signed();
     (!real.is_nan()).then_some(flipped(bits))
 }
 
-/// The real that a whole number stands for.
+/// Returns the real of a key.
 pub(in super::super) fn real_of_key(key: i64) -> f64 {
     f64::from_bits(flipped(key).cast_unsigned())
 }
 
-/// Negative reals order the other way round than their bits do.
+/// Reverses the order of negative reals, whose bits order the other way round.
 fn flipped(bits: i64) -> i64 {
     if bits < 0 { bits ^ i64::MAX } else { bits }
 }
 
-/// A value that stands for so many.
+/// A key and how many values it stands for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-struct Point {
+struct WeightedKey {
     key: i64,
     weight: u64,
 }
 
-/// The values of a group.
+/// A t-digest of the values of a group.
 #[derive(Debug, Clone)]
-pub(in super::super) struct Digest {
-    pub(in super::super) kind: Kind,
-    /// In order.
-    points: Vec<Point>,
-    /// In none.
-    waiting: Vec<Point>,
+pub(in super::super) struct TDigest {
+    pub(in super::super) kind: DigestType,
+    /// Sorted.
+    points: Vec<WeightedKey>,
+    /// Not sorted.
+    waiting: Vec<WeightedKey>,
 }
 
-impl Digest {
-    pub(in super::super) fn new(kind: Kind) -> Self {
+impl TDigest {
+    pub(in super::super) fn new(kind: DigestType) -> Self {
         Self { kind, points: Vec::new(), waiting: Vec::new() }
     }
 
     pub(in super::super) fn parse(json: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(json).ok()?;
-        let kind = Kind::named(value.get("tdigest")?.as_str()?)?;
+        let kind = DigestType::named(value.get("tdigest")?.as_str()?)?;
         let words = words(&bytes_of(&value, "values")?)?;
         let (pairs, rest) = words.as_chunks::<2>();
-        let points: Vec<Point> =
-            pairs.iter().map(|[key, weight]| Point { key: key.cast_signed(), weight: *weight }).collect();
+        let points: Vec<WeightedKey> =
+            pairs.iter().map(|[key, weight]| WeightedKey { key: key.cast_signed(), weight: *weight }).collect();
         let is_ordered = points.is_sorted_by(|a, b| a.key < b.key);
         let is_valid = rest.is_empty() && points.len() <= MAX_POINTS && points.iter().all(|point| point.weight > 0);
         (is_ordered && is_valid).then(|| Self { kind, points, waiting: Vec::new() })
@@ -101,18 +103,19 @@ impl Digest {
 
     pub(in super::super) fn add(&mut self, key: i64, weight: u64) {
         if weight > 0 {
-            self.push(Point { key, weight });
+            self.push(WeightedKey { key, weight });
         }
     }
 
-    /// Both together; whole numbers become reals where the others are. False where their types have nothing in common.
+    /// Merges another digest. Integers become reals if the other has reals. Returns false if the types have nothing in
+    /// common.
     #[must_use]
     pub(in super::super) fn merge(&mut self, other: Self) -> bool {
         let mut other = other;
         match (self.kind, other.kind) {
             (ours, theirs) if ours == theirs => {}
-            (Kind::Real, Kind::Long) => other.make_real(),
-            (Kind::Long, Kind::Real) => self.make_real(),
+            (DigestType::Real, DigestType::Long) => other.make_real(),
+            (DigestType::Long, DigestType::Real) => self.make_real(),
             _ => return false,
         }
         other.points.into_iter().chain(other.waiting).for_each(|point| self.push(point));
@@ -120,20 +123,20 @@ impl Digest {
     }
 
     fn make_real(&mut self) {
-        self.kind = Kind::Real;
+        self.kind = DigestType::Real;
         for point in self.points.iter_mut().chain(&mut self.waiting) {
             point.key = key_of_real(point.key as f64).unwrap_or(0);
         }
     }
 
-    fn push(&mut self, point: Point) {
+    fn push(&mut self, point: WeightedKey) {
         self.waiting.push(point);
         if self.waiting.len() >= MAX_WAITING {
             self.settle();
         }
     }
 
-    /// Puts all values in order, equal ones together.
+    /// Sorts the buffered values in, and joins equal ones.
     pub(in super::super) fn settle(&mut self) {
         if self.waiting.is_empty() {
             return;
@@ -151,14 +154,14 @@ impl Digest {
         self.points = if all.len() > MAX_POINTS { clustered(&all) } else { all };
     }
 
-    /// How many values there are.
+    /// Returns how many values there are.
     pub(in super::super) fn count(&self) -> f64 {
         weight_of(&self.points)
     }
 
-    /// The first value with which as many are reached as the percentile is of all. Values must be settled.
+    /// Returns the first value at which the cumulative weight reaches the percentile. Requires [`Self::settle`].
     pub(in super::super) fn percentile(&self, percentile: f64) -> Option<i64> {
-        // Hundredths of a whole number are exact.
+        // Hundredths of an integer are exact.
         let wanted = percentile * self.count();
         let mut reached = 0.0;
         let found = self.points.iter().find(|point| {
@@ -168,29 +171,29 @@ impl Digest {
         found.or(self.points.last()).map(|point| point.key)
     }
 
-    /// How many values are no greater. Values must be settled.
+    /// Returns how many values are not greater. Requires [`Self::settle`].
     pub(in super::super) fn rank(&self, key: i64) -> f64 {
         let not_greater = self.points.partition_point(|point| point.key <= key);
         weight_of(self.points.get(..not_greater).unwrap_or_default())
     }
 
-    /// The bytes that it takes.
+    /// Returns the bytes of memory.
     pub(in super::super) fn size(&self) -> usize {
-        size_of::<Self>() + (self.points.capacity() + self.waiting.capacity()) * size_of::<Point>()
+        size_of::<Self>() + (self.points.capacity() + self.waiting.capacity()) * size_of::<WeightedKey>()
     }
 }
 
-fn weight_of(points: &[Point]) -> f64 {
+fn weight_of(points: &[WeightedKey]) -> f64 {
     points.iter().map(|point| point.weight as f64).sum()
 }
 
-/// The k1 scale of the paper, on which all clusters are about as wide.
+/// The k1 scale of the paper, on which all clusters have about the same width.
 fn scale(part: f64) -> f64 {
     COMPRESSION / std::f64::consts::TAU * (2.0 * part - 1.0).clamp(-1.0, 1.0).asin()
 }
 
-/// Neighbours as one value, the least and the greatest aside.
-fn clustered(points: &[Point]) -> Vec<Point> {
+/// Merges neighbours into clusters, except the least and the greatest.
+fn clustered(points: &[WeightedKey]) -> Vec<WeightedKey> {
     let [least, middle @ .., greatest] = points else { return points.to_vec() };
     let all = weight_of(points);
     let mut clusters = vec![*least];
@@ -203,7 +206,7 @@ fn clustered(points: &[Point]) -> Vec<Point> {
             reached += point.weight as f64;
             scale(reached / all) > limit
         });
-        // One value is a cluster however much it weighs.
+        // One value is a cluster whatever its weight.
         let Some((cluster, others)) = rest.split_at_checked(fits.unwrap_or(rest.len()).max(1)) else { break };
         let weight = cluster.iter().fold(0_u64, |sum, point| sum.saturating_add(point.weight));
         let half = weight_of(cluster) / 2.0;
@@ -212,7 +215,7 @@ fn clustered(points: &[Point]) -> Vec<Point> {
             passed += point.weight as f64;
             passed >= half
         });
-        clusters.extend(median.map(|median| Point { key: median.key, weight }));
+        clusters.extend(median.map(|median| WeightedKey { key: median.key, weight }));
         before += weight_of(cluster);
         rest = others;
     }
@@ -224,22 +227,22 @@ fn clustered(points: &[Point]) -> Vec<Point> {
 mod tests {
     use super::*;
 
-    fn of(values: impl IntoIterator<Item = i64>) -> Digest {
-        let mut digest = Digest::new(Kind::Long);
+    fn digest_of(values: impl IntoIterator<Item = i64>) -> TDigest {
+        let mut digest = TDigest::new(DigestType::Long);
         values.into_iter().for_each(|value| digest.add(value, 1));
         digest.settle();
         digest
     }
 
     #[test]
-    fn few_are_kept_as_they_are() {
-        let digest = of((1..=1000).rev());
+    fn few_values_are_exact() {
+        let digest = digest_of((1..=1000).rev());
         assert_eq!(digest.percentile(50.0), Some(500));
         assert_eq!(digest.percentile(0.0), Some(1));
         assert_eq!(digest.percentile(100.0), Some(1000));
         assert!((digest.rank(685) - 685.0).abs() < f64::EPSILON);
-        assert_eq!(of([]).percentile(50.0), None);
-        let mut weighted = Digest::new(Kind::Long);
+        assert_eq!(digest_of([]).percentile(50.0), None);
+        let mut weighted = TDigest::new(DigestType::Long);
         for (value, weight) in [(1, 1), (2, 2), (3, 0)] {
             weighted.add(value, weight);
         }
@@ -249,10 +252,10 @@ mod tests {
     }
 
     #[test]
-    fn many_are_near_and_bounded() {
-        // Each number below a prime once, in an order that is none.
+    fn many_values_are_near_and_bounded() {
+        // Each number below a prime once, in pseudorandom order.
         const COUNT: i64 = 300_007;
-        let mut digest = of((0..COUNT).map(|number| number * 7919 % COUNT));
+        let mut digest = digest_of((0..COUNT).map(|number| number * 7919 % COUNT));
         assert!(digest.points.len() <= MAX_POINTS);
         assert!((digest.count() - COUNT as f64).abs() < f64::EPSILON);
         for percentile in [0.0, 0.1, 1.0, 25.0, 50.0, 90.0, 99.9, 100.0] {
@@ -260,7 +263,7 @@ mod tests {
             let expected = percentile / 100.0 * COUNT as f64;
             assert!((found - expected).abs() <= 0.002 * COUNT as f64, "{percentile}: {found}, expected {expected}");
         }
-        let stored = Digest::parse(&digest.json()).unwrap();
+        let stored = TDigest::parse(&digest.json()).unwrap();
         assert_eq!(stored.points, digest.points);
         assert!(digest.merge(stored));
         digest.settle();
@@ -269,7 +272,7 @@ mod tests {
     }
 
     #[test]
-    fn reals_order_as_their_keys_do() {
+    fn keys_order_as_reals_do() {
         let reals = [f64::NEG_INFINITY, -2.5, -1e-300, 0.0, 1e-300, 2.5, f64::INFINITY];
         let keys: Vec<i64> = reals.iter().filter_map(|real| key_of_real(*real)).collect();
         assert!(keys.is_sorted() && keys.len() == reals.len());
@@ -279,18 +282,18 @@ mod tests {
     }
 
     #[test]
-    fn types_that_have_nothing_in_common_do_not_merge() {
-        let mut digest = of([1, 2, 3]);
-        let mut reals = Digest::new(Kind::Real);
+    fn unrelated_types_do_not_merge() {
+        let mut digest = digest_of([1, 2, 3]);
+        let mut reals = TDigest::new(DigestType::Real);
         reals.add(key_of_real(1.5).unwrap(), 1);
         assert!(digest.merge(reals));
         digest.settle();
         assert_eq!(digest.percentile(50.0).map(real_of_key), Some(1.5));
-        assert!(!digest.merge(Digest::new(Kind::DateTime)));
+        assert!(!digest.merge(TDigest::new(DigestType::DateTime)));
     }
 
     #[test]
-    fn what_is_no_digest_is_not_read() {
+    fn an_invalid_digest_is_none() {
         for text in [
             "",
             "null",
@@ -298,7 +301,7 @@ mod tests {
             r#"{"tdigest":"long","values":"AAAA"}"#,
             r#"{"tdigest":"long","values":"AAAAAAAAAAAAAAAAAAAAAA=="}"#,
         ] {
-            assert!(Digest::parse(text).is_none(), "{text}");
+            assert!(TDigest::parse(text).is_none(), "{text}");
         }
     }
 }

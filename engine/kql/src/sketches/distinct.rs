@@ -1,5 +1,5 @@
-//! How many distinct values there are: their hashes while they are few, and HyperLogLog's registers from there on, read
-//! with Ertl's estimator (<https://arxiv.org/abs/1702.01284>), which needs no tables of corrections.
+//! The number of distinct values: exact hashes while there are few, HyperLogLog registers beyond that, read with Ertl's
+//! estimator (<https://arxiv.org/abs/1702.01284>), which needs no correction tables.
 
 use std::collections::BTreeSet;
 use std::mem::size_of;
@@ -8,31 +8,31 @@ use serde_json::{Value, json};
 
 use super::{base64_of, bytes_of, words};
 
-/// How many hashes are kept before there are registers.
+/// The most hashes that are kept exactly.
 const MAX_HASHES: usize = 2048;
-/// The bits of a hash that choose its register, by Kusto's accuracies from 0 to 4.
+/// The number of hash bits that choose a register, for Kusto's accuracies from 0 to 4.
 const BITS: [u32; 5] = [12, 14, 16, 17, 18];
-/// The accuracy where none is named.
+/// The default accuracy.
 pub(in super::super) const DEFAULT_ACCURACY: usize = 1;
 
 /// The distinct values of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct Distinct {
+pub(in super::super) struct HyperLogLog {
     bits: u32,
-    kept: Kept,
+    kept: HllState,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-enum Kept {
+enum HllState {
     Hashes(BTreeSet<u64>),
-    /// The longest run of zeros, and one, that the hashes of each register begin with behind its number.
+    /// For each register, one more than the longest run of leading zeros in its hashes after the register's number.
     Registers(Vec<u8>),
 }
 
-impl Distinct {
-    /// None yet; `None` where there is no such accuracy.
+impl HyperLogLog {
+    /// Returns an empty sketch; `None` if there is no such accuracy.
     pub(in super::super) fn new(accuracy: usize) -> Option<Self> {
-        Some(Self { bits: *BITS.get(accuracy)?, kept: Kept::Hashes(BTreeSet::new()) })
+        Some(Self { bits: *BITS.get(accuracy)?, kept: HllState::Hashes(BTreeSet::new()) })
     }
 
     pub(in super::super) fn parse(json: &str) -> Option<Self> {
@@ -40,18 +40,18 @@ impl Distinct {
         let bits = u32::try_from(value.get("hll")?.as_u64()?).ok().filter(|bits| BITS.contains(bits))?;
         if let Some(registers) = bytes_of(&value, "registers") {
             let is_whole = registers.len() == 1 << bits && registers.iter().all(|run| u32::from(*run) <= 65 - bits);
-            return is_whole.then_some(Self { bits, kept: Kept::Registers(registers) });
+            return is_whole.then_some(Self { bits, kept: HllState::Registers(registers) });
         }
         let hashes = words(&bytes_of(&value, "hashes")?)?;
-        (hashes.len() <= MAX_HASHES).then(|| Self { bits, kept: Kept::Hashes(hashes.into_iter().collect()) })
+        (hashes.len() <= MAX_HASHES).then(|| Self { bits, kept: HllState::Hashes(hashes.into_iter().collect()) })
     }
 
     pub(in super::super) fn to_json(&self) -> String {
         let value = match &self.kept {
-            Kept::Hashes(hashes) => {
+            HllState::Hashes(hashes) => {
                 json!({"hll": self.bits, "hashes": base64_of(hashes.iter().flat_map(|hash| hash.to_le_bytes()))})
             }
-            Kept::Registers(registers) => {
+            HllState::Registers(registers) => {
                 json!({"hll": self.bits, "registers": base64_of(registers.iter().copied())})
             }
         };
@@ -60,72 +60,72 @@ impl Distinct {
 
     pub(in super::super) fn add(&mut self, hash: u64) {
         match &mut self.kept {
-            Kept::Hashes(hashes) => {
+            HllState::Hashes(hashes) => {
                 hashes.insert(hash);
                 if hashes.len() > MAX_HASHES {
-                    self.kept = Kept::Registers(registers_of(hashes, self.bits));
+                    self.kept = HllState::Registers(registers_of(hashes, self.bits));
                 }
             }
-            Kept::Registers(registers) => raise(registers, hash, self.bits),
+            HllState::Registers(registers) => raise(registers, hash, self.bits),
         }
     }
 
-    /// Both together, as coarse as the coarser of them.
+    /// Merges another sketch. The result is as coarse as the coarser of the two.
     pub(in super::super) fn merge(&mut self, other: Self) {
         self.coarsen(other.bits);
         let mut other = other;
         other.coarsen(self.bits);
         match other.kept {
-            Kept::Hashes(hashes) => hashes.into_iter().for_each(|hash| self.add(hash)),
-            Kept::Registers(theirs) => {
-                if let Kept::Hashes(hashes) = &self.kept {
-                    self.kept = Kept::Registers(registers_of(hashes, self.bits));
+            HllState::Hashes(hashes) => hashes.into_iter().for_each(|hash| self.add(hash)),
+            HllState::Registers(theirs) => {
+                if let HllState::Hashes(hashes) = &self.kept {
+                    self.kept = HllState::Registers(registers_of(hashes, self.bits));
                 }
-                if let Kept::Registers(ours) = &mut self.kept {
+                if let HllState::Registers(ours) = &mut self.kept {
                     ours.iter_mut().zip(theirs).for_each(|(ours, theirs)| *ours = (*ours).max(theirs));
                 }
             }
         }
     }
 
-    /// The same with fewer registers.
+    /// Reduces the number of registers.
     fn coarsen(&mut self, bits: u32) {
         if bits >= self.bits {
             return;
         }
         let fewer = self.bits - bits;
-        if let Kept::Registers(fine) = &self.kept {
+        if let HllState::Registers(fine) = &self.kept {
             let mut coarse = vec![0_u8; 1 << bits];
             for (group, register) in fine.chunks(1 << fewer).zip(&mut coarse) {
                 let seen = group.iter().enumerate().filter(|(_, run)| **run > 0);
-                // The bits that chose among the group now begin the run.
+                // The bits that chose a register of the group are now the first of the run.
                 let runs = seen.map(|(place, run)| match u32::try_from(place).unwrap_or(u32::MAX) {
                     0 => u32::from(*run) + fewer,
                     place => place.leading_zeros() - (u32::BITS - fewer) + 1,
                 });
                 *register = runs.max().and_then(|run| u8::try_from(run).ok()).unwrap_or(0);
             }
-            self.kept = Kept::Registers(coarse);
+            self.kept = HllState::Registers(coarse);
         }
         self.bits = bits;
     }
 
-    /// How many values there are; exact while they are few.
+    /// Returns how many values there are; exact while there are few.
     pub(in super::super) fn count(&self) -> i64 {
         match &self.kept {
-            Kept::Hashes(hashes) => i64::try_from(hashes.len()).unwrap_or(i64::MAX),
-            // A conversion of a float saturates.
-            Kept::Registers(registers) => estimate(registers, self.bits).round() as i64,
+            HllState::Hashes(hashes) => i64::try_from(hashes.len()).unwrap_or(i64::MAX),
+            // A float to integer cast saturates.
+            HllState::Registers(registers) => estimate(registers, self.bits).round() as i64,
         }
     }
 
-    /// The bytes that it takes.
+    /// Returns the bytes of memory.
     pub(in super::super) fn size(&self) -> usize {
-        /// A tree's nodes are not always full.
+        /// The nodes of a tree are not always full.
         const BYTES_PER_HASH: usize = 2 * size_of::<u64>();
         let kept = match &self.kept {
-            Kept::Hashes(hashes) => hashes.len() * BYTES_PER_HASH,
-            Kept::Registers(registers) => registers.len(),
+            HllState::Hashes(hashes) => hashes.len() * BYTES_PER_HASH,
+            HllState::Registers(registers) => registers.len(),
         };
         size_of::<Self>() + kept
     }
@@ -138,7 +138,7 @@ fn registers_of(hashes: &BTreeSet<u64>, bits: u32) -> Vec<u8> {
 }
 
 fn raise(registers: &mut [u8], hash: u64, bits: u32) {
-    // At most so many bits are left behind the register's number.
+    // As many bits are left after the register's number.
     let run = ((hash << bits).leading_zeros().min(64 - bits) + 1) as u8;
     let number = usize::try_from(hash >> (64 - bits)).unwrap_or(usize::MAX);
     if let Some(register) = registers.get_mut(number) {
@@ -201,7 +201,7 @@ fn tau(part: f64) -> f64 {
 mod tests {
     use super::*;
 
-    /// Numbers that are spread as hashes are.
+    /// Returns a number that is distributed as hashes are.
     fn hash(number: u64) -> u64 {
         let mixed =
             (number.wrapping_add(1).wrapping_mul(0x9E37_79B9_7F4A_7C15) ^ 0x5555).wrapping_mul(0xBF58_476D_1CE4_E5B9);
@@ -209,8 +209,8 @@ mod tests {
         mixed ^ (mixed >> 31)
     }
 
-    fn of(numbers: std::ops::Range<u64>, accuracy: usize) -> Distinct {
-        let mut distinct = Distinct::new(accuracy).unwrap();
+    fn hll_of(numbers: std::ops::Range<u64>, accuracy: usize) -> HyperLogLog {
+        let mut distinct = HyperLogLog::new(accuracy).unwrap();
         numbers.for_each(|number| distinct.add(hash(number)));
         distinct
     }
@@ -221,37 +221,37 @@ mod tests {
     }
 
     #[test]
-    fn few_are_counted_and_many_estimated() {
-        assert_eq!(of(0..0, 1).count(), 0);
-        assert_eq!(of(0..2000, 0).count(), 2000);
+    fn few_values_are_counted_and_many_estimated() {
+        assert_eq!(hll_of(0..0, 1).count(), 0);
+        assert_eq!(hll_of(0..2000, 0).count(), 2000);
         for accuracy in 0..5 {
             for count in [5_000, 20_000, 300_000] {
-                near(of(0..count, accuracy).count(), count.cast_signed());
+                near(hll_of(0..count, accuracy).count(), count.cast_signed());
             }
         }
-        assert_eq!(Distinct::new(5), None);
+        assert_eq!(HyperLogLog::new(5), None);
     }
 
     #[test]
-    fn merged_is_as_added_together() {
+    fn a_merge_equals_the_sketch_of_all_values() {
         for (left, right) in
             [(0..900, 500..1500), (0..30_000, 500..700), (0..700, 0..30_000), (0..9_000, 5_000..20_000)]
         {
             for accuracies in [[1, 1], [4, 0], [0, 3]] {
-                let [mut merged, other] =
-                    [(left.clone(), accuracies[0]), (right.clone(), accuracies[1])].map(|(range, it)| of(range, it));
+                let [mut merged, other] = [(left.clone(), accuracies[0]), (right.clone(), accuracies[1])]
+                    .map(|(range, it)| hll_of(range, it));
                 merged.merge(other);
-                let all = of(left.start..left.end.max(right.end), accuracies[0].min(accuracies[1]));
+                let all = hll_of(left.start..left.end.max(right.end), accuracies[0].min(accuracies[1]));
                 assert_eq!(merged, all, "{left:?} {right:?} {accuracies:?}");
             }
         }
     }
 
     #[test]
-    fn a_stored_one_is_the_same() {
+    fn a_sketch_round_trips_through_json() {
         for count in [0, 7, 50_000] {
-            let distinct = of(0..count, 1);
-            assert_eq!(Distinct::parse(&distinct.to_json()), Some(distinct));
+            let distinct = hll_of(0..count, 1);
+            assert_eq!(HyperLogLog::parse(&distinct.to_json()), Some(distinct));
         }
         for text in [
             "",
@@ -262,7 +262,7 @@ mod tests {
             r#"{"hll":14,"hashes":"AAA="}"#,
             r#"{"hll":14,"registers":"AAAA"}"#,
         ] {
-            assert_eq!(Distinct::parse(text), None, "{text}");
+            assert_eq!(HyperLogLog::parse(text), None, "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Ticks and the calendar: a datetime is ticks of 100 ns since the beginning of year 1, in UTC.
+//! Ticks of 100 ns. A datetime is the number of ticks since the beginning of year 1, in UTC.
 
 use chrono::{Datelike, NaiveDate};
 
@@ -14,7 +14,7 @@ pub(crate) const UNIX_EPOCH_TICKS: i64 = 719_162 * TICKS_PER_DAY;
 /// 9999-12-31T23:59:59.9999999.
 pub(crate) const MAX_DATETIME_TICKS: i64 = 3_652_059 * TICKS_PER_DAY - 1;
 
-/// The day of a datetime; `None` outside years 1 to 9999.
+/// Returns the date of a datetime; `None` outside years 1 to 9999.
 pub(crate) fn date_of(ticks: i64) -> Option<NaiveDate> {
     if !(0..=MAX_DATETIME_TICKS).contains(&ticks) {
         return None;
@@ -22,7 +22,7 @@ pub(crate) fn date_of(ticks: i64) -> Option<NaiveDate> {
     NaiveDate::from_num_days_from_ce_opt(i32::try_from(ticks / TICKS_PER_DAY).ok()? + 1)
 }
 
-/// The beginning of a day; `None` outside years 1 to 9999.
+/// Returns the beginning of a date; `None` outside years 1 to 9999.
 pub(crate) fn date_ticks(date: NaiveDate) -> Option<i64> {
     let ticks = i64::from(date.num_days_from_ce() - 1) * TICKS_PER_DAY;
     (0..=MAX_DATETIME_TICKS).contains(&ticks).then_some(ticks)

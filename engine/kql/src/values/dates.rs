@@ -1,5 +1,5 @@
-//! Datetimes as text: `2020-01-02T03:04:05.6000000Z`, and all the forms that Kusto reads: ISO 8601 with parts left out,
-//! month first with `-` or `/`, names of months (RFC 822 and 850), an offset or a zone's abbreviation at the end.
+//! Datetimes as text: `2020-01-02T03:04:05.6000000Z`. Kusto reads many notations: ISO 8601 with parts left out, month
+//! first with `-` or `/`, names of months (RFC 822 and 850), and an offset or the abbreviation of a zone at the end.
 
 use chrono::{Datelike, NaiveDate};
 
@@ -7,7 +7,7 @@ use super::calendar::{
     MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND, date_of, date_ticks,
 };
 
-/// What `tostring` writes.
+/// Returns what `tostring` writes.
 pub(crate) fn format_datetime(ticks: i64) -> String {
     let Some(date) = date_of(ticks) else { return String::new() };
     let time = ticks % TICKS_PER_DAY;
@@ -23,7 +23,7 @@ pub(crate) fn format_datetime(ticks: i64) -> String {
     )
 }
 
-/// The ticks of a text in any of the forms.
+/// Returns the ticks of a text in any of these notations.
 pub(crate) fn parse_datetime(text: &str) -> Option<i64> {
     let text = text.trim();
     let (date, rest) = parse_date(text)?;
@@ -45,7 +45,7 @@ fn parse_date(text: &str) -> Option<(NaiveDate, &str)> {
     Some(date)
 }
 
-/// `2020-01-02`, `2020-01`, `2020/1/2`, `2020, 1, 2`.
+/// Reads `2020-01-02`, `2020-01`, `2020/1/2` or `2020, 1, 2`.
 fn year_first(year: u32, rest: &str) -> Option<(NaiveDate, &str)> {
     let (month, _, rest) = number(separated(rest)?)?;
     match separated(rest).and_then(number) {
@@ -54,7 +54,7 @@ fn year_first(year: u32, rest: &str) -> Option<(NaiveDate, &str)> {
     }
 }
 
-/// `12-31-2020`, `12/31/2020`, `8 Nov 14`, `08-Nov-2014`.
+/// Reads `12-31-2020`, `12/31/2020`, `8 Nov 14` or `08-Nov-2014`.
 fn day_or_month_first(first: u32, rest: &str) -> Option<(NaiveDate, &str)> {
     let rest = rest.strip_prefix(' ').or_else(|| separated(rest))?;
     if let Some((month, rest)) = month_name(rest) {
@@ -67,7 +67,7 @@ fn day_or_month_first(first: u32, rest: &str) -> Option<(NaiveDate, &str)> {
     Some((NaiveDate::from_ymd_opt(whole_year(year, digits)?, first, day)?, rest))
 }
 
-/// Two digits are of 1950 to 2049.
+/// Returns the year of two or four digits. Two digits are from 1950 to 2049.
 fn whole_year(year: u32, digits: usize) -> Option<i32> {
     match (digits, year) {
         (4, _) => Some(year as i32),
@@ -77,7 +77,7 @@ fn whole_year(year: u32, digits: usize) -> Option<i32> {
     }
 }
 
-/// Ticks since midnight, and the ticks that the zone is ahead of UTC.
+/// Returns the ticks since midnight, and the ticks that the zone is ahead of UTC.
 fn parse_time(text: &str) -> Option<(i64, i64)> {
     let text = text.strip_prefix(['T', 't']).unwrap_or(text).trim_start();
     if text.is_empty() {
@@ -101,7 +101,7 @@ fn parse_time(text: &str) -> Option<(i64, i64)> {
     Some((time + i64::from(second) * TICKS_PER_SECOND + fraction, parse_zone(rest.trim_start())?))
 }
 
-/// Ticks of `.123`; nothing is as good as zero. Digits past the seventh are dropped.
+/// Returns the ticks of `.123`; zero without a fraction. Digits past the seventh are dropped.
 fn parse_fraction(text: &str) -> Option<(i64, &str)> {
     let Some(text) = text.strip_prefix(['.', ',']) else { return Some((0, text)) };
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
@@ -134,7 +134,7 @@ fn parse_zone(text: &str) -> Option<i64> {
     Some(hours * TICKS_PER_HOUR)
 }
 
-/// `+02:00`, `-0800`, `+2`.
+/// Reads `+02:00`, `-0800` or `+2`.
 fn parse_offset(text: &str) -> Option<i64> {
     let sign = if text.starts_with('-') { -1 } else { 1 };
     let (first, digits, rest) = number(text.strip_prefix(['+', '-'])?)?;
@@ -181,7 +181,7 @@ fn separated(text: &str) -> Option<&str> {
     text.strip_prefix(['-', '/', '.']).or_else(|| text.strip_prefix(',').map(str::trim_start))
 }
 
-/// A number at the beginning, how many digits it has, and what follows.
+/// Returns the number at the beginning, how many digits it has, and what follows.
 fn number(text: &str) -> Option<(u32, usize, &str)> {
     let digits = text.bytes().take_while(u8::is_ascii_digit).count();
     Some((text[..digits].parse().ok()?, digits, &text[digits..]))
@@ -192,7 +192,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn all_forms_are_read() {
+    fn all_notations_are_parsed() {
         for (text, expected) in [
             ("2020-01-02", "2020-01-02T00:00:00.0000000Z"),
             ("2020-1-2 3:04", "2020-01-02T03:04:00.0000000Z"),
@@ -212,7 +212,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_time_is_none() {
+    fn an_invalid_datetime_is_none() {
         for text in ["", "not a date", "2020-13-01", "2020-02-30", "2020-01-01T25:00", "2020-01-01 x", "é"] {
             assert_eq!(parse_datetime(text), None, "{text}");
         }

@@ -1,13 +1,13 @@
-//! Decimals: fixed point inside, written without zeros at the end.
+//! Decimals: fixed point inside, written without trailing zeros.
 
 use super::super::types::{DECIMAL_PRECISION, DECIMAL_SCALE};
 
-/// One, as it is stored.
+/// One in fixed point.
 pub(crate) const fn decimal_one() -> i128 {
     10_i128.pow(DECIMAL_SCALE.unsigned_abs() as u32)
 }
 
-/// What `tostring` writes.
+/// Returns what `tostring` writes.
 pub(crate) fn format_decimal(stored: i128) -> String {
     let one = decimal_one().unsigned_abs();
     let sign = if stored < 0 { "-" } else { "" };
@@ -20,7 +20,7 @@ pub(crate) fn format_decimal(stored: i128) -> String {
     }
 }
 
-/// Digits, a sign, a point, an exponent; digits past the scale are rounded.
+/// Reads digits with a sign, a point and an exponent. Digits past the scale are rounded.
 pub(crate) fn parse_decimal(text: &str) -> Option<i128> {
     let text = text.trim();
     let (mantissa, exponent) = match text.find(['e', 'E']) {
@@ -36,7 +36,7 @@ pub(crate) fn parse_decimal(text: &str) -> Option<i128> {
     if digits.is_empty() || digits.len() > 60 || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
-    // How far the last digit is from the last stored one.
+    // The distance of the last digit from the last stored one.
     let shift = exponent.checked_sub(i32::try_from(fraction.len()).ok()?)?.checked_add(DECIMAL_SCALE.into())?;
     let stored = shifted(&digits, shift)?;
     Some(if negative { -stored } else { stored })
@@ -63,13 +63,13 @@ fn shifted(digits: &str, shift: i32) -> Option<i128> {
     (stored < 10_i128.checked_pow(DECIMAL_PRECISION.into())?).then_some(stored)
 }
 
-/// The nearest real.
+/// Returns the nearest real.
 pub(crate) fn decimal_to_real(stored: i128) -> f64 {
-    // By text, which rounds once; dividing rounds twice.
+    // Parsing the text rounds once; a division rounds twice.
     format_decimal(stored).parse().unwrap_or(f64::NAN)
 }
 
-/// The decimal that a real is written as; `None` where it does not fit.
+/// Returns the decimal with the digits of a real; `None` if it does not fit.
 pub(crate) fn decimal_from_real(real: f64) -> Option<i128> {
     real.is_finite().then(|| parse_decimal(&format!("{real:e}"))).flatten()
 }
@@ -79,7 +79,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn written_and_read() {
+    fn decimals_round_trip() {
         for (text, expected) in [
             ("3.14", "3.14"),
             ("-0.5", "-0.5"),

@@ -1,11 +1,11 @@
-//! Dynamic values: compact JSON text. What reads a member or an element walks the text and builds nothing, which it may
-//! because all dynamic text inside a plan was written here.
+//! Dynamic values as compact JSON text. Members and elements are found by walking the text without building a tree,
+//! which is sound because all dynamic text inside a plan was written by this module.
 
 use std::borrow::Cow;
 
 use serde_json::Value;
 
-/// Any text as a dynamic value: JSON as itself, anything else as a string, nothing as null.
+/// Returns any text as a dynamic value: JSON as itself, anything else as a string, an empty text as null.
 pub(crate) fn normalize(text: &str) -> Option<String> {
     let trimmed = text.trim();
     if trimmed.is_empty() {
@@ -17,17 +17,17 @@ pub(crate) fn normalize(text: &str) -> Option<String> {
     }
 }
 
-/// The value of a dynamic text.
+/// Returns the value of a dynamic text.
 pub(crate) fn parse(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or(Value::Null)
 }
 
-/// The dynamic text of a value; `None` for null.
+/// Returns the dynamic text of a value; `None` for null.
 pub(crate) fn from_value(value: &Value) -> Option<String> {
     (!value.is_null()).then(|| value.to_string())
 }
 
-/// A dynamic text in a string's place: a string without quotes, anything else as it is.
+/// Returns the string form of a dynamic text: a string without quotes, anything else as it is.
 pub(crate) fn text_of(json: &str) -> Cow<'_, str> {
     match json.as_bytes() {
         [b'"', .., b'"'] if !json.contains('\\') => Cow::Borrowed(&json[1..json.len() - 1]),
@@ -36,7 +36,7 @@ pub(crate) fn text_of(json: &str) -> Cow<'_, str> {
     }
 }
 
-/// A value in a string's place.
+/// Returns the string form of a value.
 pub(crate) fn to_text(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -45,12 +45,12 @@ pub(crate) fn to_text(value: &Value) -> String {
     }
 }
 
-/// Whether a dynamic text is JSON's null, which only nested ones are.
+/// Whether a dynamic text is JSON's null, which only nested values are.
 fn is_null(json: &str) -> bool {
     json == "null"
 }
 
-/// What `gettype` says of it.
+/// Returns what `gettype` says.
 pub(crate) fn kind(json: &str) -> &'static str {
     match json.as_bytes().first() {
         Some(b'{') => "dictionary",
@@ -63,7 +63,7 @@ pub(crate) fn kind(json: &str) -> &'static str {
     }
 }
 
-/// The member of that name of an object.
+/// Returns the member of that name of an object.
 pub(crate) fn member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     let mut found = None;
     let bytes = json.as_bytes();
@@ -75,7 +75,7 @@ pub(crate) fn member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
         let key_end = skip(bytes, at);
         let value_end = skip(bytes, key_end + 1);
         if text_of(json.get(at..key_end)?) == name {
-            // The last of several wins, as it does where a bag is built.
+            // The last of several members counts, as it does when a bag is built.
             found = json.get(key_end + 1..value_end);
         }
         at = value_end + 1;
@@ -83,7 +83,7 @@ pub(crate) fn member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     found.filter(|value| !is_null(value))
 }
 
-/// The element at that position of an array, counted from the end where it is negative.
+/// Returns the element at that index of an array, counted from the end if it is negative.
 pub(crate) fn element(json: &str, index: i64) -> Option<&str> {
     let bytes = json.as_bytes();
     if bytes.first() != Some(&b'[') || json == "[]" {
@@ -94,7 +94,7 @@ pub(crate) fn element(json: &str, index: i64) -> Option<&str> {
     json.get(start..end).filter(|value| !is_null(value))
 }
 
-/// Where the elements of an array with any stand.
+/// Returns the byte ranges of the elements of an array that is not empty.
 fn elements(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     let mut at = 0;
     std::iter::from_fn(move || {
@@ -108,7 +108,7 @@ fn elements(bytes: &[u8]) -> impl Iterator<Item = (usize, usize)> {
     })
 }
 
-/// Past the value that starts at `at`. Always moves on, whatever the text is.
+/// Returns the end of the value that starts at `at`. Always advances, whatever the text is.
 fn skip(bytes: &[u8], at: usize) -> usize {
     let mut depth = 0_usize;
     let mut end = at;

@@ -1,7 +1,7 @@
-//! Reals as text, as .NET writes them: the shortest digits that read back the same, `E+15` from 15 digits on, `E-05`
+//! Reals as text in the notation of .NET: the shortest digits that read back the same, `E+15` from 15 digits on, `E-05`
 //! below a ten-thousandth, and always recognisable as a real.
 
-/// What `tostring` writes: `1.0`, `0.30000000000000004`, `1E+15`, `NaN`.
+/// Returns what `tostring` writes: `1.0`, `0.30000000000000004`, `1E+15`, `NaN`.
 pub(crate) fn format_real(real: f64) -> String {
     if real.is_nan() {
         return "NaN".to_owned();
@@ -26,7 +26,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn as_dotnet_writes_them() {
+    fn reals_are_written_as_dotnet_writes_them() {
         for (real, expected) in [
             (1.0, "1.0"),
             (1500.0, "1500.0"),

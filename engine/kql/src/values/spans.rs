@@ -1,9 +1,10 @@
-//! Timespans as text: `1.02:03:04.5000000`, and what Kusto reads: that form with parts left out, or a number and a unit.
+//! Timespans as text: `1.02:03:04.5000000`. Kusto reads that form with parts left out, or a number and a unit; neither
+//! `humantime` nor `jiff` reads `1.02:03:04.5`.
 
 use super::super::lexer::timespan_ticks;
 use super::calendar::{TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND};
 
-/// What `tostring` writes: days where there are any, seven digits of a fraction where there is one.
+/// Returns what `tostring` writes: days if there are any, seven digits of a fraction if there is one.
 pub(crate) fn format_timespan(ticks: i64) -> String {
     let sign = if ticks < 0 { "-" } else { "" };
     let ticks = ticks.unsigned_abs();
@@ -22,7 +23,7 @@ pub(crate) fn format_timespan(ticks: i64) -> String {
     format!("{sign}{days}{hours:02}:{minutes:02}:{seconds:02}{fraction}")
 }
 
-/// The ticks of `1.02:03:04.5`, `02:03`, `5` (days), `1.5h`, with or without a sign.
+/// Returns the ticks of `1.02:03:04.5`, `02:03`, `5` (days), `1.5h`, with or without a sign.
 pub(crate) fn parse_timespan(text: &str) -> Option<i64> {
     let text = text.trim();
     let (negative, text) = match text.strip_prefix('-') {
@@ -39,12 +40,12 @@ pub(crate) fn parse_timespan(text: &str) -> Option<i64> {
     i64::try_from(if negative { -ticks } else { ticks }).ok()
 }
 
-/// The lexer's literal: lower case, nothing between number and unit.
+/// Returns the notation of the lexer: lower case, nothing between number and unit.
 fn with_unit(text: &str) -> String {
     text.chars().filter(|char| !char.is_whitespace()).collect::<String>().to_ascii_lowercase()
 }
 
-/// `[d.]hh:mm[:ss[.fffffff]]`.
+/// Reads `[d.]hh:mm[:ss[.fffffff]]`.
 fn parse_clock(text: &str) -> Option<i128> {
     let parts: Vec<&str> = text.split(':').collect();
     let (first, minutes, seconds) = match parts.as_slice() {
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn written_and_read() {
+    fn timespans_round_trip() {
         for (text, expected) in [
             ("1.02:03:04.5", "1.02:03:04.5000000"),
             ("-1.02:03:04.5", "-1.02:03:04.5000000"),

@@ -1,6 +1,6 @@
-//! GeoJSON's lines and polygons on the sphere. What is read is valid by Kusto's rules, or it is `None`: edges shorter
-//! than half a circle, rings closed, of distinct corners, crossing none, around the smaller of the two parts that they
-//! divide the sphere into.
+//! GeoJSON lines and polygons on the sphere. Reading a shape returns `None` unless it is valid by Kusto's rules: edges
+//! are shorter than half a circle, rings are closed, have distinct corners and do not cross, and enclose the smaller of
+//! the two parts that they divide the sphere into.
 
 use std::collections::HashSet;
 use std::f64::consts::PI;
@@ -10,34 +10,34 @@ use serde_json::Value;
 use super::sphere::{self, Vector, angle_to_edge, cross, edge_centroid, orientation, signed_area, triangle_centroid};
 
 /// The lines of a `LineString` or `MultiLineString`.
-pub(super) struct Lines(Vec<Vec<Vector>>);
+pub(super) struct LineShapes(Vec<Vec<Vector>>);
 
 /// The polygons of a `Polygon` or `MultiPolygon`.
-pub(super) struct Polygons(Vec<Polygon>);
+pub(super) struct PolygonShapes(Vec<Polygon>);
 
-/// The shell and the holes in it.
+/// The shell and its holes.
 struct Polygon(Vec<Ring>);
 
-/// Counterclockwise around what is inside; the first corner is not repeated.
+/// A ring counterclockwise around its inside, without the repeated first corner.
 struct Ring(Vec<Vector>);
 
-type Edge = [Vector; 2];
+type ShapeEdge = [Vector; 2];
 
 fn position(value: &Value) -> Option<Vector> {
     match value.as_array()?.as_slice() {
-        [longitude, latitude, ..] => Vector::of_degrees(longitude.as_f64()?, latitude.as_f64()?),
+        [longitude, latitude, ..] => Vector::from_degrees(longitude.as_f64()?, latitude.as_f64()?),
         _ => None,
     }
 }
 
-/// Positions, of which no two neighbours are the same or opposite.
+/// Reads positions of which no two neighbours are equal or opposite.
 fn path(value: &Value) -> Option<Vec<Vector>> {
     let path = value.as_array()?.iter().map(position).collect::<Option<Vec<Vector>>>()?;
     let is_edge = |(from, to): (&Vector, &Vector)| from != to && !from.is_antipodal(*to);
     path.iter().zip(path.iter().skip(1)).all(is_edge).then_some(path)
 }
 
-/// The parts of a shape of one of these types: one, or several.
+/// Returns the parts of a shape of one of these two types.
 fn parts<'a>(value: &'a Value, one: &str, several: &str) -> Option<Vec<&'a Value>> {
     let coordinates = value.get("coordinates")?;
     match value.get("type")?.as_str()? {
@@ -50,31 +50,31 @@ fn parts<'a>(value: &'a Value, one: &str, several: &str) -> Option<Vec<&'a Value
     }
 }
 
-/// The same for both directions of an edge.
-fn undirected([from, to]: Edge) -> [[u64; 3]; 2] {
+/// Returns a key that is the same for both directions of an edge.
+fn undirected([from, to]: ShapeEdge) -> [[u64; 3]; 2] {
     let mut ends = [from.bits(), to.bits()];
     ends.sort_unstable();
     ends
 }
 
-impl Lines {
+impl LineShapes {
     pub(super) fn read(value: &Value) -> Option<Self> {
         let lines = parts(value, "LineString", "MultiLineString")?;
         let lines = lines.into_iter().map(path).collect::<Option<Vec<_>>>()?;
         lines.iter().all(|line| line.len() > 1).then_some(Self(lines))
     }
 
-    fn edges(&self) -> impl Iterator<Item = Edge> {
+    fn edges(&self) -> impl Iterator<Item = ShapeEdge> {
         self.0.iter().flat_map(|line| line.iter().zip(line.iter().skip(1)).map(|(from, to)| [*from, *to]))
     }
 
-    /// Where there are several lines, what is of more than one counts once.
-    fn union(&self) -> impl Iterator<Item = Edge> {
+    /// Returns all edges. An edge that several lines share counts once.
+    fn union(&self) -> impl Iterator<Item = ShapeEdge> {
         let mut known = (self.0.len() > 1).then(HashSet::new);
         self.edges().filter(move |edge| known.as_mut().is_none_or(|known| known.insert(undirected(*edge))))
     }
 
-    /// In radians.
+    /// Returns the length in radians.
     pub(super) fn length(&self) -> f64 {
         self.union().map(|[from, to]| from.angle(to)).sum()
     }
@@ -83,13 +83,13 @@ impl Lines {
         self.union().map(edge_centroid).fold(Vector::ZERO, Vector::plus)
     }
 
-    /// The angle from a point to the nearest one.
+    /// Returns the angle from a point to the nearest point of the lines.
     pub(super) fn angle_to(&self, point: Vector) -> f64 {
         nearest(point, self.edges())
     }
 }
 
-fn nearest(point: Vector, edges: impl Iterator<Item = Edge>) -> f64 {
+fn nearest(point: Vector, edges: impl Iterator<Item = ShapeEdge>) -> f64 {
     edges.map(|edge| angle_to_edge(point, edge)).fold(f64::INFINITY, f64::min)
 }
 
@@ -111,7 +111,7 @@ impl Ring {
         Some(ring)
     }
 
-    fn edges(&self) -> impl Iterator<Item = Edge> {
+    fn edges(&self) -> impl Iterator<Item = ShapeEdge> {
         self.0.iter().zip(self.0.iter().cycle().skip(1)).map(|(from, to)| [*from, *to])
     }
 
@@ -121,7 +121,7 @@ impl Ring {
         first.into_iter().flat_map(|first| rest.iter().zip(rest.iter().skip(1)).map(move |(a, b)| [first, *a, *b]))
     }
 
-    /// Of the smaller part; negative where that is on the right.
+    /// Returns the area of the smaller part; negative if that is on the right of the edges.
     fn turned_area(&self) -> f64 {
         let sum: f64 = self.triangles().map(|[a, b, c]| signed_area(a, b, c)).sum();
         let whole = 4.0 * PI;
@@ -132,7 +132,8 @@ impl Ring {
         self.triangles().map(|[a, b, c]| triangle_centroid(a, b, c)).fold(Vector::ZERO, Vector::plus)
     }
 
-    /// Whether an arc from the point to a corner comes to it from inside, and how often it crosses the ring on its way.
+    /// Whether the point is inside: whether an arc from it to a corner arrives there from inside, toggled by each edge
+    /// that the arc crosses.
     fn contains(&self, point: Vector) -> bool {
         let can_end = |corner: &Vector| *corner != point && point.dot(*corner) > -0.999;
         let Some(at) = self.0.iter().position(can_end) else { return false };
@@ -142,7 +143,7 @@ impl Ring {
         let comes_from_inside = is_between(after, point, before, end);
         let others = (1..count - 1).map(|step| [corner(at + step), corner(at + step + 1)]);
         let crossed = others.filter(|[from, to]| {
-            // What is of the arc's own plane counts as left of it, so that a corner on the way is crossed once.
+            // A point in the plane of the arc counts as left of it, so that a corner on the way is crossed once.
             let left = |it: Vector| orientation(point, end, it) >= 0.0;
             let leftwards = left(*to);
             left(*from) != leftwards
@@ -153,7 +154,8 @@ impl Ring {
     }
 }
 
-/// Whether the direction of `b` is met, counterclockwise around `center`, from that of `a` on and before that of `c`.
+/// Whether the direction of `b`, going counterclockwise around `center`, is at or after that of `a` and before that of
+/// `c`.
 fn is_between(a: Vector, b: Vector, c: Vector, center: Vector) -> bool {
     let order = |from: Vector, to: Vector| orientation(from, to, center) >= 0.0;
     let is_narrow = order(a, c);
@@ -168,14 +170,14 @@ impl Polygon {
         (!polygon.0.is_empty() && polygon.is_simple()).then_some(polygon)
     }
 
-    fn edges(&self) -> impl Iterator<Item = Edge> {
+    fn edges(&self) -> impl Iterator<Item = ShapeEdge> {
         self.0.iter().flat_map(Ring::edges)
     }
 
-    /// No two edges cross, and none is there twice.
+    /// Whether no two edges cross and none occurs twice.
     fn is_simple(&self) -> bool {
         let mut known = HashSet::new();
-        let edges: Vec<Edge> = self.edges().collect();
+        let edges: Vec<ShapeEdge> = self.edges().collect();
         edges.iter().all(|edge| known.insert(undirected(*edge))) && !any_cross(&edges, &[])
     }
 
@@ -183,16 +185,16 @@ impl Polygon {
         self.0.iter().filter(|ring| ring.contains(point)).count() % 2 == 1
     }
 
-    /// Of the shell, without the holes.
+    /// Subtracts a measure of the holes from that of the shell.
     fn without_holes<T>(&self, of_ring: fn(&Ring) -> T, minus: fn(T, T) -> T) -> Option<T> {
         self.0.iter().map(of_ring).reduce(minus)
     }
 
     fn shares_points_with(&self, other: &Self) -> bool {
-        let ours: Vec<Edge> = self.edges().collect();
-        let theirs: Vec<Edge> = other.edges().collect();
+        let ours: Vec<ShapeEdge> = self.edges().collect();
+        let theirs: Vec<ShapeEdge> = other.edges().collect();
         let edges: HashSet<_> = ours.iter().map(|edge| undirected(*edge)).collect();
-        let has_point_in = |one: &[Edge], another: &[Edge], polygon: &Self| {
+        let has_point_in = |one: &[ShapeEdge], another: &[ShapeEdge], polygon: &Self| {
             let corners: HashSet<_> = another.iter().map(|[from, _]| from.bits()).collect();
             let inner = one.iter().map(|[from, _]| *from).find(|corner| !corners.contains(&corner.bits()));
             inner.is_some_and(|corner| polygon.contains(corner))
@@ -204,16 +206,16 @@ impl Polygon {
     }
 }
 
-/// Whether an edge of the first crosses one of the second; where that is empty, another of the first.
-fn any_cross(first: &[Edge], second: &[Edge]) -> bool {
+/// Whether an edge of the first list crosses one of the second or, if that is empty, another of the first.
+fn any_cross(first: &[ShapeEdge], second: &[ShapeEdge]) -> bool {
     struct Interval {
         low: f64,
         high: f64,
-        edge: Edge,
+        edge: ShapeEdge,
         is_second: bool,
     }
-    // An arc bulges beyond its ends by no more than this.
-    let interval = |edge: &Edge, is_second: bool| {
+    // The most that an arc bulges beyond its ends.
+    let interval = |edge: &ShapeEdge, is_second: bool| {
         let [from, to] = *edge;
         let chord = from.minus(to);
         let bulge = chord.dot(chord) / 4.0;
@@ -230,7 +232,7 @@ fn any_cross(first: &[Edge], second: &[Edge]) -> bool {
     })
 }
 
-impl Polygons {
+impl PolygonShapes {
     pub(super) fn read(value: &Value) -> Option<Self> {
         let polygons = parts(value, "Polygon", "MultiPolygon")?;
         polygons.into_iter().map(Polygon::read).collect::<Option<Vec<_>>>().map(Self)
@@ -240,7 +242,7 @@ impl Polygons {
         self.0.iter().any(|polygon| polygon.contains(point))
     }
 
-    /// Whether their union is more than one beside the other.
+    /// Whether two of the polygons share points.
     pub(super) fn overlap(&self) -> bool {
         let pairs =
             self.0.iter().enumerate().flat_map(|(index, one)| {
@@ -249,12 +251,12 @@ impl Polygons {
         pairs.into_iter().any(|(one, other)| one.shares_points_with(other))
     }
 
-    /// Of the unit sphere.
+    /// Returns the area on the unit sphere.
     pub(super) fn area(&self) -> f64 {
         self.0.iter().filter_map(|polygon| polygon.without_holes(Ring::turned_area, |area, hole| area - hole)).sum()
     }
 
-    /// In radians, holes and all.
+    /// Returns the length of all rings, holes included, in radians.
     pub(super) fn perimeter(&self) -> f64 {
         self.0.iter().flat_map(Polygon::edges).map(|[from, to]| from.angle(to)).sum()
     }
@@ -264,13 +266,13 @@ impl Polygons {
         centroids.fold(Vector::ZERO, Vector::plus)
     }
 
-    /// The angle from a point to the nearest one.
+    /// Returns the angle from a point to the nearest point of the polygons.
     pub(super) fn angle_to(&self, point: Vector) -> f64 {
         if self.contains(point) { 0.0 } else { nearest(point, self.0.iter().flat_map(Polygon::edges)) }
     }
 }
 
-/// In square meters, of an area of the unit sphere.
+/// Converts an area of the unit sphere to square meters.
 pub(super) fn square_meters(area: f64) -> f64 {
     area * sphere::EARTH_RADIUS_METERS * sphere::EARTH_RADIUS_METERS
 }
@@ -281,16 +283,16 @@ mod tests {
 
     use super::*;
 
-    fn polygons(coordinates: &Value) -> Option<Polygons> {
-        Polygons::read(&json!({"type": "Polygon", "coordinates": coordinates}))
+    fn polygons(coordinates: &Value) -> Option<PolygonShapes> {
+        PolygonShapes::read(&json!({"type": "Polygon", "coordinates": coordinates}))
     }
 
-    fn contains(polygons: &Polygons, longitude: f64, latitude: f64) -> bool {
-        polygons.contains(Vector::of_degrees(longitude, latitude).unwrap())
+    fn contains(polygons: &PolygonShapes, longitude: f64, latitude: f64) -> bool {
+        polygons.contains(Vector::from_degrees(longitude, latitude).unwrap())
     }
 
     #[test]
-    fn a_polygon_has_what_is_in_its_shell_and_in_no_hole() {
+    fn a_polygon_contains_its_shell_without_its_holes() {
         let shell = json!([[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]);
         let turned = json!([[0, 0], [0, 10], [10, 10], [10, 0], [0, 0]]);
         let hole = json!([[4, 4], [4, 6], [6, 6], [6, 4], [4, 4]]);
@@ -308,8 +310,8 @@ mod tests {
     }
 
     #[test]
-    fn corners_on_the_way_count_once() {
-        // A star around the pole, whose corners lie on one meridian with the points.
+    fn corners_on_the_arc_count_once() {
+        // A star around the pole. Its corners lie on one meridian with the points.
         let ring =
             json!([[0, 60], [45, 80], [90, 60], [135, 80], [180, 60], [-135, 80], [-90, 60], [-45, 80], [0, 60]]);
         let polygons = polygons(&json!([ring])).unwrap();
@@ -322,7 +324,7 @@ mod tests {
     }
 
     #[test]
-    fn the_smaller_part_is_meant() {
+    fn a_polygon_is_the_smaller_part() {
         let octant = polygons(&json!([[[0, 0], [90, 0], [0, 90], [0, 0]]])).unwrap();
         assert!((octant.area() - PI / 2.0).abs() < 1e-12);
         let turned = polygons(&json!([[[0, 0], [0, 90], [90, 0], [0, 0]]])).unwrap();
@@ -331,7 +333,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_polygon_is_not_read() {
+    fn an_invalid_polygon_is_none() {
         for rings in [
             json!([[[0, 0], [10, 10], [10, 10], [0, 0]]]),
             json!([[[0, 0], [10, 0], [10, 10]]]),
@@ -342,19 +344,19 @@ mod tests {
         ] {
             assert!(polygons(&rings).is_none(), "{rings}");
         }
-        assert!(Lines::read(&json!({"type": "LineString", "coordinates": [[1, 1]]})).is_none());
-        assert!(Lines::read(&json!({"type": "LineString"})).is_none());
+        assert!(LineShapes::read(&json!({"type": "LineString", "coordinates": [[1, 1]]})).is_none());
+        assert!(LineShapes::read(&json!({"type": "LineString"})).is_none());
     }
 
     #[test]
-    fn polygons_that_share_points_are_told() {
+    fn polygons_that_share_points_overlap() {
         let square = |west: i32| json!([[[west, 0], [west + 10, 0], [west + 10, 10], [west, 10], [west, 0]]]);
         for (west, expected) in [(0, true), (5, true), (10, true), (11, false), (-40, false)] {
             let both = json!({"type": "MultiPolygon", "coordinates": [square(0), square(west)]});
-            assert_eq!(Polygons::read(&both).unwrap().overlap(), expected, "{west}");
+            assert_eq!(PolygonShapes::read(&both).unwrap().overlap(), expected, "{west}");
         }
         let inner = json!([[[2, 2], [3, 2], [3, 3], [2, 2]]]);
         let both = json!({"type": "MultiPolygon", "coordinates": [square(0), inner]});
-        assert!(Polygons::read(&both).unwrap().overlap());
+        assert!(PolygonShapes::read(&both).unwrap().overlap());
     }
 }

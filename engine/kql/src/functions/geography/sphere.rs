@@ -1,14 +1,14 @@
-//! Points of the sphere that Kusto measures on, as unit vectors, and what lies between them. Edges are the shorter arcs
-//! of great circles.
+//! Points of Kusto's sphere as unit vectors, and the geometry between them. Edges are the shorter arcs of great
+//! circles.
 
 use std::f64::consts::PI;
 
-/// Kusto's Earth, found from its answers.
+/// The radius of Kusto's Earth, measured from its answers.
 pub(super) const EARTH_RADIUS_METERS: f64 = 6_371_010.0;
-/// What rounding leaves of a volume, relative to the edges of it.
+/// The rounding error of a volume, relative to its edges.
 const ROUNDING: f64 = 4.0 * f64::EPSILON;
 
-/// A point, or a direction.
+/// A point or a direction.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Vector {
     x: f64,
@@ -20,8 +20,8 @@ impl Vector {
     pub(super) const ZERO: Self = Self { x: 0.0, y: 0.0, z: 0.0 };
     const NORTH: Self = Self { x: 0.0, y: 0.0, z: 1.0 };
 
-    /// `None` where they are no longitude and latitude in degrees.
-    pub(super) fn of_degrees(longitude: f64, latitude: f64) -> Option<Self> {
+    /// Returns the point at a longitude and latitude in degrees; `None` if they are out of range.
+    pub(super) fn from_degrees(longitude: f64, latitude: f64) -> Option<Self> {
         if !((-180.0..=180.0).contains(&longitude) && (-90.0..=90.0).contains(&latitude)) {
             return None;
         }
@@ -29,7 +29,7 @@ impl Vector {
         Some(Self { x: latitude.cos() * longitude.cos(), y: latitude.cos() * longitude.sin(), z: latitude.sin() })
     }
 
-    /// Longitude and latitude of its direction, in degrees.
+    /// Returns longitude and latitude of the direction, in degrees.
     pub(super) fn degrees(self) -> [f64; 2] {
         [self.y.atan2(self.x).to_degrees(), self.z.atan2(self.x.hypot(self.y)).to_degrees()]
     }
@@ -39,7 +39,7 @@ impl Vector {
     }
 
     pub(super) fn bits(self) -> [u64; 3] {
-        // Both zeros are one.
+        // Both zeros have the same bits.
         [self.x, self.y, self.z].map(|part| (part + 0.0).to_bits())
     }
 
@@ -71,18 +71,18 @@ impl Vector {
         self.dot(self).sqrt()
     }
 
-    /// The angle between two, in radians.
+    /// Returns the angle between two vectors, in radians.
     pub(super) fn angle(self, other: Self) -> f64 {
         self.cross(other).length().atan2(self.dot(other))
     }
 
-    /// Whether two have no one shortest arc between them.
+    /// Whether two points are opposite, so that no arc between them is the shortest.
     pub(super) fn is_antipodal(self, other: Self) -> bool {
         self.plus(other).length() < 1e-15
     }
 }
 
-/// Clockwise from north, in radians from 0 to 2π.
+/// Returns the bearing clockwise from north, in radians from 0 to 2π.
 pub(super) fn azimuth(from: Vector, to: Vector) -> Option<f64> {
     if from == to || from.is_antipodal(to) {
         return None;
@@ -93,7 +93,7 @@ pub(super) fn azimuth(from: Vector, to: Vector) -> Option<f64> {
     Some(if angle < 0.0 { angle + 2.0 * PI } else { angle })
 }
 
-/// The angle from a point to the nearest one of an edge.
+/// Returns the angle from a point to the nearest point of an edge.
 pub(super) fn angle_to_edge(point: Vector, [from, to]: [Vector; 2]) -> f64 {
     let normal = from.cross(to);
     let is_beside = normal.cross(from).dot(point) > 0.0 && to.cross(normal).dot(point) > 0.0;
@@ -103,37 +103,39 @@ pub(super) fn angle_to_edge(point: Vector, [from, to]: [Vector; 2]) -> f64 {
     point.angle(from).min(point.angle(to))
 }
 
-/// Whether three are in counterclockwise order: positive, negative, or 0 where they are of one plane.
+/// Returns the orientation of three points: positive if counterclockwise, negative if clockwise, 0 if they are on one
+/// great circle.
 pub(super) fn orientation(a: Vector, b: Vector, c: Vector) -> f64 {
     let volume = volume(a, b, c);
     let edges = b.minus(a).length() + c.minus(a).length();
     if volume.abs() <= ROUNDING * edges { 0.0 } else { volume }
 }
 
-/// With differences, which lose less of what is small.
+/// Differences lose less precision for small volumes.
 fn volume(a: Vector, b: Vector, c: Vector) -> f64 {
     a.dot(b.minus(a).cross(c.minus(a)))
 }
 
-/// Whether two edges cross inside both; touching is not crossing.
+/// Whether two edges cross inside both. Touching is not crossing.
 pub(super) fn cross([a, b]: [Vector; 2], [c, d]: [Vector; 2]) -> bool {
     let signs = [orientation(a, c, b), orientation(c, b, d), orientation(b, d, a), orientation(d, a, c)];
     signs.iter().all(|sign| *sign > 0.0) || signs.iter().all(|sign| *sign < 0.0)
 }
 
-/// The area of a triangle, negative where it is clockwise.
+/// Returns the area of a triangle, negative if it is clockwise.
 pub(super) fn signed_area(a: Vector, b: Vector, c: Vector) -> f64 {
     2.0 * volume(a, b, c).atan2(1.0 + a.dot(b) + b.dot(c) + c.dot(a))
 }
 
-/// The centroid of an edge times its length.
+/// Returns the centroid of an edge times its length.
 pub(super) fn edge_centroid([from, to]: [Vector; 2]) -> Vector {
     let (sum, difference) = (from.plus(to), from.minus(to));
     let squared = sum.dot(sum);
     if squared == 0.0 { Vector::ZERO } else { sum.times((difference.dot(difference) / squared).sqrt()) }
 }
 
-/// The centroid of a triangle times its signed area (J. E. Brock, "The Inertia Tensor for a Spherical Triangle", 1975).
+/// Returns the centroid of a triangle times its signed area (J. E. Brock, "The Inertia Tensor for a Spherical
+/// Triangle", 1975).
 pub(super) fn triangle_centroid(a: Vector, b: Vector, c: Vector) -> Vector {
     let ratio = |angle: f64| if angle == 0.0 { 1.0 } else { angle / angle.sin() };
     let [opposite_a, opposite_b, opposite_c] = [ratio(b.angle(c)), ratio(c.angle(a)), ratio(a.angle(b))];
@@ -149,7 +151,7 @@ mod tests {
     use super::*;
 
     fn at(longitude: f64, latitude: f64) -> Vector {
-        Vector::of_degrees(longitude, latitude).unwrap()
+        Vector::from_degrees(longitude, latitude).unwrap()
     }
 
     #[test]
@@ -159,8 +161,8 @@ mod tests {
         assert!((angle_to_edge(at(12.0, 0.0), [at(0.0, 0.0), at(10.0, 0.0)]) - 2_f64.to_radians()).abs() < 1e-15);
         assert!((azimuth(at(5.0, 10.0), at(10.0, -40.0)).unwrap() - 3.054_599_397_964_49).abs() < 1e-12);
         assert_eq!(azimuth(at(5.0, 10.0), at(5.0, 10.0)), None);
-        assert_eq!(Vector::of_degrees(200.0, 0.0), None);
-        assert_eq!(Vector::of_degrees(f64::NAN, 0.0), None);
+        assert_eq!(Vector::from_degrees(200.0, 0.0), None);
+        assert_eq!(Vector::from_degrees(f64::NAN, 0.0), None);
     }
 
     #[test]

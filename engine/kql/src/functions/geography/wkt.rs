@@ -1,12 +1,13 @@
-//! Shapes as well-known text, read as GeoJSON: `POINT (1 2)`, `POLYGON ((0 0, 2 0, 2 2, 0 0))`, collections of them.
-//! Only two dimensions are read; nothing here nests deeper than a fixed depth.
+//! Shapes in well-known text, read as GeoJSON: `POINT (1 2)`, `POLYGON ((0 0, 2 0, 2 2, 0 0))`, collections of them.
+//! Only two dimensions are read. Nesting is bounded; the `wkt` crate recurses on every `GEOMETRYCOLLECTION (`, so a
+//! hundred thousand of them would overflow its stack.
 
 use serde_json::{Value, json};
 
-/// How deep collections nest.
+/// The deepest nesting of collections.
 const MAX_DEPTH: usize = 16;
 
-/// The names of shapes, and how many parentheses are around their positions.
+/// The names of shapes, and how many parentheses enclose their positions.
 const SHAPES: &[(&str, &str, usize)] = &[
     ("POINT", "Point", 0),
     ("LINESTRING", "LineString", 1),
@@ -16,19 +17,19 @@ const SHAPES: &[(&str, &str, usize)] = &[
     ("MULTIPOLYGON", "MultiPolygon", 3),
 ];
 
-/// The shape of a text; `None` where it is none.
+/// Reads a shape; `None` if the text is not one.
 pub(super) fn read(text: &str) -> Option<Value> {
-    let mut reader = Reader { rest: text.trim_start() };
+    let mut reader = WktReader { rest: text.trim_start() };
     let shape = reader.shape(MAX_DEPTH)?;
     reader.rest.is_empty().then_some(shape)
 }
 
-/// What is left to read, without blanks before it.
-struct Reader<'a> {
+/// The rest of a text, without leading blanks.
+struct WktReader<'a> {
     rest: &'a str,
 }
 
-impl<'a> Reader<'a> {
+impl<'a> WktReader<'a> {
     fn word(&mut self) -> &'a str {
         let end = self.rest.find(|char: char| !char.is_ascii_alphabetic()).unwrap_or(self.rest.len());
         let (word, rest) = self.rest.split_at(end);
@@ -78,7 +79,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// `1 2`, or `(1 2)`.
+    /// Reads `1 2` or `(1 2)`.
     fn point_of_several(&mut self) -> Option<Value> {
         let is_enclosed = self.is_next('(');
         let position = self.position()?;
@@ -88,7 +89,7 @@ impl<'a> Reader<'a> {
         Some(position)
     }
 
-    /// What stands between parentheses and commas.
+    /// Reads a list in parentheses, separated by commas.
     fn list(&mut self, item: impl Fn(&mut Self) -> Option<Value>) -> Option<Vec<Value>> {
         self.expect('(')?;
         let mut items = vec![item(self)?];
@@ -117,7 +118,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn shapes_are_read() {
+    fn shapes_are_parsed() {
         for (text, expected) in [
             ("POINT (1 2)", json!({"type": "Point", "coordinates": [1.0, 2.0]})),
             (" linestring(1 2,-3.5 4e1) ", json!({"type": "LineString", "coordinates": [[1.0, 2.0], [-3.5, 40.0]]})),
@@ -139,7 +140,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_shape_is_not_read() {
+    fn an_invalid_shape_is_none() {
         let nested = "GEOMETRYCOLLECTION (".repeat(100_000);
         for text in
             ["", "LINESTRING", "POINT (1)", "POINT (1 2", "POINT (1 2) x", "POINT Z (1 2 3)", "CIRCLE (1 2)", &nested]

@@ -1,45 +1,46 @@
-//! Series taken apart into what repeats, what goes on, and what is left: `series_decompose` and what is built on it.
+//! `series_decompose` and its relatives: a series as the sum of a seasonal pattern, a trend and a residual.
 //!
-//! What repeats is, for each position within the period, the median of the values there. What goes on is the average of
-//! what that leaves, or the line through it. The last values may be kept from learning, to be forecast or tested.
+//! The seasonal value of a position within the period is the median of the values there. The trend is the average of
+//! the deseasonalized values, or the line through them. The last values can be excluded from learning, to be forecast
+//! or tested.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::{Value, json};
 
-use super::super::arguments::{Arguments, Dynamics};
-use super::super::several::{Part, Rows, Several, several};
-use super::super::signature::{Entry, entry};
-use super::fits::Line;
+use super::super::arguments::{DynamicColumn, FunctionArguments};
+use super::super::several::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
+use super::super::signature::{FunctionEntry, entry};
+use super::fits::FittedLine;
 use super::outliers::Fences;
 use super::periods::best_period;
 use super::{DYNAMIC, array_of, number, numbers_at};
 use crate::types::KqlType::Dynamic;
 
-/// The period is to be found.
+/// The period is detected.
 const DETECT: i64 = -1;
-/// How well a series must repeat itself for its period to be found.
+/// The least score of a detected period.
 const DECOMPOSED_THRESHOLD: f64 = 0.6;
 const SEASONAL_THRESHOLD: f64 = 0.7;
-/// The score from which on a value is an anomaly.
+/// The least score of an anomaly.
 const ANOMALY_THRESHOLD: f64 = 1.5;
 
-pub(super) const FUNCTIONS: &[Entry] = &[entry("series_seasonal", "j?ii", DYNAMIC, seasonal_only)];
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[entry("series_seasonal", "j?ii", DYNAMIC, seasonal_only)];
 
-pub(super) const SEVERAL: &[Several] = &[
-    several(
+pub(super) const MULTI_COLUMN_FUNCTIONS: &[MultiColumnFunction] = &[
+    multi_column(
         "series_decompose",
         "j?isin",
         &[("baseline", Dynamic), ("seasonal", Dynamic), ("trend", Dynamic), ("residual", Dynamic)],
         decompose,
     ),
-    several(
+    multi_column(
         "series_decompose_forecast",
         "ji?isn",
         &[("forecast", Dynamic), ("seasonal", Dynamic), ("trend", Dynamic), ("residual", Dynamic)],
         forecast,
     ),
-    several(
+    multi_column(
         "series_decompose_anomalies",
         "j?nisisn",
         &[("ad_flag", Dynamic), ("ad_score", Dynamic), ("baseline", Dynamic)],
@@ -47,7 +48,7 @@ pub(super) const SEVERAL: &[Several] = &[
     ),
 ];
 
-/// What goes on.
+/// How the trend is computed.
 #[derive(Clone, Copy)]
 enum Trend {
     None,
@@ -55,9 +56,9 @@ enum Trend {
     Line,
 }
 
-/// How a series is taken apart.
-struct Settings {
-    /// How many values the pattern has, where that is said.
+/// How a series is decomposed.
+struct DecompositionSettings {
+    /// The length of the seasonal pattern, or [`DETECT`].
     period: i64,
     trend: Trend,
     /// How many values at the end are not learned from.
@@ -65,8 +66,8 @@ struct Settings {
     threshold: f64,
 }
 
-/// Which arguments of a call the settings are.
-struct Places {
+/// The positions of the settings among the arguments of a call.
+struct SettingPositions {
     period: usize,
     trend: usize,
     tests: usize,
@@ -74,12 +75,15 @@ struct Places {
     default_trend: Trend,
 }
 
-impl Places {
-    /// What reads the settings of a row.
-    fn reader<'a>(self, arguments: &'a Arguments<'_>) -> Result<impl Fn(usize) -> Result<Settings> + 'a> {
+impl SettingPositions {
+    /// Returns a function that reads the settings of a row.
+    fn reader<'a>(
+        self,
+        arguments: &'a FunctionArguments<'_>,
+    ) -> Result<impl Fn(usize) -> Result<DecompositionSettings> + 'a> {
         let has = |index: usize| arguments.len() > index;
         let periods = if has(self.period) { Some(arguments.longs(self.period)?) } else { None };
-        let trends = if has(self.trend) { Some(arguments.texts(self.trend)?) } else { None };
+        let trends = if has(self.trend) { Some(arguments.strings(self.trend)?) } else { None };
         let tests = if has(self.tests) { Some(arguments.longs(self.tests)?) } else { None };
         let thresholds = if has(self.threshold) { Some(arguments.reals(self.threshold)?) } else { None };
         Ok(move |row: usize| {
@@ -91,7 +95,7 @@ impl Places {
                 Some(_) => return Err(arguments.error("the trend is \"avg\", \"linefit\" or \"none\"")),
             };
             let threshold = thresholds.as_ref().and_then(|thresholds| thresholds.get(row));
-            Ok(Settings {
+            Ok(DecompositionSettings {
                 period: periods.as_ref().and_then(|periods| periods.get(row)).unwrap_or(DETECT),
                 trend,
                 tests: tests.as_ref().and_then(|tests| tests.get(row)).unwrap_or(0),
@@ -101,19 +105,19 @@ impl Places {
     }
 }
 
-/// A series taken apart.
-struct Parts {
+/// A decomposed series.
+struct Decomposition {
     /// How many values were learned from.
     learned: usize,
     seasonal: Vec<f64>,
     trend: Vec<f64>,
     baseline: Vec<f64>,
-    /// What is left; nothing where the series has no value.
+    /// `None` where the series has no value.
     residual: Vec<Option<f64>>,
 }
 
-impl Parts {
-    fn of(series: &[Option<f64>], settings: &Settings) -> Self {
+impl Decomposition {
+    fn new(series: &[Option<f64>], settings: &DecompositionSettings) -> Self {
         let learned = series.len().saturating_sub(usize::try_from(settings.tests).unwrap_or(0));
         let known = series.get(..learned).unwrap_or_default();
         let seasonal = seasonal(known, series.len(), settings.period, settings.threshold);
@@ -121,10 +125,10 @@ impl Parts {
             known.iter().zip(&seasonal).map(|(value, seasonal)| Some((*value)? - seasonal)).collect();
         let line = match settings.trend {
             Trend::None => None,
-            Trend::Average => average(&rest).map(|average| Line { slope: 0.0, interception: average }),
-            Trend::Line => Line::through(&rest),
+            Trend::Average => average(&rest).map(|average| FittedLine { slope: 0.0, interception: average }),
+            Trend::Line => FittedLine::through(&rest),
         };
-        let trend: Vec<f64> = (0..series.len()).map(|index| line.map_or(0.0, |line| line.at(index))).collect();
+        let trend: Vec<f64> = (0..series.len()).map(|index| line.map_or(0.0, |line| line.value_at(index))).collect();
         let baseline: Vec<f64> = seasonal.iter().zip(&trend).map(|(seasonal, trend)| seasonal + trend).collect();
         let residual = series.iter().zip(&baseline).map(|(value, baseline)| Some((*value)? - baseline)).collect();
         Self { learned, seasonal, trend, baseline, residual }
@@ -141,7 +145,7 @@ fn average(values: &[Option<f64>]) -> Option<f64> {
     (count > 0).then(|| known.sum::<f64>() / count as f64)
 }
 
-/// What repeats in a series, over `length` positions; zeros where nothing does.
+/// Returns the seasonal component over `length` positions; zeros if there is no period.
 fn seasonal(known: &[Option<f64>], length: usize, period: i64, threshold: f64) -> Vec<f64> {
     let period = match period {
         DETECT => best_period(known, threshold),
@@ -164,47 +168,59 @@ fn median(mut values: Vec<f64>) -> f64 {
     }
 }
 
-fn decompose(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
-    let places = Places { period: 1, trend: 2, tests: 3, threshold: 4, default_trend: Trend::Average };
-    taken_apart(arguments, rows, places)
+fn decompose(arguments: &FunctionArguments, output: &mut OutputColumns) -> Result<()> {
+    let positions = SettingPositions { period: 1, trend: 2, tests: 3, threshold: 4, default_trend: Trend::Average };
+    fill_decompositions(arguments, rows, positions)
 }
 
-fn forecast(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
-    taken_apart(arguments, rows, Places { tests: 1, period: 2, trend: 3, threshold: 4, default_trend: Trend::Line })
+fn forecast(arguments: &FunctionArguments, output: &mut OutputColumns) -> Result<()> {
+    fill_decompositions(
+        arguments,
+        rows,
+        SettingPositions { tests: 1, period: 2, trend: 3, threshold: 4, default_trend: Trend::Line },
+    )
 }
 
-fn taken_apart(arguments: &Arguments, rows: &mut Rows, places: Places) -> Result<()> {
+fn fill_decompositions(
+    arguments: &FunctionArguments,
+    output: &mut OutputColumns,
+    positions: SettingPositions,
+) -> Result<()> {
     let series = arguments.dynamics(0)?;
-    let settings = places.reader(arguments)?;
-    rows.each(arguments, |row| {
-        let Some(parts) = parts_at(&series, row, &settings)? else { return Ok(None) };
+    let settings = positions.reader(arguments)?;
+    output.fill_rows(arguments, |row| {
+        let Some(parts) = decompose_row(&series, row, &settings)? else { return Ok(None) };
         Ok(Some(vec![
-            Part::Dynamic(array_of(&parts.baseline)),
-            Part::Dynamic(array_of(&parts.seasonal)),
-            Part::Dynamic(array_of(&parts.trend)),
-            Part::Dynamic(parts.residual()),
+            OutputValue::Dynamic(array_of(&parts.baseline)),
+            OutputValue::Dynamic(array_of(&parts.seasonal)),
+            OutputValue::Dynamic(array_of(&parts.trend)),
+            OutputValue::Dynamic(parts.residual()),
         ]))
     })
 }
 
-fn parts_at(series: &Dynamics, row: usize, settings: impl Fn(usize) -> Result<Settings>) -> Result<Option<Parts>> {
+fn decompose_row(
+    series: &DynamicColumn,
+    row: usize,
+    settings: impl Fn(usize) -> Result<DecompositionSettings>,
+) -> Result<Option<Decomposition>> {
     let settings = settings(row)?;
-    Ok(numbers_at(series, row).map(|values| Parts::of(&values, &settings)))
+    Ok(numbers_at(series, row).map(|values| Decomposition::new(&values, &settings)))
 }
 
-fn anomalies(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
+fn anomalies(arguments: &FunctionArguments, output: &mut OutputColumns) -> Result<()> {
     let series = arguments.dynamics(0)?;
     let thresholds = if arguments.len() > 1 { Some(arguments.reals(1)?) } else { None };
-    let methods = if arguments.len() > 5 { Some(arguments.texts(5)?) } else { None };
-    let places = Places { period: 2, trend: 3, tests: 4, threshold: 6, default_trend: Trend::Average };
-    let settings = places.reader(arguments)?;
-    rows.each(arguments, |row| {
+    let methods = if arguments.len() > 5 { Some(arguments.strings(5)?) } else { None };
+    let positions = SettingPositions { period: 2, trend: 3, tests: 4, threshold: 6, default_trend: Trend::Average };
+    let settings = positions.reader(arguments)?;
+    output.fill_rows(arguments, |row| {
         let method = methods.as_ref().map_or("ctukey", |methods| methods.get(row));
         let Some(fences) = Fences::named(method) else {
             return Err(arguments.error("the method is \"tukey\" or \"ctukey\""));
         };
         let threshold = thresholds.as_ref().and_then(|thresholds| thresholds.get(row)).unwrap_or(ANOMALY_THRESHOLD);
-        let Some(parts) = parts_at(&series, row, &settings)? else { return Ok(None) };
+        let Some(parts) = decompose_row(&series, row, &settings)? else { return Ok(None) };
         let scores = fences.scores(&parts.residual, parts.learned);
         let flag = |score: &f64| {
             if *score > threshold {
@@ -217,14 +233,14 @@ fn anomalies(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
         };
         let flags: Vec<Value> = scores.iter().map(|score| json!(flag(score))).collect();
         Ok(Some(vec![
-            Part::Dynamic(flags.into()),
-            Part::Dynamic(array_of(&scores)),
-            Part::Dynamic(array_of(&parts.baseline)),
+            OutputValue::Dynamic(flags.into()),
+            OutputValue::Dynamic(array_of(&scores)),
+            OutputValue::Dynamic(array_of(&parts.baseline)),
         ]))
     })
 }
 
-fn seasonal_only(arguments: &Arguments) -> Result<ArrayRef> {
+fn seasonal_only(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let series = arguments.dynamics(0)?;
     let periods = if arguments.len() > 1 { Some(arguments.longs(1)?) } else { None };
     let tests = if arguments.len() > 2 { Some(arguments.longs(2)?) } else { None };
@@ -243,23 +259,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_pattern_is_of_medians_and_the_trend_of_the_rest() {
+    fn the_pattern_has_medians_and_the_trend_the_rest() {
         let series = [1.0, 5.0, 3.0, 7.0, 5.0, 90.0, 7.0, 11.0].map(Some);
-        let settings = Settings { period: 2, trend: Trend::Average, tests: 2, threshold: 0.6 };
-        let parts = Parts::of(&series, &settings);
+        let settings = DecompositionSettings { period: 2, trend: Trend::Average, tests: 2, threshold: 0.6 };
+        let parts = Decomposition::new(&series, &settings);
         assert_eq!(parts.seasonal, [3.0, 7.0, 3.0, 7.0, 3.0, 7.0, 3.0, 7.0]);
         assert_eq!(parts.trend, [81.0 / 6.0; 8]);
         assert_eq!(parts.residual[0], Some(1.0 - 3.0 - 13.5));
-        let line = Settings { period: 0, trend: Trend::Line, tests: 5, threshold: 0.6 };
-        let parts = Parts::of(&series, &line);
+        let line = DecompositionSettings { period: 0, trend: Trend::Line, tests: 5, threshold: 0.6 };
+        let parts = Decomposition::new(&series, &line);
         assert_eq!((parts.seasonal[0], parts.learned), (0.0, 3));
         assert!((parts.trend[7] - 9.0).abs() < 1e-9);
     }
 
     #[test]
-    fn nothing_to_learn_from_is_zeros() {
-        let settings = Settings { period: DETECT, trend: Trend::Line, tests: 99, threshold: 0.6 };
-        assert_eq!(Parts::of(&[Some(1.0), None], &settings).baseline, [0.0, 0.0]);
+    fn a_series_without_values_to_learn_from_is_zeros() {
+        let settings = DecompositionSettings { period: DETECT, trend: Trend::Line, tests: 99, threshold: 0.6 };
+        assert_eq!(Decomposition::new(&[Some(1.0), None], &settings).baseline, [0.0, 0.0]);
         assert_eq!(seasonal(&[], 3, 7, 0.6), [0.0; 3]);
         assert_eq!(seasonal(&[None, Some(2.0)], 5, 2, 0.6), [0.0, 2.0, 0.0, 2.0, 0.0]);
     }

@@ -1,18 +1,18 @@
-//! `series_fir`: a series filtered by weights, a moving average for one.
+//! `series_fir`: a series filtered by weights, for example a moving average.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::super::arguments::Arguments;
-use super::super::signature::{Entry, entry};
+use super::super::arguments::FunctionArguments;
+use super::super::signature::{FunctionEntry, entry};
 use super::{DYNAMIC, Steps, number, numbers_at, row_of_bools};
 
-pub(super) const FUNCTIONS: &[Entry] = &[entry("series_fir", "jj?bb", DYNAMIC, fir)];
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[entry("series_fir", "jj?bb", DYNAMIC, fir)];
 
-/// Each value from itself and those before it, or from those around it where the filter is centered. What is outside the
-/// series counts as 0; what a missing value takes part in is missing.
-fn fir(arguments: &Arguments) -> Result<ArrayRef> {
+/// Computes each value from itself and the values before it, or from those around it if the filter is centered.
+/// Positions outside the series count as 0; a result that a missing value takes part in is missing.
+fn fir(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (series, weights) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     let normalized = if arguments.len() > 2 { Some(arguments.bools(2)?) } else { None };
     let centered = row_of_bools(arguments, 3, false)?;

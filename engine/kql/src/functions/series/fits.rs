@@ -1,26 +1,26 @@
-//! Lines and polynomials through series, by least squares. A missing value takes no part; the fitted series has a value
-//! for it all the same.
+//! Lines fitted to series by least squares. A missing value takes no part in the fit; the fitted series has a value at
+//! its position.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::{Value, json};
 
-use super::super::arguments::Arguments;
-use super::super::several::{Part, Rows, Several, several};
-use super::super::signature::{Entry, entry};
+use super::super::arguments::FunctionArguments;
+use super::super::several::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
+use super::super::signature::{FunctionEntry, entry};
 use super::{DYNAMIC, array_of, number, numbers_at};
 use crate::types::KqlType::{Dynamic, Long, Real};
 
-/// The fewest values on either side of where two lines part.
+/// The fewest values on either side of a split into two lines.
 const LEAST_OF_SIDE: usize = 2;
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("series_fit_line_dynamic", "j", DYNAMIC, line_bag),
     entry("series_fit_2lines_dynamic", "j", DYNAMIC, two_lines_bag),
 ];
 
-pub(super) const SEVERAL: &[Several] = &[
-    several(
+pub(super) const MULTI_COLUMN_FUNCTIONS: &[MultiColumnFunction] = &[
+    multi_column(
         "series_fit_line",
         "j",
         &[
@@ -33,7 +33,7 @@ pub(super) const SEVERAL: &[Several] = &[
         ],
         line,
     ),
-    several(
+    multi_column(
         "series_fit_2lines",
         "j",
         &[
@@ -57,7 +57,8 @@ pub(super) const SEVERAL: &[Several] = &[
     ),
 ];
 
-/// How well something fits: the variance of the values, that of what is left, and which part of it is gone.
+/// How well a fit describes values: their variance, the variance of the residuals, and the explained part of the
+/// variance.
 #[derive(Clone, Copy)]
 pub(super) struct Quality {
     pub(super) rsquare: f64,
@@ -66,8 +67,8 @@ pub(super) struct Quality {
 }
 
 impl Quality {
-    /// Of pairs of a value and what stands for it.
-    pub(super) fn of(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
+    /// Computes the quality from pairs of a value and its fit.
+    pub(super) fn from_pairs(pairs: impl Iterator<Item = (f64, f64)> + Clone) -> Self {
         let count = pairs.clone().count() as f64;
         let average = pairs.clone().map(|(value, _)| value).sum::<f64>() / count;
         let degrees = (count - 1.0).max(1.0);
@@ -78,15 +79,15 @@ impl Quality {
     }
 }
 
-/// A line over the values of a series, counted from 1 as Kusto does.
+/// A line over the positions of a series, counted from 1 as Kusto does.
 #[derive(Clone, Copy)]
-pub(super) struct Line {
+pub(super) struct FittedLine {
     pub(super) slope: f64,
     pub(super) interception: f64,
 }
 
-impl Line {
-    /// Through the values; `None` where there are none.
+impl FittedLine {
+    /// Fits a line to the values; `None` if there are none.
     pub(super) fn through(values: &[Option<f64>]) -> Option<Self> {
         let points = points(values);
         let count = points.clone().count() as f64;
@@ -101,34 +102,34 @@ impl Line {
         Some(Self { slope, interception: y_average - slope * x_average })
     }
 
-    /// Its value beside the one at that index.
-    pub(super) fn at(&self, index: usize) -> f64 {
+    /// Returns the value of the line at an index of the series, counted from 0.
+    pub(super) fn value_at(&self, index: usize) -> f64 {
         self.slope * (index as f64 + 1.0) + self.interception
     }
 }
 
-/// The numbers of the values that are there, and the values.
+/// Returns the positions, counted from 1, and the values of those that are known.
 fn points(values: &[Option<f64>]) -> impl Iterator<Item = (f64, f64)> + Clone {
     values.iter().enumerate().filter_map(|(index, value)| Some((index as f64 + 1.0, (*value)?)))
 }
 
-/// What is there of a series beside what stands for it.
+/// Pairs the known values of a series with their fit.
 pub(super) fn pairs<'a>(values: &'a [Option<f64>], fit: &'a [f64]) -> impl Iterator<Item = (f64, f64)> + Clone + 'a {
     values.iter().zip(fit).filter_map(|(value, fit)| Some(((*value)?, *fit)))
 }
 
-/// A line through all of a series.
+/// A line fitted to a whole series.
 struct OneLine {
-    line: Line,
+    line: FittedLine,
     quality: Quality,
     fit: Vec<f64>,
 }
 
 impl OneLine {
     fn through(values: &[Option<f64>]) -> Option<Self> {
-        let line = Line::through(values)?;
-        let fit: Vec<f64> = (0..values.len()).map(|index| line.at(index)).collect();
-        let quality = Quality::of(pairs(values, &fit));
+        let line = FittedLine::through(values)?;
+        let fit: Vec<f64> = (0..values.len()).map(|index| line.value_at(index)).collect();
+        let quality = Quality::from_pairs(pairs(values, &fit));
         Some(Self { line, quality, fit })
     }
 
@@ -143,7 +144,7 @@ impl OneLine {
         })
     }
 
-    /// Of one side of two.
+    /// Returns the bag of one side of a fit of two lines.
     fn side_bag(&self) -> Value {
         json!({
             "rsquare": number(self.quality.rsquare),
@@ -155,24 +156,24 @@ impl OneLine {
     }
 }
 
-fn line(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
+fn line(arguments: &FunctionArguments, output: &mut OutputColumns) -> Result<()> {
     let series = arguments.dynamics(0)?;
-    rows.each(arguments, |row| {
+    output.fill_rows(arguments, |row| {
         let found = numbers_at(&series, row).and_then(|values| OneLine::through(&values));
         Ok(found.map(|found| {
             vec![
-                Part::Real(found.quality.rsquare),
-                Part::Real(found.line.slope),
-                Part::Real(found.quality.variance),
-                Part::Real(found.quality.rvariance),
-                Part::Real(found.line.interception),
-                Part::Dynamic(array_of(&found.fit)),
+                OutputValue::Real(found.quality.rsquare),
+                OutputValue::Real(found.line.slope),
+                OutputValue::Real(found.quality.variance),
+                OutputValue::Real(found.quality.rvariance),
+                OutputValue::Real(found.line.interception),
+                OutputValue::Dynamic(array_of(&found.fit)),
             ]
         }))
     })
 }
 
-fn line_bag(arguments: &Arguments) -> Result<ArrayRef> {
+fn line_bag(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let series = arguments.dynamics(0)?;
     arguments.make_dynamics(|row| {
         let found = numbers_at(&series, row).and_then(|values| OneLine::through(&values));
@@ -195,12 +196,13 @@ impl TwoLines {
         let (before, after) = values.split_at_checked(split)?;
         let (left, right) = (OneLine::through(before)?, OneLine::through(after)?);
         let fit: Vec<f64> = left.fit.iter().chain(&right.fit).copied().collect();
-        let quality = Quality::of(pairs(values, &fit));
+        let quality = Quality::from_pairs(pairs(values, &fit));
         Some(Self { split, left, right, quality, fit })
     }
 }
 
-/// Sums over the first points of a series, from which follows what a line through any stretch of them leaves over.
+/// Sums over the first points of a series. The residual of a line through any stretch follows from the sums at its
+/// ends.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     count: f64,
@@ -212,7 +214,7 @@ struct Sums {
 }
 
 impl Sums {
-    fn with(self, x: f64, y: f64) -> Self {
+    fn with_point(self, x: f64, y: f64) -> Self {
         let Self { count, x: sum_x, y: sum_y, xx, xy, yy } = self;
         Self { count: count + 1.0, x: sum_x + x, y: sum_y + y, xx: xx + x * x, xy: xy + x * y, yy: yy + y * y }
     }
@@ -228,7 +230,7 @@ impl Sums {
         }
     }
 
-    /// The squares that the best line leaves over.
+    /// Returns the sum of squared residuals of the best line.
     fn left_over(self) -> f64 {
         let squares = self.xx - self.x * self.x / self.count;
         let products = self.xy - self.x * self.y / self.count;
@@ -238,7 +240,7 @@ impl Sums {
     }
 }
 
-/// Where the line on the right starts, so that both lines leave over as little as can be; in one pass.
+/// Returns the index at which the second line starts so that both leave the least residual, in one pass.
 fn best_split(values: &[Option<f64>]) -> Option<usize> {
     let all = points(values);
     let count = all.clone().count();
@@ -246,10 +248,10 @@ fn best_split(values: &[Option<f64>]) -> Option<usize> {
         return None;
     }
     let y_average = all.clone().map(|(_, y)| y).sum::<f64>() / count as f64;
-    // Sums of small numbers lose less.
+    // Sums of small numbers lose less precision.
     let middle = values.len() as f64 / 2.0;
     let centered = |(x, y): (f64, f64)| (x - middle, y - y_average);
-    let whole = all.clone().map(centered).fold(Sums::default(), |sums, (x, y)| sums.with(x, y));
+    let whole = all.clone().map(centered).fold(Sums::default(), |sums, (x, y)| sums.with_point(x, y));
     let mut before = Sums::default();
     let mut best: Option<(f64, usize)> = None;
     for ((x, y), taken) in all.zip(0_usize..) {
@@ -260,38 +262,38 @@ fn best_split(values: &[Option<f64>]) -> Option<usize> {
             }
         }
         let (x, y) = centered((x, y));
-        before = before.with(x, y);
+        before = before.with_point(x, y);
     }
     best.map(|(_, split)| split)
 }
 
-fn two_lines(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
+fn two_lines(arguments: &FunctionArguments, output: &mut OutputColumns) -> Result<()> {
     let series = arguments.dynamics(0)?;
-    rows.each(arguments, |row| {
+    output.fill_rows(arguments, |row| {
         let Some(found) = numbers_at(&series, row).and_then(|values| TwoLines::through(&values)) else {
             return Ok(None);
         };
         let mut parts = vec![
-            Part::Real(found.quality.rsquare),
-            Part::Long(i64::try_from(found.split).unwrap_or(i64::MAX)),
-            Part::Real(found.quality.variance),
-            Part::Real(found.quality.rvariance),
-            Part::Dynamic(array_of(&found.fit)),
+            OutputValue::Real(found.quality.rsquare),
+            OutputValue::Long(i64::try_from(found.split).unwrap_or(i64::MAX)),
+            OutputValue::Real(found.quality.variance),
+            OutputValue::Real(found.quality.rvariance),
+            OutputValue::Dynamic(array_of(&found.fit)),
         ];
         for side in [&found.right, &found.left] {
             parts.extend([
-                Part::Real(side.quality.rsquare),
-                Part::Real(side.line.slope),
-                Part::Real(side.line.interception),
-                Part::Real(side.quality.variance),
-                Part::Real(side.quality.rvariance),
+                OutputValue::Real(side.quality.rsquare),
+                OutputValue::Real(side.line.slope),
+                OutputValue::Real(side.line.interception),
+                OutputValue::Real(side.quality.variance),
+                OutputValue::Real(side.quality.rvariance),
             ]);
         }
         Ok(Some(parts))
     })
 }
 
-fn two_lines_bag(arguments: &Arguments) -> Result<ArrayRef> {
+fn two_lines_bag(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let series = arguments.dynamics(0)?;
     arguments.make_dynamics(|row| {
         let found = numbers_at(&series, row).and_then(|values| TwoLines::through(&values));
@@ -315,7 +317,7 @@ mod tests {
 
     #[test]
     fn a_line_fits_as_kustos_does() {
-        // Kusto's own example, with what it answers.
+        // Kusto's own example and its answer.
         let values = [2.0, 5.0, 6.0, 8.0, 11.0, 15.0, 17.0, 18.0, 25.0, 26.0, 30.0, 30.0].map(Some);
         let found = OneLine::through(&values).unwrap();
         for (found, expected) in [
@@ -331,20 +333,20 @@ mod tests {
     }
 
     #[test]
-    fn two_lines_part_where_kustos_do() {
+    fn two_lines_split_where_kustos_do() {
         let values = [1.0, 2.2, 2.5, 4.7, 5.0, 12.0, 10.3, 10.3, 9.0, 8.3, 6.2].map(Some);
         let found = TwoLines::through(&values).unwrap();
         assert_eq!(found.split, 5);
         assert!((found.fit[0] - 0.98).abs() < 1e-9 && (found.fit[5] - 11.942_857_142_857_143).abs() < 1e-9);
         assert!((found.left.line.slope - 1.05).abs() < 1e-9 && found.right.line.slope < -1.0);
-        // What is missing takes no part, and too few have no two lines.
+        // Missing values take no part, and too few values have no two lines.
         assert!(TwoLines::through(&[Some(1.0), None, Some(2.0), None, Some(1.0)]).is_none());
         let with_gaps = [Some(1.0), None, Some(2.0), Some(9.0), None, Some(8.0)];
         assert_eq!(TwoLines::through(&with_gaps).unwrap().split, 3);
     }
 
     #[test]
-    fn what_does_not_vary_is_a_flat_line() {
+    fn a_constant_series_has_a_flat_line() {
         let found = OneLine::through(&[Some(3.0); 5]).unwrap();
         assert_eq!((found.line.slope, found.quality.rsquare, found.quality.variance), (0.0, 0.0, 0.0));
         assert!(OneLine::through(&[None; 3]).is_none() && OneLine::through(&[]).is_none());

@@ -1,138 +1,61 @@
-//! The discrete Fourier transform in n log n steps for any length: lengths that are powers of two by halves
-//! (Cooley and Tukey), others as a convolution of such a length (Bluestein).
+//! `series_fft`, `series_ifft` and the autocorrelation of series, by the discrete Fourier transform, which takes n log n
+//! steps for a series of any length n.
 
-use std::f64::consts::PI;
-use std::ops::{Add, Mul, Sub};
+use datafusion::error::Result;
 
-#[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub(super) struct Complex {
-    pub(super) re: f64,
-    pub(super) im: f64,
-}
+use super::super::arguments::FunctionArguments;
+use super::super::several::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
+use super::fft::{Complex, FftDirection, transform};
+use super::{array_of, numbers_at};
+use crate::kql::types::KqlType::{self, Dynamic};
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) enum Direction {
-    Forward,
-    /// Without the division by the length.
-    Inverse,
-}
+const REAL_AND_IMAGINARY: &[(&str, KqlType)] = &[("real", Dynamic), ("imag", Dynamic)];
 
-/// The transform of a series.
-pub(super) fn transform(values: Vec<Complex>, direction: Direction) -> Vec<Complex> {
-    let length = values.len();
-    if length.is_power_of_two() || length == 0 {
-        return of_power_of_two(values, direction);
-    }
-    let sign = if direction == Direction::Forward { -1.0 } else { 1.0 };
-    // Squares are reduced as whole numbers, so that the angles of long series stay exact.
-    let chirp = |index: usize| {
-        let square = (index as u128 * index as u128) % (2 * length as u128);
-        Complex::unit(sign * PI * square as f64 / length as f64)
-    };
-    let chirps: Vec<Complex> = (0..length).map(chirp).collect();
-    let padded = (2 * length - 1).next_power_of_two();
-    let mut turned: Vec<Complex> = values.iter().zip(&chirps).map(|(value, chirp)| *value * *chirp).collect();
-    turned.resize(padded, Complex::default());
-    let mut kernel: Vec<Complex> = chirps.iter().map(|chirp| chirp.conjugate()).collect();
-    kernel.resize(padded - length + 1, Complex::default());
-    kernel.extend(chirps.iter().skip(1).rev().map(|chirp| chirp.conjugate()));
-    let turned = of_power_of_two(turned, Direction::Forward);
-    let kernel = of_power_of_two(kernel, Direction::Forward);
-    let product = turned.into_iter().zip(kernel).map(|(turned, kernel)| turned * kernel).collect();
-    let convolved = of_power_of_two(product, Direction::Inverse);
-    let scale = 1.0 / padded as f64;
-    convolved.into_iter().zip(chirps).map(|(value, chirp)| (value * chirp).times(scale)).collect()
-}
+pub(super) const MULTI_COLUMN_FUNCTIONS: &[MultiColumnFunction] = &[
+    multi_column("series_fft", "j?j", REAL_AND_IMAGINARY, |arguments, output| {
+        transformed(arguments, output, FftDirection::Forward)
+    }),
+    multi_column("series_ifft", "j?j", REAL_AND_IMAGINARY, |arguments, output| {
+        transformed(arguments, output, FftDirection::Inverse)
+    }),
+];
 
-fn of_power_of_two(values: Vec<Complex>, direction: Direction) -> Vec<Complex> {
-    let turn = if direction == Direction::Forward { -2.0 * PI } else { 2.0 * PI };
-    let length = values.len();
-    let roots: Vec<Complex> = (0..length / 2).map(|index| Complex::unit(turn * index as f64 / length as f64)).collect();
-    halved(values, &roots, 1)
-}
-
-/// From the transforms of every other value. `stride` says which of the roots of the whole are those of this part.
-fn halved(values: Vec<Complex>, roots: &[Complex], stride: usize) -> Vec<Complex> {
-    if values.len() <= 1 {
-        return values;
-    }
-    let even = halved(values.iter().copied().step_by(2).collect(), roots, stride * 2);
-    let odd = halved(values.into_iter().skip(1).step_by(2).collect(), roots, stride * 2);
-    let odd: Vec<Complex> = odd.into_iter().zip(roots.iter().step_by(stride)).map(|(odd, root)| odd * *root).collect();
-    let front = even.iter().zip(&odd).map(|(even, odd)| *even + *odd);
-    let back = even.iter().zip(&odd).map(|(even, odd)| *even - *odd);
-    front.chain(back).collect()
-}
-
-impl Complex {
-    pub(super) fn new(re: f64, im: f64) -> Self {
-        Self { re, im }
-    }
-
-    pub(super) fn norm_squared(self) -> f64 {
-        self.re * self.re + self.im * self.im
-    }
-
-    fn unit(angle: f64) -> Self {
-        let (im, re) = angle.sin_cos();
-        Self { re, im }
-    }
-
-    fn conjugate(self) -> Self {
-        Self { re: self.re, im: -self.im }
-    }
-
-    fn times(self, scale: f64) -> Self {
-        Self { re: self.re * scale, im: self.im * scale }
-    }
-}
-
-impl Add for Complex {
-    type Output = Self;
-
-    fn add(self, other: Self) -> Self {
-        Self { re: self.re + other.re, im: self.im + other.im }
-    }
-}
-
-impl Sub for Complex {
-    type Output = Self;
-
-    fn sub(self, other: Self) -> Self {
-        Self { re: self.re - other.re, im: self.im - other.im }
-    }
-}
-
-impl Mul for Complex {
-    type Output = Self;
-
-    fn mul(self, other: Self) -> Self {
-        Self { re: self.re * other.re - self.im * other.im, im: self.re * other.im + self.im * other.re }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn it_is_the_sum_that_defines_it_and_goes_back() {
-        for length in [1_usize, 2, 3, 5, 8, 12, 15, 31, 64, 97] {
-            let value = |index: usize| Complex::new((index * index % 7) as f64, (index % 3) as f64);
-            let values: Vec<Complex> = (0..length).map(value).collect();
-            let found = transform(values.clone(), Direction::Forward);
-            for (k, found) in found.iter().enumerate() {
-                let term = |(n, value): (usize, &Complex)| {
-                    *value * Complex::unit(-2.0 * PI * (k * n % length) as f64 / length as f64)
-                };
-                let expected = values.iter().enumerate().map(term).fold(Complex::default(), Add::add);
-                assert!((*found - expected).norm_squared() < 1e-18, "{length}, {k}");
-            }
-            let back = transform(found, Direction::Inverse);
-            for (value, back) in values.iter().zip(back) {
-                assert!((*value - back.times(1.0 / length as f64)).norm_squared() < 1e-20, "{length}");
-            }
+fn transformed(arguments: &FunctionArguments, output: &mut OutputColumns, direction: FftDirection) -> Result<()> {
+    let real = arguments.dynamics(0)?;
+    let imaginary = if arguments.len() > 1 { Some(arguments.dynamics(1)?) } else { None };
+    output.fill_rows(arguments, |row| {
+        let Some(real) = numbers_at(&real, row) else { return Ok(None) };
+        let imaginary = imaginary.as_ref().and_then(|imaginary| numbers_at(imaginary, row));
+        if imaginary.as_ref().is_some_and(|imaginary| imaginary.len() != real.len()) {
+            return Err(arguments.error("the real and the imaginary part are arrays of one length"));
         }
-        assert_eq!(transform(Vec::new(), Direction::Forward), []);
+        let imaginary = imaginary.unwrap_or_else(|| vec![None; real.len()]);
+        let pairs = real.iter().zip(&imaginary);
+        let values: Vec<Complex> =
+            pairs.map(|(real, imaginary)| Complex::new(real.unwrap_or(0.0), imaginary.unwrap_or(0.0))).collect();
+        let scale = if direction == FftDirection::Inverse { 1.0 / values.len() as f64 } else { 1.0 };
+        let values = transform(values, direction);
+        let column = |part: fn(&Complex) -> f64| {
+            OutputValue::Dynamic(array_of(&values.iter().map(|value| part(value) * scale).collect::<Vec<_>>()))
+        };
+        Ok(Some(vec![column(|value| value.re), column(|value| value.im)]))
+    })
+}
+
+/// Returns how similar a series is to itself rotated by 0, 1, 2, ... positions (its circular autocorrelation): 1 where it
+/// is the same, 0 where it is least similar. A missing value counts as the average. All are 0 for a constant series.
+pub(super) fn autocorrelation(series: &[Option<f64>]) -> Vec<f64> {
+    let known: Vec<f64> = series.iter().copied().flatten().collect();
+    if known.is_empty() {
+        return vec![0.0; series.len()];
     }
+    let average = known.iter().sum::<f64>() / known.len() as f64;
+    let centered = series.iter().map(|value| Complex::new(value.map_or(0.0, |value| value - average), 0.0)).collect();
+    let spectrum = transform(centered, FftDirection::Forward);
+    let power = spectrum.into_iter().map(|value| Complex::new(value.norm_squared(), 0.0)).collect();
+    let values = transform(power, FftDirection::Inverse);
+    let least = values.iter().map(|value| value.re).fold(f64::INFINITY, f64::min);
+    let range = values.first().map_or(0.0, |whole| whole.re) - least;
+    let similarity = |value: &Complex| if range > 0.0 { (value.re - least) / range } else { 0.0 };
+    values.iter().map(similarity).collect()
 }

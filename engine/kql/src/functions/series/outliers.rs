@@ -1,25 +1,25 @@
-//! `series_outliers`: how far values lie outside the usual, by Tukey's fences.
+//! `series_outliers`: how far values lie outside the usual range, by Tukey's fences.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::super::arguments::Arguments;
-use super::super::signature::{Entry, entry};
+use super::super::arguments::FunctionArguments;
+use super::super::signature::{FunctionEntry, entry};
 use super::{DYNAMIC, array_of, numbers_at};
 
-pub(super) const FUNCTIONS: &[Entry] = &[entry("series_outliers", "j?snnni", DYNAMIC, outliers)];
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[entry("series_outliers", "j?snnni", DYNAMIC, outliers)];
 
-/// The percentiles of Tukey's own test.
+/// The percentiles of Tukey's original test.
 const QUARTILES: (f64, f64) = (25.0, 75.0);
-/// Those that Kusto takes unless it is told others.
+/// Kusto's default percentiles.
 const DEFAULT: (f64, f64) = (10.0, 90.0);
-/// What Kusto's scores by the default percentiles are multiplied by, as they show.
+/// The factor of Kusto's scores with the default percentiles, measured from its answers.
 const DEFAULT_SCALE: f64 = 2.772_605_605_508;
 /// The third quartile of the normal distribution.
 const NORMAL_QUARTILE: f64 = 0.674_489_750_196_081_7;
 
-/// How scores are made.
+/// The percentiles between which values are not outliers.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Fences {
     low: f64,
@@ -27,7 +27,7 @@ pub(super) struct Fences {
 }
 
 impl Fences {
-    /// By the name that Kusto has for them.
+    /// Returns the fences of a method by Kusto's name for it.
     pub(super) fn named(name: &str) -> Option<Self> {
         let (low, high) = match name.to_ascii_lowercase().as_str() {
             "tukey" => QUARTILES,
@@ -37,7 +37,8 @@ impl Fences {
         Some(Self { low, high })
     }
 
-    /// Scores of the values, over fences that the first `learned` of them set; 0 within them and of what is missing.
+    /// Scores the values against fences set by the first `learned` of them. Values within the fences and missing values
+    /// score 0.
     pub(super) fn scores(self, values: &[Option<f64>], learned: usize) -> Vec<f64> {
         let mut known: Vec<f64> = values.iter().take(learned).copied().flatten().collect();
         known.sort_by(f64::total_cmp);
@@ -51,8 +52,8 @@ impl Fences {
         values.iter().map(score).collect()
     }
 
-    /// What scores below and above are multiplied by, so that of normally distributed values those that Tukey's test
-    /// gives 1.5 have 1.5 here too.
+    /// Returns the factors of the scores below and above the fences. They give normally distributed values the score
+    /// 1.5 where Tukey's test does.
     fn scales(self) -> (f64, f64) {
         if (self.low, self.high) == DEFAULT {
             return (DEFAULT_SCALE, DEFAULT_SCALE);
@@ -66,7 +67,7 @@ impl Fences {
     }
 }
 
-/// Between the two values next to it, in proportion.
+/// Interpolates linearly between the two nearest values.
 fn percentile(sorted: &[f64], percent: f64) -> f64 {
     let position = percent / 100.0 * (sorted.len().saturating_sub(1)) as f64;
     let at = |index: f64| sorted.get(index as usize).copied().unwrap_or(f64::NAN);
@@ -74,20 +75,20 @@ fn percentile(sorted: &[f64], percent: f64) -> f64 {
     below + (above - below) * position.fract()
 }
 
-/// The inverse of the normal distribution, halving down to it.
+/// Inverts the normal distribution by bisection.
 fn normal_quantile(probability: f64) -> f64 {
     let (mut low, mut high) = (-10.0, 10.0);
     for _ in 0..80 {
         let middle: f64 = (low + high) / 2.0;
-        let below = 0.5 * (1.0 + super::super::mathematics::erf(middle / std::f64::consts::SQRT_2));
+        let below = 0.5 * (1.0 + libm::erf(middle / std::f64::consts::SQRT_2));
         if below < probability { low = middle } else { high = middle }
     }
     (low + high) / 2.0
 }
 
-fn outliers(arguments: &Arguments) -> Result<ArrayRef> {
+fn outliers(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let series = arguments.dynamics(0)?;
-    let kinds = if arguments.len() > 1 { Some(arguments.texts(1)?) } else { None };
+    let kinds = if arguments.len() > 1 { Some(arguments.strings(1)?) } else { None };
     let real = |index| if arguments.len() > index { arguments.reals(index).map(Some) } else { Ok(None) };
     let (ignored, low, high) = (real(2)?, real(3)?, real(4)?);
     let tests = if arguments.len() > 5 { Some(arguments.longs(5)?) } else { None };
@@ -121,7 +122,7 @@ mod tests {
 
     #[test]
     fn scores_are_as_kusto_has_them() {
-        // Published by a user, with what Kusto answered.
+        // Published by a user with Kusto's answer.
         let values = [-3.0, 2.4, 15.0, 3.9, 5.0, 6.0, 4.5, 5.2, 3.0, 4.0, 5.0, 16.0, 7.0, 5.0, 5.0, 4.0].map(Some);
         let scores = Fences::named("ctukey").unwrap().scores(&values, values.len());
         let expected = [(0, -1.904_078_548_360_857), (1, -0.100_214_660_440_045), (2, 1.336_195_472_533_934_7)];

@@ -1,40 +1,41 @@
-//! `series_periods_detect`, `series_periods_validate`: after how many values a series repeats itself.
+//! `series_periods_detect` and `series_periods_validate`: after how many values a series repeats itself.
 //!
-//! A period's score is how much the series is like itself moved round by that many positions, between 0 for the least
-//! alike of all moves and 1. Only a peak counts: no move by half as much to one and a half times as much gives more.
+//! The score of a period is the autocorrelation at that shift, scaled so that 0 is the least of all shifts and 1 the
+//! greatest. Only a peak counts: a shift of which no other from half as far to one and a half times as far scores more.
 
 use datafusion::error::Result;
 
-use super::super::arguments::Arguments;
-use super::super::several::{Part, Rows, Several, several};
-use super::spectra::similarities;
+use super::super::arguments::FunctionArguments;
+use super::super::several::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
+use super::fourier::autocorrelation;
 use super::{array_of, numbers_at};
 use crate::types::KqlType::{self, Dynamic};
 
 /// The shortest period that counts.
 const LEAST_PERIOD: usize = 4;
-/// The most periods that are looked for.
+/// The most periods that a call detects.
 const MAX_PERIODS: usize = 1_000;
-/// The most periods that are validated at a time, as in Kusto.
+/// The most periods that a call validates, as in Kusto.
 const MAX_VALIDATED: usize = 16;
-/// Scores that differ by less than one in so many are the same.
+/// Scores that differ by less than one part in this count are equal.
 const STEPS: f64 = 1e9;
-/// How much of what a period misses a multiple of it may miss to count beside it.
+/// A multiple of a period is reported beside it only if it misses a full score by less than this part of what the
+/// period misses.
 const BETTER: f64 = 0.85;
-/// How far from a multiple is still a multiple, in parts of the shorter period.
+/// The greatest distance from a multiple, in parts of the shorter period.
 const NEAR: f64 = 0.05;
 
 const PERIODS_AND_SCORES: &[(&str, KqlType)] = &[("periods", Dynamic), ("scores", Dynamic)];
 
-pub(super) const SEVERAL: &[Several] = &[
-    several("series_periods_detect", "jnni", PERIODS_AND_SCORES, detect),
-    several("series_periods_validate", "jn*", PERIODS_AND_SCORES, validate),
+pub(super) const MULTI_COLUMN_FUNCTIONS: &[MultiColumnFunction] = &[
+    multi_column("series_periods_detect", "jnni", PERIODS_AND_SCORES, detect),
+    multi_column("series_periods_validate", "jn*", PERIODS_AND_SCORES, validate),
 ];
 
-fn detect(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
+fn detect(arguments: &FunctionArguments, output: &mut OutputColumns) -> Result<()> {
     let (series, counts) = (arguments.dynamics(0)?, arguments.longs(3)?);
     let (least, most) = (arguments.reals(1)?, arguments.reals(2)?);
-    rows.each(arguments, |row| {
+    output.fill_rows(arguments, |row| {
         let Some(values) = numbers_at(&series, row) else { return Ok(None) };
         let (Some(least), Some(most), Some(count)) = (least.get(row), most.get(row), counts.get(row)) else {
             return Ok(None);
@@ -47,41 +48,41 @@ fn detect(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
         found.resize(count, (0, 0.0));
         let (periods, scores): (Vec<f64>, Vec<f64>) =
             found.into_iter().map(|(period, score)| (period as f64, score)).unzip();
-        Ok(Some(vec![Part::Dynamic(array_of(&periods)), Part::Dynamic(array_of(&scores))]))
+        Ok(Some(vec![OutputValue::Dynamic(array_of(&periods)), OutputValue::Dynamic(array_of(&scores))]))
     })
 }
 
-fn validate(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
+fn validate(arguments: &FunctionArguments, output: &mut OutputColumns) -> Result<()> {
     let series = arguments.dynamics(0)?;
     if arguments.len() > MAX_VALIDATED + 1 {
         return Err(arguments.error(&format!("validates at most {MAX_VALIDATED} periods")));
     }
     let asked = (1..arguments.len()).map(|index| arguments.reals(index)).collect::<Result<Vec<_>>>()?;
-    rows.each(arguments, |row| {
+    output.fill_rows(arguments, |row| {
         let Some(values) = numbers_at(&series, row) else { return Ok(None) };
-        let scores = similarities(&values);
+        let scores = autocorrelation(&values);
         let peaks = peaks(&scores);
         let asked: Vec<f64> = asked.iter().map(|asked| asked.get(row).unwrap_or(f64::NAN)).collect();
         let score = |period: &f64| {
-            // A conversion of a float saturates.
+            // A float to integer cast saturates.
             let nearest = period.round() as usize;
             let is_peak = peaks.binary_search(&nearest).is_ok();
             if is_peak { scores.get(nearest).copied().unwrap_or(0.0) } else { 0.0 }
         };
         let scores: Vec<f64> = asked.iter().map(score).collect();
-        Ok(Some(vec![Part::Dynamic(array_of(&asked)), Part::Dynamic(array_of(&scores))]))
+        Ok(Some(vec![OutputValue::Dynamic(array_of(&asked)), OutputValue::Dynamic(array_of(&scores))]))
     })
 }
 
-/// The period that repeats best, if its score is more than that.
+/// Returns the period with the best score, if that is above the threshold.
 pub(super) fn best_period(series: &[Option<f64>], threshold: f64) -> Option<usize> {
     let best = periods(series).into_iter().next();
     best.filter(|(_, score)| *score > threshold).map(|(period, _)| period)
 }
 
-/// Periods and their scores, the best first. What only repeats a shorter one is left out.
+/// Returns periods and their scores, best first, without those that only repeat a shorter one.
 fn periods(series: &[Option<f64>]) -> Vec<(usize, f64)> {
-    let scores = similarities(series);
+    let scores = autocorrelation(series);
     let mut found: Vec<(usize, f64)> = Vec::new();
     for peak in peaks(&scores) {
         let score = scores.get(peak).copied().unwrap_or(0.0);
@@ -100,10 +101,10 @@ fn is_multiple(period: usize, shorter: usize) -> bool {
     times > 1.5 && (times - times.round()).abs() <= NEAR
 }
 
-/// The moves, in order, of which none near gives more: no move by half as much to one and a half times as much. Moves
-/// are by less than half the series. One peak is half as far again as the one before it, so there are few.
+/// Returns the shifts, in order, of which no other from half as far to one and a half times as far scores more. Shifts
+/// are shorter than half the series. Each peak is at least half as far again as the one before it, so there are few.
 fn peaks(scores: &[f64]) -> Vec<usize> {
-    // Whole numbers, so that what differs in rounding only is equal, and the first of equal ones is the peak.
+    // Rounded to integers, so that scores that differ by rounding are equal and the first of them is the peak.
     let steps: Vec<i64> = scores.iter().map(|score| (score * STEPS).round() as i64).collect();
     let at = |index: usize| steps.get(index).copied().unwrap_or(0);
     let mut before: Vec<Option<usize>> = Vec::with_capacity(steps.len());
@@ -152,12 +153,12 @@ mod tests {
     }
 
     #[test]
-    fn what_does_not_repeat_has_no_period() {
+    fn a_series_that_does_not_repeat_has_no_period() {
         assert_eq!(periods(&series((0..100).map(f64::from))), []);
         assert_eq!(periods(&series([1.0; 100])), []);
         assert_eq!(periods(&series([])), []);
         assert_eq!(periods(&[None; 20]), []);
-        // Twice is not enough.
+        // A pattern that stands twice is not a period.
         assert_eq!(best_period(&series([1.0, 3.0, 5.0, 2.0, 4.0, 6.0, 1.0, 3.0, 5.0, 2.0, 4.0, 6.0]), 0.7), None);
     }
 
@@ -172,7 +173,7 @@ mod tests {
     }
 
     #[test]
-    fn long_series_take_no_quadratic_time() {
+    fn long_series_do_not_take_quadratic_time() {
         let noise = (0_u32..200_003).map(|index| f64::from(index.wrapping_mul(2_654_435_761) >> 8));
         assert!(periods(&series(noise)).len() < 200_003);
     }

@@ -1,11 +1,11 @@
-//! `series_fit_poly`: a polynomial through a series, by least squares. The powers are of x scaled to [-1, 1], over which
-//! the equations stay well conditioned, and the coefficients are scaled back.
+//! `series_fit_poly`: a polynomial fitted to a series by least squares. The powers are of x scaled to [-1, 1], over
+//! which the equations stay well conditioned; the coefficients are scaled back.
 
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::super::arguments::{Arguments, Dynamics};
-use super::super::several::{Part, Rows, Several, several};
+use super::super::arguments::{DynamicColumn, FunctionArguments};
+use super::super::several::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
 use super::fits::{Quality, pairs};
 use super::{array_of, numbers_at};
 use crate::types::KqlType::{Dynamic, Real};
@@ -15,18 +15,18 @@ const DEFAULT_DEGREE: i64 = 5;
 const MAX_DEGREE: usize = 7;
 const TICKS_OF_SECOND: f64 = 1e7;
 
-pub(super) const SEVERAL: &[Several] = &[several(
+pub(super) const MULTI_COLUMN_FUNCTIONS: &[MultiColumnFunction] = &[multi_column(
     "series_fit_poly",
     "j?ji",
     &[("rsquare", Real), ("coefficients", Dynamic), ("variance", Real), ("rvariance", Real), ("poly_fit", Dynamic)],
     polynomial,
 )];
 
-fn polynomial(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
+fn polynomial(arguments: &FunctionArguments, output: &mut OutputColumns) -> Result<()> {
     let series = arguments.dynamics(0)?;
     let axis = if arguments.len() > 1 { Some(arguments.dynamics(1)?) } else { None };
     let degrees = if arguments.len() > 2 { Some(arguments.longs(2)?) } else { None };
-    rows.each(arguments, |row| {
+    output.fill_rows(arguments, |row| {
         let degree = degrees.as_ref().and_then(|degrees| degrees.get(row)).unwrap_or(DEFAULT_DEGREE);
         let Some(degree) = usize::try_from(degree).ok().filter(|degree| (1..=MAX_DEGREE).contains(degree)) else {
             return Err(arguments.error(&format!("the degree is a number from 1 to {MAX_DEGREE}")));
@@ -42,20 +42,20 @@ fn polynomial(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
         let Some(coefficients) = coefficients(&x, &y, degree) else { return Ok(None) };
         let fit: Vec<f64> = x.iter().map(|x| x.map_or(f64::NAN, |x| value_at(&coefficients, x))).collect();
         let known: Vec<Option<f64>> = y.iter().zip(&x).map(|(y, x)| x.and(*y)).collect();
-        let quality = Quality::of(pairs(&known, &fit));
+        let quality = Quality::from_pairs(pairs(&known, &fit));
         let highest_first: Vec<f64> = coefficients.iter().rev().copied().collect();
         Ok(Some(vec![
-            Part::Real(quality.rsquare),
-            Part::Dynamic(array_of(&highest_first)),
-            Part::Real(quality.variance),
-            Part::Real(quality.rvariance),
-            Part::Dynamic(array_of(&fit)),
+            OutputValue::Real(quality.rsquare),
+            OutputValue::Dynamic(array_of(&highest_first)),
+            OutputValue::Real(quality.variance),
+            OutputValue::Real(quality.rvariance),
+            OutputValue::Dynamic(array_of(&fit)),
         ]))
     })
 }
 
-/// Numbers as they are, datetimes as seconds since the first of them.
-fn positions(axis: &Dynamics, row: usize) -> Option<Vec<Option<f64>>> {
+/// Returns numbers as they are, and datetimes as seconds since the first of them.
+fn positions(axis: &DynamicColumn, row: usize) -> Option<Vec<Option<f64>>> {
     let elements = axis.elements(row)?;
     let ticks = |element: &Value| element.as_str().and_then(values::parse_datetime);
     let Some(first) = elements.iter().find_map(ticks) else {
@@ -65,7 +65,7 @@ fn positions(axis: &Dynamics, row: usize) -> Option<Vec<Option<f64>>> {
     Some(elements.iter().map(|element| ticks(element).map(seconds)).collect())
 }
 
-/// The coefficients, the lowest power first; `None` of fewer points than coefficients.
+/// Returns the coefficients, lowest power first; `None` for fewer points than coefficients.
 fn coefficients(x: &[Option<f64>], y: &[Option<f64>], degree: usize) -> Option<Vec<f64>> {
     let points: Vec<(f64, f64)> = x.iter().zip(y).filter_map(|(x, y)| (*x).zip(*y)).collect();
     let least = points.iter().map(|(x, _)| *x).fold(f64::INFINITY, f64::min);
@@ -99,8 +99,8 @@ fn value_at(coefficients: &[f64], x: f64) -> f64 {
     coefficients.iter().rev().fold(0.0, |sum, coefficient| sum * x + coefficient)
 }
 
-/// Least squares, row by row: each point is turned into the triangle by Givens rotations, which needs no more memory than
-/// the triangle.
+/// Solves the least squares problem row by row: Givens rotations turn each point into the triangular matrix, so the
+/// memory does not grow with the points.
 fn solved(points: impl Iterator<Item = (f64, f64)>, degree: usize) -> Option<Vec<f64>> {
     const WIDTH: usize = MAX_DEGREE + 2;
     let terms = degree + 1;

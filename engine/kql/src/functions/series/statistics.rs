@@ -1,22 +1,22 @@
-//! What a series is as a whole: its extremes, its mean, and how it goes along with another.
+//! Statistics of a whole series: its extremes, its mean, and its correlation with another series.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::{Value, json};
 
-use super::super::arguments::{Arguments, Dynamics};
-use super::super::several::{Part, Rows, Several, several};
-use super::super::signature::{Entry, entry};
+use super::super::arguments::{DynamicColumn, FunctionArguments};
+use super::super::several::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
+use super::super::signature::{FunctionEntry, entry};
 use super::{DYNAMIC, REAL, magnitude, numbers_at, reals, row_of_bools};
 use crate::types::KqlType::{Long, Real};
 
-pub(super) const FUNCTIONS: &[Entry] = &[
+pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("series_stats_dynamic", "j?b", DYNAMIC, statistics_bag),
     entry("series_pearson_correlation", "jj", REAL, correlation),
     entry("series_cosine_similarity", "jj?nn", REAL, cosine),
 ];
 
-pub(super) const SEVERAL: &[Several] = &[several(
+pub(super) const MULTI_COLUMN_FUNCTIONS: &[MultiColumnFunction] = &[multi_column(
     "series_stats",
     "j?b",
     &[
@@ -31,7 +31,7 @@ pub(super) const SEVERAL: &[Several] = &[several(
     statistics,
 )];
 
-/// What `series_stats` tells.
+/// What `series_stats` returns.
 struct Statistics {
     least: (usize, f64),
     most: (usize, f64),
@@ -41,15 +41,16 @@ struct Statistics {
 }
 
 impl Statistics {
-    /// Of a series with a number at least; of one with something else too only where that is to be ignored.
-    fn of(elements: &[Option<f64>], ignores_others: bool) -> Option<Self> {
+    /// Computes the statistics of a series with at least one number. An element that is not a number makes them `None`
+    /// unless `ignores_others`.
+    fn from_elements(elements: &[Option<f64>], ignores_others: bool) -> Option<Self> {
         if !ignores_others && elements.iter().any(Option::is_none) {
             return None;
         }
         let numbers: Vec<(usize, f64)> =
             elements.iter().enumerate().filter_map(|(index, element)| Some((index, (*element)?))).collect();
         let least = *numbers.iter().min_by(|left, right| left.1.total_cmp(&right.1))?;
-        // Of several, the first.
+        // The first of several equal ones.
         let most = *numbers.iter().rev().max_by(|left, right| left.1.total_cmp(&right.1))?;
         let count = numbers.len() as f64;
         let sum: f64 = numbers.iter().map(|(_, number)| number).sum();
@@ -60,32 +61,32 @@ impl Statistics {
     }
 }
 
-fn statistics(arguments: &Arguments, rows: &mut Rows) -> Result<()> {
+fn statistics(arguments: &FunctionArguments, output: &mut OutputColumns) -> Result<()> {
     let series = arguments.dynamics(0)?;
     let ignores = row_of_bools(arguments, 1, false)?;
-    rows.each(arguments, |row| {
-        let found = numbers_at(&series, row).and_then(|elements| Statistics::of(&elements, ignores(row)));
-        let index = |index: usize| Part::Long(i64::try_from(index).unwrap_or(i64::MAX));
+    output.fill_rows(arguments, |row| {
+        let found = numbers_at(&series, row).and_then(|elements| Statistics::from_elements(&elements, ignores(row)));
+        let index = |index: usize| OutputValue::Long(i64::try_from(index).unwrap_or(i64::MAX));
         Ok(found.map(|found| {
             vec![
-                Part::Real(found.least.1),
+                OutputValue::Real(found.least.1),
                 index(found.least.0),
-                Part::Real(found.most.1),
+                OutputValue::Real(found.most.1),
                 index(found.most.0),
-                Part::Real(found.average),
-                Part::Real(found.variance.sqrt()),
-                Part::Real(found.variance),
+                OutputValue::Real(found.average),
+                OutputValue::Real(found.variance.sqrt()),
+                OutputValue::Real(found.variance),
             ]
         }))
     })
 }
 
-fn statistics_bag(arguments: &Arguments) -> Result<ArrayRef> {
+fn statistics_bag(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let series = arguments.dynamics(0)?;
     let ignores = row_of_bools(arguments, 1, false)?;
     arguments.make_dynamics(|row| {
         let Some(elements) = numbers_at(&series, row) else { return Ok(Value::Null) };
-        let Some(found) = Statistics::of(&elements, ignores(row)) else { return Ok(Value::Null) };
+        let Some(found) = Statistics::from_elements(&elements, ignores(row)) else { return Ok(Value::Null) };
         Ok(json!({
             "min": found.least.1, "min_idx": found.least.0, "max": found.most.1, "max_idx": found.most.0,
             "avg": found.average, "stdev": found.variance.sqrt(), "variance": found.variance, "sum": found.sum,
@@ -94,9 +95,9 @@ fn statistics_bag(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// Two series of numbers of one length; `None` where either is something else.
-fn two_series(left: &Dynamics, right: &Dynamics, row: usize) -> Option<(Vec<f64>, Vec<f64>)> {
-    let whole = |values: &Dynamics| reals(&values.elements(row)?).into_iter().collect::<Option<Vec<f64>>>();
+/// Returns two series of equal length; `None` where an element is not a number.
+fn two_series(left: &DynamicColumn, right: &DynamicColumn, row: usize) -> Option<(Vec<f64>, Vec<f64>)> {
+    let whole = |values: &DynamicColumn| reals(&values.elements(row)?).into_iter().collect::<Option<Vec<f64>>>();
     whole(left).zip(whole(right)).filter(|(left, right)| left.len() == right.len())
 }
 
@@ -104,7 +105,7 @@ fn dot(left: &[f64], right: &[f64]) -> f64 {
     left.iter().zip(right).map(|(left, right)| left * right).sum()
 }
 
-fn correlation(arguments: &Arguments) -> Result<ArrayRef> {
+fn correlation(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (left, right) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     arguments.make_reals(|row| {
         let (left, right) = two_series(&left, &right, row)?;
@@ -118,8 +119,8 @@ fn correlation(arguments: &Arguments) -> Result<ArrayRef> {
     })
 }
 
-/// The cosine of the angle between two series; their magnitudes may be given where they are known.
-fn cosine(arguments: &Arguments) -> Result<ArrayRef> {
+/// The cosine of the angle between two series. Their magnitudes may be passed if they are known.
+fn cosine(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (left, right) = (arguments.dynamics(0)?, arguments.dynamics(1)?);
     let known = |index| if arguments.len() > index { arguments.reals(index).map(Some) } else { Ok(None) };
     let (left_magnitude, right_magnitude) = (known(2)?, known(3)?);
