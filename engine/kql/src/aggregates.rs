@@ -38,7 +38,7 @@ use super::plan::{Column, field_column};
 use super::span::Span;
 use super::types::KqlType;
 use collect::Collection;
-pub(super) use fill::{Filled, filled};
+pub(super) use fill::{SeriesBins, series_udaf};
 
 const KNOWN: &str = include_str!("bind/known_aggregates.txt");
 

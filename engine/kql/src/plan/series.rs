@@ -9,7 +9,7 @@ use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
 use super::{Column, Relation, field_column};
-use crate::aggregates::{self, Aggregated, Filled};
+use crate::aggregates::{self, AggregateOutput, SeriesBins};
 use crate::ast::{Expr, MakeSeries, Operator, SeriesRange};
 use crate::bind::{
     BindErrorCode, Binder, Environment, Result, Scope, Typed, constant_of, fail, given_name, invalid, unique_name,
@@ -54,7 +54,7 @@ impl<'a> Binder<'a> {
             let scope =
                 Scope { aggregates: Some(&collected), order: &input.order, ..Scope::of(environment, &input.columns) };
             let given = given_name(&aggregate.expr.names).map(str::to_owned);
-            let Aggregated { name, typed } = match aggregates::aggregate_call(&aggregate.expr.expr) {
+            let AggregateOutput { name, typed } = match aggregates::aggregate_call(&aggregate.expr.expr) {
                 Some(call) => {
                     let mut outputs = self.aggregate(call, aggregate.expr.span, &scope, &collected)?;
                     if outputs.is_empty() {
@@ -64,7 +64,7 @@ impl<'a> Binder<'a> {
                 }
                 None => {
                     let typed = self.scalar(&aggregate.expr.expr, &scope)?;
-                    Aggregated { name: "Column1".to_owned(), typed }
+                    AggregateOutput { name: "Column1".to_owned(), typed }
                 }
             };
             let default = match &aggregate.default {
@@ -113,10 +113,10 @@ impl<'a> Binder<'a> {
             let default = self.json_of(default, span)?;
             let one = self.apply("pack_array", vec![column.typed()], span)?;
             let field = self.field(&name);
-            let filled = Filled { bins: usize::try_from(axis.bins).unwrap_or(0), default };
+            let filled = SeriesBins { bins: usize::try_from(axis.bins).unwrap_or(0), default };
             let empty = filled.empty();
             let call = AggregateFunction::new_udf(
-                aggregates::filled(filled),
+                aggregates::series_udaf(filled),
                 vec![bin.expr(), one.expr],
                 false,
                 None,

@@ -8,7 +8,7 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr, l
 use super::columns::Assigned;
 use super::relation::Groups;
 use super::{Column, Relation, field_of};
-use crate::aggregates::{self, Aggregated};
+use crate::aggregates::{self, AggregateOutput};
 use crate::ast::{NamedExpr, Names, SortDirection, SortKey, TopLevel};
 use crate::bind::{Binder, Environment, Result, Scope, Typed, argument_name, given_name, invalid, not_supported};
 use crate::span::Span;
@@ -235,7 +235,7 @@ impl<'a> Binder<'a> {
 }
 
 /// What an aggregate returns, under the names it is given.
-fn assigned_outputs(named: &NamedExpr, outputs: Vec<Aggregated>) -> Vec<Assigned> {
+fn assigned_outputs(named: &NamedExpr, outputs: Vec<AggregateOutput>) -> Vec<Assigned> {
     let given: Vec<String> = match &named.names {
         Names::Unnamed => Vec::new(),
         Names::One(name) => vec![name.text.clone()],
@@ -243,7 +243,7 @@ fn assigned_outputs(named: &NamedExpr, outputs: Vec<Aggregated>) -> Vec<Assigned
     };
     let mut given = given.into_iter();
     let mut all = Vec::with_capacity(outputs.len());
-    for Aggregated { name, typed } in outputs {
+    for AggregateOutput { name, typed } in outputs {
         all.push(Assigned { given: given.next(), natural: Some(name), value: typed, span: named.span, is_rest: false });
     }
     all

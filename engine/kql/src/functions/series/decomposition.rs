@@ -170,13 +170,13 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 fn decompose(arguments: &FunctionArguments, output: &mut OutputColumns) -> Result<()> {
     let positions = SettingPositions { period: 1, trend: 2, tests: 3, threshold: 4, default_trend: Trend::Average };
-    fill_decompositions(arguments, rows, positions)
+    fill_decompositions(arguments, output, positions)
 }
 
 fn forecast(arguments: &FunctionArguments, output: &mut OutputColumns) -> Result<()> {
     fill_decompositions(
         arguments,
-        rows,
+        output,
         SettingPositions { tests: 1, period: 2, trend: 3, threshold: 4, default_trend: Trend::Line },
     )
 }

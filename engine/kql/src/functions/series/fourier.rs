@@ -7,7 +7,7 @@ use super::super::arguments::FunctionArguments;
 use super::super::several::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
 use super::fft::{Complex, FftDirection, transform};
 use super::{array_of, numbers_at};
-use crate::kql::types::KqlType::{self, Dynamic};
+use crate::types::KqlType::{self, Dynamic};
 
 const REAL_AND_IMAGINARY: &[(&str, KqlType)] = &[("real", Dynamic), ("imag", Dynamic)];
 
