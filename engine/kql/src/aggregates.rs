@@ -1,11 +1,11 @@
 //! Aggregate functions: their names, the names of their results, and their expressions in DataFusion. Where Kusto's
 //! rules for nulls and empty groups differ from SQL's, an expression around the aggregate makes the difference.
 
-mod collect;
-mod extreme;
-mod fill;
-mod quantile;
-mod schema;
+mod arg_extreme;
+mod build_schema;
+mod collection;
+mod percentiles;
+mod series_bins;
 mod sketch;
 
 use std::cell::RefCell;
@@ -29,16 +29,16 @@ use datafusion::logical_expr::{AggregateUDF, Expr as PlanExpr, SortExpr, cast, l
 use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
-use super::ast::{Call, Expr, ExprKind, NamedExpr};
-use super::bind::{
+use crate::ast::{Call, Expr, ExprKind, NamedExpr};
+use crate::bind::{
     BindErrorCode, Binder, Result, Scope, Typed, argument_name, constant_of, fail, given_name, invalid, not_supported,
     null_of,
 };
-use super::plan::{Column, field_column};
-use super::span::Span;
-use super::types::KqlType;
-use collect::Collection;
-pub(super) use fill::{SeriesBins, series_udaf};
+use crate::plan::{Column, field_column};
+use crate::span::Span;
+use crate::types::KqlType;
+use collection::Collection;
+pub(super) use series_bins::{SeriesBins, series_udaf};
 
 const KNOWN: &str = include_str!("bind/known_aggregates.txt");
 
@@ -54,13 +54,13 @@ pub(super) fn is_aggregate(name: &str) -> bool {
 }
 
 /// Whether this module made an aggregate.
-pub(crate) fn is_ours(function: &AggregateUDF) -> bool {
+pub(crate) fn is_made_here(function: &AggregateUDF) -> bool {
     let function = function.inner().as_ref() as &dyn std::any::Any;
-    function.is::<collect::CollectFunction>()
-        || function.is::<fill::SeriesFunction>()
-        || function.is::<extreme::ArgExtremeFunction>()
-        || function.is::<quantile::PercentilesFunction>()
-        || function.is::<schema::BuildSchemaFunction>()
+    function.is::<collection::CollectFunction>()
+        || function.is::<series_bins::SeriesFunction>()
+        || function.is::<arg_extreme::ArgExtremeFunction>()
+        || function.is::<percentiles::PercentilesFunction>()
+        || function.is::<build_schema::BuildSchemaFunction>()
         || function.is::<sketch::SketchFunction>()
 }
 
@@ -259,7 +259,7 @@ impl<'a> Binder<'a> {
                 self.collection_aggregate(Collection::Bag, value, arguments.next(), filter, context)
             }
             "take_any" | "any" => {
-                let picked = self.pick_values(extreme::take_any_udaf(), vec![value], filter, context);
+                let picked = self.pick_values(arg_extreme::take_any_udaf(), vec![value], filter, context);
                 match picked.into_iter().next() {
                     Some(first) => Ok(first),
                     None => invalid(span, "`take_any` needs an argument"),
@@ -270,7 +270,7 @@ impl<'a> Binder<'a> {
                     return fail(BindErrorCode::TypeMismatch, span, "`buildschema` takes dynamic values");
                 }
                 Ok(Typed::new(
-                    self.call_aggregate(schema::build_schema_udaf(), vec![value.expr], filter, context),
+                    self.call_aggregate(build_schema::build_schema_udaf(), vec![value.expr], filter, context),
                     KqlType::Dynamic,
                 ))
             }
@@ -316,7 +316,7 @@ impl<'a> Binder<'a> {
         }
         // As an array of one element: only `pack_array` writes values of all types as JSON.
         let element = if is_bag { value } else { self.apply("pack_array", vec![value], context.span)? };
-        let function = collect::collect_udaf(kind, limit);
+        let function = collection::collect_udaf(kind, limit);
         let order = context.order.to_vec();
         let call = AggregateFunction::new_udf(function, vec![element.expr], false, filter.map(Box::new), order, None);
         let gathered = self.add_aggregate(PlanExpr::AggregateFunction(call), context);
@@ -341,7 +341,7 @@ impl<'a> Binder<'a> {
         self.add_picked_columns(rest, inside, &mut outputs)?;
         let names: Vec<String> = outputs.iter().map(|(name, _)| name.clone()).collect();
         let values = outputs.into_iter().map(|(_, value)| value).collect();
-        let function = extreme::arg_extreme_udaf(prefix == "max");
+        let function = arg_extreme::arg_extreme_udaf(prefix == "max");
         let picked = self.pick_values(function, values, None, context);
         Ok(names.into_iter().zip(picked).map(|(name, typed)| AggregateOutput { name, typed }).collect())
     }
@@ -359,7 +359,7 @@ impl<'a> Binder<'a> {
             if name == "any" && !matches!(arguments, [only] if only.expr.kind == ExprKind::Star) { "any_" } else { "" };
         let names: Vec<String> = outputs.iter().map(|(name, _)| format!("{prefix}{name}")).collect();
         let values = outputs.into_iter().map(|(_, value)| value).collect();
-        let picked = self.pick_values(extreme::take_any_udaf(), values, None, context);
+        let picked = self.pick_values(arg_extreme::take_any_udaf(), values, None, context);
         Ok(names.into_iter().zip(picked).map(|(name, typed)| AggregateOutput { name, typed }).collect())
     }
 
@@ -397,7 +397,7 @@ impl<'a> Binder<'a> {
         let exprs = values.iter().map(|value| value.expr.clone()).collect();
         let picked = self.call_aggregate(function, exprs, filter, context);
         let field = |(index, value): (usize, &Typed)| {
-            let part = get_field().call(vec![picked.clone(), lit(extreme::part_name(index))]);
+            let part = get_field().call(vec![picked.clone(), lit(arg_extreme::part_name(index))]);
             Typed::new(never_null(part, value.kql_type), value.kql_type)
         };
         values.iter().enumerate().map(field).collect()
@@ -445,7 +445,7 @@ impl<'a> Binder<'a> {
                 }
             }
         }
-        let function = quantile::percentiles_udaf(ranks.iter().map(|(_, rank)| *rank).collect());
+        let function = percentiles::percentiles_udaf(ranks.iter().map(|(_, rank)| *rank).collect());
         let picked = self.call_aggregate(function, counted, None, context);
         let element = |index: usize| {
             let part = array_element(picked.clone(), lit(i64::try_from(index + 1).unwrap_or(i64::MAX)));
@@ -483,7 +483,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Returns the aggregates that keep the carried fields of a group.
-    pub(super) fn carried_aggregates(&mut self, input: &super::plan::Relation) -> Vec<PlanExpr> {
+    pub(super) fn carried_aggregates(&mut self, input: &crate::plan::Relation) -> Vec<PlanExpr> {
         let Some(groups) = &input.groups else { return Vec::new() };
         let keep = |field: &String| {
             let picked = AggregateFunction::new_udf(

@@ -8,40 +8,40 @@ mod arguments;
 mod arithmetic;
 mod arrays;
 mod bags;
-mod calendar;
-mod clock;
 mod comparison;
-mod compressed;
+mod compression;
 mod conditional;
 mod conversion;
+mod datetime;
+mod datetime_parts;
 mod distributions;
-mod dynamics;
+mod dynamic;
 mod encoding;
-mod formats;
+mod formatting;
 mod geography;
 mod geohash;
-mod h3cells;
-mod loco;
+mod h3;
+mod in_list;
+mod ipv4;
+mod ipv6;
+mod kusto_loco;
 mod logic;
 mod mathematics;
-mod membership;
-mod networks;
-mod networks6;
+mod multi_column;
 mod operators;
-mod paths;
-mod patterns;
 mod punycode;
+mod regular_expressions;
 mod rounding;
 mod series;
-mod several;
 mod signature;
 mod sketches;
-mod terms;
-mod texts;
+mod string;
+mod string_operators;
+mod string_parsing;
+mod time_zones;
 mod udf;
-mod units;
+mod unit_conversion;
 mod xml;
-mod zones;
 
 #[cfg(test)]
 mod tests;
@@ -50,15 +50,15 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 
-use super::types::KqlType;
-use several::MultiColumnFunction;
+use crate::types::KqlType;
+use multi_column::MultiColumnFunction;
 use signature::FunctionEntry;
 use udf::{Kernel, KqlFunction};
 
 pub(crate) use bags::WITHOUT_EMPTY;
 pub(crate) use encoding::hash_of_text;
-pub(crate) use operators::Operator;
-pub(crate) use several::BoundMultiColumn;
+pub(crate) use multi_column::BoundMultiColumn;
+pub(crate) use operators::ScalarOperator;
 
 /// The names of all functions that Kusto has.
 const KNOWN: &str = include_str!("functions/known.txt");
@@ -69,34 +69,34 @@ const FAMILIES: &[&[FunctionEntry]] = &[
     arithmetic::FUNCTIONS,
     arrays::FUNCTIONS,
     bags::FUNCTIONS,
-    calendar::FUNCTIONS,
-    clock::FUNCTIONS,
+    compression::FUNCTIONS,
     conditional::FUNCTIONS,
-    compressed::FUNCTIONS,
     conversion::FUNCTIONS,
+    datetime::FUNCTIONS,
+    datetime_parts::FUNCTIONS,
     distributions::FUNCTIONS,
-    dynamics::FUNCTIONS,
+    dynamic::FUNCTIONS,
     encoding::FUNCTIONS,
-    formats::FUNCTIONS,
+    formatting::FUNCTIONS,
     geography::FUNCTIONS,
     geohash::FUNCTIONS,
-    h3cells::FUNCTIONS,
-    loco::FUNCTIONS,
+    h3::FUNCTIONS,
+    ipv4::FUNCTIONS,
+    ipv6::FUNCTIONS,
+    kusto_loco::FUNCTIONS,
     logic::FUNCTIONS,
     mathematics::FUNCTIONS,
-    networks::FUNCTIONS,
-    networks6::FUNCTIONS,
-    paths::FUNCTIONS,
-    patterns::FUNCTIONS,
     punycode::FUNCTIONS,
+    regular_expressions::FUNCTIONS,
     rounding::FUNCTIONS,
     series::FUNCTIONS,
     sketches::FUNCTIONS,
-    terms::FUNCTIONS,
-    texts::FUNCTIONS,
-    units::FUNCTIONS,
+    string::FUNCTIONS,
+    string_operators::FUNCTIONS,
+    string_parsing::FUNCTIONS,
+    time_zones::FUNCTIONS,
+    unit_conversion::FUNCTIONS,
     xml::FUNCTIONS,
-    zones::FUNCTIONS,
 ];
 
 /// What the functions of a query share.
@@ -144,7 +144,7 @@ pub(crate) fn bind(
 }
 
 /// Binds the multi-column function `name` to arguments of these types; `None` if no such function exists.
-pub(crate) fn bind_several(
+pub(crate) fn bind_multi_column(
     name: &str,
     arguments: &[KqlType],
     context: FunctionContext,
@@ -153,19 +153,20 @@ pub(crate) fn bind_several(
 }
 
 /// Whether a function returns several columns.
-pub(crate) fn is_several(name: &str) -> bool {
+pub(crate) fn is_multi_column(name: &str) -> bool {
     find_multi_column(name).is_some()
 }
 
 /// Binds an operator to operands of these types.
-pub(crate) fn operator(operator: Operator, arguments: &[KqlType]) -> Result<BoundFunction, FunctionError> {
+pub(crate) fn operator(operator: ScalarOperator, arguments: &[KqlType]) -> Result<BoundFunction, FunctionError> {
     let returns = operators::check(operator, arguments).map_err(|message| FunctionError::WrongArguments { message })?;
-    Ok(bound(operator.name(), arguments, returns, Kernel::Operator(operator), false, 0))
+    Ok(bound(operator.name(), arguments, returns, Kernel::ScalarOperator(operator), false, 0))
 }
 
 /// Whether this module bound a function.
-pub(crate) fn is_ours(function: &ScalarUDF) -> bool {
-    (function.inner().as_ref() as &dyn std::any::Any).is::<KqlFunction>() || several::is_multi_column_function(function)
+pub(crate) fn is_bound_function(function: &ScalarUDF) -> bool {
+    (function.inner().as_ref() as &dyn std::any::Any).is::<KqlFunction>()
+        || multi_column::is_multi_column_function(function)
 }
 
 fn bound(

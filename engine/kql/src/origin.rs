@@ -7,12 +7,12 @@ use crate::{aggregates, functions, json_text, plan};
 
 /// Whether a scalar function is one of KQL's.
 pub fn is_kql_function(function: &ScalarUDF) -> bool {
-    functions::is_ours(function) || json_text::is_ours(function) || plan::is_operator_function(function)
+    functions::is_bound_function(function) || json_text::is_ours(function) || plan::is_operator_function(function)
 }
 
 /// Whether an aggregate is one of KQL's. That of [`crate::graph`] is not among them: SQL has it, too.
 pub fn is_kql_aggregate(function: &AggregateUDF) -> bool {
-    aggregates::is_ours(function)
+    aggregates::is_made_here(function)
 }
 
 /// Whether a function over rows in their order is one of KQL's.

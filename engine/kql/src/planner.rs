@@ -39,7 +39,7 @@ pub struct KqlColumn {
 impl KqlColumn {
     /// A row's value as Kusto prints it; null is the empty text.
     pub fn text(&self, array: &dyn Array, row: usize) -> String {
-        values::format(self.kql_type, array, row)
+        values::format_value(self.kql_type, array, row)
     }
 
     /// Writes a row's value as a cell of Kusto's JSON answers, behind what was written before.

@@ -3,15 +3,15 @@
 //! they are dynamic values: a bag with their bytes in base64. Reading what is not a sketch returns `None`, and no input
 //! makes one larger than its limit.
 
-mod digest;
-mod distinct;
+mod hyperloglog;
+mod tdigest;
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
 
-pub(super) use digest::{DigestType, TDigest, key_of_real, real_of_key};
-pub(super) use distinct::{DEFAULT_ACCURACY, HyperLogLog};
+pub(super) use hyperloglog::{DEFAULT_ACCURACY, HyperLogLog};
+pub(super) use tdigest::{DigestType, TDigest, key_of_real, real_of_key};
 
 /// Returns the bytes of a property.
 fn bytes_of(value: &Value, name: &str) -> Option<Vec<u8>> {

@@ -36,7 +36,7 @@ pub enum KqlType {
 
 impl KqlType {
     /// Returns the KQL type of a stored column of this type.
-    pub fn of_stored(stored: &DataType) -> Self {
+    pub fn from_stored(stored: &DataType) -> Self {
         crate::plan::type_of_stored(stored)
     }
 

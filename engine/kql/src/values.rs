@@ -3,32 +3,35 @@
 //!
 //! Reading returns `None` if the text is not such a value. Writing never fails.
 
-mod calendar;
-mod dates;
-mod decimals;
+mod datetime;
+mod decimal;
 mod json;
-mod reals;
-mod spans;
+mod real;
+mod ticks;
+mod timespan;
 
 use arrow::array::{Array, AsArray};
 use arrow::datatypes::{Decimal128Type, Float64Type, Int32Type, Int64Type};
 use serde_json::Value;
 
-use super::types::KqlType;
+use crate::types::KqlType;
 
-pub(crate) use calendar::{
+pub(crate) use datetime::{format_datetime, parse_datetime};
+pub(crate) use decimal::{decimal_from_real, decimal_one, decimal_to_real, format_decimal, parse_decimal};
+pub(crate) use json::{
+    json_element, json_member, json_to_string, json_type_name, normalize_json, parse_json, value_to_json,
+    value_to_string,
+};
+pub(crate) use real::format_real;
+pub(crate) use ticks::{
     MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE,
     TICKS_PER_SECOND, UNIX_EPOCH_TICKS, date_of, date_ticks,
 };
-pub(crate) use dates::{format_datetime, parse_datetime};
-pub(crate) use decimals::{decimal_from_real, decimal_one, decimal_to_real, format_decimal, parse_decimal};
-pub(crate) use json::{element, from_value, kind, member, normalize, parse, text_of, to_text};
-pub(crate) use reals::format_real;
-pub(crate) use spans::{format_timespan, parse_timespan};
+pub(crate) use timespan::{format_timespan, parse_timespan};
 
 /// Returns the text of a row's value: `True`, `1.5`, `2020-01-02T03:04:05.6000000Z`, `1.02:03:04`. Null is the empty
 /// string.
-pub(crate) fn format(kql_type: KqlType, array: &dyn Array, row: usize) -> String {
+pub(crate) fn format_value(kql_type: KqlType, array: &dyn Array, row: usize) -> String {
     if array.is_null(row) {
         return String::new();
     }
@@ -43,7 +46,7 @@ pub(crate) fn format(kql_type: KqlType, array: &dyn Array, row: usize) -> String
         KqlType::DateTime => ticks(array, row).map(format_datetime),
         KqlType::TimeSpan => ticks(array, row).map(format_timespan),
         KqlType::String | KqlType::Guid => text_at(array, row).map(str::to_owned),
-        KqlType::Dynamic => text_at(array, row).map(|json| text_of(json).into_owned()),
+        KqlType::Dynamic => text_at(array, row).map(|json| json_to_string(json).into_owned()),
     };
     text.unwrap_or_default()
 }
@@ -52,7 +55,7 @@ pub(crate) fn format(kql_type: KqlType, array: &dyn Array, row: usize) -> String
 /// string; a dynamic value is itself.
 pub(crate) fn json_cell(kql_type: KqlType, array: &dyn Array, row: usize) -> Value {
     match kql_type {
-        KqlType::String => Value::String(format(kql_type, array, row)),
+        KqlType::String => Value::String(format_value(kql_type, array, row)),
         _ if array.is_null(row) => Value::Null,
         KqlType::Bool => array.as_boolean_opt().map_or(Value::Null, |bools| Value::Bool(bools.value(row))),
         KqlType::Int => array.as_primitive_opt::<Int32Type>().map_or(Value::Null, |ints| ints.value(row).into()),
@@ -60,9 +63,9 @@ pub(crate) fn json_cell(kql_type: KqlType, array: &dyn Array, row: usize) -> Val
         KqlType::Real => {
             array.as_primitive_opt::<Float64Type>().map_or(Value::Null, |reals| real_cell(reals.value(row)))
         }
-        KqlType::Dynamic => text_at(array, row).map_or(Value::Null, parse),
+        KqlType::Dynamic => text_at(array, row).map_or(Value::Null, parse_json),
         KqlType::DateTime => ticks(array, row).map_or(Value::Null, |ticks| Value::String(trimmed_datetime(ticks))),
-        KqlType::Decimal | KqlType::TimeSpan | KqlType::Guid => Value::String(format(kql_type, array, row)),
+        KqlType::Decimal | KqlType::TimeSpan | KqlType::Guid => Value::String(format_value(kql_type, array, row)),
     }
 }
 

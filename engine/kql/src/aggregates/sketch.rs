@@ -11,13 +11,13 @@ use datafusion::logical_expr::function::{AccumulatorArgs, StateFieldsArgs};
 use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Expr as PlanExpr, Signature, Volatility};
 use datafusion::scalar::ScalarValue;
 
-use super::super::bind::{self, BindErrorCode, Binder, Typed, constant_of, fail, invalid};
-use super::super::functions::hash_of_text;
-use super::super::sketches::{DEFAULT_ACCURACY, DigestType, HyperLogLog, TDigest, key_of_real};
-use super::super::span::Span;
-use super::super::types::KqlType;
 use super::AggregateContext;
 use crate::ExecutionError;
+use crate::bind::{self, BindErrorCode, Binder, Typed, constant_of, fail, invalid};
+use crate::functions::hash_of_text;
+use crate::sketches::{DEFAULT_ACCURACY, DigestType, HyperLogLog, TDigest, key_of_real};
+use crate::span::Span;
+use crate::types::KqlType;
 
 impl Binder<'_> {
     /// Binds an aggregate that returns a sketch.

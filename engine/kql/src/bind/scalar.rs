@@ -14,7 +14,7 @@ use crate::aggregates;
 use crate::ast::{
     BinaryOperator, Call, Expr, ExprKind, ListOperator, Literal, LogicalOperator, Name, SubqueryFunction, UnaryOperator,
 };
-use crate::functions::{self, BoundFunction, FunctionError, Operator};
+use crate::functions::{self, BoundFunction, FunctionError, ScalarOperator};
 use crate::nearest_name;
 use crate::plan::Column;
 use crate::span::Span;
@@ -43,7 +43,7 @@ impl<'a> Binder<'a> {
             ExprKind::Unary { operator: UnaryOperator::Plus, operand } => self.scalar(operand, scope),
             ExprKind::Unary { operator: UnaryOperator::Minus, operand } => {
                 let operand = self.scalar(operand, scope)?;
-                self.apply_operator(Operator::Negate, vec![operand], expr.span)
+                self.apply_operator(ScalarOperator::Negate, vec![operand], expr.span)
             }
             ExprKind::Binary { operator, left, right, operator_span } => {
                 if *operator == BinaryOperator::SearchTerm {
@@ -54,7 +54,7 @@ impl<'a> Binder<'a> {
                 }
                 let left = self.scalar(left, scope)?;
                 let right = self.scalar(right, scope)?;
-                self.apply_operator(Operator::Binary(*operator), vec![left, right], expr.span)
+                self.apply_operator(ScalarOperator::Binary(*operator), vec![left, right], expr.span)
             }
             ExprKind::Logical { operator, operands } => {
                 let operands =
@@ -69,7 +69,7 @@ impl<'a> Binder<'a> {
                 let value = self.scalar(value, scope)?;
                 let low = self.scalar(low, scope)?;
                 let high = self.scalar(high, scope)?;
-                self.apply_operator(Operator::Between { negated: *negated }, vec![value, low, high], expr.span)
+                self.apply_operator(ScalarOperator::Between { negated: *negated }, vec![value, low, high], expr.span)
             }
             ExprKind::Subquery { function: SubqueryFunction::ToScalar, body } => self.first_value(body, scope),
             ExprKind::Subquery { .. } | ExprKind::Pipeline(_) | ExprKind::DataTable(_) => {
@@ -114,7 +114,7 @@ impl<'a> Binder<'a> {
                 if let Some(native) = native_comparison(*operator, &left, &right) {
                     return Ok(native);
                 }
-                let typed = self.apply_operator(Operator::Binary(*operator), vec![left, right], expr.span)?;
+                let typed = self.apply_operator(ScalarOperator::Binary(*operator), vec![left, right], expr.span)?;
                 self.as_condition(typed, expr.span)
             }
             ExprKind::Between { negated: false, value, low, high } => {
@@ -122,7 +122,7 @@ impl<'a> Binder<'a> {
                 let low = self.scalar(low, scope)?;
                 let mut high = self.scalar(high, scope)?;
                 if value.kql_type == KqlType::DateTime && high.kql_type == KqlType::TimeSpan {
-                    let plus = Operator::Binary(BinaryOperator::Add);
+                    let plus = ScalarOperator::Binary(BinaryOperator::Add);
                     high = self.apply_operator(plus, vec![low.clone(), high], expr.span)?;
                 }
                 let lower = native_comparison(BinaryOperator::GreaterOrEqual, &value, &low);
@@ -130,7 +130,7 @@ impl<'a> Binder<'a> {
                 match lower.zip(upper) {
                     Some((lower, upper)) => Ok(lower.and(upper)),
                     None => {
-                        let between = Operator::Between { negated: false };
+                        let between = ScalarOperator::Between { negated: false };
                         Ok(self.apply_operator(between, vec![value, low, high], expr.span)?.expr)
                     }
                 }
@@ -152,7 +152,7 @@ impl<'a> Binder<'a> {
         for column in scope.columns {
             if column.kql_type == wanted.kql_type || column.kql_type == KqlType::Dynamic {
                 let operands = vec![column.typed(), wanted.clone()];
-                each.push(self.apply_operator(Operator::Binary(operator), operands, span)?.expr);
+                each.push(self.apply_operator(ScalarOperator::Binary(operator), operands, span)?.expr);
             }
         }
         let any = if each.is_empty() { lit(false) } else { joined(LogicalOperator::Or, each) };
@@ -214,7 +214,7 @@ impl<'a> Binder<'a> {
         }
         let base = self.scalar(base, scope)?;
         let key = Typed::text(&name.text);
-        self.dynamic_access(Operator::DynamicMember, base, key, span)
+        self.dynamic_access(ScalarOperator::DynamicMember, base, key, span)
     }
 
     fn element(&mut self, base: &'a Expr, index: &'a Expr, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
@@ -223,17 +223,17 @@ impl<'a> Binder<'a> {
             let [text, delimiter, index] = arguments;
             let (text, delimiter) = (text?, delimiter?);
             if [&text, &delimiter].iter().all(|typed| typed.kql_type == KqlType::String) {
-                return self.apply_operator(Operator::SplitElement, vec![text, delimiter, index?], span);
+                return self.apply_operator(ScalarOperator::SplitElement, vec![text, delimiter, index?], span);
             }
         }
         let base = self.scalar(base, scope)?;
         let index = self.scalar(index, scope)?;
         match index.kql_type {
-            KqlType::String => self.dynamic_access(Operator::DynamicMember, base, index, span),
-            KqlType::Long => self.dynamic_access(Operator::DynamicElement, base, index, span),
+            KqlType::String => self.dynamic_access(ScalarOperator::DynamicMember, base, index, span),
+            KqlType::Long => self.dynamic_access(ScalarOperator::DynamicElement, base, index, span),
             KqlType::Int | KqlType::Dynamic => {
                 let index = self.convert(index, KqlType::Long, span)?;
-                self.dynamic_access(Operator::DynamicElement, base, index, span)
+                self.dynamic_access(ScalarOperator::DynamicElement, base, index, span)
             }
             other => fail(
                 BindErrorCode::TypeMismatch,
@@ -243,7 +243,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn dynamic_access(&mut self, operator: Operator, base: Typed, key: Typed, span: Span) -> Result<Typed> {
+    fn dynamic_access(&mut self, operator: ScalarOperator, base: Typed, key: Typed, span: Span) -> Result<Typed> {
         if base.kql_type != KqlType::Dynamic {
             let message = format!("only dynamic values have members, this is a {}", base.kql_type.name());
             return Err(BindError::new(BindErrorCode::TypeMismatch, span, message)
@@ -348,7 +348,7 @@ impl<'a> Binder<'a> {
         match (arguments.pop(), arguments.pop()) {
             (None, _) if operator == BinaryOperator::Add => Ok(now),
             (Some(offset), None) if offset.kql_type == KqlType::TimeSpan => {
-                self.apply_operator(Operator::Binary(operator), vec![now, offset], span)
+                self.apply_operator(ScalarOperator::Binary(operator), vec![now, offset], span)
             }
             _ => fail(BindErrorCode::TypeMismatch, span, format!("`{}` takes a timespan", call.function.text)),
         }
@@ -408,7 +408,7 @@ impl<'a> Binder<'a> {
         }
         let mut arguments = vec![value];
         arguments.extend(items);
-        self.apply_operator(Operator::List(operator), arguments, span)
+        self.apply_operator(ScalarOperator::List(operator), arguments, span)
     }
 
     /// The values of a table's first column, read now.
@@ -438,7 +438,12 @@ impl<'a> Binder<'a> {
     }
 
     /// Applies an operator, which is a function under a name of its own.
-    pub(crate) fn apply_operator(&mut self, operator: Operator, operands: Vec<Typed>, span: Span) -> Result<Typed> {
+    pub(crate) fn apply_operator(
+        &mut self,
+        operator: ScalarOperator,
+        operands: Vec<Typed>,
+        span: Span,
+    ) -> Result<Typed> {
         let types: Vec<KqlType> = operands.iter().map(|operand| operand.kql_type).collect();
         match functions::operator(operator, &types) {
             Ok(bound) => Ok(called(bound, operands)),
@@ -452,7 +457,7 @@ impl<'a> Binder<'a> {
     /// An element of a dynamic array.
     pub(crate) fn element_of(&mut self, array: Typed, index: usize, span: Span) -> Result<Typed> {
         let index = Typed::new(lit(i64::try_from(index).unwrap_or(i64::MAX)), KqlType::Long);
-        self.apply_operator(Operator::DynamicElement, vec![array, index], span)
+        self.apply_operator(ScalarOperator::DynamicElement, vec![array, index], span)
     }
 
     /// Applies a built-in function.

@@ -19,13 +19,13 @@ impl<'a> Binder<'a> {
         let Expr { kind: ExprKind::Call(call), span } = &named.expr else { return Ok(None) };
         let name = call.function.text.as_str();
         let is_users = matches!(scope.environment.find(name), Some(Binding::Function(..)));
-        if call.target.is_some() || is_users || !functions::is_several(name) {
+        if call.target.is_some() || is_users || !functions::is_multi_column(name) {
             return Ok(None);
         }
         self.spend(1, *span)?;
         let arguments = self.nested(*span, |binder| binder.arguments(call, scope))?;
         let types: Vec<_> = arguments.iter().map(|argument| argument.kql_type).collect();
-        let bound = match functions::bind_several(name, &types, self.functions()) {
+        let bound = match functions::bind_multi_column(name, &types, self.functions()) {
             Some(Ok(bound)) => bound,
             Some(Err(FunctionError::WrongArguments { message })) => {
                 return fail(BindErrorCode::TypeMismatch, *span, message);
@@ -57,7 +57,7 @@ impl<'a> Binder<'a> {
 
 /// Kusto takes such a call as a column's whole expression only.
 pub(super) fn refuse_several(name: &str, span: Span) -> Result<()> {
-    if !functions::is_several(name) {
+    if !functions::is_multi_column(name) {
         return Ok(());
     }
     let message = format!("`{name}` gives several values; it can only be a column's whole expression");

@@ -18,10 +18,10 @@ use datafusion::logical_expr::ColumnarValue;
 use regex::{Regex, RegexBuilder};
 use serde_json::Value;
 
-use super::super::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
-use super::super::values;
 use super::conversion;
 use crate::ExecutionError;
+use crate::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
+use crate::values;
 
 /// The most bytes of strings that one call may return.
 pub(super) const MAX_BYTES: usize = 256 << 20;
@@ -176,7 +176,7 @@ impl<'a> FunctionArguments<'a> {
     pub(super) fn dynamics(&self, index: usize) -> Result<DynamicColumn> {
         let (array, constant) = self.converted(index, KqlType::Dynamic)?;
         let array = array.as_string::<i32>().clone();
-        let literal = constant.then(|| if array.is_null(0) { Value::Null } else { values::parse(array.value(0)) });
+        let literal = constant.then(|| if array.is_null(0) { Value::Null } else { values::parse_json(array.value(0)) });
         Ok(DynamicColumn { array, literal })
     }
 
@@ -355,7 +355,7 @@ impl DynamicColumn {
         match &self.literal {
             Some(value) => Cow::Borrowed(value),
             None if self.array.is_null(row) => Cow::Owned(Value::Null),
-            None => Cow::Owned(values::parse(self.array.value(row))),
+            None => Cow::Owned(values::parse_json(self.array.value(row))),
         }
     }
 

@@ -9,11 +9,11 @@ use arrow::datatypes::{Decimal128Type, Float64Type, Int32Type, Int64Type, i256};
 use arrow::error::ArrowError;
 use datafusion::error::Result;
 
-use super::super::ast::BinaryOperator;
-use super::super::types::KqlType;
-use super::super::values::{MAX_DATETIME_TICKS, decimal_one};
 use super::arguments::{FunctionArguments, TypedColumn};
 use super::signature::{FunctionEntry, Returns, common_type, entry};
+use crate::ast::BinaryOperator;
+use crate::types::KqlType;
+use crate::values::{MAX_DATETIME_TICKS, decimal_one};
 
 pub(super) const FUNCTIONS: &[FunctionEntry] =
     &[entry("min_of", "x*", Returns::Common, min_of), entry("max_of", "x*", Returns::Common, max_of)];

@@ -7,11 +7,11 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::super::types::KqlType;
 use super::arguments::{DynamicColumn, FunctionArguments};
 use super::comparison::{order, same};
 use super::conversion::json_real;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
 
 const LONG: Returns = Returns::Is(KqlType::Long);
 const BOOL: Returns = Returns::Is(KqlType::Bool);

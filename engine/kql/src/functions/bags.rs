@@ -4,11 +4,11 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::{Map, Value};
 
-use super::super::types::KqlType;
-use super::super::values;
 use super::arguments::FunctionArguments;
-use super::dynamics::at_path;
+use super::dynamic::at_path;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
+use crate::values;
 
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 
@@ -56,7 +56,7 @@ fn bag_remove_keys(arguments: &FunctionArguments) -> Result<ArrayRef> {
     arguments.make_dynamics(|row| {
         let Value::Object(mut members) = bags.get(row).into_owned() else { return Ok(Value::Null) };
         for key in keys.elements(row).unwrap_or_default() {
-            let key = values::to_text(&key);
+            let key = values::value_to_string(&key);
             match key.starts_with("$.") || key.starts_with("$[") {
                 true => remove_at(&mut members, &key),
                 false => drop(members.shift_remove(&key)),

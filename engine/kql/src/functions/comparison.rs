@@ -11,10 +11,10 @@ use arrow::datatypes::{ArrowPrimitiveType, Decimal128Type, Float64Type, Int64Typ
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::super::ast::BinaryOperator;
-use super::super::types::KqlType;
 use super::arguments::{FunctionArguments, TypedColumn};
 use super::conversion;
+use crate::ast::BinaryOperator;
+use crate::types::KqlType;
 
 /// How two operands are compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -7,10 +7,10 @@ use arrow::array::{Array, ArrayRef, AsArray, BooleanArray};
 use arrow::compute::kernels::zip::zip;
 use datafusion::error::Result;
 
-use super::super::types::KqlType;
-use super::super::values;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, common_type, entry};
+use crate::types::KqlType;
+use crate::values;
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("iff", "bxx", Returns::By(choice_type), choose),
@@ -100,7 +100,7 @@ fn is_empty(arguments: &FunctionArguments) -> Result<ArrayRef> {
         KqlType::Dynamic => array
             .as_string::<i32>()
             .iter()
-            .map(|json| Some(json.is_none_or(|json| values::text_of(json).is_empty())))
+            .map(|json| Some(json.is_none_or(|json| values::json_to_string(json).is_empty())))
             .collect(),
         _ => arrow::compute::is_null(array)?,
     };

@@ -9,13 +9,13 @@ use arrow::datatypes::{Decimal128Type, Float64Type, Int32Type, Int64Type};
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::super::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
-use super::super::values::{
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
+use crate::values::{
     self, MAX_DATETIME_TICKS, decimal_from_real, decimal_one, decimal_to_real, parse_bool, parse_datetime,
     parse_decimal, parse_guid, parse_int, parse_long, parse_real, parse_timespan,
 };
-use super::arguments::FunctionArguments;
-use super::signature::{FunctionEntry, Returns, entry};
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("tostring", "x", Returns::Is(KqlType::String), to_bound_type),
@@ -74,11 +74,11 @@ fn to_dynamic(arguments: &FunctionArguments) -> Result<ArrayRef> {
         return arguments.whole(0, KqlType::Dynamic);
     }
     let strings = arguments.strings(0)?;
-    let literal = strings.constant.then(|| values::normalize(strings.get(0)));
+    let literal = strings.constant.then(|| values::normalize_json(strings.get(0)));
     arguments.make_optional_strings(|row, json| {
         let value = match &literal {
             Some(value) => value.clone(),
-            None => values::normalize(strings.get(row)),
+            None => values::normalize_json(strings.get(row)),
         };
         json.push_str(value.as_deref().unwrap_or_default());
         Ok(value.is_some())
@@ -90,7 +90,7 @@ fn get_type(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let json = (kql_type == KqlType::Dynamic).then(|| arguments.json(0)).transpose()?;
     arguments.make_strings(|row, text| {
         let name = match &json {
-            Some(json) => json.optional(row).map_or("null", values::kind),
+            Some(json) => json.optional(row).map_or("null", values::json_type_name),
             None => kql_type.name(),
         };
         text.push_str(name);
@@ -224,7 +224,7 @@ fn to_decimals(from: KqlType, array: &ArrayRef) -> Decimal128Array {
             array.as_primitive::<Float64Type>().iter().map(|real| real.and_then(decimal_from_real)).collect()
         }
         KqlType::String | KqlType::Guid => from_texts(array, parse_decimal).collect(),
-        KqlType::Dynamic => from_json(array, |value| parse_decimal(&values::to_text(value))).collect(),
+        KqlType::Dynamic => from_json(array, |value| parse_decimal(&values::value_to_string(value))).collect(),
         _ => longs(from, array)
             .iter()
             .map(|long| long.and_then(|long| i128::from(long).checked_mul(decimal_one())))
@@ -269,7 +269,7 @@ fn to_texts(from: KqlType, array: &ArrayRef) -> ArrayRef {
     if from == KqlType::Guid && array.null_count() == 0 {
         return Arc::clone(array);
     }
-    let strings = (0..array.len()).map(|row| values::format(from, array, row));
+    let strings = (0..array.len()).map(|row| values::format_value(from, array, row));
     Arc::new(StringArray::from_iter_values(strings))
 }
 
@@ -280,10 +280,10 @@ fn to_json(from: KqlType, array: &ArrayRef) -> StringArray {
         }
         match from {
             KqlType::Bool => Some(array.as_boolean().value(row).to_string()),
-            KqlType::Int | KqlType::Long => Some(values::format(from, array, row)),
+            KqlType::Int | KqlType::Long => Some(values::format_value(from, array, row)),
             KqlType::Dynamic => Some(array.as_string::<i32>().value(row).to_owned()),
-            KqlType::Real | KqlType::Decimal => values::from_value(&number_value(from, array, row)),
-            _ => values::from_value(&Value::String(values::format(from, array, row))),
+            KqlType::Real | KqlType::Decimal => values::value_to_json(&number_value(from, array, row)),
+            _ => values::value_to_json(&Value::String(values::format_value(from, array, row))),
         }
     };
     (0..array.len()).map(json).collect()
@@ -291,7 +291,7 @@ fn to_json(from: KqlType, array: &ArrayRef) -> StringArray {
 
 /// Returns a number as JSON, or as a string if JSON has no such number.
 fn number_value(from: KqlType, array: &ArrayRef, row: usize) -> Value {
-    let text = values::format(from, array, row);
+    let text = values::format_value(from, array, row);
     match (from, text.parse::<f64>()) {
         (KqlType::Real, Ok(real)) if real.is_finite() => Value::from(real),
         _ => Value::String(text),
@@ -310,5 +310,5 @@ fn from_json<'a, T>(
     array: &'a ArrayRef,
     read: impl Fn(&Value) -> Option<T> + 'a,
 ) -> impl Iterator<Item = Option<T>> + 'a {
-    array.as_string::<i32>().iter().map(move |json| json.and_then(|json| read(&values::parse(json))))
+    array.as_string::<i32>().iter().map(move |json| json.and_then(|json| read(&values::parse_json(json))))
 }

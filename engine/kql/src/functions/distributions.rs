@@ -4,9 +4,9 @@
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 
-use super::super::types::KqlType;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
 
 const REAL: Returns = Returns::Is(KqlType::Real);
 /// Replaces 0 in a division.

@@ -13,9 +13,9 @@ use sha2::{Digest, Sha256};
 use twox_hash::XxHash64;
 use uuid::Uuid;
 
-use super::super::types::KqlType;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry, volatile};
+use crate::types::KqlType;
 
 const STRING: Returns = Returns::Is(KqlType::String);
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);

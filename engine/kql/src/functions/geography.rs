@@ -11,9 +11,9 @@ use arrow::array::{ArrayRef, Float64Array};
 use datafusion::error::Result;
 use serde_json::{Value, json};
 
-use super::super::types::KqlType;
 use super::arguments::{DynamicColumn, FunctionArguments, TypedColumn};
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
 use shapes::{LineShapes, PolygonShapes, square_meters};
 use sphere::{EARTH_RADIUS_METERS, Vector};
 

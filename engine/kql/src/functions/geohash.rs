@@ -5,10 +5,10 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::super::types::KqlType;
 use super::arguments::FunctionArguments;
 use super::geography::{PointArguments, point, polygon};
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
 
 const STRING: Returns = Returns::Is(KqlType::String);
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);

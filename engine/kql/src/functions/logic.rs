@@ -5,9 +5,9 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, AsArray};
 use datafusion::error::Result;
 
-use super::super::types::KqlType;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[entry("not", "b", Returns::Is(KqlType::Bool), not)];
 

@@ -6,9 +6,9 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use rand::Rng;
 
-use super::super::types::KqlType;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry, volatile};
+use crate::types::KqlType;
 
 const LONG: Returns = Returns::Is(KqlType::Long);
 const REAL: Returns = Returns::Is(KqlType::Real);

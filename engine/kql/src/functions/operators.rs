@@ -4,14 +4,14 @@
 use arrow::array::{ArrayRef, AsArray};
 use datafusion::error::Result;
 
-use super::super::ast::{BinaryOperator, ListOperator, TextMatch, TextMatchKind};
-use super::super::types::KqlType;
 use super::arguments::FunctionArguments;
-use super::{arithmetic, comparison, dynamics, membership, patterns, terms, texts};
+use super::{arithmetic, comparison, dynamic, in_list, regular_expressions, string, string_operators};
+use crate::ast::{BinaryOperator, ListOperator, TextMatch, TextMatchKind};
+use crate::types::KqlType;
 
 /// An operator, or an access that has no name in the language: to an element, to a member.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(crate) enum Operator {
+pub(crate) enum ScalarOperator {
     /// `a + b`, `a has b`, ...
     Binary(BinaryOperator),
     /// `a in (b, c)`: the operand, then the list. A dynamic array in the list stands for its elements.
@@ -33,26 +33,26 @@ pub(crate) enum Operator {
     SplitText,
 }
 
-impl Operator {
+impl ScalarOperator {
     /// Returns the operator as it is written.
     pub(crate) fn name(self) -> &'static str {
         match self {
-            Operator::Binary(operator) => binary_name(operator),
-            Operator::List(ListOperator::In { negated, ignore_case }) => match (negated, ignore_case) {
+            ScalarOperator::Binary(operator) => binary_name(operator),
+            ScalarOperator::List(ListOperator::In { negated, ignore_case }) => match (negated, ignore_case) {
                 (false, false) => "in",
                 (true, false) => "!in",
                 (false, true) => "in~",
                 (true, true) => "!in~",
             },
-            Operator::List(ListOperator::HasAny) => "has_any",
-            Operator::List(ListOperator::HasAll) => "has_all",
-            Operator::Between { negated: false } => "between",
-            Operator::Between { negated: true } => "!between",
-            Operator::Negate => "negate",
-            Operator::DynamicMember => "member",
-            Operator::DynamicElement => "element",
-            Operator::SplitElement => "split_element",
-            Operator::SplitText => "split_text",
+            ScalarOperator::List(ListOperator::HasAny) => "has_any",
+            ScalarOperator::List(ListOperator::HasAll) => "has_all",
+            ScalarOperator::Between { negated: false } => "between",
+            ScalarOperator::Between { negated: true } => "!between",
+            ScalarOperator::Negate => "negate",
+            ScalarOperator::DynamicMember => "member",
+            ScalarOperator::DynamicElement => "element",
+            ScalarOperator::SplitElement => "split_element",
+            ScalarOperator::SplitText => "split_text",
         }
     }
 }
@@ -92,32 +92,32 @@ fn text_name(text: TextMatch) -> &'static str {
 }
 
 /// Returns the type of the result for these operands, or what is wrong with them.
-pub(super) fn check(operator: Operator, types: &[KqlType]) -> std::result::Result<KqlType, String> {
+pub(super) fn check(operator: ScalarOperator, types: &[KqlType]) -> std::result::Result<KqlType, String> {
     let operands = |least: usize, most: usize| {
         let name = operator.name();
         if (least..=most).contains(&types.len()) { Ok(()) } else { Err(format!("{name} takes {least} operands")) }
     };
     match operator {
-        Operator::Binary(binary) => {
+        ScalarOperator::Binary(binary) => {
             operands(2, 2)?;
             let [left, right] = [types[0], types[1]];
             check_binary(binary, left, right)
         }
-        Operator::List(_) => operands(1, usize::MAX).map(|()| KqlType::Bool),
-        Operator::Between { .. } => {
+        ScalarOperator::List(_) => operands(1, usize::MAX).map(|()| KqlType::Bool),
+        ScalarOperator::Between { .. } => {
             operands(3, 3)?;
             let below = comparison::domain(types[0], types[1]).is_some();
             let span = types[0] == KqlType::DateTime && types[2] == KqlType::TimeSpan;
             let above = span || comparison::domain(types[0], types[2]).is_some();
             if below && above { Ok(KqlType::Bool) } else { Err(mismatch("between", types)) }
         }
-        Operator::Negate => {
+        ScalarOperator::Negate => {
             operands(1, 1)?;
             arithmetic::negated(types[0]).ok_or_else(|| mismatch("-", types))
         }
-        Operator::DynamicMember | Operator::DynamicElement => operands(2, 2).map(|()| KqlType::Dynamic),
-        Operator::SplitElement => operands(3, 3).map(|()| KqlType::Dynamic),
-        Operator::SplitText => operands(3, 3).map(|()| KqlType::String),
+        ScalarOperator::DynamicMember | ScalarOperator::DynamicElement => operands(2, 2).map(|()| KqlType::Dynamic),
+        ScalarOperator::SplitElement => operands(3, 3).map(|()| KqlType::Dynamic),
+        ScalarOperator::SplitText => operands(3, 3).map(|()| KqlType::String),
     }
 }
 
@@ -149,20 +149,22 @@ fn mismatch(name: &str, types: &[KqlType]) -> String {
 }
 
 /// Computes a batch.
-pub(super) fn evaluate(operator: Operator, arguments: &FunctionArguments) -> Result<ArrayRef> {
+pub(super) fn evaluate(operator: ScalarOperator, arguments: &FunctionArguments) -> Result<ArrayRef> {
     match operator {
-        Operator::Binary(binary) => evaluate_binary(binary, arguments),
-        Operator::List(ListOperator::In { negated, ignore_case }) => {
-            membership::is_in(arguments, ignore_case).and_then(|array| negated_if(negated, array))
+        ScalarOperator::Binary(binary) => evaluate_binary(binary, arguments),
+        ScalarOperator::List(ListOperator::In { negated, ignore_case }) => {
+            in_list::is_in(arguments, ignore_case).and_then(|array| negated_if(negated, array))
         }
-        Operator::List(ListOperator::HasAny) => terms::has_any(arguments),
-        Operator::List(ListOperator::HasAll) => terms::has_all(arguments),
-        Operator::Between { negated } => comparison::between(arguments).and_then(|array| negated_if(negated, array)),
-        Operator::Negate => arithmetic::negate(arguments),
-        Operator::DynamicMember => dynamics::member(arguments),
-        Operator::DynamicElement => dynamics::element(arguments),
-        Operator::SplitElement => texts::split_element(arguments),
-        Operator::SplitText => texts::split_text(arguments),
+        ScalarOperator::List(ListOperator::HasAny) => string_operators::has_any(arguments),
+        ScalarOperator::List(ListOperator::HasAll) => string_operators::has_all(arguments),
+        ScalarOperator::Between { negated } => {
+            comparison::between(arguments).and_then(|array| negated_if(negated, array))
+        }
+        ScalarOperator::Negate => arithmetic::negate(arguments),
+        ScalarOperator::DynamicMember => dynamic::member(arguments),
+        ScalarOperator::DynamicElement => dynamic::element(arguments),
+        ScalarOperator::SplitElement => string::split_element(arguments),
+        ScalarOperator::SplitText => string::split_text(arguments),
     }
 }
 
@@ -179,15 +181,17 @@ fn evaluate_binary(operator: BinaryOperator, arguments: &FunctionArguments) -> R
         | BinaryOperator::LessOrEqual
         | BinaryOperator::Greater
         | BinaryOperator::GreaterOrEqual => comparison::compare(operator, arguments),
-        BinaryOperator::EqualIgnoreCase => terms::equal_ignore_case(arguments),
+        BinaryOperator::EqualIgnoreCase => string_operators::equal_ignore_case(arguments),
         BinaryOperator::NotEqualIgnoreCase => {
-            terms::equal_ignore_case(arguments).and_then(|array| negated_if(true, array))
+            string_operators::equal_ignore_case(arguments).and_then(|array| negated_if(true, array))
         }
-        BinaryOperator::Text(text) => terms::matches(arguments, text).and_then(|array| negated_if(text.negated, array)),
-        BinaryOperator::MatchesRegex => patterns::is_match(arguments),
+        BinaryOperator::Text(text) => {
+            string_operators::matches(arguments, text).and_then(|array| negated_if(text.negated, array))
+        }
+        BinaryOperator::MatchesRegex => regular_expressions::is_match(arguments),
         BinaryOperator::SearchTerm => {
             let has = TextMatch { kind: TextMatchKind::Has, negated: false, case_sensitive: false };
-            terms::matches(arguments, has)
+            string_operators::matches(arguments, has)
         }
     }
 }

@@ -4,9 +4,9 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use idna::punycode;
 
-use super::super::types::KqlType;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
 
 const STRING: Returns = Returns::Is(KqlType::String);
 

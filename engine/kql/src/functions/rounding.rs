@@ -3,10 +3,10 @@
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 
-use super::super::types::KqlType;
-use super::super::values::{MAX_DATETIME_TICKS, decimal_one};
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
+use crate::values::{MAX_DATETIME_TICKS, decimal_one};
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("bin", "xx", Returns::By(bin_type), bin),

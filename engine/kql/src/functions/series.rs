@@ -3,23 +3,23 @@
 
 mod decomposition;
 mod fft;
-mod filters;
-mod fits;
+mod fir;
 mod fourier;
+mod line_fit;
 mod outliers;
-mod periods;
-mod polynomials;
+mod period_detection;
+mod polynomial_fit;
 mod statistics;
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::{Value, json};
 
-use super::super::types::KqlType;
 use super::arguments::{DynamicColumn, FunctionArguments};
 use super::comparison::same;
-use super::several::MultiColumnFunction;
+use super::multi_column::MultiColumnFunction;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
 
 const REAL: Returns = Returns::Is(KqlType::Real);
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
@@ -31,14 +31,14 @@ const MAX_BATCH_STEPS: usize = 2_000_000_000;
 
 /// The families of the files below.
 pub(super) const FAMILIES: &[&[FunctionEntry]] =
-    &[decomposition::FUNCTIONS, filters::FUNCTIONS, fits::FUNCTIONS, outliers::FUNCTIONS, statistics::FUNCTIONS];
+    &[decomposition::FUNCTIONS, fir::FUNCTIONS, line_fit::FUNCTIONS, outliers::FUNCTIONS, statistics::FUNCTIONS];
 
 /// The multi-column functions of the files below.
 pub(super) const MULTI_COLUMN_FUNCTIONS: &[&[MultiColumnFunction]] = &[
     decomposition::MULTI_COLUMN_FUNCTIONS,
-    fits::MULTI_COLUMN_FUNCTIONS,
-    periods::MULTI_COLUMN_FUNCTIONS,
-    polynomials::MULTI_COLUMN_FUNCTIONS,
+    line_fit::MULTI_COLUMN_FUNCTIONS,
+    period_detection::MULTI_COLUMN_FUNCTIONS,
+    polynomial_fit::MULTI_COLUMN_FUNCTIONS,
     fourier::MULTI_COLUMN_FUNCTIONS,
     statistics::MULTI_COLUMN_FUNCTIONS,
 ];
@@ -84,7 +84,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
 
 /// Returns a number as JSON, or as a string if JSON has no such number.
 fn number(real: f64) -> Value {
-    if real.is_finite() { json!(real) } else { Value::from(super::super::values::format_real(real)) }
+    if real.is_finite() { json!(real) } else { Value::from(crate::values::format_real(real)) }
 }
 
 fn reals(elements: &[Value]) -> Vec<Option<f64>> {

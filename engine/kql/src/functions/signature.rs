@@ -7,8 +7,8 @@
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 
-use super::super::types::KqlType;
 use super::arguments::FunctionArguments;
+use crate::types::KqlType;
 
 /// A function of a family.
 pub(super) struct FunctionEntry {

@@ -6,12 +6,12 @@ use arrow::array::{ArrayRef, Float64Array, Int64Array};
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::super::sketches::{DigestType, HyperLogLog, TDigest, key_of_real, real_of_key};
-use super::super::types::KqlType;
-use super::super::values;
 use super::arguments::{FunctionArguments, TypedColumn};
 use super::conversion;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::sketches::{DigestType, HyperLogLog, TDigest, key_of_real, real_of_key};
+use crate::types::KqlType;
+use crate::values;
 
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 const BOOL: Returns = Returns::Is(KqlType::Bool);

@@ -8,10 +8,10 @@ use datafusion::common::ScalarValue;
 use datafusion::common::config::ConfigOptions;
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs};
 
-use super::super::ast::{BinaryOperator, ListOperator, TextMatch, TextMatchKind};
-use super::super::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
-use super::super::values;
-use super::{BoundFunction, FunctionContext, FunctionError, Operator, bind, operator};
+use super::{BoundFunction, FunctionContext, FunctionError, ScalarOperator, bind, operator};
+use crate::ast::{BinaryOperator, ListOperator, TextMatch, TextMatchKind};
+use crate::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
+use crate::values;
 
 /// 2020-01-01.
 const NOW: i64 = 637_134_336_000_000_000;
@@ -82,7 +82,7 @@ fn evaluate(bound: &BoundFunction, arguments: &[TypedScalar]) -> String {
 }
 
 fn show(kql_type: KqlType, array: &ArrayRef, row: usize) -> String {
-    if array.is_null(row) { "null".to_owned() } else { values::format(kql_type, array, row) }
+    if array.is_null(row) { "null".to_owned() } else { values::format_value(kql_type, array, row) }
 }
 
 fn types(arguments: &[TypedScalar]) -> Vec<KqlType> {
@@ -96,10 +96,10 @@ fn call(name: &str, arguments: &[TypedScalar]) -> String {
 
 fn binary(operation: BinaryOperator, left: TypedScalar, right: TypedScalar) -> String {
     let arguments = [left, right];
-    evaluate(&operator(Operator::Binary(operation), &types(&arguments)).unwrap(), &arguments)
+    evaluate(&operator(ScalarOperator::Binary(operation), &types(&arguments)).unwrap(), &arguments)
 }
 
-fn apply(operation: Operator, arguments: &[TypedScalar]) -> String {
+fn apply(operation: ScalarOperator, arguments: &[TypedScalar]) -> String {
     evaluate(&operator(operation, &types(arguments)).unwrap(), arguments)
 }
 
@@ -133,11 +133,11 @@ fn arithmetic_is_kustos() {
         (binary(Add, decimal("0.1"), decimal("0.2")), "0.3"),
         (binary(Divide, decimal("10"), int(4)), "2.5"),
         (binary(Add, null(KqlType::Int), long(1)), "null"),
-        (apply(Operator::Negate, &[int(i32::MIN)]), "2147483648"),
-        (apply(Operator::Negate, &[timespan("1d")]), "-1.00:00:00"),
+        (apply(ScalarOperator::Negate, &[int(i32::MIN)]), "2147483648"),
+        (apply(ScalarOperator::Negate, &[timespan("1d")]), "-1.00:00:00"),
     ]);
-    assert!(operator(Operator::Binary(Add), &[KqlType::String, KqlType::Long]).is_err());
-    assert!(operator(Operator::Binary(Add), &[KqlType::DateTime, KqlType::DateTime]).is_err());
+    assert!(operator(ScalarOperator::Binary(Add), &[KqlType::String, KqlType::Long]).is_err());
+    assert!(operator(ScalarOperator::Binary(Add), &[KqlType::DateTime, KqlType::DateTime]).is_err());
 }
 
 #[test]
@@ -157,25 +157,25 @@ fn equality_is_total_and_order_is_not() {
         (binary(Equal, dynamic("\"a\""), text("a")), "True"),
         (binary(Equal, dynamic("{\"a\":1,\"b\":2.0}"), dynamic("{\"b\":2,\"a\":1}")), "True"),
         (binary(Less, dynamic("\"2020-01-01\""), datetime("2020-01-02")), "True"),
-        (apply(Operator::Between { negated: false }, &[long(5), long(1), long(5)]), "True"),
-        (apply(Operator::Between { negated: true }, &[null(KqlType::Long), long(1), long(5)]), "null"),
+        (apply(ScalarOperator::Between { negated: false }, &[long(5), long(1), long(5)]), "True"),
+        (apply(ScalarOperator::Between { negated: true }, &[null(KqlType::Long), long(1), long(5)]), "null"),
         (
             apply(
-                Operator::Between { negated: false },
+                ScalarOperator::Between { negated: false },
                 &[datetime("2020-01-05"), datetime("2020-01-01"), timespan("5d")],
             ),
             "True",
         ),
     ]);
-    assert!(operator(Operator::Binary(Equal), &[KqlType::String, KqlType::Long]).is_err());
+    assert!(operator(ScalarOperator::Binary(Equal), &[KqlType::String, KqlType::Long]).is_err());
 }
 
 #[test]
 fn strings_are_matched_and_listed() {
     let matching = |kind, negated, case_sensitive| BinaryOperator::Text(TextMatch { kind, negated, case_sensitive });
-    let is_in = Operator::List(ListOperator::In { negated: false, ignore_case: false });
-    let not_in = Operator::List(ListOperator::In { negated: true, ignore_case: false });
-    let in_any_case = Operator::List(ListOperator::In { negated: false, ignore_case: true });
+    let is_in = ScalarOperator::List(ListOperator::In { negated: false, ignore_case: false });
+    let not_in = ScalarOperator::List(ListOperator::In { negated: true, ignore_case: false });
+    let in_any_case = ScalarOperator::List(ListOperator::In { negated: false, ignore_case: true });
     all(&[
         (binary(matching(TextMatchKind::Has, false, false), text("a_b"), text("A")), "True"),
         (binary(matching(TextMatchKind::Has, true, false), text("alphabeta"), text("alpha")), "True"),
@@ -190,8 +190,8 @@ fn strings_are_matched_and_listed() {
         (apply(not_in, &[null(KqlType::Long), long(1)]), "True"),
         (apply(in_any_case, &[text("MÜLLER"), text("müller")]), "True"),
         (apply(is_in, &[datetime("2020-01-01"), datetime("2020-01-01")]), "True"),
-        (apply(Operator::List(ListOperator::HasAny), &[text("x-beta"), text("alpha"), text("Beta")]), "True"),
-        (apply(Operator::List(ListOperator::HasAll), &[text("x-beta"), dynamic("[\"x\",\"alpha\"]")]), "False"),
+        (apply(ScalarOperator::List(ListOperator::HasAny), &[text("x-beta"), text("alpha"), text("Beta")]), "True"),
+        (apply(ScalarOperator::List(ListOperator::HasAll), &[text("x-beta"), dynamic("[\"x\",\"alpha\"]")]), "False"),
     ]);
 }
 
@@ -319,14 +319,14 @@ fn choices_and_numbers() {
 #[test]
 fn dynamic_values_are_built_and_read() {
     all(&[
-        (apply(Operator::DynamicMember, &[dynamic("{\"a\":{\"b\":42}}"), text("a")]), "{\"b\":42}"),
-        (apply(Operator::DynamicElement, &[dynamic("[1,2,3]"), long(-1)]), "3"),
-        (apply(Operator::SplitElement, &[text("a/\"b/c"), text("/"), long(1)]), "\"b"),
-        (apply(Operator::SplitElement, &[text("a/b"), text("/"), long(2)]), "null"),
-        (apply(Operator::SplitElement, &[text("a/b"), text(""), long(0)]), "a/b"),
-        (apply(Operator::SplitText, &[text("a//\"b"), text("//"), long(1)]), "\"b"),
-        (apply(Operator::SplitText, &[text("a/b"), text("/"), long(2)]), ""),
-        (apply(Operator::DynamicElement, &[dynamic("[1,null]"), long(1)]), "null"),
+        (apply(ScalarOperator::DynamicMember, &[dynamic("{\"a\":{\"b\":42}}"), text("a")]), "{\"b\":42}"),
+        (apply(ScalarOperator::DynamicElement, &[dynamic("[1,2,3]"), long(-1)]), "3"),
+        (apply(ScalarOperator::SplitElement, &[text("a/\"b/c"), text("/"), long(1)]), "\"b"),
+        (apply(ScalarOperator::SplitElement, &[text("a/b"), text("/"), long(2)]), "null"),
+        (apply(ScalarOperator::SplitElement, &[text("a/b"), text(""), long(0)]), "a/b"),
+        (apply(ScalarOperator::SplitText, &[text("a//\"b"), text("//"), long(1)]), "\"b"),
+        (apply(ScalarOperator::SplitText, &[text("a/b"), text("/"), long(2)]), ""),
+        (apply(ScalarOperator::DynamicElement, &[dynamic("[1,null]"), long(1)]), "null"),
         (call("array_slice", &[dynamic("[1,2,3,4,5,6]"), long(2), long(-2)]), "[3,4,5]"),
         (call("array_sum", &[dynamic("[1,2,3]")]), "6.0"),
         (call("array_sort_asc", &[dynamic("[null,\"blue\",\"a\"]"), bool(false)]), "[null,\"a\",\"blue\"]"),
@@ -418,7 +418,7 @@ fn addresses_domains_and_strings_are_formatted() {
 #[test]
 fn literals_and_columns_mix() {
     let arguments = [KqlType::Long, KqlType::Long];
-    let bound = operator(Operator::Binary(BinaryOperator::Subtract), &arguments).unwrap();
+    let bound = operator(ScalarOperator::Binary(BinaryOperator::Subtract), &arguments).unwrap();
     let column = ColumnarValue::Array(Arc::new(arrow::array::Int64Array::from(vec![Some(1), None, Some(3)])));
     let literal = ColumnarValue::Scalar(ScalarValue::Int64(Some(10)));
     let result = invoke(&bound, vec![literal, column], 3).into_array(3).unwrap();

@@ -14,15 +14,15 @@ use datafusion::logical_expr::{
     ColumnarValue, Expr, ReturnFieldArgs, ScalarFunctionArgs, ScalarUDFImpl, Signature, Volatility,
 };
 
-use super::super::types::KqlType;
 use super::arguments::FunctionArguments;
-use super::operators::{self, Operator};
+use super::operators::{self, ScalarOperator};
+use crate::types::KqlType;
 
 /// What computes a batch.
 #[derive(Clone, Copy)]
 pub(super) enum Kernel {
     Function(fn(&FunctionArguments) -> Result<ArrayRef>),
-    Operator(Operator),
+    ScalarOperator(ScalarOperator),
 }
 
 /// The function that converts a value to a string.
@@ -116,7 +116,7 @@ impl ScalarUDFImpl for KqlFunction {
             FunctionArguments::new(&self.name, &self.arguments, self.returns, args.args, rows, self.now_ticks)?;
         let array = match self.kernel {
             Kernel::Function(kernel) => kernel(&arguments)?,
-            Kernel::Operator(operator) => operators::evaluate(operator, &arguments)?,
+            Kernel::ScalarOperator(operator) => operators::evaluate(operator, &arguments)?,
         };
         // Kernels build `StringArray`s; casting them to views is cheap.
         let array = if array.data_type() == &self.returns.arrow_type() {
@@ -135,8 +135,8 @@ impl ScalarUDFImpl for KqlFunction {
 fn split_text(call: &ScalarFunction) -> Option<Expr> {
     let inner = (call.func.inner().as_ref() as &dyn std::any::Any).downcast_ref::<KqlFunction>()?;
     match inner.kernel {
-        Kernel::Operator(Operator::SplitElement) => {
-            let bound = super::operator(Operator::SplitText, &inner.arguments).ok()?;
+        Kernel::ScalarOperator(ScalarOperator::SplitElement) => {
+            let bound = super::operator(ScalarOperator::SplitText, &inner.arguments).ok()?;
             Some(bound.function.call(call.args.clone()))
         }
         _ => None,

@@ -9,9 +9,9 @@ use quick_xml::escape::resolve_predefined_entity;
 use quick_xml::events::{BytesStart, Event};
 use serde_json::{Map, Value};
 
-use super::super::types::KqlType;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
 
 /// The longest document that Kusto reads.
 const MAX_BYTES: usize = 1 << 20;

@@ -18,7 +18,7 @@ use crate::bind::{
     BindErrorCode, Binder, Environment, Result, Scope, Typed, argument_name, constant_of, fail, given_name, invalid,
     not_supported, text_literal, text_of,
 };
-use crate::functions::Operator;
+use crate::functions::ScalarOperator;
 use crate::span::Span;
 use crate::types::KqlType;
 
@@ -132,7 +132,7 @@ impl<'a> Binder<'a> {
             .collect();
         for (name, kql_type) in properties {
             let key = Typed::text(&name);
-            let member = self.apply_operator(Operator::DynamicMember, vec![column.typed(), key], bag.span)?;
+            let member = self.apply_operator(ScalarOperator::DynamicMember, vec![column.typed(), key], bag.span)?;
             let value = self.convert(member, kql_type.unwrap_or(KqlType::Dynamic), bag.span)?;
             let name = format!("{prefix}{name}");
             match (outputs.iter_mut().find(|(known, _)| *known == name), conflict) {

@@ -8,7 +8,7 @@ use crate::ast::{Expr, ExprKind, ExternalData, Literal, Property};
 use crate::bind::{
     Binder, Environment, Need, Result, Scope, Stop, Typed, constant_of, invalid, not_supported, null_of, text_of,
 };
-use crate::functions::Operator;
+use crate::functions::ScalarOperator;
 use crate::host::{ExternalLayout, ExternalLocation};
 use crate::span::Span;
 use crate::types::KqlType;
@@ -126,7 +126,11 @@ impl<'a> Binder<'a> {
             let value = match (&record, format.layout) {
                 (Some(record), _) => {
                     let key = Typed::text(name);
-                    Some(self.apply_operator(Operator::DynamicMember, vec![record.clone(), key], declared.span)?)
+                    Some(self.apply_operator(
+                        ScalarOperator::DynamicMember,
+                        vec![record.clone(), key],
+                        declared.span,
+                    )?)
                 }
                 (None, ExternalLayout::Parquet) => read.column(name).map(|column| column.typed()),
                 (None, _) => read.columns.get(index).map(|column| column.typed()),

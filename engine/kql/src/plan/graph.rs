@@ -107,7 +107,7 @@ impl<'a> Binder<'a> {
                     Some(ScalarValue::Utf8(Some(json))) => json,
                     _ => return invalid(expr.span, "this must be a constant"),
                 };
-                let count = values::parse(&json).as_array().map_or(0, Vec::len);
+                let count = values::parse_json(&json).as_array().map_or(0, Vec::len);
                 let mut elements = Vec::with_capacity(count);
                 for index in 0..count {
                     elements.push(self.element_of(typed.clone(), index, expr.span)?);

@@ -9,7 +9,7 @@ use crate::ast::{
     TextMatchKind,
 };
 use crate::bind::{BindErrorCode, Binder, Environment, Result, Scope, Typed, fail, invalid};
-use crate::functions::Operator as FunctionOperator;
+use crate::functions::ScalarOperator;
 use crate::span::Span;
 use crate::types::KqlType;
 
@@ -152,7 +152,7 @@ impl<'a> Binder<'a> {
         for column in columns {
             let text = self.convert(column.typed(), KqlType::String, span)?;
             let term = Typed::text(bare);
-            let found = self.apply_operator(FunctionOperator::Binary(operator), vec![text, term], span)?.expr;
+            let found = self.apply_operator(ScalarOperator::Binary(operator), vec![text, term], span)?.expr;
             any = Some(match any {
                 Some(before) => before.or(found),
                 None => found,

@@ -248,7 +248,7 @@ async fn answer(state: &SessionState, text: &str) -> Result<Answer, String> {
                 (*kql_type == KqlType::String || array.is_valid(row)).then(|| match kql_type {
                     // As JSON, to tell a text from a number.
                     KqlType::Dynamic => values::json_cell(*kql_type, array.as_ref(), row).to_string(),
-                    _ => values::format(*kql_type, array.as_ref(), row),
+                    _ => values::format_value(*kql_type, array.as_ref(), row),
                 })
             });
             all.push(cells.collect());

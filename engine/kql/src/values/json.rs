@@ -6,29 +6,29 @@ use std::borrow::Cow;
 use serde_json::Value;
 
 /// Returns any text as a dynamic value: JSON as itself, anything else as a string, an empty text as null.
-pub(crate) fn normalize(text: &str) -> Option<String> {
+pub(crate) fn normalize_json(text: &str) -> Option<String> {
     let trimmed = text.trim();
     if trimmed.is_empty() {
         return None;
     }
     match serde_json::from_str::<Value>(trimmed) {
-        Ok(value) => from_value(&value),
-        Err(_) => from_value(&Value::String(text.to_owned())),
+        Ok(value) => value_to_json(&value),
+        Err(_) => value_to_json(&Value::String(text.to_owned())),
     }
 }
 
 /// Returns the value of a dynamic text.
-pub(crate) fn parse(text: &str) -> Value {
+pub(crate) fn parse_json(text: &str) -> Value {
     serde_json::from_str(text).unwrap_or(Value::Null)
 }
 
 /// Returns the dynamic text of a value; `None` for null.
-pub(crate) fn from_value(value: &Value) -> Option<String> {
+pub(crate) fn value_to_json(value: &Value) -> Option<String> {
     (!value.is_null()).then(|| value.to_string())
 }
 
 /// Returns the string form of a dynamic text: a string without quotes, anything else as it is.
-pub(crate) fn text_of(json: &str) -> Cow<'_, str> {
+pub(crate) fn json_to_string(json: &str) -> Cow<'_, str> {
     match json.as_bytes() {
         [b'"', .., b'"'] if !json.contains('\\') => Cow::Borrowed(&json[1..json.len() - 1]),
         [b'"', ..] => Cow::Owned(serde_json::from_str(json).unwrap_or_default()),
@@ -37,7 +37,7 @@ pub(crate) fn text_of(json: &str) -> Cow<'_, str> {
 }
 
 /// Returns the string form of a value.
-pub(crate) fn to_text(value: &Value) -> String {
+pub(crate) fn value_to_string(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
         Value::String(text) => text.clone(),
@@ -51,7 +51,7 @@ fn is_null(json: &str) -> bool {
 }
 
 /// Returns what `gettype` says.
-pub(crate) fn kind(json: &str) -> &'static str {
+pub(crate) fn json_type_name(json: &str) -> &'static str {
     match json.as_bytes().first() {
         Some(b'{') => "dictionary",
         Some(b'[') => "array",
@@ -64,7 +64,7 @@ pub(crate) fn kind(json: &str) -> &'static str {
 }
 
 /// Returns the member of that name of an object.
-pub(crate) fn member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn json_member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     let mut found = None;
     let bytes = json.as_bytes();
     let mut at = 1;
@@ -74,7 +74,7 @@ pub(crate) fn member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
     while bytes.get(at) == Some(&b'"') {
         let key_end = skip(bytes, at);
         let value_end = skip(bytes, key_end + 1);
-        if text_of(json.get(at..key_end)?) == name {
+        if json_to_string(json.get(at..key_end)?) == name {
             // The last of several members counts, as it does when a bag is built.
             found = json.get(key_end + 1..value_end);
         }
@@ -84,7 +84,7 @@ pub(crate) fn member<'a>(json: &'a str, name: &str) -> Option<&'a str> {
 }
 
 /// Returns the element at that index of an array, counted from the end if it is negative.
-pub(crate) fn element(json: &str, index: i64) -> Option<&str> {
+pub(crate) fn json_element(json: &str, index: i64) -> Option<&str> {
     let bytes = json.as_bytes();
     if bytes.first() != Some(&b'[') || json == "[]" {
         return None;
@@ -152,27 +152,27 @@ mod tests {
     #[test]
     fn members_and_elements_are_found_in_the_text() {
         let json = r#"{"a":1,"b":{"a":"x,}\"]","c":[1,[2,3],"é"]},"n":null,"t\t":true}"#;
-        assert_eq!(member(json, "a"), Some("1"));
-        assert_eq!(member(json, "n"), None);
-        assert_eq!(member(json, "t\t"), Some("true"));
-        assert_eq!(member(json, "z"), None);
-        let b = member(json, "b").unwrap();
-        assert_eq!(text_of(member(b, "a").unwrap()), "x,}\"]");
-        let c = member(b, "c").unwrap();
+        assert_eq!(json_member(json, "a"), Some("1"));
+        assert_eq!(json_member(json, "n"), None);
+        assert_eq!(json_member(json, "t\t"), Some("true"));
+        assert_eq!(json_member(json, "z"), None);
+        let b = json_member(json, "b").unwrap();
+        assert_eq!(json_to_string(json_member(b, "a").unwrap()), "x,}\"]");
+        let c = json_member(b, "c").unwrap();
         assert_eq!(
-            [0, 1, 2, 3, -1, -3, -4].map(|at| element(c, at)),
+            [0, 1, 2, 3, -1, -3, -4].map(|at| json_element(c, at)),
             [Some("1"), Some("[2,3]"), Some("\"é\""), None, Some("\"é\""), Some("1"), None]
         );
-        assert_eq!(element("[]", 0), None);
-        assert_eq!(member("[1]", "a"), None);
-        assert_eq!(member("{\"a", "a"), None);
+        assert_eq!(json_element("[]", 0), None);
+        assert_eq!(json_member("[1]", "a"), None);
+        assert_eq!(json_member("{\"a", "a"), None);
     }
 
     #[test]
     fn any_text_is_a_dynamic_value() {
-        assert_eq!(normalize(r#" {"a" : [1, 2.0]} "#).as_deref(), Some(r#"{"a":[1,2.0]}"#));
-        assert_eq!(normalize("not json").as_deref(), Some("\"not json\""));
-        assert_eq!(normalize("null"), None);
-        assert_eq!(normalize(""), None);
+        assert_eq!(normalize_json(r#" {"a" : [1, 2.0]} "#).as_deref(), Some(r#"{"a":[1,2.0]}"#));
+        assert_eq!(normalize_json("not json").as_deref(), Some("\"not json\""));
+        assert_eq!(normalize_json("null"), None);
+        assert_eq!(normalize_json(""), None);
     }
 }

@@ -93,10 +93,9 @@ pub(super) async fn table(
     let schema = match as_json {
         true => table_json(&table).to_string(),
         false => {
-            let columns = table
-                .columns
-                .iter()
-                .map(|column| format!("{}:{}", bracketed(&column.name), KqlType::of_stored(&column.data_type).name()));
+            let columns = table.columns.iter().map(|column| {
+                format!("{}:{}", bracketed(&column.name), KqlType::from_stored(&column.data_type).name())
+            });
             columns.collect::<Vec<_>>().join(",")
         }
     };
@@ -172,7 +171,7 @@ impl DatabaseColumns {
                 let name = json!(table.name.table);
                 rows.push(row(database, name.clone(), json!(""), json!(""), &table.comment));
                 rows.extend(table.columns.iter().map(|column| {
-                    let kql_type = json!(KqlType::of_stored(&column.data_type).dotnet_name());
+                    let kql_type = json!(KqlType::from_stored(&column.data_type).dotnet_name());
                     row(database, name.clone(), json!(column.name), kql_type, &column.comment)
                 }));
             }
@@ -218,7 +217,7 @@ impl DatabaseColumns {
 
 fn table_json(table: &TableInfo) -> Value {
     let columns = table.columns.iter().map(|column| {
-        let kql_type = KqlType::of_stored(&column.data_type);
+        let kql_type = KqlType::from_stored(&column.data_type);
         json!({
             "Name": column.name,
             "Type": kql_type.dotnet_name(),

@@ -8,13 +8,13 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::{Value, json};
 
-use super::super::arguments::{DynamicColumn, FunctionArguments};
-use super::super::several::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
-use super::super::signature::{FunctionEntry, entry};
-use super::fits::FittedLine;
+use super::line_fit::FittedLine;
 use super::outliers::Fences;
-use super::periods::best_period;
+use super::period_detection::best_period;
 use super::{DYNAMIC, array_of, number, numbers_at};
+use crate::functions::arguments::{DynamicColumn, FunctionArguments};
+use crate::functions::multi_column::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
+use crate::functions::signature::{FunctionEntry, entry};
 use crate::types::KqlType::Dynamic;
 
 /// The period is detected.

@@ -3,10 +3,10 @@
 
 use datafusion::error::Result;
 
-use super::super::arguments::FunctionArguments;
-use super::super::several::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
 use super::fft::{Complex, FftDirection, transform};
 use super::{array_of, numbers_at};
+use crate::functions::arguments::FunctionArguments;
+use crate::functions::multi_column::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
 use crate::types::KqlType::{self, Dynamic};
 
 const REAL_AND_IMAGINARY: &[(&str, KqlType)] = &[("real", Dynamic), ("imag", Dynamic)];

@@ -4,9 +4,9 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::super::arguments::FunctionArguments;
-use super::super::signature::{FunctionEntry, entry};
 use super::{DYNAMIC, array_of, numbers_at};
+use crate::functions::arguments::FunctionArguments;
+use crate::functions::signature::{FunctionEntry, entry};
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[entry("series_outliers", "j?snnni", DYNAMIC, outliers)];
 

@@ -4,10 +4,10 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::{Value, json};
 
-use super::super::arguments::{DynamicColumn, FunctionArguments};
-use super::super::several::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
-use super::super::signature::{FunctionEntry, entry};
 use super::{DYNAMIC, REAL, magnitude, numbers_at, reals, row_of_bools};
+use crate::functions::arguments::{DynamicColumn, FunctionArguments};
+use crate::functions::multi_column::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
+use crate::functions::signature::{FunctionEntry, entry};
 use crate::types::KqlType::{Long, Real};
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[

@@ -5,10 +5,10 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::{Value, json};
 
-use super::super::arguments::FunctionArguments;
-use super::super::several::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
-use super::super::signature::{FunctionEntry, entry};
 use super::{DYNAMIC, array_of, number, numbers_at};
+use crate::functions::arguments::FunctionArguments;
+use crate::functions::multi_column::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
+use crate::functions::signature::{FunctionEntry, entry};
 use crate::types::KqlType::{Dynamic, Long, Real};
 
 /// The fewest values on either side of a split into two lines.

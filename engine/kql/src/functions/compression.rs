@@ -10,9 +10,9 @@ use flate2::read::{GzDecoder, ZlibDecoder};
 use flate2::write::{DeflateEncoder, ZlibEncoder};
 use flate2::{Compression, Crc};
 
-use super::super::types::KqlType;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
 
 const STRING: Returns = Returns::Is(KqlType::String);
 /// The most bytes of a decompressed string.

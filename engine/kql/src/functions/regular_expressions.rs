@@ -6,9 +6,9 @@ use datafusion::error::Result;
 use regex::Captures;
 use serde_json::Value;
 
-use super::super::types::KqlType;
 use super::arguments::{FunctionArguments, RegexCache};
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
 
 const LONG: Returns = Returns::Is(KqlType::Long);
 const STRING: Returns = Returns::Is(KqlType::String);

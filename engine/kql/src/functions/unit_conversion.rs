@@ -3,9 +3,9 @@
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 
-use super::super::types::KqlType;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
 
 const REAL: Returns = Returns::Is(KqlType::Real);
 

@@ -4,10 +4,10 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::{Map, Value};
 
-use super::super::types::KqlType;
-use super::super::values;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
+use crate::values;
 
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 /// The most elements of a `range`, as in Kusto.
@@ -30,7 +30,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
 pub(super) fn member(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (values, names) = (arguments.json(0)?, arguments.strings(1)?);
     arguments.make_optional_strings(|row, text| {
-        let found = values.optional(row).and_then(|json| values::member(json, names.get(row)));
+        let found = values.optional(row).and_then(|json| values::json_member(json, names.get(row)));
         text.push_str(found.unwrap_or_default());
         Ok(found.is_some())
     })
@@ -46,8 +46,8 @@ pub(super) fn element(arguments: &FunctionArguments) -> Result<ArrayRef> {
     arguments.make_optional_strings(|row, text| {
         let name = names.as_ref().and_then(|names| names.optional(row)).filter(|name| name.starts_with('"'));
         let found = values.optional(row).and_then(|json| match name {
-            Some(name) => values::member(json, &values::text_of(name)),
-            None => values::element(json, indexes.get(row)?),
+            Some(name) => values::json_member(json, &values::json_to_string(name)),
+            None => values::json_element(json, indexes.get(row)?),
         });
         text.push_str(found.unwrap_or_default());
         Ok(found.is_some())
@@ -163,7 +163,7 @@ fn extract_json(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (paths, strings) = (arguments.strings(0)?, arguments.strings(1)?);
     arguments.make_strings(|row, text| {
         let value = serde_json::from_str::<Value>(strings.get(row)).unwrap_or(Value::Null);
-        text.push_str(&at_path(&value, paths.get(row)).map(values::to_text).unwrap_or_default());
+        text.push_str(&at_path(&value, paths.get(row)).map(values::value_to_string).unwrap_or_default());
         Ok(())
     })
 }

@@ -7,10 +7,10 @@ use datafusion::error::Result;
 use ipnet::Ipv6Net;
 use serde_json::Value;
 
-use super::super::types::KqlType;
-use super::super::values;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
+use crate::values;
 
 const LONG: Returns = Returns::Is(KqlType::Long);
 const STRING: Returns = Returns::Is(KqlType::String);
@@ -127,7 +127,8 @@ fn ipv6_is_in_any_range(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let lists = arguments.all_dynamics(1)?;
     arguments.make_bools(|row| {
         let network = parse(strings.get(row))?;
-        let is_in = |range: &Value| parse(&values::to_text(range)).is_some_and(|range| range.contains(&network));
+        let is_in =
+            |range: &Value| parse(&values::value_to_string(range)).is_some_and(|range| range.contains(&network));
         Some(lists.iter().any(|list| match list.get(row).as_ref() {
             Value::Array(ranges) => ranges.iter().any(is_in),
             single => is_in(single),

@@ -8,10 +8,10 @@ use datafusion::error::Result;
 use ipnet::{Ipv4Net, Ipv4Subnets};
 use serde_json::Value;
 
-use super::super::types::KqlType;
-use super::super::values;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
+use crate::values;
 
 const LONG: Returns = Returns::Is(KqlType::Long);
 const STRING: Returns = Returns::Is(KqlType::String);
@@ -131,8 +131,8 @@ fn listed_strings(arguments: &FunctionArguments) -> Result<impl Fn(usize) -> Vec
     let lists = arguments.all_dynamics(1)?;
     Ok(move |row: usize| {
         let strings = |list: &super::arguments::DynamicColumn| match list.get(row).as_ref() {
-            Value::Array(elements) => elements.iter().map(values::to_text).collect::<Vec<_>>(),
-            single => vec![values::to_text(single)],
+            Value::Array(elements) => elements.iter().map(values::value_to_string).collect::<Vec<_>>(),
+            single => vec![values::value_to_string(single)],
         };
         lists.iter().flat_map(strings).collect()
     })

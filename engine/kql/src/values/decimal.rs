@@ -1,6 +1,6 @@
 //! Decimals: fixed point inside, written without trailing zeros.
 
-use super::super::types::{DECIMAL_PRECISION, DECIMAL_SCALE};
+use crate::types::{DECIMAL_PRECISION, DECIMAL_SCALE};
 
 /// One in fixed point.
 pub(crate) const fn decimal_one() -> i128 {

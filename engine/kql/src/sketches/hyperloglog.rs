@@ -13,11 +13,11 @@ const MAX_HASHES: usize = 2048;
 /// The number of hash bits that choose a register, for Kusto's accuracies from 0 to 4.
 const BITS: [u32; 5] = [12, 14, 16, 17, 18];
 /// The default accuracy.
-pub(in super::super) const DEFAULT_ACCURACY: usize = 1;
+pub(crate) const DEFAULT_ACCURACY: usize = 1;
 
 /// The distinct values of a group.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(in super::super) struct HyperLogLog {
+pub(crate) struct HyperLogLog {
     bits: u32,
     kept: HllState,
 }
@@ -31,11 +31,11 @@ enum HllState {
 
 impl HyperLogLog {
     /// Returns an empty sketch; `None` if there is no such accuracy.
-    pub(in super::super) fn new(accuracy: usize) -> Option<Self> {
+    pub(crate) fn new(accuracy: usize) -> Option<Self> {
         Some(Self { bits: *BITS.get(accuracy)?, kept: HllState::Hashes(BTreeSet::new()) })
     }
 
-    pub(in super::super) fn parse(json: &str) -> Option<Self> {
+    pub(crate) fn parse(json: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(json).ok()?;
         let bits = u32::try_from(value.get("hll")?.as_u64()?).ok().filter(|bits| BITS.contains(bits))?;
         if let Some(registers) = bytes_of(&value, "registers") {
@@ -46,7 +46,7 @@ impl HyperLogLog {
         (hashes.len() <= MAX_HASHES).then(|| Self { bits, kept: HllState::Hashes(hashes.into_iter().collect()) })
     }
 
-    pub(in super::super) fn to_json(&self) -> String {
+    pub(crate) fn to_json(&self) -> String {
         let value = match &self.kept {
             HllState::Hashes(hashes) => {
                 json!({"hll": self.bits, "hashes": base64_of(hashes.iter().flat_map(|hash| hash.to_le_bytes()))})
@@ -58,7 +58,7 @@ impl HyperLogLog {
         value.to_string()
     }
 
-    pub(in super::super) fn add(&mut self, hash: u64) {
+    pub(crate) fn add(&mut self, hash: u64) {
         match &mut self.kept {
             HllState::Hashes(hashes) => {
                 hashes.insert(hash);
@@ -71,7 +71,7 @@ impl HyperLogLog {
     }
 
     /// Merges another sketch. The result is as coarse as the coarser of the two.
-    pub(in super::super) fn merge(&mut self, other: Self) {
+    pub(crate) fn merge(&mut self, other: Self) {
         self.coarsen(other.bits);
         let mut other = other;
         other.coarsen(self.bits);
@@ -111,7 +111,7 @@ impl HyperLogLog {
     }
 
     /// Returns how many values there are; exact while there are few.
-    pub(in super::super) fn count(&self) -> i64 {
+    pub(crate) fn count(&self) -> i64 {
         match &self.kept {
             HllState::Hashes(hashes) => i64::try_from(hashes.len()).unwrap_or(i64::MAX),
             // A float to integer cast saturates.
@@ -120,7 +120,7 @@ impl HyperLogLog {
     }
 
     /// Returns the bytes of memory.
-    pub(in super::super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         /// The nodes of a tree are not always full.
         const BYTES_PER_HASH: usize = 2 * size_of::<u64>();
         let kept = match &self.kept {

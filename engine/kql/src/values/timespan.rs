@@ -1,8 +1,8 @@
 //! Timespans as text: `1.02:03:04.5000000`. Kusto reads that form with parts left out, or a number and a unit; neither
 //! `humantime` nor `jiff` reads `1.02:03:04.5`.
 
-use super::super::lexer::timespan_ticks;
-use super::calendar::{TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND};
+use super::ticks::{TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND};
+use crate::lexer::timespan_ticks;
 
 /// Returns what `tostring` writes: days if there are any, seven digits of a fraction if there is one.
 pub(crate) fn format_timespan(ticks: i64) -> String {

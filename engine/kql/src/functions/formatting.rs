@@ -5,10 +5,10 @@ use arrow::array::ArrayRef;
 use chrono::Datelike;
 use datafusion::error::Result;
 
-use super::super::types::KqlType;
-use super::super::values::{TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND, date_of};
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
+use crate::values::{TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND, date_of};
 
 const STRING: Returns = Returns::Is(KqlType::String);
 

@@ -6,10 +6,10 @@ use arrow::array::{ArrayRef, StringViewBuilder};
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::super::types::KqlType;
-use super::super::values;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
+use crate::values;
 
 const LONG: Returns = Returns::Is(KqlType::Long);
 const STRING: Returns = Returns::Is(KqlType::String);
@@ -79,7 +79,7 @@ fn strcat_array(arguments: &FunctionArguments) -> Result<ArrayRef> {
     arguments.make_strings(|row, text| {
         let elements = arrays.elements(row).unwrap_or_default();
         arguments.bounded(elements.len().saturating_mul(delimiter.get(row).len()))?;
-        let parts: Vec<String> = elements.iter().map(values::to_text).collect();
+        let parts: Vec<String> = elements.iter().map(values::value_to_string).collect();
         text.push_str(&parts.join(delimiter.get(row)));
         Ok(())
     })
@@ -258,7 +258,7 @@ fn replace_strings(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let to = to.get(row);
         let mut pieces = vec![Piece::Open(strings.get(row).to_owned())];
         for (index, wanted) in from.elements(row).unwrap_or_default().iter().enumerate() {
-            let wanted = values::to_text(wanted);
+            let wanted = values::value_to_string(wanted);
             let replacement = match to.as_ref() {
                 Value::Array(replacements) => replacements.get(index).and_then(Value::as_str),
                 single => single.as_str(),

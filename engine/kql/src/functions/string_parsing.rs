@@ -5,9 +5,9 @@ use datafusion::error::Result;
 use percent_encoding::percent_decode_str;
 use serde_json::{Map, Value, json};
 
-use super::super::types::{DECIMAL_SCALE, KqlType};
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::{DECIMAL_SCALE, KqlType};
 
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 

@@ -8,11 +8,11 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::super::ast::{TextMatch, TextMatchKind};
-use super::super::types::KqlType;
-use super::super::values;
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::ast::{TextMatch, TextMatchKind};
+use crate::types::KqlType;
+use crate::values;
 
 pub(super) const FUNCTIONS: &[FunctionEntry] =
     &[entry("has_any_index", "sj", Returns::Is(KqlType::Long), has_any_index)];
@@ -60,7 +60,7 @@ fn has_any_index(arguments: &FunctionArguments) -> Result<ArrayRef> {
 }
 
 fn terms_of(value: &Value) -> Vec<Needle> {
-    let needle = |value: &Value| Needle::new(&values::to_text(value), TextMatchKind::Has, false);
+    let needle = |value: &Value| Needle::new(&values::value_to_string(value), TextMatchKind::Has, false);
     match value {
         Value::Array(elements) => elements.iter().map(needle).collect(),
         Value::Null => Vec::new(),

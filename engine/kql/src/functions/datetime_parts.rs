@@ -5,13 +5,13 @@ use arrow::array::ArrayRef;
 use chrono::{Datelike, Days, Months, NaiveDate};
 use datafusion::error::Result;
 
-use super::super::types::KqlType;
-use super::super::values::{
+use super::arguments::FunctionArguments;
+use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
+use crate::values::{
     MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_MINUTE,
     TICKS_PER_SECOND, date_of, date_ticks,
 };
-use super::arguments::FunctionArguments;
-use super::signature::{FunctionEntry, Returns, entry};
 
 const LONG: Returns = Returns::Is(KqlType::Long);
 const DATETIME: Returns = Returns::Is(KqlType::DateTime);

@@ -4,12 +4,12 @@ use arrow::array::ArrayRef;
 use chrono::NaiveDate;
 use datafusion::error::Result;
 
-use super::super::types::KqlType;
-use super::super::values::{
-    MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND, UNIX_EPOCH_TICKS, date_ticks,
-};
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
+use crate::values::{
+    MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_HOUR, TICKS_PER_MINUTE, TICKS_PER_SECOND, UNIX_EPOCH_TICKS, date_ticks,
+};
 
 const DATETIME: Returns = Returns::Is(KqlType::DateTime);
 

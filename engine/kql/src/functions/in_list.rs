@@ -7,8 +7,8 @@ use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::super::types::KqlType;
 use super::arguments::FunctionArguments;
+use crate::types::KqlType;
 
 /// Whether the first argument is among the others.
 pub(super) fn is_in(arguments: &FunctionArguments, ignore_case: bool) -> Result<ArrayRef> {

@@ -7,8 +7,8 @@ use std::mem::size_of;
 
 use serde_json::{Value, json};
 
-use super::super::types::KqlType;
 use super::{base64_of, bytes_of, words};
+use crate::types::KqlType;
 
 /// The most distinct values that are kept.
 const MAX_POINTS: usize = 2048;
@@ -19,7 +19,7 @@ const MAX_WAITING: usize = 2048;
 
 /// The type of the values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(in super::super) enum DigestType {
+pub(crate) enum DigestType {
     Long,
     Real,
     DateTime,
@@ -27,7 +27,7 @@ pub(in super::super) enum DigestType {
 }
 
 impl DigestType {
-    pub(in super::super) fn kql_type(self) -> KqlType {
+    pub(crate) fn kql_type(self) -> KqlType {
         match self {
             DigestType::Long => KqlType::Long,
             DigestType::Real => KqlType::Real,
@@ -44,14 +44,14 @@ impl DigestType {
 }
 
 /// Returns the key of a real; `None` for NaN.
-pub(in super::super) fn key_of_real(real: f64) -> Option<i64> {
+pub(crate) fn key_of_real(real: f64) -> Option<i64> {
     // Both zeros have one key.
     let bits = (real + 0.0).to_bits().cast_signed();
     (!real.is_nan()).then_some(flipped(bits))
 }
 
 /// Returns the real of a key.
-pub(in super::super) fn real_of_key(key: i64) -> f64 {
+pub(crate) fn real_of_key(key: i64) -> f64 {
     f64::from_bits(flipped(key).cast_unsigned())
 }
 
@@ -69,8 +69,8 @@ struct WeightedKey {
 
 /// A t-digest of the values of a group.
 #[derive(Debug, Clone)]
-pub(in super::super) struct TDigest {
-    pub(in super::super) kind: DigestType,
+pub(crate) struct TDigest {
+    pub(crate) kind: DigestType,
     /// Sorted.
     points: Vec<WeightedKey>,
     /// Not sorted.
@@ -78,11 +78,11 @@ pub(in super::super) struct TDigest {
 }
 
 impl TDigest {
-    pub(in super::super) fn new(kind: DigestType) -> Self {
+    pub(crate) fn new(kind: DigestType) -> Self {
         Self { kind, points: Vec::new(), waiting: Vec::new() }
     }
 
-    pub(in super::super) fn parse(json: &str) -> Option<Self> {
+    pub(crate) fn parse(json: &str) -> Option<Self> {
         let value: Value = serde_json::from_str(json).ok()?;
         let kind = DigestType::named(value.get("tdigest")?.as_str()?)?;
         let words = words(&bytes_of(&value, "values")?)?;
@@ -94,14 +94,14 @@ impl TDigest {
         (is_ordered && is_valid).then(|| Self { kind, points, waiting: Vec::new() })
     }
 
-    pub(in super::super) fn json(&mut self) -> String {
+    pub(crate) fn json(&mut self) -> String {
         self.settle();
         let words = self.points.iter().flat_map(|point| [point.key.cast_unsigned(), point.weight]);
         json!({"tdigest": self.kind.kql_type().name(), "values": base64_of(words.flat_map(u64::to_le_bytes))})
             .to_string()
     }
 
-    pub(in super::super) fn add(&mut self, key: i64, weight: u64) {
+    pub(crate) fn add(&mut self, key: i64, weight: u64) {
         if weight > 0 {
             self.push(WeightedKey { key, weight });
         }
@@ -110,7 +110,7 @@ impl TDigest {
     /// Merges another digest. Integers become reals if the other has reals. Returns false if the types have nothing in
     /// common.
     #[must_use]
-    pub(in super::super) fn merge(&mut self, other: Self) -> bool {
+    pub(crate) fn merge(&mut self, other: Self) -> bool {
         let mut other = other;
         match (self.kind, other.kind) {
             (ours, theirs) if ours == theirs => {}
@@ -137,7 +137,7 @@ impl TDigest {
     }
 
     /// Sorts the buffered values in, and joins equal ones.
-    pub(in super::super) fn settle(&mut self) {
+    pub(crate) fn settle(&mut self) {
         if self.waiting.is_empty() {
             return;
         }
@@ -155,12 +155,12 @@ impl TDigest {
     }
 
     /// Returns how many values there are.
-    pub(in super::super) fn count(&self) -> f64 {
+    pub(crate) fn count(&self) -> f64 {
         weight_of(&self.points)
     }
 
     /// Returns the first value at which the cumulative weight reaches the percentile. Requires [`Self::settle`].
-    pub(in super::super) fn percentile(&self, percentile: f64) -> Option<i64> {
+    pub(crate) fn percentile(&self, percentile: f64) -> Option<i64> {
         // Hundredths of an integer are exact.
         let wanted = percentile * self.count();
         let mut reached = 0.0;
@@ -172,13 +172,13 @@ impl TDigest {
     }
 
     /// Returns how many values are not greater. Requires [`Self::settle`].
-    pub(in super::super) fn rank(&self, key: i64) -> f64 {
+    pub(crate) fn rank(&self, key: i64) -> f64 {
         let not_greater = self.points.partition_point(|point| point.key <= key);
         weight_of(self.points.get(..not_greater).unwrap_or_default())
     }
 
     /// Returns the bytes of memory.
-    pub(in super::super) fn size(&self) -> usize {
+    pub(crate) fn size(&self) -> usize {
         size_of::<Self>() + (self.points.capacity() + self.waiting.capacity()) * size_of::<WeightedKey>()
     }
 }

@@ -4,10 +4,10 @@
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 
-use super::super::types::KqlType;
-use super::super::values::{MAX_DATETIME_TICKS, format_real};
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
+use crate::values::{MAX_DATETIME_TICKS, format_real};
 
 const STRING: Returns = Returns::Is(KqlType::String);
 const LONG: Returns = Returns::Is(KqlType::Long);

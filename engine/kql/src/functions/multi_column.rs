@@ -13,11 +13,11 @@ use datafusion::logical_expr::{
 };
 use serde_json::Value;
 
-use super::super::types::KqlType;
 use super::arguments::FunctionArguments;
 use super::signature::check_arguments;
 use super::{FunctionContext, FunctionError};
 use crate::ExecutionError;
+use crate::types::KqlType;
 
 /// A function that returns several columns.
 pub(super) struct MultiColumnFunction {

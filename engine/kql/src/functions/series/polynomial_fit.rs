@@ -4,10 +4,10 @@
 use datafusion::error::Result;
 use serde_json::Value;
 
-use super::super::arguments::{DynamicColumn, FunctionArguments};
-use super::super::several::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
-use super::fits::{Quality, pairs};
+use super::line_fit::{Quality, pairs};
 use super::{array_of, numbers_at};
+use crate::functions::arguments::{DynamicColumn, FunctionArguments};
+use crate::functions::multi_column::{MultiColumnFunction, OutputColumns, OutputValue, multi_column};
 use crate::types::KqlType::{Dynamic, Real};
 use crate::values;
 

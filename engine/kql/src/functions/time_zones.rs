@@ -6,10 +6,10 @@ use chrono::{NaiveDateTime, Offset, TimeDelta, TimeZone};
 use chrono_tz::Tz;
 use datafusion::error::Result;
 
-use super::super::types::KqlType;
-use super::super::values::{MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_SECOND, date_of};
 use super::arguments::FunctionArguments;
 use super::signature::{FunctionEntry, Returns, entry};
+use crate::types::KqlType;
+use crate::values::{MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_SECOND, date_of};
 
 const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 const DATETIME: Returns = Returns::Is(KqlType::DateTime);
