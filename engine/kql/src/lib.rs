@@ -54,8 +54,6 @@ mod functions;
 pub mod graph;
 #[cfg(feature = "plan")]
 mod host;
-#[cfg(feature = "plan")]
-mod json_text;
 mod keywords;
 mod lexer;
 #[cfg(feature = "plan")]

@@ -3,11 +3,11 @@
 
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 
-use crate::{aggregates, functions, json_text, plan};
+use crate::{aggregates, functions, plan};
 
 /// Whether a scalar function is one of KQL's.
 pub fn is_kql_function(function: &ScalarUDF) -> bool {
-    functions::is_bound_function(function) || json_text::is_ours(function) || plan::is_operator_function(function)
+    functions::is_bound_function(function) || plan::is_operator_function(function)
 }
 
 /// Whether an aggregate is one of KQL's. That of [`crate::graph`] is not among them: SQL has it, too.

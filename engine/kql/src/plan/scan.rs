@@ -3,7 +3,9 @@
 //! filters reach the files.
 
 mod comparisons;
-mod texts;
+mod conversion;
+mod json_text;
+mod strings;
 mod ticks;
 
 use std::sync::Arc;
@@ -18,17 +20,17 @@ use datafusion::prelude::substring;
 
 use super::{Column, Relation};
 use crate::bind::{Binder, Result};
-use crate::json_text;
 use crate::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
 
 pub use comparisons::StoredComparisons;
+use conversion::StoredConversion;
 
 /// The bytes of a UUID; nothing else is stored in as many.
 const GUID_BYTES: i32 = 16;
 
 /// Whether a function is one of this one's own.
 pub(super) fn is_scan_function(function: &ScalarUDF) -> bool {
-    ticks::is_ticks_function(function) || texts::is_texts_function(function)
+    StoredConversion::from_udf(function).is_some()
 }
 
 impl Binder<'_> {
@@ -76,18 +78,18 @@ fn converted(column: PlanExpr, stored: &DataType) -> (PlanExpr, KqlType) {
         DataType::Float64 => (column, KqlType::Real),
         DataType::Float16 | DataType::Float32 => (cast(column, DataType::Float64), KqlType::Real),
         DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8 => {
-            (texts::text().call(vec![column]), KqlType::String)
+            (StoredConversion::String.call(column), KqlType::String)
         }
         DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => {
-            (ticks::ticks().call(vec![column]), KqlType::DateTime)
+            (StoredConversion::Ticks.call(column), KqlType::DateTime)
         }
         DataType::Duration(_) | DataType::Time32(_) | DataType::Time64(_) | DataType::Interval(_) => {
-            (ticks::ticks().call(vec![column]), KqlType::TimeSpan)
+            (StoredConversion::Ticks.call(column), KqlType::TimeSpan)
         }
         DataType::FixedSizeBinary(GUID_BYTES) => (guid_text(column), KqlType::Guid),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             let text = encode().call(vec![cast(column, DataType::Binary), lit("base64")]);
-            (texts::text().call(vec![text]), KqlType::String)
+            (StoredConversion::String.call(text), KqlType::String)
         }
         DataType::List(_)
         | DataType::LargeList(_)
@@ -95,9 +97,9 @@ fn converted(column: PlanExpr, stored: &DataType) -> (PlanExpr, KqlType) {
         | DataType::ListView(_)
         | DataType::LargeListView(_)
         | DataType::Struct(_)
-        | DataType::Map(..) => (json_text::json_text().call(vec![column]), KqlType::Dynamic),
+        | DataType::Map(..) => (StoredConversion::Json.call(column), KqlType::Dynamic),
         DataType::Dictionary(_, values) => converted(cast(column, values.as_ref().clone()), values),
-        _ => (texts::text().call(vec![cast(column, DataType::Utf8View)]), KqlType::String),
+        _ => (StoredConversion::String.call(cast(column, DataType::Utf8View)), KqlType::String),
     }
 }
 

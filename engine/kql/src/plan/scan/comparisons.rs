@@ -13,7 +13,7 @@ use datafusion::optimizer::optimizer::ApplyOrder;
 use datafusion::optimizer::simplify_expressions::simplify_predicates;
 use datafusion::optimizer::{OptimizerConfig, OptimizerRule};
 
-use super::{texts, ticks};
+use super::conversion::StoredConversion;
 use crate::values::{
     MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH_TICKS,
 };
@@ -129,34 +129,24 @@ fn or_false(call: &ScalarFunction) -> Option<&Expr> {
     }
 }
 
-#[derive(Debug, Clone, Copy)]
-enum Conversion {
-    Text,
-    Ticks,
-}
-
-/// The conversion that an expression is, and of what.
-fn conversion(expr: &Expr) -> Option<(Conversion, &Expr)> {
+/// Returns the conversion that an expression is, and the stored column in it.
+fn conversion(expr: &Expr) -> Option<(StoredConversion, &Expr)> {
     let Expr::ScalarFunction(call) = expr else { return None };
     let [stored] = call.args.as_slice() else { return None };
-    if texts::is_texts_function(&call.func) {
-        Some((Conversion::Text, stored))
-    } else if ticks::is_ticks_function(&call.func) {
-        Some((Conversion::Ticks, stored))
-    } else {
-        None
-    }
+    StoredConversion::from_udf(&call.func).map(|conversion| (conversion, stored))
 }
 
 fn comparison(expr: &Expr, op: Operator, value: &ScalarValue, schema: &DFSchema) -> Result<Option<Expr>> {
     let Some((conversion, stored)) = conversion(expr) else { return Ok(None) };
     let stored_type = stored.get_type(schema)?;
     Ok(match (conversion, value) {
-        (Conversion::Text, ScalarValue::Utf8View(Some(text))) => {
+        (StoredConversion::String, ScalarValue::Utf8View(Some(text))) => {
             let value = value.cast_to(&stored_type)?;
             text_comparison(stored.clone(), op, text.is_empty(), lit(value))
         }
-        (Conversion::Ticks, ScalarValue::Int64(Some(ticks))) => ticks_comparison(stored, &stored_type, op, *ticks),
+        (StoredConversion::Ticks, ScalarValue::Int64(Some(ticks))) => {
+            ticks_comparison(stored, &stored_type, op, *ticks)
+        }
         _ => None,
     })
 }
@@ -218,7 +208,7 @@ fn first_at(stored_type: &DataType, ticks: i64) -> Option<ScalarValue> {
 
 /// `in` of texts that are not empty.
 fn in_list(list: &InList, schema: &DFSchema) -> Result<Option<Expr>> {
-    let Some((Conversion::Text, stored)) = conversion(&list.expr) else { return Ok(None) };
+    let Some((StoredConversion::String, stored)) = conversion(&list.expr) else { return Ok(None) };
     let stored_type = stored.get_type(schema)?;
     let mut values = Vec::with_capacity(list.list.len());
     for item in &list.list {

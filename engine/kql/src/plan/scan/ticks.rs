@@ -1,7 +1,5 @@
-//! Stored times as KQL's ticks. A time that KQL's years do not hold, and a span that its ticks do not, is null; what is
-//! finer than a tick is cut off towards the past.
-
-use std::sync::{Arc, LazyLock};
+//! Stored times as KQL's ticks. A time outside KQL's years and a span too long for ticks are null; fractions of a tick are
+//! cut off towards the past.
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Int64Array};
 use arrow::datatypes::{
@@ -11,59 +9,17 @@ use arrow::datatypes::{
     TimestampMicrosecondType, TimestampMillisecondType, TimestampNanosecondType, TimestampSecondType,
 };
 use datafusion::error::{DataFusionError, Result};
-use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 
 use crate::values::{
     MAX_DATETIME_TICKS, TICKS_PER_DAY, TICKS_PER_MICROSECOND, TICKS_PER_MILLISECOND, TICKS_PER_SECOND, UNIX_EPOCH_TICKS,
 };
 
 const NANOSECONDS_PER_TICK: i64 = 100;
-/// Of an interval, as PostgreSQL counts them.
+/// The days of a month in an interval, as in PostgreSQL.
 const DAYS_PER_MONTH: i64 = 30;
 
-static TICKS: LazyLock<Arc<ScalarUDF>> = LazyLock::new(|| {
-    let signature = Signature::any(1, Volatility::Immutable);
-    Arc::new(ScalarUDF::new_from_impl(Ticks { signature }))
-});
-
-/// The function from any of Arrow's times to ticks.
-pub(super) fn ticks() -> Arc<ScalarUDF> {
-    Arc::clone(&TICKS)
-}
-
-/// Whether this is that function.
-pub(super) fn is_ticks_function(function: &ScalarUDF) -> bool {
-    (function.inner().as_ref() as &dyn std::any::Any).is::<Ticks>()
-}
-
-#[derive(Debug, PartialEq, Eq, Hash)]
-struct Ticks {
-    signature: Signature,
-}
-
-impl ScalarUDFImpl for Ticks {
-    fn name(&self) -> &str {
-        "kql_ticks"
-    }
-
-    fn signature(&self) -> &Signature {
-        &self.signature
-    }
-
-    fn return_type(&self, _arguments: &[DataType]) -> Result<DataType> {
-        Ok(DataType::Int64)
-    }
-
-    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
-        let mut arrays = ColumnarValue::values_to_arrays(&args.args)?;
-        match arrays.pop() {
-            Some(times) => Ok(ColumnarValue::Array(Arc::new(ticks_of(&times)?))),
-            None => Err(DataFusionError::Internal("kql_ticks takes one value".into())),
-        }
-    }
-}
-
-fn ticks_of(times: &ArrayRef) -> Result<Int64Array> {
+/// Returns the ticks of a column of any of Arrow's types of time.
+pub(super) fn ticks_of(times: &ArrayRef) -> Result<Int64Array> {
     use TimeUnit::{Microsecond, Millisecond, Nanosecond, Second};
     let ticks = match times.data_type() {
         DataType::Date32 => instants::<Date32Type>(times, |days| i64::from(days).checked_mul(TICKS_PER_DAY)),
@@ -130,6 +86,8 @@ fn interval(months: i64, days: i64, ticks: i64) -> Option<i64> {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
     use arrow::array::{Date32Array, TimestampMicrosecondArray, TimestampNanosecondArray};
 
     use super::*;

@@ -1,0 +1,23 @@
+//! Nested Arrow values as JSON text, which lists, structs and maps of a stored table become in KQL.
+
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, StringArray, StructArray};
+use arrow::datatypes::Field;
+use arrow::json::writer::{LineDelimited, WriterBuilder};
+use datafusion::error::{DataFusionError, Result};
+
+/// Returns the JSON text of each value. Each is written as the property of an object, from which its text is cut out.
+pub(super) fn json_texts(values: ArrayRef) -> Result<StringArray> {
+    const BEFORE: &str = "{\"v\":";
+    let field = Arc::new(Field::new("v", values.data_type().clone(), true));
+    let rows = StructArray::new(vec![field].into(), vec![Arc::clone(&values)], None);
+    let mut writer = WriterBuilder::new().with_explicit_nulls(true).build::<_, LineDelimited>(Vec::new());
+    writer.write(&rows.into())?;
+    writer.finish()?;
+    let written = String::from_utf8(writer.into_inner()).map_err(|error| DataFusionError::External(error.into()))?;
+    let line_value =
+        |line: &str| line.strip_prefix(BEFORE).and_then(|rest| rest.strip_suffix('}')).unwrap_or("null").to_owned();
+    let lines = written.lines().zip(0..values.len());
+    Ok(lines.map(|(line, row)| values.is_valid(row).then(|| line_value(line))).collect())
+}
