@@ -430,7 +430,7 @@ impl<'a> Binder<'a> {
         let mut ranks: Vec<(String, f64)> = Vec::new();
         for rank in arguments {
             let is_list = rank.kql_type == KqlType::Dynamic;
-            let texts: Vec<String> = match constant_of(&rank.expr)? {
+            let strings: Vec<String> = match constant_of(&rank.expr)? {
                 Some(ScalarValue::Utf8(Some(json))) if is_list => match serde_json::from_str(&json) {
                     Ok(serde_json::Value::Array(ranks)) => ranks.iter().map(ToString::to_string).collect(),
                     _ => return invalid(context.span, "expected an array of percentiles"),
@@ -438,7 +438,7 @@ impl<'a> Binder<'a> {
                 Some(value) if !value.is_null() => vec![value.to_string()],
                 _ => return invalid(context.span, "a percentile must be a constant"),
             };
-            for text in texts {
+            for text in strings {
                 match text.parse::<f64>() {
                     Ok(rank) if (0.0..=100.0).contains(&rank) => ranks.push((text, rank)),
                     _ => return invalid(context.span, "a percentile is between 0 and 100"),

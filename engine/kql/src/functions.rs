@@ -56,7 +56,7 @@ use signature::FunctionEntry;
 use udf::{Kernel, KqlFunction};
 
 pub(crate) use bags::WITHOUT_EMPTY;
-pub(crate) use encoding::hash_of_text;
+pub(crate) use encoding::hash_string;
 pub(crate) use multi_column::BoundMultiColumn;
 pub(crate) use operators::ScalarOperator;
 

@@ -45,8 +45,8 @@ pub(crate) fn format_value(kql_type: KqlType, array: &dyn Array, row: usize) -> 
         }
         KqlType::DateTime => ticks(array, row).map(format_datetime),
         KqlType::TimeSpan => ticks(array, row).map(format_timespan),
-        KqlType::String | KqlType::Guid => text_at(array, row).map(str::to_owned),
-        KqlType::Dynamic => text_at(array, row).map(|json| json_to_string(json).into_owned()),
+        KqlType::String | KqlType::Guid => string_at(array, row).map(str::to_owned),
+        KqlType::Dynamic => string_at(array, row).map(|json| json_to_string(json).into_owned()),
     };
     text.unwrap_or_default()
 }
@@ -63,7 +63,7 @@ pub(crate) fn json_cell(kql_type: KqlType, array: &dyn Array, row: usize) -> Val
         KqlType::Real => {
             array.as_primitive_opt::<Float64Type>().map_or(Value::Null, |reals| real_cell(reals.value(row)))
         }
-        KqlType::Dynamic => text_at(array, row).map_or(Value::Null, parse_json),
+        KqlType::Dynamic => string_at(array, row).map_or(Value::Null, parse_json),
         KqlType::DateTime => ticks(array, row).map_or(Value::Null, |ticks| Value::String(trimmed_datetime(ticks))),
         KqlType::Decimal | KqlType::TimeSpan | KqlType::Guid => Value::String(format_value(kql_type, array, row)),
     }
@@ -71,7 +71,7 @@ pub(crate) fn json_cell(kql_type: KqlType, array: &dyn Array, row: usize) -> Val
 
 /// Writes the cell that [`json_cell`] returns.
 pub(crate) fn write_json_cell(kql_type: KqlType, array: &dyn Array, row: usize, out: &mut Vec<u8>) {
-    match text_at(array, row).filter(|_| kql_type == KqlType::Dynamic && array.is_valid(row)) {
+    match string_at(array, row).filter(|_| kql_type == KqlType::Dynamic && array.is_valid(row)) {
         // The value is JSON already.
         Some(json) => out.extend_from_slice(json.as_bytes()),
         None => out.extend_from_slice(json_cell(kql_type, array, row).to_string().as_bytes()),
@@ -124,9 +124,9 @@ fn ticks(array: &dyn Array, row: usize) -> Option<i64> {
     array.as_primitive_opt::<Int64Type>().map(|longs| longs.value(row))
 }
 
-fn text_at(array: &dyn Array, row: usize) -> Option<&str> {
-    let views = || array.as_string_view_opt().map(|texts| texts.value(row));
-    array.as_string_opt::<i32>().map(|texts| texts.value(row)).or_else(views)
+fn string_at(array: &dyn Array, row: usize) -> Option<&str> {
+    let views = || array.as_string_view_opt().map(|strings| strings.value(row));
+    array.as_string_opt::<i32>().map(|strings| strings.value(row)).or_else(views)
 }
 
 fn real_cell(real: f64) -> Value {

@@ -110,7 +110,7 @@ impl ValueSchema {
                 self.types.extend(NAMES.into_iter().find(|known| known == name));
                 0
             }
-            Value::Array(several) => several.iter().map(|one| self.merge(one)).sum(),
+            Value::Array(elements) => elements.iter().map(|one| self.merge(one)).sum(),
             Value::Object(parts) => {
                 let merged = parts.iter().map(|(name, value)| {
                     let (part, bytes) = self.part(name);
@@ -130,9 +130,9 @@ struct BuildSchemaAccumulator {
 }
 
 impl BuildSchemaAccumulator {
-    fn add_all(&mut self, texts: Option<&ArrayRef>, add: fn(&mut ValueSchema, &Value) -> usize) {
-        let Some(texts) = texts.and_then(|texts| texts.as_string_opt::<i32>()) else { return };
-        for text in texts.iter().flatten() {
+    fn add_all(&mut self, strings: Option<&ArrayRef>, add: fn(&mut ValueSchema, &Value) -> usize) {
+        let Some(strings) = strings.and_then(|strings| strings.as_string_opt::<i32>()) else { return };
+        for text in strings.iter().flatten() {
             if let Ok(value) = serde_json::from_str(text) {
                 self.bytes += add(&mut self.schema, &value);
             }

@@ -144,8 +144,8 @@ fn element(array: &str) -> &str {
 
 impl Accumulator for CollectAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
-        let Some(texts) = values.first().and_then(|values| values.as_string_opt::<i32>()) else { return Ok(()) };
-        for text in texts.iter() {
+        let Some(strings) = values.first().and_then(|values| values.as_string_opt::<i32>()) else { return Ok(()) };
+        for text in strings.iter() {
             match (self.collection, text) {
                 (Collection::Bag, Some(bag)) => self.add(bag),
                 (Collection::Bag, None) => {}
@@ -159,8 +159,8 @@ impl Accumulator for CollectAccumulator {
     fn merge_batch(&mut self, states: &[ArrayRef]) -> Result<()> {
         let Some(lists) = states.first().and_then(|states| states.as_list_opt::<i32>()) else { return Ok(()) };
         for list in lists.iter().flatten() {
-            let Some(texts) = list.as_string_opt::<i32>() else { continue };
-            for text in texts.iter().flatten() {
+            let Some(strings) = list.as_string_opt::<i32>() else { continue };
+            for text in strings.iter().flatten() {
                 match self.collection {
                     Collection::Bag => self.add(&format!("{{{text}}}")),
                     _ => self.add(text),

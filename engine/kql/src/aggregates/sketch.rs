@@ -14,7 +14,7 @@ use datafusion::scalar::ScalarValue;
 use super::AggregateContext;
 use crate::ExecutionError;
 use crate::bind::{self, BindErrorCode, Binder, Typed, constant_of, fail, invalid};
-use crate::functions::hash_of_text;
+use crate::functions::hash_string;
 use crate::sketches::{DEFAULT_ACCURACY, DigestType, HyperLogLog, TDigest, key_of_real};
 use crate::span::Span;
 use crate::types::KqlType;
@@ -167,8 +167,8 @@ impl SketchAccumulator {
     }
 
     fn merge(&mut self, sketches: &ArrayRef) -> Result<()> {
-        let Some(texts) = sketches.as_string_opt::<i32>() else { return Ok(()) };
-        for text in texts.iter().flatten() {
+        let Some(strings) = sketches.as_string_opt::<i32>() else { return Ok(()) };
+        for text in strings.iter().flatten() {
             let failed = match &mut self.state {
                 SketchState::HyperLogLog(distinct) => match HyperLogLog::parse(text) {
                     None => Some("expected what hll() returns"),
@@ -209,12 +209,12 @@ impl Accumulator for SketchAccumulator {
         let Some(column) = values.first() else { return Ok(()) };
         match (self.kind, &mut self.state) {
             (SketchKind::HyperLogLog(_), SketchState::HyperLogLog(Some(distinct))) => {
-                let Some(texts) = column.as_string_opt::<i32>() else { return Ok(()) };
-                texts
+                let Some(strings) = column.as_string_opt::<i32>() else { return Ok(()) };
+                strings
                     .iter()
                     .flatten()
                     .filter(|json| *json != "[null]")
-                    .for_each(|json| distinct.add(hash_of_text(json)));
+                    .for_each(|json| distinct.add(hash_string(json)));
                 Ok(())
             }
             (SketchKind::TDigest(_), SketchState::TDigest(Some(digest))) => {

@@ -53,7 +53,7 @@ pub(super) fn convert(from: KqlType, array: &ArrayRef, to: KqlType) -> Result<Ar
         }
         KqlType::DateTime => Arc::new(to_datetimes(from, array)),
         KqlType::TimeSpan => Arc::new(to_timespans(from, array)),
-        KqlType::String => to_texts(from, array),
+        KqlType::String => to_strings(from, array),
         KqlType::Guid => Arc::new(to_guids(from, array)),
         KqlType::Dynamic => Arc::new(to_json(from, array)),
     })
@@ -130,13 +130,13 @@ fn to_bools(from: KqlType, array: &ArrayRef) -> BooleanArray {
         })
         .collect(),
         KqlType::Bool => array.as_boolean().clone(),
-        KqlType::String | KqlType::Guid => from_texts(array, parse_bool).collect(),
+        KqlType::String | KqlType::Guid => from_strings(array, parse_bool).collect(),
     }
 }
 
 fn to_ints(from: KqlType, array: &ArrayRef) -> Int32Array {
     match from {
-        KqlType::String | KqlType::Guid => from_texts(array, parse_int).collect(),
+        KqlType::String | KqlType::Guid => from_strings(array, parse_int).collect(),
         // As in Kusto, only the low bits are kept.
         _ => longs(from, array).iter().map(|long| long.map(|long| long as i32)).collect(),
     }
@@ -161,7 +161,7 @@ fn longs(from: KqlType, array: &ArrayRef) -> Int64Array {
             .iter()
             .map(|stored| stored.and_then(|stored| i64::try_from(stored / decimal_one()).ok()))
             .collect(),
-        KqlType::String | KqlType::Guid => from_texts(array, parse_long).collect(),
+        KqlType::String | KqlType::Guid => from_strings(array, parse_long).collect(),
         KqlType::Dynamic => from_json(array, json_long).collect(),
     }
 }
@@ -199,7 +199,7 @@ fn reals(from: KqlType, array: &ArrayRef) -> Float64Array {
         KqlType::Decimal => {
             array.as_primitive::<Decimal128Type>().iter().map(|stored| stored.map(decimal_to_real)).collect()
         }
-        KqlType::String | KqlType::Guid => from_texts(array, parse_real).collect(),
+        KqlType::String | KqlType::Guid => from_strings(array, parse_real).collect(),
         KqlType::Dynamic => from_json(array, json_real).collect(),
         KqlType::Real => array.as_primitive::<Float64Type>().clone(),
         KqlType::Bool | KqlType::Int | KqlType::Long | KqlType::DateTime | KqlType::TimeSpan => {
@@ -223,7 +223,7 @@ fn to_decimals(from: KqlType, array: &ArrayRef) -> Decimal128Array {
         KqlType::Real => {
             array.as_primitive::<Float64Type>().iter().map(|real| real.and_then(decimal_from_real)).collect()
         }
-        KqlType::String | KqlType::Guid => from_texts(array, parse_decimal).collect(),
+        KqlType::String | KqlType::Guid => from_strings(array, parse_decimal).collect(),
         KqlType::Dynamic => from_json(array, |value| parse_decimal(&values::value_to_string(value))).collect(),
         _ => longs(from, array)
             .iter()
@@ -235,7 +235,7 @@ fn to_decimals(from: KqlType, array: &ArrayRef) -> Decimal128Array {
 fn to_datetimes(from: KqlType, array: &ArrayRef) -> Int64Array {
     let in_range = |ticks: &i64| (0..=MAX_DATETIME_TICKS).contains(ticks);
     match from {
-        KqlType::String | KqlType::Guid => from_texts(array, parse_datetime).collect(),
+        KqlType::String | KqlType::Guid => from_strings(array, parse_datetime).collect(),
         KqlType::Dynamic => from_json(array, |value| match value {
             Value::String(text) => parse_datetime(text),
             other => json_long(other).filter(in_range),
@@ -247,7 +247,7 @@ fn to_datetimes(from: KqlType, array: &ArrayRef) -> Int64Array {
 
 fn to_timespans(from: KqlType, array: &ArrayRef) -> Int64Array {
     match from {
-        KqlType::String | KqlType::Guid => from_texts(array, parse_timespan).collect(),
+        KqlType::String | KqlType::Guid => from_strings(array, parse_timespan).collect(),
         KqlType::Dynamic => from_json(array, |value| match value {
             Value::String(text) => parse_timespan(text),
             other => json_long(other),
@@ -259,13 +259,13 @@ fn to_timespans(from: KqlType, array: &ArrayRef) -> Int64Array {
 
 fn to_guids(from: KqlType, array: &ArrayRef) -> StringArray {
     match from {
-        KqlType::String => from_texts(array, parse_guid).collect(),
+        KqlType::String => from_strings(array, parse_guid).collect(),
         KqlType::Dynamic => from_json(array, |value| parse_guid(value.as_str()?)).collect(),
         _ => StringArray::new_null(array.len()),
     }
 }
 
-fn to_texts(from: KqlType, array: &ArrayRef) -> ArrayRef {
+fn to_strings(from: KqlType, array: &ArrayRef) -> ArrayRef {
     if from == KqlType::Guid && array.null_count() == 0 {
         return Arc::clone(array);
     }
@@ -299,7 +299,7 @@ fn number_value(from: KqlType, array: &ArrayRef, row: usize) -> Value {
 }
 
 /// Parses the strings of a string or guid column.
-fn from_texts<'a, T>(
+fn from_strings<'a, T>(
     array: &'a ArrayRef,
     read: impl Fn(&str) -> Option<T> + 'a,
 ) -> impl Iterator<Item = Option<T>> + 'a {

@@ -186,7 +186,7 @@ fn hash(arguments: &FunctionArguments) -> Result<ArrayRef> {
 }
 
 /// Returns the hash of a string, as `hash` does.
-pub(crate) fn hash_of_text(text: &str) -> u64 {
+pub(crate) fn hash_string(text: &str) -> u64 {
     xxh64(text.as_bytes())
 }
 

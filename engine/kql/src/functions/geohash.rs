@@ -35,7 +35,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("geo_geohash_neighbors", "s", DYNAMIC, |arguments| {
         map_cells(arguments, |cell| {
             let neighbors = NEIGHBORS.iter().filter_map(|[east, north]| cell.beside(*east, *north));
-            Value::Array(neighbors.map(|neighbor| neighbor.to_text().into()).collect())
+            Value::Array(neighbors.map(|neighbor| neighbor.encode().into()).collect())
         })
     }),
 ];
@@ -92,7 +92,7 @@ impl GeohashCell {
         Some(Self { letters: text.len(), column, row })
     }
 
-    fn to_text(self) -> String {
+    fn encode(self) -> String {
         let (mut columns, mut rows) = bits(self.letters);
         let mut text = String::with_capacity(self.letters);
         let mut is_column = true;
@@ -133,14 +133,14 @@ impl GeohashCell {
 }
 
 fn to_geohash(arguments: &FunctionArguments) -> Result<ArrayRef> {
-    let places = PointArguments::read(arguments, 0)?;
+    let points = PointArguments::read(arguments, 0)?;
     let letters = if arguments.len() > 2 { Some(arguments.longs(2)?) } else { None };
     arguments.make_strings(|row, text| {
         let letters = letters.as_ref().map_or(Some(DEFAULT_LETTERS), |letters| letters.get(row));
         let letters = letters.and_then(|letters| usize::try_from(letters).ok());
         let letters = letters.filter(|letters| (1..=MAX_LETTERS).contains(letters));
-        if let Some(((longitude, latitude), letters)) = places.degrees(row).zip(letters) {
-            text.push_str(&GeohashCell::containing(longitude, latitude, letters).to_text());
+        if let Some(((longitude, latitude), letters)) = points.degrees(row).zip(letters) {
+            text.push_str(&GeohashCell::containing(longitude, latitude, letters).encode());
         }
         Ok(())
     })
@@ -156,7 +156,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn cells_have_texts() {
+    fn cells_round_trip() {
         for (longitude, latitude, letters, text) in [
             (139.806115, 35.554128, 12, "xn76m27ty9g4"),
             (-80.195829, 25.802215, 8, "dhwfz15h"),
@@ -164,7 +164,7 @@ mod tests {
             (-180.0, -90.0, 18, "000000000000000000"),
         ] {
             let cell = GeohashCell::containing(longitude, latitude, letters);
-            assert_eq!(cell.to_text(), text);
+            assert_eq!(cell.encode(), text);
             assert_eq!(GeohashCell::parse(text), Some(cell));
         }
         assert_eq!(GeohashCell::parse("a"), None);
@@ -176,7 +176,7 @@ mod tests {
     fn neighbors_go_around_the_earth_and_end_at_the_poles() {
         let cell = GeohashCell::parse("z").unwrap();
         let names: Vec<_> = NEIGHBORS.iter().filter_map(|[east, north]| cell.beside(*east, *north)).collect();
-        let names: Vec<_> = names.into_iter().map(GeohashCell::to_text).collect();
+        let names: Vec<_> = names.into_iter().map(GeohashCell::encode).collect();
         assert_eq!(names, ["y", "w", "x", "8", "b"]);
     }
 }

@@ -33,7 +33,7 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
         map_cells(arguments, |cell| {
             let mut edges: Vec<_> = cell.edges().collect();
             edges.sort_by_key(|edge| NEIGHBORS.iter().position(|direction| *direction == u8::from(edge.edge())));
-            edges.into_iter().map(|edge| text(edge.destination())).collect()
+            edges.into_iter().map(|edge| cell_name(edge.destination())).collect()
         })
     }),
     entry("geo_h3cell_rings", "si", DYNAMIC, rings),
@@ -54,7 +54,7 @@ fn parse(text: &str) -> Option<CellIndex> {
     CellIndex::try_from(bits).ok()
 }
 
-fn text(cell: CellIndex) -> Value {
+fn cell_name(cell: CellIndex) -> Value {
     Value::String(format!("{:x}", u64::from(cell)))
 }
 
@@ -77,13 +77,13 @@ fn wanted(arguments: &FunctionArguments, levels: i64) -> Result<impl Fn(usize, C
 }
 
 fn to_cell(arguments: &FunctionArguments) -> Result<ArrayRef> {
-    let places = PointArguments::read(arguments, 0)?;
+    let points = PointArguments::read(arguments, 0)?;
     let given = if arguments.len() > 2 { Some(arguments.longs(2)?) } else { None };
     arguments.make_strings(|row, text| {
         let number = given.as_ref().map_or(Some(DEFAULT_RESOLUTION), |given| given.get(row));
-        let place = places.degrees(row).and_then(|(longitude, latitude)| LatLng::new(latitude, longitude).ok());
-        if let Some((place, resolution)) = place.zip(number.and_then(resolution)) {
-            text.push_str(&format!("{:x}", u64::from(place.to_cell(resolution))));
+        let point = points.degrees(row).and_then(|(longitude, latitude)| LatLng::new(latitude, longitude).ok());
+        if let Some((point, resolution)) = point.zip(number.and_then(resolution)) {
+            text.push_str(&format!("{:x}", u64::from(point.to_cell(resolution))));
         }
         Ok(())
     })
@@ -115,7 +115,7 @@ fn children(arguments: &FunctionArguments) -> Result<ArrayRef> {
         let children = parse(strings.get(row)).and_then(|cell| {
             let (own, wanted) = (cell.resolution(), wanted(row, cell)?);
             let levels = u8::from(wanted).checked_sub(u8::from(own))?;
-            (1..=MAX_LEVELS_DOWN).contains(&levels).then(|| cell.children(wanted).map(text).collect())
+            (1..=MAX_LEVELS_DOWN).contains(&levels).then(|| cell.children(wanted).map(cell_name).collect())
         });
         Ok(children.unwrap_or(Value::Null))
     })
@@ -133,7 +133,7 @@ fn rings(arguments: &FunctionArguments) -> Result<ArrayRef> {
                 rings.resize(distance.saturating_add(1), Vec::new());
             }
             if let Some(ring) = rings.get_mut(distance) {
-                ring.push(text(cell));
+                ring.push(cell_name(cell));
             }
         }
         Ok(rings.into())

@@ -31,7 +31,7 @@ fn in_constants(arguments: &FunctionArguments, ignore_case: bool) -> Result<Arra
         collect(&list.get(0), ignore_case, &mut keys);
     }
     match arguments.kql_type(0) {
-        KqlType::String | KqlType::Guid => texts_in(arguments, ignore_case, &keys),
+        KqlType::String | KqlType::Guid => strings_in(arguments, ignore_case, &keys),
         KqlType::Int | KqlType::Long => {
             let values = arguments.longs(0)?;
             let keys: HashSet<i64> = keys.iter().filter_map(whole).collect();
@@ -44,9 +44,9 @@ fn in_constants(arguments: &FunctionArguments, ignore_case: bool) -> Result<Arra
     }
 }
 
-fn texts_in(arguments: &FunctionArguments, ignore_case: bool, keys: &HashSet<SetKey>) -> Result<ArrayRef> {
+fn strings_in(arguments: &FunctionArguments, ignore_case: bool, keys: &HashSet<SetKey>) -> Result<ArrayRef> {
     let strings = arguments.string_views(0)?;
-    let keys: HashSet<String> = keys.iter().map(text).collect();
+    let keys: HashSet<String> = keys.iter().map(key_string).collect();
     if ignore_case {
         arguments.make_total(|row| keys.contains(&strings.get(row).to_lowercase()))
     } else {
@@ -94,7 +94,7 @@ fn whole(key: &SetKey) -> Option<i64> {
     }
 }
 
-fn text(key: &SetKey) -> String {
+fn key_string(key: &SetKey) -> String {
     match key {
         SetKey::Text(text) | SetKey::Nested(text) => text.clone(),
         SetKey::Whole(whole) => whole.to_string(),

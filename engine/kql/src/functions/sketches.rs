@@ -127,7 +127,7 @@ fn percentiles_array_tdigest(arguments: &FunctionArguments) -> Result<ArrayRef> 
         };
         for percentile in &percentiles {
             match percentile.get(row).as_ref() {
-                Value::Array(several) => several.iter().for_each(&mut push),
+                Value::Array(elements) => elements.iter().for_each(&mut push),
                 one => push(one),
             }
         }

@@ -34,11 +34,11 @@ struct Element {
 
 impl Element {
     fn opened(tag: &BytesStart<'_>, reader: &Reader<&[u8]>) -> Option<Self> {
-        let name = text_of(tag.name().as_ref())?;
+        let name = utf8(tag.name().as_ref())?;
         let mut element = Self { name, properties: Map::new(), text: String::new() };
         for attribute in tag.attributes() {
             let attribute = attribute.ok()?;
-            let name = text_of(attribute.key.as_ref())?;
+            let name = utf8(attribute.key.as_ref())?;
             let value = attribute.decode_and_unescape_value(reader.decoder()).ok()?;
             element.properties.insert(format!("@{name}"), Value::String(value.into_owned()));
         }
@@ -48,7 +48,7 @@ impl Element {
     /// Adds a property; several of one name become an array.
     fn add(&mut self, name: &str, value: Value) {
         match self.properties.get_mut(name) {
-            Some(Value::Array(several)) => several.push(value),
+            Some(Value::Array(parts)) => parts.push(value),
             Some(one) => *one = Value::Array(vec![one.take(), value]),
             None => drop(self.properties.insert(name.to_owned(), value)),
         }
@@ -78,7 +78,7 @@ impl Element {
     }
 }
 
-fn text_of(bytes: &[u8]) -> Option<String> {
+fn utf8(bytes: &[u8]) -> Option<String> {
     std::str::from_utf8(bytes).ok().map(str::to_owned)
 }
 

@@ -38,11 +38,11 @@ fn path(value: &Value) -> Option<Vec<Vector>> {
 }
 
 /// Returns the parts of a shape of one of these two types.
-fn parts<'a>(value: &'a Value, one: &str, several: &str) -> Option<Vec<&'a Value>> {
+fn parts<'a>(value: &'a Value, one: &str, multi: &str) -> Option<Vec<&'a Value>> {
     let coordinates = value.get("coordinates")?;
     match value.get("type")?.as_str()? {
         name if name == one => Some(vec![coordinates]),
-        name if name == several => {
+        name if name == multi => {
             let parts: Vec<&Value> = coordinates.as_array()?.iter().collect();
             (!parts.is_empty()).then_some(parts)
         }
