@@ -92,7 +92,8 @@ pub use {
     plan::{Rendering, StoredComparisons},
     planner::{KqlColumn, KqlParameters, PlannedKql, plan},
     query_error::{ExecutionError, KqlError, KqlErrorCode},
-    types::{KqlType, timespan},
+    types::KqlType,
+    values::timespan,
 };
 
 /// Parses a query.

@@ -29,7 +29,6 @@ use crate::bind::{Binder, Environment, Result, invalid, not_supported};
 pub(super) use materialize::MaterializedPart;
 pub(super) use relation::{Column, Relation, field_column, field_of};
 pub use scan::StoredComparisons;
-pub(super) use scan::type_of_stored;
 
 /// Whether a function is one of the operators' own.
 pub(super) fn is_operator_function(function: &ScalarUDF) -> bool {

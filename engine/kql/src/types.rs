@@ -8,6 +8,8 @@ use crate::ast::ScalarType;
 /// The digits of a decimal, and how many of them follow the point.
 pub(crate) const DECIMAL_PRECISION: u8 = 38;
 pub(crate) const DECIMAL_SCALE: i8 = 10;
+/// The bytes of a UUID. Binary columns of this width are taken for guids.
+pub(crate) const GUID_BYTES: i32 = 16;
 
 /// A scalar type.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -37,7 +39,32 @@ pub enum KqlType {
 impl KqlType {
     /// Returns the KQL type of a stored column of this type.
     pub fn from_stored(stored: &DataType) -> Self {
-        crate::plan::type_of_stored(stored)
+        match stored {
+            DataType::Boolean => KqlType::Bool,
+            DataType::Int8 | DataType::Int16 | DataType::Int32 | DataType::UInt8 | DataType::UInt16 => KqlType::Int,
+            DataType::Int64 | DataType::UInt32 => KqlType::Long,
+            // A long cannot hold all of UInt64; a decimal can.
+            DataType::UInt64
+            | DataType::Decimal32(..)
+            | DataType::Decimal64(..)
+            | DataType::Decimal128(..)
+            | DataType::Decimal256(..) => KqlType::Decimal,
+            DataType::Float16 | DataType::Float32 | DataType::Float64 => KqlType::Real,
+            DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => KqlType::DateTime,
+            DataType::Duration(_) | DataType::Time32(_) | DataType::Time64(_) | DataType::Interval(_) => {
+                KqlType::TimeSpan
+            }
+            DataType::FixedSizeBinary(GUID_BYTES) => KqlType::Guid,
+            DataType::List(_)
+            | DataType::LargeList(_)
+            | DataType::FixedSizeList(..)
+            | DataType::ListView(_)
+            | DataType::LargeListView(_)
+            | DataType::Struct(_)
+            | DataType::Map(..) => KqlType::Dynamic,
+            DataType::Dictionary(_, values) => Self::from_stored(values),
+            _ => KqlType::String,
+        }
     }
 
     /// Returns Kusto's name of the type.
@@ -106,13 +133,4 @@ impl From<ScalarType> for KqlType {
             ScalarType::Timespan => KqlType::TimeSpan,
         }
     }
-}
-
-/// A length of time as KQL's `timespan` literals and .NET write it: `1.5h`, `hh:mm:ss`, `d.hh:mm:ss`. `None` where it is
-/// neither, or less than nothing.
-pub fn timespan(text: &str) -> Option<std::time::Duration> {
-    const TICKS_PER_SECOND: u64 = 10_000_000;
-    let ticks = u64::try_from(crate::values::parse_timespan(text)?).ok()?;
-    let nanoseconds = (ticks % TICKS_PER_SECOND) * 100;
-    Some(std::time::Duration::new(ticks / TICKS_PER_SECOND, u32::try_from(nanoseconds).ok()?))
 }

@@ -120,6 +120,14 @@ pub(crate) fn parse_guid(text: &str) -> Option<String> {
     uuid::Uuid::try_parse(text.trim()).ok().map(|guid| guid.hyphenated().to_string())
 }
 
+/// Reads a length of time as KQL's `timespan` literals and .NET write it: `1.5h`, `hh:mm:ss`, `d.hh:mm:ss`. `None` if the
+/// text is neither, or negative.
+pub fn timespan(text: &str) -> Option<std::time::Duration> {
+    let ticks = u64::try_from(parse_timespan(text)?).ok()?;
+    let (seconds, rest) = (ticks / TICKS_PER_SECOND.unsigned_abs(), ticks % TICKS_PER_SECOND.unsigned_abs());
+    Some(std::time::Duration::new(seconds, u32::try_from(rest * 100).ok()?))
+}
+
 fn ticks(array: &dyn Array, row: usize) -> Option<i64> {
     array.as_primitive_opt::<Int64Type>().map(|longs| longs.value(row))
 }

@@ -20,13 +20,10 @@ use datafusion::prelude::substring;
 
 use super::{Column, Relation};
 use crate::bind::{Binder, Result};
-use crate::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
+use crate::types::{GUID_BYTES, KqlType};
 
 pub use comparisons::StoredComparisons;
 use conversion::StoredConversion;
-
-/// The bytes of a UUID; nothing else is stored in as many.
-const GUID_BYTES: i32 = 16;
 
 /// Whether a function is one of this one's own.
 pub(super) fn is_scan_function(function: &ScalarUDF) -> bool {
@@ -42,9 +39,9 @@ impl Binder<'_> {
         let mut columns = Vec::with_capacity(schema.fields().len());
         for (qualifier, stored) in schema.iter() {
             let column = PlanExpr::Column(PlanColumn::new(qualifier.cloned(), stored.name()));
-            let (expr, kql_type) = converted(column, stored.data_type());
+            let kql_type = KqlType::from_stored(stored.data_type());
             let field = self.field(stored.name());
-            exprs.push(expr.alias(field.clone()));
+            exprs.push(converted(column, stored.data_type()).alias(field.clone()));
             columns.push(Column { name: stored.name().clone(), field, kql_type });
         }
         let plan = scanned.project(exprs)?.build()?;
@@ -52,44 +49,34 @@ impl Binder<'_> {
     }
 }
 
-/// The KQL type that holds a stored type's values.
-pub(crate) fn type_of_stored(stored: &DataType) -> KqlType {
-    converted(lit(false), stored).1
-}
-
-/// A stored column in the KQL type that holds its values.
-fn converted(column: PlanExpr, stored: &DataType) -> (PlanExpr, KqlType) {
+/// Converts a stored column to [`KqlType::from_stored`] of its type.
+fn converted(column: PlanExpr, stored: &DataType) -> PlanExpr {
     match stored {
-        DataType::Boolean => (column, KqlType::Bool),
-        DataType::Int32 => (column, KqlType::Int),
-        DataType::Int8 | DataType::Int16 | DataType::UInt8 | DataType::UInt16 => {
-            (cast(column, DataType::Int32), KqlType::Int)
-        }
-        DataType::Int64 => (column, KqlType::Long),
-        DataType::UInt32 => (cast(column, DataType::Int64), KqlType::Long),
-        // Past what a long holds it would fail; a decimal holds it all.
-        DataType::UInt64
+        DataType::Boolean | DataType::Int32 | DataType::Int64 | DataType::Float64 => column,
+        DataType::Int8
+        | DataType::Int16
+        | DataType::UInt8
+        | DataType::UInt16
+        | DataType::UInt32
+        | DataType::UInt64
         | DataType::Decimal32(..)
         | DataType::Decimal64(..)
         | DataType::Decimal128(..)
-        | DataType::Decimal256(..) => {
-            (cast(column, DataType::Decimal128(DECIMAL_PRECISION, DECIMAL_SCALE)), KqlType::Decimal)
-        }
-        DataType::Float64 => (column, KqlType::Real),
-        DataType::Float16 | DataType::Float32 => (cast(column, DataType::Float64), KqlType::Real),
-        DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8 => {
-            (StoredConversion::String.call(column), KqlType::String)
-        }
-        DataType::Date32 | DataType::Date64 | DataType::Timestamp(..) => {
-            (StoredConversion::Ticks.call(column), KqlType::DateTime)
-        }
-        DataType::Duration(_) | DataType::Time32(_) | DataType::Time64(_) | DataType::Interval(_) => {
-            (StoredConversion::Ticks.call(column), KqlType::TimeSpan)
-        }
-        DataType::FixedSizeBinary(GUID_BYTES) => (guid_text(column), KqlType::Guid),
+        | DataType::Decimal256(..)
+        | DataType::Float16
+        | DataType::Float32 => cast(column, KqlType::from_stored(stored).arrow_type()),
+        DataType::Utf8View | DataType::Utf8 | DataType::LargeUtf8 => StoredConversion::String.call(column),
+        DataType::Date32
+        | DataType::Date64
+        | DataType::Timestamp(..)
+        | DataType::Duration(_)
+        | DataType::Time32(_)
+        | DataType::Time64(_)
+        | DataType::Interval(_) => StoredConversion::Ticks.call(column),
+        DataType::FixedSizeBinary(GUID_BYTES) => guid_text(column),
         DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => {
             let text = encode().call(vec![cast(column, DataType::Binary), lit("base64")]);
-            (StoredConversion::String.call(text), KqlType::String)
+            StoredConversion::String.call(text)
         }
         DataType::List(_)
         | DataType::LargeList(_)
@@ -97,9 +84,9 @@ fn converted(column: PlanExpr, stored: &DataType) -> (PlanExpr, KqlType) {
         | DataType::ListView(_)
         | DataType::LargeListView(_)
         | DataType::Struct(_)
-        | DataType::Map(..) => (StoredConversion::Json.call(column), KqlType::Dynamic),
+        | DataType::Map(..) => StoredConversion::Json.call(column),
         DataType::Dictionary(_, values) => converted(cast(column, values.as_ref().clone()), values),
-        _ => (StoredConversion::String.call(cast(column, DataType::Utf8View)), KqlType::String),
+        _ => StoredConversion::String.call(cast(column, DataType::Utf8View)),
     }
 }
 
