@@ -150,33 +150,37 @@ pub(super) fn triangle_centroid(a: Vector, b: Vector, c: Vector) -> Vector {
 mod tests {
     use super::*;
 
-    fn at(longitude: f64, latitude: f64) -> Vector {
+    fn point(longitude: f64, latitude: f64) -> Vector {
         Vector::from_degrees(longitude, latitude).unwrap()
     }
 
     #[test]
     fn arcs_are_of_great_circles() {
-        assert!((at(0.0, 0.0).angle(at(90.0, 0.0)) - PI / 2.0).abs() < 1e-15);
-        assert!((angle_to_edge(at(5.0, 1.0), [at(0.0, 0.0), at(10.0, 0.0)]) - 1_f64.to_radians()).abs() < 1e-15);
-        assert!((angle_to_edge(at(12.0, 0.0), [at(0.0, 0.0), at(10.0, 0.0)]) - 2_f64.to_radians()).abs() < 1e-15);
-        assert!((azimuth(at(5.0, 10.0), at(10.0, -40.0)).unwrap() - 3.054_599_397_964_49).abs() < 1e-12);
-        assert_eq!(azimuth(at(5.0, 10.0), at(5.0, 10.0)), None);
+        assert!((point(0.0, 0.0).angle(point(90.0, 0.0)) - PI / 2.0).abs() < 1e-15);
+        assert!(
+            (angle_to_edge(point(5.0, 1.0), [point(0.0, 0.0), point(10.0, 0.0)]) - 1_f64.to_radians()).abs() < 1e-15
+        );
+        assert!(
+            (angle_to_edge(point(12.0, 0.0), [point(0.0, 0.0), point(10.0, 0.0)]) - 2_f64.to_radians()).abs() < 1e-15
+        );
+        assert!((azimuth(point(5.0, 10.0), point(10.0, -40.0)).unwrap() - 3.054_599_397_964_49).abs() < 1e-12);
+        assert_eq!(azimuth(point(5.0, 10.0), point(5.0, 10.0)), None);
         assert_eq!(Vector::from_degrees(200.0, 0.0), None);
         assert_eq!(Vector::from_degrees(f64::NAN, 0.0), None);
     }
 
     #[test]
     fn edges_cross_inside_and_touch_at_ends() {
-        let edge = [at(0.0, 0.0), at(10.0, 0.0)];
-        assert!(cross(edge, [at(5.0, -5.0), at(5.0, 5.0)]));
-        assert!(!cross(edge, [at(10.0, 0.0), at(10.0, 5.0)]));
-        assert!(!cross(edge, [at(20.0, -5.0), at(20.0, 5.0)]));
-        assert!(!cross(edge, [at(175.0, -5.0), at(-175.0, 5.0)]));
+        let edge = [point(0.0, 0.0), point(10.0, 0.0)];
+        assert!(cross(edge, [point(5.0, -5.0), point(5.0, 5.0)]));
+        assert!(!cross(edge, [point(10.0, 0.0), point(10.0, 5.0)]));
+        assert!(!cross(edge, [point(20.0, -5.0), point(20.0, 5.0)]));
+        assert!(!cross(edge, [point(175.0, -5.0), point(-175.0, 5.0)]));
     }
 
     #[test]
     fn an_eighth_of_the_sphere() {
-        let corners = [at(0.0, 0.0), at(90.0, 0.0), at(0.0, 90.0)];
+        let corners = [point(0.0, 0.0), point(90.0, 0.0), point(0.0, 90.0)];
         let [a, b, c] = corners;
         assert!((signed_area(a, b, c) - PI / 2.0).abs() < 1e-12);
         assert!((signed_area(a, c, b) + PI / 2.0).abs() < 1e-12);
