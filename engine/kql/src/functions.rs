@@ -50,6 +50,7 @@ use std::sync::Arc;
 
 use datafusion::logical_expr::ScalarUDF;
 
+use crate::nearest::nearest_within;
 use crate::types::KqlType;
 use multi_column::MultiColumnFunction;
 use signature::FunctionEntry;
@@ -197,8 +198,6 @@ fn missing(name: &str) -> FunctionError {
     if KNOWN.lines().any(|known| known == name) {
         return FunctionError::KnownToKusto;
     }
-    let similarity = |entry: &&'static FunctionEntry| strsim::jaro_winkler(entry.name, &name.to_lowercase());
-    let nearest = entries().max_by(|a, b| similarity(a).total_cmp(&similarity(b)));
-    let nearest = nearest.filter(|entry| similarity(entry) >= LEAST_SIMILARITY);
-    FunctionError::Unknown { nearest: nearest.map(|entry| entry.name.to_owned()) }
+    let nearest = nearest_within(LEAST_SIMILARITY, name, entries().map(|entry| entry.name));
+    FunctionError::Unknown { nearest: nearest.map(str::to_owned) }
 }
