@@ -32,14 +32,23 @@ use crate::error::{ApiError, ErrorCode};
 use crate::metrics;
 
 /// Bounds of a tool's reply. A client's model has more room than the small models that the agent is tuned for.
-const REPLY_BOUNDS: ReplyBounds = ReplyBounds { default_rows: 200, text_tokens: 4_000 };
-const INSTRUCTIONS: &str = "\
+const REPLY_BOUNDS: ReplyBounds =
+    ReplyBounds { default_rows: AgentConfig::DEFAULT.default_tool_rows, text_tokens: 4_000 };
+
+/// Returns what a client's model reads of the server.
+fn instructions() -> String {
+    let default_rows = REPLY_BOUNDS.default_rows;
+    format!(
+        "\
 Querent answers questions about tables with SQL and KQL. Nothing can be changed through these tools. \
 Find tables with search_schema or explore_schema, look at one with describe_table, and then query with run_sql \
 (DataFusion's dialect: PostgreSQL-like, names are lowercase unless quoted) or run_kql. \
 Name a table as database.table; bare names are of the database `default`. \
-Aggregate and filter in the query: results are cut at 200 rows unless max_rows says otherwise. \
-Schemas are resources too: querent://schema/{database} and querent://schema/{database}/{table}.";
+Aggregate and filter in the query: results are cut at {default_rows} rows unless max_rows says otherwise. \
+Schemas are resources too: querent://schema/{{database}} and querent://schema/{{database}}/{{table}}."
+    )
+}
+
 /// Methods whose requests reach the fallback only if their parameters could not be read.
 const KNOWN_METHODS: [&str; 7] = [
     "initialize",

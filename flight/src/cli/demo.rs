@@ -20,7 +20,7 @@ use serde_json::json;
 
 use super::ask::{Question, ask};
 use super::client::Client;
-use super::embedded::indexed;
+use super::embedded::wait_until_indexed;
 use super::error::CliError;
 use super::events::EventDisplay;
 use super::local_model::LocalModel;

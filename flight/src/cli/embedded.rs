@@ -20,7 +20,7 @@ const VALUES_TIME: Duration = Duration::from_secs(30);
 
 /// Waits until every table is in the schema index. A failing embedder costs the search by meaning, not the command.
 pub(super) async fn wait_until_indexed(engine: &Engine) -> Result<(), CliError> {
-    engine.values_idle(VALUES_TIME).await;
+    engine.wait_for_profiles(VALUES_TIME).await;
     match engine.catalog().search().index_idle().await {
         Err(error @ CatalogError::Embedder { .. }) => {
             output::warn(&format!("tables are found by name and by text only: {error}"));

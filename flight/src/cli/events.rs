@@ -69,9 +69,9 @@ impl EventPrinter {
     }
 
     /// Prints one event.
-    pub(super) fn event(&mut self, event: &SseEvent) -> Result<(), CliError> {
-        let data: Value = serde_json::from_str(&event.data)
-            .map_err(|error| CliError::failed(format!("event {} is not JSON: {error}", event.name)))?;
+    pub(super) fn event(&mut self, name: &str, data: &str) -> Result<(), CliError> {
+        let data: Value = serde_json::from_str(data)
+            .map_err(|error| CliError::failed(format!("event {name} is not JSON: {error}")))?;
         let already_streamed = !self.answer.is_empty();
         self.note(name, &data);
         let mut stdout = io::stdout().lock();

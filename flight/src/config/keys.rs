@@ -72,7 +72,12 @@ pub const KEYS: &[SettingKey] = &[
         SettingKind::Bool,
         "listen beyond loopback without tokens",
     ),
-    key("agent.ollama_host", &["QUERENT_AGENT_OLLAMA_HOST", "KYMA_AGENT_OLLAMA_HOST"], SettingKind::Text, "the model server"),
+    key(
+        "agent.ollama_host",
+        &["QUERENT_AGENT_OLLAMA_HOST", "KYMA_AGENT_OLLAMA_HOST"],
+        SettingKind::Text,
+        "the model server",
+    ),
     key("agent.model", &["QUERENT_AGENT_MODEL", "KYMA_AGENT_MODEL"], SettingKind::Text, "the language model"),
     key("agent.models", &[], SettingKind::Tables, "[[agent.models]]: models to choose from, the first by default"),
     key("agent.run_timeout", &["QUERENT_AGENT_RUN_TIMEOUT"], SettingKind::Text, "wall clock of one run"),

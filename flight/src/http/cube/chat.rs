@@ -29,7 +29,7 @@ const MAX_LOG_BYTES: usize = 16 << 20;
 /// `POST .../chat/stream-chat-state`.
 pub(in crate::http) async fn stream(call: ThreadCall) -> Result<Response, ApiError> {
     let ThreadCall { state, surface, caller, space, body } = call;
-    let mut request = ChatRequest::parse(&body)?;
+    let mut request = CubeRequest::parse(&body)?;
     let who = caller.user(&state, request.session.take()).await?;
     let is_named = request.chat_id.is_some();
     let id = request.chat_id.take().unwrap_or_else(|| Uuid::new_v4().to_string());
@@ -87,7 +87,7 @@ struct ThreadRuns {
 
 impl ThreadReader {
     /// Starts a run with the message, or joins the one that the message started before.
-    async fn ask(&self, surface: &CubeSurface, input: String, request: ChatRequest) -> Result<ThreadLines, ApiError> {
+    async fn ask(&self, surface: &CubeSurface, input: String, request: CubeRequest) -> Result<ThreadLines, ApiError> {
         let turn = surface.lock(&self.key).await;
         let runs = match self.thread().await {
             Ok(runs) => runs,
@@ -129,8 +129,8 @@ impl ThreadReader {
         drop(turn);
         tracing::info!(run_id = %run.run_id, "run started");
         let events = wait_for_start(run.events).await?;
-        let mut first: Vec<Output> = thread.lines().collect();
-        first.push(Line::cutoff(&self.key.id, true, runs.omitted(&thread), sort as f64).into());
+        let mut first: Vec<CubeOutput> = thread.lines().collect();
+        first.push(CubeLine::cutoff(&self.key.id, true, runs.omitted(&thread), sort as f64).into());
         let renderer = CubeRenderer::new(thread.messages().to_vec());
         Ok(ThreadLines { first, live: Some((events, renderer)), shows_thinking: self.shows_thinking })
     }
@@ -147,7 +147,7 @@ impl ThreadReader {
             return Ok(ThreadLines { first, live: None, shows_thinking: self.shows_thinking });
         };
         let mut events = wait_for_start(self.state.agent.events(&self.who, run_id, 0).await?).await?;
-        let mut joining = Joining::new(thread.messages().to_vec());
+        let mut joining = LateReader::new(thread.messages().to_vec());
         let mut has_ended = false;
         while let Some(next) = events.next().now_or_never() {
             match next {
@@ -188,7 +188,7 @@ impl ThreadReader {
 
 impl ThreadRuns {
     /// Returns how many runs `thread` does not show.
-    fn omitted(&self, thread: &Thread) -> u64 {
+    fn omitted(&self, thread: &CubeThread) -> u64 {
         self.unread + (self.ended.len() as u64).saturating_sub(thread.shown_runs())
     }
 }

@@ -19,7 +19,7 @@ const UNBUFFERED: HeaderName = HeaderName::from_static("x-accel-buffering");
 /// The lines that a reader gets.
 pub(super) struct ThreadLines {
     /// Lines that are there already.
-    pub(super) first: Vec<Output>,
+    pub(super) first: Vec<CubeOutput>,
     /// The run in progress, whose events become lines.
     pub(super) live: Option<(RunEvents, CubeRenderer)>,
     /// Whether thinking is shown.

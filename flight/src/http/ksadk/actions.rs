@@ -8,7 +8,7 @@ use axum::response::Response;
 use http::Uri;
 use querent_agent::protocols::chat::ChatRenderer;
 use querent_agent::protocols::ksadk::{ApiFormat, RunAgentRequest, SessionEventRenderer, parse_run_agent};
-use querent_agent::protocols::responses::{Dialect, InputItem, ResponsesRenderer};
+use querent_agent::protocols::responses::{InputItem, ResponsesDialect, ResponsesRenderer};
 use querent_agent::{Continued, OnDisconnect, Protocol, RunEvents, RunRequest};
 use querent_catalog::{CatalogError, Principal, RunStatus};
 use serde::Deserialize;
@@ -99,11 +99,11 @@ pub(in crate::http) async fn run_agent(
     match (stream, is_chat) {
         (true, true) => Ok(event_stream(wait_for_start(started.events).await?, ChatRenderer::new(true))),
         (true, false) => {
-            Ok(event_stream(wait_for_start(started.events).await?, ResponsesRenderer::new(Dialect::KsAdk)))
+            Ok(event_stream(wait_for_start(started.events).await?, ResponsesRenderer::new(ResponsesDialect::KsAdk)))
         }
         (false, true) => Ok(envelope(&request_id, "RunAgent", &chat::completion(started.events).await?)),
         (false, false) => {
-            let response = responses::response_when_done(started.events, Dialect::KsAdk).await?;
+            let response = responses::response_when_done(started.events, ResponsesDialect::KsAdk).await?;
             Ok(envelope(&request_id, "RunAgent", &response))
         }
     }
@@ -133,7 +133,7 @@ async fn start(state: &AppState, principal: &Principal, request: RunAgentRequest
     let run = RunRequest {
         invocation_id: Some(invocation_id.clone()),
         retained: true,
-        on_disconnect: OnDisconnect::GoOn,
+        on_disconnect: OnDisconnect::KeepRunning,
         ..run
     };
     let goes_on = previous.is_some() || items.iter().any(is_decision);

@@ -6,7 +6,7 @@ use futures::StreamExt;
 use http::{HeaderMap, StatusCode};
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::responses::{
-    Dialect, ResponsesRenderer, ResponsesRequest, input_items, parse_request, response_id, run_of_response,
+    ResponsesDialect, ResponsesRenderer, ResponsesRequest, input_items, parse_request, response_id, run_of_response,
 };
 use querent_agent::{OnDisconnect, Protocol, RunEvents, RunOutcome, RunRequest, events_of};
 use querent_catalog::{ConversationKey, Principal, RunRecord, RunStatus};
@@ -45,7 +45,7 @@ pub(in crate::http) async fn answer(
     principal: &Principal,
     request: ResponsesRequest,
     protocol: Protocol,
-    dialect: Dialect,
+    dialect: ResponsesDialect,
 ) -> Result<Response, OpenAiError> {
     let (stream, background) = (request.stream, request.background);
     let (run_id, events) = start(state, principal, request, protocol).await?;
@@ -79,12 +79,15 @@ pub(in crate::http) async fn start(
     let conversation = request.conversation.take().map(ConversationKey::shared);
     let previous = request.previous_response_id.take();
     let (run, items) = request.into_run(protocol);
-    let on_disconnect = if detached { OnDisconnect::GoOn } else { OnDisconnect::Cancel };
+    let on_disconnect = if detached { OnDisconnect::KeepRunning } else { OnDisconnect::Cancel };
     begin(state, principal, RunRequest { on_disconnect, ..run }, items, conversation, previous.as_deref()).await
 }
 
 /// Returns the response when the run has ended. Errors: a run that failed.
-pub(in crate::http) async fn response_when_done(events: RunEvents, dialect: Dialect) -> Result<Value, OpenAiError> {
+pub(in crate::http) async fn response_when_done(
+    events: RunEvents,
+    dialect: ResponsesDialect,
+) -> Result<Value, OpenAiError> {
     let mut events = wait_for_start(events).await?;
     let mut renderer = ResponsesRenderer::new(dialect);
     let mut detail = String::new();
@@ -103,13 +106,13 @@ pub(in crate::http) async fn response_when_done(events: RunEvents, dialect: Dial
     }
 }
 
-fn dialect_of(request: &ResponsesRequest, headers: &HeaderMap) -> Dialect {
+fn dialect_of(request: &ResponsesRequest, headers: &HeaderMap) -> ResponsesDialect {
     let asked = headers.get(KSADK_EVENTS).is_some_and(|value| value == "1");
     let official = headers.keys().any(|name| name.as_str().starts_with(STAINLESS));
     if asked || request.has_ksadk_metadata || (request.is_ksadk && !official) {
-        Dialect::KsAdk
+        ResponsesDialect::KsAdk
     } else {
-        Dialect::OpenAi
+        ResponsesDialect::OpenAi
     }
 }
 
@@ -129,7 +132,8 @@ pub(in crate::http) async fn retrieve(
     let run = stored_run(&state, &principal, &id).await?;
     let events = state.agent.events(&principal, run.run_id, 0).await?;
     if params.stream {
-        let renderer = After { inner: ResponsesRenderer::new(Dialect::OpenAi), seen: 0, after: params.starting_after };
+        let renderer =
+            After { inner: ResponsesRenderer::new(ResponsesDialect::OpenAi), seen: 0, after: params.starting_after };
         return Ok(event_stream(events, renderer));
     }
     let response = if run.status == RunStatus::Running {
@@ -249,7 +253,7 @@ async fn stored_run(state: &AppState, principal: &Principal, id: &str) -> Result
 }
 
 fn object_of(run: &RunRecord) -> Result<Value, OpenAiError> {
-    let mut renderer = ResponsesRenderer::new(Dialect::OpenAi);
+    let mut renderer = ResponsesRenderer::new(ResponsesDialect::OpenAi);
     for event in events_of(run)? {
         renderer.frame(&event);
     }

@@ -1,6 +1,6 @@
 //! Starts the run of a request, or finds the one that it started before.
 
-use querent_agent::protocols::responses::{Content, InputItem};
+use querent_agent::protocols::responses::{InputContent, InputItem};
 use querent_agent::{Continued, EventKind, RunEvents, RunRequest, conversation_title};
 use querent_catalog::{ConversationKey, Principal};
 use uuid::Uuid;
@@ -40,7 +40,7 @@ pub(super) async fn begin(
 pub(in crate::http) fn title_of_items(items: &[InputItem]) -> String {
     let words = items.iter().rev().find_map(|item| match item {
         InputItem::Message { content, .. } => content.iter().find_map(|part| match part {
-            Content::Text(text) => Some(text),
+            InputContent::Text(text) => Some(text),
             _ => None,
         }),
         _ => None,
