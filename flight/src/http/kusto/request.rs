@@ -17,7 +17,7 @@ use crate::state::AppState;
 
 /// A request that has been checked.
 #[derive(Debug)]
-pub(super) struct KustoRequest {
+pub(in crate::http) struct KustoRequest {
     pub(super) text: String,
     pub(super) database: Option<String>,
     pub(super) parameters: KqlParameters,
