@@ -29,6 +29,20 @@
 //! | 7 | `search` | tables and columns for a question |
 //! | 8 | `measurements` | stages of a search on their own, for benchmarks |
 //! | 9 | `catalog` | [`Catalog`]: opening and closing, and a handle for each concern |
+//!
+//! # Where to look
+//!
+//! - Names of a statement, `database_not_found`, visible databases: `store/resolve.rs`.
+//! - Pages of listings: `store/listing.rs`.
+//! - Tables of `catalog.sqlite`: `store/ddl.rs`, applied by `store/migrations.rs`.
+//! - Decoding of rows, page tokens, limits: `store/rows.rs`.
+//! - Who may see a run or a conversation: `store/ownership.rs`.
+//! - A write transaction and the snapshot it makes: `store/change.rs`.
+//! - What DuckDB committed meanwhile: `absorb` in `store/objects.rs`.
+//! - The text of a table or column in the index: `store/search_text.rs`.
+//! - Objects that the index does not hold yet: recorded by `store/pending.rs`, searched in `index/tail.rs`, flushed to
+//!   Lance by `index/maintain.rs`.
+//! - How rankings become one list: `search/fuse.rs`, then `search/expand.rs`.
 
 mod catalog;
 mod conversations;

@@ -75,7 +75,7 @@ pub(super) struct IndexRow {
 
 impl IndexRow {
     /// The row of a pending object; `Err` holds the id of one that was dropped.
-    pub(super) fn of(object: PendingObject) -> std::result::Result<Self, i64> {
+    pub(super) fn from_pending(object: PendingObject) -> std::result::Result<Self, i64> {
         let text = object.text.ok_or(object.object_id)?;
         Ok(Self {
             sequence: object.sequence,

@@ -279,7 +279,7 @@ async fn move_pages(part: &IndexPart, writer: &mut IndexWriter, stop: &Cancellat
         written.extend(page.iter().map(|object| (object.object_id, object.sequence)));
         let (mut rows, mut removed) = (Vec::new(), Vec::new());
         for object in page {
-            match IndexRow::of(object) {
+            match IndexRow::from_pending(object) {
                 Ok(row) => rows.push(row),
                 Err(object_id) => removed.push(object_id),
             }

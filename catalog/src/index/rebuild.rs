@@ -145,7 +145,7 @@ fn rows_after(view: &SnapshotView<'_>, kind: ObjectKind, after: i64, sequence: i
         }
         ObjectKind::Column => {
             let texts = pending::column_page(view.connection, after, PAGE, false)?;
-            Ok(texts.into_iter().filter_map(|text| IndexRow::of(text).ok()).collect())
+            Ok(texts.into_iter().filter_map(|text| IndexRow::from_pending(text).ok()).collect())
         }
     }
 }
