@@ -25,7 +25,7 @@ use crate::stores::UrlRoot;
 /// How long closing waits for columns that are being profiled.
 const PROFILING_TIME: Duration = Duration::from_secs(1);
 
-/// The engine of one data folder. Cheap to clone. `examples/embed.rs` is a program around it.
+/// The engine of one data folder. Cheap to clone. `engine/examples/embed.rs` is a program around it.
 ///
 /// ```no_run
 /// # #[tokio::main(flavor = "current_thread")]

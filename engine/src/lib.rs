@@ -1,7 +1,7 @@
 //! Answers a query: a DataFusion engine over the catalog, with policy and limits in its types.
 //!
 //! Every statement is planned, passes [`policy::authorize`] and only then executes: only `authorize` makes an
-//! [`policy::AuthorizedPlan`], and only that runs. Dropping a [`QueryStream`] stops its work. `examples/embed.rs` is a
+//! [`policy::AuthorizedPlan`], and only that runs. Dropping a [`QueryStream`] stops its work. `engine/examples/embed.rs` is a
 //! program around an engine.
 //!
 //! # Map
