@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use querent_agent::AgentConfig;
 use querent_catalog::Role;
-use querent_engine::UrlRoot;
+use querent_engine::{EngineOptions, Limits, UrlRoot};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -331,11 +331,12 @@ impl Default for EmbeddingSettings {
 
 impl Default for QuerySettings {
     fn default() -> Self {
+        let Limits { wall_clock, memory_bytes, .. } = Limits::default();
         Self {
-            timeout: DurationSetting(Duration::from_secs(300)),
-            memory: ByteSize(4 << 30),
+            timeout: DurationSetting(wall_clock),
+            memory: ByteSize(memory_bytes as u64),
             pool_memory: None,
-            spill: ByteSize(100 << 30),
+            spill: ByteSize(EngineOptions::DEFAULT_SPILL_BYTES),
             threads: None,
             max_concurrent: 64,
             external_roots: Vec::new(),
