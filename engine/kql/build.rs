@@ -1,4 +1,5 @@
-//! Says to the tests whether the cases that they replay are there, so that without them they are ignored and do not pass.
+//! Says to the tests whether the cases that they replay are there, so that without them they are ignored and do not
+//! pass.
 
 use std::path::PathBuf;
 

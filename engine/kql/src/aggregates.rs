@@ -29,10 +29,10 @@ use datafusion::logical_expr::{AggregateUDF, Expr as PlanExpr, SortExpr, cast, l
 use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
-use crate::ast::{Call, Expr, ExprKind, NamedExpr};
+use crate::ast::{Expr, ExprKind, FunctionCall, NamedExpr};
 use crate::bind::{
-    BindErrorCode, Binder, Result, Scope, Typed, argument_name, constant_of, fail, given_name, invalid, not_supported,
-    null_of,
+    BindErrorCode, Binder, ExpressionScope, Result, Typed, argument_name, constant_of, fail, given_name, invalid,
+    not_supported, null_of,
 };
 use crate::plan::{Column, field_column};
 use crate::span::Span;
@@ -75,9 +75,9 @@ impl<'a> Binder<'a> {
     /// Binds a call of an aggregate. Most return one value, `arg_max` and `percentiles` several.
     pub(super) fn aggregate(
         &mut self,
-        call: &'a Call,
+        call: &'a FunctionCall,
         span: Span,
-        scope: &Scope<'_, 'a>,
+        scope: &ExpressionScope<'_, 'a>,
         collected: &RefCell<Vec<PlanExpr>>,
     ) -> Result<Vec<AggregateOutput>> {
         let inside = scope.inside_aggregate();
@@ -328,7 +328,7 @@ impl<'a> Binder<'a> {
         &mut self,
         name: &str,
         arguments: &[&'a NamedExpr],
-        inside: &Scope<'_, 'a>,
+        inside: &ExpressionScope<'_, 'a>,
         context: &AggregateContext<'_>,
     ) -> Result<Vec<AggregateOutput>> {
         let Some((key, rest)) = arguments.split_first() else {
@@ -350,7 +350,7 @@ impl<'a> Binder<'a> {
         &mut self,
         name: &str,
         arguments: &[&'a NamedExpr],
-        inside: &Scope<'_, 'a>,
+        inside: &ExpressionScope<'_, 'a>,
         context: &AggregateContext<'_>,
     ) -> Result<Vec<AggregateOutput>> {
         let mut outputs = Vec::new();
@@ -367,7 +367,7 @@ impl<'a> Binder<'a> {
     fn add_picked_columns(
         &mut self,
         exprs: &[&'a NamedExpr],
-        inside: &Scope<'_, 'a>,
+        inside: &ExpressionScope<'_, 'a>,
         outputs: &mut Vec<(String, Typed)>,
     ) -> Result<()> {
         for named in exprs {
@@ -506,7 +506,7 @@ fn never_null(expr: PlanExpr, kql_type: KqlType) -> PlanExpr {
 }
 
 /// Returns the call of an aggregate, if the expression is one.
-pub(super) fn aggregate_call(expr: &Expr) -> Option<&Call> {
+pub(super) fn aggregate_call(expr: &Expr) -> Option<&FunctionCall> {
     match &expr.kind {
         ExprKind::Call(call) if call.target.is_none() && is_aggregate(&call.function.text) => Some(call),
         _ => None,

@@ -1,9 +1,9 @@
-//! The syntax tree, in KQL's own words. Every node says where it stands; nothing here knows of tables, types or values
-//! beyond what is written.
+//! The syntax tree, in KQL's own terms. Every node has its span in the query; nothing here knows tables, types or
+//! values beyond what is written.
 //!
 //! A scalar and a table are the same kind of expression, as in KQL itself: `let x = T | take 1` and `let x = 1` differ
 //! in their [`ExprKind`] only. Chains of `and` and `or` are one flat node, so that a tree is only as deep as the
-//! parser's limit, however long the text.
+//! parser's limit, however long the query.
 
 mod expression;
 mod graph;
@@ -14,8 +14,8 @@ mod series;
 mod statement;
 
 pub use expression::{
-    BinaryOperator, Call, DataTable, Expr, ExprKind, ExternalData, ListOperator, LogicalOperator, NamedExpr, Names,
-    Property, SubqueryFunction, TextMatch, TextMatchKind, UnaryOperator,
+    BinaryOperator, DataTable, Expr, ExprKind, ExternalData, FunctionCall, ListOperator, LogicalOperator, NamedExpr,
+    Names, Property, SubqueryFunction, TextMatch, TextMatchKind, UnaryOperator,
 };
 pub use graph::{
     EdgeDirection, GraphElements, GraphMatch, GraphNodes, GraphOutput, GraphPart, GraphTraverse, HopRange, MakeGraph,

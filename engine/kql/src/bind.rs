@@ -1,11 +1,12 @@
-//! From a syntax tree to a DataFusion plan: names to columns, expressions to typed ones, operator by operator, in order.
+//! Binds a syntax tree to a DataFusion plan: names to columns, expressions to typed ones, operator by operator, in
+//! order.
 //!
-//! Binding never waits. Where it needs what only the outside knows (a table, the value of a `toscalar`) it stops with a
-//! [`Need`]; the caller answers and binds again from the start, which takes the same way up to there. Every column has a
-//! field name of its own in the plan, so no operator can confuse two; KQL's names are kept beside it.
+//! Binding never waits. Where it needs what only the host knows (a table, the value of a `toscalar`) it stops with a
+//! [`Need`]; the caller answers and binds again from the start, which asks the same questions in the same order. Every
+//! column has a field name of its own in the plan, so no operator can confuse two; KQL's names are kept beside it.
 
-mod error;
 mod names;
+mod native_operators;
 mod pack;
 mod parameters;
 mod patterns;
@@ -25,10 +26,10 @@ use arrow::array::RecordBatch;
 use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, TableSource};
 
-pub use error::{BindError, BindErrorCode};
+pub(super) use crate::bind_error::{BindError, BindErrorCode};
 pub(super) use names::{argument_name, unique_name};
 pub(super) use parameters::GivenParameter;
-pub(super) use scope::{Binding, Environment, Scope, Windows};
+pub(super) use scope::{Binding, Environment, ExpressionScope, Windows};
 pub(super) use statements::given_name;
 pub(super) use value::{constant_of, null_of, text_literal, text_of};
 
@@ -40,9 +41,9 @@ use crate::plan::{MaterializedPart, Relation, Rendering};
 use crate::span::Span;
 use crate::types::KqlType;
 
-/// How many expressions and operators one query may expand to, functions and variables substituted.
+/// The most expressions and operators that one query may expand to once functions and variables are substituted.
 const MAX_NODES: usize = 200_000;
-/// How deep expansions nest.
+/// How deep expansions may nest.
 const MAX_DEPTH: usize = 400;
 const LEVEL_STACK_BYTES: usize = 256 << 10;
 const LARGER_STACK_BYTES: usize = 4 << 20;
@@ -59,81 +60,81 @@ impl Typed {
         Self { expr, kql_type }
     }
 
-    /// A string.
+    /// A string literal.
     pub(super) fn text(text: impl Into<String>) -> Self {
         Self::new(text_literal(text), KqlType::String)
     }
 }
 
-/// What binding needs from outside.
+/// What binding needs from the host.
 #[derive(Debug)]
 pub(crate) enum Need {
-    /// A table of the catalog.
+    /// A table.
     Table(TableKey),
-    /// The names of the tables that match a pattern.
+    /// The names of the tables of a database, to match with a pattern.
     Tables(TableKey),
-    /// Files, which the caller may or may not read.
+    /// Files that an `externaldata` names.
     Location(ExternalLocation),
-    /// The tree of a text of ours.
+    /// The syntax tree of a plugin's template.
     Parsed(String),
-    /// A part of the query, to be worked out once.
+    /// A part of the query that runs once, however often the query uses it.
     Materialized(Box<LogicalPlan>),
-    /// The rows of a query, at most so many.
+    /// The rows of a sub-query.
     Rows {
-        /// What to run.
+        /// The sub-query.
         plan: Box<LogicalPlan>,
-        /// How many rows are wanted.
+        /// The most rows that are wanted.
         limit: usize,
     },
 }
 
-/// What was answered so far.
+/// The answers so far, and what is known of the query from the start.
 #[derive(Default)]
 pub(crate) struct Answers {
     pub(crate) tables: HashMap<TableKey, TableLookup>,
     pub(crate) listings: HashMap<TableKey, Vec<String>>,
     pub(crate) locations: HashMap<ExternalLocation, Arc<dyn TableSource>>,
     pub(crate) parsed: HashMap<String, ast::Query>,
-    /// In the order in which binding asks.
+    /// In the order in which binding asks for them.
     pub(crate) materialized: Vec<Arc<Materialized>>,
-    /// Likewise.
+    /// In the order in which binding asks for them.
     pub(crate) rows: Vec<Vec<RecordBatch>>,
-    /// The query's `now()`, in ticks.
+    /// The query's `now()`, in ticks of 100 ns since the beginning of year 1.
     pub(crate) now_ticks: i64,
     /// The database where bare names resolve.
     pub(crate) database: String,
-    /// Who asks.
+    /// The caller, for `current_principal()`.
     pub(crate) principal: String,
-    /// What `declare query_parameters` are given, by name.
+    /// The values of `declare query_parameters`, by name.
     pub(crate) parameters: HashMap<String, GivenParameter>,
 }
 
 /// Why binding stopped.
 #[derive(Debug)]
-pub(crate) enum Stop {
-    /// For good.
+pub(crate) enum BindStop {
+    /// The query means nothing.
     Error(BindError),
-    /// Until it is answered.
+    /// A question must be answered first.
     Needs(Need),
-    /// DataFusion refuses what was planned.
+    /// DataFusion refuses the plan.
     Plan(DataFusionError),
 }
 
-impl From<BindError> for Stop {
+impl From<BindError> for BindStop {
     fn from(error: BindError) -> Self {
-        Stop::Error(error)
+        BindStop::Error(error)
     }
 }
 
-impl From<DataFusionError> for Stop {
+impl From<DataFusionError> for BindStop {
     fn from(error: DataFusionError) -> Self {
-        Stop::Plan(error)
+        BindStop::Plan(error)
     }
 }
 
-pub(super) type Result<T> = std::result::Result<T, Stop>;
+pub(super) type Result<T> = std::result::Result<T, BindStop>;
 
-/// A query's result: a relation, and how it wants to be shown.
+/// A query's result: a relation, and how it is to be rendered.
 #[derive(Debug)]
 pub(crate) struct BoundQuery {
     pub(crate) relation: Relation,
@@ -161,40 +162,40 @@ pub(crate) fn bind<'a>(query: &'a ast::Query, answers: &'a Answers) -> Result<Bo
 pub(super) struct Binder<'a> {
     pub(super) answers: &'a Answers,
     rows_taken: usize,
-    /// What was materialized so far.
+    /// The materialized tables so far.
     pub(super) materialized: Vec<MaterializedPart<'a>>,
     fields: usize,
     nodes: usize,
     depth: usize,
-    /// What `set` gave.
+    /// The options of `set`.
     options: HashMap<&'a str, Option<&'a ast::ParameterValue>>,
     pub(super) rendering: Option<Rendering>,
 }
 
 impl<'a> Binder<'a> {
-    /// A field name that no other column of the plan has.
+    /// Returns a field name that no other column of the plan has.
     pub(super) fn field(&mut self, name: &str) -> String {
         self.fields += 1;
         format!("{name}#{}", self.fields)
     }
 
-    /// The rows of a query that must run before binding can go on.
+    /// Returns the rows of a sub-query, at most `limit`, without which binding cannot continue.
     pub(super) fn rows(&mut self, plan: LogicalPlan, limit: usize) -> Result<&'a [RecordBatch]> {
         match self.answers.rows.get(self.rows_taken) {
             Some(rows) => {
                 self.rows_taken += 1;
                 Ok(rows)
             }
-            None => Err(Stop::Needs(Need::Rows { plan: Box::new(plan), limit })),
+            None => Err(BindStop::Needs(Need::Rows { plan: Box::new(plan), limit })),
         }
     }
 
-    /// What the query's functions share.
+    /// Returns what the query's functions share.
     pub(super) fn functions(&self) -> FunctionContext {
         FunctionContext { now_ticks: self.answers.now_ticks }
     }
 
-    /// Counts what is made, and refuses to make too much.
+    /// Counts nodes that are made. Errors: more than [`MAX_NODES`] in all.
     pub(super) fn spend(&mut self, nodes: usize, span: Span) -> Result<()> {
         self.nodes = self.nodes.saturating_add(nodes);
         if self.nodes > MAX_NODES {
@@ -204,12 +205,12 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    /// What was made so far.
+    /// Returns the number of nodes made so far.
     pub(super) fn spent(&self) -> usize {
         self.nodes
     }
 
-    /// Runs `work` one level deeper, with stack enough.
+    /// Runs `work` one level deeper, on a larger stack where this one is short. Errors: more than [`MAX_DEPTH`] levels.
     pub(super) fn nested<T>(&mut self, span: Span, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         if self.depth >= MAX_DEPTH {
             let message = format!("the query expands to more than {MAX_DEPTH} levels");
@@ -222,17 +223,17 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// An error of that kind.
+/// Returns an error of a kind.
 pub(super) fn fail<T>(code: BindErrorCode, span: Span, message: impl Into<String>) -> Result<T> {
     Err(BindError::new(code, span, message).into())
 }
 
-/// What Kusto has and this engine does not.
+/// Returns the error for what Kusto has and this crate has not.
 pub(super) fn not_supported<T>(span: Span, what: impl std::fmt::Display) -> Result<T> {
     fail(BindErrorCode::NotSupported, span, format!("{what} is known to Kusto, but not supported here"))
 }
 
-/// What cannot be meant.
+/// Returns the error for what has no meaning.
 pub(super) fn invalid<T>(span: Span, message: impl Into<String>) -> Result<T> {
     fail(BindErrorCode::Invalid, span, message)
 }

@@ -1,21 +1,21 @@
-//! What is wrong with a text, and how it is shown. An error carries a stable code, the place and, where one is known, a
-//! hint; the text itself is only needed to render it. Rendering is bounded however long the line is.
+//! Syntax errors, and how they are rendered. An error carries a stable code, its span and, where one is known, a hint;
+//! the query is needed only to render it. What is rendered is bounded, however long the line is.
 
 use std::fmt;
 
 use crate::span::Span;
 
-/// How much of a long line is shown on each side of the place.
+/// How much of a long line is shown on each side of the position.
 const SHOWN_CHARS: usize = 60;
 
-/// One error of a KQL text.
+/// One syntax error of a query.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SyntaxError {
-    /// What kind.
+    /// The kind of error.
     pub code: SyntaxErrorCode,
-    /// `expected X, found Y`, without the place.
+    /// `expected X, found Y`, without the position.
     pub message: String,
-    /// Where.
+    /// Where in the query.
     pub span: Span,
     /// What to do, where it is known.
     pub hint: Option<String>,
@@ -24,7 +24,7 @@ pub struct SyntaxError {
 /// The kinds of syntax errors.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum SyntaxErrorCode {
-    /// Something else was expected.
+    /// Another token was expected.
     Unexpected,
     /// What follows `|` is not an operator.
     UnknownOperator,
@@ -45,22 +45,6 @@ pub enum SyntaxErrorCode {
 }
 
 impl SyntaxErrorCode {
-    /// The kind of that stable code.
-    pub fn of(code: &str) -> Option<Self> {
-        const ALL: [SyntaxErrorCode; 9] = [
-            SyntaxErrorCode::Unexpected,
-            SyntaxErrorCode::UnknownOperator,
-            SyntaxErrorCode::ReservedName,
-            SyntaxErrorCode::UnexpectedCharacter,
-            SyntaxErrorCode::Unterminated,
-            SyntaxErrorCode::BadEscape,
-            SyntaxErrorCode::NumberOutOfRange,
-            SyntaxErrorCode::UnknownType,
-            SyntaxErrorCode::TooDeep,
-        ];
-        ALL.into_iter().find(|kind| kind.as_str() == code)
-    }
-
     /// The stable snake_case code.
     pub fn as_str(self) -> &'static str {
         match self {
@@ -83,7 +67,7 @@ impl fmt::Display for SyntaxErrorCode {
     }
 }
 
-/// A place as people count it: both from 1, columns in characters.
+/// A position as people count it: both from 1, columns in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Position {
     /// The line.
@@ -93,12 +77,12 @@ pub struct Position {
 }
 
 impl SyntaxError {
-    /// Where in `text`, the text that was parsed.
+    /// Returns the position in `text`, the query that was parsed.
     pub fn position(&self, text: &str) -> Position {
         position(text, self.span)
     }
 
-    /// The error with its line of `text` and a caret below the place:
+    /// Returns the error with its line of `text` and a caret below the position:
     ///
     /// ```text
     /// line 2, column 11: expected an expression, found the end of the query
@@ -119,7 +103,7 @@ fn position(text: &str, span: Span) -> Position {
     }
 }
 
-/// A message about a place, with the place's line and a caret below it.
+/// Returns a message with its position, the line there and a caret below it.
 pub(super) fn render_at(text: &str, span: Span, message: &str, hint: Option<&str>) -> String {
     let Position { line, column } = position(text, span);
     let (excerpt, caret) = excerpt(text, span);
@@ -131,17 +115,17 @@ pub(super) fn render_at(text: &str, span: Span, message: &str, hint: Option<&str
     rendered
 }
 
-/// The line around the place, and the carets that go below it.
+/// Returns the part of the line around the position, and the carets that go below it.
 fn excerpt(text: &str, span: Span) -> (String, String) {
     let before = before(text, span);
     let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
     let left: Vec<char> = before.get(line_start..).unwrap_or_default().chars().rev().take(SHOWN_CHARS).collect();
     let rest = text.get(before.len()..).unwrap_or_default();
     let right = rest.chars().take_while(|char| *char != '\n').take(SHOWN_CHARS);
-    // A tab is as wide as the reader's screen says; a blank is one column for text and caret alike.
+    // The width of a tab depends on the screen; a blank is one column in the line and below it.
     let excerpt: String =
         left.iter().rev().copied().chain(right).map(|char| if char.is_control() { ' ' } else { char }).collect();
-    let marked = span.of(text).chars().take_while(|char| *char != '\n').take(SHOWN_CHARS).count();
+    let marked = span.slice(text).chars().take_while(|char| *char != '\n').take(SHOWN_CHARS).count();
     let caret = format!("{}{}", " ".repeat(left.len()), "^".repeat(marked.max(1)));
     (excerpt.trim_end().to_owned(), caret)
 }

@@ -1,6 +1,6 @@
-//! Walks over graphs whose edges are rows. KQL's `graph-traverse`, the SQL table function of that name and the agent's
-//! tool are one aggregate, `graph_traverse_nodes`: it takes in edges as they come, whatever operators made them, and
-//! walks breadth-first over them once they are all there.
+//! Walks over graphs whose edges are rows. KQL's `graph-traverse` is one aggregate, `graph_traverse_nodes`, which SQL
+//! can call, too: it collects edges, whatever operators made them, and walks breadth-first over them once all are
+//! there.
 
 mod edges;
 mod reach;
@@ -18,19 +18,20 @@ use datafusion::logical_expr::{Accumulator, AggregateUDF, AggregateUDFImpl, Sign
 use datafusion::physical_plan::PhysicalExpr;
 use datafusion::scalar::ScalarValue;
 
-use edges::Edges;
+use edges::EdgeList;
 pub use reach::Direction;
 
 /// The aggregate's name in SQL.
 pub const NAME: &str = "graph_traverse_nodes";
-/// The fields of what it returns.
+/// The field with a node in the rows that it returns.
 pub const NODE: &str = "node";
-/// How many edges lie between a node and the nearest source.
+/// The field with the number of edges between a node and the nearest start.
 pub const DEPTH: &str = "depth";
 
-/// The function `(source T, target T, from List<T>, max_hops Int64, direction Utf8) -> List<Struct<node T, depth Int64>>`
-/// of edges: the nodes within `max_hops` edges of any of `from`, those included at depth 0, each once and at its
-/// smallest depth, by depth. The last three are constants.
+/// Returns the aggregate of edges
+/// `(source T, target T, from List<T>, max_hops Int64, direction Utf8) -> List<Struct<node T, depth Int64>>`: the nodes
+/// within `max_hops` edges of any of `from`, those included at depth 0, each once and at its smallest depth, by depth.
+/// The last three arguments are constants.
 pub fn traverse() -> Arc<AggregateUDF> {
     Arc::new(AggregateUDF::new_from_impl(Traverse { signature: Signature::user_defined(Volatility::Immutable) }))
 }
@@ -90,7 +91,7 @@ impl AggregateUDFImpl for Traverse {
             _ => arrow::array::new_empty_array(&node_type),
         };
         let max_hops = u32::try_from(max_hops.max(0)).unwrap_or(u32::MAX);
-        Ok(Box::new(Walk { edges: Edges::new(&node_type)?, node_type, from, max_hops, direction }))
+        Ok(Box::new(TraverseAccumulator { edges: EdgeList::new(&node_type)?, node_type, from, max_hops, direction }))
     }
 
     fn state_fields(&self, arguments: StateFieldsArgs) -> Result<Vec<FieldRef>> {
@@ -105,7 +106,7 @@ impl AggregateUDFImpl for Traverse {
     }
 }
 
-/// The value of an expression without columns.
+/// Returns the value of an expression without columns.
 fn constant(expr: &Arc<dyn PhysicalExpr>, schema: &arrow::datatypes::Schema) -> Result<ScalarValue> {
     let columns = datafusion::physical_expr::utils::collect_columns(expr);
     if !columns.is_empty() {
@@ -132,17 +133,17 @@ fn reached_fields(node: &DataType) -> Fields {
     vec![Field::new(NODE, node.clone(), true), Field::new(DEPTH, DataType::Int64, false)].into()
 }
 
-/// A walk whose edges are being gathered.
+/// A walk while its edges are collected.
 #[derive(Debug)]
-struct Walk {
-    edges: Edges,
+struct TraverseAccumulator {
+    edges: EdgeList,
     node_type: DataType,
     from: ArrayRef,
     max_hops: u32,
     direction: Direction,
 }
 
-impl Accumulator for Walk {
+impl Accumulator for TraverseAccumulator {
     fn update_batch(&mut self, values: &[ArrayRef]) -> Result<()> {
         match values {
             [sources, targets, ..] => self.edges.add(sources, targets),
@@ -164,13 +165,13 @@ impl Accumulator for Walk {
     }
 
     fn state(&mut self) -> Result<Vec<ScalarValue>> {
-        let (nodes, ends) = std::mem::replace(&mut self.edges, Edges::new(&self.node_type)?).into_parts()?;
+        let (nodes, ends) = std::mem::replace(&mut self.edges, EdgeList::new(&self.node_type)?).into_parts()?;
         let list = |array: ArrayRef| SingleRowListArrayBuilder::new(array).build_list_scalar();
         Ok(vec![list(nodes), list(Arc::new(ends))])
     }
 
     fn evaluate(&mut self) -> Result<ScalarValue> {
-        let mut edges = std::mem::replace(&mut self.edges, Edges::new(&self.node_type)?);
+        let mut edges = std::mem::replace(&mut self.edges, EdgeList::new(&self.node_type)?);
         let from = edges.ids(&self.from)?;
         let reached = reach::reach(&edges, &from, self.max_hops, self.direction);
         let depths: Int64Array = reached.iter().map(|(_, depth)| i64::from(*depth)).collect();
@@ -195,7 +196,7 @@ mod tests {
 
     use super::*;
 
-    /// The rows of what the function returned.
+    /// Returns the rows of the function's result.
     fn rows_of(value: &ScalarValue) -> Vec<(String, i64)> {
         let ScalarValue::List(list) = value else { panic!("a list") };
         let rows = list.value(0);
@@ -205,13 +206,13 @@ mod tests {
         (0..rows.len()).map(|row| (nodes.value(row).to_owned(), depths.value(row))).collect()
     }
 
-    fn walk(from: &[&str], max_hops: u32, direction: Direction) -> Walk {
-        let edges = Edges::new(&DataType::Utf8).unwrap();
+    fn walk(from: &[&str], max_hops: u32, direction: Direction) -> TraverseAccumulator {
+        let edges = EdgeList::new(&DataType::Utf8).unwrap();
         let from = Arc::new(StringArray::from(from.to_vec()));
-        Walk { edges, node_type: DataType::Utf8, from, max_hops, direction }
+        TraverseAccumulator { edges, node_type: DataType::Utf8, from, max_hops, direction }
     }
 
-    fn add(walk: &mut Walk, edges: &[(&str, &str)]) {
+    fn add(walk: &mut TraverseAccumulator, edges: &[(&str, &str)]) {
         let (sources, targets): (Vec<&str>, Vec<&str>) = edges.iter().copied().unzip();
         let arrays: [ArrayRef; 2] = [Arc::new(StringArray::from(sources)), Arc::new(StringArray::from(targets))];
         walk.update_batch(&arrays).unwrap();

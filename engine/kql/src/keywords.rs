@@ -1,5 +1,5 @@
-//! Which words may be names. Nearly every keyword of KQL is an ordinary name where no operator wants it; these are the
-//! others, as Kusto's own parser has them. Words of neither list are names everywhere.
+//! The words that may not be names everywhere. Nearly every keyword of KQL is an ordinary name where no operator
+//! expects it; these are the exceptions, as in Kusto's own parser. Words of neither list are names everywhere.
 
 /// Words that name what is being declared (`extend where = 1`, `datatable(top:long)`) but are not read as a name
 /// without brackets.
@@ -195,7 +195,7 @@ pub(super) fn name_use(word: &str) -> NameUse {
     }
 }
 
-/// Whether a word that may not be a name is likely meant as one all the same, rather than to join two expressions.
+/// Whether a word that may not be a name is probably meant as one, and not to join two expressions.
 pub(super) fn could_be_meant_as_name(word: &str) -> bool {
     const JOINING: &[&str] = &["and", "as", "asc", "between", "by", "contains", "desc", "has", "in", "of", "or", "to"];
     !JOINING.contains(&word)

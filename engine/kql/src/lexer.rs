@@ -1,9 +1,9 @@
-//! Text to tokens. Lexing never fails: what is no token is reported and skipped, and the last token is always
-//! [`TokenKind::End`]. Linear in the text.
+//! The lexer: characters to tokens. Lexing never fails: what is no token is reported and skipped, and the last token is
+//! always [`TokenKind::End`]. It takes time linear in the length of the query.
 //!
-//! KQL is lexed by context in three places only: `long(...)` and its like take everything up to `)` as it is written,
-//! on one line; hyphenated keywords are one token, and so are `!has` and `in~`. All else that looks like a keyword is a word, and
-//! the parser decides.
+//! Only three kinds of tokens depend on context: `long(...)` and similar literals take everything up to the `)` on
+//! their line; hyphenated keywords are one token, and so are `!has` and `in~`. Any other keyword is a word, and the
+//! parser decides what it means.
 
 mod brackets;
 mod numbers;
@@ -17,20 +17,20 @@ use crate::error::{SyntaxError, SyntaxErrorCode};
 use crate::keywords;
 use crate::span::Span;
 
-/// The most errors that are kept of one text.
+/// The most errors that are kept of one query.
 pub(super) const MAX_ERRORS: usize = 20;
 
-/// A piece of the text.
+/// A token.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Token {
     pub(super) kind: TokenKind,
     pub(super) span: Span,
 }
 
-/// What a token is. Its text is looked up by its span.
+/// The kind of a token. Its text is found by its span.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum TokenKind {
-    /// A name or a keyword, `in~` and the hyphenated ones too.
+    /// A name or a keyword, `in~` and the hyphenated ones included.
     Word,
     /// `!in`, `!has_cs`, `!between`, ...
     NegatedWord,
@@ -87,7 +87,7 @@ struct Lexer<'a> {
 }
 
 impl Lexer<'_> {
-    /// Takes one token, or says that there is none left.
+    /// Lexes one token; `None` at the end.
     fn token(&mut self) -> bool {
         self.skip_blanks();
         let rest = self.rest();
@@ -139,7 +139,7 @@ impl Lexer<'_> {
         let end = self.at + scanned.length;
         for escape in scanned.bad_escapes {
             let span = Span::new(self.at + escape.start, self.at + escape.end);
-            let message = format!("unknown escape sequence `{}`", span.of(self.text));
+            let message = format!("unknown escape sequence `{}`", span.slice(self.text));
             let hint = "write `\\\\` for a backslash, or a verbatim string `@\"...\"`".to_owned();
             self.error(SyntaxErrorCode::BadEscape, message, span, Some(hint));
         }
@@ -180,12 +180,12 @@ impl Lexer<'_> {
             return;
         }
         let span = Span::new(self.at, content);
-        let message = format!("the literal `{}` does not end; expected `)`", span.of(self.text));
+        let message = format!("the literal `{}` does not end; expected `)`", span.slice(self.text));
         self.error(SyntaxErrorCode::Unterminated, message, span, None);
         self.push(TokenKind::Typed, content + length);
     }
 
-    /// Skips a run of what is no token as one error.
+    /// Skips adjacent characters that are no tokens, and reports them as one error.
     fn unexpected(&mut self) {
         let start = self.at;
         let length = self.rest().find(|char| is_token_start(char) || is_blank(char));
@@ -194,7 +194,7 @@ impl Lexer<'_> {
             self.at += 1;
         }
         let span = Span::new(start, self.at);
-        let found = span.of(self.text);
+        let found = span.slice(self.text);
         let hint = match found {
             "&&" | "&" => Some("use `and`"),
             "!" => Some("use `not(...)`, or `!=`, `!in`, `!has`, ..."),
@@ -224,13 +224,13 @@ fn is_token_start(char: char) -> bool {
     is_word_start(char) || char.is_ascii_digit() || "'\"`~@()[]{},;:.|=<>+-*/%!".contains(char)
 }
 
-/// The length of the word that `text` starts with; its first character is not looked at.
+/// Returns the length of the word that `text` starts with. The caller has checked the first character.
 fn word_length(text: &str) -> usize {
     let first = text.chars().next().map_or(0, char::len_utf8);
     text[first..].find(|char| !is_word_part(char)).map_or(text.len(), |length| first + length)
 }
 
-/// The length of the hyphenated keyword that `text` starts with, whose first word is `word_length` long.
+/// Returns the length of the hyphenated keyword that `text` starts with, whose first word is `word_length` long.
 fn hyphenated(text: &str, word_length: usize) -> Option<usize> {
     if !text[word_length..].starts_with('-') {
         return None;
@@ -316,7 +316,7 @@ fn punctuation(text: &str) -> Option<(TokenKind, usize)> {
     Some((kind, 1))
 }
 
-/// What `!` makes of what stands after it.
+/// Returns the token of a `!` and the text after it.
 fn negation(after: &str) -> Option<(TokenKind, usize)> {
     match after.chars().next()? {
         '=' => Some((TokenKind::NotEqual, 2)),
@@ -338,7 +338,7 @@ mod tests {
     fn texts(text: &str) -> Vec<&str> {
         let (tokens, errors) = lex(text);
         assert_eq!(errors, []);
-        tokens[..tokens.len() - 1].iter().map(|token| token.span.of(text)).collect()
+        tokens[..tokens.len() - 1].iter().map(|token| token.span.slice(text)).collect()
     }
 
     fn kinds(text: &str) -> Vec<TokenKind> {

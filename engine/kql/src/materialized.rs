@@ -1,7 +1,8 @@
-//! The rows of a part of a query that is worked out once, however often the query uses it. They are in memory, within the
-//! query's, from the first use to the query's end; the part of a query that uses it once goes through.
+//! The rows of a part of a query that runs once, however often the query uses it. They are in the query's memory from
+//! the first use to the query's end; where the query uses the part only once its rows are streamed and not kept.
 //!
-//! Only the planner makes one, of what its host planned. A host that judges that plan need not judge what reads the rows.
+//! Only the planner makes one, of what its host planned. A host that judges that plan need not judge what reads the
+//! rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -24,20 +25,20 @@ use parking_lot::Mutex;
 
 /// A table of the rows of a part of a query.
 #[derive(Debug)]
-pub struct Materialized(Arc<Rows>);
+pub struct Materialized(Arc<MaterializedRows>);
 
 impl Materialized {
-    /// Of a part that its host planned, and did not run yet.
+    /// The rows of a part that the host planned and did not run yet.
     pub(crate) fn new(physical: Arc<dyn ExecutionPlan>) -> Self {
-        Self(Arc::new(Rows {
+        Self(Arc::new(MaterializedRows {
             physical,
             uses: AtomicUsize::new(0),
             is_all_known: AtomicBool::new(false),
-            gathering: Mutex::new(None),
+            running: Mutex::new(None),
         }))
     }
 
-    /// That no more uses come than those of the plan that is made now.
+    /// Declares that no uses follow but those of the current plan.
     pub(crate) fn all_uses_are_known(&self) {
         self.0.is_all_known.store(true, Ordering::Release);
     }
@@ -61,51 +62,52 @@ impl TableProvider for Materialized {
         limit: Option<usize>,
     ) -> Result<Arc<dyn ExecutionPlan>> {
         self.0.uses.fetch_add(1, Ordering::AcqRel);
-        let rows: Arc<dyn PartitionStream> = Arc::new(Use { schema: self.schema(), rows: Arc::clone(&self.0) });
+        let rows: Arc<dyn PartitionStream> =
+            Arc::new(MaterializedScan { schema: self.schema(), rows: Arc::clone(&self.0) });
         Ok(Arc::new(StreamingTableExec::try_new(self.schema(), vec![rows], projection, [], false, limit)?))
     }
 }
 
-type Gathering = Shared<BoxFuture<'static, std::result::Result<Arc<Held>, Arc<DataFusionError>>>>;
+type SharedRows = Shared<BoxFuture<'static, std::result::Result<Arc<BufferedRows>, Arc<DataFusionError>>>>;
 
-/// What all uses share.
-struct Rows {
+/// The state that all uses share.
+struct MaterializedRows {
     physical: Arc<dyn ExecutionPlan>,
-    /// Scans that were planned.
+    /// The number of planned scans.
     uses: AtomicUsize,
     is_all_known: AtomicBool,
-    /// Driven by whichever use is polled, and by another one where that goes away.
-    gathering: Mutex<Option<Gathering>>,
+    /// Driven by whichever use is polled, and by another one where that is dropped.
+    running: Mutex<Option<SharedRows>>,
 }
 
-impl std::fmt::Debug for Rows {
+impl std::fmt::Debug for MaterializedRows {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Rows").field("physical", &self.physical).finish_non_exhaustive()
+        f.debug_struct("MaterializedRows").field("physical", &self.physical).finish_non_exhaustive()
     }
 }
 
-/// Rows in memory, and the reservation for them.
-struct Held {
+/// Rows in memory, and their reservation.
+struct BufferedRows {
     batches: Vec<RecordBatch>,
     _reserved: MemoryReservation,
 }
 
-impl Rows {
-    /// `None` where the one use there is may have the rows as they come.
-    fn gathering(&self, context: &Arc<TaskContext>) -> Option<Gathering> {
-        let mut gathering = self.gathering.lock();
-        if let Some(started) = gathering.as_ref() {
+impl MaterializedRows {
+    /// Returns the run that all uses share; `None` where the only use streams the rows.
+    fn running(&self, context: &Arc<TaskContext>) -> Option<SharedRows> {
+        let mut running = self.running.lock();
+        if let Some(started) = running.as_ref() {
             return Some(started.clone());
         }
         if self.is_all_known.load(Ordering::Acquire) && self.uses.load(Ordering::Acquire) == 1 {
             return None;
         }
-        let gathered = gathered(Arc::clone(&self.physical), Arc::clone(context)).map(|held| held.map_err(Arc::new));
-        Some(gathering.insert(gathered.boxed().shared()).clone())
+        let read = read_all(Arc::clone(&self.physical), Arc::clone(context)).map(|held| held.map_err(Arc::new));
+        Some(running.insert(read.boxed().shared()).clone())
     }
 }
 
-async fn gathered(physical: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<Arc<Held>> {
+async fn read_all(physical: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -> Result<Arc<BufferedRows>> {
     let reserved = MemoryConsumer::new("materialize").register(context.memory_pool());
     let mut rows = execute_stream(physical, context)?;
     let mut batches = Vec::new();
@@ -114,29 +116,29 @@ async fn gathered(physical: Arc<dyn ExecutionPlan>, context: Arc<TaskContext>) -
         reserved.try_grow(batch.get_array_memory_size())?;
         batches.push(batch);
     }
-    Ok(Arc::new(Held { batches, _reserved: reserved }))
+    Ok(Arc::new(BufferedRows { batches, _reserved: reserved }))
 }
 
-/// One use.
+/// One use of the rows.
 #[derive(Debug)]
-struct Use {
+struct MaterializedScan {
     schema: SchemaRef,
-    rows: Arc<Rows>,
+    rows: Arc<MaterializedRows>,
 }
 
-impl PartitionStream for Use {
+impl PartitionStream for MaterializedScan {
     fn schema(&self) -> &SchemaRef {
         &self.schema
     }
 
     fn execute(&self, context: Arc<TaskContext>) -> SendableRecordBatchStream {
-        let rows = match self.rows.gathering(&context) {
+        let rows = match self.rows.running(&context) {
             None => match execute_stream(Arc::clone(&self.rows.physical), context) {
                 Ok(rows) => return rows,
                 Err(error) => stream::once(async { Err(error) }).boxed(),
             },
-            Some(gathering) => gathering
-                .map(|gathered| match gathered {
+            Some(running) => running
+                .map(|read| match read {
                     Ok(held) => Ok(each_of(held)),
                     Err(error) => Err(DataFusionError::Shared(error)),
                 })
@@ -147,6 +149,6 @@ impl PartitionStream for Use {
     }
 }
 
-fn each_of(held: Arc<Held>) -> impl stream::Stream<Item = Result<RecordBatch>> {
+fn each_of(held: Arc<BufferedRows>) -> impl stream::Stream<Item = Result<RecordBatch>> {
     stream::iter((0..).map_while(move |index: usize| held.batches.get(index).cloned().map(Ok)))
 }

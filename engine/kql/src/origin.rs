@@ -1,5 +1,5 @@
-//! Whether a function in a plan was made by this crate. A policy that lets functions through by a list of names asks here
-//! about the others: they are made from a query's text, and read nothing but their arguments.
+//! Whether a function in a plan was made by this crate. A policy that lets functions through by a list of names asks
+//! here about the others: they are made from a query's text, and read nothing but their arguments.
 
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF, WindowUDF};
 

@@ -1,5 +1,6 @@
-//! Recursive descent over the tokens. Each function takes what it is named after, or reports what it expected and
-//! returns [`Reported`]; only pipelines and statements catch that, skip to the next `|` or `;` of their own, and go on.
+//! A recursive descent parser over the tokens. Each function parses what it is named after, or reports what it expected
+//! and returns [`Reported`]; only pipelines and statements catch that, skip to the next `|` or `;` of their own, and
+//! continue.
 //!
 //! Every recursion passes [`Parser::nested`], which bounds it. No token is looked at more often than a fixed number of
 //! times: decisions are made on the next few tokens, and nothing is parsed twice.
@@ -30,38 +31,38 @@ use crate::keywords;
 use crate::lexer::{self, MAX_ERRORS, Token, TokenKind};
 use crate::span::Span;
 
-/// How deep parentheses, calls and subqueries nest.
+/// How deep parentheses, calls and subqueries may nest.
 const MAX_NESTING: usize = 200;
-/// How high the tree of an expression is, subqueries included. Chains (`a + b + c`, `a.b.c`) make it as high as they
-/// are long, and trees are walked and dropped recursively: without a bound their height is the sender's choice.
+/// How high the tree of an expression may be, subqueries included. Chains (`a + b + c`, `a.b.c`) make it as high as
+/// they are long, and trees are walked and dropped recursively: without a bound a query could overflow the stack.
 const MAX_HEIGHT: usize = 500;
-/// Room that one level may need; a thread's stack is left for a larger one when it has less.
+/// The stack that one level may need; a larger stack is allocated when the thread's has less left.
 const LEVEL_STACK_BYTES: usize = 128 << 10;
 const LARGER_STACK_BYTES: usize = 4 << 20;
 
-/// The error is in the parser's list.
+/// An error that is already in the parser's list.
 struct Reported;
 
 type Result<T> = std::result::Result<T, Reported>;
 
-/// What a text was parsed to.
+/// A parsed query.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Parsed {
-    /// The tree; whole where there are no errors.
+pub struct ParsedQuery {
+    /// The tree; complete where there are no errors.
     pub query: ast::Query,
-    /// In the order of the text. Only the first of many.
+    /// In the order of the query. Only the first 20.
     pub errors: Vec<SyntaxError>,
 }
 
-impl Parsed {
-    /// The whole tree, or what is wrong with the text.
+impl ParsedQuery {
+    /// Returns the complete tree, or the errors.
     pub fn into_result(self) -> std::result::Result<ast::Query, Vec<SyntaxError>> {
         if self.errors.is_empty() { Ok(self.query) } else { Err(self.errors) }
     }
 }
 
 /// Parses a query.
-pub(super) fn parse(text: &str) -> Parsed {
+pub(super) fn parse(text: &str) -> ParsedQuery {
     let (tokens, errors) = lexer::lex(text);
     let depths = lexer::depths(&tokens);
     let mut parser =
@@ -69,22 +70,22 @@ pub(super) fn parse(text: &str) -> Parsed {
     let query = parser.query();
     parser.errors.sort_by_key(|error| error.span);
     parser.errors.truncate(MAX_ERRORS);
-    Parsed { query, errors: parser.errors }
+    ParsedQuery { query, errors: parser.errors }
 }
 
 struct Parser<'a> {
     text: &'a str,
-    /// The last is `End`, and `at` never passes it.
+    /// The last one is `End`, and `at` never passes it.
     tokens: Vec<Token>,
     depths: Vec<u32>,
     at: usize,
     errors: Vec<SyntaxError>,
-    /// The token of the last error: one is enough for a place.
+    /// The token of the last error: one error for each token is enough.
     failed_at: Option<usize>,
-    /// After an error that leaves nothing to go on with.
+    /// Set by an error after which parsing cannot continue.
     aborted: bool,
     nesting: usize,
-    /// How high the tree is of what was parsed last at this level of nesting.
+    /// The height of the tree that was parsed last at this level of nesting.
     height: usize,
 }
 
@@ -93,7 +94,7 @@ impl<'a> Parser<'a> {
         self.peek(0)
     }
 
-    /// The token `ahead` of the next one; the end, past it.
+    /// Returns the token `ahead` of the next one; past the last one, the end.
     fn peek(&self, ahead: usize) -> Token {
         let last = self.tokens.len().saturating_sub(1);
         let end = Token { kind: TokenKind::End, span: Span::new(self.text.len(), self.text.len()) };
@@ -108,7 +109,7 @@ impl<'a> Parser<'a> {
         token
     }
 
-    /// Where the token before the next one ends.
+    /// Returns the end of the token before the next one.
     fn last_end(&self) -> Span {
         match self.at.checked_sub(1).and_then(|last| self.tokens.get(last)) {
             Some(token) => token.span,
@@ -116,7 +117,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// From `start` to the last token taken.
+    /// Returns the span from `start` to the last token taken.
     fn since(&self, start: Span) -> Span {
         start.to(self.last_end())
     }
@@ -137,14 +138,14 @@ impl<'a> Parser<'a> {
         if self.at_kind(kind) { Ok(self.advance().span) } else { Err(self.expected(what)) }
     }
 
-    /// The next token's text where it is a word, otherwise nothing.
+    /// Returns the next token's text where it is a word, otherwise the empty string.
     fn word(&self) -> &'a str {
         self.word_at(0)
     }
 
     fn word_at(&self, ahead: usize) -> &'a str {
         let token = self.peek(ahead);
-        if token.kind == TokenKind::Word { token.span.of(self.text) } else { "" }
+        if token.kind == TokenKind::Word { token.span.slice(self.text) } else { "" }
     }
 
     fn at_word(&self, word: &str) -> bool {
@@ -163,7 +164,7 @@ impl<'a> Parser<'a> {
         if self.at_word(word) { Ok(self.advance().span) } else { Err(self.expected(&format!("`{word}`"))) }
     }
 
-    /// `one` and more of it after each comma.
+    /// Parses a comma-separated list of `one`.
     fn separated<T>(&mut self, mut one: impl FnMut(&mut Self) -> Result<T>) -> Result<Vec<T>> {
         let mut all = vec![one(self)?];
         while self.eat(TokenKind::Comma) {
@@ -172,7 +173,7 @@ impl<'a> Parser<'a> {
         Ok(all)
     }
 
-    /// Runs `work` one level deeper, unless that is too deep.
+    /// Runs `work` one level deeper. Errors: more than [`MAX_NESTING`] levels.
     fn nested<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T>) -> Result<T> {
         let below = std::mem::take(&mut self.height);
         self.nesting += 1;
@@ -186,7 +187,7 @@ impl<'a> Parser<'a> {
         done
     }
 
-    /// Says that a node was made of what was parsed last and of what is `left` high.
+    /// Records the height of a node over what was parsed last and over a tree that is `left` high.
     fn grow(&mut self, left: usize) -> Result<()> {
         self.height = self.height.max(left) + 1;
         if self.height > MAX_HEIGHT { Err(self.too_deep(MAX_HEIGHT)) } else { Ok(()) }
@@ -202,7 +203,7 @@ impl<'a> Parser<'a> {
         reported
     }
 
-    /// Reports that something else should stand here.
+    /// Reports that something else was expected here.
     fn expected(&mut self, what: &str) -> Reported {
         self.expected_with_hint(what, None)
     }
@@ -225,19 +226,19 @@ impl<'a> Parser<'a> {
         Reported
     }
 
-    /// Whether one more error would say nothing new, or nothing that anybody reads.
+    /// Whether an error here would repeat one or is past the most that are kept.
     fn is_silent(&self) -> bool {
         self.aborted || self.failed_at == Some(self.at) || self.errors.len() >= 2 * MAX_ERRORS
     }
 
-    /// What the next token is, for a message.
+    /// Describes the next token for a message.
     fn found(&self) -> String {
         const SHOWN_CHARS: usize = 30;
         let token = self.token();
         if token.kind == TokenKind::End {
             return "the end of the query".to_owned();
         }
-        let text = token.span.of(self.text);
+        let text = token.span.slice(self.text);
         let line = text.lines().next().unwrap_or_default();
         let shown: String = line.chars().take(SHOWN_CHARS).collect();
         let more = if shown.len() < text.len() { "..." } else { "" };
@@ -247,8 +248,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips to the next `|`, `;` or closing bracket that belongs to what stands in as many brackets as the token
-    /// `start` does.
+    /// Skips to the next `|`, `;` or closing bracket that is nested in as many brackets as the token `start`.
     fn recover(&mut self, start: usize) {
         let depth = self.depth_at(start);
         loop {
@@ -266,7 +266,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// Skips to the next `;` of what the token `start` stands in, or to its end.
+    /// Skips to the next `;` in the brackets that the token `start` is nested in, or to their end.
     fn recover_statement(&mut self, start: usize) {
         loop {
             self.recover(start);

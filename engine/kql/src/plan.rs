@@ -1,4 +1,4 @@
-//! Operators as DataFusion plans, one after the other, in the order written.
+//! Turns operators into DataFusion plans, one after the other, in the order written. A file for each family.
 
 mod columns;
 mod evaluate;
@@ -30,27 +30,27 @@ pub(super) use materialize::MaterializedPart;
 pub(super) use relation::{Column, Relation, field_column, field_of};
 pub use scan::StoredComparisons;
 
-/// Whether a function is one of the operators' own.
+/// Whether a function is one that operators call.
 pub(super) fn is_operator_function(function: &ScalarUDF) -> bool {
     expand::is_elements_function(function) || parse::is_captures_function(function) || scan::is_scan_function(function)
 }
 
-/// Whether a function over rows in their order is one of the operators' own.
+/// Whether a window function is one that operators call.
 pub(super) fn is_operator_window_function(function: &WindowUDF) -> bool {
     sequences::is_sequences_function(function)
 }
 
-/// How a result wants to be shown.
+/// How a result is to be shown.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rendering {
     /// `timechart`, `barchart`, ...
     pub chart: String,
-    /// In the order written, values as texts.
+    /// In the order written, values as strings.
     pub properties: Vec<(String, String)>,
 }
 
 impl<'a> Binder<'a> {
-    /// An operator that starts a query.
+    /// Plans an operator that starts a query.
     pub(super) fn source_operator(
         &mut self,
         operator: &'a Operator,
@@ -67,7 +67,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// An operator over rows.
+    /// Plans an operator over rows.
     pub(super) fn operator(
         &mut self,
         input: Relation,

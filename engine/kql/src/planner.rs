@@ -12,7 +12,7 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder
 use futures::StreamExt;
 
 use crate::KqlError;
-use crate::bind::{self, Answers, BoundQuery, GivenParameter, Need, Stop};
+use crate::bind::{self, Answers, BindStop, BoundQuery, GivenParameter, Need};
 use crate::host::KqlHost;
 use crate::materialized::Materialized;
 use crate::plan::{Relation, Rendering, field_column};
@@ -87,9 +87,9 @@ async fn plan_query<H: KqlHost>(host: &H, text: &str, parameters: &KqlParameters
                 answers.materialized.iter().for_each(|part| part.all_uses_are_known());
                 return Ok(planned(relation, rendering));
             }
-            Err(Stop::Error(error)) => return Err(KqlError::from_bind(text, error).into()),
-            Err(Stop::Plan(error)) => return Err(error.into()),
-            Err(Stop::Needs(need)) => need,
+            Err(BindStop::Error(error)) => return Err(KqlError::from_bind(text, error).into()),
+            Err(BindStop::Plan(error)) => return Err(error.into()),
+            Err(BindStop::Needs(need)) => need,
         };
         answer(host, need, &mut answers).await?;
     }

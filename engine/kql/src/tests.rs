@@ -1,5 +1,6 @@
 //! Recorded cases of a folder that `QUERENT_KQL_CASES` names, by default `kql_cases` in the folder `shared` beside the
-//! repository: what Kusto's parser accepts, and what Kusto answers. Where `build.rs` does not find them they are ignored.
+//! repository: what Kusto's parser accepts, and what Kusto answers. Where `build.rs` does not find them they are
+//! ignored.
 
 mod corpus;
 mod replay;

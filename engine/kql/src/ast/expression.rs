@@ -43,7 +43,7 @@ pub enum ExprKind {
         index: Box<Expr>,
     },
     /// `f(a, b)`, `database('d').f(a)`.
-    Call(Box<Call>),
+    Call(Box<FunctionCall>),
     /// `-a`.
     Unary {
         /// Which.
@@ -112,7 +112,7 @@ pub enum ExprKind {
 
 /// A function call.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Call {
+pub struct FunctionCall {
     /// What stands before the dot in `database('d').f()`.
     pub target: Option<Expr>,
     /// The function.

@@ -1,8 +1,8 @@
-//! The names that results have when the query does not say: `count_`, `avg_v`, `Column1`, `k1`.
+//! The names of result columns that the query does not name: `count_`, `avg_v`, `Column1`, `k1`.
 
-use crate::ast::{Call, Expr, ExprKind, Literal};
+use crate::ast::{Expr, ExprKind, FunctionCall, Literal};
 
-/// Functions whose result is called as their first argument is.
+/// Functions whose result is named after their first argument.
 const NAMED_BY_FIRST_ARGUMENT: &[&str] = &[
     "bin",
     "bin_at",
@@ -34,7 +34,7 @@ const NAMED_BY_FIRST_ARGUMENT: &[&str] = &[
     "toobject",
 ];
 
-/// What an expression's column is called, where the expression says.
+/// Returns the name that an expression gives its column; `None` where it gives none.
 pub(crate) fn argument_name(expr: &Expr) -> Option<String> {
     match &expr.kind {
         ExprKind::Name(name) => Some(name.text.clone()),
@@ -59,7 +59,7 @@ pub(crate) fn argument_name(expr: &Expr) -> Option<String> {
     }
 }
 
-fn called_as_argument(call: &Call) -> Option<String> {
+fn called_as_argument(call: &FunctionCall) -> Option<String> {
     let function = call.function.text.as_str();
     if matches!(function, "dcount_hll" | "percentile_tdigest") {
         return Some(format!("{function}_{}", argument_name(&call.arguments.first()?.expr)?));
@@ -70,7 +70,7 @@ fn called_as_argument(call: &Call) -> Option<String> {
     argument_name(&call.arguments.first()?.expr)
 }
 
-/// `name`, or `name1`, `name2`, ... if it is taken.
+/// Returns `name`, or `name1`, `name2`, ... if it is taken.
 pub(crate) fn unique_name(name: &str, is_taken: impl Fn(&str) -> bool) -> String {
     if !is_taken(name) {
         return name.to_owned();

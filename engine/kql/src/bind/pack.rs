@@ -1,18 +1,23 @@
-//! Columns packed into bags.
+//! Functions that pack columns into property bags.
 
 use datafusion::logical_expr::lit;
 use datafusion::scalar::ScalarValue;
 
-use super::{Binder, Result, Scope, Typed, constant_of, invalid};
-use crate::ast::{Call, ExprKind};
+use super::{Binder, ExpressionScope, Result, Typed, constant_of, invalid};
+use crate::ast::{ExprKind, FunctionCall};
 use crate::functions;
 use crate::plan::Column;
 use crate::span::Span;
 use crate::types::KqlType;
 
 impl<'a> Binder<'a> {
-    /// `pack_all()`: a bag of all columns, without what is empty where that is asked for.
-    pub(super) fn pack_all(&mut self, call: &'a Call, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+    /// `pack_all()`: a bag of all columns, optionally without empty values.
+    pub(super) fn pack_all(
+        &mut self,
+        call: &'a FunctionCall,
+        span: Span,
+        scope: &ExpressionScope<'_, 'a>,
+    ) -> Result<Typed> {
         let ignores_empty = match call.arguments.first() {
             Some(argument) if argument.expr.kind != ExprKind::Star => {
                 let argument = self.scalar(&argument.expr, scope)?;
@@ -27,7 +32,12 @@ impl<'a> Binder<'a> {
     }
 
     /// `bag_pack_columns(a, b)`.
-    pub(super) fn pack_columns(&mut self, call: &'a Call, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+    pub(super) fn pack_columns(
+        &mut self,
+        call: &'a FunctionCall,
+        span: Span,
+        scope: &ExpressionScope<'_, 'a>,
+    ) -> Result<Typed> {
         let mut names = Vec::with_capacity(call.arguments.len());
         for argument in &call.arguments {
             match &argument.expr.kind {
@@ -39,7 +49,7 @@ impl<'a> Binder<'a> {
         self.packed(&names, values, span)
     }
 
-    /// A bag of values under names.
+    /// Returns a bag of values under names.
     pub(crate) fn packed(&mut self, names: &[String], values: Vec<Typed>, span: Span) -> Result<Typed> {
         if names.is_empty() {
             return Ok(Typed::new(lit("{}"), KqlType::Dynamic));

@@ -1,15 +1,15 @@
-//! Values of `declare query_parameters` that come beside the query, as Kusto's clients send them: as literals of KQL, or
-//! as texts that conversion reads. A string needs no quotes, so that nobody has to escape one.
+//! Values of `declare query_parameters` that come beside the query, as Kusto's clients send them: literals of KQL, or
+//! strings that are converted to the declared type. A string needs no quotes, so that nobody has to escape one.
 
-use super::{Binder, Environment, Result, Scope, Stop, Typed, constant_of, invalid};
+use super::{BindStop, Binder, Environment, ExpressionScope, Result, Typed, constant_of, invalid};
 use crate::ast::{Expr, ExprKind, Literal, Parameter, ParameterKind, Query, Statement, StatementKind};
 use crate::types::KqlType;
 
-/// A value as it was given.
+/// A parameter's value as the caller gave it.
 #[derive(Debug)]
 pub(crate) struct GivenParameter {
     text: String,
-    /// What the text is, if it is a literal.
+    /// The literal that the string is, if it is one.
     literal: Option<Expr>,
 }
 
@@ -47,23 +47,23 @@ fn is_literal(expr: &Expr) -> bool {
 }
 
 impl<'a> Binder<'a> {
-    /// What a declared parameter is: the value given, else its default.
+    /// Returns the value of a declared parameter: the one given, else its default.
     pub(super) fn query_parameter(&mut self, parameter: &'a Parameter, environment: &Environment<'a>) -> Result<Typed> {
         let name = &parameter.name.text;
         let ParameterKind::Scalar { scalar_type, default } = &parameter.kind else {
             return invalid(parameter.span, format!("`{name}` is a table, which no parameter of a query is"));
         };
         let kql_type = KqlType::from(*scalar_type);
-        let scope = Scope::constant(environment);
+        let scope = ExpressionScope::constant(environment);
         let answers = self.answers;
         match (answers.parameters.get(name), default) {
             (Some(given), _) => {
                 let value = self.given(given, kql_type, parameter, &scope);
-                // A place within the value's own text says nothing here.
+                // A position inside the value means nothing to a reader of the query.
                 value.map_err(|stop| match stop {
-                    Stop::Error(mut error) => {
+                    BindStop::Error(mut error) => {
                         error.span = parameter.span;
-                        Stop::Error(error)
+                        BindStop::Error(error)
                     }
                     other => other,
                 })
@@ -81,7 +81,7 @@ impl<'a> Binder<'a> {
         given: &'a GivenParameter,
         kql_type: KqlType,
         parameter: &Parameter,
-        scope: &Scope<'_, 'a>,
+        scope: &ExpressionScope<'_, 'a>,
     ) -> Result<Typed> {
         let literal = given.literal.as_ref().filter(|_| given.is_literal_for(kql_type));
         let value = match literal {

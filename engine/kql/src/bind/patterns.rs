@@ -1,8 +1,8 @@
-//! `declare pattern`: tables under names that are made of texts, `country("Canada").Alberta`. A pattern's rules are looked
-//! through for the texts that it is called with.
+//! `declare pattern`: tables under names made of strings, `country("Canada").Alberta`. A call takes the pattern's rules
+//! whose strings are those of the call.
 
-use super::{Binder, Binding, Environment, Result, Scope, Typed, constant_of, invalid, text_of};
-use crate::ast::{Call, Expr, ExprKind, Literal, Pattern};
+use super::{Binder, Binding, Environment, ExpressionScope, Result, Typed, constant_of, invalid, text_of};
+use crate::ast::{Expr, ExprKind, FunctionCall, Literal, Pattern};
 use crate::plan::Relation;
 use crate::span::Span;
 use crate::types::KqlType;
@@ -11,12 +11,12 @@ use crate::types::KqlType;
 const ANY_PATH: &str = "*";
 
 impl<'a> Binder<'a> {
-    /// The call of a pattern and the path behind it, where an expression is one.
+    /// Returns the pattern, the call and the path behind it, where an expression is a call of a pattern.
     pub(crate) fn pattern_call<'e>(
         &self,
         expr: &'e Expr,
         environment: &Environment<'a>,
-    ) -> Option<(&'e Call, Option<&'e str>)> {
+    ) -> Option<(&'e FunctionCall, Option<&'e str>)> {
         let (base, path) = match &expr.kind {
             ExprKind::Member { base, name } => (base.as_ref(), Some(name.text.as_str())),
             ExprKind::Element { base, index } => match &index.kind {
@@ -30,10 +30,10 @@ impl<'a> Binder<'a> {
         (call.target.is_none() && is_pattern).then_some((call, path))
     }
 
-    /// The table of the rule that a call fits; of all those that do, where its path is `*`.
+    /// Returns the table of the rule that fits a call; where the path is `*`, the union of all that fit.
     pub(crate) fn pattern_table(
         &mut self,
-        call: &'a Call,
+        call: &'a FunctionCall,
         path: Option<&'a str>,
         span: Span,
         environment: &Environment<'a>,
@@ -46,7 +46,7 @@ impl<'a> Binder<'a> {
         };
         let mut texts = Vec::with_capacity(call.arguments.len());
         for argument in &call.arguments {
-            let typed = self.scalar(&argument.expr, &Scope::constant(environment))?;
+            let typed = self.scalar(&argument.expr, &ExpressionScope::constant(environment))?;
             match text_of(constant_of(&typed.expr)?.as_ref()) {
                 Some(text) if typed.kql_type == KqlType::String => texts.push(text.to_owned()),
                 _ => return invalid(argument.span, "a pattern is called with constant strings"),

@@ -1,18 +1,18 @@
-//! Expressions: each becomes a typed expression over the fields of the row, or an error with its place.
+//! Binds scalar expressions: each becomes a typed expression over the fields of the row, or an error with its position.
 
-use datafusion::logical_expr::expr::InList;
 use datafusion::logical_expr::{Expr as PlanExpr, lit};
-use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
+use super::native_operators::{native_comparison, native_in};
 use super::several::refuse_several;
 use super::{
-    BindError, BindErrorCode, Binder, Binding, Result, Scope, Typed, constant_of, fail, invalid, not_supported,
-    null_of, text_of,
+    BindError, BindErrorCode, Binder, Binding, ExpressionScope, Result, Typed, constant_of, fail, invalid,
+    not_supported, null_of, text_of,
 };
 use crate::aggregates;
 use crate::ast::{
-    BinaryOperator, Call, Expr, ExprKind, ListOperator, Literal, LogicalOperator, Name, SubqueryFunction, UnaryOperator,
+    BinaryOperator, Expr, ExprKind, FunctionCall, ListOperator, Literal, LogicalOperator, Name, SubqueryFunction,
+    UnaryOperator,
 };
 use crate::functions::{self, BoundFunction, FunctionError, ScalarOperator};
 use crate::nearest_name;
@@ -20,20 +20,20 @@ use crate::plan::Column;
 use crate::span::Span;
 use crate::types::KqlType;
 
-/// The most values that the table of an `in` may have.
+/// The most values that the table on the right of an `in` may have.
 const MAX_IN_VALUES: usize = 1_000_000;
 
-/// What may stand between the parts of a time's format.
+/// The delimiters between the parts of a time format.
 const FORMAT_DELIMITERS: &str = " /-:,._[]";
 
 impl<'a> Binder<'a> {
     /// Binds an expression that must be a value.
-    pub(crate) fn scalar(&mut self, expr: &'a Expr, scope: &Scope<'_, 'a>) -> Result<Typed> {
+    pub(crate) fn scalar(&mut self, expr: &'a Expr, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
         self.spend(1, expr.span)?;
         self.nested(expr.span, |binder| binder.scalar_unchecked(expr, scope))
     }
 
-    fn scalar_unchecked(&mut self, expr: &'a Expr, scope: &Scope<'_, 'a>) -> Result<Typed> {
+    fn scalar_unchecked(&mut self, expr: &'a Expr, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
         match &expr.kind {
             ExprKind::Literal(literal) => self.literal(literal, expr.span),
             ExprKind::Name(name) => self.name(name, scope),
@@ -84,7 +84,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Binds an expression that must be true or false.
-    pub(crate) fn condition(&mut self, expr: &'a Expr, scope: &Scope<'_, 'a>) -> Result<PlanExpr> {
+    pub(crate) fn condition(&mut self, expr: &'a Expr, scope: &ExpressionScope<'_, 'a>) -> Result<PlanExpr> {
         let typed = self.scalar(expr, scope)?;
         self.as_condition(typed, expr.span)
     }
@@ -97,9 +97,9 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Binds the condition of a `where`, in which null is as good as false. There, comparisons of like with like are
-    /// DataFusion's own, which its optimizer can push into scans.
-    pub(crate) fn predicate(&mut self, expr: &'a Expr, scope: &Scope<'_, 'a>) -> Result<PlanExpr> {
+    /// Binds the condition of a `where`, in which null counts as false. There, comparisons of two values of one type
+    /// are DataFusion's own operators, which its optimizer can push into scans.
+    pub(crate) fn predicate(&mut self, expr: &'a Expr, scope: &ExpressionScope<'_, 'a>) -> Result<PlanExpr> {
         match &expr.kind {
             ExprKind::Logical { operator, operands } => {
                 self.spend(1, expr.span)?;
@@ -139,13 +139,13 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// `* has "x"`: whether it holds of one of the columns that have such values.
+    /// `* has "x"`: whether the comparison holds for one of the columns of a comparable type.
     fn any_column(
         &mut self,
         operator: BinaryOperator,
         right: &'a Expr,
         span: Span,
-        scope: &Scope<'_, 'a>,
+        scope: &ExpressionScope<'_, 'a>,
     ) -> Result<Typed> {
         let wanted = self.scalar(right, scope)?;
         let mut each = Vec::with_capacity(scope.columns.len());
@@ -159,7 +159,7 @@ impl<'a> Binder<'a> {
         Ok(Typed::new(any, KqlType::Bool))
     }
 
-    fn name(&mut self, name: &'a Name, scope: &Scope<'_, 'a>) -> Result<Typed> {
+    fn name(&mut self, name: &'a Name, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
         if let Some(column) = scope.column(&name.text) {
             return Ok(column.typed());
         }
@@ -182,7 +182,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The error for a name that is no column here.
+    /// Returns the error for a name that is no column here.
     pub(crate) fn unknown_column(&self, name: &Name, columns: &[Column]) -> BindError {
         let message = format!("unknown column `{}`", name.text);
         let error = BindError::new(BindErrorCode::UnknownColumn, name.span, message);
@@ -192,7 +192,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn member(&mut self, base: &'a Expr, name: &'a Name, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+    fn member(&mut self, base: &'a Expr, name: &'a Name, span: Span, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
         if let ExprKind::Name(side) = &base.kind {
             if scope.steps.contains(&side.text) {
                 return match scope.column(&format!("{}.{}", side.text, name.text)) {
@@ -217,7 +217,13 @@ impl<'a> Binder<'a> {
         self.dynamic_access(ScalarOperator::DynamicMember, base, key, span)
     }
 
-    fn element(&mut self, base: &'a Expr, index: &'a Expr, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+    fn element(
+        &mut self,
+        base: &'a Expr,
+        index: &'a Expr,
+        span: Span,
+        scope: &ExpressionScope<'_, 'a>,
+    ) -> Result<Typed> {
         if let Some([text, delimiter, index]) = part_of_split(base, index, scope) {
             let arguments = [text, delimiter, index].map(|argument| self.scalar(argument, scope));
             let [text, delimiter, index] = arguments;
@@ -253,7 +259,7 @@ impl<'a> Binder<'a> {
         self.apply_operator(operator, vec![base, key], span)
     }
 
-    fn call(&mut self, call: &'a Call, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+    fn call(&mut self, call: &'a FunctionCall, span: Span, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
         if call.target.is_some() {
             return not_supported(span, "calling a function of another database");
         }
@@ -302,7 +308,7 @@ impl<'a> Binder<'a> {
         match (name, arguments.as_slice()) {
             ("assert", [condition, message]) => return self.asserted(condition, message, span),
             ("format_datetime" | "format_timespan", [_, format]) => self.check_format(name, format, span)?,
-            // Weeks are the one part that Kusto counts as a real number.
+            // Of all parts Kusto counts only weeks as a real number.
             ("datetime_diff", [part, ..]) => {
                 let part = constant_of(&part.expr)?;
                 let weeks = self.apply_at(name, arguments, call.function.span, span)?;
@@ -314,7 +320,7 @@ impl<'a> Binder<'a> {
         self.apply_at(name, arguments, call.function.span, span)
     }
 
-    /// A condition that must hold for the query to run.
+    /// `assert(condition, message)`: a constant condition that must hold for the query to run.
     fn asserted(&mut self, condition: &Typed, message: &Typed, span: Span) -> Result<Typed> {
         match (constant_of(&condition.expr)?, constant_of(&message.expr)?) {
             (Some(ScalarValue::Boolean(Some(true))), _) => Ok(Typed::new(lit(true), KqlType::Bool)),
@@ -325,7 +331,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Whether a constant format has only parts and delimiters that Kusto has.
+    /// Checks that a constant format has only parts and delimiters that Kusto has.
     fn check_format(&mut self, function: &str, format: &Typed, span: Span) -> Result<()> {
         let parts = if function == "format_datetime" { "dfFhHmMsty" } else { "dfFhHms" };
         let format = constant_of(&format.expr)?;
@@ -336,12 +342,12 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The arguments of a call of a built-in function.
-    pub(crate) fn arguments(&mut self, call: &'a Call, scope: &Scope<'_, 'a>) -> Result<Vec<Typed>> {
+    /// Binds the arguments of a call of a built-in function.
+    pub(crate) fn arguments(&mut self, call: &'a FunctionCall, scope: &ExpressionScope<'_, 'a>) -> Result<Vec<Typed>> {
         call.arguments.iter().map(|argument| self.scalar(&argument.expr, scope)).collect()
     }
 
-    fn moment(&mut self, call: &'a Call, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+    fn moment(&mut self, call: &'a FunctionCall, span: Span, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
         let now = Typed::new(lit(self.answers.now_ticks), KqlType::DateTime);
         let mut arguments = self.arguments(call, scope)?;
         let operator = if call.function.text == "now" { BinaryOperator::Add } else { BinaryOperator::Subtract };
@@ -354,7 +360,12 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn column_if_exists(&mut self, call: &'a Call, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+    fn column_if_exists(
+        &mut self,
+        call: &'a FunctionCall,
+        span: Span,
+        scope: &ExpressionScope<'_, 'a>,
+    ) -> Result<Typed> {
         let [name, default] = call.arguments.as_slice() else {
             return invalid(span, "`column_ifexists` takes a column's name and a default");
         };
@@ -369,9 +380,9 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn first_value(&mut self, body: &'a Expr, scope: &Scope<'_, 'a>) -> Result<Typed> {
+    fn first_value(&mut self, body: &'a Expr, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
         if !self.is_tabular(body, scope.environment) {
-            return self.scalar(body, &Scope::constant(scope.environment));
+            return self.scalar(body, &ExpressionScope::constant(scope.environment));
         }
         let relation = self.table(body, scope.environment)?;
         let Some(column) = relation.columns.first().cloned() else {
@@ -393,7 +404,7 @@ impl<'a> Binder<'a> {
         value: Typed,
         list: &'a [Expr],
         span: Span,
-        scope: &Scope<'_, 'a>,
+        scope: &ExpressionScope<'_, 'a>,
     ) -> Result<Typed> {
         let items = match list {
             [table] if self.is_tabular(table, scope.environment) && !is_column(table, scope) => {
@@ -411,8 +422,8 @@ impl<'a> Binder<'a> {
         self.apply_operator(ScalarOperator::List(operator), arguments, span)
     }
 
-    /// The values of a table's first column, read now.
-    fn first_column(&mut self, table: &'a Expr, scope: &Scope<'_, 'a>) -> Result<Vec<Typed>> {
+    /// Reads the values of a table's first column.
+    fn first_column(&mut self, table: &'a Expr, scope: &ExpressionScope<'_, 'a>) -> Result<Vec<Typed>> {
         let relation = self.table(table, scope.environment)?;
         let Some(column) = relation.columns.first().cloned() else {
             return invalid(table.span, "a table without columns has no values");
@@ -454,7 +465,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// An element of a dynamic array.
+    /// Returns an element of a dynamic array.
     pub(crate) fn element_of(&mut self, array: Typed, index: usize, span: Span) -> Result<Typed> {
         let index = Typed::new(lit(i64::try_from(index).unwrap_or(i64::MAX)), KqlType::Long);
         self.apply_operator(ScalarOperator::DynamicElement, vec![array, index], span)
@@ -482,7 +493,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The value as another type, by the function that converts to it.
+    /// Converts a value to a type with the function that KQL has for it.
     pub(crate) fn convert(&mut self, typed: Typed, to: KqlType, span: Span) -> Result<Typed> {
         if typed.kql_type == to {
             return Ok(typed);
@@ -502,7 +513,7 @@ impl<'a> Binder<'a> {
         self.apply(converter, vec![typed], span)
     }
 
-    /// The value as an element of a dynamic, a text as a text.
+    /// Converts a value to an element of a dynamic; a string stays a string and is not parsed.
     fn as_element(&mut self, typed: Typed, span: Span) -> Result<Typed> {
         let array = self.apply("pack_array", vec![typed], span)?;
         self.element_of(array, 0, span)
@@ -514,14 +525,14 @@ fn called(bound: BoundFunction, arguments: Vec<Typed>) -> Typed {
     Typed::new(bound.function.call(arguments), bound.returns)
 }
 
-fn is_column(expr: &Expr, scope: &Scope<'_, '_>) -> bool {
+fn is_column(expr: &Expr, scope: &ExpressionScope<'_, '_>) -> bool {
     match &expr.kind {
         ExprKind::Name(name) => scope.column(&name.text).is_some(),
         _ => false,
     }
 }
 
-/// Names that are an aggregate where aggregates may stand, and a function elsewhere.
+/// Names that are aggregates where aggregates are allowed, and functions elsewhere.
 fn is_also_scalar(name: &str) -> bool {
     matches!(name, "make_bag" | "any" | "percentile" | "hll_merge" | "tdigest_merge" | "merge_tdigest")
 }
@@ -534,65 +545,8 @@ fn joined(operator: LogicalOperator, operands: Vec<PlanExpr>) -> PlanExpr {
     combined.unwrap_or_else(|| lit(true))
 }
 
-/// A comparison as DataFusion's own, where both sides are of one type that both order alike.
-fn native_comparison(operator: BinaryOperator, left: &Typed, right: &Typed) -> Option<PlanExpr> {
-    let (left, right) = alike(left, right)?;
-    Some(match operator {
-        BinaryOperator::Equal => left.eq(right),
-        BinaryOperator::Less => left.lt(right),
-        BinaryOperator::LessOrEqual => left.lt_eq(right),
-        BinaryOperator::Greater => left.gt(right),
-        BinaryOperator::GreaterOrEqual => left.gt_eq(right),
-        _ => return None,
-    })
-}
-
-/// Both sides in one type, where that needs no conversion but of a literal.
-fn alike(left: &Typed, right: &Typed) -> Option<(PlanExpr, PlanExpr)> {
-    let is_plain = |kql_type: KqlType| {
-        matches!(
-            kql_type,
-            KqlType::Int | KqlType::Long | KqlType::String | KqlType::DateTime | KqlType::TimeSpan | KqlType::Guid
-        )
-    };
-    if left.kql_type == right.kql_type && is_plain(left.kql_type) {
-        return Some((left.expr.clone(), right.expr.clone()));
-    }
-    match (left.kql_type, right.kql_type) {
-        (KqlType::Int, KqlType::Long) => Some((left.expr.clone(), as_int(&right.expr)?)),
-        (KqlType::Long, KqlType::Int) => Some((as_int(&left.expr)?, right.expr.clone())),
-        _ => None,
-    }
-}
-
-fn as_int(expr: &PlanExpr) -> Option<PlanExpr> {
-    match expr {
-        PlanExpr::Literal(ScalarValue::Int64(Some(value)), _) => Some(lit(i32::try_from(*value).ok()?)),
-        _ => None,
-    }
-}
-
-/// `in` with literals of the value's own type.
-fn native_in(value: &Typed, items: &[Typed], negated: bool) -> Option<Typed> {
-    let is_hashable = matches!(
-        value.kql_type,
-        KqlType::Int | KqlType::Long | KqlType::String | KqlType::DateTime | KqlType::TimeSpan | KqlType::Guid
-    );
-    let all_literals = items.iter().all(|item| {
-        item.kql_type == value.kql_type && matches!(&item.expr, PlanExpr::Literal(literal, _) if !literal.is_null())
-    });
-    if !is_hashable || !all_literals || items.is_empty() {
-        return None;
-    }
-    let list = items.iter().map(|item| item.expr.clone()).collect();
-    let found = PlanExpr::InList(InList::new(Box::new(value.expr.clone()), list, negated));
-    // A null is in no list.
-    let found = if value.kql_type == KqlType::String { found } else { coalesce(vec![found, lit(negated)]) };
-    Some(Typed::new(found, KqlType::Bool))
-}
-
-/// The text, the delimiter and the number of `split(text, delimiter)[number]`.
-fn part_of_split<'a>(base: &'a Expr, index: &'a Expr, scope: &Scope<'_, 'a>) -> Option<[&'a Expr; 3]> {
+/// Returns the string, the delimiter and the index of `split(string, delimiter)[index]`.
+fn part_of_split<'a>(base: &'a Expr, index: &'a Expr, scope: &ExpressionScope<'_, 'a>) -> Option<[&'a Expr; 3]> {
     let ExprKind::Literal(Literal::Long(0..)) = index.kind else { return None };
     let ExprKind::Call(call) = &base.kind else { return None };
     let is_split = call.target.is_none()

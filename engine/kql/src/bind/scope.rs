@@ -1,4 +1,4 @@
-//! What names mean at a place: the columns of the row, and around them the variables of `let`. Columns win.
+//! What names stand for in an expression: the columns of the row and the variables of `let`. Columns win.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,11 +9,11 @@ use super::Typed;
 use crate::ast;
 use crate::plan::{Column, Relation};
 
-/// The variables and functions in sight, the newest first. Cheap to clone: a `let` adds one in front.
+/// The variables and functions in scope, the newest first. Cheap to clone: a `let` adds one in front.
 #[derive(Clone, Default)]
-pub(crate) struct Environment<'a>(Option<Rc<Node<'a>>>);
+pub(crate) struct Environment<'a>(Option<Rc<EnvironmentNode<'a>>>);
 
-struct Node<'a> {
+struct EnvironmentNode<'a> {
     name: &'a str,
     binding: Binding<'a>,
     outer: Environment<'a>,
@@ -22,25 +22,26 @@ struct Node<'a> {
 /// What a `let` or a parameter names.
 #[derive(Clone)]
 pub(crate) enum Binding<'a> {
-    /// A value, substituted where it is named, and how many nodes it is.
+    /// A value, substituted where it is named, and its number of nodes.
     Scalar(Typed, usize),
     /// A table, bound again where it is named.
     Table(&'a ast::Expr, Environment<'a>),
     /// A table that is bound already.
     Bound(Rc<Relation>),
-    /// A function, which sees what was in sight where it stands.
+    /// A function with the environment of its definition.
     Function(&'a ast::Function, Environment<'a>),
-    /// A pattern, likewise.
+    /// A pattern with the environment of its definition.
     Pattern(&'a ast::Pattern, Environment<'a>),
 }
 
 impl<'a> Environment<'a> {
+    /// Returns this environment with one more name in front.
     pub(crate) fn with(&self, name: &'a str, binding: Binding<'a>) -> Self {
-        Self(Some(Rc::new(Node { name, binding, outer: self.clone() })))
+        Self(Some(Rc::new(EnvironmentNode { name, binding, outer: self.clone() })))
     }
 
-    /// Whether it is that very one, as long as both are there.
-    pub(crate) fn is(&self, other: &Self) -> bool {
+    /// Whether both are one environment, by identity and not by content. Both must be alive.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         match (&self.0, &other.0) {
             (Some(own), Some(other)) => Rc::ptr_eq(own, other),
             (None, None) => true,
@@ -48,6 +49,7 @@ impl<'a> Environment<'a> {
         }
     }
 
+    /// Returns the newest binding of a name.
     pub(crate) fn find(&self, name: &str) -> Option<&Binding<'a>> {
         let mut next = self.0.as_deref();
         while let Some(node) = next {
@@ -59,7 +61,7 @@ impl<'a> Environment<'a> {
         None
     }
 
-    /// The names of tables, for `union T*`; the oldest first.
+    /// Returns the names of tables, for `union T*`, the oldest first.
     pub(crate) fn tables(&self) -> Vec<(&'a str, Binding<'a>)> {
         let mut found: Vec<(&'a str, Binding<'a>)> = Vec::new();
         let mut next = self.0.as_deref();
@@ -79,25 +81,25 @@ impl<'a> Environment<'a> {
     }
 }
 
-/// What an expression sees.
-pub(crate) struct Scope<'s, 'a> {
+/// The columns and variables that an expression may name, and what it may call.
+pub(crate) struct ExpressionScope<'s, 'a> {
     pub(crate) environment: &'s Environment<'a>,
     pub(crate) columns: &'s [Column],
     /// The right side of a join.
     pub(crate) right: Option<&'s [Column]>,
-    /// Where aggregates may stand: they are gathered here.
+    /// Collects the expression's aggregates; `None` where they are not allowed.
     pub(crate) aggregates: Option<&'s RefCell<Vec<PlanExpr>>>,
-    /// What the rows are ordered by, for aggregates that tell.
+    /// The order of the rows, for aggregates that depend on it.
     pub(crate) order: &'s [SortExpr],
-    /// The columns that are keys of groups.
+    /// The columns that are grouping keys.
     pub(crate) keys: &'s [String],
-    /// Where functions over the order of rows may stand.
+    /// Collects the expression's window functions; `None` where they are not allowed.
     pub(crate) windows: Option<&'s Windows>,
     /// The steps of a `scan`, whose columns are named `step.column`.
     pub(crate) steps: &'s [String],
 }
 
-/// Functions over the order of rows, each in a step of its own, since one may use another.
+/// Window functions, each in a step of its own, since one may use another's result.
 pub(crate) struct Windows {
     pub(crate) steps: RefCell<Vec<PlanExpr>>,
     pub(crate) order: Vec<SortExpr>,
@@ -105,20 +107,20 @@ pub(crate) struct Windows {
     pub(crate) is_serialized: bool,
 }
 
-impl<'s, 'a> Scope<'s, 'a> {
-    /// Rows of these columns.
-    pub(crate) fn of(environment: &'s Environment<'a>, columns: &'s [Column]) -> Self {
+impl<'s, 'a> ExpressionScope<'s, 'a> {
+    /// The scope of an expression over rows of these columns.
+    pub(crate) fn over_columns(environment: &'s Environment<'a>, columns: &'s [Column]) -> Self {
         Self { environment, columns, right: None, aggregates: None, order: &[], keys: &[], windows: None, steps: &[] }
     }
 
-    /// No rows: variables only.
+    /// The scope of a constant: variables only.
     pub(crate) fn constant(environment: &'s Environment<'a>) -> Self {
-        Self::of(environment, &[])
+        Self::over_columns(environment, &[])
     }
 
-    /// The same where aggregates may not stand: inside one.
-    pub(crate) fn inside_aggregate(&self) -> Scope<'s, 'a> {
-        Scope { aggregates: None, windows: None, ..*self }
+    /// The scope inside an aggregate, where aggregates and window functions are not allowed.
+    pub(crate) fn inside_aggregate(&self) -> ExpressionScope<'s, 'a> {
+        ExpressionScope { aggregates: None, windows: None, ..*self }
     }
 
     pub(crate) fn column(&self, name: &str) -> Option<&'s Column> {

@@ -1,12 +1,12 @@
-//! Functions that give several values where columns are made, and the names that these have.
+//! Functions that return several values, each a column of its own, and the names of these columns.
 
 use super::names::argument_name;
-use super::{BindError, BindErrorCode, Binder, Binding, Result, Scope, Typed, fail, invalid};
+use super::{BindError, BindErrorCode, Binder, Binding, ExpressionScope, Result, Typed, fail, invalid};
 use crate::ast::{Expr, ExprKind, Name, NamedExpr, Names};
 use crate::functions::{self, FunctionError};
 use crate::span::Span;
 
-/// One of several values, under the name given to it, or else under that which it has by itself.
+/// One of several values, under the name that the query gives it or else its own.
 pub(crate) struct NamedPart {
     pub(crate) given: Option<String>,
     pub(crate) natural: String,
@@ -14,8 +14,13 @@ pub(crate) struct NamedPart {
 }
 
 impl<'a> Binder<'a> {
-    /// All values of a call that gives several, those that a name was given for first; `None` of other expressions.
-    pub(crate) fn several(&mut self, named: &'a NamedExpr, scope: &Scope<'_, 'a>) -> Result<Option<Vec<NamedPart>>> {
+    /// Returns all values of a call that returns several, those that the query names first; `None` for other
+    /// expressions.
+    pub(crate) fn several(
+        &mut self,
+        named: &'a NamedExpr,
+        scope: &ExpressionScope<'_, 'a>,
+    ) -> Result<Option<Vec<NamedPart>>> {
         let Expr { kind: ExprKind::Call(call), span } = &named.expr else { return Ok(None) };
         let name = call.function.text.as_str();
         let is_users = matches!(scope.environment.find(name), Some(Binding::Function(..)));
@@ -55,7 +60,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// Kusto takes such a call as a column's whole expression only.
+/// Kusto allows such a call only as the whole expression of a column.
 pub(super) fn refuse_several(name: &str, span: Span) -> Result<()> {
     if !functions::is_multi_column(name) {
         return Ok(());

@@ -1,22 +1,22 @@
-//! Functions whose call says more than its arguments' values do: a type to convert to, or all columns; and those
-//! that tell of the query itself.
+//! Functions that need more than the values of their arguments (a type to convert to, or all columns), and those that
+//! return something about the query itself.
 
 use datafusion::logical_expr::lit;
 use serde_json::json;
 
-use super::{Binder, Result, Scope, Typed, invalid, null_of};
-use crate::ast::{Call, ExprKind, Literal, ParameterValue};
+use super::{Binder, ExpressionScope, Result, Typed, invalid, null_of};
+use crate::ast::{ExprKind, FunctionCall, Literal, ParameterValue};
 use crate::plan::Column;
 use crate::span::Span;
 use crate::types::KqlType;
 
 impl<'a> Binder<'a> {
-    /// A call of one of them.
+    /// Binds a call of one of these functions; `None` when it is none.
     pub(super) fn special_function(
         &mut self,
-        call: &'a Call,
+        call: &'a FunctionCall,
         span: Span,
-        scope: &Scope<'_, 'a>,
+        scope: &ExpressionScope<'_, 'a>,
     ) -> Result<Option<Typed>> {
         let name = call.function.text.as_str();
         match name {
@@ -37,14 +37,14 @@ impl<'a> Binder<'a> {
                 let details = json!({"DisplayName": self.answers.principal, "FQN": self.answers.principal});
                 Ok(Some(Typed::new(lit(details.to_string()), KqlType::Dynamic)))
             }
-            // No table keeps when its rows came.
+            // No table records when its rows were ingested.
             "ingestion_time" => Ok(Some(Typed::new(lit(null_of(KqlType::DateTime)), KqlType::DateTime))),
             _ => Ok(None),
         }
     }
 
-    /// `bin_auto(x)`: the size of its bins and where one of them begins are options of the query.
-    fn bin_auto(&mut self, call: &'a Call, span: Span, scope: &Scope<'_, 'a>) -> Result<Typed> {
+    /// `bin_auto(x)`: the size of its bins and the start of one of them are options of the query.
+    fn bin_auto(&mut self, call: &'a FunctionCall, span: Span, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
         let mut arguments = self.arguments(call, scope)?;
         let (Some(value), None) = (arguments.pop(), arguments.pop()) else {
             return invalid(span, "`bin_auto` takes one value");
@@ -58,7 +58,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// What `set` gave an option; literals only.
+    /// Returns the value that `set` gave an option; literals only.
     fn option(&mut self, name: &str, span: Span) -> Result<Option<Typed>> {
         match self.options.get(name) {
             Some(Some(ParameterValue::Literal(literal))) => self.literal(literal, span).map(Some),
@@ -67,8 +67,13 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// `percentile_tdigest(sketch, 95, typeof(long))`: the last argument is what to convert to.
-    fn percentile_as(&mut self, call: &'a Call, span: Span, scope: &Scope<'_, 'a>) -> Result<Option<Typed>> {
+    /// `percentile_tdigest(sketch, 95, typeof(long))`: the last argument is the type to convert to.
+    fn percentile_as(
+        &mut self,
+        call: &'a FunctionCall,
+        span: Span,
+        scope: &ExpressionScope<'_, 'a>,
+    ) -> Result<Option<Typed>> {
         let Some((last, values)) = call.arguments.split_last() else { return Ok(None) };
         let ExprKind::Literal(Literal::Type(wanted)) = &last.expr.kind else { return Ok(None) };
         let values = values.iter().map(|value| self.scalar(&value.expr, scope)).collect::<Result<Vec<_>>>()?;

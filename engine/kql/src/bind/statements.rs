@@ -1,11 +1,11 @@
-//! Statements, and what a table may be written as: a name, a pipeline, a function that returns one.
+//! Binds statements and tabular expressions: a name, a pipeline, a function that returns a table.
 
 use super::{
-    BindError, BindErrorCode, Binder, Binding, Environment, Need, Result, Scope, Stop, constant_of, fail, invalid,
-    not_supported, text_of,
+    BindError, BindErrorCode, BindStop, Binder, Binding, Environment, ExpressionScope, Need, Result, constant_of, fail,
+    invalid, not_supported, text_of,
 };
 use crate::ast::{
-    Call, Expr, ExprKind, Names, OperatorKind, ParameterKind, Pipeline, Query, Statement, StatementKind,
+    Expr, ExprKind, FunctionCall, Names, OperatorKind, ParameterKind, Pipeline, Query, Statement, StatementKind,
     SubqueryFunction,
 };
 use crate::host::{TableKey, TableLookup};
@@ -13,7 +13,7 @@ use crate::plan::Relation;
 use crate::span::Span;
 
 impl<'a> Binder<'a> {
-    /// The result of a query's last statement.
+    /// Returns the result of a query's last statement.
     pub(crate) fn query(&mut self, query: &'a Query) -> Result<Relation> {
         let (environment, result) = self.statements(&query.statements, Environment::default())?;
         match result {
@@ -23,7 +23,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The variables that statements add, and the expression that they return.
+    /// Returns the environment with the statements' variables, and the expression that they return.
     pub(crate) fn statements(
         &mut self,
         statements: &'a [Statement],
@@ -73,7 +73,7 @@ impl<'a> Binder<'a> {
             return Ok(Binding::Table(value, environment.clone()));
         }
         let before = self.spent();
-        let typed = self.scalar(value, &Scope::constant(environment))?;
+        let typed = self.scalar(value, &ExpressionScope::constant(environment))?;
         Ok(Binding::Scalar(typed, self.spent() - before))
     }
 
@@ -162,7 +162,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The table that a variable names.
+    /// Returns the table that a variable names.
     pub(crate) fn variable_table(&mut self, name: &str, binding: Binding<'a>, span: Span) -> Result<Relation> {
         match binding {
             Binding::Table(value, outer) => {
@@ -187,7 +187,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn table_of_call(&mut self, call: &'a Call, span: Span, environment: &Environment<'a>) -> Result<Relation> {
+    fn table_of_call(&mut self, call: &'a FunctionCall, span: Span, environment: &Environment<'a>) -> Result<Relation> {
         if let Some(target) = &call.target {
             if call.function.text == "table" {
                 let database = self.database_of(target, environment)?;
@@ -197,7 +197,7 @@ impl<'a> Binder<'a> {
             return not_supported(span, "calling a function of another database");
         }
         if let Some(Binding::Function(function, outer)) = environment.find(&call.function.text).cloned() {
-            return self.user_table(call, None, function, &outer, &Scope::constant(environment));
+            return self.user_table(call, None, function, &outer, &ExpressionScope::constant(environment));
         }
         match call.function.text.as_str() {
             "table" | "materialized_view" => {
@@ -218,7 +218,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The function call of an `invoke`.
+    /// Binds the function call of an `invoke`.
     pub(crate) fn invoked(
         &mut self,
         input: Relation,
@@ -228,12 +228,12 @@ impl<'a> Binder<'a> {
         if let ExprKind::Call(call) = &expr.kind
             && let Some(Binding::Function(function, outer)) = environment.find(&call.function.text).cloned()
         {
-            return self.user_table(call, Some(input), function, &outer, &Scope::constant(environment));
+            return self.user_table(call, Some(input), function, &outer, &ExpressionScope::constant(environment));
         }
         invalid(expr.span, "expected a function of this query")
     }
 
-    /// The database that `database('d')` names.
+    /// Returns the database that `database('d')` names.
     pub(crate) fn database_of(&mut self, expr: &'a Expr, environment: &Environment<'a>) -> Result<String> {
         match &expr.kind {
             ExprKind::Call(call) if call.function.text == "database" && call.target.is_none() => {
@@ -245,11 +245,11 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn text_argument(&mut self, call: &'a Call, environment: &Environment<'a>) -> Result<String> {
+    fn text_argument(&mut self, call: &'a FunctionCall, environment: &Environment<'a>) -> Result<String> {
         let [argument] = call.arguments.as_slice() else {
             return invalid(call.function.span, "expected one name");
         };
-        let typed = self.scalar(&argument.expr, &Scope::constant(environment))?;
+        let typed = self.scalar(&argument.expr, &ExpressionScope::constant(environment))?;
         match text_of(constant_of(&typed.expr)?.as_ref()) {
             Some(text) => Ok(text.to_owned()),
             None => invalid(argument.span, "expected a constant string"),
@@ -261,7 +261,7 @@ impl<'a> Binder<'a> {
         match self.answers.tables.get(&key) {
             Some(TableLookup::Found(source)) => self.scan(name, std::sync::Arc::clone(source)),
             Some(TableLookup::Missing(message)) => fail(BindErrorCode::UnknownTable, span, message.clone()),
-            None => Err(Stop::Needs(Need::Table(key))),
+            None => Err(BindStop::Needs(Need::Table(key))),
         }
     }
 
@@ -285,14 +285,14 @@ impl<'a> Binder<'a> {
         Ok(relation)
     }
 
-    /// A query that is a value, as a table of one.
+    /// Returns a query that is a scalar as a table of one value.
     fn printed(&mut self, expr: &'a Expr, environment: &Environment<'a>) -> Result<Relation> {
-        let typed = self.scalar(expr, &Scope::constant(environment))?;
+        let typed = self.scalar(expr, &ExpressionScope::constant(environment))?;
         self.one_row(vec![("print_0".to_owned(), typed)])
     }
 }
 
-/// The one name that an expression is given.
+/// Returns the name that an expression is given, where it is one.
 pub(crate) fn given_name(names: &Names) -> Option<&str> {
     match names {
         Names::One(name) => Some(&name.text),

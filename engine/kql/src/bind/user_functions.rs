@@ -1,40 +1,40 @@
-//! Functions of `let`: their bodies are bound where they are called, with what was in sight where they stand and their
+//! Functions of `let`: their bodies are bound at each call, in the environment of their definition with their
 //! parameters in front of it.
 
 use std::rc::Rc;
 
-use super::{Binder, Binding, Environment, Result, Scope, invalid};
-use crate::ast::{Call, Expr, Function, NamedExpr, Names, Parameter, ParameterKind};
+use super::{Binder, Binding, Environment, ExpressionScope, Result, invalid};
+use crate::ast::{Expr, Function, FunctionCall, NamedExpr, Names, Parameter, ParameterKind};
 use crate::plan::Relation;
 use crate::span::Span;
 use crate::types::KqlType;
 
 impl<'a> Binder<'a> {
-    /// The value of a function that returns one.
+    /// Binds a call of a function that returns a scalar.
     pub(crate) fn user_scalar(
         &mut self,
-        call: &'a Call,
+        call: &'a FunctionCall,
         function: &'a Function,
         environment: &Environment<'a>,
-        scope: &Scope<'_, 'a>,
+        scope: &ExpressionScope<'_, 'a>,
     ) -> Result<super::Typed> {
         let span = call.function.span;
         let inside = self.with_arguments(&call.arguments, None, function, environment, scope, span)?;
         let (inside, result) = self.statements(&function.body, inside)?;
         match result {
-            Some(body) => self.nested(span, |binder| binder.scalar(body, &Scope::constant(&inside))),
+            Some(body) => self.nested(span, |binder| binder.scalar(body, &ExpressionScope::constant(&inside))),
             None => invalid(span, "this function returns nothing"),
         }
     }
 
-    /// The table of a function that returns one; `piped` is its first table, in `invoke`.
+    /// Binds a call of a function that returns a table; `piped` is its first table, in `invoke`.
     pub(crate) fn user_table(
         &mut self,
-        call: &'a Call,
+        call: &'a FunctionCall,
         piped: Option<Relation>,
         function: &'a Function,
         environment: &Environment<'a>,
-        scope: &Scope<'_, 'a>,
+        scope: &ExpressionScope<'_, 'a>,
     ) -> Result<Relation> {
         let span = call.function.span;
         let inside = self.with_arguments(&call.arguments, piped, function, environment, scope, span)?;
@@ -45,14 +45,14 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The function's environment with its parameters.
+    /// Returns the function's environment with its parameters.
     fn with_arguments(
         &mut self,
         arguments: &'a [NamedExpr],
         piped: Option<Relation>,
         function: &'a Function,
         environment: &Environment<'a>,
-        scope: &Scope<'_, 'a>,
+        scope: &ExpressionScope<'_, 'a>,
         span: Span,
     ) -> Result<Environment<'a>> {
         self.spend(1, span)?;
@@ -87,7 +87,7 @@ impl<'a> Binder<'a> {
         &mut self,
         parameter: &'a Parameter,
         argument: Option<&'a Expr>,
-        scope: &Scope<'_, 'a>,
+        scope: &ExpressionScope<'_, 'a>,
         span: Span,
     ) -> Result<Binding<'a>> {
         match &parameter.kind {
@@ -113,7 +113,9 @@ impl<'a> Binder<'a> {
                 let before = self.spent();
                 let value = match (argument, default) {
                     (Some(argument), _) => self.scalar(argument, &scope.inside_aggregate())?,
-                    (None, Some(default)) => self.scalar(default, &Scope::constant(&Environment::default()))?,
+                    (None, Some(default)) => {
+                        self.scalar(default, &ExpressionScope::constant(&Environment::default()))?
+                    }
                     (None, None) => {
                         return invalid(span, format!("the argument `{}` is missing", parameter.name.text));
                     }

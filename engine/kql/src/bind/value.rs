@@ -1,4 +1,4 @@
-//! Values that are known while binding: literals, and expressions that name no column.
+//! Values that are known while binding: literals and expressions without columns.
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::Schema;
@@ -16,7 +16,7 @@ use crate::functions;
 use crate::span::Span;
 use crate::types::{DECIMAL_PRECISION, DECIMAL_SCALE, KqlType};
 
-/// The null of a type; of strings, the empty one.
+/// Returns the null of a type; for strings, the empty string.
 pub(crate) fn null_of(kql_type: KqlType) -> ScalarValue {
     match kql_type {
         KqlType::Bool => ScalarValue::Boolean(None),
@@ -29,17 +29,17 @@ pub(crate) fn null_of(kql_type: KqlType) -> ScalarValue {
     }
 }
 
-/// A string literal of a plan.
+/// Returns a string literal of a plan.
 pub(crate) fn text_literal(text: impl Into<String>) -> PlanExpr {
     lit(ScalarValue::Utf8View(Some(text.into())))
 }
 
-/// What a value that is known holds, where it is a text.
+/// Returns the string of a known value, where it is one.
 pub(crate) fn text_of(value: Option<&ScalarValue>) -> Option<&str> {
     value.and_then(ScalarValue::try_as_str).flatten()
 }
 
-/// The value of an expression without columns; `None` when it has some.
+/// Returns the value of an expression without columns; `None` when it has some.
 pub(crate) fn constant_of(expr: &PlanExpr) -> Result<Option<ScalarValue>> {
     if let PlanExpr::Literal(value, _) = expr {
         return Ok(Some(value.clone()));
@@ -61,7 +61,7 @@ pub(crate) fn constant_of(expr: &PlanExpr) -> Result<Option<ScalarValue>> {
 }
 
 impl Binder<'_> {
-    /// A literal with its type.
+    /// Binds a literal.
     pub(crate) fn literal(&mut self, literal: &Literal, span: Span) -> Result<Typed> {
         Ok(match literal {
             Literal::Bool(value) => Typed::new(lit(*value), KqlType::Bool),
@@ -79,7 +79,7 @@ impl Binder<'_> {
         })
     }
 
-    /// `datetime(2020-01-01)`: the text is converted as the function of that type converts, and must be a value of it.
+    /// `datetime(2020-01-01)`: the text is converted as the type's function converts, and must be a value of the type.
     fn typed_literal(&mut self, scalar_type: ScalarType, text: &str, span: Span) -> Result<Typed> {
         let kql_type = KqlType::from(scalar_type);
         if kql_type == KqlType::String {
@@ -114,7 +114,7 @@ impl Binder<'_> {
         }
     }
 
-    /// The JSON text of a `dynamic(...)`.
+    /// Returns the JSON of a `dynamic(...)`.
     pub(crate) fn json_text(&mut self, json: &Json) -> Result<String> {
         match &json.kind {
             JsonKind::Null => Ok("null".to_owned()),
@@ -152,7 +152,7 @@ impl Binder<'_> {
     }
 }
 
-/// A text as a JSON string.
+/// Returns a string as a JSON string.
 pub(crate) fn quoted(text: &str) -> String {
     serde_json::Value::String(text.to_owned()).to_string()
 }

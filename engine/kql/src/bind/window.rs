@@ -1,4 +1,4 @@
-//! Functions over the order of rows: `row_number`, `prev`, `next`, `row_cumsum`, `row_rank_dense`, `row_rank_min`. Each
+//! Window functions: `row_number`, `prev`, `next`, `row_cumsum`, `row_rank_dense`, `row_rank_min`. Each
 //! becomes a window of its own below the operator, so that one may use another's result.
 
 use datafusion::functions_aggregate::min_max::max_udaf;
@@ -10,19 +10,21 @@ use datafusion::logical_expr::{Expr as PlanExpr, WindowFrame, WindowFrameBound, 
 use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
-use super::{BindErrorCode, Binder, Result, Scope, Typed, Windows, constant_of, fail, invalid, not_supported, null_of};
-use crate::ast::Call;
+use super::{
+    BindErrorCode, Binder, ExpressionScope, Result, Typed, Windows, constant_of, fail, invalid, not_supported, null_of,
+};
+use crate::ast::FunctionCall;
 use crate::plan::field_column;
 use crate::span::Span;
 use crate::types::KqlType;
 
 impl<'a> Binder<'a> {
-    /// A function over the order of rows; `None` when this is none.
+    /// Binds a call of a window function; `None` when it is none.
     pub(crate) fn window_function(
         &mut self,
-        call: &'a Call,
+        call: &'a FunctionCall,
         span: Span,
-        scope: &Scope<'_, 'a>,
+        scope: &ExpressionScope<'_, 'a>,
     ) -> Result<Option<Typed>> {
         let name = call.function.text.as_str();
         if !matches!(
@@ -154,7 +156,7 @@ impl<'a> Binder<'a> {
             datafusion::logical_expr::Operator::IsDistinctFrom,
             before,
         ));
-        // `row_rank` is what the dense one was called before.
+        // `row_rank` is the old name of the dense one.
         let (function, value) = if name != "row_rank_min" {
             (sum_udaf(), when(is_new, lit(1_i64)).otherwise(lit(0_i64))?)
         } else {
@@ -165,7 +167,7 @@ impl<'a> Binder<'a> {
         Ok(Typed::new(rank, KqlType::Long))
     }
 
-    /// The number of restarts so far, where a function restarts.
+    /// Returns the number of restarts so far, where a function restarts.
     fn restarts(&mut self, restart: Option<Typed>, span: Span, windows: &Windows) -> Result<Option<PlanExpr>> {
         let Some(restart) = restart else { return Ok(None) };
         let restart = self.convert(restart, KqlType::Bool, span)?;
@@ -204,7 +206,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// From the first row to this one.
+/// The frame from the first row to the current one.
 fn up_to_here() -> WindowFrame {
     WindowFrame::new_bounds(
         WindowFrameUnits::Rows,

@@ -1,4 +1,4 @@
-//! Edges as they are gathered: each node once, by a number, and each edge as two numbers.
+//! The edges of a walk: each node once, by a number, and each edge as two numbers.
 
 use std::collections::HashMap;
 
@@ -7,24 +7,24 @@ use arrow::datatypes::DataType;
 use arrow::row::{RowConverter, SortField};
 use datafusion::error::{DataFusionError, Result};
 
-/// The number of a node: its place in the order in which nodes came.
+/// The number of a node, in the order of first appearance.
 pub(super) type NodeId = u32;
 
-/// What a node costs beside its bytes.
+/// The memory of a node beside its bytes.
 const BYTES_PER_NODE: usize = size_of::<Box<[u8]>>() + 2 * size_of::<NodeId>();
 
 /// Edges between values of one type; null is a node like any other.
 #[derive(Debug)]
-pub(super) struct Edges {
+pub(super) struct EdgeList {
     converter: RowConverter,
-    /// By their bytes as [`RowConverter`] writes them.
+    /// By their bytes as [`RowConverter`] encodes them.
     nodes: HashMap<Box<[u8]>, NodeId>,
     node_bytes: usize,
     /// Sources and targets.
     ends: Vec<[NodeId; 2]>,
 }
 
-impl Edges {
+impl EdgeList {
     pub(super) fn new(node_type: &DataType) -> Result<Self> {
         let converter = RowConverter::new(vec![SortField::new(node_type.clone())])?;
         Ok(Self { converter, nodes: HashMap::new(), node_bytes: 0, ends: Vec::new() })
@@ -38,7 +38,7 @@ impl Edges {
         Ok(())
     }
 
-    /// Adds the edges of another, as [`Edges::into_parts`] wrote them.
+    /// Adds the edges of another, as [`EdgeList::into_parts`] wrote them.
     pub(super) fn merge(&mut self, nodes: &ArrayRef, ends: &UInt32Array) -> Result<()> {
         let ids = self.ids(nodes)?;
         let id = |place: NodeId| {
@@ -51,13 +51,13 @@ impl Edges {
         Ok(())
     }
 
-    /// The nodes in order, and the ends of all edges, two by two.
+    /// Returns the nodes in order, and the ends of all edges, two by two.
     pub(super) fn into_parts(self) -> Result<(ArrayRef, UInt32Array)> {
         let nodes = self.nodes(0..self.node_count())?;
         Ok((nodes, self.ends.into_iter().flatten().collect::<Vec<_>>().into()))
     }
 
-    /// The numbers of these nodes, new ones where they are not known.
+    /// Returns the numbers of these nodes, and numbers those that are new.
     pub(super) fn ids(&mut self, values: &ArrayRef) -> Result<Vec<NodeId>> {
         let rows = self.converter.convert_columns(std::slice::from_ref(values))?;
         let mut ids = Vec::with_capacity(values.len());
@@ -78,7 +78,7 @@ impl Edges {
         Ok(ids)
     }
 
-    /// The values of these nodes.
+    /// Returns the values of these nodes.
     pub(super) fn nodes(&self, ids: impl Iterator<Item = NodeId>) -> Result<ArrayRef> {
         let mut by_id: Vec<&[u8]> = vec![&[]; self.nodes.len()];
         for (bytes, id) in &self.nodes {
@@ -98,7 +98,7 @@ impl Edges {
         &self.ends
     }
 
-    /// Memory held.
+    /// Returns the memory that the edges take, in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.node_bytes + self.ends.capacity() * size_of::<[NodeId; 2]>()
     }

@@ -1,9 +1,9 @@
-//! Breadth-first search over edges in compressed sparse rows: the neighbours of all nodes in one array, and where each
-//! node's begin in another. A node is visited once, so a walk costs what its edges cost, however many hops it takes.
+//! Breadth-first search over edges in compressed sparse rows: the neighbours of all nodes in one array, and in another
+//! the index of each node's first one. A node is visited once, so the cost is linear in the edges, however many hops.
 
-use super::edges::{Edges, NodeId};
+use super::edges::{EdgeList, NodeId};
 
-/// Which way edges are followed.
+/// The direction in which edges are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Direction {
     /// From source to target.
@@ -15,14 +15,14 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// The direction of that name.
+    /// Returns the direction of a name.
     pub fn from_name(name: &str) -> Option<Self> {
         [Direction::Forward, Direction::Backward, Direction::Both]
             .into_iter()
             .find(|direction| direction.name() == name)
     }
 
-    /// `forward`, `backward` or `both`.
+    /// Returns `forward`, `backward` or `both`.
     pub fn name(self) -> &'static str {
         match self {
             Direction::Forward => "forward",
@@ -31,7 +31,7 @@ impl Direction {
         }
     }
 
-    /// The edges that a walk may take, as from and to.
+    /// Returns the steps that a walk may take along an edge, as from and to.
     fn steps([source, target]: [NodeId; 2], direction: Self) -> impl Iterator<Item = (NodeId, NodeId)> {
         let forward = (direction != Direction::Backward).then_some((source, target));
         let backward = (direction != Direction::Forward).then_some((target, source));
@@ -39,16 +39,16 @@ impl Direction {
     }
 }
 
-/// Memory that [`reach`] will take.
-pub(super) fn bytes(edges: &Edges, direction: Direction) -> usize {
+/// Returns the memory that [`reach`] takes, in bytes.
+pub(super) fn bytes(edges: &EdgeList, direction: Direction) -> usize {
     let steps = edges.ends().len() * if direction == Direction::Both { 2 } else { 1 };
     // Per node: where its neighbours begin, its depth, its place in the order.
     let per_node = 2 * size_of::<usize>() + size_of::<(NodeId, u32)>() + 1;
     steps * size_of::<NodeId>() + edges.node_count() as usize * per_node
 }
 
-/// The nodes within `max_hops` of any of `from`, each with its smallest depth, by depth.
-pub(super) fn reach(edges: &Edges, from: &[NodeId], max_hops: u32, direction: Direction) -> Vec<(NodeId, u32)> {
+/// Returns the nodes within `max_hops` of any of `from`, each with its smallest depth, by depth.
+pub(super) fn reach(edges: &EdgeList, from: &[NodeId], max_hops: u32, direction: Direction) -> Vec<(NodeId, u32)> {
     let rows = SparseRows::new(edges, direction);
     let mut is_reached = vec![false; edges.node_count() as usize];
     let mut reached: Vec<(NodeId, u32)> = Vec::new();
@@ -74,13 +74,13 @@ pub(super) fn reach(edges: &Edges, from: &[NodeId], max_hops: u32, direction: Di
 
 /// The neighbours of every node.
 struct SparseRows {
-    /// By node, and one more: where its neighbours begin.
+    /// By node, and one more: the index of its first neighbour.
     starts: Vec<usize>,
     neighbours: Vec<NodeId>,
 }
 
 impl SparseRows {
-    fn new(edges: &Edges, direction: Direction) -> Self {
+    fn new(edges: &EdgeList, direction: Direction) -> Self {
         let steps = || edges.ends().iter().flat_map(|ends| Direction::steps(*ends, direction));
         let mut starts = vec![0; edges.node_count() as usize + 1];
         for (from, _) in steps() {

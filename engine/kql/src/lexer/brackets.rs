@@ -1,9 +1,9 @@
-//! How deep each token stands in brackets, so that recovery after an error knows which `|` and `;` belong to what it
-//! was in. A bracket without a partner does not count: the likeliest error is one that was forgotten.
+//! The nesting depth of each token, so that recovery after an error finds the `|` and `;` of its own level. A bracket
+//! without a partner does not count: a forgotten bracket is the likeliest error.
 
 use super::{Token, TokenKind};
 
-/// For each token the number of pairs of brackets around it; a pair's own brackets stand outside it.
+/// Returns for each token the number of pairs of brackets around it; the brackets of a pair are outside the pair.
 pub(crate) fn depths(tokens: &[Token]) -> Vec<u32> {
     let partners = partners(tokens);
     let mut depth: u32 = 0;
@@ -20,11 +20,11 @@ pub(crate) fn depths(tokens: &[Token]) -> Vec<u32> {
     depths
 }
 
-/// Whether each token is a bracket with a partner.
+/// Returns whether each token is a bracket with a partner.
 fn partners(tokens: &[Token]) -> Vec<bool> {
     let mut has_partner = vec![false; tokens.len()];
     let mut open: Vec<(usize, TokenKind)> = Vec::new();
-    let mut waiting = Waiting::default();
+    let mut waiting = OpenBrackets::default();
     for (index, token) in tokens.iter().enumerate() {
         if let Some(closing) = closed_by(token.kind) {
             open.push((index, closing));
@@ -43,15 +43,15 @@ fn partners(tokens: &[Token]) -> Vec<bool> {
     has_partner
 }
 
-/// How many brackets of each kind are open.
+/// The number of open brackets of each kind.
 #[derive(Default)]
-struct Waiting {
+struct OpenBrackets {
     parens: isize,
     brackets: isize,
     braces: isize,
 }
 
-impl Waiting {
+impl OpenBrackets {
     fn count(&self, closing: TokenKind) -> isize {
         match closing {
             TokenKind::CloseParen => self.parens,

@@ -1,4 +1,5 @@
-//! Numbers and timespans: `1`, `0x1F`, `1.5`, `1e3`, `1.5h`. Digits followed by other letters are a word (`3Dchart`).
+//! Lexes numbers and timespans: `1`, `0x1F`, `1.5`, `1e3`, `1.5h`. Digits followed by other letters are a word
+//! (`3Dchart`).
 
 use super::{TokenKind, is_word_part};
 
@@ -6,7 +7,7 @@ const NANOSECOND: i128 = 1;
 const TICK: i128 = 100;
 const SECOND: i128 = 1_000_000_000;
 
-/// The kind and length of what `text`, which starts with a digit, starts with.
+/// Returns the kind and length of the token at the start of `text`, which starts with a digit.
 pub(super) fn scan(text: &str) -> (TokenKind, usize) {
     let digits = count_digits(text);
     if let Some(length) = hexadecimal(text) {
@@ -31,7 +32,7 @@ pub(super) fn scan(text: &str) -> (TokenKind, usize) {
     }
 }
 
-/// The value of a `Long` token; `None` where it does not fit.
+/// Returns the value of a `Long` token; `None` where it does not fit.
 pub(crate) fn long_value(literal: &str) -> Option<i64> {
     match literal.strip_prefix("0x").or_else(|| literal.strip_prefix("0X")) {
         // As in Kusto, sixteen digits are the bits of the number.
@@ -40,7 +41,7 @@ pub(crate) fn long_value(literal: &str) -> Option<i64> {
     }
 }
 
-/// The value of a `Timespan` token in ticks of 100 ns, to the nearest; `None` where it does not fit.
+/// Returns the value of a `Timespan` token in ticks of 100 ns, to the nearest; `None` where it does not fit.
 pub(crate) fn timespan_ticks(literal: &str) -> Option<i64> {
     let number = literal.find(|char: char| !char.is_ascii_digit() && char != '.')?;
     let unit = unit_nanoseconds(&literal[number..])?;

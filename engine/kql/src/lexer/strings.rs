@@ -1,4 +1,4 @@
-//! String literals: `"..."` and `'...'` with escapes, `@"..."` verbatim, ``` and ~~~ over several lines, each with an
+//! Lexes string literals: `"..."` and `'...'` with escapes, `@"..."` verbatim, ``` and ~~~ over several lines, each with an
 //! `h` in front where it is to be kept out of logs. What [`scan`] accepts, [`decode`] decodes.
 
 use std::ops::Range;
@@ -6,13 +6,13 @@ use std::ops::Range;
 /// How a string starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Opening {
-    /// Length of all that stands before the content.
+    /// The length of what precedes the content, in bytes.
     length: usize,
-    style: Style,
+    style: StringStyle,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Style {
+enum StringStyle {
     Escaped(char),
     Verbatim(char),
     Block(&'static str),
@@ -21,13 +21,13 @@ enum Style {
 impl Opening {
     pub(super) fn closing(self) -> String {
         match self.style {
-            Style::Escaped(quote) | Style::Verbatim(quote) => quote.to_string(),
-            Style::Block(fence) => fence.to_owned(),
+            StringStyle::Escaped(quote) | StringStyle::Verbatim(quote) => quote.to_string(),
+            StringStyle::Block(fence) => fence.to_owned(),
         }
     }
 }
 
-/// What was found of a string.
+/// The extent of a string literal.
 pub(super) struct Scanned {
     /// Quotes included.
     pub(super) length: usize,
@@ -35,19 +35,19 @@ pub(super) struct Scanned {
     pub(super) bad_escapes: Vec<Range<usize>>,
 }
 
-/// How a string starts, if `text` starts with one.
+/// Returns the opening of a string, if `text` starts with one.
 pub(super) fn opening(text: &str) -> Option<Opening> {
     let prefix = usize::from(text.starts_with(['h', 'H']));
     let quoted = &text[prefix..];
     for fence in ["```", "~~~"] {
         if quoted.starts_with(fence) {
-            return Some(Opening { length: prefix + fence.len(), style: Style::Block(fence) });
+            return Some(Opening { length: prefix + fence.len(), style: StringStyle::Block(fence) });
         }
     }
     let mut chars = quoted.chars();
     match (chars.next()?, chars.next()) {
-        (quote @ ('"' | '\''), _) => Some(Opening { length: prefix + 1, style: Style::Escaped(quote) }),
-        ('@', Some(quote @ ('"' | '\''))) => Some(Opening { length: prefix + 2, style: Style::Verbatim(quote) }),
+        (quote @ ('"' | '\''), _) => Some(Opening { length: prefix + 1, style: StringStyle::Escaped(quote) }),
+        ('@', Some(quote @ ('"' | '\''))) => Some(Opening { length: prefix + 2, style: StringStyle::Verbatim(quote) }),
         _ => None,
     }
 }
@@ -55,9 +55,9 @@ pub(super) fn opening(text: &str) -> Option<Opening> {
 pub(super) fn scan(text: &str, opening: Opening) -> Scanned {
     let content = &text[opening.length..];
     let mut scanned = match opening.style {
-        Style::Escaped(quote) => scan_escaped(content, quote),
-        Style::Verbatim(quote) => scan_verbatim(content, quote),
-        Style::Block(fence) => match content.find(fence) {
+        StringStyle::Escaped(quote) => scan_escaped(content, quote),
+        StringStyle::Verbatim(quote) => scan_verbatim(content, quote),
+        StringStyle::Block(fence) => match content.find(fence) {
             Some(length) => Scanned { length: length + fence.len(), closed: true, bad_escapes: Vec::new() },
             None => Scanned { length: content.len(), closed: false, bad_escapes: Vec::new() },
         },
@@ -69,18 +69,18 @@ pub(super) fn scan(text: &str, opening: Opening) -> Scanned {
     scanned
 }
 
-/// What a string literal says.
+/// Returns the value of a string literal.
 pub(crate) fn decode(literal: &str) -> String {
     let Some(opening) = opening(literal) else { return literal.to_owned() };
     let content = &literal[opening.length..];
     let closing = opening.closing();
     match opening.style {
-        Style::Escaped(quote) => unescape(content.strip_suffix(quote).unwrap_or(content)),
-        Style::Verbatim(quote) => {
+        StringStyle::Escaped(quote) => unescape(content.strip_suffix(quote).unwrap_or(content)),
+        StringStyle::Verbatim(quote) => {
             let content = content.strip_suffix(quote).unwrap_or(content);
             content.replace(&format!("{quote}{quote}"), &closing)
         }
-        Style::Block(fence) => content.strip_suffix(fence).unwrap_or(content).to_owned(),
+        StringStyle::Block(fence) => content.strip_suffix(fence).unwrap_or(content).to_owned(),
     }
 }
 
@@ -124,7 +124,7 @@ fn scan_verbatim(content: &str, quote: char) -> Scanned {
     Scanned { length: content.len(), closed: false, bad_escapes: Vec::new() }
 }
 
-/// The UTF-16 units or the character that an escape sequence stands for, and its length; no length for a bad one.
+/// Returns the UTF-16 units or the character of an escape sequence, and its length; no length for an invalid one.
 fn escape(text: &str) -> (u32, Option<usize>) {
     let Some(kind) = text[1..].chars().next() else { return (0, None) };
     let plain = match kind {
@@ -174,7 +174,7 @@ fn unescape(content: &str) -> String {
             '\\' => escape(rest),
             char => (u32::from(char), Some(char.len_utf8())),
         };
-        // A bad escape is reported already; it stands for itself.
+        // An invalid escape is already reported; its characters are kept.
         let (code, length) = length.map_or((u32::from('\\'), 1), |length| (code, length));
         rest = &rest[length..];
         if (0xd800..0xdc00).contains(&code) {

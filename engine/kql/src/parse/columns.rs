@@ -1,4 +1,4 @@
-//! Operators that choose, compute and group columns.
+//! Parses operators that choose, compute and group columns.
 
 use super::{Parser, Result};
 use crate::ast::{Literal, NamePattern, OperatorKind, ReorderColumn, ReorderDirection};

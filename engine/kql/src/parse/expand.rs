@@ -14,7 +14,7 @@ impl Parser<'_> {
     pub(super) fn mv_apply(&mut self) -> Result<OperatorKind> {
         let columns = self.separated(Self::expansion)?;
         let limit = self.expansion_limit()?;
-        // A mark of Kusto's own tools.
+        // Kusto's own tools write this mark.
         if self.at_word("id") && self.peek(1).kind == TokenKind::Typed {
             self.advance();
             self.advance();

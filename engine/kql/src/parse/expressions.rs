@@ -1,19 +1,19 @@
-//! Expressions: a Pratt parser over operators, and what they combine. From loosest to tightest: `or`, `and`, equality
-//! and lists, order, `+ -`, `* / %`, texts (`has`, `=~`, ...), sign, then calls and paths. Equality, order and texts do
-//! not chain.
+//! Parses expressions: a Pratt parser over operators and their operands. From loosest to tightest: `or`, `and`,
+//! equality and lists, order, `+ -`, `* / %`, strings (`has`, `=~`, ...), sign, then calls and paths. Equality, order
+//! and string operators do not chain.
 
 use super::{Parser, Result};
 use crate::ast::{
-    BinaryOperator, Call, Expr, ExprKind, ListOperator, LogicalOperator, Name, NamedExpr, Names, SubqueryFunction,
-    TextMatch, TextMatchKind, UnaryOperator,
+    BinaryOperator, Expr, ExprKind, FunctionCall, ListOperator, LogicalOperator, Name, NamedExpr, Names,
+    SubqueryFunction, TextMatch, TextMatchKind, UnaryOperator,
 };
 use crate::keywords::{self, NameUse};
 use crate::lexer::TokenKind;
 use crate::span::Span;
 
-/// How tight an operator binds.
+/// How tightly an operator binds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-enum Binding {
+enum Precedence {
     Or,
     And,
     Equality,
@@ -24,21 +24,21 @@ enum Binding {
     Operand,
 }
 
-impl Binding {
+impl Precedence {
     fn tighter(self) -> Self {
         match self {
-            Binding::Or => Binding::And,
-            Binding::And => Binding::Equality,
-            Binding::Equality => Binding::Order,
-            Binding::Order => Binding::Sum,
-            Binding::Sum => Binding::Product,
-            Binding::Product => Binding::Text,
-            Binding::Text | Binding::Operand => Binding::Operand,
+            Precedence::Or => Precedence::And,
+            Precedence::And => Precedence::Equality,
+            Precedence::Equality => Precedence::Order,
+            Precedence::Order => Precedence::Sum,
+            Precedence::Sum => Precedence::Product,
+            Precedence::Product => Precedence::Text,
+            Precedence::Text | Precedence::Operand => Precedence::Operand,
         }
     }
 
     fn chains(self) -> bool {
-        matches!(self, Binding::Or | Binding::And | Binding::Sum | Binding::Product)
+        matches!(self, Precedence::Or | Precedence::And | Precedence::Sum | Precedence::Product)
     }
 }
 
@@ -52,24 +52,24 @@ enum Infix {
 }
 
 impl Infix {
-    fn binding(self) -> Binding {
+    fn binding(self) -> Precedence {
         match self {
-            Infix::Logical(LogicalOperator::Or) => Binding::Or,
-            Infix::Logical(LogicalOperator::And) => Binding::And,
-            Infix::List(_) | Infix::Between { .. } => Binding::Equality,
+            Infix::Logical(LogicalOperator::Or) => Precedence::Or,
+            Infix::Logical(LogicalOperator::And) => Precedence::And,
+            Infix::List(_) | Infix::Between { .. } => Precedence::Equality,
             Infix::Binary(operator) => match operator {
-                BinaryOperator::Equal | BinaryOperator::NotEqual => Binding::Equality,
+                BinaryOperator::Equal | BinaryOperator::NotEqual => Precedence::Equality,
                 BinaryOperator::Less
                 | BinaryOperator::LessOrEqual
                 | BinaryOperator::Greater
-                | BinaryOperator::GreaterOrEqual => Binding::Order,
-                BinaryOperator::Add | BinaryOperator::Subtract => Binding::Sum,
-                BinaryOperator::Multiply | BinaryOperator::Divide | BinaryOperator::Modulo => Binding::Product,
+                | BinaryOperator::GreaterOrEqual => Precedence::Order,
+                BinaryOperator::Add | BinaryOperator::Subtract => Precedence::Sum,
+                BinaryOperator::Multiply | BinaryOperator::Divide | BinaryOperator::Modulo => Precedence::Product,
                 BinaryOperator::EqualIgnoreCase
                 | BinaryOperator::NotEqualIgnoreCase
                 | BinaryOperator::Text(_)
                 | BinaryOperator::MatchesRegex
-                | BinaryOperator::SearchTerm => Binding::Text,
+                | BinaryOperator::SearchTerm => Precedence::Text,
             },
         }
     }
@@ -78,7 +78,7 @@ impl Infix {
 impl Parser<'_> {
     /// A scalar or a table, without `|`.
     pub(super) fn expression(&mut self) -> Result<Expr> {
-        self.nested(|parser| parser.operation(Binding::Or))
+        self.nested(|parser| parser.operation(Precedence::Or))
     }
 
     /// `expr`, `name = expr`, `(a, b) = expr`.
@@ -90,7 +90,7 @@ impl Parser<'_> {
         self.separated(Self::named_expression)
     }
 
-    /// What `named_expression` takes, and `*`.
+    /// Parses what `named_expression` parses, and `*`.
     pub(super) fn named_expression_or_star(&mut self) -> Result<NamedExpr> {
         self.named(|parser| match parser.star() {
             Some(star) => Ok(star),
@@ -120,10 +120,10 @@ impl Parser<'_> {
         Some(Expr { kind: ExprKind::Star, span })
     }
 
-    fn operation(&mut self, loosest: Binding) -> Result<Expr> {
+    fn operation(&mut self, loosest: Precedence) -> Result<Expr> {
         let start = self.token().span;
         let mut left = self.first_operand()?;
-        let mut tightest = Binding::Operand;
+        let mut tightest = Precedence::Operand;
         while let Some((infix, length)) = self.infix_at(0) {
             let binding = infix.binding();
             if binding < loosest || binding > tightest {
@@ -131,9 +131,9 @@ impl Parser<'_> {
             }
             tightest = match binding {
                 _ if binding.chains() => binding,
-                Binding::Text => Binding::Product,
-                Binding::Order => Binding::Equality,
-                _ => Binding::And,
+                Precedence::Text => Precedence::Product,
+                Precedence::Order => Precedence::Equality,
+                _ => Precedence::And,
             };
             let operator_start = self.token().span;
             for _ in 0..length {
@@ -152,7 +152,7 @@ impl Parser<'_> {
         match infix {
             Infix::Logical(operator) => {
                 let right = self.operation(binding.tighter())?;
-                // The chain stays one node: only its operands make it higher.
+                // A chain is one node: only its operands make it higher.
                 self.grow(left_height.saturating_sub(1))?;
                 Ok(chained(operator, left, right))
             }
@@ -180,7 +180,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The operator that stands `ahead`, and how many tokens it is.
+    /// Returns the operator `ahead` of the next token, and its number of tokens.
     fn infix_at(&self, ahead: usize) -> Option<(Infix, usize)> {
         let token = self.peek(ahead);
         let operator = match token.kind {
@@ -204,7 +204,7 @@ impl Parser<'_> {
                 return Some((Infix::Binary(BinaryOperator::MatchesRegex), 2));
             }
             TokenKind::Word | TokenKind::NegatedWord => {
-                return word_operator(token.span.of(self.text)).map(|infix| (infix, 1));
+                return word_operator(token.span.slice(self.text)).map(|infix| (infix, 1));
             }
             _ => return None,
         };
@@ -214,7 +214,9 @@ impl Parser<'_> {
     /// An operand, or the `*` of `* has "x"`.
     fn first_operand(&mut self) -> Result<Expr> {
         if self.at_kind(TokenKind::Star)
-            && self.infix_at(1).is_some_and(|(infix, _)| matches!(infix.binding(), Binding::Text | Binding::Equality))
+            && self
+                .infix_at(1)
+                .is_some_and(|(infix, _)| matches!(infix.binding(), Precedence::Text | Precedence::Equality))
         {
             let span = self.advance().span;
             return Ok(Expr { kind: ExprKind::Star, span });
@@ -267,7 +269,7 @@ impl Parser<'_> {
             return Ok(ExprKind::Member { base: Box::new(base), name });
         }
         let arguments = self.arguments()?;
-        Ok(ExprKind::Call(Box::new(Call { target: Some(base), function: name, arguments })))
+        Ok(ExprKind::Call(Box::new(FunctionCall { target: Some(base), function: name, arguments })))
     }
 
     fn element(&mut self, base: Expr) -> Result<ExprKind> {
@@ -329,7 +331,7 @@ impl Parser<'_> {
         self.name_or_call(name)
     }
 
-    /// Whether what stands `ahead` can only be an operand.
+    /// Whether the token `ahead` can only be an operand.
     fn starts_operand(&self, ahead: usize) -> bool {
         let token = self.peek(ahead);
         match token.kind {
@@ -344,9 +346,9 @@ impl Parser<'_> {
     pub(super) fn name_or_call(&mut self, name: Name) -> Result<ExprKind> {
         if self.at_kind(TokenKind::OpenParen) {
             let arguments = self.arguments()?;
-            return Ok(ExprKind::Call(Box::new(Call { target: None, function: name, arguments })));
+            return Ok(ExprKind::Call(Box::new(FunctionCall { target: None, function: name, arguments })));
         }
-        // Which of Kusto's caches to look into: there is one here.
+        // Selects one of Kusto's caches.
         if self.at_word("datascope") && self.peek(1).kind == TokenKind::Assign {
             self.advance();
             self.advance();
@@ -368,7 +370,7 @@ impl Parser<'_> {
 
     fn subquery(&mut self, function: SubqueryFunction) -> Result<ExprKind> {
         self.advance();
-        // `kind=nooptimization` is for Kusto's own planner.
+        // `kind=nooptimization` is for Kusto's planner.
         if self.at_word("kind") {
             self.operator_parameters()?;
         }
@@ -412,7 +414,7 @@ impl Parser<'_> {
     }
 }
 
-/// One flat node for a chain of the same operator.
+/// Makes one flat node of a chain of the same operator.
 fn chained(operator: LogicalOperator, left: Expr, right: Expr) -> ExprKind {
     let operands = match left {
         Expr { kind: ExprKind::Logical { operator: chain, mut operands }, .. } if chain == operator => {

@@ -1,4 +1,4 @@
-//! Graph operators. The arrows of patterns are written without blanks, so they are told by tokens that touch.
+//! Parses graph operators. Arrows of patterns are written without blanks, so they are recognised by adjacent tokens.
 
 use super::{Parser, Result};
 use crate::ast::{

@@ -1,4 +1,4 @@
-//! Literals, and the JSON of `dynamic(...)`.
+//! Parses literals, and the JSON of `dynamic(...)`.
 
 use super::{Parser, Result};
 use crate::ast::{Expr, ExprKind, Json, JsonKind, JsonProperty, Literal, ScalarType, UnaryOperator};
@@ -10,7 +10,7 @@ impl Parser<'_> {
     /// A literal without a sign.
     pub(super) fn literal(&mut self) -> Result<Literal> {
         let token = self.token();
-        let text = token.span.of(self.text);
+        let text = token.span.slice(self.text);
         let literal = match token.kind {
             TokenKind::String => return Ok(Literal::String(self.string()?)),
             TokenKind::Typed => return self.typed_literal(),
@@ -81,14 +81,14 @@ impl Parser<'_> {
         let token = self.token();
         let is_smallest = operator == UnaryOperator::Minus
             && token.kind == TokenKind::Long
-            && token.span.of(self.text).parse::<u64>() == Ok(i64::MIN.unsigned_abs());
+            && token.span.slice(self.text).parse::<u64>() == Ok(i64::MIN.unsigned_abs());
         is_smallest.then(|| {
             self.advance();
             ExprKind::Literal(Literal::Long(i64::MIN))
         })
     }
 
-    /// A string; adjacent ones are one.
+    /// A string; adjacent string literals are joined.
     pub(super) fn string(&mut self) -> Result<String> {
         if !self.at_kind(TokenKind::String) {
             return Err(self.expected("a string"));
@@ -96,7 +96,7 @@ impl Parser<'_> {
         let mut text = String::new();
         while self.at_kind(TokenKind::String) {
             let part = self.advance().span;
-            text.push_str(&decode(part.of(self.text)));
+            text.push_str(&decode(part.slice(self.text)));
         }
         Ok(text)
     }
@@ -137,7 +137,7 @@ impl Parser<'_> {
     }
 
     fn typed_literal(&mut self) -> Result<Literal> {
-        let text = self.token().span.of(self.text);
+        let text = self.token().span.slice(self.text);
         let (name, content) = text.split_once('(').unwrap_or((text, ""));
         let Some(scalar_type) = ScalarType::from_name(name) else { return Err(self.expected("a literal")) };
         let content = content.strip_suffix(')').unwrap_or(content).trim();
@@ -200,10 +200,10 @@ impl Parser<'_> {
         }
     }
 
-    /// A number; one too large for a long is a real, as everywhere in JSON.
+    /// A number; one too large for a long is a real, as in JSON.
     fn json_number(&mut self, sign: f64) -> Result<JsonKind> {
         let token = self.token();
-        let text = token.span.of(self.text);
+        let text = token.span.slice(self.text);
         let literal = match token.kind {
             TokenKind::Long => match long_value(text).map(|value| if sign < 0.0 { -value } else { value }) {
                 Some(value) => Literal::Long(value),
@@ -241,7 +241,7 @@ impl Parser<'_> {
         if !self.at_kind(TokenKind::String) {
             return Err(self.expected("a property's name in quotes"));
         }
-        let name = decode(self.advance().span.of(self.text));
+        let name = decode(self.advance().span.slice(self.text));
         self.expect(TokenKind::Colon, "`:`")?;
         let value = self.json()?;
         Ok(JsonProperty { name, value, span: self.since(start) })

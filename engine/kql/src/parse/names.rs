@@ -1,4 +1,4 @@
-//! Names, where a keyword may be one and where it may not.
+//! Parses names, and decides where a keyword may be one.
 
 use super::{Parser, Result};
 use crate::ast::{Name, NamePattern};
@@ -8,17 +8,17 @@ use crate::lexer::{TokenKind, decode};
 use crate::span::Span;
 
 impl Parser<'_> {
-    /// A name that refers to something.
+    /// A name that refers to a column, table, function or variable.
     pub(super) fn name(&mut self, what: &str) -> Result<Name> {
         self.name_within(what, NameUse::Anywhere)
     }
 
-    /// A name of something new, in a list of such.
+    /// A name that is declared.
     pub(super) fn declared_name(&mut self, what: &str) -> Result<Name> {
         self.name_within(what, NameUse::Declared)
     }
 
-    /// A word, whatever it is, or a name in brackets: values of options, columns of plugins.
+    /// Any word, keywords included, or a name in brackets: values of options, columns of plugins.
     pub(super) fn any_word(&mut self, what: &str) -> Result<Name> {
         self.name_within(what, NameUse::Bracketed)
     }
@@ -44,7 +44,7 @@ impl Parser<'_> {
         Ok(self.plain_name())
     }
 
-    /// How the next word, a keyword, is made a name.
+    /// Returns the hint how to write the next word, a keyword, as a name.
     pub(super) fn bracket_hint(&self) -> Option<String> {
         let word = self.word();
         keywords::could_be_meant_as_name(word).then(|| format!("where `{word}` is meant as a name, write ['{word}']"))
@@ -53,10 +53,10 @@ impl Parser<'_> {
     /// The next token, a word, as a name.
     pub(super) fn plain_name(&mut self) -> Name {
         let span = self.advance().span;
-        Name { text: span.of(self.text).to_owned(), bracketed: false, span }
+        Name { text: span.slice(self.text).to_owned(), bracketed: false, span }
     }
 
-    /// Whether `['...']` stands `ahead`.
+    /// Whether `['...']` is `ahead` of the next token.
     pub(super) fn at_bracketed_name(&self, ahead: usize) -> bool {
         self.peek(ahead).kind == TokenKind::OpenBracket
             && self.peek(ahead + 1).kind == TokenKind::String
@@ -65,12 +65,12 @@ impl Parser<'_> {
 
     pub(super) fn bracketed_name(&mut self) -> Name {
         let start = self.advance().span;
-        let text = decode(self.advance().span.of(self.text));
+        let text = decode(self.advance().span.slice(self.text));
         self.advance();
         Name { text, bracketed: true, span: self.since(start) }
     }
 
-    /// The names before the `=` of a named expression, if it is one. A keyword there is reported and taken.
+    /// Parses the names before the `=` of a named expression, if it is one. A keyword there is reported and taken.
     pub(super) fn assigned_name(&mut self) -> Option<Name> {
         if self.at_bracketed_name(0) && self.peek(3).kind == TokenKind::Assign {
             let name = self.bracketed_name();
@@ -92,7 +92,7 @@ impl Parser<'_> {
         Some(name)
     }
 
-    /// `(a, b) =`, if that is what stands here.
+    /// Parses `(a, b) =`, if it is next.
     pub(super) fn assigned_names(&mut self) -> Option<Vec<Name>> {
         if !self.at_kind(TokenKind::OpenParen) {
             return None;
@@ -155,7 +155,7 @@ impl Parser<'_> {
             self.advance();
         }
         let span = self.since(start);
-        Some((span.of(self.text).to_owned(), span))
+        Some((span.slice(self.text).to_owned(), span))
     }
 
     /// Whether the next two words are `first-second`, written without blanks.

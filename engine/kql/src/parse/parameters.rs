@@ -1,4 +1,4 @@
-//! `name=value` between an operator's keyword and its operands, and `with (name = value, ...)` after them.
+//! Parses `name=value` between an operator's keyword and its operands, and `with (name = value, ...)` after them.
 
 use super::{Parser, Result};
 use crate::ast::{Name, OperatorParameter, ParameterValue, Property};
@@ -6,7 +6,7 @@ use crate::keywords;
 use crate::lexer::TokenKind;
 
 impl Parser<'_> {
-    /// Parameters that are known for what they are, where a named expression could follow.
+    /// Parameters that are recognised by name, where a named expression could follow.
     pub(super) fn operator_parameters(&mut self) -> Result<Vec<OperatorParameter>> {
         let mut parameters = Vec::new();
         while self.parameter_name_length().is_some() && (self.at_hint() || keywords::is_parameter(self.word())) {
@@ -15,7 +15,7 @@ impl Parser<'_> {
         Ok(parameters)
     }
 
-    /// Any `name=value`, where nothing else could have this form.
+    /// Parses any `name=value`, where nothing else can have this form.
     pub(super) fn any_parameters(&mut self) -> Result<Vec<OperatorParameter>> {
         let mut parameters = Vec::new();
         while self.parameter_name_length().is_some() {
@@ -28,7 +28,7 @@ impl Parser<'_> {
         self.at_word("hint") && self.peek(1).kind == TokenKind::Dot
     }
 
-    /// How many tokens stand before the `=`, if a parameter's name does.
+    /// Returns the number of tokens before the `=`, if they are a parameter's name.
     fn parameter_name_length(&self) -> Option<usize> {
         if self.word().is_empty() {
             return None;
@@ -43,7 +43,7 @@ impl Parser<'_> {
             self.advance();
         }
         let span = self.since(start);
-        let name = Name { text: span.of(self.text).to_owned(), bracketed: false, span };
+        let name = Name { text: span.slice(self.text).to_owned(), bracketed: false, span };
         self.advance();
         let value = self.parameter_value()?;
         Ok(OperatorParameter { name, value, span: self.since(start) })
@@ -70,7 +70,7 @@ impl Parser<'_> {
         Err(self.expected("a name or a literal"))
     }
 
-    /// `with (name = value, ...)` of `externaldata` and `parse-kv`, if it is there.
+    /// Parses the `with (name = value, ...)` of `externaldata` and `parse-kv`, if there is one.
     pub(super) fn with_properties(&mut self) -> Result<Vec<Property>> {
         if !self.eat_word("with") {
             return Ok(Vec::new());

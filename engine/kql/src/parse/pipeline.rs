@@ -1,4 +1,5 @@
-//! Pipelines: a source and operators. An operator with an error is an `Invalid` one; the next `|` starts anew.
+//! Parses pipelines: a source and operators. An operator with an error becomes `Invalid`; parsing continues at the next
+//! `|`.
 
 use super::expressions::is_word_operator;
 use super::{Parser, Reported, Result};
@@ -8,7 +9,7 @@ use crate::lexer::TokenKind;
 use crate::nearest::nearest_within;
 use crate::span::Span;
 
-/// What can follow `|`, for hints.
+/// The operators that can follow `|`, for hints.
 const OPERATORS: &[&str] = &[
     "as",
     "assert-schema",
@@ -63,16 +64,16 @@ const OPERATORS: &[&str] = &[
     "where",
 ];
 
-/// How like an operator's name a word must be to be taken for it.
+/// The least similarity of a misspelt word to the operator that a hint names.
 const LIKE_ENOUGH: f64 = 0.8;
-/// Longer words are no operators, however like.
+/// Longer words are not compared with operators.
 const LONGEST_WORD: usize = 40;
 
 /// An operator's kind and its parameters.
-type Parts = (OperatorKind, Vec<OperatorParameter>);
+type OperatorParts = (OperatorKind, Vec<OperatorParameter>);
 
 impl<'a> Parser<'a> {
-    /// An expression, scalar or tabular, with the operators after it. Errors leave it `Invalid` in part.
+    /// Parses an expression, scalar or tabular, with the operators after it. Parts with errors become `Invalid`.
     pub(super) fn pipeline_expression(&mut self) -> Expr {
         let start = self.token().span;
         let first = self.at;
@@ -91,7 +92,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The operators in the parentheses of `mv-apply`, `fork` and their like, parentheses included.
+    /// Parses the parentheses of `mv-apply`, `fork` and similar operators, and the operators in them.
     pub(super) fn piped_body(&mut self) -> Result<Pipeline> {
         self.expect(TokenKind::OpenParen, "`(`")?;
         let body = self.sub_pipeline();
@@ -148,10 +149,10 @@ impl<'a> Parser<'a> {
         self.expected_with_hint("`|`, `;` or the end of the query", hint);
     }
 
-    /// What might be meant by a token that ends a query where it should not.
+    /// Returns a hint for a token that ends a query too early.
     fn hint_after_expression(&self) -> Option<String> {
         let token = self.token();
-        let between = Span::new(self.last_end().end as usize, token.span.start as usize).of(self.text);
+        let between = Span::new(self.last_end().end as usize, token.span.start as usize).slice(self.text);
         let hint = match token.kind {
             TokenKind::Equal | TokenKind::NotEqual | TokenKind::Less | TokenKind::Greater | TokenKind::EqualTilde => {
                 "comparisons do not chain; combine them with `and`".to_owned()
@@ -171,11 +172,11 @@ impl<'a> Parser<'a> {
         Some(hint)
     }
 
-    /// Whether an operator stands here that needs no source.
+    /// Whether the next token is an operator that needs no source.
     fn at_leading_operator(&self) -> bool {
         match self.word() {
             "find" | "print" | "search" | "union" | "macro-expand" => true,
-            // These are ordinary names, too.
+            // These are also ordinary names.
             "evaluate" => !self.word_at(1).is_empty(),
             "range" => self.word_at(2) == "from" || (self.at_bracketed_name(1) && self.word_at(4) == "from"),
             "invoke" => !self.word_at(1).is_empty() && self.peek(2).kind == TokenKind::OpenParen,
@@ -183,7 +184,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// The operator that stands here. `first` is the token that the pipeline starts with.
+    /// Parses the next operator. `first` is the token that the pipeline starts with.
     pub(super) fn operator(&mut self, first: usize) -> Operator {
         let start = self.token().span;
         match self.nested(Self::operator_parts) {
@@ -195,7 +196,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn operator_parts(&mut self) -> Result<Parts> {
+    fn operator_parts(&mut self) -> Result<OperatorParts> {
         let word = self.word();
         if let Some(word) = self.unknown_hyphenated() {
             return Err(self.unknown_operator(word));
@@ -204,7 +205,7 @@ impl<'a> Parser<'a> {
             let hint = (self.at_kind(TokenKind::Pipe)).then(|| "`||` is written `or`".to_owned());
             return Err(self.expected_with_hint("an operator", hint));
         }
-        // The keyword is taken first: every function below starts with what follows it.
+        // The keyword is taken first: every function below starts after it.
         self.advance();
         match word {
             "as" => self.after_parameters(|parser| Ok(OperatorKind::As(parser.name("a name")?))),
@@ -274,7 +275,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    /// `project-out`: the beginning of a hyphenated operator with another end.
+    /// Returns a word such as `project-out`: the beginning of a hyphenated operator with another end.
     fn unknown_hyphenated(&self) -> Option<&'a str> {
         let [word, hyphen, end] = [self.peek(0).span, self.peek(1).span, self.peek(2).span];
         let is_hyphenated = self.peek(1).kind == TokenKind::Minus
@@ -282,7 +283,7 @@ impl<'a> Parser<'a> {
             && word.touches(hyphen)
             && hyphen.touches(end)
             && OPERATORS.iter().any(|operator| operator.split_once('-').is_some_and(|(first, _)| first == self.word()));
-        is_hyphenated.then(|| word.to(end).of(self.text))
+        is_hyphenated.then(|| word.to(end).slice(self.text))
     }
 
     fn unknown_operator(&mut self, word: &str) -> Reported {
@@ -295,28 +296,28 @@ impl<'a> Parser<'a> {
         self.report(SyntaxErrorCode::UnknownOperator, message, span, hint)
     }
 
-    /// An operator that takes no parameters.
-    fn bare(&mut self, operands: impl FnOnce(&mut Self) -> Result<OperatorKind>) -> Result<Parts> {
+    /// Parses an operator that takes no parameters.
+    fn bare(&mut self, operands: impl FnOnce(&mut Self) -> Result<OperatorKind>) -> Result<OperatorParts> {
         Ok((operands(self)?, Vec::new()))
     }
 
-    /// An operator whose operands may start with `name =`.
-    fn with_parameters(&mut self, operands: impl FnOnce(&mut Self) -> Result<OperatorKind>) -> Result<Parts> {
+    /// Parses an operator whose operands may start with `name =`.
+    fn with_parameters(&mut self, operands: impl FnOnce(&mut Self) -> Result<OperatorKind>) -> Result<OperatorParts> {
         let parameters = self.operator_parameters()?;
         Ok((operands(self)?, parameters))
     }
 
-    /// An operator whose operands never start with `name =`.
-    fn after_parameters(&mut self, operands: impl FnOnce(&mut Self) -> Result<OperatorKind>) -> Result<Parts> {
+    /// Parses an operator whose operands never start with `name =`.
+    fn after_parameters(&mut self, operands: impl FnOnce(&mut Self) -> Result<OperatorKind>) -> Result<OperatorParts> {
         let parameters = self.any_parameters()?;
         Ok((operands(self)?, parameters))
     }
 
-    fn named_list(&mut self, kind: impl FnOnce(Vec<NamedExpr>) -> OperatorKind) -> Result<Parts> {
+    fn named_list(&mut self, kind: impl FnOnce(Vec<NamedExpr>) -> OperatorKind) -> Result<OperatorParts> {
         Ok((kind(self.named_expressions()?), Vec::new()))
     }
 
-    fn optional_named_list(&mut self, kind: impl FnOnce(Vec<NamedExpr>) -> OperatorKind) -> Result<Parts> {
+    fn optional_named_list(&mut self, kind: impl FnOnce(Vec<NamedExpr>) -> OperatorKind) -> Result<OperatorParts> {
         if self.at_end_of_pipeline() {
             return Ok((kind(Vec::new()), Vec::new()));
         }

@@ -1,4 +1,4 @@
-//! Operators over several tables, and those that run a part of a query several times.
+//! Parses operators over several tables, and those that run a part of a query several times.
 
 use super::{Parser, Result};
 use crate::ast::{
@@ -136,7 +136,7 @@ impl Parser<'_> {
         Ok(OperatorKind::MacroExpand { group, name, body })
     }
 
-    /// The tables of `search in (...)` and `find in (...)`; none where that is not said.
+    /// Parses the tables of `search in (...)` and `find in (...)`; none where there is no `in`.
     pub(super) fn in_tables(&mut self) -> Result<Vec<Expr>> {
         if !self.at_word("in") || self.peek(1).kind != TokenKind::OpenParen {
             return Ok(Vec::new());

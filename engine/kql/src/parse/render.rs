@@ -1,10 +1,10 @@
-//! `render`. How a result is shown does not change its rows, but misspelt properties are errors all the same.
+//! Parses `render`. It does not change the rows, but a misspelt property is an error.
 
 use super::{Parser, Result};
 use crate::ast::{Expr, ExprKind, OperatorKind, Property, Render};
 use crate::lexer::TokenKind;
 
-/// Charts, as far as their names are keywords; any other name is a chart, too.
+/// The charts whose names are keywords; any other name is also a chart.
 const CHARTS: &[&str] = &[
     "3Dchart",
     "anomalychart",
@@ -89,7 +89,7 @@ impl Parser<'_> {
         Ok(Property { name, values, span: self.since(start) })
     }
 
-    /// Columns, up to the comma before the next property.
+    /// Parses columns, up to the comma before the next property.
     fn column_list(&mut self) -> Result<Vec<Expr>> {
         let mut columns = vec![self.name_value()?];
         while self.at_kind(TokenKind::Comma) && self.peek(2).kind != TokenKind::Assign {
@@ -105,7 +105,7 @@ impl Parser<'_> {
         Ok(Expr { kind: ExprKind::Name(name), span })
     }
 
-    /// `kind=stacked`, `title="x"`, `by a` without parentheses, as it used to be.
+    /// Parses `kind=stacked`, `title="x"`, `by a` without parentheses, the old form.
     fn old_render_property(&mut self) -> Result<Option<Property>> {
         let start = self.token().span;
         let values = match self.word() {

@@ -1,4 +1,4 @@
-//! Operators that order rows or keep some of them.
+//! Parses operators that order or limit rows.
 
 use super::{Parser, Result};
 use crate::ast::{NullsOrder, OperatorKind, SortDirection, SortKey, TopLevel};

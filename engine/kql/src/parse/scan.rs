@@ -1,4 +1,4 @@
-//! `scan`.
+//! Parses `scan`.
 
 use super::{Parser, Result};
 use crate::ast::{NamedExpr, Names, OperatorKind, Scan, ScanOutput, ScanStep};

@@ -1,4 +1,4 @@
-//! `search`, `find`, `parse` and `parse-kv`.
+//! Parses `search`, `find`, `parse` and `parse-kv`.
 
 use super::{Parser, Result};
 use crate::ast::{Find, FindColumn, FindProjection, Literal, OperatorKind, Parse, ParsePart, Search};

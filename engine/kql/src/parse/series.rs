@@ -1,4 +1,4 @@
-//! `make-series` and `range`.
+//! Parses `make-series` and `range`.
 
 use super::{Parser, Result};
 use crate::ast::{MakeSeries, OperatorKind, SeriesAggregate, SeriesRange};

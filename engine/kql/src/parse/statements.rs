@@ -1,4 +1,4 @@
-//! Statements: queries, `let`, and what else stands between semicolons.
+//! Parses statements: queries, `let`, and whatever else may be between semicolons.
 
 use super::{Parser, Reported, Result};
 use crate::ast::{
@@ -21,7 +21,7 @@ impl Parser<'_> {
         Query { statements, span: Span::new(0, self.text.len()) }
     }
 
-    /// A management command. Its language is another one: what the lexer found strange in it is none of ours.
+    /// Skips a management command, which is written in another language, and drops the lexer's errors in it.
     fn command(&mut self) -> Query {
         self.errors.clear();
         self.at = self.tokens.len().saturating_sub(1);
@@ -29,7 +29,7 @@ impl Parser<'_> {
         Query { statements: vec![Statement { kind: StatementKind::Command, span }], span }
     }
 
-    /// Statements up to the token that closes what they stand in, each after the `;` of the one before it.
+    /// Parses statements, separated by `;`, up to the token that closes the block around them.
     pub(super) fn statements(&mut self, closing: TokenKind) -> Vec<Statement> {
         let mut statements = Vec::new();
         while !self.at_kind(closing) && !self.at_kind(TokenKind::End) {
@@ -92,7 +92,7 @@ impl Parser<'_> {
         Ok(StatementKind::Let { name, value })
     }
 
-    /// Whether a list of parameters stands here: `()`, or `(name:` and a type.
+    /// Whether a list of parameters is next: `()`, or `(name:` and a type.
     fn at_function(&self) -> bool {
         if !self.at_kind(TokenKind::OpenParen) {
             return false;
@@ -159,7 +159,7 @@ impl Parser<'_> {
         Ok(Parameter { name, kind, span: self.since(start) })
     }
 
-    /// What follows the `(`.
+    /// Parses what follows the `(`.
     fn tabular_parameter(&mut self) -> Result<ParameterKind> {
         if self.eat(TokenKind::Star) {
             self.expect(TokenKind::CloseParen, "`)`")?;

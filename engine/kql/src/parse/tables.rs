@@ -1,4 +1,4 @@
-//! Tables written out or read from files, and the columns that are declared of them.
+//! Parses `datatable` and `externaldata`, and declarations of columns.
 
 use super::{Parser, Result};
 use crate::ast::{ColumnDeclaration, DataTable, ExprKind, ExternalData};
@@ -10,7 +10,7 @@ impl Parser<'_> {
         let parameters = self.any_parameters()?;
         let columns = self.row_schema()?;
         self.expect(TokenKind::OpenBracket, "`[`")?;
-        // Kusto forgives a comma at either end.
+        // Kusto allows a comma at either end.
         self.eat(TokenKind::Comma);
         let mut values = Vec::new();
         while !self.at_kind(TokenKind::CloseBracket) {
@@ -40,7 +40,7 @@ impl Parser<'_> {
         self.column_declarations()
     }
 
-    /// What follows the `(`.
+    /// Parses what follows the `(`.
     pub(super) fn column_declarations(&mut self) -> Result<Vec<ColumnDeclaration>> {
         let mut columns = Vec::new();
         while !self.at_kind(TokenKind::CloseParen) {

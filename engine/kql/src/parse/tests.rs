@@ -184,9 +184,9 @@ fn bodies_take_their_rows_from_outside() {
 fn spans_cover_what_was_parsed() {
     let text = "T | where  a == f(1) ";
     let OperatorKind::Where(predicate) = only_operator(text) else { panic!() };
-    assert_eq!(predicate.span.of(text), "a == f(1)");
+    assert_eq!(predicate.span.slice(text), "a == f(1)");
     let pipeline = pipeline(text);
-    assert_eq!(pipeline.operators[0].span.of(text), "where  a == f(1)");
+    assert_eq!(pipeline.operators[0].span.slice(text), "where  a == f(1)");
 }
 
 #[test]
@@ -405,7 +405,7 @@ fn shape_of(text: &str, expr: &Expr) -> String {
         ExprKind::Unary { operand, .. } => format!("(-{})", inner(operand)),
         ExprKind::Binary { operator_span, left, right, operator } => {
             assert_ne!(*operator, BinaryOperator::SearchTerm);
-            format!("({} {} {})", inner(left), operator_span.of(text), inner(right))
+            format!("({} {} {})", inner(left), operator_span.slice(text), inner(right))
         }
         ExprKind::Logical { operator, operands } => {
             let word = if *operator == LogicalOperator::And { " and " } else { " or " };
@@ -423,6 +423,6 @@ fn shape_of(text: &str, expr: &Expr) -> String {
                 .collect();
             format!("{target}{}({})", call.function.text, arguments.join(", "))
         }
-        _ => expr.span.of(text).to_owned(),
+        _ => expr.span.slice(text).to_owned(),
     }
 }

@@ -10,23 +10,23 @@ use crate::ast::{
     ColumnDeclaration, Expr, ExprKind, Name, NamePattern, NamedExpr, Names, ReorderColumn, ReorderDirection,
 };
 use crate::bind::{
-    Binder, Environment, Result, Scope, Typed, Windows, argument_name, invalid, text_literal, unique_name,
+    Binder, Environment, ExpressionScope, Result, Typed, Windows, argument_name, invalid, text_literal, unique_name,
 };
 use crate::span::Span;
 use crate::types::KqlType;
 
-/// What a clause computes: the name it is given, or the one that its expression has.
+/// A column that a clause computes, with the name it is given or the one of its expression.
 pub(super) struct Assigned {
     pub(super) given: Option<String>,
     pub(super) natural: Option<String>,
     pub(super) value: Typed,
     pub(super) span: Span,
-    /// One of a function's several values, of which others were given a name and this one was not.
+    /// One of a function's several values, where the query names others and not this one.
     pub(super) is_rest: bool,
 }
 
 impl<'a> Binder<'a> {
-    /// Binds a clause's expressions. They all see the columns of `input`, and none of each other's.
+    /// Binds a clause's expressions. All of them may name the columns of `input`, and none those of another one.
     pub(super) fn assigned(
         &mut self,
         input: Relation,
@@ -41,7 +41,10 @@ impl<'a> Binder<'a> {
         };
         let mut all = Vec::with_capacity(exprs.len());
         for named in exprs {
-            let scope = Scope { windows: Some(&windows), ..Scope::of(environment, &input.columns) };
+            let scope = ExpressionScope {
+                windows: Some(&windows),
+                ..ExpressionScope::over_columns(environment, &input.columns)
+            };
             if let Some(parts) = self.several(named, &scope)? {
                 let some_are_named = named.names != Names::Unnamed;
                 all.extend(parts.into_iter().map(|part| Assigned {
@@ -79,7 +82,7 @@ impl<'a> Binder<'a> {
         Ok((input, all))
     }
 
-    /// Names for what a clause computes, each once.
+    /// Returns unique names for the columns that a clause computes.
     pub(super) fn named(&self, assigned: Vec<Assigned>, taken: &[String]) -> Result<Vec<(String, Typed)>> {
         let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(assigned.len());
         let given: Vec<String> = assigned.iter().filter_map(|one| one.given.clone()).collect();
@@ -127,7 +130,7 @@ impl<'a> Binder<'a> {
     ) -> Result<Relation> {
         let (input, assigned) = self.assigned(input, columns, environment)?;
         let mut outputs: Vec<(String, Typed)> = input.columns.iter().map(Column::output).collect();
-        // Unlike `project`, `extend` takes only the values that it names, if it names some.
+        // Unlike `project`, `extend` adds only the values that it names, if it names some.
         let taken = assigned.into_iter().filter(|one| !one.is_rest);
         let (given, unnamed): (Vec<_>, Vec<_>) = taken.partition(|one| one.given.is_some());
         for Assigned { given, value, .. } in given {
@@ -137,7 +140,7 @@ impl<'a> Binder<'a> {
                 None => outputs.push((name, value)),
             }
         }
-        // `extend a` says nothing new.
+        // `extend a` changes nothing.
         let unnamed = unnamed.into_iter().filter(|one| {
             let is_itself = |column: &Column| super::field_of(&one.value.expr) == Some(column.field.as_str());
             !input.columns.iter().any(is_itself)
@@ -169,7 +172,8 @@ impl<'a> Binder<'a> {
             partition: input.groups.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default(),
             is_serialized: input.is_serialized,
         };
-        let scope = Scope { windows: Some(&windows), ..Scope::of(environment, &input.columns) };
+        let scope =
+            ExpressionScope { windows: Some(&windows), ..ExpressionScope::over_columns(environment, &input.columns) };
         let predicate = self.predicate(predicate, &scope)?;
         let input = self.windowed(input, windows.steps.into_inner())?;
         self.filtered(input, predicate)
@@ -194,7 +198,7 @@ impl<'a> Binder<'a> {
         self.projected(input, outputs)
     }
 
-    /// A name without a wildcard must be there.
+    /// Checks that a name without a wildcard is a column.
     fn check_patterns(&self, input: &Relation, patterns: &[NamePattern]) -> Result<()> {
         for pattern in patterns.iter().filter(|pattern| !pattern.wildcard) {
             if input.column(&pattern.text).is_none() {
@@ -234,7 +238,7 @@ impl<'a> Binder<'a> {
         for reorder in columns {
             self.check_patterns(&input, std::slice::from_ref(&reorder.pattern))?;
             let is_other = |column: &&Column| {
-                // A column that is named stands where it is named, not where a pattern before it would put it.
+                // A column that is named goes where it is named, not where a pattern before it matches it.
                 let is_named = columns.iter().any(|other| !other.pattern.wildcard && other.pattern.text == column.name);
                 matches(&reorder.pattern, &column.name)
                     && (!reorder.pattern.wildcard || !is_named)
@@ -318,7 +322,7 @@ impl<'a> Binder<'a> {
         Ok(input.over(plan))
     }
 
-    /// The relation with fields that windows compute, one after the other.
+    /// Adds the fields that window functions compute, one after the other.
     pub(super) fn windowed(&mut self, input: Relation, steps: Vec<PlanExpr>) -> Result<Relation> {
         let mut plan = input.plan.clone();
         for step in steps {
@@ -332,7 +336,7 @@ impl<'a> Binder<'a> {
         Ok(input.over(plan))
     }
 
-    /// The relation with one more field, and its name.
+    /// Adds a field, and returns its name.
     pub(super) fn with_field(&mut self, input: Relation, name: &str, expr: PlanExpr) -> Result<(Relation, String)> {
         let field = self.field(name);
         let mut exprs: Vec<PlanExpr> = input.plan.schema().columns().into_iter().map(PlanExpr::Column).collect();
@@ -342,12 +346,12 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// Whether a pattern with `*` fits a name.
+/// Whether a name matches a pattern with `*`.
 pub(super) fn matches(pattern: &NamePattern, name: &str) -> bool {
     if pattern.wildcard { matches_wildcard(&pattern.text, name) } else { pattern.text == name }
 }
 
-/// Whether `*` in a pattern can stand for what a name has there.
+/// Whether the parts of a pattern around each `*` are found in a name in their order.
 pub(super) fn matches_wildcard(pattern: &str, name: &str) -> bool {
     let mut parts = pattern.split('*');
     let first = parts.next().unwrap_or_default();
@@ -363,7 +367,7 @@ pub(super) fn matches_wildcard(pattern: &str, name: &str) -> bool {
     rest.ends_with(last)
 }
 
-/// Orders numbers in names by value.
+/// Compares names with the numbers in them compared by value.
 fn granny_key(name: &str) -> Vec<(String, u64)> {
     let mut key = Vec::new();
     let mut rest = name;

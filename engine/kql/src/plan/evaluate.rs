@@ -1,5 +1,5 @@
-//! Plugins of `evaluate` whose columns depend on the data: `bag_unpack`, `pivot`, `narrow`. What the columns are is asked
-//! of the data while binding, and bounded.
+//! Plugins of `evaluate` whose columns depend on the data: `bag_unpack`, `pivot`, `narrow`. Binding reads the data to
+//! find the columns; their number is bounded.
 
 mod activity;
 mod networks;
@@ -13,16 +13,16 @@ use datafusion::scalar::ScalarValue;
 
 use super::{Column, Relation};
 use crate::aggregates;
-use crate::ast::{Call, Expr, ExprKind, NamedExpr, PluginSchema};
+use crate::ast::{Expr, ExprKind, FunctionCall, NamedExpr, PluginSchema};
 use crate::bind::{
-    BindErrorCode, Binder, Environment, Result, Scope, Typed, argument_name, constant_of, fail, given_name, invalid,
-    not_supported, text_literal, text_of,
+    BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, argument_name, constant_of, fail, given_name,
+    invalid, not_supported, text_literal, text_of,
 };
 use crate::functions::ScalarOperator;
 use crate::span::Span;
 use crate::types::KqlType;
 
-/// What becomes of a property that is called as a column.
+/// What `bag_unpack` does with a property whose name is a column's.
 #[derive(Clone, Copy)]
 enum Conflict {
     Error,
@@ -30,9 +30,9 @@ enum Conflict {
     KeepSource,
 }
 
-/// The most columns that a plugin makes.
+/// The most columns that a plugin returns.
 const MAX_COLUMNS: usize = 500;
-/// The most distinct bags or values that are looked at for their columns.
+/// The most distinct bags or values that are read to find the columns.
 const MAX_VALUES: usize = 1_000_000;
 
 const KNOWN: &str = include_str!("../bind/known_plugins.txt");
@@ -66,7 +66,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The declared columns, in their order; null where there is none of that name.
+    /// Returns the declared columns, in their order; null where the plugin returns none of that name.
     fn as_declared(&mut self, result: Relation, schema: &'a PluginSchema) -> Result<Relation> {
         let mut outputs = Vec::with_capacity(schema.columns.len());
         for declared in &schema.columns {
@@ -80,7 +80,12 @@ impl<'a> Binder<'a> {
         self.projected(result, outputs)
     }
 
-    fn bag_unpack(&mut self, input: Relation, call: &'a Call, environment: &Environment<'a>) -> Result<Relation> {
+    fn bag_unpack(
+        &mut self,
+        input: Relation,
+        call: &'a FunctionCall,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
         let Some(bag) = call.arguments.first() else {
             return invalid(call.function.span, "`bag_unpack` takes a column");
         };
@@ -137,7 +142,7 @@ impl<'a> Binder<'a> {
             let name = format!("{prefix}{name}");
             match (outputs.iter_mut().find(|(known, _)| *known == name), conflict) {
                 (None, _) => outputs.push((name, value)),
-                // A property that is called as the bag itself takes its place.
+                // A property with the name of the bag takes the bag's place.
                 (Some(place), _) if name == column.name => place.1 = value,
                 (Some(place), Conflict::ReplaceSource) => place.1 = value,
                 (Some(_), Conflict::KeepSource) => {}
@@ -149,7 +154,7 @@ impl<'a> Binder<'a> {
         self.projected(input, outputs)
     }
 
-    fn pivot(&mut self, input: Relation, call: &'a Call, environment: &Environment<'a>) -> Result<Relation> {
+    fn pivot(&mut self, input: Relation, call: &'a FunctionCall, environment: &Environment<'a>) -> Result<Relation> {
         let Some(pivot) = call.arguments.first() else {
             return invalid(call.function.span, "`pivot` takes a column");
         };
@@ -203,11 +208,11 @@ impl<'a> Binder<'a> {
         self.grouped(input, keys, collected.into_inner(), outputs)
     }
 
-    /// An aggregate over the rows of one value of the pivot; the number of them where none is asked for.
+    /// Returns the aggregate over the rows of one value of the pivot column, by default their number.
     fn filtered_aggregate(
         &mut self,
         input: &Relation,
-        aggregate: Option<&'a Call>,
+        aggregate: Option<&'a FunctionCall>,
         condition: datafusion::logical_expr::Expr,
         collected: &RefCell<Vec<datafusion::logical_expr::Expr>>,
         span: Span,
@@ -217,8 +222,11 @@ impl<'a> Binder<'a> {
         let own = RefCell::new(Vec::new());
         let typed = match aggregate {
             Some(call) => {
-                let scope =
-                    Scope { aggregates: Some(&own), order: &input.order, ..Scope::of(environment, &input.columns) };
+                let scope = ExpressionScope {
+                    aggregates: Some(&own),
+                    order: &input.order,
+                    ..ExpressionScope::over_columns(environment, &input.columns)
+                };
                 let mut outputs = self.aggregate(call, span, &scope, &own)?;
                 if outputs.is_empty() {
                     return invalid(span, "expected an aggregate of one value");
@@ -227,7 +235,7 @@ impl<'a> Binder<'a> {
             }
             None => {
                 let field = self.field("count");
-                // Not `count_all`, which is an alias already and would keep the filter away.
+                // Not `count_all`, which is an alias and takes no filter.
                 let count = datafusion::functions_aggregate::expr_fn::count(lit(1_i64));
                 own.borrow_mut().push(count.alias(field.clone()));
                 Typed::new(super::field_column(&field), KqlType::Long)
@@ -248,7 +256,7 @@ impl<'a> Binder<'a> {
         Ok(typed)
     }
 
-    /// A row for each value: its row's number, its column's name, itself as a text.
+    /// `narrow`: a row for each value, with its row's number, its column's name and the value as a string.
     fn narrow(&mut self, input: Relation, span: Span) -> Result<Relation> {
         use datafusion::functions_window::row_number::row_number_udwf;
         use datafusion::logical_expr::expr::{WindowFunction, WindowFunctionDefinition};
@@ -295,9 +303,9 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The strings of a constant array.
+    /// Returns the strings of a constant array.
     fn constant_names(&mut self, argument: &'a NamedExpr, environment: &Environment<'a>) -> Result<Vec<String>> {
-        let typed = self.scalar(&argument.expr, &Scope::constant(environment))?;
+        let typed = self.scalar(&argument.expr, &ExpressionScope::constant(environment))?;
         let names = match constant_of(&typed.expr)? {
             Some(ScalarValue::Utf8(Some(text))) if typed.kql_type == KqlType::Dynamic => {
                 serde_json::from_str(&text).ok()
@@ -312,7 +320,7 @@ impl<'a> Binder<'a> {
     }
 
     fn constant_text(&mut self, argument: &'a NamedExpr, environment: &Environment<'a>) -> Result<String> {
-        let typed = self.scalar(&argument.expr, &Scope::constant(environment))?;
+        let typed = self.scalar(&argument.expr, &ExpressionScope::constant(environment))?;
         match text_of(constant_of(&typed.expr)?.as_ref()) {
             Some(text) if typed.kql_type == KqlType::String => Ok(text.to_owned()),
             _ => invalid(argument.span, "expected a constant string"),

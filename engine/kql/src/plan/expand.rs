@@ -1,5 +1,6 @@
-//! `mv-expand` and `mv-apply`: a row for each element of a dynamic value. Several values expand side by side, the shorter
-//! ones filled with nulls. `mv-apply` numbers the rows first; its body then works on each number's rows by themselves.
+//! `mv-expand` and `mv-apply`: a row for each element of a dynamic value. Several values expand side by side, the
+//! shorter ones filled with nulls. `mv-apply` numbers the rows first; its body then runs on each number's rows
+//! separately.
 
 mod elements;
 
@@ -13,7 +14,8 @@ use super::relation::Groups;
 use super::{Column, Relation, field_column};
 use crate::ast::{Expansion, Expr, MvApply, MvExpand, Operator, ParameterValue};
 use crate::bind::{
-    BindErrorCode, Binder, Environment, Result, Scope, Typed, argument_name, constant_of, fail, given_name, invalid,
+    BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, argument_name, constant_of, fail, given_name,
+    invalid,
 };
 use crate::types::KqlType;
 pub(super) use elements::is_elements_function;
@@ -44,7 +46,7 @@ impl<'a> Binder<'a> {
             .any(|parameter| matches!(&parameter.value, ParameterValue::Name(name) if name.text == "array"));
         let limit = match limit {
             Some(limit) => {
-                let typed = self.scalar(limit, &Scope::constant(environment))?;
+                let typed = self.scalar(limit, &ExpressionScope::constant(environment))?;
                 match constant_of(&self.convert(typed, KqlType::Long, limit.span)?.expr)? {
                     Some(ScalarValue::Int64(Some(limit))) => usize::try_from(limit).ok(),
                     _ => return invalid(limit.span, "the limit must be a constant"),
@@ -100,7 +102,7 @@ impl<'a> Binder<'a> {
         self.projected(unnested, outputs)
     }
 
-    /// What is expanded, and the names of the results.
+    /// Returns the values to expand, and the names of the results.
     fn expansions(
         &mut self,
         input: &Relation,
@@ -110,7 +112,8 @@ impl<'a> Binder<'a> {
         let mut names = Vec::with_capacity(columns.len());
         let mut values = Vec::with_capacity(columns.len());
         for (index, expansion) in columns.iter().enumerate() {
-            let value = self.scalar(&expansion.expr.expr, &Scope::of(environment, &input.columns))?;
+            let value =
+                self.scalar(&expansion.expr.expr, &ExpressionScope::over_columns(environment, &input.columns))?;
             if value.kql_type != KqlType::Dynamic {
                 let message = format!("only dynamic values expand, this is a {}", value.kql_type.name());
                 return fail(BindErrorCode::TypeMismatch, expansion.expr.span, message);
@@ -158,7 +161,7 @@ impl<'a> Binder<'a> {
         for column in &outer_columns {
             match body.column(&column.name) {
                 Some(shown) => outputs.push((column.name.clone(), shown.typed())),
-                // What stood in an expanded column is gone with its elements.
+                // An element takes the place of the value that was expanded.
                 None if is_expanded(&column.name) => {}
                 None => outputs.push(column.output()),
             }

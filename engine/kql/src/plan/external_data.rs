@@ -1,29 +1,30 @@
-//! `externaldata`: files read as the columns that the query declares, fields by position, records and Parquet by name. A
-//! text that is no value of its column's type is null. Who may read which location is the planner's to decide.
+//! `externaldata`: files read as the columns that the query declares, fields by position, records and Parquet by name.
+//! A string that is no value of its column's type is null. The host decides who may read which location.
 
 use datafusion::logical_expr::lit;
 
 use super::Relation;
 use crate::ast::{Expr, ExprKind, ExternalData, Literal, Property};
 use crate::bind::{
-    Binder, Environment, Need, Result, Scope, Stop, Typed, constant_of, invalid, not_supported, null_of, text_of,
+    BindStop, Binder, Environment, ExpressionScope, Need, Result, Typed, constant_of, invalid, not_supported, null_of,
+    text_of,
 };
 use crate::functions::ScalarOperator;
 use crate::host::{ExternalLayout, ExternalLocation};
 use crate::span::Span;
 use crate::types::KqlType;
 
-/// What files are compressed as, by their ending.
+/// The endings of compressed files.
 const COMPRESSED: &[&str] = &["gz", "zst", "bz2", "xz"];
 
-/// What a format is: how the files are written, and whether their texts are JSON records.
-struct Format {
+/// A format: how the files are written, and whether their strings are JSON records.
+struct ExternalFormat {
     layout: ExternalLayout,
     is_json: bool,
 }
 
-impl Format {
-    fn of(name: &str) -> Option<Self> {
+impl ExternalFormat {
+    fn from_name(name: &str) -> Option<Self> {
         let (layout, is_json) = match name {
             "csv" => (ExternalLayout::Separated(','), false),
             "tsv" => (ExternalLayout::Separated('\t'), false),
@@ -38,8 +39,8 @@ impl Format {
         Some(Self { layout, is_json })
     }
 
-    /// By a location's ending; CSV where that does not say.
-    fn of_location(location: &str) -> Self {
+    /// Returns the format that a location's ending says, by default CSV.
+    fn from_location(location: &str) -> Self {
         let path = location.split(['?', '#']).next().unwrap_or_default().to_ascii_lowercase();
         let name = path.rsplit('/').next().unwrap_or_default();
         let mut endings = name.rsplit('.');
@@ -51,7 +52,7 @@ impl Format {
             "jsonl" | "ndjson" => "json",
             other => other,
         };
-        Self::of(ending).unwrap_or(Self { layout: ExternalLayout::Separated(','), is_json: false })
+        Self::from_name(ending).unwrap_or(Self { layout: ExternalLayout::Separated(','), is_json: false })
     }
 }
 
@@ -83,16 +84,18 @@ impl<'a> Binder<'a> {
         for location in &external.locations {
             let text = self.location(location, environment)?;
             let format = match &format_name {
-                None => Format::of_location(&text),
-                Some((name, span)) => match Format::of(&name.to_ascii_lowercase()) {
+                None => ExternalFormat::from_location(&text),
+                Some((name, span)) => match ExternalFormat::from_name(&name.to_ascii_lowercase()) {
                     Some(format) => format,
                     None => return not_supported(*span, format_args!("the format `{name}`")),
                 },
             };
-            // Records have no header, whatever is said.
+            // Records have no header, whatever the query says.
             let skips_first = skips_first && !format.is_json && format.layout != ExternalLayout::Parquet;
             let key = ExternalLocation { location: text, layout: format.layout, skips_first };
-            let Some(source) = self.answers.locations.get(&key) else { return Err(Stop::Needs(Need::Location(key))) };
+            let Some(source) = self.answers.locations.get(&key) else {
+                return Err(BindStop::Needs(Need::Location(key)));
+            };
             let read = self.scan("externaldata", std::sync::Arc::clone(source))?;
             inputs.push(self.declared_columns(read, external, &format, span)?);
         }
@@ -101,7 +104,7 @@ impl<'a> Binder<'a> {
     }
 
     fn location(&mut self, location: &'a Expr, environment: &Environment<'a>) -> Result<String> {
-        let typed = self.scalar(location, &Scope::constant(environment))?;
+        let typed = self.scalar(location, &ExpressionScope::constant(environment))?;
         match text_of(constant_of(&typed.expr)?.as_ref()) {
             Some(text) if typed.kql_type == KqlType::String => Ok(text.to_owned()),
             _ => invalid(location.span, "expected a location, which is a constant string"),
@@ -112,7 +115,7 @@ impl<'a> Binder<'a> {
         &mut self,
         read: Relation,
         external: &'a ExternalData,
-        format: &Format,
+        format: &ExternalFormat,
         span: Span,
     ) -> Result<Relation> {
         let record = match read.columns.first() {
@@ -136,7 +139,7 @@ impl<'a> Binder<'a> {
                 (None, _) => read.columns.get(index).map(|column| column.typed()),
             };
             let value = match value {
-                // The text is JSON rather than a value of its own.
+                // The string is JSON and not a string value.
                 Some(text) if text.kql_type == KqlType::String && kql_type == KqlType::Dynamic => {
                     self.apply("parse_json", vec![text], declared.span)?
                 }
@@ -181,7 +184,7 @@ mod tests {
             ("/a/b.parquet", ExternalLayout::Parquet, false),
             ("", ExternalLayout::Separated(','), false),
         ] {
-            let format = Format::of_location(location);
+            let format = ExternalFormat::from_location(location);
             assert_eq!((format.layout, format.is_json), (layout, is_json), "{location}");
         }
     }

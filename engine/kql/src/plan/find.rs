@@ -1,5 +1,5 @@
-//! `find`: the rows of several tables that a condition holds of, each with its table's name. Tables that have none of the
-//! columns that the condition names are left out; what the result has no column for is packed into a bag.
+//! `find`: the rows of several tables for which a condition holds, each with its table's name. Tables that have none of
+//! the columns that the condition names are left out; values that have no column in the result are packed into a bag.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::search::Searched;
 use super::{Column, Relation, field_of};
 use crate::ast::{BinaryOperator, Expr, ExprKind, Find, FindColumn, FindProjection, Literal, Operator, ParameterValue};
 use crate::bind::{
-    BindError, BindErrorCode, Binder, Environment, Result, Stop, Typed, fail, invalid, null_of, unique_name,
+    BindError, BindErrorCode, BindStop, Binder, Environment, Result, Typed, fail, invalid, null_of, unique_name,
 };
 use crate::span::Span;
 use crate::types::KqlType;
@@ -18,7 +18,7 @@ use crate::types::KqlType;
 const SOURCE_COLUMN: &str = "source_";
 const PACKED_COLUMN: &str = "pack_";
 
-/// Every name of the tables' columns, with each type that it has, in order of appearance.
+/// The names of the tables' columns with their types, in order of appearance.
 #[derive(Default)]
 struct KnownColumns {
     names: Vec<String>,
@@ -26,7 +26,7 @@ struct KnownColumns {
 }
 
 impl KnownColumns {
-    fn of(sources: &[Relation]) -> Self {
+    fn from_sources(sources: &[Relation]) -> Self {
         let mut known = Self::default();
         for column in sources.iter().flat_map(|source| &source.columns) {
             match known.types.get_mut(&column.name) {
@@ -46,8 +46,8 @@ impl KnownColumns {
     }
 }
 
-/// A column of the result: of the columns of that name, those of that type, or all converted to it.
-struct Wanted {
+/// A column of the result: the columns of a name that are of a type, or all of them converted to it.
+struct FoundColumn {
     name: String,
     source: String,
     kql_type: KqlType,
@@ -76,7 +76,7 @@ impl<'a> Binder<'a> {
                 source.name = Some(format!("union_arg{index}"));
             }
         }
-        let known = KnownColumns::of(&sources);
+        let known = KnownColumns::from_sources(&sources);
         let mut named = NamedColumns::default();
         named.gather(&find.predicate);
         named.names.retain(|name| known.types.contains_key(name));
@@ -90,7 +90,7 @@ impl<'a> Binder<'a> {
         self.united(inputs, &[])
     }
 
-    /// The rows of each table that the condition holds of, without the tables that it cannot hold of.
+    /// Returns the rows of each table for which the condition holds, without the tables for which it cannot.
     fn found(
         &mut self,
         sources: Vec<Relation>,
@@ -120,8 +120,8 @@ impl<'a> Binder<'a> {
                     let predicate = without_missing(predicate, &missing)?;
                     found.push(self.filtered(source, predicate)?);
                 }
-                // Where a name has several types, the tables count in which the condition makes sense.
-                Err(Stop::Error(error)) if error.code == BindErrorCode::TypeMismatch => {
+                // Where a name has several types, only the tables where the condition binds are searched.
+                Err(BindStop::Error(error)) if error.code == BindErrorCode::TypeMismatch => {
                     refused.get_or_insert(error);
                 }
                 Err(stop) => return Err(stop),
@@ -133,12 +133,12 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The table's name, what is wanted of its columns, and the others as a bag.
+    /// Projects a table to its name, the columns of the result, and the others as a bag.
     fn shown(
         &mut self,
         table: Relation,
         source_column: &str,
-        wanted: &[Wanted],
+        wanted: &[FoundColumn],
         is_packed: bool,
         span: Span,
     ) -> Result<Relation> {
@@ -166,7 +166,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// What the result's first column is called.
+/// Returns the name of the result's first column.
 fn source_column(operator: &Operator) -> Result<String> {
     let Some(parameter) = operator.parameter("withsource").or_else(|| operator.parameter("with_source")) else {
         return Ok(SOURCE_COLUMN.to_owned());
@@ -178,15 +178,15 @@ fn source_column(operator: &Operator) -> Result<String> {
     }
 }
 
-/// The result's columns, and whether a bag of the others follows them.
+/// Returns the result's columns, and whether a bag of the others follows them.
 fn wanted_columns(
     projection: &FindProjection,
     found: &[Relation],
     named: &NamedColumns,
     known: &KnownColumns,
-) -> Result<(Vec<Wanted>, bool)> {
+) -> Result<(Vec<FoundColumn>, bool)> {
     let FindProjection::Columns(columns) = projection else { return Ok(smart_columns(found, named, known)) };
-    let mut wanted: Vec<Wanted> = Vec::with_capacity(columns.len());
+    let mut wanted: Vec<FoundColumn> = Vec::with_capacity(columns.len());
     let mut is_packed = false;
     for column in columns {
         let (name, scalar_type) = match column {
@@ -215,14 +215,14 @@ fn wanted_columns(
         if wanted.iter().any(|it| it.source == name.text && it.kql_type == kql_type) {
             return invalid(name.span, format!("the column `{}` is there twice", name.text));
         }
-        wanted.push(Wanted { name: name.text.clone(), source: name.text.clone(), kql_type, converts: true });
+        wanted.push(FoundColumn { name: name.text.clone(), source: name.text.clone(), kql_type, converts: true });
     }
     named_by_type(&mut wanted);
     Ok((wanted, is_packed))
 }
 
-/// The columns that all tables have, and then those that the condition names.
-fn smart_columns(found: &[Relation], named: &NamedColumns, known: &KnownColumns) -> (Vec<Wanted>, bool) {
+/// Returns the columns that all tables have, then those that the condition names.
+fn smart_columns(found: &[Relation], named: &NamedColumns, known: &KnownColumns) -> (Vec<FoundColumn>, bool) {
     let mut holders: HashMap<&str, usize> = HashMap::new();
     let mut types: HashMap<&str, Vec<KqlType>> = HashMap::new();
     for column in found.iter().flat_map(|table| &table.columns) {
@@ -238,7 +238,7 @@ fn smart_columns(found: &[Relation], named: &NamedColumns, known: &KnownColumns)
     let mut wanted = Vec::new();
     for name in common.chain(others) {
         for kql_type in types.get(name.as_str()).into_iter().flatten() {
-            wanted.push(Wanted { name: name.clone(), source: name.clone(), kql_type: *kql_type, converts: false });
+            wanted.push(FoundColumn { name: name.clone(), source: name.clone(), kql_type: *kql_type, converts: false });
         }
     }
     named_by_type(&mut wanted);
@@ -249,8 +249,8 @@ fn smart_columns(found: &[Relation], named: &NamedColumns, known: &KnownColumns)
     (wanted, is_packed)
 }
 
-/// Columns of one name get their types as a part of it.
-fn named_by_type(wanted: &mut [Wanted]) {
+/// Adds the type to the names of columns that share a name.
+fn named_by_type(wanted: &mut [FoundColumn]) {
     let mut counts: HashMap<String, usize> = HashMap::new();
     for column in wanted.iter() {
         *counts.entry(column.source.clone()).or_default() += 1;
@@ -262,7 +262,7 @@ fn named_by_type(wanted: &mut [Wanted]) {
     }
 }
 
-/// The condition with null for the columns that the table has not.
+/// Returns the condition with null for the columns that the table lacks.
 fn without_missing(predicate: PlanExpr, missing: &HashMap<String, KqlType>) -> Result<PlanExpr> {
     if missing.is_empty() {
         return Ok(predicate);
@@ -276,12 +276,12 @@ fn without_missing(predicate: PlanExpr, missing: &HashMap<String, KqlType>) -> R
     Ok(replaced.data()?)
 }
 
-/// What a condition says of columns.
+/// What a condition refers to.
 #[derive(Default)]
 struct NamedColumns {
-    /// The names in it, columns or not, each once.
+    /// The names in it, of columns or not, each once.
     names: Vec<String>,
-    /// Whether it looks for something in all columns.
+    /// Whether it searches all columns.
     looks_everywhere: bool,
 }
 
@@ -317,7 +317,7 @@ impl NamedColumns {
                 ExprKind::Between { value, low, high, .. } => {
                     pending.extend([(&**high, false), (&**low, false), (&**value, false)]);
                 }
-                // Queries of their own see no columns of these.
+                // Sub-queries do not refer to these columns.
                 ExprKind::Pipeline(_)
                 | ExprKind::Subquery { .. }
                 | ExprKind::DataTable(_)

@@ -6,8 +6,8 @@ use super::{Column, Relation};
 use crate::bind::{Binder, Result};
 
 impl Binder<'_> {
-    /// The relation whose plan has the columns as its fields, and nothing else. An order that the query made outlives
-    /// what came after it.
+    /// Returns the relation whose plan has the columns as its fields, and nothing else, in the order that the query
+    /// asked for, even where operators follow the `sort`.
     pub(crate) fn finished(&mut self, relation: Relation) -> Result<Relation> {
         let mut builder = LogicalPlanBuilder::from(relation.plan.clone());
         if !relation.order.is_empty() {

@@ -1,4 +1,5 @@
-//! `graph-traverse`: the edges that come are walked as they are, so what was filtered before is not walked over.
+//! `graph-traverse`: a walk over the rows of its input as edges, so that edges which were filtered out are not
+//! followed.
 
 use datafusion::common::Column as PlanColumn;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, lit};
@@ -6,7 +7,9 @@ use datafusion::scalar::ScalarValue;
 
 use super::{Column, Relation, field_column};
 use crate::ast::{Expr, GraphTraverse, Name, TraverseDirection};
-use crate::bind::{BindErrorCode, Binder, Environment, Result, Scope, Typed, constant_of, fail, invalid, unique_name};
+use crate::bind::{
+    BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, constant_of, fail, invalid, unique_name,
+};
 use crate::graph::{DEPTH, Direction, NODE, traverse};
 use crate::span::Span;
 use crate::types::KqlType;
@@ -16,7 +19,7 @@ use crate::values;
 const EDGE_TYPE: &str = "type";
 
 impl<'a> Binder<'a> {
-    /// One row a node: the target's column, and `depth`.
+    /// Returns one row for each node: the target's column, and `depth`.
     pub(super) fn graph_traverse(
         &mut self,
         input: Relation,
@@ -35,7 +38,7 @@ impl<'a> Binder<'a> {
                 return fail(BindErrorCode::TypeMismatch, operator.to.span, message);
             }
         };
-        let scope = Scope::constant(environment);
+        let scope = ExpressionScope::constant(environment);
         let mut from = Vec::with_capacity(operator.sources.len());
         for source in &operator.sources {
             from.extend(self.walk_constants(source, node_type, &scope)?);
@@ -79,13 +82,13 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The edges of any of these types; all where there are none.
+    /// Returns the edges of any of these types, or all edges where no type is given.
     fn edges_of_types(
         &mut self,
         input: Relation,
         types: &'a [Expr],
         span: Span,
-        scope: &Scope<'_, 'a>,
+        scope: &ExpressionScope<'_, 'a>,
     ) -> Result<Relation> {
         if types.is_empty() {
             return Ok(input);
@@ -98,8 +101,13 @@ impl<'a> Binder<'a> {
         self.filtered(input, column.expr().in_list(values, false))
     }
 
-    /// A constant, or the elements of a dynamic array.
-    fn walk_constants(&mut self, expr: &'a Expr, kql_type: KqlType, scope: &Scope<'_, 'a>) -> Result<Vec<ScalarValue>> {
+    /// Returns the values of a constant: the elements of a dynamic array, or one value.
+    fn walk_constants(
+        &mut self,
+        expr: &'a Expr,
+        kql_type: KqlType,
+        scope: &ExpressionScope<'_, 'a>,
+    ) -> Result<Vec<ScalarValue>> {
         let typed = self.scalar(expr, scope)?;
         let elements = match typed.kql_type {
             KqlType::Dynamic if kql_type != KqlType::Dynamic => {

@@ -1,5 +1,5 @@
-//! `join` and `lookup`. Null keys are equal to each other; a column of the right side whose name the left side has too
-//! gets a number; strings that an outer join has no row for are empty.
+//! `join` and `lookup`. Null keys are equal to each other; a column of the right side whose name the left side has,
+//! too, gets a number; the strings of a side without a match are empty.
 
 use datafusion::common::{Column as PlanColumn, JoinType, NullEquality};
 use datafusion::functions_aggregate::first_last::first_value_udaf;
@@ -9,12 +9,14 @@ use datafusion::prelude::coalesce;
 
 use super::{Column, Relation, field_column, field_of};
 use crate::ast::{BinaryOperator, Expr, ExprKind, JoinCondition, Name, Operator, ParameterValue};
-use crate::bind::{BindErrorCode, Binder, Environment, Result, Scope, Typed, fail, invalid, null_of, unique_name};
+use crate::bind::{
+    BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, fail, invalid, null_of, unique_name,
+};
 use crate::types::KqlType;
 
 /// The kinds of joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
+enum JoinKind {
     InnerUnique,
     Inner,
     LeftOuter,
@@ -26,45 +28,45 @@ enum Kind {
     RightAnti,
 }
 
-impl Kind {
+impl JoinKind {
     fn named(name: &str) -> Option<Self> {
         Some(match name {
-            "innerunique" => Kind::InnerUnique,
-            "inner" => Kind::Inner,
-            "leftouter" => Kind::LeftOuter,
-            "rightouter" => Kind::RightOuter,
-            "fullouter" | "outer" => Kind::FullOuter,
-            "leftsemi" => Kind::LeftSemi,
-            "rightsemi" => Kind::RightSemi,
-            "leftanti" | "anti" | "leftantisemi" => Kind::LeftAnti,
-            "rightanti" | "rightantisemi" => Kind::RightAnti,
+            "innerunique" => JoinKind::InnerUnique,
+            "inner" => JoinKind::Inner,
+            "leftouter" => JoinKind::LeftOuter,
+            "rightouter" => JoinKind::RightOuter,
+            "fullouter" | "outer" => JoinKind::FullOuter,
+            "leftsemi" => JoinKind::LeftSemi,
+            "rightsemi" => JoinKind::RightSemi,
+            "leftanti" | "anti" | "leftantisemi" => JoinKind::LeftAnti,
+            "rightanti" | "rightantisemi" => JoinKind::RightAnti,
             _ => return None,
         })
     }
 
     fn join_type(self) -> JoinType {
         match self {
-            Kind::InnerUnique | Kind::Inner => JoinType::Inner,
-            Kind::LeftOuter => JoinType::Left,
-            Kind::RightOuter => JoinType::Right,
-            Kind::FullOuter => JoinType::Full,
-            Kind::LeftSemi => JoinType::LeftSemi,
-            Kind::RightSemi => JoinType::RightSemi,
-            Kind::LeftAnti => JoinType::LeftAnti,
-            Kind::RightAnti => JoinType::RightAnti,
+            JoinKind::InnerUnique | JoinKind::Inner => JoinType::Inner,
+            JoinKind::LeftOuter => JoinType::Left,
+            JoinKind::RightOuter => JoinType::Right,
+            JoinKind::FullOuter => JoinType::Full,
+            JoinKind::LeftSemi => JoinType::LeftSemi,
+            JoinKind::RightSemi => JoinType::RightSemi,
+            JoinKind::LeftAnti => JoinType::LeftAnti,
+            JoinKind::RightAnti => JoinType::RightAnti,
         }
     }
 
     fn pads_left(self) -> bool {
-        matches!(self, Kind::RightOuter | Kind::FullOuter)
+        matches!(self, JoinKind::RightOuter | JoinKind::FullOuter)
     }
 
     fn pads_right(self) -> bool {
-        matches!(self, Kind::LeftOuter | Kind::FullOuter)
+        matches!(self, JoinKind::LeftOuter | JoinKind::FullOuter)
     }
 }
 
-/// The sides with the fields that are compared.
+/// Returns both sides with the fields that are compared.
 struct Sides {
     left: Relation,
     right: Relation,
@@ -81,7 +83,7 @@ impl<'a> Binder<'a> {
         operator: &'a Operator,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let kind = self.join_kind(operator, Kind::InnerUnique)?;
+        let kind = self.join_kind(operator, JoinKind::InnerUnique)?;
         let right = self.table(table, environment)?;
         match condition {
             Some(JoinCondition::On(on)) => {
@@ -89,15 +91,18 @@ impl<'a> Binder<'a> {
                 self.joined(sides, kind, None, false)
             }
             Some(JoinCondition::Where(predicate)) => {
-                let scope = Scope { right: Some(&right.columns), ..Scope::of(environment, &input.columns) };
+                let scope = ExpressionScope {
+                    right: Some(&right.columns),
+                    ..ExpressionScope::over_columns(environment, &input.columns)
+                };
                 let filter = self.condition(predicate, &scope)?;
-                let kind = if kind == Kind::InnerUnique { Kind::Inner } else { kind };
+                let kind = if kind == JoinKind::InnerUnique { JoinKind::Inner } else { kind };
                 let sides = Sides { left: input, right, left_keys: Vec::new(), right_keys: Vec::new() };
                 self.joined(sides, kind, Some(filter), false)
             }
             None => {
                 let sides = Sides { left: input, right, left_keys: Vec::new(), right_keys: Vec::new() };
-                self.joined(sides, Kind::Inner, Some(lit(true)), false)
+                self.joined(sides, JoinKind::Inner, Some(lit(true)), false)
             }
         }
     }
@@ -110,8 +115,8 @@ impl<'a> Binder<'a> {
         operator: &'a Operator,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let kind = self.join_kind(operator, Kind::LeftOuter)?;
-        if !matches!(kind, Kind::LeftOuter | Kind::Inner) {
+        let kind = self.join_kind(operator, JoinKind::LeftOuter)?;
+        if !matches!(kind, JoinKind::LeftOuter | JoinKind::Inner) {
             return invalid(operator.span, "`lookup` is leftouter or inner");
         }
         let right = self.table(table, environment)?;
@@ -119,10 +124,10 @@ impl<'a> Binder<'a> {
         self.joined(sides, kind, None, true)
     }
 
-    fn join_kind(&mut self, operator: &'a Operator, default: Kind) -> Result<Kind> {
+    fn join_kind(&mut self, operator: &'a Operator, default: JoinKind) -> Result<JoinKind> {
         let Some(parameter) = operator.parameter("kind") else { return Ok(default) };
         match &parameter.value {
-            ParameterValue::Name(name) => match Kind::named(&name.text) {
+            ParameterValue::Name(name) => match JoinKind::named(&name.text) {
                 Some(kind) => Ok(kind),
                 None => invalid(parameter.span, format!("there is no join of kind `{}`", name.text)),
             },
@@ -156,7 +161,10 @@ impl<'a> Binder<'a> {
                 return Ok(());
             }
             ExprKind::Binary { operator: BinaryOperator::Equal, left, right, .. } => {
-                let scope = Scope { right: Some(&sides.right.columns), ..Scope::of(environment, &sides.left.columns) };
+                let scope = ExpressionScope {
+                    right: Some(&sides.right.columns),
+                    ..ExpressionScope::over_columns(environment, &sides.left.columns)
+                };
                 let (first, second) = (self.scalar(left, &scope)?, self.scalar(right, &scope)?);
                 let is_of = |typed: &Typed, columns: &[Column]| {
                     field_of(&typed.expr).is_some_and(|field| columns.iter().any(|column| column.field == field))
@@ -191,7 +199,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The field of a key, computed into one of its own where it is no column as it is.
+    /// Returns the field of a key, which is computed first where it is more than a column.
     fn key_field(&mut self, side: &mut Relation, key: Typed) -> Result<String> {
         if let Some(field) = field_of(&key.expr) {
             return Ok(field.to_owned());
@@ -204,12 +212,12 @@ impl<'a> Binder<'a> {
     fn joined(
         &mut self,
         sides: Sides,
-        kind: Kind,
+        kind: JoinKind,
         filter: Option<PlanExpr>,
         drops_right_keys: bool,
     ) -> Result<Relation> {
         let Sides { mut left, right, left_keys, right_keys } = sides;
-        if kind == Kind::InnerUnique {
+        if kind == JoinKind::InnerUnique {
             left = self.unique_by(left, &left_keys)?;
         }
         let columns = |fields: &[String]| fields.iter().map(PlanColumn::new_unqualified).collect::<Vec<_>>();
@@ -227,8 +235,8 @@ impl<'a> Binder<'a> {
         };
         let plan = plan.build()?;
         match kind {
-            Kind::LeftSemi | Kind::LeftAnti => return Ok(Relation::new(plan, left.columns)),
-            Kind::RightSemi | Kind::RightAnti => return Ok(Relation::new(plan, right.columns)),
+            JoinKind::LeftSemi | JoinKind::LeftAnti => return Ok(Relation::new(plan, left.columns)),
+            JoinKind::RightSemi | JoinKind::RightAnti => return Ok(Relation::new(plan, right.columns)),
             _ => {}
         }
         let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(left.columns.len() + right.columns.len());
@@ -245,11 +253,11 @@ impl<'a> Binder<'a> {
         self.projected(Relation::new(plan, Vec::new()), outputs)
     }
 
-    /// One row of those with the same keys.
+    /// Returns one of the rows with the same keys.
     fn unique_by(&mut self, input: Relation, keys: &[String]) -> Result<Relation> {
         let group: Vec<PlanExpr> = keys.iter().map(|key| field_column(key)).collect();
         let others = input.columns.iter().filter(|column| !keys.contains(&column.field));
-        // All of them come from one row: they see the same rows in the same order.
+        // All values come from one row, since each aggregate sees the same rows in the same order.
         let firsts: Vec<PlanExpr> = others
             .map(|column| {
                 let first =
@@ -270,7 +278,7 @@ fn padded(column: &Column, may_be_missing: bool) -> Typed {
     column.typed()
 }
 
-/// The type in which keys of two types are compared.
+/// Returns the type in which keys of two types are compared.
 fn common_key_type(left: KqlType, right: KqlType) -> Option<KqlType> {
     match (left, right) {
         (KqlType::Dynamic, _) | (_, KqlType::Dynamic) => None,

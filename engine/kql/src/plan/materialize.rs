@@ -1,4 +1,4 @@
-//! `materialize`: a table that is worked out once, however often a variable that holds it is used. Each use is a scan of
+//! `materialize`: a table that is computed once, however often a variable that holds it is used. Each use is a scan of
 //! the same rows, with fields of its own.
 
 use std::collections::HashMap;
@@ -11,13 +11,13 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, SortExpr};
 
 use super::{Column, Relation, field_column, field_of};
 use crate::ast::Expr;
-use crate::bind::{Binder, Environment, Need, Result, Stop};
+use crate::bind::{BindStop, Binder, Environment, Need, Result};
 use crate::materialized::Materialized;
 
-/// What the scan of one is called in a plan.
+/// The table name of its scans in a plan.
 const SCAN: &str = "materialized";
 
-/// A table that is materialized: where it is written and what is in sight there, which tell it from others.
+/// A materialized table. Its expression and its environment identify it.
 pub(crate) struct MaterializedPart<'a> {
     expr: &'a Expr,
     environment: Environment<'a>,
@@ -32,8 +32,10 @@ impl<'a> Binder<'a> {
         body: &'a Expr,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let known =
-            self.materialized.iter().find(|part| std::ptr::eq(part.expr, expr) && part.environment.is(environment));
+        let known = self
+            .materialized
+            .iter()
+            .find(|part| std::ptr::eq(part.expr, expr) && part.environment.is_same_as(environment));
         if let Some(part) = known {
             let (relation, rows) = (Rc::clone(&part.relation), Arc::clone(&part.rows));
             return self.used(&relation, rows);
@@ -48,7 +50,7 @@ impl<'a> Binder<'a> {
             None => {
                 let exprs = fields.iter().map(|field| field_column(field).alias(field.clone()));
                 let plan = LogicalPlanBuilder::from(relation.plan).project(exprs)?.build()?;
-                return Err(Stop::Needs(Need::Materialized(Box::new(plan))));
+                return Err(BindStop::Needs(Need::Materialized(Box::new(plan))));
             }
         };
         let relation = Rc::new(relation);
@@ -62,7 +64,7 @@ impl<'a> Binder<'a> {
         self.used(&relation, rows)
     }
 
-    /// A scan of the rows in fields that no other scan has.
+    /// Returns a scan of the rows into fields that no other scan has.
     fn used(&mut self, relation: &Relation, rows: Arc<Materialized>) -> Result<Relation> {
         let scanned = LogicalPlanBuilder::scan(SCAN, provider_as_source(rows), None)?;
         let mut renamed: HashMap<String, String> = HashMap::new();
@@ -96,7 +98,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// What a relation's plan must have: its columns, and what they are ordered by.
+/// Returns the fields that a relation's plan must keep: its columns, and those that it is ordered by.
 fn fields_of(relation: &Relation) -> Vec<String> {
     let mut fields: Vec<String> = relation.columns.iter().map(|column| column.field.clone()).collect();
     for hidden in relation.hidden_fields() {

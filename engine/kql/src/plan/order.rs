@@ -1,4 +1,4 @@
-//! Operators about the order and number of rows: `sort`, `top`, `take`, `sample`.
+//! Operators that order and limit rows: `sort`, `top`, `take`, `sample`.
 
 use datafusion::functions::math::random;
 use datafusion::functions_window::row_number::row_number_udwf;
@@ -8,7 +8,7 @@ use datafusion::scalar::ScalarValue;
 
 use super::{Relation, field_column, field_of};
 use crate::ast::{NamedExpr, NullsOrder, SortDirection, SortKey};
-use crate::bind::{BindErrorCode, Binder, Environment, Result, Scope, constant_of, fail, invalid};
+use crate::bind::{BindErrorCode, Binder, Environment, ExpressionScope, Result, constant_of, fail, invalid};
 use crate::types::KqlType;
 
 impl<'a> Binder<'a> {
@@ -84,7 +84,7 @@ impl<'a> Binder<'a> {
         self.take(distinct, count, environment)
     }
 
-    /// The first rows of each group, in the relation's order.
+    /// Returns the first rows of each group, in the relation's order.
     pub(super) fn first_of_groups(&mut self, input: Relation, rows: usize) -> Result<Relation> {
         let field = self.field("rank");
         let partition_by = input.groups.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default();
@@ -105,7 +105,7 @@ impl<'a> Binder<'a> {
         self.filtered(ranked, field_column(&field).lt_eq(lit(rows)))
     }
 
-    /// The sort keys, computed ones as fields of their own. Descending and nulls last, unless it is said.
+    /// Returns the sort keys, computed ones as fields of their own. Descending and nulls last by default.
     pub(super) fn order(
         &mut self,
         input: Relation,
@@ -115,7 +115,7 @@ impl<'a> Binder<'a> {
         let mut input = input;
         let mut order = Vec::with_capacity(keys.len());
         for key in keys {
-            let value = self.scalar(&key.expr.expr, &Scope::of(environment, &input.columns))?;
+            let value = self.scalar(&key.expr.expr, &ExpressionScope::over_columns(environment, &input.columns))?;
             if value.kql_type == KqlType::Dynamic {
                 let message = "rows cannot be ordered by a dynamic value; convert it, for example with tostring(...)";
                 return fail(BindErrorCode::TypeMismatch, key.span, message);
@@ -138,9 +138,9 @@ impl<'a> Binder<'a> {
         Ok((input, order))
     }
 
-    /// A number of rows, which must be known now.
+    /// Returns a number of rows, which must be a constant.
     pub(super) fn row_count(&mut self, count: &'a NamedExpr, environment: &Environment<'a>) -> Result<usize> {
-        let value = self.scalar(&count.expr, &Scope::constant(environment))?;
+        let value = self.scalar(&count.expr, &ExpressionScope::constant(environment))?;
         let value = self.convert(value, KqlType::Long, count.span)?;
         match constant_of(&value.expr)? {
             Some(ScalarValue::Int64(Some(rows))) => match usize::try_from(rows) {

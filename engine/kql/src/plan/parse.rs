@@ -1,5 +1,5 @@
-//! `parse` and `parse-where`: a text taken apart by what stands between its parts. The parts are one regular expression;
-//! its groups are converted to the columns' types.
+//! `parse`, `parse-where` and `parse-kv`: columns extracted from a string by the delimiters between them. The pattern
+//! becomes one regular expression, whose groups are converted to the columns' types.
 
 mod captures;
 
@@ -9,20 +9,20 @@ use datafusion::prelude::coalesce;
 
 use super::{Column, Relation, field_column};
 use crate::ast::{ColumnDeclaration, Expr, ExprKind, Literal, Operator, ParameterValue, Parse, ParsePart, Property};
-use crate::bind::{Binder, Environment, Result, Scope, Typed, invalid, null_of, text_literal};
+use crate::bind::{Binder, Environment, ExpressionScope, Result, Typed, invalid, null_of, text_literal};
 use crate::span::Span;
 use crate::types::KqlType;
 pub(super) use captures::is_captures_function;
 use captures::{Captures, captures, group_name};
 
-/// How strictly a text is taken apart.
+/// How strictly a string is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Mode {
-    /// A value that is none of its type: nothing matches.
+enum ParseMode {
+    /// A value that does not convert to its type makes the whole row a mismatch.
     Simple,
-    /// A value that is none of its type is null.
+    /// A value that does not convert to its type is null.
     Relaxed,
-    /// What stands between columns are regular expressions.
+    /// The delimiters are regular expressions.
     Regex,
 }
 
@@ -35,16 +35,16 @@ impl<'a> Binder<'a> {
         environment: &Environment<'a>,
     ) -> Result<Relation> {
         let mode = match operator.parameter("kind").map(|parameter| &parameter.value) {
-            Some(ParameterValue::Name(name)) if name.text == "relaxed" => Mode::Relaxed,
-            Some(ParameterValue::Name(name)) if name.text == "regex" => Mode::Regex,
-            _ => Mode::Simple,
+            Some(ParameterValue::Name(name)) if name.text == "relaxed" => ParseMode::Relaxed,
+            Some(ParameterValue::Name(name)) if name.text == "regex" => ParseMode::Regex,
+            _ => ParseMode::Simple,
         };
         let flags = match operator.parameter("flags").map(|parameter| &parameter.value) {
             Some(ParameterValue::Name(name)) => name.text.clone(),
             Some(ParameterValue::Literal(Literal::String(text))) => text.clone(),
             _ => String::new(),
         };
-        let text = self.scalar(&parse.expr, &Scope::of(environment, &input.columns))?;
+        let text = self.scalar(&parse.expr, &ExpressionScope::over_columns(environment, &input.columns))?;
         let text = self.convert(text, KqlType::String, parse.expr.span)?;
         let columns: Vec<(String, KqlType)> = parse
             .pattern
@@ -56,7 +56,7 @@ impl<'a> Binder<'a> {
                 ParsePart::Skip(_) | ParsePart::Text { .. } => None,
             })
             .collect();
-        if mode == Mode::Regex
+        if mode == ParseMode::Regex
             && let Some([_, ParsePart::Column { name, .. }]) = parse
                 .pattern
                 .windows(2)
@@ -78,7 +78,7 @@ impl<'a> Binder<'a> {
         input: Relation,
         matched: &str,
         columns: Vec<(String, KqlType)>,
-        mode: Mode,
+        mode: ParseMode,
         filters: bool,
         span: Span,
     ) -> Result<Relation> {
@@ -88,7 +88,7 @@ impl<'a> Binder<'a> {
             let group = get_field().call(vec![field_column(matched), lit(group_name(index))]);
             let text = Typed::new(coalesce(vec![group, text_literal("")]), KqlType::String);
             let value = self.convert(text, kql_type, span)?;
-            if mode == Mode::Simple && kql_type != KqlType::String {
+            if mode == ParseMode::Simple && kql_type != KqlType::String {
                 is_whole = is_whole.and(value.expr.clone().is_not_null());
             }
             values.push((name, value));
@@ -99,7 +99,7 @@ impl<'a> Binder<'a> {
         }
         let mut outputs: Vec<(String, Typed)> = input.columns.iter().map(Column::output).collect();
         for (name, value) in values {
-            let guarded = if mode == Mode::Relaxed { value } else { only_where(field_column(&whole), value)? };
+            let guarded = if mode == ParseMode::Relaxed { value } else { only_where(field_column(&whole), value)? };
             match outputs.iter_mut().find(|(known, _)| *known == name) {
                 Some(output) => output.1 = guarded,
                 None => outputs.push((name, guarded)),
@@ -130,7 +130,7 @@ impl<'a> Binder<'a> {
         let quote = property("quote").unwrap_or_default();
         let mut quotes = quote.chars();
         let (open, close) = (quotes.next(), quotes.next());
-        let text = self.scalar(expr, &Scope::of(environment, &input.columns))?;
+        let text = self.scalar(expr, &ExpressionScope::over_columns(environment, &input.columns))?;
         let text = self.convert(text, KqlType::String, expr.span)?;
         let mut outputs: Vec<(String, Typed)> = input.columns.iter().map(Column::output).collect();
         for column in columns {
@@ -175,10 +175,10 @@ fn only_where(condition: PlanExpr, value: Typed) -> Result<Typed> {
     Ok(Typed::new(expr, kql_type))
 }
 
-/// The parts as one regular expression with a group for each column.
-fn pattern_of(parts: &[ParsePart], mode: Mode, flags: &str) -> Result<String> {
-    let mut pattern = if mode == Mode::Regex { "(?s".to_owned() } else { "(?s)^".to_owned() };
-    if mode == Mode::Regex {
+/// Returns the pattern as one regular expression with a group for each column.
+fn pattern_of(parts: &[ParsePart], mode: ParseMode, flags: &str) -> Result<String> {
+    let mut pattern = if mode == ParseMode::Regex { "(?s".to_owned() } else { "(?s)^".to_owned() };
+    if mode == ParseMode::Regex {
         pattern.extend(flags.chars().filter(|flag| matches!(flag, 'i' | 'm' | 'U')));
         pattern.push_str(")^");
     }
@@ -187,7 +187,7 @@ fn pattern_of(parts: &[ParsePart], mode: Mode, flags: &str) -> Result<String> {
         let is_last = index + 1 == parts.len();
         match part {
             ParsePart::Skip(_) => pattern.push_str(if is_last { ".*" } else { ".*?" }),
-            ParsePart::Text { text: Literal::String(text), .. } if mode == Mode::Regex => {
+            ParsePart::Text { text: Literal::String(text), .. } if mode == ParseMode::Regex => {
                 pattern.push_str(&format!("(?:{text})"));
             }
             ParsePart::Text { text: Literal::String(text), .. } => pattern.push_str(&regex::escape(text)),
@@ -195,13 +195,13 @@ fn pattern_of(parts: &[ParsePart], mode: Mode, flags: &str) -> Result<String> {
             ParsePart::Column { scalar_type, .. } => {
                 let kql_type = scalar_type.map_or(KqlType::String, KqlType::from);
                 let value = match kql_type {
-                    KqlType::Long | KqlType::Int if mode != Mode::Relaxed => r"\s*[+-]?\d+\s*",
-                    KqlType::Real | KqlType::Decimal if mode != Mode::Relaxed => {
+                    KqlType::Long | KqlType::Int if mode != ParseMode::Relaxed => r"\s*[+-]?\d+\s*",
+                    KqlType::Real | KqlType::Decimal if mode != ParseMode::Relaxed => {
                         r"\s*[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?\s*"
                     }
                     KqlType::Long | KqlType::Int => r"(?:\s*[+-]?\d+\s*|.*?)",
                     // Between regular expressions a column takes as much as it can.
-                    _ if is_last || mode == Mode::Regex => ".*",
+                    _ if is_last || mode == ParseMode::Regex => ".*",
                     _ => ".*?",
                 };
                 pattern.push_str(&format!("(?<{}>{value})", group_name(group)));

@@ -1,9 +1,9 @@
-//! `partition by`: the body works on each value's rows by themselves.
+//! `partition by`: the body runs on the rows of each value separately.
 
 use super::relation::Groups;
 use super::{Column, Relation};
 use crate::ast::{Partition, PartitionBody};
-use crate::bind::{Binder, Environment, Result, Scope, not_supported};
+use crate::bind::{Binder, Environment, ExpressionScope, Result, not_supported};
 use crate::span::Span;
 
 impl<'a> Binder<'a> {
@@ -18,7 +18,7 @@ impl<'a> Binder<'a> {
             return not_supported(span, "`partition` with a query of its own");
         };
         let outer = input.groups.clone();
-        let key = self.scalar(&partition.by, &Scope::of(environment, &input.columns))?;
+        let key = self.scalar(&partition.by, &ExpressionScope::over_columns(environment, &input.columns))?;
         let (keyed, field) = self.with_field(input, "partition", key.expr)?;
         let mut keys = outer.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default();
         keys.push(super::field_column(&field));

@@ -1,5 +1,5 @@
-//! A plan with KQL's names and types of its columns. A field of the plan may belong to no column: the keys of an order,
-//! and what `mv-apply` carries along, stay in the plan when the query drops their columns.
+//! A plan with KQL's names and types of its columns. A field of the plan may belong to no column: sort keys, and what
+//! `mv-apply` carries along, stay in the plan when the query drops their columns.
 
 use datafusion::common::Column as PlanColumn;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder, SortExpr};
@@ -24,18 +24,18 @@ impl Column {
         Typed::new(self.expr(), self.kql_type)
     }
 
-    /// Itself as a column of what comes next.
+    /// Returns the column as a typed expression over the plan.
     pub(crate) fn output(&self) -> (String, Typed) {
         (self.name.clone(), self.typed())
     }
 }
 
-/// A field of a plan, whatever characters are in its name.
+/// Returns a field of a plan as an expression, whatever characters its name has.
 pub(crate) fn field_column(field: &str) -> PlanExpr {
     PlanExpr::Column(PlanColumn::new_unqualified(field))
 }
 
-/// The field that an expression is, if it is one.
+/// Returns the name of the field that an expression is, if it is one.
 pub(crate) fn field_of(expr: &PlanExpr) -> Option<&str> {
     match expr {
         PlanExpr::Column(column) => Some(&column.name),
@@ -43,23 +43,23 @@ pub(crate) fn field_of(expr: &PlanExpr) -> Option<&str> {
     }
 }
 
-/// Rows that are worked on in groups, as `mv-apply` and `partition` do.
+/// The groups that operators inside `mv-apply` and `partition` keep apart.
 #[derive(Debug, Clone)]
 pub(crate) struct Groups {
-    /// What tells the groups apart.
+    /// The fields that identify a group.
     pub(crate) keys: Vec<PlanExpr>,
-    /// What is the same within a group and must outlive an aggregation.
+    /// Fields that are constant within a group, and that an aggregation keeps.
     pub(crate) carried: Vec<String>,
 }
 
-/// A table while it is made.
+/// A table while its query is planned.
 #[derive(Debug, Clone)]
 pub(crate) struct Relation {
     pub(crate) plan: LogicalPlan,
     pub(crate) columns: Vec<Column>,
-    /// What the rows are ordered by.
+    /// The order of the rows.
     pub(crate) order: Vec<SortExpr>,
-    /// Whether the order of the rows means something.
+    /// Whether the rows are serialized, so that window functions are allowed.
     pub(crate) is_serialized: bool,
     pub(crate) groups: Option<Groups>,
     /// The table's name, where it is one table.
@@ -69,7 +69,7 @@ pub(crate) struct Relation {
 }
 
 impl Relation {
-    /// A table with nothing known about its order.
+    /// Returns a table without a known order.
     pub(crate) fn new(plan: LogicalPlan, columns: Vec<Column>) -> Self {
         Self { plan, columns, order: Vec::new(), is_serialized: false, groups: None, name: None, is_variable: false }
     }
@@ -78,23 +78,23 @@ impl Relation {
         self.columns.iter().find(|column| column.name == name)
     }
 
-    /// The plan of one column only.
+    /// Returns a plan of one column only.
     pub(crate) fn only(&self, column: &Column) -> Result<LogicalPlan> {
         let plan = LogicalPlanBuilder::from(self.plan.clone()).project(vec![column.expr()])?.limit(0, Some(1))?;
         Ok(plan.build()?)
     }
 
-    /// The plan of one column's values, each once.
+    /// Returns a plan of the distinct values of one column.
     pub(crate) fn distinct_values(&self, column: &Column) -> Result<LogicalPlan> {
         Ok(LogicalPlanBuilder::from(self.plan.clone()).project(vec![column.expr()])?.distinct()?.build()?)
     }
 
-    /// The same rows through another plan over the same fields.
+    /// Replaces the plan with another one that has the same fields.
     pub(crate) fn over(self, plan: LogicalPlan) -> Self {
         Self { plan, ..self }
     }
 
-    /// Fields that must stay in the plan beside the columns.
+    /// Returns the fields that must stay in the plan beside the columns.
     pub(crate) fn hidden_fields(&self) -> Vec<String> {
         let mut fields: Vec<String> = Vec::new();
         let mut add = |expr: &PlanExpr| {
@@ -114,7 +114,7 @@ impl Relation {
 }
 
 impl Binder<'_> {
-    /// The relation with these columns, computed in one step from its fields.
+    /// Returns the relation with these columns, computed in one step from its fields.
     pub(crate) fn projected(&mut self, input: Relation, outputs: Vec<(String, Typed)>) -> Result<Relation> {
         let mut exprs: Vec<PlanExpr> = Vec::with_capacity(outputs.len());
         let mut columns: Vec<Column> = Vec::with_capacity(outputs.len());
@@ -143,7 +143,7 @@ impl Binder<'_> {
         Ok(Relation { columns, ..input }.over(plan))
     }
 
-    /// The same table with fields of its own, so that it can meet itself.
+    /// Returns the table with new fields, so that it can be joined with itself.
     pub(crate) fn renamed(&mut self, relation: &Relation) -> Result<Relation> {
         let mut exprs = Vec::with_capacity(relation.columns.len());
         let mut columns = Vec::with_capacity(relation.columns.len());

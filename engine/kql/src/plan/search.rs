@@ -8,16 +8,16 @@ use crate::ast::{
     BinaryOperator, Expr, ExprKind, Literal, LogicalOperator, NamePattern, Operator, ParameterValue, Search, TextMatch,
     TextMatchKind,
 };
-use crate::bind::{BindErrorCode, Binder, Environment, Result, Scope, Typed, fail, invalid};
+use crate::bind::{BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, fail, invalid};
 use crate::functions::ScalarOperator;
 use crate::span::Span;
 use crate::types::KqlType;
 
-/// What a condition of `search` or `find` is looked for in.
+/// The columns that a condition of `search` or `find` refers to.
 pub(super) struct Searched<'s> {
-    /// Where terms that name no column are looked for.
+    /// The columns in which terms without a column are searched.
     pub(super) terms: &'s [Column],
-    /// What columns may be named.
+    /// The columns that may be named.
     pub(super) columns: &'s [Column],
     pub(super) case_sensitive: bool,
 }
@@ -32,7 +32,7 @@ fn is_case_sensitive(operator: &Operator) -> bool {
 }
 
 impl<'a> Binder<'a> {
-    /// `search in (T, U) "term"`, and `search "term"` over all tables there are. Each row says of which table it is.
+    /// `search in (T, U) "term"`, and `search "term"` over all tables. Each row has the name of its table.
     pub(super) fn search_tables(
         &mut self,
         search: &'a Search,
@@ -131,11 +131,11 @@ impl<'a> Binder<'a> {
                 };
                 self.term_in(&columns, term, searched.case_sensitive, predicate.span)
             }
-            _ => self.predicate(predicate, &Scope::of(environment, searched.columns)),
+            _ => self.predicate(predicate, &ExpressionScope::over_columns(environment, searched.columns)),
         }
     }
 
-    /// Whether a term, which may have `*` at its ends, is in any of the columns.
+    /// Returns whether a term, which may have `*` at its ends, is in any of the columns.
     fn term_in(&mut self, columns: &[Column], term: &str, case_sensitive: bool, span: Span) -> Result<PlanExpr> {
         let kind = match (term.strip_prefix('*').is_some(), term.strip_suffix('*').is_some()) {
             (false, false) => TextMatchKind::Has,

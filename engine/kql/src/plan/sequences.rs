@@ -1,5 +1,5 @@
-//! `scan`: rows in their order as sequences of steps. What a row becomes is worked out by a function over the whole
-//! order, as a list: one element for each step that the row matches, none where it matches none.
+//! `scan`: sequences of steps over ordered rows. A window function computes what a row becomes as a list, with one
+//! element for each step that the row matches.
 
 mod machine;
 
@@ -11,12 +11,12 @@ use datafusion::scalar::ScalarValue;
 use super::{Column, Relation, field_column};
 use crate::ast::{Operator, ParameterKind, ParameterValue, Scan, ScanOutput, ScanStep};
 use crate::bind::{
-    BindErrorCode, Binder, Environment, Result, Scope, Typed, constant_of, fail, given_name, invalid, not_supported,
-    null_of,
+    BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, constant_of, fail, given_name, invalid,
+    not_supported, null_of,
 };
 use crate::types::KqlType;
 pub(super) use machine::is_sequences_function;
-use machine::{MATCH_ID, Machine, Shown, Step};
+use machine::{MATCH_ID, Machine, MachineStep, ReturnedMatches};
 
 impl<'a> Binder<'a> {
     pub(super) fn scan_sequences(
@@ -43,10 +43,10 @@ impl<'a> Binder<'a> {
         });
         let mut partition_by = input.groups.as_ref().map(|groups| groups.keys.clone()).unwrap_or_default();
         for key in &scan.partition_by {
-            partition_by.push(self.scalar(key, &Scope::of(environment, &input.columns))?.expr);
+            partition_by.push(self.scalar(key, &ExpressionScope::over_columns(environment, &input.columns))?.expr);
         }
 
-        // What a row has: its own columns, then the declared ones.
+        // The columns of a row: its own, then the declared ones.
         let mut row: Vec<Column> = input.columns.clone();
         let mut defaults: Vec<ScalarValue> = row.iter().map(|column| null_of(column.kql_type)).collect();
         for declared in &scan.declarations {
@@ -60,7 +60,7 @@ impl<'a> Binder<'a> {
             let kql_type = KqlType::from(*scalar_type);
             defaults.push(match default {
                 Some(default) => {
-                    let value = self.scalar(default, &Scope::constant(environment))?;
+                    let value = self.scalar(default, &ExpressionScope::constant(environment))?;
                     let value = self.convert(value, kql_type, declared.span)?;
                     match constant_of(&value.expr)? {
                         Some(value) => value,
@@ -72,7 +72,7 @@ impl<'a> Binder<'a> {
             row.push(Column { name: name.clone(), field: self.field(name), kql_type });
         }
 
-        // What expressions see: the row, and as `step.column` the row that each step matched last.
+        // Expressions may name the row's columns, and as `step.column` those of the row that each step matched last.
         let mut seen = row.clone();
         let names: Vec<String> = scan.steps.iter().map(|step| step.name.text.clone()).collect();
         for name in &names {
@@ -82,13 +82,13 @@ impl<'a> Binder<'a> {
                 seen.push(Column { name: qualified, field, kql_type: column.kql_type });
             }
         }
-        let scope = Scope { steps: &names, ..Scope::of(environment, &seen) };
+        let scope = ExpressionScope { steps: &names, ..ExpressionScope::over_columns(environment, &seen) };
         let mut steps = Vec::with_capacity(scan.steps.len());
         for step in &scan.steps {
             steps.push(self.scan_step(step, &row, &scope)?);
         }
 
-        // Only columns that steps assign leave the machine; the row keeps the others.
+        // The window function returns only the columns that steps assign; the row keeps the others.
         let made: Vec<usize> = (0..row.len())
             .filter(|index| *index >= input.columns.len() || steps.iter().any(|step| step.assigns(*index)))
             .collect();
@@ -129,14 +129,19 @@ impl<'a> Binder<'a> {
         self.projected(matched, outputs)
     }
 
-    fn scan_step(&mut self, step: &'a ScanStep, row: &[Column], scope: &Scope<'_, 'a>) -> Result<Step> {
+    fn scan_step(
+        &mut self,
+        step: &'a ScanStep,
+        row: &[Column],
+        scope: &ExpressionScope<'_, 'a>,
+    ) -> Result<MachineStep> {
         if step.optional {
             return not_supported(step.span, "an optional step of `scan`");
         }
-        let shown = match step.output {
-            None | Some(ScanOutput::All) => Shown::All,
-            Some(ScanOutput::Last) => Shown::Last,
-            Some(ScanOutput::None) => Shown::None,
+        let returned = match step.output {
+            None | Some(ScanOutput::All) => ReturnedMatches::All,
+            Some(ScanOutput::Last) => ReturnedMatches::Last,
+            Some(ScanOutput::None) => ReturnedMatches::None,
         };
         let condition = self.predicate(&step.condition, scope)?;
         let mut assignments = Vec::with_capacity(step.assignments.len());
@@ -150,6 +155,6 @@ impl<'a> Binder<'a> {
             let value = self.convert(value, row[index].kql_type, assignment.span)?;
             assignments.push((index, value.expr));
         }
-        Ok(Step { condition, assignments, shown })
+        Ok(MachineStep { condition, assignments, returned })
     }
 }

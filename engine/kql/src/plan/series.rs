@@ -1,4 +1,4 @@
-//! `make-series`: aggregates by bins of an axis, and each group's bins as arrays with a default where there was nothing.
+//! `make-series`: aggregates by bins of an axis, and each group's bins as arrays, with a default for empty bins.
 
 use std::cell::RefCell;
 
@@ -12,7 +12,8 @@ use super::{Column, Relation, field_column};
 use crate::aggregates::{self, AggregateOutput, SeriesBins};
 use crate::ast::{Expr, MakeSeries, Operator, SeriesRange};
 use crate::bind::{
-    BindErrorCode, Binder, Environment, Result, Scope, Typed, constant_of, fail, given_name, invalid, unique_name,
+    BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, constant_of, fail, given_name, invalid,
+    unique_name,
 };
 use crate::span::Span;
 use crate::types::KqlType;
@@ -20,8 +21,8 @@ use crate::types::KqlType;
 /// The most bins of one series.
 const MAX_BINS: i64 = 1_048_576;
 
-/// An axis that is known: its first value, its step, how many.
-struct Axis {
+/// A known axis: its first value, its step and its number of bins.
+struct SeriesAxis {
     from: ScalarValue,
     step: ScalarValue,
     kql_type: KqlType,
@@ -51,8 +52,11 @@ impl<'a> Binder<'a> {
         let collected = RefCell::new(Vec::new());
         let mut values: Vec<(String, Typed, Option<Typed>)> = Vec::with_capacity(series.aggregates.len());
         for aggregate in &series.aggregates {
-            let scope =
-                Scope { aggregates: Some(&collected), order: &input.order, ..Scope::of(environment, &input.columns) };
+            let scope = ExpressionScope {
+                aggregates: Some(&collected),
+                order: &input.order,
+                ..ExpressionScope::over_columns(environment, &input.columns)
+            };
             let given = given_name(&aggregate.expr.names).map(str::to_owned);
             let AggregateOutput { name, typed } = match aggregates::aggregate_call(&aggregate.expr.expr) {
                 Some(call) => {
@@ -68,7 +72,7 @@ impl<'a> Binder<'a> {
                 }
             };
             let default = match &aggregate.default {
-                Some(default) => Some(self.scalar(default, &Scope::constant(environment))?),
+                Some(default) => Some(self.scalar(default, &ExpressionScope::constant(environment))?),
                 None => None,
             };
             let name = unique_name(&given.unwrap_or(name), |name| values.iter().any(|(known, ..)| known == name));
@@ -84,7 +88,7 @@ impl<'a> Binder<'a> {
         keys: Vec<(String, Typed)>,
         bin: &str,
         on_name: String,
-        axis: &Axis,
+        axis: &SeriesAxis,
         collected: Vec<PlanExpr>,
         values: Vec<(String, Typed, Option<Typed>)>,
         span: Span,
@@ -133,12 +137,12 @@ impl<'a> Binder<'a> {
         results.push(on);
         let keys = key_columns.iter().map(Column::output).collect();
         let series = self.grouped(binned, keys, arrays, results)?;
-        // Of an axis without bins there is no series.
+        // An axis without bins makes no series.
         if has_bins { Ok(series) } else { self.filtered(series, lit(false)) }
     }
 
-    /// Where on the axis a value stands, the first bin being 0.
-    fn position(&self, axis: &Axis, value: PlanExpr) -> PlanExpr {
+    /// Returns the index of the bin of a value, from 0.
+    fn position(&self, axis: &SeriesAxis, value: PlanExpr) -> PlanExpr {
         use arrow::datatypes::DataType;
         let real = |expr: PlanExpr| cast(expr, DataType::Float64);
         // Ticks are exact in 64 bits and not in a float; the difference is small enough for both.
@@ -153,7 +157,7 @@ impl<'a> Binder<'a> {
         range: &'a SeriesRange,
         span: Span,
         environment: &Environment<'a>,
-    ) -> Result<Axis> {
+    ) -> Result<SeriesAxis> {
         let (from, to, step, includes_end) = match range {
             SeriesRange::FromToStep { from, to, step } => (from.as_ref(), to.as_ref(), step, false),
             SeriesRange::InRange(bounds) => match bounds.as_slice() {
@@ -206,10 +210,10 @@ impl<'a> Binder<'a> {
         if bins > MAX_BINS {
             return invalid(span, format!("a series has at most {MAX_BINS} bins; use a larger step"));
         }
-        Ok(Axis { from: low, step, kql_type, bins: bins.max(0) })
+        Ok(SeriesAxis { from: low, step, kql_type, bins: bins.max(0) })
     }
 
-    /// The start of the bin in which a value is.
+    /// Returns the start of a value's bin.
     fn aligned(&self, value: ScalarValue, step: &ScalarValue) -> ScalarValue {
         match (value, step) {
             (ScalarValue::Int64(Some(value)), ScalarValue::Int64(Some(step))) if *step != 0 => {
@@ -223,7 +227,7 @@ impl<'a> Binder<'a> {
     }
 
     fn known(&mut self, expr: &'a Expr, kql_type: KqlType, environment: &Environment<'a>) -> Result<ScalarValue> {
-        let typed = self.scalar(expr, &Scope::constant(environment))?;
+        let typed = self.scalar(expr, &ExpressionScope::constant(environment))?;
         let typed = self.convert(typed, kql_type, expr.span)?;
         match constant_of(&typed.expr)? {
             Some(value) => Ok(value),
@@ -231,7 +235,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The least and the greatest value of an axis.
+    /// Returns the least and the greatest value of an axis.
     fn bounds(&mut self, input: &Relation, on: &Typed) -> Result<(ScalarValue, ScalarValue)> {
         use datafusion::functions_aggregate::expr_fn::{max, min};
         let kql_type = if on.kql_type == KqlType::Int { KqlType::Long } else { on.kql_type };
@@ -258,7 +262,7 @@ impl<'a> Binder<'a> {
         Ok(typed)
     }
 
-    /// A constant as JSON.
+    /// Returns a constant as JSON.
     fn json_of(&mut self, typed: Typed, span: Span) -> Result<String> {
         let array = self.apply("pack_array", vec![typed], span)?;
         match constant_of(&array.expr)? {
@@ -267,8 +271,8 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The axis as an array.
-    fn axis_text(&mut self, axis: &Axis, span: Span) -> Result<Typed> {
+    /// Returns the axis as an array.
+    fn axis_text(&mut self, axis: &SeriesAxis, span: Span) -> Result<Typed> {
         let mut texts = Vec::with_capacity(usize::try_from(axis.bins).unwrap_or(0));
         for bin in 0..axis.bins {
             let value = match (&axis.from, &axis.step) {

@@ -1,4 +1,4 @@
-//! Where rows come from that no table holds: `datatable`, `print`, `range`.
+//! Sources of rows other than tables: `datatable`, `print`, `range`.
 
 use std::sync::Arc;
 
@@ -12,11 +12,12 @@ use datafusion::scalar::ScalarValue;
 use super::{Column, Relation, field_column};
 use crate::ast::{DataTable, Expr, Name, NamedExpr, Names};
 use crate::bind::{
-    BindErrorCode, Binder, Environment, Result, Scope, Typed, constant_of, fail, invalid, null_of, unique_name,
+    BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, constant_of, fail, invalid, null_of,
+    unique_name,
 };
 use crate::types::KqlType;
 
-/// The most rows that `range` makes.
+/// The most rows that `range` returns.
 const MAX_RANGE_ROWS: i64 = 1_000_000_000;
 
 impl<'a> Binder<'a> {
@@ -42,7 +43,7 @@ impl<'a> Binder<'a> {
     }
 
     fn cell(&mut self, value: &'a Expr, kql_type: KqlType, environment: &Environment<'a>) -> Result<PlanExpr> {
-        let typed = self.scalar(value, &Scope::constant(environment))?;
+        let typed = self.scalar(value, &ExpressionScope::constant(environment))?;
         let typed = match (typed.kql_type, kql_type) {
             (from, to) if from == to => typed,
             _ => self.convert(typed, kql_type, value.span)?,
@@ -53,7 +54,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Rows of literals.
+    /// Returns a plan of literal rows.
     pub(super) fn values(&mut self, columns: Vec<(String, KqlType)>, rows: Vec<Vec<PlanExpr>>) -> Result<Relation> {
         let columns: Vec<Column> =
             columns.into_iter().map(|(name, kql_type)| Column { field: self.field(&name), name, kql_type }).collect();
@@ -62,7 +63,7 @@ impl<'a> Binder<'a> {
         let plan = if rows.is_empty() || columns.is_empty() {
             LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema })
         } else {
-            // DataFusion names the fields of literal rows itself.
+            // DataFusion chooses the names of the fields of literal rows.
             let renamed = columns
                 .iter()
                 .enumerate()
@@ -76,7 +77,7 @@ impl<'a> Binder<'a> {
     pub(super) fn print(&mut self, values: &'a [NamedExpr], environment: &Environment<'a>) -> Result<Relation> {
         let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(values.len());
         for (index, named) in values.iter().enumerate() {
-            let scope = Scope::constant(environment);
+            let scope = ExpressionScope::constant(environment);
             if let Some(parts) = self.several(named, &scope)? {
                 for part in parts {
                     let is_taken = |name: &str| outputs.iter().any(|(it, _)| it == name);
@@ -108,7 +109,7 @@ impl<'a> Binder<'a> {
         self.one_row(outputs)
     }
 
-    /// A table of one row.
+    /// Returns a table of one row.
     pub(crate) fn one_row(&mut self, outputs: Vec<(String, Typed)>) -> Result<Relation> {
         let nothing = LogicalPlanBuilder::empty(true).build()?;
         let relation = Relation { is_serialized: true, ..Relation::new(nothing, Vec::new()) };
@@ -123,7 +124,7 @@ impl<'a> Binder<'a> {
         step: &'a Expr,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let scope = Scope::constant(environment);
+        let scope = ExpressionScope::constant(environment);
         let from_typed = self.scalar(from, &scope)?;
         let to_typed = self.scalar(to, &scope)?;
         let step_typed = self.scalar(step, &scope)?;
@@ -201,7 +202,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// The numbers from 0, so many of them, and their field.
+    /// Returns a plan of the `count` numbers from 0, and their field.
     pub(super) fn series(&mut self, count: i64) -> Result<(LogicalPlan, PlanExpr)> {
         let schema = Arc::new(Schema::new(vec![Field::new("value", DataType::Int64, false)]));
         let args = GenSeriesArgs::Int64Args { start: 0, end: count, step: 1, include_end: false, name: "range" };

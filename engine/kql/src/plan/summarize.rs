@@ -1,4 +1,4 @@
-//! `summarize`, and the operators that are one: `top-nested`, `top-hitters`.
+//! `summarize`, and the operators built on it: `top-nested`, `top-hitters`.
 
 use std::cell::RefCell;
 
@@ -10,7 +10,9 @@ use super::relation::Groups;
 use super::{Column, Relation, field_of};
 use crate::aggregates::{self, AggregateOutput};
 use crate::ast::{NamedExpr, Names, SortDirection, SortKey, TopLevel};
-use crate::bind::{Binder, Environment, Result, Scope, Typed, argument_name, given_name, invalid, not_supported};
+use crate::bind::{
+    Binder, Environment, ExpressionScope, Result, Typed, argument_name, given_name, invalid, not_supported,
+};
 use crate::span::Span;
 use crate::types::KqlType;
 
@@ -34,7 +36,7 @@ impl<'a> Binder<'a> {
             }
         }
         let keys = self.named(keys, &[])?;
-        // `*` of an aggregate leaves out the columns that are keys themselves.
+        // `*` of an aggregate leaves out the columns that are keys.
         let is_key = |column: &Column| {
             keys.iter().any(|(_, key)| field_of(&key.expr) == Some(column.field.as_str()))
                 || keys.iter().any(|(name, _)| *name == column.name)
@@ -59,11 +61,11 @@ impl<'a> Binder<'a> {
     ) -> Result<Vec<Assigned>> {
         let mut all = Vec::with_capacity(exprs.len());
         for named in exprs {
-            let scope = Scope {
+            let scope = ExpressionScope {
                 aggregates: Some(collected),
                 order: &input.order,
                 keys,
-                ..Scope::of(environment, &input.columns)
+                ..ExpressionScope::over_columns(environment, &input.columns)
             };
             let called =
                 aggregates::aggregate_call(&named.expr).filter(|call| environment.find(&call.function.text).is_none());
@@ -83,7 +85,7 @@ impl<'a> Binder<'a> {
         Ok(all)
     }
 
-    /// As for other clauses, but that an aggregate's own name gives way to a key's.
+    /// Returns unique names as other clauses do, except that a key keeps its name and an aggregate gets another one.
     fn named_aggregates(&self, assigned: Vec<Assigned>, taken: &[String]) -> Result<Vec<(String, Typed)>> {
         for one in &assigned {
             if one.given.as_ref().is_some_and(|name| taken.contains(name)) {
@@ -96,7 +98,7 @@ impl<'a> Binder<'a> {
         self.named(assigned, taken)
     }
 
-    /// Groups by the keys and computes what is asked of each group: first the keys, then the rest.
+    /// Groups by the keys, and computes the columns of each group: first the keys, then the aggregates.
     pub(super) fn grouped(
         &mut self,
         input: Relation,
@@ -126,7 +128,7 @@ impl<'a> Binder<'a> {
         self.projected(grouped, columns)
     }
 
-    /// `top-hitters 3 of a by b`: the values with the greatest sums of `b`, or that are there most often.
+    /// `top-hitters 3 of a by b`: the values with the greatest sums of `b`, or without `by` the most frequent ones.
     pub(super) fn top_hitters(
         &mut self,
         input: Relation,
@@ -137,7 +139,7 @@ impl<'a> Binder<'a> {
         environment: &Environment<'a>,
     ) -> Result<Relation> {
         let rows = self.row_count(count, environment)?;
-        let scope = Scope::of(environment, &input.columns);
+        let scope = ExpressionScope::over_columns(environment, &input.columns);
         let value = self.scalar(&of.expr, &scope)?;
         let name = argument_name(&of.expr).unwrap_or_else(|| "Column1".to_owned());
         let (weight, weight_name) = match by {
@@ -158,8 +160,8 @@ impl<'a> Binder<'a> {
         Ok(Relation { order, is_serialized: true, ..grouped }.over(plan))
     }
 
-    /// `top-nested 3 of a by count(), top-nested 2 of b by sum(c)`: each level groups the rows of what the level before it
-    /// kept, and keeps the first of each of its groups.
+    /// `top-nested 3 of a by count(), top-nested 2 of b by sum(c)`: each level groups the rows that belong to the
+    /// groups which the level before it kept, and keeps the first of its groups in each of them.
     pub(super) fn top_nested(
         &mut self,
         input: Relation,
@@ -215,7 +217,7 @@ impl<'a> Binder<'a> {
         Ok(Relation { order, ..kept }.over(plan))
     }
 
-    /// The groups of a level whose first keys the level above kept, with that level's columns before their own.
+    /// Returns the groups of a level that are within those which the level above kept, with that level's columns first.
     fn below(&mut self, above: Relation, grouped: &Relation, keys: usize) -> Result<Relation> {
         let fields =
             |columns: Vec<&Column>| columns.iter().map(|column| PlanColumn::new_unqualified(&column.field)).collect();
@@ -234,7 +236,7 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// What an aggregate returns, under the names it is given.
+/// Returns the columns of an aggregate, under the names that the query gives them.
 fn assigned_outputs(named: &NamedExpr, outputs: Vec<AggregateOutput>) -> Vec<Assigned> {
     let given: Vec<String> = match &named.names {
         Names::Unnamed => Vec::new(),

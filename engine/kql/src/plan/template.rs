@@ -1,19 +1,19 @@
-//! Plugins that are queries themselves: written in KQL, bound over the plugin's input under names that no query has, and
-//! given the names that the plugin's result has.
+//! Plugins that are written in KQL: a template is bound over the plugin's input under names that no query has, and its
+//! columns then get the names of the plugin's result.
 
 use std::rc::Rc;
 
 use super::Relation;
-use crate::bind::{BindError, Binder, Binding, Environment, Need, Result, Stop, Typed, invalid, unique_name};
+use crate::bind::{BindError, BindStop, Binder, Binding, Environment, Need, Result, Typed, invalid, unique_name};
 use crate::span::Span;
 
-/// The tables and values that a template's text names.
+/// The tables and values that a template refers to.
 #[derive(Default)]
-pub(super) struct Names<'a> {
+pub(super) struct TemplateNames<'a> {
     environment: Environment<'a>,
 }
 
-impl<'a> Names<'a> {
+impl<'a> TemplateNames<'a> {
     pub(super) fn table(self, name: &'static str, table: Relation) -> Self {
         Self { environment: self.environment.with(name, Binding::Bound(Rc::new(table))) }
     }
@@ -24,9 +24,9 @@ impl<'a> Names<'a> {
 }
 
 impl<'a> Binder<'a> {
-    /// The table that a text of ours is. What is wrong with it is wrong with what stands at `span`.
-    pub(super) fn templated(&mut self, text: String, names: Names<'a>, span: Span) -> Result<Relation> {
-        let Some(query) = self.answers.parsed.get(&text) else { return Err(Stop::Needs(Need::Parsed(text))) };
+    /// Binds a template to a table. Its errors are reported at `span`.
+    pub(super) fn templated(&mut self, text: String, names: TemplateNames<'a>, span: Span) -> Result<Relation> {
+        let Some(query) = self.answers.parsed.get(&text) else { return Err(BindStop::Needs(Need::Parsed(text))) };
         let bound = self.nested(span, |binder| {
             let (environment, result) = binder.statements(&query.statements, names.environment)?;
             match result {
@@ -35,12 +35,12 @@ impl<'a> Binder<'a> {
             }
         });
         bound.map_err(|stop| match stop {
-            Stop::Error(error) => Stop::Error(BindError { span, ..error }),
+            BindStop::Error(error) => BindStop::Error(BindError { span, ..error }),
             other => other,
         })
     }
 
-    /// The columns that a template made, under the names of the result.
+    /// Returns the columns of a template under the names of the result.
     pub(super) fn relabelled(&mut self, made: Relation, labels: &[(String, String)], span: Span) -> Result<Relation> {
         let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(labels.len());
         for (from, to) in labels {

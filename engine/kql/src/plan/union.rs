@@ -1,5 +1,5 @@
-//! `union`: by name, in the order in which names appear. A column that a table lacks is null there; one that has
-//! different types in different tables is a column for each of them, with the type in its name.
+//! `union`: columns are matched by name, in the order in which names appear. A column that a table lacks is null there;
+//! one that has different types in different tables becomes a column for each type, with the type in its name.
 
 use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
 
@@ -7,14 +7,15 @@ use super::columns::matches_wildcard;
 use super::{Column, Relation};
 use crate::ast::{Expr, ExprKind, Literal, OperatorParameter, ParameterValue};
 use crate::bind::{
-    BindErrorCode, Binder, Environment, Need, Result, Stop, Typed, fail, invalid, null_of, text_literal, unique_name,
+    BindErrorCode, BindStop, Binder, Environment, Need, Result, Typed, fail, invalid, null_of, text_literal,
+    unique_name,
 };
 use crate::host::TableKey;
 use crate::span::Span;
 use crate::types::KqlType;
 
 impl<'a> Binder<'a> {
-    /// A union that starts a query.
+    /// Plans a union that starts a query.
     pub(crate) fn union_of(
         &mut self,
         tables: &'a [Expr],
@@ -29,7 +30,7 @@ impl<'a> Binder<'a> {
         self.united(inputs, parameters)
     }
 
-    /// A union with the rows before it.
+    /// Plans a union with the rows before it.
     pub(super) fn union_with(
         &mut self,
         input: Relation,
@@ -45,7 +46,7 @@ impl<'a> Binder<'a> {
         self.united(inputs, parameters)
     }
 
-    /// Adds what an operand of `union` or `search` stands for.
+    /// Adds the tables that an operand of `union` or `search` stands for.
     pub(super) fn add_tables(
         &mut self,
         inputs: &mut Vec<Relation>,
@@ -69,7 +70,7 @@ impl<'a> Binder<'a> {
             }
             ExprKind::Star => self.add_matching(inputs, None, "*", table.span, environment),
             _ => match self.table(table, environment) {
-                Err(Stop::Error(error)) if is_fuzzy && error.code == BindErrorCode::UnknownTable => Ok(()),
+                Err(BindStop::Error(error)) if is_fuzzy && error.code == BindErrorCode::UnknownTable => Ok(()),
                 Err(stop) => Err(stop),
                 Ok(relation) => {
                     inputs.push(relation);
@@ -79,7 +80,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    /// Adds the tables whose names fit a pattern.
+    /// Adds the tables whose names match a pattern.
     pub(super) fn add_matching(
         &mut self,
         inputs: &mut Vec<Relation>,
@@ -98,7 +99,7 @@ impl<'a> Binder<'a> {
         let key = TableKey { database: database.clone(), table: pattern.to_owned() };
         let names = match self.answers.listings.get(&key) {
             Some(names) => names,
-            None => return Err(Stop::Needs(Need::Tables(key))),
+            None => return Err(BindStop::Needs(Need::Tables(key))),
         };
         for name in names.iter().filter(|name| matches_wildcard(pattern, name)) {
             inputs.push(self.stored_table(database.clone(), name, span)?);
@@ -180,13 +181,13 @@ impl<'a> Binder<'a> {
     }
 }
 
-/// The columns of a union, by name and type.
+/// Returns the columns of a union, by name and type.
 fn wanted_columns(inputs: &[Relation], is_inner: bool) -> Vec<(String, KqlType)> {
     let mut wanted: Vec<(String, KqlType)> = Vec::new();
     for column in inputs.iter().flat_map(|input| &input.columns) {
         let known = (column.name.clone(), column.kql_type);
         if !wanted.contains(&known) {
-            // Types of one name stand together.
+            // Columns of one name are next to each other.
             let after = wanted.iter().rposition(|(name, _)| *name == column.name);
             match after {
                 Some(index) => wanted.insert(index + 1, known),

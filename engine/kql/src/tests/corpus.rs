@@ -1,5 +1,5 @@
-//! What Kusto's own parser accepts is accepted, what it rejects is rejected, but for the exceptions listed here with their
-//! reasons, and no text makes the parser panic or slow, whole or cut.
+//! What Kusto's own parser accepts is accepted, what it rejects is rejected, but for the exceptions listed here with
+//! their reasons, and no text makes the parser panic or slow, whole or cut.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -98,21 +98,21 @@ fn survives_cut_texts() {
     assert!(elapsed < most, "{bytes} bytes took {elapsed:?}");
 }
 
-struct Case {
+struct ParseCase {
     id: String,
     text: String,
     /// Kusto's parser finds nothing wrong with it.
     is_clean: bool,
 }
 
-fn describe(case: &Case) -> String {
+fn describe(case: &ParseCase) -> String {
     match parse(&case.text).errors.first() {
         Some(error) => format!("{}: {}", case.id, error.render(&case.text)),
         None => format!("{}: accepted", case.id),
     }
 }
 
-fn cases(folder: &Path, file: &str) -> Vec<Case> {
+fn cases(folder: &Path, file: &str) -> Vec<ParseCase> {
     let verdicts: BTreeMap<String, bool> = rows(&folder.join(format!("{file}.ms.jsonl")))
         .iter()
         .map(|row| (row["id"].as_str().unwrap().to_owned(), row["syntax_errors"].as_array().unwrap().is_empty()))
@@ -120,7 +120,7 @@ fn cases(folder: &Path, file: &str) -> Vec<Case> {
     let case = |row: Value| {
         let id = row["id"].as_str().unwrap().to_owned();
         let is_clean = verdicts.get(&id).copied().unwrap_or(true);
-        Case { text: row["kql"].as_str().unwrap().to_owned(), is_clean, id }
+        ParseCase { text: row["kql"].as_str().unwrap().to_owned(), is_clean, id }
     };
     rows(&folder.join(format!("{file}.jsonl"))).into_iter().map(case).collect()
 }

@@ -1,6 +1,6 @@
 //! The cases, run over a DataFusion session of their own: each query's columns and rows against what Kusto gave, by the
-//! rules of the folder's README. What is expected to fail is listed by id in a file of its own, below its reason, and may
-//! only shrink: a listed case that passes fails the test, and so does a share of passing cases below the bar.
+//! rules of the folder's README. What is expected to fail is listed by id in a file of its own, below its reason, and
+//! may only shrink: a listed case that passes fails the test, and so does a share of passing cases below the bar.
 //! `QUERENT_KQL_CASES_SHOW` prints why cases whose id holds it fail.
 
 use std::collections::BTreeSet;
@@ -40,7 +40,7 @@ struct Leniency {
 }
 
 impl Leniency {
-    fn of(case: &Value) -> Self {
+    fn for_case(case: &Value) -> Self {
         let text = case["kql"].as_str().unwrap_or_default();
         let tolerance = match () {
             () if case["approximate"].as_bool().unwrap_or(false) => APPROXIMATE_RELATIVE_ERROR,
@@ -61,13 +61,13 @@ const PLUGINS: &[&str] =
 const UNORDERED: &[&str] = &["kusto-loco-basic/RenderTests.RenderWithEmptyWithStatement"];
 
 /// One answer of ours.
-struct Answer {
+struct CaseAnswer {
     columns: Vec<(String, KqlType)>,
-    rows: Vec<Row>,
+    rows: Vec<CaseRow>,
 }
 
 /// As Kusto prints them; null is `None`.
-type Row = Vec<Option<String>>;
+type CaseRow = Vec<Option<String>>;
 
 #[expect(clippy::disallowed_methods, reason = "a test drives a runtime of its own")]
 #[cfg_attr(not(kql_cases), ignore = "no folder of KQL cases; QUERENT_KQL_CASES names it")]
@@ -180,7 +180,7 @@ async fn replayed(file: &str, case: &Value, state: &SessionState) -> Result<(), 
         return Err(format!("{} rows, expected {count}", answer.rows.len()));
     }
     let Some(expected) = expected_rows(file, case, &answer) else { return Ok(()) };
-    let leniency = Leniency::of(case);
+    let leniency = Leniency::for_case(case);
     let Err(why) = compare_rows(&answer, &expected, case["ordered"].as_bool().unwrap_or(false), leniency) else {
         return Ok(());
     };
@@ -190,7 +190,7 @@ async fn replayed(file: &str, case: &Value, state: &SessionState) -> Result<(), 
     among(&answer.rows, &whole, leniency).and_then(|()| among(&expected, &whole, leniency))
 }
 
-fn compare_rows(answer: &Answer, expected: &[Row], is_ordered: bool, leniency: Leniency) -> Result<(), String> {
+fn compare_rows(answer: &CaseAnswer, expected: &[CaseRow], is_ordered: bool, leniency: Leniency) -> Result<(), String> {
     if expected.len() != answer.rows.len() {
         return Err(format!("{} rows, expected {}", answer.rows.len(), expected.len()));
     }
@@ -204,8 +204,8 @@ fn compare_rows(answer: &Answer, expected: &[Row], is_ordered: bool, leniency: L
 }
 
 /// Whether `some` are rows of `all`, each one as often.
-fn among(some: &[Row], all: &Answer, leniency: Leniency) -> Result<(), String> {
-    let mut left: Vec<&Row> = all.rows.iter().collect();
+fn among(some: &[CaseRow], all: &CaseAnswer, leniency: Leniency) -> Result<(), String> {
+    let mut left: Vec<&CaseRow> = all.rows.iter().collect();
     for row in some {
         match left.iter().position(|ours| is_same_row(ours, row, all, leniency)) {
             Some(at) => drop(left.swap_remove(at)),
@@ -215,7 +215,7 @@ fn among(some: &[Row], all: &Answer, leniency: Leniency) -> Result<(), String> {
     Ok(())
 }
 
-fn is_same_row(ours: &Row, theirs: &Row, answer: &Answer, leniency: Leniency) -> bool {
+fn is_same_row(ours: &CaseRow, theirs: &CaseRow, answer: &CaseAnswer, leniency: Leniency) -> bool {
     ours.len() == theirs.len()
         && ours.iter().zip(theirs).zip(&answer.columns).all(|((ours, theirs), (_, kql_type))| {
             is_same_cell(ours.as_deref(), theirs.as_deref(), *kql_type, leniency)
@@ -232,7 +232,7 @@ fn uncut(text: &str) -> Option<&str> {
     (is_limit && !is_sorted).then_some(before)
 }
 
-async fn answer(state: &SessionState, text: &str) -> Result<Answer, String> {
+async fn answer(state: &SessionState, text: &str) -> Result<CaseAnswer, String> {
     let answered = tokio::time::timeout(CASE_TIME, async {
         let planned = crate::plan(state, text, &Default::default()).await?;
         let batches: Vec<_> = state.rows(planned.plan).await?.try_collect().await?;
@@ -254,7 +254,7 @@ async fn answer(state: &SessionState, text: &str) -> Result<Answer, String> {
             all.push(cells.collect());
         }
     }
-    Ok(Answer { columns, rows: all })
+    Ok(CaseAnswer { columns, rows: all })
 }
 
 /// The error, after its code where it is one of KQL's.
@@ -269,7 +269,7 @@ fn described(error: DataFusionError) -> String {
     }
 }
 
-fn compare_columns(file: &str, case: &Value, answer: &Answer) -> Result<(), String> {
+fn compare_columns(file: &str, case: &Value, answer: &CaseAnswer) -> Result<(), String> {
     let expected = case["columns"].as_array().map(Vec::as_slice).unwrap_or_default();
     let named = |kql_type: KqlType| match file {
         "emulator_fuzz" => class(kql_type).to_owned(),
@@ -304,7 +304,7 @@ fn dotnet(kql_type: KqlType) -> &'static str {
 }
 
 /// The rows that are expected, if they are all there.
-fn expected_rows(file: &str, case: &Value, answer: &Answer) -> Option<Vec<Row>> {
+fn expected_rows(file: &str, case: &Value, answer: &CaseAnswer) -> Option<Vec<CaseRow>> {
     match file {
         "emulator_docs" => {
             let row = |row: &Value| row.as_array().map(|cells| cells.iter().map(cell_of_json).collect());
@@ -347,7 +347,7 @@ fn cell_of_json(cell: &Value) -> Option<String> {
 }
 
 /// `(1, 'a', null, {"b": [1, 2]})`: the cells between commas that stand in no bracket and no quote.
-fn tuple(text: &str) -> Row {
+fn tuple(text: &str) -> CaseRow {
     let inner = text.strip_prefix('(').and_then(|rest| rest.strip_suffix(')')).unwrap_or(text);
     let chars: Vec<char> = inner.chars().collect();
     let mut cells: Vec<String> = vec![String::new()];
@@ -455,7 +455,7 @@ fn is_same_json(ours: &Value, theirs: &Value, leniency: Leniency) -> bool {
 
 /// The text of a result holds what is asked of it. How numbers, times and nulls are written, and what stands between
 /// rows, is the library's that the cases are of.
-fn checks(case: &Value, answer: &Answer) -> Result<(), String> {
+fn checks(case: &Value, answer: &CaseAnswer) -> Result<(), String> {
     let readings = [Writing::Long, Writing::Short].map(|writing| reading(case, answer, writing));
     let checks = case["checks"].as_array().map(Vec::as_slice).unwrap_or_default();
     let mut is_first = true;
@@ -485,7 +485,7 @@ enum Writing {
     Short,
 }
 
-fn reading(case: &Value, answer: &Answer, writing: Writing) -> String {
+fn reading(case: &Value, answer: &CaseAnswer, writing: Writing) -> String {
     let cell = |(cell, (_, kql_type)): (&Option<String>, &(String, KqlType))| match (cell, kql_type) {
         (None, KqlType::DateTime) if writing == Writing::Short => String::new(),
         (None, _) => "<null>".to_owned(),

@@ -1,21 +1,21 @@
-//! Plugins that count who was active when: sessions, distinct users in windows, returning and lost ones. Each is a query
+//! Plugins that count active users: sessions, distinct users in windows, returning and lost users. Each is a template
 //! over the ids (`__id`), the timeline (`__ts`) and the dimensions (`__d0`, ...) of its input.
 
-use crate::ast::{Call, ExprKind, NamedExpr};
-use crate::bind::{Binder, Environment, Result, Scope, Typed, constant_of, invalid, not_supported};
-use crate::plan::template::Names;
+use crate::ast::{ExprKind, FunctionCall, NamedExpr};
+use crate::bind::{Binder, Environment, ExpressionScope, Result, Typed, constant_of, invalid, not_supported};
+use crate::plan::template::TemplateNames;
 use crate::plan::{Column, Relation};
 use crate::types::KqlType;
 
-/// A plugin: its constants in their order, and its text. In that, `{, dims}` stands for the dimensions after a column,
-/// `{dims changed}` for whether one is another one than in the row before, `{type}` for the timeline's type.
+/// A plugin: its constants in their order, and its template. In it, `{, dims}` stands for the dimensions after a
+/// column, `{dims changed}` for whether one differs from the row before, `{type}` for the timeline's type.
 struct Plugin {
     name: &'static str,
     constants: &'static [&'static str],
     /// Whether the first two constants, the bounds of the time, may be left out.
     bounds_optional: bool,
     text: &'static str,
-    /// The columns after the time and the dimensions: in the text, and in the result.
+    /// The columns after the time and the dimensions: in the template, and in the result.
     results: &'static [(&'static str, &'static str)],
 }
 
@@ -112,8 +112,8 @@ const PLUGINS: &[Plugin] = &[
     },
 ];
 
-/// `new_activity_metrics`: each pair of a time and a later one; `{is cohort}` and `{is new}` keep the first time that is
-/// asked for and the ids that are not known from before.
+/// `new_activity_metrics`: each pair of a time and a later one; `{is cohort}` and `{is new}` keep the first time that
+/// is asked for and the ids that are not known from before.
 const NEW_ACTIVITY: &str = "let __E = materialize(__T | where __ts between (__start .. __end) \
     | extend __ts = bin_at(__ts, __bin, __start) | distinct __id, __ts{, dims}); \
     let __F = materialize(__E{is new} | summarize __from = min(__ts) by __id{, dims}); \
@@ -139,7 +139,7 @@ pub(super) fn is_one(name: &str) -> bool {
     matches!(name, "new_activity_metrics" | "rolling_percentile") || PLUGINS.iter().any(|plugin| plugin.name == name)
 }
 
-/// The input with columns of the template's names, and which columns of the query they are.
+/// Returns the input under the template's names, and the columns of the query that these are.
 struct Timeline {
     rows: Relation,
     ts: Column,
@@ -170,7 +170,7 @@ impl<'a> Binder<'a> {
     pub(super) fn activity(
         &mut self,
         input: Relation,
-        call: &'a Call,
+        call: &'a FunctionCall,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
         let span = call.function.span;
@@ -201,7 +201,7 @@ impl<'a> Binder<'a> {
             }
         };
         let timeline = self.timeline(input, id, ts, dimensions)?;
-        let mut names = Names::default().table("__T", timeline.rows.clone());
+        let mut names = TemplateNames::default().table("__T", timeline.rows.clone());
         for (name, value) in constants.iter().zip(values) {
             let value = self.known_value(value, environment)?;
             names = names.value(name, value);
@@ -218,7 +218,12 @@ impl<'a> Binder<'a> {
         self.relabelled(made, &labels, span)
     }
 
-    fn new_activity(&mut self, input: Relation, call: &'a Call, environment: &Environment<'a>) -> Result<Relation> {
+    fn new_activity(
+        &mut self,
+        input: Relation,
+        call: &'a FunctionCall,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
         let span = call.function.span;
         let [id, ts, start, end, bin, rest @ ..] = call.arguments.as_slice() else {
             return invalid(
@@ -227,7 +232,7 @@ impl<'a> Binder<'a> {
             );
         };
         let mut rest = rest;
-        let mut names = Names::default();
+        let mut names = TemplateNames::default();
         let (mut is_cohort, mut is_new) = ("", "");
         if let [cohort, others @ ..] = rest
             && self.is_constant(&input, cohort)
@@ -272,7 +277,7 @@ impl<'a> Binder<'a> {
     fn rolling_percentile(
         &mut self,
         input: Relation,
-        call: &'a Call,
+        call: &'a FunctionCall,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
         let span = call.function.span;
@@ -283,7 +288,7 @@ impl<'a> Binder<'a> {
         };
         let value_column = self.column_of(&input, value)?;
         let timeline = self.timeline(input, value, ts, dimensions)?;
-        let mut names = Names::default().table("__T", timeline.rows.clone());
+        let mut names = TemplateNames::default().table("__T", timeline.rows.clone());
         let mut shown = Vec::new();
         for (name, argument) in [("__share", share), ("__bin", bin), ("__bins", bins)] {
             let known = self.known_value(argument, environment)?;
@@ -329,7 +334,7 @@ impl<'a> Binder<'a> {
     }
 
     fn known_value(&mut self, argument: &'a NamedExpr, environment: &Environment<'a>) -> Result<Typed> {
-        let typed = self.scalar(&argument.expr, &Scope::constant(environment))?;
+        let typed = self.scalar(&argument.expr, &ExpressionScope::constant(environment))?;
         if typed.kql_type == KqlType::String {
             return not_supported(argument.span, "a window of weeks, months or years");
         }

@@ -1,15 +1,16 @@
-//! `ipv4_lookup` and `ipv6_lookup`: rows with the rows of a table of networks that their addresses are in. The networks'
-//! lengths are few, so an address is cut to each of them and looked up as it is.
+//! `ipv4_lookup` and `ipv6_lookup`: rows joined with the rows of a table of networks that contain their addresses. The
+//! networks have few prefix lengths, so an address is cut to each of them and joined by equality.
 
 use datafusion::scalar::ScalarValue;
 
-use crate::ast::{Call, ExprKind, NamedExpr};
-use crate::bind::{Binder, Environment, Result, Scope, Typed, constant_of, given_name, invalid, unique_name};
-use crate::plan::template::Names;
+use crate::ast::{ExprKind, FunctionCall, NamedExpr};
+use crate::bind::{Binder, Environment, ExpressionScope, Result, Typed, constant_of, given_name, invalid, unique_name};
+use crate::plan::template::TemplateNames;
 use crate::plan::{Column, Relation};
 use crate::types::KqlType;
 
-/// The text's functions: of an address or network `__k`, its length and itself, and itself cut to `__bits`.
+/// The functions of the template: the prefix length of an address or network `__k`, its value, and its first `__bits`
+/// bits.
 struct Family {
     bits: &'static str,
     network: &'static str,
@@ -43,7 +44,7 @@ impl<'a> Binder<'a> {
     pub(super) fn network_lookup(
         &mut self,
         input: Relation,
-        call: &'a Call,
+        call: &'a FunctionCall,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
         let span = call.function.span;
@@ -71,7 +72,7 @@ impl<'a> Binder<'a> {
         let text = if keeps_unmatched { WITH_UNMATCHED } else { ONLY_MATCHED }.replace("{matched}", MATCHED);
         let text = text.replace("{bits}", family.bits).replace("{network}", family.network);
         let text = text.replace("{cut}", family.cut).replace("{keys}", &keys);
-        let made = self.templated(text, Names::default().table("__T", left).table("__L", right), span)?;
+        let made = self.templated(text, TemplateNames::default().table("__T", left).table("__L", right), span)?;
 
         let own: Vec<(String, String)> = labels("__t", &input, &[]);
         let mut found: Vec<(String, String)> = labels("__l", &networks, &theirs);
@@ -80,7 +81,7 @@ impl<'a> Binder<'a> {
             *name = unique_name(name, |name| taken.iter().any(|known| known == name));
             taken.push(name.clone());
         }
-        // Kusto has the networks first where it looks for matches of IPv6 addresses only.
+        // Kusto puts the networks' columns first where it returns only matches of IPv6 addresses.
         let all = match is_ipv4 || keeps_unmatched {
             true => [own, found].concat(),
             false => [found, own].concat(),
@@ -88,14 +89,14 @@ impl<'a> Binder<'a> {
         self.relabelled(made, &all, span)
     }
 
-    /// The columns under names that go by their number, the key as `__k`, the further ones as `__x0`.
+    /// Returns the columns under names made of their index, the key as `__k`, further keys as `__x0`, ...
     fn looked_up(
         &mut self,
         table: &Relation,
         prefix: &str,
         key: &Column,
         extra: &[Column],
-        call: &'a Call,
+        call: &'a FunctionCall,
     ) -> Result<Relation> {
         let span = call.function.span;
         let mut outputs: Vec<(String, Typed)> = Vec::new();
@@ -110,7 +111,7 @@ impl<'a> Binder<'a> {
     }
 
     fn flag(&mut self, argument: &'a NamedExpr, environment: &Environment<'a>) -> Result<bool> {
-        let typed = self.scalar(&argument.expr, &Scope::constant(environment))?;
+        let typed = self.scalar(&argument.expr, &ExpressionScope::constant(environment))?;
         match constant_of(&typed.expr)? {
             Some(ScalarValue::Boolean(Some(value))) => Ok(value),
             _ => invalid(argument.span, "expected true or false"),

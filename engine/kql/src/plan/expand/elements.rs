@@ -1,5 +1,5 @@
-//! The elements of a dynamic value as a list: of an array its elements, of a bag a bag of each property, and of anything
-//! else itself. A null element is null; only an empty array has none.
+//! The function that returns the elements of a dynamic value as a list: of an array its elements, of a bag a bag of
+//! each property, and of any other value the value. A null element is null; only an empty array has no elements.
 
 use std::sync::Arc;
 
@@ -9,24 +9,24 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use serde_json::Value;
 
-/// How elements are made.
+/// Which elements the function returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub(super) struct Elements {
     /// Properties of a bag as arrays of name and value.
     pub(super) as_arrays: bool,
-    /// The most of one value.
+    /// The most elements of one value.
     pub(super) limit: Option<usize>,
-    /// Their places instead of the elements, as many as the longest of all arguments has.
+    /// The indexes instead of the elements, as many as the longest of all arguments has.
     pub(super) indexes: bool,
 }
 
-/// The function.
+/// Returns the function.
 pub(super) fn elements(elements: Elements) -> Arc<ScalarUDF> {
     let signature = Signature::variadic(vec![DataType::Utf8], Volatility::Immutable);
     Arc::new(ScalarUDF::new_from_impl(ElementsOf { elements, signature }))
 }
 
-/// Whether this is that function.
+/// Whether a function is this one.
 pub(crate) fn is_elements_function(function: &ScalarUDF) -> bool {
     (function.inner().as_ref() as &dyn std::any::Any).is::<ElementsOf>()
 }

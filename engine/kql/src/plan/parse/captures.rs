@@ -1,5 +1,5 @@
-//! The groups of a regular expression's first match, as a struct; null where nothing matches. The regular expressions are
-//! of the kind that is linear in the text, and bounded in size.
+//! The function that returns the groups of a regular expression's first match as a struct; null where nothing matches.
+//! Matching takes time linear in the string, and compiled patterns are bounded in size.
 
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
@@ -11,29 +11,29 @@ use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::{ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, Volatility};
 use regex::{Regex, RegexBuilder};
 
-/// How large a compiled pattern may be.
+/// The largest size of a compiled pattern, in bytes.
 const MAX_PATTERN_BYTES: usize = 4 << 20;
 
-/// A pattern and how many groups it has, `c0`, `c1`, ...
+/// A pattern with its number of groups, `c0`, `c1`, ...
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub(super) struct Captures {
     pub(super) pattern: String,
     pub(super) groups: usize,
 }
 
-/// The name of the group at `index`.
+/// Returns the name of the group at `index`.
 pub(super) fn group_name(index: usize) -> String {
     format!("c{index}")
 }
 
-/// The function.
+/// Returns the function.
 pub(super) fn captures(captures: Captures) -> std::result::Result<Arc<ScalarUDF>, regex::Error> {
     let regex = RegexBuilder::new(&captures.pattern).size_limit(MAX_PATTERN_BYTES).build()?;
     let signature = Signature::exact(vec![DataType::Utf8View], Volatility::Immutable);
     Ok(Arc::new(ScalarUDF::new_from_impl(CapturesOf { captures, regex, signature })))
 }
 
-/// Whether this is that function.
+/// Whether a function is this one.
 pub(crate) fn is_captures_function(function: &ScalarUDF) -> bool {
     (function.inner().as_ref() as &dyn std::any::Any).is::<CapturesOf>()
 }

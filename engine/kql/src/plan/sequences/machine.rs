@@ -1,6 +1,6 @@
-//! The machine behind `scan`. It keeps, for each step, the sequence that reached it last: the rows that the steps up to
-//! it matched. A row is shown to the steps from the last to the first; it takes a sequence on from the step before, goes
-//! on with the step's own, or, with the first step, begins one.
+//! The state machine of `scan`. It keeps, for each step, the sequence that reached it last: the rows that the steps up
+//! to it matched. Each row is tried on the steps from the last to the first: it moves the sequence of the step before
+//! forward, continues the step's own sequence, or begins one with the first step.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -22,7 +22,7 @@ pub(super) const MATCH_ID: &str = "match_id";
 
 /// Which of a step's matches are returned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub(super) enum Shown {
+pub(super) enum ReturnedMatches {
     All,
     /// The last one of each sequence.
     Last,
@@ -31,34 +31,34 @@ pub(super) enum Shown {
 
 /// A step over the machine's columns.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
-pub(super) struct Step {
+pub(super) struct MachineStep {
     pub(super) condition: Expr,
-    /// Columns of the row, by number, and what they become.
+    /// The columns of the row that are assigned, by index, and their new values.
     pub(super) assignments: Vec<(usize, Expr)>,
-    pub(super) shown: Shown,
+    pub(super) returned: ReturnedMatches,
 }
 
-impl Step {
+impl MachineStep {
     pub(super) fn assigns(&self, index: usize) -> bool {
         self.assignments.iter().any(|(assigned, _)| *assigned == index)
     }
 }
 
-/// What a `scan` is.
+/// The window function of one `scan`.
 #[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Machine {
-    /// All columns that expressions may name, field and type: the row's own and declared ones, then for each step the
-    /// same of the row that it matched last.
+    /// Field and type of all columns that expressions may name: the row's own and declared ones, then for each step the
+    /// same columns of the row that it matched last.
     columns: Vec<(String, DataType)>,
-    /// By column of the row: what it is before anything was assigned or matched.
+    /// By column of the row: its value before it is assigned or matched.
     defaults: Vec<ScalarValue>,
-    steps: Vec<Step>,
+    steps: Vec<MachineStep>,
     /// The columns of the row that are returned.
     made: Vec<usize>,
     signature: Signature,
 }
 
-/// Whether a function over rows in order is this one.
+/// Whether a window function is the one of `scan`.
 pub(crate) fn is_sequences_function(function: &WindowUDF) -> bool {
     (function.inner().as_ref() as &dyn std::any::Any).is::<Machine>()
 }
@@ -67,13 +67,13 @@ impl Machine {
     pub(super) fn new(
         columns: Vec<(String, DataType)>,
         defaults: Vec<ScalarValue>,
-        steps: Vec<Step>,
+        steps: Vec<MachineStep>,
         made: Vec<usize>,
     ) -> Self {
         Self { columns, defaults, steps, made, signature: Signature::variadic_any(Volatility::Immutable) }
     }
 
-    /// The function of the rows' own columns.
+    /// Returns the call of the function over the rows' columns.
     pub(super) fn into_function(self) -> Arc<WindowUDF> {
         Arc::new(WindowUDF::new_from_impl(self))
     }
@@ -116,10 +116,10 @@ impl WindowUDFImpl for Machine {
             Ok(CompiledStep {
                 condition: compiled(&step.condition)?,
                 assignments: assignments.collect::<Result<_>>()?,
-                shown: step.shown,
+                returned: step.returned,
             })
         });
-        Ok(Box::new(Run {
+        Ok(Box::new(PartitionRun {
             steps: steps.collect::<Result<_>>()?,
             defaults: self.defaults.clone(),
             made: self.made.clone(),
@@ -134,7 +134,7 @@ impl WindowUDFImpl for Machine {
 struct Compiled {
     expr: Arc<dyn PhysicalExpr>,
     schema: SchemaRef,
-    /// By number.
+    /// By index.
     read: Vec<usize>,
 }
 
@@ -174,17 +174,17 @@ impl Compiled {
 struct CompiledStep {
     condition: Compiled,
     assignments: Vec<(usize, Compiled)>,
-    shown: Shown,
+    returned: ReturnedMatches,
 }
 
-/// A sequence that a step has: by step up to that one, the row that was matched last.
+/// The sequence at a step: for each step up to that one, the row that it matched last.
 #[derive(Debug, Clone)]
 struct Sequence {
     id: i64,
     matched: Vec<Arc<[ScalarValue]>>,
 }
 
-/// A row that a step matched, and what it is then.
+/// A row that a step matched, with the values it has then.
 #[derive(Debug)]
 struct Match {
     row: usize,
@@ -192,7 +192,7 @@ struct Match {
     sequence: i64,
 }
 
-/// What is returned, in the order of the rows.
+/// The matches that are returned, in the order of the rows.
 #[derive(Debug, Default)]
 struct Matches {
     all: Vec<Option<Match>>,
@@ -201,11 +201,11 @@ struct Matches {
 }
 
 impl Matches {
-    fn add(&mut self, shown: Shown, step: usize, found: Match) {
-        match shown {
-            Shown::None => return,
-            Shown::All => {}
-            Shown::Last => {
+    fn add(&mut self, returned: ReturnedMatches, step: usize, found: Match) {
+        match returned {
+            ReturnedMatches::None => return,
+            ReturnedMatches::All => {}
+            ReturnedMatches::Last => {
                 let before = self.last.insert((found.sequence, step), self.all.len());
                 if let Some(before) = before.and_then(|before| self.all.get_mut(before)) {
                     *before = None;
@@ -220,9 +220,9 @@ impl Matches {
     }
 }
 
-/// One partition's walk through its rows.
+/// The run of the machine over the rows of one partition.
 #[derive(Debug)]
-struct Run {
+struct PartitionRun {
     steps: Vec<CompiledStep>,
     defaults: Vec<ScalarValue>,
     made: Vec<usize>,
@@ -230,8 +230,8 @@ struct Run {
     element: FieldRef,
 }
 
-impl Run {
-    /// Whether a row matches a step with a sequence, and what it is then.
+impl PartitionRun {
+    /// Returns the values that a row has after a step, where it matches the step with a sequence.
     fn matched(
         &self,
         step: &CompiledStep,
@@ -249,11 +249,11 @@ impl Run {
     }
 }
 
-impl PartitionEvaluator for Run {
+impl PartitionEvaluator for PartitionRun {
     fn evaluate_all(&mut self, values: &[ArrayRef], num_rows: usize) -> Result<ArrayRef> {
         let mut states: Vec<Option<Sequence>> = vec![None; self.steps.len()];
         let mut next_id = 0;
-        let mut shown = Matches::default();
+        let mut returned = Matches::default();
         for number in 0..num_rows {
             let own = values.iter().map(|array| ScalarValue::try_from_array(array, number));
             let declared = self.defaults.iter().skip(values.len()).cloned().map(Ok);
@@ -266,11 +266,11 @@ impl PartitionEvaluator for Run {
                     && let Some(mut sequence) = states[earlier].take()
                 {
                     sequence.matched.push(Arc::clone(&extended));
-                    shown.add(step.shown, index, Match { row: number, values: extended, sequence: sequence.id });
+                    returned.add(step.returned, index, Match { row: number, values: extended, sequence: sequence.id });
                     states[index] = Some(sequence);
                     continue;
                 }
-                // With the step's own, or anew.
+                // With the step's own, or a new one.
                 if states[index].is_none() && index > 0 {
                     continue;
                 }
@@ -281,21 +281,21 @@ impl PartitionEvaluator for Run {
                     });
                     sequence.matched.truncate(index);
                     sequence.matched.push(Arc::clone(&extended));
-                    shown.add(step.shown, index, Match { row: number, values: extended, sequence: sequence.id });
+                    returned.add(step.returned, index, Match { row: number, values: extended, sequence: sequence.id });
                 }
             }
         }
-        let shown = shown.left();
+        let returned = returned.left();
         let mut lengths = vec![0; num_rows];
-        shown.iter().for_each(|shown| lengths[shown.row] += 1);
+        returned.iter().for_each(|one| lengths[one.row] += 1);
         let mut columns = Vec::with_capacity(self.fields.len());
         for (index, field) in self.made.iter().zip(&self.fields) {
-            columns.push(match shown.is_empty() {
+            columns.push(match returned.is_empty() {
                 true => new_empty_array(field.data_type()),
-                false => ScalarValue::iter_to_array(shown.iter().map(|shown| shown.values[*index].clone()))?,
+                false => ScalarValue::iter_to_array(returned.iter().map(|one| one.values[*index].clone()))?,
             });
         }
-        columns.push(Arc::new(shown.iter().map(|shown| shown.sequence).collect::<Int64Array>()));
+        columns.push(Arc::new(returned.iter().map(|one| one.sequence).collect::<Int64Array>()));
         let rows = StructArray::try_new(self.fields.clone(), columns, None)?;
         let lists =
             ListArray::try_new(Arc::clone(&self.element), OffsetBuffer::from_lengths(lengths), Arc::new(rows), None);
