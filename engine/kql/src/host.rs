@@ -1,5 +1,6 @@
-//! What planning a query needs from outside, as a trait: tables, rows of sub-queries, files, memory, time. The planner asks
-//! one question at a time and knows nothing of who answers, so rights, catalogs and limits stay the host's business.
+//! What planning a query needs from outside, as a trait: tables, rows of sub-queries, files, memory, time. The planner
+//! asks one question at a time and knows nothing of who answers, so rights, catalogs and limits stay the host's
+//! business.
 //!
 //! A DataFusion [`SessionState`] is a host as it is: its tables are those of its catalogs, and it has no limits.
 
@@ -13,7 +14,7 @@ use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{LogicalPlan, TableSource};
 use datafusion::physical_plan::{ExecutionPlan, execute_stream};
 
-use crate::bind::BindErrorCode;
+use crate::bind_error::BindErrorCode;
 use crate::{KqlError, KqlErrorCode};
 
 /// A table by name.
@@ -75,12 +76,12 @@ pub trait KqlHost: Send + Sync {
     /// Returns the table that a name stands for.
     async fn table(&self, name: &TableKey) -> Result<TableLookup, Self::Error>;
 
-    /// Returns the names of the tables of a database (`None`: [`KqlHost::database`]) that the caller may see. The planner
-    /// matches them against a wildcard.
+    /// Returns the names of the tables of a database (`None`: [`KqlHost::database`]) that the caller may see. The
+    /// planner matches them against a wildcard.
     async fn table_names(&self, database: Option<&str>) -> Result<Vec<String>, Self::Error>;
 
-    /// Returns the files at a location as a table. By default there are none: reading what a query names is a right that a
-    /// host gives.
+    /// Returns the files at a location as a table. By default there are none: reading what a query names is a right
+    /// that a host gives.
     async fn external_data(&self, _location: &ExternalLocation) -> Result<Arc<dyn TableSource>, Self::Error> {
         Err(KqlError {
             code: KqlErrorCode::Bind(BindErrorCode::NotSupported),
@@ -93,7 +94,8 @@ pub trait KqlHost: Send + Sync {
     /// Runs a part of the query whose rows decide how the rest is planned. `plan` is not analysed.
     async fn rows(&self, plan: LogicalPlan) -> Result<SendableRecordBatchStream, Self::Error>;
 
-    /// Plans a part of the query that runs once, with the query, however often the query uses it. `plan` is not analysed.
+    /// Plans a part of the query that runs once, with the query, however often the query uses it. `plan` is not
+    /// analysed.
     async fn physical_plan(&self, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>, Self::Error>;
 
     /// Reserves memory for what the plan keeps of rows that were read for it, until the query has run.
@@ -135,5 +137,62 @@ impl KqlHost for SessionState {
 
     async fn physical_plan(&self, plan: LogicalPlan) -> Result<Arc<dyn ExecutionPlan>, DataFusionError> {
         self.create_physical_plan(&plan).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{Int64Array, RecordBatch};
+    use datafusion::prelude::SessionContext;
+    use futures::TryStreamExt;
+
+    use super::*;
+    use crate::{KqlParameters, PlannedKql};
+
+    /// A session with tables `events1` of 1, 2, 3 and `events2` of 3, 4.
+    fn session() -> SessionState {
+        let context = SessionContext::new();
+        for (name, values) in [("events1", vec![1_i64, 2, 3]), ("events2", vec![3, 4])] {
+            let values = Arc::new(Int64Array::from(values));
+            let batch = RecordBatch::try_from_iter([("v", values as _)]).unwrap();
+            context.register_batch(name, batch).unwrap();
+        }
+        context.state()
+    }
+
+    async fn cells(query: &str) -> Result<Vec<String>, DataFusionError> {
+        let state = session();
+        let PlannedKql { plan, columns, .. } = crate::plan(&state, query, &KqlParameters::new()).await?;
+        let batches: Vec<RecordBatch> = state.rows(plan).await?.try_collect().await?;
+        let row_cells = |batch: &RecordBatch, row| {
+            let cells = columns.iter().zip(batch.columns());
+            cells.map(|(column, array)| column.text(array.as_ref(), row)).collect::<Vec<_>>().join(",")
+        };
+        let rows = batches.iter().flat_map(|batch| (0..batch.num_rows()).map(move |row| row_cells(batch, row)));
+        Ok(rows.collect())
+    }
+
+    #[tokio::test]
+    async fn a_session_answers_every_question() {
+        for (query, expected) in [
+            ("events1 | summarize sum(v)", vec!["6"]),
+            ("database('public').events2 | count", vec!["2"]),
+            ("union events* | summarize sum(v)", vec!["13"]),
+            ("events1 | where v > toscalar(events1 | summarize avg(v)) | project v", vec!["3"]),
+            ("let m = materialize(events1 | where v > 1); m | join kind=inner m on v | count", vec!["2"]),
+            ("print current_database()", vec!["public"]),
+        ] {
+            assert_eq!(cells(query).await.unwrap(), expected, "{query}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_session_has_only_its_tables_and_reads_no_files() {
+        for (query, code) in
+            [("event | count", "kql_unknown_table"), ("externaldata(a:long)['/etc/hostname']", "kql_not_supported")]
+        {
+            let DataFusionError::External(error) = cells(query).await.unwrap_err() else { panic!("{query}") };
+            assert_eq!(error.downcast_ref::<KqlError>().unwrap().code.as_str(), code, "{query}");
+        }
     }
 }

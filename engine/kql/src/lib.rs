@@ -1,5 +1,5 @@
-//! KQL, the language of Kusto, on Apache DataFusion: from a query's text to a syntax tree to a `LogicalPlan`, with KQL's
-//! functions and aggregates.
+//! KQL, the language of Kusto, on Apache DataFusion: from a query's text to a syntax tree to a `LogicalPlan`, with
+//! KQL's functions and aggregates.
 //!
 //! Nothing here knows a catalog, a policy or a server. What a query needs from outside (a table by its name, the names
 //! that a wildcard stands for, rows that decide how the rest is planned, memory, the time that is left) it asks its
@@ -33,12 +33,13 @@
 //! | `functions`, `aggregates`, `sketches`, `values` | what the functions compute |
 //! | `graph` | the walk behind `graph-traverse` |
 //! | `planner`, `host`, `materialized` | the questions that planning asks, and who answers them |
-//! | `query_error`, `origin`, `nearest` | the error of a whole query, which functions are ours, names that were meant |
+//! | `bind_error`, `query_error` | errors in the meaning of a query, and of a whole query |
+//! | `origin`, `nearest` | which functions of a plan are KQL's, names that were meant |
 //!
 //! Parsing never fails: it returns a tree and the errors. Where there is an error the tree has an `Invalid` node and
-//! continues after the next `|` or `;`, so that one query can show several errors. It takes time linear in the length of
-//! the query, and neither its own stack nor the depth of the tree grows with the query: past a fixed depth it is an error.
-//! How long a query may be is for the caller to limit.
+//! continues after the next `|` or `;`, so that one query can show several errors. It takes time linear in the length
+//! of the query, and neither its own stack nor the depth of the tree grows with the query: past a fixed depth it is an
+//! error. How long a query may be is for the caller to limit.
 //!
 //! Without the feature `plan` only tokens, tree, parser and errors are compiled, and no DataFusion.
 
@@ -47,6 +48,8 @@ mod aggregates;
 pub mod ast;
 #[cfg(feature = "plan")]
 mod bind;
+#[cfg(feature = "plan")]
+mod bind_error;
 mod error;
 #[cfg(feature = "plan")]
 mod functions;
@@ -71,7 +74,8 @@ mod query_error;
 #[cfg(feature = "plan")]
 mod sketches;
 pub mod span;
-#[cfg(all(test, feature = "plan"))]
+#[cfg(feature = "plan")]
+#[cfg(test)]
 mod tests;
 #[cfg(feature = "plan")]
 mod types;
@@ -80,12 +84,12 @@ mod values;
 
 pub use error::{Position, SyntaxError, SyntaxErrorCode};
 pub use nearest::nearest_name;
-pub use parse::Parsed;
+pub use parse::ParsedQuery;
 pub use span::Span;
 
 #[cfg(feature = "plan")]
 pub use {
-    bind::{BindError, BindErrorCode},
+    bind_error::{BindError, BindErrorCode},
     host::{ExternalLayout, ExternalLocation, KqlHost, TableKey, TableLookup},
     materialized::Materialized,
     origin::{is_kql_aggregate, is_kql_function, is_kql_window_function},
@@ -103,6 +107,6 @@ pub use {
 /// assert_eq!(parsed.errors[0].message, "expected an expression, found `|`");
 /// assert_eq!(querent_kql::parse("T | take 5").errors, []);
 /// ```
-pub fn parse(text: &str) -> Parsed {
+pub fn parse(text: &str) -> ParsedQuery {
     parse::parse(text)
 }

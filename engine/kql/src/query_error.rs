@@ -2,7 +2,7 @@
 
 use datafusion::error::DataFusionError;
 
-use crate::bind::{BindError, BindErrorCode};
+use crate::bind_error::{BindError, BindErrorCode};
 use crate::error::{SyntaxError, SyntaxErrorCode, render_at};
 
 /// A query that does not parse, or means nothing.

@@ -104,7 +104,6 @@ fn violations(crate_: &Floors, sources: &Sources) -> Vec<String> {
 const HOSTS: [&str; 4] = ["querent_catalog", "querent_engine", "querent_agent", "querent_flight"];
 
 #[test]
-#[ignore = "KQL is no crate of its own yet"]
 fn kql_does_not_know_its_host() {
     let folder = root().join("engine/kql");
     let files = rust_files_in(&folder).into_iter().chain([folder.join("Cargo.toml")]);

@@ -1,4 +1,4 @@
-//! What is wrong with a query whose text parses: a stable code, the place, and where one is known a hint.
+//! The errors of a query that parses: a stable code, the position, and where one is known a hint.
 
 use crate::error::render_at;
 use crate::span::Span;
@@ -6,11 +6,11 @@ use crate::span::Span;
 /// One error of a KQL query's meaning.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct BindError {
-    /// What kind.
+    /// The kind of error.
     pub code: BindErrorCode,
-    /// What, without the place.
+    /// The message, without the position.
     pub message: String,
-    /// Where.
+    /// Where in the query.
     pub span: Span,
     /// What to do, where it is known.
     pub hint: Option<String>,
@@ -19,19 +19,19 @@ pub struct BindError {
 /// The kinds of errors in a query's meaning.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum BindErrorCode {
-    /// A column that is not there.
+    /// There is no such column.
     UnknownColumn,
-    /// A table that is not there.
+    /// There is no such table.
     UnknownTable,
-    /// A function that is not there.
+    /// There is no such function.
     UnknownFunction,
     /// Types that do not go together.
     TypeMismatch,
     /// Known to Kusto, not supported here.
     NotSupported,
-    /// Says what cannot be meant.
+    /// Has no meaning.
     Invalid,
-    /// Expands to more than the planner makes.
+    /// Expands to more operators and expressions, or deeper, than the planner allows.
     TooLarge,
 }
 
@@ -51,17 +51,17 @@ impl BindErrorCode {
 }
 
 impl BindError {
-    /// An error without a hint.
+    /// Returns an error without a hint.
     pub fn new(code: BindErrorCode, span: Span, message: impl Into<String>) -> Self {
         Self { code, message: message.into(), span, hint: None }
     }
 
-    /// The same with a hint.
+    /// Adds a hint.
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// The error with its line of `text` and a caret below the place.
+    /// Returns the error with its line of `text` and a caret below the position.
     pub fn render(&self, text: &str) -> String {
         render_at(text, self.span, &self.message, self.hint.as_deref())
     }
