@@ -449,15 +449,10 @@ impl<'a> Binder<'a> {
     }
 
     /// Applies an operator, which is a function under a name of its own.
-    pub(crate) fn apply_operator(
-        &mut self,
-        operator: ScalarOperator,
-        operands: Vec<Typed>,
-        span: Span,
-    ) -> Result<Typed> {
-        let types: Vec<KqlType> = operands.iter().map(|operand| operand.kql_type).collect();
+    pub(crate) fn apply_operator(&mut self, operator: ScalarOperator, values: Vec<Typed>, span: Span) -> Result<Typed> {
+        let types: Vec<KqlType> = values.iter().map(|value| value.kql_type).collect();
         match functions::operator(operator, &types) {
-            Ok(bound) => Ok(called(bound, operands)),
+            Ok(bound) => Ok(called(bound, values)),
             Err(FunctionError::WrongArguments { message }) => fail(BindErrorCode::TypeMismatch, span, message),
             Err(FunctionError::Unknown { .. } | FunctionError::KnownToKusto) => {
                 not_supported(span, format_args!("the operator `{}`", operator.name()))

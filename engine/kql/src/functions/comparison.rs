@@ -1,5 +1,5 @@
-//! `==`, `!=`, `<` and their like. Null is unequal to every value, and whether two nulls are equal is null. A comparison by
-//! order with null is null.
+//! `==`, `!=`, `<` and their like. Null is unequal to every value, and whether two nulls are equal is null. A
+//! comparison by order with null is null.
 
 use std::cmp::Ordering;
 use std::sync::Arc;

@@ -1,5 +1,5 @@
-//! Functions of IPv4 addresses: `1.2.3.4`, or `1.2.3.4/24` for all addresses that share as many leading bits. The result
-//! is null for what is not an address.
+//! Functions of IPv4 addresses: `1.2.3.4`, or `1.2.3.4/24` for all addresses that share as many leading bits. The
+//! result is null for what is not an address.
 
 use std::net::Ipv4Addr;
 

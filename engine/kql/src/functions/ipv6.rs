@@ -1,4 +1,5 @@
-//! Functions of IPv6 addresses, `fe80::1` or `fe80::1/64`. An IPv4 address counts as the IPv6 address that it is mapped to.
+//! Functions of IPv6 addresses, `fe80::1` or `fe80::1/64`. An IPv4 address counts as the IPv6 address that it is mapped
+//! to.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 

@@ -1,5 +1,5 @@
-//! Functions that KustoLoco, an open-source engine for KQL (<https://github.com/NeilMacMullen/kusto-loco>), has and Kusto
-//! does not, for queries written for it: padding and comparing strings, and formatting values as .NET does.
+//! Functions that KustoLoco, an open-source engine for KQL (<https://github.com/NeilMacMullen/kusto-loco>), has and
+//! Kusto does not, for queries written for it: padding and comparing strings, and formatting values as .NET does.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;

@@ -1,5 +1,5 @@
-//! The discrete Fourier transform, which takes n log n steps for any length n: a length that is a power of two is halved
-//! (Cooley and Tukey), any other becomes a convolution of such a length (Bluestein).
+//! The discrete Fourier transform, which takes n log n steps for any length n: a length that is a power of two is
+//! halved (Cooley and Tukey), any other becomes a convolution of such a length (Bluestein).
 
 use std::f64::consts::PI;
 use std::ops::{Add, Mul, Sub};

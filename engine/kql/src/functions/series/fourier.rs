@@ -1,5 +1,5 @@
-//! `series_fft`, `series_ifft` and the autocorrelation of series, by the discrete Fourier transform, which takes n log n
-//! steps for a series of any length n.
+//! `series_fft`, `series_ifft` and the autocorrelation of series, by the discrete Fourier transform, which takes n log
+//! n steps for a series of any length n.
 
 use datafusion::error::Result;
 

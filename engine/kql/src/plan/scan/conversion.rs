@@ -1,5 +1,5 @@
-//! The DataFusion functions that convert a stored column to a KQL value, where a cast is not enough. Only plans made here
-//! call them.
+//! The DataFusion functions that convert a stored column to a KQL value, where a cast is not enough. Only plans made
+//! here call them.
 
 use std::sync::{Arc, LazyLock};
 

@@ -1,5 +1,5 @@
-//! Stored times as KQL's ticks. A time outside KQL's years and a span too long for ticks are null; fractions of a tick are
-//! cut off towards the past.
+//! Stored times as KQL's ticks. A time outside KQL's years and a span too long for ticks are null; fractions of a tick
+//! are cut off towards the past.
 
 use arrow::array::{Array, ArrayRef, ArrowPrimitiveType, AsArray, Int64Array};
 use arrow::datatypes::{
