@@ -111,7 +111,7 @@ impl Agent {
     }
 
     /// Starts a run of the ask protocol: see [`Agent::start`]. A session that does not exist yet begins with it.
-    pub async fn ask(&self, principal: &Principal, request: AskRequest) -> Result<Run> {
+    pub async fn ask(&self, principal: &Principal, request: AskRequest) -> Result<AgentRun> {
         let session_id = request.session_id.clone();
         let mut run = RunRequest::from(request);
         if let Some(id) = session_id {
@@ -148,7 +148,7 @@ impl Agent {
     /// Starts a run; it is stored as `running` when this returns. Errors only before the run exists:
     /// `too_many_runs` (429), `conversation_locked` (409), `empty_question`, `database_not_found`, `model_not_found`,
     /// `invalid_request`, `shutting_down`. All later failures are events.
-    pub async fn start(&self, principal: &Principal, request: RunRequest) -> Result<Run> {
+    pub async fn start(&self, principal: &Principal, request: RunRequest) -> Result<AgentRun> {
         let started = Instant::now();
         let question = request.question();
         if question.is_empty() && request.resume.is_empty() && request.history.is_empty() {
@@ -241,16 +241,16 @@ impl Agent {
         let events = self.followed(handle, 0);
         self.state.tasks.spawn(whole.instrument(tracing::info_span!("run", %run_id)));
         has_begun.await.map_err(|_| AgentError::ShuttingDown)??;
-        Ok(Run { run_id, events })
+        Ok(AgentRun { run_id, events })
     }
 
     /// Attaches another client to a run of the caller's that is still in progress, from its `from`th event on; the run
     /// continues as long as any client is attached. `None` where it has ended.
-    pub async fn follow(&self, who: &Principal, run_id: Uuid, from: u64) -> Result<Option<Run>> {
+    pub async fn follow(&self, who: &Principal, run_id: Uuid, from: u64) -> Result<Option<AgentRun>> {
         let Some(running) = self.running_run(run_id) else { return Ok(None) };
         let events = self.followed(running.handle, usize::try_from(from).unwrap_or(usize::MAX));
         self.catalog().runs().get(who, run_id).await?;
-        Ok(Some(Run { run_id, events }))
+        Ok(Some(AgentRun { run_id, events }))
     }
 
     /// Returns a run's events for one of its clients, attached as long as the stream lives.
@@ -366,7 +366,7 @@ impl Agent {
 
 /// A started run. Where its request says so, dropping `events` before the end cancels the run: its model call and
 /// query stop, and it is stored as `cancelled`.
-pub struct Run {
+pub struct AgentRun {
     /// UUIDv7.
     pub run_id: Uuid,
     /// Ends after [`EventKind::RunFinished`], always.

@@ -52,7 +52,7 @@ mod tokens;
 pub mod toolbox;
 mod tools;
 
-pub use agent::{Agent, Run};
+pub use agent::{Agent, AgentRun};
 pub use config::{AgentConfig, MAX_TOOL_ROWS};
 pub use conversation::{conversation_title, events_of, messages_of};
 pub use error::{AgentError, Result};

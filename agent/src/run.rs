@@ -48,14 +48,14 @@ pub(crate) struct RunTask {
 }
 
 /// Why a run did not succeed.
-struct RunFailure {
+struct FailureCause {
     status: RunStatus,
     code: RunErrorCode,
     message: String,
     detail_code: String,
 }
 
-impl RunFailure {
+impl FailureCause {
     fn new(status: RunStatus, code: RunErrorCode, message: impl Into<String>, detail_code: &str) -> Self {
         Self { status, code, message: message.into(), detail_code: detail_code.to_owned() }
     }
@@ -78,7 +78,7 @@ impl RunTask {
             Err(failure) => (failure.status, Some(failure)),
         };
         let mut kinds = Vec::new();
-        if let Some(RunFailure { code, message, detail_code, .. }) = failure {
+        if let Some(FailureCause { code, message, detail_code, .. }) = failure {
             kinds.push(EventKind::RunError { code, message, detail_code });
         }
         kinds.push(self.finished_event(status));
@@ -109,35 +109,35 @@ impl RunTask {
     }
 
     /// Does the work until it ends or is stopped from outside. Dropping the work drops the model call and the query.
-    async fn outcome(&self) -> Result<End, RunFailure> {
+    async fn outcome(&self) -> Result<End, FailureCause> {
         let deadline = tokio::time::Instant::from_std(self.started + self.config.run_timeout);
         let work = AssertUnwindSafe(self.work()).catch_unwind();
         tokio::select! {
             biased;
             cause = self.handle.stopped() => Err(stopped(cause)),
-            () = tokio::time::sleep_until(deadline) => Err(RunFailure::new(
+            () = tokio::time::sleep_until(deadline) => Err(FailureCause::new(
                 RunStatus::BudgetExceeded,
                 RunErrorCode::Timeout,
                 format!("the run took longer than {}; ask something narrower", in_seconds(self.config.run_timeout)),
                 "run_timeout",
             )),
             outcome = work => outcome.unwrap_or_else(|_| {
-                Err(RunFailure::new(RunStatus::Error, RunErrorCode::Internal, "internal: the run panicked", "internal"))
+                Err(FailureCause::new(RunStatus::Error, RunErrorCode::Internal, "internal: the run panicked", "internal"))
             }),
         }
     }
 
-    async fn work(&self) -> Result<End, RunFailure> {
+    async fn work(&self) -> Result<End, FailureCause> {
         // A model that is not available ends the run before it has begun, without `run_started`.
         let capabilities = self
             .model
             .provider
             .capabilities()
             .await
-            .map_err(|error| RunFailure::of_model(RunErrorCode::InitError, &error))?;
+            .map_err(|error| FailureCause::of_model(RunErrorCode::InitError, &error))?;
         if !capabilities.images && self.request.input.iter().any(|message| !message.images.is_empty()) {
             let error = AgentError::ImagesNotSupported { model: self.model.provider.model_id().to_owned() };
-            return Err(RunFailure::of_model(RunErrorCode::InitError, &error));
+            return Err(FailureCause::of_model(RunErrorCode::InitError, &error));
         }
         self.handle.emit(EventKind::RunStarted(Box::new(self.started_event.clone())));
         Turns::begin(self, capabilities).await.run().await
@@ -167,13 +167,13 @@ impl RunTask {
     }
 }
 
-fn stopped(cause: StopCause) -> RunFailure {
+fn stopped(cause: StopCause) -> FailureCause {
     let (message, detail_code) = match cause {
         StopCause::Shutdown => ("the server is shutting down; ask again when it is back", "shutting_down"),
         StopCause::ClientGone => ("the client went away", "client_gone"),
         StopCause::Cancelled => ("the run was cancelled", CANCELLED_CODE),
     };
-    RunFailure::new(RunStatus::Cancelled, RunErrorCode::Internal, message, detail_code)
+    FailureCause::new(RunStatus::Cancelled, RunErrorCode::Internal, message, detail_code)
 }
 
 fn elapsed_ms(started: Instant) -> u64 {

@@ -209,7 +209,7 @@ impl Fixture {
         batches.iter().map(|batch| batch.num_rows()).sum()
     }
 
-    async fn start(&self, input: &Value, previous: Option<&str>) -> querent_agent::Run {
+    async fn start(&self, input: &Value, previous: Option<&str>) -> querent_agent::AgentRun {
         let items = parse_items(input).unwrap();
         let request =
             RunRequest { can_approve: true, retained: true, ..RunRequest::new(Protocol::Responses, Vec::new()) };
@@ -217,7 +217,7 @@ impl Fixture {
         match continued.unwrap_or_else(|error| panic!("{error:?}")) {
             Continued::Start(request) => self.agent.start(&self.who, *request).await.unwrap(),
             Continued::Replay(run_id) => {
-                querent_agent::Run { run_id, events: self.agent.events(&self.who, run_id, 0).await.unwrap() }
+                querent_agent::AgentRun { run_id, events: self.agent.events(&self.who, run_id, 0).await.unwrap() }
             }
         }
     }

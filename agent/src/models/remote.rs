@@ -181,7 +181,7 @@ impl RemoteModel {
     async fn attempt(
         &self,
         target: ServiceTarget,
-        request: &request::ProviderRequest,
+        request: &request::GenaiRequest,
         translator: &ErrorTranslator,
     ) -> Result<BoxStream<'static, Result<ModelEvent>>, ProviderRefusal> {
         let thinking_tokens = reply::ThinkingTokens::default();
@@ -211,7 +211,7 @@ impl ModelProvider for RemoteModel {
 
     async fn chat(&self, request: ChatRequest) -> Result<BoxStream<'static, Result<ModelEvent>>> {
         let target = self.target()?;
-        let request = request::ProviderRequest::new(request, &self.settings, &self.thoughts);
+        let request = request::GenaiRequest::new(request, &self.settings, &self.thoughts);
         let translator = self.translator();
         let started = Instant::now();
         for tried in 1.. {

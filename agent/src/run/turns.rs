@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 use self::calls::WaitingToolCall;
 use self::speech::{ItemIds, Speech};
-use super::{RunFailure, RunTask};
+use super::{FailureCause, RunTask};
 use crate::answer::StructuredAnswer;
 use crate::budget::{AllowedReply, Exhausted, ToolBudget};
 use crate::error::AgentError;
@@ -143,7 +143,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    pub(super) async fn run(mut self) -> Result<End, RunFailure> {
+    pub(super) async fn run(mut self) -> Result<End, FailureCause> {
         self.resume().await?;
         self.conversation.extend(std::mem::take(&mut self.later));
         loop {
@@ -164,7 +164,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Sends one request to the model and passes its text on as it arrives.
-    async fn turn(&mut self) -> Result<ModelReply, RunFailure> {
+    async fn turn(&mut self) -> Result<ModelReply, FailureCause> {
         let messages = self.conversation.for_next_turn();
         let iteration = self.iteration;
         self.iteration += 1;
@@ -318,7 +318,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Returns whether the reply ends the run; otherwise the model is asked to correct it.
-    fn finish(&mut self, reply: ModelReply) -> Result<bool, RunFailure> {
+    fn finish(&mut self, reply: ModelReply) -> Result<bool, FailureCause> {
         let cut = reply.reason == DoneReason::Length;
         if reply.item_id.is_none() && self.said.is_none() && reply.text.trim().is_empty() {
             let message = match reply.reason {
@@ -327,7 +327,7 @@ impl<'a> Turns<'a> {
                     "the model's reply was cut at its limit before it said anything; ask something narrower"
                 }
             };
-            return Err(RunFailure::new(RunStatus::Error, RunErrorCode::RunnerError, message, "empty_answer"));
+            return Err(FailureCause::new(RunStatus::Error, RunErrorCode::RunnerError, message, "empty_answer"));
         }
         if let Some(structured) = &self.structured {
             match structured.check(&reply.text) {
@@ -349,7 +349,7 @@ impl<'a> Turns<'a> {
                 }
                 Err(problem) => {
                     let message = format!("the model's answer does not fit the asked-for JSON schema: {problem}");
-                    return Err(RunFailure::new(
+                    return Err(FailureCause::new(
                         RunStatus::Error,
                         RunErrorCode::RunnerError,
                         message,
@@ -446,7 +446,7 @@ impl<'a> Turns<'a> {
     }
 
     /// Stores the waiting calls, so that their decisions find them, and ends the run.
-    async fn pause(mut self) -> Result<End, RunFailure> {
+    async fn pause(mut self) -> Result<End, FailureCause> {
         self.keep_messages();
         self.store_waiting().await?;
         self.return_messages();
@@ -474,7 +474,7 @@ impl<'a> Turns<'a> {
         }
     }
 
-    fn tool_loop(&self, exhausted: Exhausted) -> RunFailure {
+    fn tool_loop(&self, exhausted: Exhausted) -> FailureCause {
         let (message, detail_code) = match exhausted {
             Exhausted::TooManyCalls => (
                 format!("more than {} tool calls; ask something narrower", self.task.config.max_tool_calls),
@@ -484,7 +484,7 @@ impl<'a> Turns<'a> {
                 ("the model made the same failing tool call three times in a row".to_owned(), "repeated_tool_failure")
             }
         };
-        RunFailure::new(RunStatus::BudgetExceeded, RunErrorCode::ToolLoop, message, detail_code)
+        FailureCause::new(RunStatus::BudgetExceeded, RunErrorCode::ToolLoop, message, detail_code)
     }
 
     async fn store_now_and_then(&mut self) {
@@ -576,8 +576,8 @@ fn bounded(text: &str, tokens: usize) -> String {
     format!("{kept}\n[the rest of these instructions was left out: they are too long for this model]")
 }
 
-fn runner_error(error: &AgentError) -> RunFailure {
-    RunFailure::of_model(RunErrorCode::RunnerError, error)
+fn runner_error(error: &AgentError) -> FailureCause {
+    FailureCause::of_model(RunErrorCode::RunnerError, error)
 }
 
 fn max_output_tokens(small: bool) -> u32 {

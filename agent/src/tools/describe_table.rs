@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::arguments::ToolArguments;
 use super::json_value::shortened;
-use super::result_rows::ResultRows;
+use super::result_rows::ToolRows;
 use super::{Tool, ToolContext, ToolError, ToolOutput, table_name};
 use crate::event::Truncation;
 use crate::models::ToolSpec;
@@ -99,7 +99,7 @@ impl TableDescription {
         Ok(Self { name, comment: None, row_count: None, columns: columns.collect() })
     }
 
-    fn to_json(&self, samples: &Result<ResultRows, ToolError>) -> Value {
+    fn to_json(&self, samples: &Result<ToolRows, ToolError>) -> Value {
         let columns: Vec<Value> = self.columns.iter().take(MAX_COLUMNS).map(DescribedColumn::to_json).collect();
         let mut description = json!({
             "database": self.name.database,
@@ -121,7 +121,7 @@ impl TableDescription {
     }
 
     /// Returns the text for the model; at most half of the tokens are for the columns.
-    fn to_text(&self, samples: &Result<ResultRows, ToolError>, tokens: usize) -> String {
+    fn to_text(&self, samples: &Result<ToolRows, ToolError>, tokens: usize) -> String {
         let mut head = format!("table {}.{}", self.name.database, self.name.table);
         if let Some(row_count) = self.row_count {
             head.push_str(&format!(", {row_count} rows"));
@@ -184,8 +184,8 @@ impl DescribedColumn {
 
 /// Reads the first rows, not a random sample: a description is the same each time, so that a recorded run can be
 /// replayed. A table whose files cannot be read can still be described.
-async fn samples(context: &ToolContext, name: &TableName) -> Result<ResultRows, ToolError> {
+async fn samples(context: &ToolContext, name: &TableName) -> Result<ToolRows, ToolError> {
     let (database, table) = (quote_identifier(&name.database), quote_identifier(&name.table));
     let sql = format!("SELECT * FROM {database}.{table} LIMIT {SAMPLE_ROWS}");
-    Ok(ResultRows::read(context.session.sql(&sql).await?, SAMPLE_ROWS).await?)
+    Ok(ToolRows::read(context.session.sql(&sql).await?, SAMPLE_ROWS).await?)
 }

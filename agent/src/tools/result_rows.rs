@@ -30,9 +30,9 @@ const COUNT_TIMEOUT: Duration = Duration::from_secs(2);
 /// Tokens reserved for the lines that say what was left out.
 const NOTE_TOKENS: usize = 60;
 
-/// ResultRows of a result, and whether there were more.
+/// ToolRows of a result, and whether there were more.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct ResultRows {
+pub(super) struct ToolRows {
     /// Unique within the result.
     names: Vec<String>,
     /// Arrow types.
@@ -61,13 +61,13 @@ enum Cut {
     Bytes,
 }
 
-impl ResultRows {
+impl ToolRows {
     /// Reads at most `max_rows` rows and drops the query once it has them.
     pub(super) async fn read(mut stream: QueryStream, max_rows: usize) -> Result<Self, EngineError> {
         Ok(Self::first(&mut stream, max_rows).await?.0)
     }
 
-    /// Reads like [`ResultRows::read`], and counts the remaining rows within limits.
+    /// Reads like [`ToolRows::read`], and counts the remaining rows within limits.
     pub(super) async fn read_and_count(mut stream: QueryStream, max_rows: usize) -> Result<Self, EngineError> {
         let (mut result, left_of_batch) = Self::first(&mut stream, max_rows).await?;
         let Some(left_of_batch) = left_of_batch else {
@@ -290,8 +290,8 @@ fn unique_names<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
 mod tests {
     use super::*;
 
-    fn rows(columns: usize, count: usize) -> ResultRows {
-        ResultRows {
+    fn rows(columns: usize, count: usize) -> ToolRows {
+        ToolRows {
             names: (0..columns).map(|column| format!("measure_{column}")).collect(),
             types: vec!["Int64".to_owned(); columns],
             kinds: vec![ColumnKind::Number; columns],

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::arguments::ToolArguments;
-use super::result_rows::ResultRows;
+use super::result_rows::ToolRows;
 use super::run_sql::{query_argument, without_fence};
 use super::{CHART, Tool, ToolContext, ToolError, ToolOutput, max_rows_argument};
 use crate::config::MAX_TOOL_ROWS;
@@ -61,7 +61,7 @@ pub(super) async fn query_output(
     offered: Option<&Value>,
 ) -> Result<ToolOutput, ToolError> {
     let session = context.session.clone().in_database(database.as_deref()).await?;
-    let rows = ResultRows::read(session.kql(kql).await?, max_rows).await?;
+    let rows = ToolRows::read(session.kql(kql).await?, max_rows).await?;
     let output = rows.output(rows.to_text(context.text_tokens), offered);
     Ok(ToolOutput { truncation: rows.truncation(context.text_tokens), ..output })
 }

@@ -6,7 +6,7 @@ use querent_engine::EngineError;
 use serde_json::{Map, Value, json};
 
 use super::arguments::ToolArguments;
-use super::result_rows::ResultRows;
+use super::result_rows::ToolRows;
 use super::{CHART, Tool, ToolContext, ToolError, ToolOutput, max_rows_argument, table_name};
 use crate::config::MAX_TOOL_ROWS;
 use crate::models::ToolSpec;
@@ -54,7 +54,7 @@ impl Tool for RunSql {
         arguments.finish(NAME)?;
         let sql = without_fence(&sql, "sql");
         let session = context.session.clone().in_database(database.as_deref()).await?;
-        let outcome = async { ResultRows::read_and_count(session.sql(sql).await?, max_rows).await }.await;
+        let outcome = async { ToolRows::read_and_count(session.sql(sql).await?, max_rows).await }.await;
         match outcome {
             Ok(rows) => {
                 let output = rows.output(result_text(&rows, context.text_tokens), offered);
@@ -83,7 +83,7 @@ pub(super) fn without_fence<'t>(text: &'t str, language: &str) -> &'t str {
     inner.strip_prefix(language).unwrap_or(inner).trim()
 }
 
-fn result_text(rows: &ResultRows, tokens: usize) -> String {
+fn result_text(rows: &ToolRows, tokens: usize) -> String {
     let text = rows.to_text(tokens);
     if rows.is_empty() {
         let note = "nothing matches: check the spelling and case of the values with SELECT DISTINCT, and the joins";

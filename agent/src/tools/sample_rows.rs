@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 
 use super::arguments::ToolArguments;
-use super::result_rows::ResultRows;
+use super::result_rows::ToolRows;
 use super::{Tool, ToolContext, ToolError, ToolOutput, table_name};
 use crate::config::MAX_TOOL_ROWS;
 use crate::models::ToolSpec;
@@ -43,7 +43,7 @@ impl Tool for SampleRows {
         let database = arguments.optional("database");
         arguments.finish(NAME)?;
         let name = table_name(&context.session, database, &table);
-        let rows = ResultRows::read(context.session.sample(&name, n).await?, n).await?;
+        let rows = ToolRows::read(context.session.sample(&name, n).await?, n).await?;
         Ok(rows.to_output(context.text_tokens))
     }
 }

@@ -24,12 +24,12 @@ const SCHEMA_NAME: &str = "answer";
 
 /// A request to a provider, with its options.
 #[derive(Debug, Clone)]
-pub(super) struct ProviderRequest {
+pub(super) struct GenaiRequest {
     pub(super) chat: Chat,
     pub(super) options: ChatOptions,
 }
 
-impl ProviderRequest {
+impl GenaiRequest {
     pub(super) fn new(request: ChatRequest, settings: &RemoteSettings, memory: &ThoughtMemory) -> Self {
         let ChatRequest { messages, tools, format, think, max_output_tokens, tool_choice } = request;
         let mut conversation =
@@ -72,12 +72,12 @@ struct ProviderChat<'a> {
     memory: &'a ThoughtMemory,
     messages: Vec<Message>,
     /// Calls of the last assistant's message that have no result yet.
-    pending: VecDeque<UnansweredCall>,
+    pending: VecDeque<OpenToolCall>,
     /// Results since then, which go into one message.
     results: Vec<ToolResponse>,
 }
 
-struct UnansweredCall {
+struct OpenToolCall {
     /// As in the conversation.
     id: Option<String>,
     /// As it is sent.
@@ -121,7 +121,7 @@ impl ProviderChat<'_> {
                 fn_arguments: as_object(arguments),
                 thought_signatures: signatures,
             }));
-            self.pending.push_back(UnansweredCall { id, sent_id, name });
+            self.pending.push_back(OpenToolCall { id, sent_id, name });
         }
         if !content.is_empty() {
             parts.push(ContentPart::Text(content));

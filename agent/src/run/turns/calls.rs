@@ -12,7 +12,7 @@ use super::{Turns, raw_arguments};
 use crate::budget::Exhausted;
 use crate::event::{EventKind, RunErrorCode, ToolCallStarted, ToolResult, ToolStatus, WaitingCall};
 use crate::models::ModelToolCall;
-use crate::run::{RunFailure, elapsed_ms};
+use crate::run::{FailureCause, elapsed_ms};
 use crate::sql_text::one_line;
 use crate::tokens::take_tokens;
 use crate::tools::{self, ToolContext, ToolError, ToolOutput};
@@ -47,7 +47,7 @@ type CallOutcome = (Result<ToolOutput, ToolError>, u64);
 impl Turns<'_> {
     /// Makes the calls of one reply: announces all, then executes the server's concurrently, since they only read.
     /// Results are reported in the order of the calls, so that the same run emits the same events again.
-    pub(super) async fn call_all(&mut self, calls: Vec<ModelToolCall>) -> Result<(), RunFailure> {
+    pub(super) async fn call_all(&mut self, calls: Vec<ModelToolCall>) -> Result<(), FailureCause> {
         let mut own = Vec::new();
         let mut exhausted = None;
         for call in calls {
@@ -232,7 +232,7 @@ impl Turns<'_> {
     }
 
     /// Stores the waiting calls; they are durable when this returns.
-    pub(super) async fn store_waiting(&self) -> Result<(), RunFailure> {
+    pub(super) async fn store_waiting(&self) -> Result<(), FailureCause> {
         let started = &self.task.started_event;
         let subject = self.task.session.principal().subject();
         let calls: Vec<PendingCall> = self
@@ -254,7 +254,12 @@ impl Turns<'_> {
             .collect();
         let stored = self.task.catalog.pending_calls().insert(&calls).await;
         stored.map_err(|error| {
-            RunFailure::new(querent_catalog::RunStatus::Error, RunErrorCode::Internal, error.to_string(), error.code())
+            FailureCause::new(
+                querent_catalog::RunStatus::Error,
+                RunErrorCode::Internal,
+                error.to_string(),
+                error.code(),
+            )
         })
     }
 }

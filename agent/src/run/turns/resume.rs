@@ -8,11 +8,11 @@ use super::{Turns, raw_arguments};
 use crate::event::{EventKind, ToolStatus};
 use crate::models::ModelToolCall;
 use crate::request::{CallDecision, ResumedCall};
-use crate::run::RunFailure;
+use crate::run::FailureCause;
 use crate::tools::ToolError;
 
 impl Turns<'_> {
-    pub(super) async fn resume(&mut self) -> Result<(), RunFailure> {
+    pub(super) async fn resume(&mut self) -> Result<(), FailureCause> {
         let task = self.task;
         for resumed in &task.request.resume {
             let ResumedCall { call, decision, stored } = resumed;
