@@ -58,7 +58,7 @@ async fn an_approval_pauses_and_is_resumed_by_a_function_response() {
     insta::assert_snapshot!("approval_resumed", transcript(&resumed));
     server.execute("SELECT * FROM kept").await;
 
-    // Again, and the other way round: what was decided is told, and nothing is executed.
+    // Again, and with the opposite decision: the first decision is reported, and nothing is executed.
     server.execute("DROP TABLE kept").await;
     for wrapped in [json!({"confirmed": true}), json!({"response": "{\"confirmed\": false}"})] {
         let again = server.post("/run_sse", &answered(id, "adk_request_confirmation", wrapped), None).await;

@@ -69,7 +69,7 @@ async fn a_failing_query_comes_back_as_data_and_is_mended() {
     .await;
     let transcript = fixture.transcript("Which carriers are there?", false).await;
     insta::assert_snapshot!("mended", transcript.text);
-    // What the model is told to mend it with.
+    // The hint by which the model can correct its call.
     let requests = fixture.model.requests();
     let told = requests[1].messages.last().unwrap();
     assert_eq!(told.role, ChatRole::Tool);

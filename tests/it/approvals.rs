@@ -41,7 +41,7 @@ async fn an_approved_call_is_executed_once_and_the_answer_follows() {
     }
     assert!(!fixture.exists("busy").await);
 
-    // A client that sends the whole history goes on from there.
+    // A client that sends the whole history continues from there.
     let history = json!([
         {"role": "user", "content": "Keep the busy carriers"},
         request,
@@ -55,7 +55,7 @@ async fn an_approved_call_is_executed_once_and_the_answer_follows() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_denied_call_is_told_to_the_model() {
+async fn the_model_learns_of_a_denied_call() {
     let fixture = Fixture::new(create_then_say("Then not.")).await;
     let (paused, response) = fixture.respond(&json!("Keep the busy carriers"), None).await;
     let request = item(&response, "mcp_approval_request");
@@ -145,7 +145,7 @@ async fn where_nobody_can_be_asked_the_call_is_refused() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_reader_is_told_of_no_tool_that_writes() {
+async fn a_reader_gets_no_tool_that_writes() {
     let fixture = Fixture::new(create_then_say("I may not.")).await;
     let request = RunRequest::new(
         Protocol::Responses,

@@ -277,7 +277,7 @@ async fn comments_on_tables_columns_and_databases() {
 }
 
 #[tokio::test]
-async fn databases_are_dropped_with_what_they_hold_only_when_told() {
+async fn databases_are_dropped_with_their_tables_only_by_cascade() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path()).await;
     catalog.databases().create("Old", IfExists::Error).await.unwrap();

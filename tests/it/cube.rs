@@ -136,7 +136,7 @@ async fn a_failed_run_ends_with_one_error_line() {
     insta::assert_snapshot!("run_error", transcript(&reply));
     let last = reply.lines().pop().unwrap();
     assert_eq!(last.as_object().unwrap().len(), 1, "{last}");
-    // What was said before it failed is gone on from.
+    // The next run continues from what was said before the failure.
     say(&server, json!({ "input": "plain", "chatId": "c" })).await;
     let told = server.model.requests().pop().unwrap();
     assert!(told.messages.iter().any(|message| message.content.contains("fail")), "{told:?}");

@@ -79,7 +79,7 @@ async fn a_shutdown_ends_open_streams_with_their_last_event() {
 }
 
 #[tokio::test]
-async fn a_shutdown_is_told_before_it_refuses_and_lets_queries_finish() {
+async fn a_shutdown_shows_in_readiness_first_and_lets_queries_finish() {
     let change = |settings: &mut querent_flight::config::Settings| {
         settings.shutdown_delay.0 = Duration::from_millis(500);
     };
@@ -141,7 +141,7 @@ async fn a_client_that_stops_reading_gives_its_place_back_when_its_time_is_over(
     assert_eq!(stalled.status(), 200);
     assert_eq!(status_of_query(&server).await, 429, "the only place is taken");
     wait_until("the place comes back", async || status_of_query(&server).await == 200).await;
-    // Reading on, the client is told.
+    // A client that reads on gets the error.
     let rest = stalled.text().await.unwrap();
     assert!(rest.trim_end().lines().last().unwrap().contains("wall_clock_exceeded"), "{}", &rest[rest.len() - 300..]);
 }

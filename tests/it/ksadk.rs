@@ -29,7 +29,7 @@ async fn an_answer_in_an_envelope() {
     body["ApiFormat"] = json!("chat_completions");
     let completion = &server.post(RUN_AGENT, &body, None).await.json()["Data"];
     assert_eq!(completion["choices"][0]["message"]["content"], "Hello there.");
-    // The session goes on in either format.
+    // The session continues in either format.
     let told = server.model.requests().last().unwrap().messages.len();
     assert!(told >= 4, "{told} messages");
 }
@@ -212,7 +212,7 @@ async fn the_actions_of_the_web_interface() {
 }
 
 #[tokio::test]
-async fn files_that_come_beside_a_message_are_told() {
+async fn files_beside_a_message_reach_the_model() {
     let server = started(false).await;
     let form = "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"a.csv\"\r\nContent-Type: text/csv\r\n\r\n\
                 uploaded,1\r\n--b--\r\n";

@@ -133,7 +133,7 @@ async fn a_server_that_does_not_answer_is_named_with_the_command_that_starts_it(
 }
 
 #[tokio::test]
-async fn failures_of_the_server_are_told_in_its_words() {
+async fn failures_of_the_server_keep_its_message() {
     let cases = [
         (CannedReply::lines(&[r#"{"message":{"content":"a"}}"#, r#"{"error":"out of memory"}"#]), "out of memory"),
         (CannedReply::lines(&[r#"{"message":{"content":"a"}}"#]), "broke off"),
@@ -271,7 +271,7 @@ async fn a_recording_replays_each_turn_as_it_came() {
 }
 
 #[tokio::test]
-async fn a_script_that_does_not_fit_is_told() {
+async fn a_script_that_does_not_fit_is_an_error() {
     let unknown_field = scripted::from_value(json!({"runs": [], "turn": 1})).unwrap_err();
     assert!(unknown_field.to_string().contains("turn"), "{unknown_field}");
 

@@ -136,7 +136,7 @@ async fn google_and_azure_are_read_by_their_own_variables() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_a_store_refuses_is_told_without_its_secrets() {
+async fn the_error_of_a_refusing_store_has_no_secrets() {
     let store = ObjectServer::start().await;
     store.put("lake/a.csv", "n\n1\n");
     let create = |bucket: &str| format!("CREATE EXTERNAL TABLE t STORED AS CSV LOCATION 's3://{bucket}/a.csv'");

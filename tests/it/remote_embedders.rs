@@ -68,7 +68,7 @@ async fn many_texts_go_in_batches_and_come_back_in_order() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_busy_server_is_asked_again_and_others_are_told() {
+async fn a_busy_server_is_asked_again_and_other_refusals_are_errors() {
     let server = FakeEmbedder::start().await;
     server.refusals.store(2, Ordering::Relaxed);
     server.embedder(EmbedProvider::OpenAi).await.unwrap();

@@ -179,7 +179,7 @@ async fn anthropic_streams_thinking_text_and_calls_and_gets_its_thinking_back() 
         json!([{"type": "tool_result", "tool_use_id": "toolu_1", "content": "1"}])
     );
 
-    // Another process knows nothing of the thinking: it goes on without.
+    // Another process knows nothing of the thinking: the conversation continues without it.
     all(server.model(RemoteKind::Anthropic, "claude-sonnet-4-6").chat(again).await).await.unwrap();
     assert_eq!(server.requests()[2].body.get("thinking"), None);
 }

@@ -16,7 +16,7 @@ fn defaults_and_variables_are_the_documented_ones() {
         for variable in setting.key.environment {
             assert!(cells[1].contains(&format!("`{variable}`")), "{variable} in {row}");
         }
-        // A default that is computed, or nothing, is told in words.
+        // A default that is computed, or absent, is described in words.
         match cells[2].strip_prefix('`').and_then(|cell| cell.strip_suffix('`')) {
             Some(default) => assert_eq!(default, setting.value, "{row}"),
             None => assert_eq!("", setting.value, "{row}"),
@@ -186,7 +186,7 @@ fn every_key_can_be_set_from_its_variables() {
 }
 
 #[test]
-fn a_misspelt_variable_is_warned_of() {
+fn a_misspelt_variable_is_a_warning() {
     let config = Config::load(&environment(Sources::default(), &[("QUERENT_AGENT_MODLE", "x")])).unwrap();
     assert!(config.warnings[0].contains("did you mean QUERENT_AGENT_MODEL?"), "{:?}", config.warnings);
     let config = Config::load(&environment(Sources::default(), &[("QUERENT_SOMETHING_ELSE", "x")])).unwrap();

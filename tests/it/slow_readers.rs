@@ -33,7 +33,7 @@ async fn they_stall_nobody_and_cost_no_memory() {
     ]);
     let http = reqwest::Client::new();
 
-    // A run that has said much and goes on; its events are there once.
+    // A run that has written much and is still running; its events are stored once.
     let body = json!({"input": "long", "background": true});
     let sent = http.post(format!("{}/v1/responses", server.url)).json(&body).send().await.unwrap();
     let begun: Value = sent.json().await.unwrap();

@@ -9,7 +9,7 @@ const FIRST: &str = "1717500000000-message";
 const SECOND: &str = "1717500000001-message";
 
 #[tokio::test]
-async fn a_thread_is_gone_on_with() {
+async fn a_thread_is_continued() {
     let server = started().await;
     let first = say(&server, json!({ "input": "plain", "chatId": "c", "messageId": FIRST })).await;
     let second = say(&server, json!({ "input": "tools", "chatId": "c", "messageId": SECOND })).await;

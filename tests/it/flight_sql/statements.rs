@@ -39,7 +39,7 @@ const QUERIES: &[&str] = &[
 ];
 
 #[tokio::test]
-async fn the_schema_told_is_the_schema_sent() {
+async fn the_announced_schema_is_the_schema_sent() {
     let server = TestServer::start(TestSettings::default()).await;
     let mut raw = Raw::connect(&server).await;
     raw.rows("create table t as select * from (values (1, 'one'), (2, 'two'), (null, null)) v(a, b)").await.unwrap();

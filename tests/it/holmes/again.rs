@@ -26,7 +26,7 @@ async fn a_client_comes_back_by_the_last_events_id() {
     assert_eq!(server.model.requests().len(), 2, "one run of two turns");
     let whole_at_once = server.post(CHAT, &asked("tools"), None).await;
     assert_eq!(server.model.requests().len(), 4);
-    // What ended is told again by its id, to the body that it belongs to.
+    // An ended run is delivered again by its event's id, to the request that it belongs to.
     let named = ids(&whole_at_once.text);
     let rest = again(&server, &asked("tools"), Some(&named[0])).await;
     assert_eq!(ids(&rest.text), named[1..]);
@@ -53,7 +53,7 @@ async fn a_client_comes_back_with_the_same_body() {
 }
 
 #[tokio::test]
-async fn a_run_that_ended_while_its_client_was_away_is_told() {
+async fn a_run_that_ended_while_its_client_was_away_is_delivered() {
     let server = started().await;
     let seen = broken_off(&server, &asked("slowly"), None).await;
     wait_until("the run succeeds without its client", async || statuses(&server).await == ["success"]).await;

@@ -153,7 +153,7 @@ async fn a_token_outlives_the_server() {
 }
 
 #[tokio::test]
-async fn without_approvals_the_model_is_told_so() {
+async fn without_approvals_the_prompt_says_so() {
     let server = started_to_write("").await;
     let reply = server.post(CHAT, &asked("keep"), None).await;
     assert!(frames(&reply).iter().all(|frame| frame.event != "approval_required"));

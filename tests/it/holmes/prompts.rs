@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{CHAT, asked};
 
 #[tokio::test]
-async fn each_section_that_is_switched_off_changes_what_the_model_is_told() {
+async fn each_section_that_is_switched_off_changes_the_prompt() {
     let server = started_with(&[]).await;
     let all: Value = SECTION_KEYS.iter().map(|key| ((*key).to_owned(), json!(true))).collect();
     let whole = told(&server, &all).await;

@@ -87,7 +87,7 @@ async fn every_rule_has_its_status() {
 }
 
 #[tokio::test]
-async fn every_fault_is_told_at_once() {
+async fn every_fault_of_a_request_is_in_one_answer() {
     let server = started().await;
     let reply = server.post(CHAT, &json!({ "stream": "perhaps", "model": 7 }), None).await;
     let places: Vec<Value> =

@@ -71,7 +71,7 @@ async fn bad_questions_get_a_flat_error_and_no_stream() {
 }
 
 #[tokio::test]
-async fn a_missing_model_is_told_inside_the_stream() {
+async fn a_missing_model_is_an_error_inside_the_stream() {
     let script = json!({ "unavailable": "not_found", "runs": [] });
     let server = TestServer::start(TestSettings::default().script(script)).await;
     let reply = server.post("/v1/agent/ask", &json!({ "question": "what?" }), None).await;
@@ -119,7 +119,7 @@ async fn runs_are_listed_and_seen_by_their_owner_and_administrators() {
 }
 
 #[tokio::test]
-async fn runs_beyond_the_bound_are_told_to_come_back_and_cancel_frees_a_place() {
+async fn runs_beyond_the_bound_must_retry_and_cancel_frees_a_place() {
     let script = json!({ "runs": [{ "turns": [{ "events": ["hang"] }], "repeat_last": true }] });
     let settings = TestSettings::default().script(script);
     let server = TestServer::start(settings.change(|settings| settings.agent.max_concurrent_runs = 1)).await;

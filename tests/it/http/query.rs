@@ -93,7 +93,7 @@ async fn a_json_body_brings_parameters_a_database_and_a_row_limit() {
 
 /// Each request has an error, and gets a status and a code.
 #[tokio::test]
-async fn bad_queries_are_told_apart() {
+async fn bad_queries_have_different_codes() {
     let server = TestServer::start(TestSettings::default()).await;
     server.execute("CREATE TABLE otel_logs AS SELECT 'x' AS service_name").await;
     let cases = [
@@ -194,7 +194,7 @@ async fn a_failure_after_the_first_byte_cannot_be_missed() {
 }
 
 #[tokio::test]
-async fn queries_beyond_the_bound_are_told_to_come_back() {
+async fn queries_beyond_the_bound_must_retry() {
     let server = TestServer::start(TestSettings::default().change(|settings| settings.query.max_concurrent = 1)).await;
     let endless = "SELECT value, repeat('x', 1000) AS s FROM generate_series(1, 100000000) AS t(value)";
     let held = server.http.post(server.url("/v1/query")).body(endless).send().await.unwrap();

@@ -113,7 +113,7 @@ async fn only_administrators_read_and_only_what_is_allowed() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_read_is_told() {
+async fn what_cannot_be_read_is_an_error() {
     let (_folder, engine) = engine().await;
     let session = admin(&engine);
     let files = tempfile::tempdir().unwrap();

@@ -70,7 +70,7 @@ async fn version_2_is_framed_as_asked() {
 }
 
 #[tokio::test]
-async fn a_failure_after_the_first_rows_is_told_where_asked() {
+async fn a_failure_after_the_first_rows_is_reported_where_requested() {
     let server = reading_server().await;
     let cut = |more: Value| {
         let mut options = json!({ "truncationmaxrecords": 3 });

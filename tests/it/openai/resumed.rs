@@ -48,7 +48,7 @@ async fn what_is_said_beside_a_decision_follows_the_result() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn of_a_result_in_blocks_the_text_is_told() {
+async fn the_model_gets_the_text_of_a_result_in_blocks() {
     let server = serve().await;
     let image = json!({"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo="});
     let text = json!({"type": "input_text", "text": "sunny"});
@@ -65,7 +65,7 @@ async fn of_a_result_in_blocks_the_text_is_told() {
 
 /// A failed call comes back as it was sent, or with an older client's string.
 #[tokio::test(flavor = "multi_thread")]
-async fn why_a_call_failed_is_told_again() {
+async fn the_model_gets_the_error_of_a_failed_call_again() {
     let server = serve().await;
     let failed = respond(&server, json!({"input": "unknown tool"})).await["output"][0].clone();
     assert_eq!((&failed["type"], &failed["status"]), (&json!("mcp_call"), &json!("failed")));

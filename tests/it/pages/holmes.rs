@@ -294,7 +294,7 @@ async fn flows(page: &mut ReferencePage) {
     let history = &paused["conversation_history"];
     let decided = json!([{ "tool_call_id": paused["pending_approvals"][0]["tool_call_id"], "approved": true }]);
     let rest = stream(&server, json!({ "conversation_history": history, "tool_decisions": decided })).await;
-    // The page's flow ends where the run goes on as any other.
+    // The page's flow ends where the run continues like any other.
     assert_eq!([&steps(&first), &steps(&rest)[..1]].concat(), steps_in(&page.next("flow")));
 
     let first = stream(&server, json!({ "ask": "pause", "frontend_tools": tools })).await;

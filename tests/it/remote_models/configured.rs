@@ -111,7 +111,7 @@ async fn a_list_is_read_from_the_file() {
 }
 
 #[test]
-fn what_is_wrong_with_an_entry_is_said() {
+fn an_error_names_what_is_wrong_with_an_entry() {
     let cases = [
         ("provider = \"openai\"", &["agent.models", "name"][..]),
         ("name = \"a\"\nprovider = \"mistral\"", &["agent.models", "ollama", "openai"]),
