@@ -20,7 +20,7 @@ async fn sketches_are_stored_merged_and_read() {
             "range x from 1 to 100 step 1 | summarize a = hll_if(x, x <= 60), b = hll_if(x, x > 40, 4) | project dcount_hll(hll_merge(a, b)), dcount_hll(a)",
             "100 60",
         ),
-        // They are nothing but their strings.
+        // A sketch is the string of it: it can be written and read back.
         (
             "range x from 1 to 1000 step 1 | summarize h = tostring(hll(x)) by g = x % 2 | summarize h = hll_merge(todynamic(h)) | project dcount_hll(h)",
             "1000",
