@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use super::imports::{ROOT, Sources, imports, top_modules};
+use super::imports::{CrateSources, ROOT, imports, top_modules};
 use super::source::words;
 use super::{read, root, rust_files_in};
 
@@ -62,7 +62,7 @@ fn modules_import_from_the_floors_below_them() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-fn violations(crate_: &Floors, sources: &Sources) -> Vec<String> {
+fn violations(crate_: &Floors, sources: &CrateSources) -> Vec<String> {
     let folder = crate_.folder;
     let mut found = Vec::new();
     let mut floor_of: BTreeMap<&str, usize> = BTreeMap::from([(ROOT, crate_.floors.len())]);
@@ -132,7 +132,7 @@ fn a_host_that_kql_names_is_found() {
 }
 
 /// Reads the sources of a crate; binaries aside, which are crates of their own.
-fn sources(folder: &str) -> Sources {
+fn sources(folder: &str) -> CrateSources {
     let folder = root().join(folder);
     let files = rust_files_in(&folder).into_iter().filter_map(|file| {
         let module = module_of(file.strip_prefix(&folder).ok()?)?;

@@ -11,7 +11,7 @@ pub(super) const ROOT: &str = "lib";
 const ITEMS: [&str; 8] = ["struct", "enum", "trait", "type", "union", "fn", "const", "static"];
 
 /// A crate's sources by the path of their module: `["store", "names"]`, and `[]` for `lib.rs`.
-pub(super) type Sources = BTreeMap<Vec<String>, String>;
+pub(super) type CrateSources = BTreeMap<Vec<String>, String>;
 
 /// Of a top-level module to another one, by the module in which it stands.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -22,13 +22,13 @@ pub(super) struct Import {
 }
 
 /// Returns the top-level modules of a crate.
-pub(super) fn top_modules(sources: &Sources) -> BTreeSet<&str> {
+pub(super) fn top_modules(sources: &CrateSources) -> BTreeSet<&str> {
     sources.keys().filter_map(|module| module.first()).map(String::as_str).collect()
 }
 
 /// Returns every import from one top-level module into another, tests aside. What the root defines itself is of
 /// [`ROOT`]; what it only re-exports is of the module that it comes from.
-pub(super) fn imports(sources: &Sources) -> BTreeSet<Import> {
+pub(super) fn imports(sources: &CrateSources) -> BTreeSet<Import> {
     let tops = top_modules(sources);
     let root = sources.get(&Vec::new()).map(String::as_str).unwrap_or_default();
     let reexported = reexports(root, sources);
@@ -55,7 +55,7 @@ pub(super) fn imports(sources: &Sources) -> BTreeSet<Import> {
 }
 
 /// The modules that are compiled for tests only.
-fn modules_of_tests(sources: &Sources) -> Vec<Vec<String>> {
+fn modules_of_tests(sources: &CrateSources) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for (module, source) in sources {
         for name in test_modules(&words(source)) {
@@ -68,7 +68,7 @@ fn modules_of_tests(sources: &Sources) -> Vec<Vec<String>> {
 }
 
 /// Which top-level module each name comes from that the root imports or re-exports.
-fn reexports(root: &str, sources: &Sources) -> BTreeMap<String, String> {
+fn reexports(root: &str, sources: &CrateSources) -> BTreeMap<String, String> {
     let tops = top_modules(sources);
     let words = words(root);
     let mut names = BTreeMap::new();
@@ -85,7 +85,7 @@ fn reexports(root: &str, sources: &Sources) -> BTreeMap<String, String> {
 }
 
 /// The names that a module offers to `use module::*`.
-fn visible_names(module: &[&str], sources: &Sources) -> Vec<String> {
+fn visible_names(module: &[&str], sources: &CrateSources) -> Vec<String> {
     let module: Vec<String> = module.iter().map(|name| (*name).to_owned()).collect();
     let words = words(sources.get(&module).map(String::as_str).unwrap_or_default());
     let leaves = uses(&words).into_iter().map(|leaf| leaf.name);
@@ -225,7 +225,7 @@ fn found(files: &[(&str, &str)]) -> Vec<String> {
 }
 
 /// Makes a crate of modules and their sources.
-pub(super) fn sources(files: &[(&str, &str)]) -> Sources {
+pub(super) fn sources(files: &[(&str, &str)]) -> CrateSources {
     let path = |module: &str| module.split("::").filter(|name| !name.is_empty()).map(str::to_owned).collect();
     files.iter().map(|(module, source)| (path(module), (*source).to_owned())).collect()
 }
