@@ -70,13 +70,13 @@ impl Answer {
 
 /// A request that the provider received.
 #[derive(Clone, Debug)]
-pub struct ProviderRequest {
+pub struct RecordedRequest {
     pub path: String,
     pub headers: HeaderMap,
     pub body: Value,
 }
 
-impl ProviderRequest {
+impl RecordedRequest {
     pub fn header(&self, name: &str) -> &str {
         self.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or_default()
     }
@@ -96,7 +96,7 @@ struct Shared {
     answers: Arc<Mutex<VecDeque<Answer>>>,
     /// The answer to every GET.
     described: Arc<(u16, Value)>,
-    requests: Arc<Mutex<Vec<ProviderRequest>>>,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
     closed: Arc<watch::Sender<bool>>,
 }
 
@@ -144,7 +144,7 @@ impl Provider {
     }
 
     /// Returns the POST requests so far.
-    pub fn requests(&self) -> Vec<ProviderRequest> {
+    pub fn requests(&self) -> Vec<RecordedRequest> {
         self.shared.requests.lock().clone()
     }
 
@@ -166,7 +166,7 @@ async fn answer(State(shared): State<Shared>, method: Method, uri: Uri, headers:
         return (StatusCode::from_u16(*status).unwrap(), axum::Json(body)).into_response();
     }
     let body = serde_json::from_slice(&body).unwrap();
-    shared.requests.lock().push(ProviderRequest { path: uri.to_string(), headers, body });
+    shared.requests.lock().push(RecordedRequest { path: uri.to_string(), headers, body });
     let answer = {
         let mut answers = shared.answers.lock();
         if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
