@@ -104,7 +104,7 @@ struct Entity {
 
 /// How a table's author writes names.
 #[derive(Clone, Copy)]
-enum Style {
+enum NameStyle {
     Snake,
     Camel,
     Short,
@@ -134,9 +134,9 @@ impl Generator {
         let variant = (place / of_domain.len() as u64) * VARIANT_STEP
             + Random::new(self.seed ^ 0x5A, index / TABLES_A_DATABASE).below(VARIANTS);
         let style = match random.below(10) {
-            0..=4 => Style::Snake,
-            5..=6 => Style::Camel,
-            _ => Style::Short,
+            0..=4 => NameStyle::Snake,
+            5..=6 => NameStyle::Camel,
+            _ => NameStyle::Short,
         };
         let words = variant_words(entity, variant % VARIANTS);
         let comment = (random.below(10) < 3).then(|| {
@@ -218,7 +218,7 @@ struct ColumnNames {
 }
 
 impl ColumnNames {
-    fn add(&mut self, style: Style, name: &str, data_type: DataType) {
+    fn add(&mut self, style: NameStyle, name: &str, data_type: DataType) {
         let words: Vec<String> = name.split('_').map(str::to_string).collect();
         let written = style.written(&words);
         if self.keys.insert(written.to_lowercase()) {
@@ -227,11 +227,11 @@ impl ColumnNames {
     }
 }
 
-impl Style {
+impl NameStyle {
     fn written(self, words: &[String]) -> String {
         match self {
-            Style::Snake => words.join("_"),
-            Style::Camel => {
+            NameStyle::Snake => words.join("_"),
+            NameStyle::Camel => {
                 let mut name = String::new();
                 for word in words {
                     let mut letters = word.chars();
@@ -240,7 +240,7 @@ impl Style {
                 }
                 name
             }
-            Style::Short => {
+            NameStyle::Short => {
                 let short = |word: &String| {
                     let known = ABBREVIATIONS.iter().find(|(long, _)| long == word);
                     known.map_or_else(|| word.clone(), |(_, short)| (*short).to_string())

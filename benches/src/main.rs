@@ -17,13 +17,13 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 #[derive(Parser)]
 #[command(about = "Benchmarks of Querent against its peers")]
-struct Arguments {
+struct BenchArguments {
     #[command(subcommand)]
-    command: Command,
+    command: BenchCommand,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum BenchCommand {
     /// Measure every cell.
     All,
     /// Measure one cell: engine, agent, catalog, index, recall, vectors, kql or sse.
@@ -46,14 +46,14 @@ type Failure = Box<dyn std::error::Error + Send + Sync>;
 #[expect(clippy::disallowed_methods, reason = "the program's own runtime")]
 #[tokio::main]
 async fn main() -> Result<(), Failure> {
-    match Arguments::parse().command {
-        Command::All => {
+    match BenchArguments::parse().command {
+        BenchCommand::All => {
             for cell in cells::NAMES {
                 run(cell).await?;
             }
         }
-        Command::Run { cell } => run(&cell).await?,
-        Command::Measure { name, folder } => {
+        BenchCommand::Run { cell } => run(&cell).await?,
+        BenchCommand::Measure { name, folder } => {
             let measured = cells::measure(&name, &folder).await?;
             println!("{measured}");
         }

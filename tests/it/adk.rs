@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use querent_flight::config::Settings;
 use querent_tests::script::{run_sql, says, tool_call};
-use querent_tests::{Reply, TestServer, TestSettings, collect_sse, wait_until};
+use querent_tests::{HttpReply, TestServer, TestSettings, collect_sse, wait_until};
 use serde_json::{Value, json};
 
 const TOKENS: &str = "ann-tok:write:ann,bob-tok:write:bob";
@@ -294,12 +294,12 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 /// Returns the data of frames without names.
-pub(crate) fn unnamed(reply: &Reply) -> Vec<Value> {
+pub(crate) fn unnamed(reply: &HttpReply) -> Vec<Value> {
     let frames = reply.text.split("\n\n").filter(|frame| !frame.is_empty());
     frames.map(|frame| serde_json::from_str(frame.strip_prefix("data: ").expect(frame)).expect(frame)).collect()
 }
 
-fn transcript(reply: &Reply) -> String {
+fn transcript(reply: &HttpReply) -> String {
     assert_eq!(reply.status, 200, "{}", reply.text);
     pretty(&unnamed(reply))
 }
@@ -309,7 +309,7 @@ fn pretty(events: &[Value]) -> String {
 }
 
 /// Returns frames of named events, one line each, masked as by [`masked`].
-pub(crate) fn named_transcript(reply: &Reply) -> String {
+pub(crate) fn named_transcript(reply: &HttpReply) -> String {
     assert_eq!(reply.status, 200, "{}", reply.text);
     let line = |frame: querent_tests::SseFrame| format!("{} {}", frame.event, still(frame.data));
     without_ids(collect_sse(&reply.text).into_iter().map(line).collect())

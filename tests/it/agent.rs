@@ -21,7 +21,7 @@ use uuid::Uuid;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_question_is_answered_from_a_query() {
-    let fixture = Fixture::new(json!({"runs": [{"turns": [
+    let fixture = AgentFixture::new(json!({"runs": [{"turns": [
         turn(json!([
             {"thinking": "count by carrier"},
             {"text": "I will count. "},
@@ -48,7 +48,7 @@ async fn a_question_is_answered_from_a_query() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn thinking_is_shown_when_asked_for() {
-    let fixture = Fixture::new(json!({"runs": [{"turns": [
+    let fixture = AgentFixture::new(json!({"runs": [{"turns": [
         turn(json!([{"thinking": "easy "}, {"thinking": "one"}, {"text": "42"}])),
     ]}]}))
     .await;
@@ -61,7 +61,7 @@ async fn thinking_is_shown_when_asked_for() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failing_query_comes_back_as_data_and_is_mended() {
-    let fixture = Fixture::new(json!({"runs": [{"turns": [
+    let fixture = AgentFixture::new(json!({"runs": [{"turns": [
         turn(json!([run_sql("SELECT carier FROM flights")])),
         turn(json!([run_sql("SELECT DISTINCT carrier FROM flights ORDER BY 1")])),
         turn(json!([{"text": "AA and UA."}])),
@@ -78,7 +78,7 @@ async fn a_failing_query_comes_back_as_data_and_is_mended() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_unknown_table_names_the_nearest_one() {
-    let fixture = Fixture::new(json!({"runs": [{"turns": [
+    let fixture = AgentFixture::new(json!({"runs": [{"turns": [
         turn(json!([{"tool_call": {"name": "describe_table", "arguments": {"table": "flihgts"}}}])),
         turn(json!([run_sql("SELECT * FROM flihgts")])),
         turn(json!([{"text": "There is no such table."}])),
@@ -89,7 +89,7 @@ async fn an_unknown_table_names_the_nearest_one() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_tool_gives_what_it_promises() {
-    let fixture = Fixture::new(json!({"runs": [{"turns": [
+    let fixture = AgentFixture::new(json!({"runs": [{"turns": [
         turn(json!([
             {"tool_call": {"name": "list_databases", "arguments": {}}},
             {"tool_call": {"name": "describe_table", "arguments": {"table": "default.airlines"}}},
@@ -114,7 +114,7 @@ async fn kql_and_walks_are_tools() {
         arguments.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
         tool_call("graph_traverse", arguments)
     };
-    let fixture = Fixture::new(json!({"runs": [{"turns": [
+    let fixture = AgentFixture::new(json!({"runs": [{"turns": [
         turn(json!([
             {"tool_call": {"name": "run_kql", "arguments": {"kql": "flights | summarize n = count() by carrier | sort by carrier asc"}}},
             {"tool_call": {"name": "run_kql", "arguments": {"kql": "flights | wher carrier == 'UA'"}}},
@@ -131,9 +131,11 @@ async fn kql_and_walks_are_tools() {
 #[tokio::test(flavor = "multi_thread")]
 async fn out_of_time_ends_with_timeout() {
     let config = AgentConfig { run_timeout: Duration::from_millis(300), ..AgentConfig::default() };
-    let fixture =
-        Fixture::with_config(json!({"runs": [{"turns": [turn(json!([{"text": "Let me see"}, "hang"]))]}]}), config)
-            .await;
+    let fixture = AgentFixture::with_config(
+        json!({"runs": [{"turns": [turn(json!([{"text": "Let me see"}, "hang"]))]}]}),
+        config,
+    )
+    .await;
     let transcript = fixture.transcript("Which carrier?", false).await;
     insta::assert_snapshot!("timeout", transcript.text);
     fixture.assert_stored(transcript.run_id, RunStatus::BudgetExceeded).await;
@@ -143,7 +145,7 @@ async fn out_of_time_ends_with_timeout() {
 #[tokio::test(flavor = "multi_thread")]
 async fn the_thirteenth_call_is_emitted_and_ends_the_run() {
     let turns: Vec<Value> = (0..14).map(|number| turn(json!([run_sql(&format!("SELECT {number} AS n"))]))).collect();
-    let fixture = Fixture::new(json!({"runs": [{"turns": turns}]})).await;
+    let fixture = AgentFixture::new(json!({"runs": [{"turns": turns}]})).await;
     let transcript = fixture.transcript("Count", false).await;
     let names: Vec<&str> = transcript.frames.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names.iter().filter(|name| **name == "tool_call").count(), 13);
@@ -159,7 +161,7 @@ async fn the_thirteenth_call_is_emitted_and_ends_the_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_same_failing_call_three_times_ends_the_run() {
-    let fixture = Fixture::new(json!({"runs": [{
+    let fixture = AgentFixture::new(json!({"runs": [{
         "turns": [turn(json!([run_sql("SELECT nothing FROM flights")]))],
         "repeat_last": true,
     }]}))
@@ -171,7 +173,7 @@ async fn the_same_failing_call_three_times_ends_the_run() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_fails_midway_is_a_runner_error() {
-    let fixture = Fixture::new(json!({"runs": [{"turns": [
+    let fixture = AgentFixture::new(json!({"runs": [{"turns": [
         turn(json!([{"text": "The answer "}, {"error": "out of memory"}])),
     ]}]}))
     .await;
@@ -182,14 +184,15 @@ async fn a_model_that_fails_midway_is_a_runner_error() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_says_nothing_is_a_runner_error() {
-    let fixture = Fixture::new(json!({"runs": [{"turns": [turn(json!([{"text": " \n"}]))]}]})).await;
+    let fixture = AgentFixture::new(json!({"runs": [{"turns": [turn(json!([{"text": " \n"}]))]}]})).await;
     insta::assert_snapshot!("empty_answer", fixture.transcript("Which?", false).await.text);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_that_is_not_there_gives_two_frames() {
     for (unavailable, snapshot) in [("not_found", "init_not_found"), ("unreachable", "init_unreachable")] {
-        let fixture = Fixture::new(json!({"model": "gemma4:latest", "unavailable": unavailable, "runs": []})).await;
+        let fixture =
+            AgentFixture::new(json!({"model": "gemma4:latest", "unavailable": unavailable, "runs": []})).await;
         let transcript = fixture.transcript("Which?", false).await;
         insta::assert_snapshot!(snapshot, transcript.text);
         fixture.assert_stored(transcript.run_id, RunStatus::Error).await;
@@ -198,7 +201,8 @@ async fn a_model_that_is_not_there_gives_two_frames() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cancelled_run_still_ends_with_run_finished() {
-    let fixture = Fixture::new(json!({"runs": [{"turns": [turn(json!([{"text": "Let me see"}, "hang"]))]}]})).await;
+    let fixture =
+        AgentFixture::new(json!({"runs": [{"turns": [turn(json!([{"text": "Let me see"}, "hang"]))]}]})).await;
     let (owner, other) = (Principal::new("ann", Role::Read), Principal::new("bob", Role::Read));
     let mut run = fixture.agent.ask(&owner, question("Which?", false)).await.unwrap();
     // The run's start, the request to the model, a message's start, and its first words.
@@ -222,7 +226,8 @@ async fn a_cancelled_run_still_ends_with_run_finished() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_stops_the_model_call() {
-    let fixture = Fixture::new(json!({"runs": [{"turns": [turn(json!([{"text": "Let me see"}, "hang"]))]}]})).await;
+    let fixture =
+        AgentFixture::new(json!({"runs": [{"turns": [turn(json!([{"text": "Let me see"}, "hang"]))]}]})).await;
     let mut run = fixture.agent.ask(&Principal::local_admin(), question("Which?", false)).await.unwrap();
     fixture.model.calls().wait_for(|calls| calls.started == 1).await.unwrap();
     run.events.next().await.unwrap();
@@ -242,7 +247,7 @@ async fn a_client_that_goes_away_stops_the_model_call() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_client_that_goes_away_stops_the_query() {
     let endless = "SELECT sum(value) FROM generate_series(1, 1000000000)";
-    let fixture = Fixture::new(json!({"runs": [{"turns": [turn(json!([run_sql(endless)]))]}]})).await;
+    let fixture = AgentFixture::new(json!({"runs": [{"turns": [turn(json!([run_sql(endless)]))]}]})).await;
     let alive = || tokio::runtime::Handle::current().metrics().num_alive_tasks();
     let mut run = fixture.agent.ask(&Principal::local_admin(), question("Count", false)).await.unwrap();
     while let Some(event) = run.events.next().await {
@@ -261,7 +266,7 @@ async fn a_client_that_goes_away_stops_the_query() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn shutdown_ends_every_stream() {
-    let fixture = Fixture::new(json!({"runs": [{"turns": [turn(json!(["hang"]))]}]})).await;
+    let fixture = AgentFixture::new(json!({"runs": [{"turns": [turn(json!(["hang"]))]}]})).await;
     let admin = Principal::local_admin();
     let run = fixture.agent.ask(&admin, question("Which?", false)).await.unwrap();
     fixture.model.calls().wait_for(|calls| calls.started == 1).await.unwrap();
@@ -279,7 +284,7 @@ async fn runs_beyond_the_bound_are_refused_and_places_come_back() {
         {"when": "slow", "turns": [turn(json!(["hang"]))]},
         {"turns": [turn(json!([{"text": "42"}]))]},
     ]});
-    let fixture = Fixture::with_config(script, config).await;
+    let fixture = AgentFixture::with_config(script, config).await;
     let admin = Principal::local_admin();
     let slow = fixture.agent.ask(&admin, question("slow", false)).await.unwrap();
     let refused = fixture.agent.ask(&admin, question("quick", false)).await;
@@ -297,7 +302,7 @@ async fn runs_beyond_the_bound_are_refused_and_places_come_back() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_requests_database_is_honoured() {
-    let fixture = Fixture::new(json!({"runs": [{"turns": [
+    let fixture = AgentFixture::new(json!({"runs": [{"turns": [
         turn(json!([run_sql("SELECT carrier FROM flights")])),
         turn(json!([{"text": "XX"}])),
     ]}]}))
@@ -314,7 +319,7 @@ async fn the_requests_database_is_honoured() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_small_models_prompt_says_what_it_needs() {
-    let fixture = Fixture::new(small_script()).await;
+    let fixture = AgentFixture::new(small_script()).await;
     fixture.transcript("Which airline had the most flights?", false).await;
     insta::assert_snapshot!("small_prompt", fixture.prompt(0));
     // It may not answer before it has seen a result.
@@ -329,7 +334,7 @@ async fn a_small_models_prompt_says_what_it_needs() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_prompt_does_not_grow_with_the_catalog() {
-    let fixture = Fixture::new(small_script()).await;
+    let fixture = AgentFixture::new(small_script()).await;
     let columns: Vec<String> = (0..80).map(|number| format!("measured_value_{number} DOUBLE")).collect();
     for number in 0..1_000 {
         fixture
@@ -344,14 +349,14 @@ async fn the_prompt_does_not_grow_with_the_catalog() {
 }
 
 /// An agent over a few rows, with a scripted model.
-struct Fixture {
+struct AgentFixture {
     _folder: TempDir,
     engine: Engine,
     model: Arc<ScriptedModel>,
     agent: Agent,
 }
 
-impl Fixture {
+impl AgentFixture {
     async fn new(script: Value) -> Self {
         Self::with_config(script, AgentConfig::default()).await
     }

@@ -16,7 +16,7 @@ use tempfile::TempDir;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn an_approved_call_is_executed_once_and_the_answer_follows() {
-    let fixture = Fixture::new(create_then_say("It is made.")).await;
+    let fixture = ApprovalFixture::new(create_then_say("It is made.")).await;
     let (paused, response) = fixture.respond(&json!("Keep the busy carriers"), None).await;
     assert_eq!(response["status"], "completed");
     let request = item(&response, "mcp_approval_request");
@@ -56,7 +56,7 @@ async fn an_approved_call_is_executed_once_and_the_answer_follows() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_model_learns_of_a_denied_call() {
-    let fixture = Fixture::new(create_then_say("Then not.")).await;
+    let fixture = ApprovalFixture::new(create_then_say("Then not.")).await;
     let (paused, response) = fixture.respond(&json!("Keep the busy carriers"), None).await;
     let request = item(&response, "mcp_approval_request");
     let denial = json!([
@@ -72,7 +72,7 @@ async fn the_model_learns_of_a_denied_call() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_call_that_nobody_decided_is_left() {
-    let fixture = Fixture::new(create_then_say("never said")).await;
+    let fixture = ApprovalFixture::new(create_then_say("never said")).await;
     let (paused, _) = fixture.respond(&json!("Keep the busy carriers"), None).await;
     let (_, response) = fixture.respond(&json!("thanks"), Some(&paused)).await;
     assert_eq!(response["output_text"], "You are welcome.");
@@ -83,7 +83,7 @@ async fn a_call_that_nobody_decided_is_left() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn ids_are_their_owners_and_forged_ones_are_refused() {
-    let fixture = Fixture::new(create_then_say("It is made.")).await;
+    let fixture = ApprovalFixture::new(create_then_say("It is made.")).await;
     let (_, response) = fixture.respond(&json!("Keep the busy carriers"), None).await;
     let request = item(&response, "mcp_approval_request");
     let approve = |id: &Value| json!([{"type": "mcp_approval_response", "approval_request_id": id, "approve": true}]);
@@ -105,7 +105,7 @@ async fn rows_and_verified_queries_are_written_too() {
         ]},
         {"events": [{"text": "Done."}]},
     ]}]});
-    let fixture = Fixture::new(script).await;
+    let fixture = ApprovalFixture::new(script).await;
     let (paused, response) = fixture.respond(&json!("Do it"), None).await;
     let approvals: Vec<Value> = response["output"]
         .as_array()
@@ -128,7 +128,7 @@ async fn rows_and_verified_queries_are_written_too() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn where_nobody_can_be_asked_the_call_is_refused() {
-    let fixture = Fixture::new(create_then_say("I may not.")).await;
+    let fixture = ApprovalFixture::new(create_then_say("I may not.")).await;
     let request = AskRequest {
         question: "Keep the busy carriers".to_owned(),
         database: None,
@@ -146,7 +146,7 @@ async fn where_nobody_can_be_asked_the_call_is_refused() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_reader_gets_no_tool_that_writes() {
-    let fixture = Fixture::new(create_then_say("I may not.")).await;
+    let fixture = ApprovalFixture::new(create_then_say("I may not.")).await;
     let request = RunRequest::new(
         Protocol::Responses,
         vec![querent_agent::models::ChatMessage::text(querent_agent::models::ChatRole::User, "Keep the busy carriers")],
@@ -160,7 +160,7 @@ async fn a_reader_gets_no_tool_that_writes() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_stored_log_renders_to_the_same_bytes() {
-    let fixture = Fixture::new(create_then_say("It is made.")).await;
+    let fixture = ApprovalFixture::new(create_then_say("It is made.")).await;
     let run = fixture.start(&json!("Keep the busy carriers"), None).await;
     let live = frames(run.events.map(|event| RunEvent::clone(&event)).collect::<Vec<_>>().await);
     let stored = fixture.agent.get_run(&fixture.who, run.run_id).await.unwrap();
@@ -170,7 +170,7 @@ async fn a_stored_log_renders_to_the_same_bytes() {
     assert_eq!(live, frames(replayed.map(|event| RunEvent::clone(&event)).collect::<Vec<_>>().await));
 }
 
-struct Fixture {
+struct ApprovalFixture {
     _folder: TempDir,
     engine: Engine,
     model: Arc<ScriptedModel>,
@@ -178,7 +178,7 @@ struct Fixture {
     who: Principal,
 }
 
-impl Fixture {
+impl ApprovalFixture {
     async fn new(script: Value) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let engine = Engine::open(folder.path().join("data")).await.unwrap();

@@ -4,7 +4,7 @@
 use std::process::{Command, Output};
 
 use querent_tests::script::tool_call;
-use querent_tests::{Node, Python, TestServer, TestSettings, collect_sse, querent_binary};
+use querent_tests::{NodeJs, Python, TestServer, TestSettings, collect_sse, querent_binary};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -188,7 +188,7 @@ async fn vega_lite_compiles_every_chart_and_vega_draws_its_rows() {
     let server = TestServer::start(TestSettings::default().script(script(&cases))).await;
     let mut charts = Vec::new();
     for case in &cases {
-        let Told { spec, result } = ask(&server, case.name).await;
+        let AskedChart { spec, result } = ask(&server, case.name).await;
         assert_eq!(spec["mark"]["type"], case.mark, "{}: {spec}", case.name);
         assert_eq!(responses(&server, case.name).await["vegaSpec"], spec, "{}", case.name);
         let named =
@@ -198,7 +198,7 @@ async fn vega_lite_compiles_every_chart_and_vega_draws_its_rows() {
     let folder = TempDir::new().unwrap();
     let file = folder.path().join("charts.json");
     std::fs::write(&file, json!(charts).to_string()).unwrap();
-    let mut node = Node::client("vega_lite.mjs");
+    let mut node = NodeJs::client("vega_lite.mjs");
     node.arg(&file);
     let done = tokio::task::spawn_blocking(move || node.output().expect("node starts")).await.unwrap();
     assert!(done.status.success(), "{}", said(&done));
@@ -304,17 +304,17 @@ async fn ask_draws_the_last_chart_to_a_file() {
 }
 
 /// Returns what an ask stream sends for a query.
-struct Told {
+struct AskedChart {
     spec: Value,
     result: Value,
 }
 
-async fn ask(server: &TestServer, question: &str) -> Told {
+async fn ask(server: &TestServer, question: &str) -> AskedChart {
     let text = server.post("/v1/agent/ask", &json!({"question": question}), None).await.text;
     let frames = collect_sse(&text);
     let result = frames.iter().find(|frame| frame.event == "tool_result").unwrap_or_else(|| panic!("{text}"));
     assert!(result.data["vegaSpec"].is_object(), "{question}: {}", result.data);
-    Told { spec: result.data["vegaSpec"].clone(), result: result.data["result"].clone() }
+    AskedChart { spec: result.data["vegaSpec"].clone(), result: result.data["result"].clone() }
 }
 
 /// Returns the item of the call.

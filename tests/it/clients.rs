@@ -1,6 +1,6 @@
 //! The client libraries that people use, as processes of their own against a server in this one.
 
-use querent_tests::{Node, Python, TestServer, TestSettings, run_client};
+use querent_tests::{NodeJs, Python, TestServer, TestSettings, run_client};
 
 #[tokio::test]
 async fn adbc_without_tokens() {
@@ -38,7 +38,7 @@ async fn kusto_for_python_with_a_token() {
 async fn kusto_for_node() {
     let server = TestServer::start(TestSettings::default().tokens("reader-tok:read,admin-tok:admin")).await;
     server.seed_otel_logs().await;
-    let mut node = Node::client("kusto.mjs");
+    let mut node = NodeJs::client("kusto.mjs");
     node.args([server.url(""), "reader-tok".to_owned()]);
     run_client(node).await;
 }

@@ -7,7 +7,7 @@ mod users;
 use std::time::Duration;
 
 use querent_tests::script::{run_sql, says, tool_call};
-use querent_tests::{Node, Python, Reply, TestServer, TestSettings, run_client};
+use querent_tests::{HttpReply, NodeJs, Python, TestServer, TestSettings, run_client};
 use serde_json::{Value, json};
 
 const STREAM: &str = "/api/v1/public/acme/agents/1/chat/stream-chat-state";
@@ -184,7 +184,7 @@ async fn clients_as_people_write_them() {
     let url = server.url(STREAM);
     let mut python = Python::client("cube_client.py");
     python.args([&url, "any-key"]);
-    let mut node = Node::client("cube_client.mjs");
+    let mut node = NodeJs::client("cube_client.mjs");
     node.args([&url, "any-key"]);
     let mut curl = std::process::Command::new("curl");
     let body = r#"{"input": "plain", "sessionSettings": {"externalId": "user@example.com"}}"#;
@@ -239,7 +239,7 @@ fn script() -> Value {
 }
 
 /// Sends a question, as Ann unless the body says otherwise.
-async fn say(server: &TestServer, body: Value) -> Reply {
+async fn say(server: &TestServer, body: Value) -> HttpReply {
     server.send(asking(server, STREAM, body), None).await
 }
 
@@ -255,7 +255,7 @@ fn lines_of(text: &str) -> Vec<Value> {
 }
 
 /// Returns the result of the call of a tool.
-fn result_of(reply: &Reply, tool: &str) -> Value {
+fn result_of(reply: &HttpReply, tool: &str) -> Value {
     let lines = reply.lines();
     let of_tool = |line: &&Value| line["toolCall"]["name"] == tool && line["isInProcess"] == false;
     let line = lines.iter().find(of_tool).unwrap_or_else(|| panic!("no result of {tool}: {}", reply.text));
@@ -263,7 +263,7 @@ fn result_of(reply: &Reply, tool: &str) -> Value {
 }
 
 /// Returns the lines of a stream with what differs from run to run replaced. Also checks what holds for every stream.
-fn transcript(reply: &Reply) -> String {
+fn transcript(reply: &HttpReply) -> String {
     assert_eq!(reply.status, 200, "{}", reply.text);
     transcript_of(&reply.text)
 }

@@ -17,7 +17,7 @@ use querent_catalog::NoProgress;
 use querent_flight::config::{Config, Sources};
 use querent_flight::{RunningServer, Server};
 use querent_tests::script::{run_sql, says};
-use querent_tests::{Reply, SseFrame, TestServer, TestSettings, collect_sse};
+use querent_tests::{HttpReply, SseFrame, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -277,25 +277,25 @@ pub(crate) fn asked(question: &str) -> Value {
     json!({ "ask": question, "stream": true })
 }
 
-pub(crate) fn frames(reply: &Reply) -> Vec<SseFrame> {
+pub(crate) fn frames(reply: &HttpReply) -> Vec<SseFrame> {
     assert_eq!(reply.status, 200, "{}", reply.text);
     collect_sse(&reply.text)
 }
 
 /// Returns the data of the last frame, which is an answer or a pause.
-pub(crate) fn answer(reply: &Reply) -> Value {
+pub(crate) fn answer(reply: &HttpReply) -> Value {
     let last = frames(reply).pop().unwrap();
     assert!(["ai_answer_end", "approval_required"].contains(&last.event.as_str()), "{last:?}");
     last.data
 }
 
 /// Returns the data of the frames of this name.
-pub(crate) fn named(reply: &Reply, name: &str) -> Vec<Value> {
+pub(crate) fn named(reply: &HttpReply, name: &str) -> Vec<Value> {
     frames(reply).into_iter().filter(|frame| frame.event == name).map(|frame| frame.data).collect()
 }
 
 /// Returns one line for each frame, without what differs from run to run.
-pub(crate) fn transcript(reply: &Reply) -> String {
+pub(crate) fn transcript(reply: &HttpReply) -> String {
     transcript_of(&frames(reply))
 }
 

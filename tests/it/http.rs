@@ -217,7 +217,7 @@ async fn http2_by_prior_knowledge_is_served_on_the_same_port() {
     }
 }
 
-pub(crate) async fn query_as(server: &TestServer, sql: &str, token: Option<&str>) -> querent_tests::Reply {
+pub(crate) async fn query_as(server: &TestServer, sql: &str, token: Option<&str>) -> querent_tests::HttpReply {
     server.send(server.http.post(server.url("/v1/query")).body(sql.to_owned()), token).await
 }
 

@@ -152,7 +152,7 @@ async fn a_deleted_index_is_rebuilt() {
     catalog.close().await.unwrap();
     std::fs::remove_dir_all(home.index()).unwrap();
 
-    let told = Arc::new(Told::default());
+    let told = Arc::new(ProgressReports::default());
     let catalog = home.open_with(Some(Bag::new(64)), Arc::clone(&told) as Arc<dyn Progress>).await;
     assert_eq!(names(&search(&catalog, "part_7").await)[0], "default.part_7", "names work meanwhile");
     catalog.search().index_idle().await.unwrap();
@@ -492,11 +492,11 @@ impl Home {
 }
 
 #[derive(Default)]
-struct Told {
+struct ProgressReports {
     reports: AtomicUsize,
 }
 
-impl Progress for Told {
+impl Progress for ProgressReports {
     fn report(&self, _task: &str, done: u64, total: u64) {
         assert!(done <= total);
         self.reports.fetch_add(1, Ordering::Relaxed);

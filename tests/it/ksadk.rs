@@ -6,7 +6,7 @@ mod sequences;
 use std::time::Duration;
 
 use base64::Engine as _;
-use querent_tests::{Reply, TestServer, TestSettings, collect_sse};
+use querent_tests::{HttpReply, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
 
 use crate::adk::{masked, script, started};
@@ -339,7 +339,7 @@ fn asked(text: &str) -> Value {
     })
 }
 
-async fn action(server: &TestServer, name: &str, body: &Value) -> Reply {
+async fn action(server: &TestServer, name: &str, body: &Value) -> HttpReply {
     server.post(&format!("/agentengine/api/v1/{name}"), body, None).await
 }
 
@@ -356,14 +356,14 @@ fn keys(value: &Value) -> Vec<&str> {
 }
 
 /// Returns a subscription's events; it ends with `[DONE]`.
-fn followed_events(reply: &Reply) -> Vec<Value> {
+fn followed_events(reply: &HttpReply) -> Vec<Value> {
     assert_eq!(reply.status, 200, "{}", reply.text);
     let text = reply.text.strip_suffix("data: [DONE]\n\n").unwrap_or_else(|| panic!("no end: {}", reply.text));
     let frames = text.split("\n\n").filter(|frame| !frame.is_empty());
     frames.map(|frame| serde_json::from_str(frame.strip_prefix("data: ").expect(frame)).expect(frame)).collect()
 }
 
-fn transcript(reply: &Reply) -> String {
+fn transcript(reply: &HttpReply) -> String {
     assert_eq!(reply.status, 200, "{}", reply.text);
     let frames: Vec<Value> = collect_sse(&reply.text).into_iter().map(|frame| frame.data).collect();
     masked(&json!(frames))

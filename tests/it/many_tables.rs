@@ -21,7 +21,7 @@ async fn many_tables_are_registered_in_one_snapshot() {
     let folder = tempfile::tempdir().unwrap();
     let catalog = open(folder.path(), None).await;
     let before = catalog.snapshot().await.unwrap();
-    let told = Arc::new(Told::default());
+    let told = Arc::new(RegistrationProgress::default());
     let progress: Arc<dyn Progress> = Arc::clone(&told) as Arc<dyn Progress>;
     let registered = catalog.tables().register((0..MANY).map(table), IfExists::Error, progress).await.unwrap();
     assert_eq!((registered.created, registered.existing, registered.databases), (MANY as u64, 0, 60));
@@ -197,11 +197,11 @@ async fn search(catalog: &Catalog, query: &str) -> Vec<(String, Vec<FoundBy>)> {
 }
 
 #[derive(Default)]
-struct Told {
+struct RegistrationProgress {
     done: AtomicU64,
 }
 
-impl Progress for Told {
+impl Progress for RegistrationProgress {
     fn report(&self, task: &str, done: u64, total: u64) {
         assert_eq!(task, "registering tables");
         assert!(done <= total && total == MANY as u64, "{done} of {total}");

@@ -11,7 +11,7 @@ use std::time::Duration;
 use arrow::datatypes::{DataType, Field, Schema};
 use querent_catalog::{IfExists, NewTable, NoProgress, TableName};
 use querent_flight::config::{RoleName, Settings, TokenSettings};
-use querent_tests::{Python, Reply, TestServer, TestSettings, querent_binary, wait_until};
+use querent_tests::{HttpReply, Python, TestServer, TestSettings, querent_binary, wait_until};
 use serde_json::{Map, Value, json};
 
 #[tokio::test]
@@ -298,11 +298,11 @@ fn post(
     all.into_iter().fold(request, |request, (name, value)| request.header(name, value))
 }
 
-async fn send(server: &TestServer, body: &str, headers: &[(&'static str, &str)]) -> Reply {
+async fn send(server: &TestServer, body: &str, headers: &[(&'static str, &str)]) -> HttpReply {
     server.send(post(&server.http, server, body, headers), None).await
 }
 
-async fn send_owned(server: &TestServer, body: &str, headers: &[(&'static str, String)]) -> Reply {
+async fn send_owned(server: &TestServer, body: &str, headers: &[(&'static str, String)]) -> HttpReply {
     let headers: Vec<(&str, &str)> = headers.iter().map(|(name, value)| (*name, value.as_str())).collect();
     send(server, body, &headers).await
 }
@@ -324,7 +324,7 @@ async fn begin(server: &TestServer, token: &str) -> String {
 }
 
 /// Returns the one message of a reply, which is JSON or a stream.
-fn answer(reply: &Reply) -> Value {
+fn answer(reply: &HttpReply) -> Value {
     if reply.header("content-type") == "application/json" {
         return reply.json();
     }
@@ -334,7 +334,7 @@ fn answer(reply: &Reply) -> Value {
 }
 
 /// Returns `success`, or the code of a call's error.
-fn outcome(reply: &Reply) -> String {
+fn outcome(reply: &HttpReply) -> String {
     let answer = answer(reply);
     let result = &answer["result"];
     match result["isError"].as_bool() {

@@ -38,7 +38,7 @@ async fn a_chat_streams_thinking_text_calls_and_counts() {
     let server = FakeOllama::start(CannedReply::Stream { pieces, then_hang: false }).await;
     let model = server.model("gemma4");
 
-    let events = all(model.chat(question("hi")).await).await.unwrap();
+    let events = collect_turn(model.chat(question("hi")).await).await.unwrap();
 
     let call =
         ModelToolCall { id: Some("c1".to_owned()), name: "run_sql".to_owned(), arguments: json!({"sql": "SELECT 1"}) };
@@ -68,14 +68,14 @@ async fn a_chat_sends_its_options_tools_and_schema_as_ollama_takes_them() {
             ChatMessage { tool_calls: vec![call], ..message(ChatRole::Assistant, "") },
             ChatMessage { tool_name: Some("run_sql".to_owned()), ..message(ChatRole::Tool, "1") },
         ],
-        tools: vec![run_sql()],
+        tools: vec![run_sql_spec()],
         format: Some(format.clone()),
         think: Some(true),
         max_output_tokens: Some(64),
         tool_choice: ToolChoice::Auto,
     };
 
-    all(model.chat(request).await).await.unwrap();
+    collect_turn(model.chat(request).await).await.unwrap();
 
     let sent = server.chats().remove(0);
     assert_eq!(sent["model"], "gemma4");
@@ -84,7 +84,7 @@ async fn a_chat_sends_its_options_tools_and_schema_as_ollama_takes_them() {
     assert_eq!(sent["think"], Value::Null, "a model that cannot think is not asked to");
     // The order of a schema's fields is the order in which the model must write them.
     assert_eq!(sent["format"].to_string(), format.to_string());
-    let run_sql = run_sql();
+    let run_sql = run_sql_spec();
     assert_eq!(
         sent["tools"],
         json!([{"type": "function", "function": {
@@ -108,7 +108,7 @@ async fn a_missing_model_is_named_with_the_command_that_gets_it() {
     let server = FakeOllama::start(CannedReply::text("ok")).await;
     for error in [
         server.model("nope").capabilities().await.unwrap_err(),
-        all(server.model("nope").chat(question("hi")).await).await.unwrap_err(),
+        collect_turn(server.model("nope").chat(question("hi")).await).await.unwrap_err(),
     ] {
         assert_eq!(error.code(), "model_not_found");
         assert!(error.to_string().contains("`ollama pull nope`"), "{error}");
@@ -119,7 +119,7 @@ async fn a_missing_model_is_named_with_the_command_that_gets_it() {
 #[tokio::test]
 async fn a_model_that_vanishes_between_two_turns_is_not_found() {
     let server = FakeOllama::start(CannedReply::Status(404, r#"{"error":"model 'gemma4' not found"}"#)).await;
-    let error = all(server.model("gemma4").chat(question("hi")).await).await.unwrap_err();
+    let error = collect_turn(server.model("gemma4").chat(question("hi")).await).await.unwrap_err();
     assert_eq!(error.code(), "model_not_found");
 }
 
@@ -142,7 +142,7 @@ async fn failures_of_the_server_keep_its_message() {
     ];
     for (reply, expected) in cases {
         let server = FakeOllama::start(reply).await;
-        let error = all(server.model("gemma4").chat(question("hi")).await).await.unwrap_err();
+        let error = collect_turn(server.model("gemma4").chat(question("hi")).await).await.unwrap_err();
         assert_eq!(error.code(), "model_failed");
         assert!(error.to_string().contains(expected), "{error}");
     }
@@ -197,10 +197,10 @@ async fn an_action_model_is_sent_actions_and_looks_native() {
         vec![texts(&[reply]), texts(&answer)],
     ));
     let adapter = ToolCalling::new(Arc::clone(&model) as _, model.capabilities().await.unwrap());
-    assert!(adapter.instructions(&[run_sql()]).unwrap().contains(r#"{"action":"run_sql","sql":"..."}"#));
+    assert!(adapter.instructions(&[run_sql_spec()]).unwrap().contains(r#"{"action":"run_sql","sql":"..."}"#));
 
     let asked = vec![message(ChatRole::User, "how many?")];
-    let first = all(adapter.turn(turn(asked.clone())).await).await.unwrap();
+    let first = collect_turn(adapter.turn(turn(asked.clone())).await).await.unwrap();
     let call = ModelToolCall { id: None, name: "run_sql".to_owned(), arguments: json!({"sql": "SELECT 1"}) };
     assert_eq!(first[..1], [ModelEvent::ToolCall(call.clone())]);
 
@@ -208,7 +208,7 @@ async fn an_action_model_is_sent_actions_and_looks_native() {
         ChatMessage { tool_calls: vec![call], ..message(ChatRole::Assistant, "") },
         ChatMessage { tool_name: Some("run_sql".to_owned()), ..message(ChatRole::Tool, "| 1 |") },
     ];
-    let second = all(adapter.turn(turn(asked.into_iter().chain(told).collect())).await).await.unwrap();
+    let second = collect_turn(adapter.turn(turn(asked.into_iter().chain(told).collect())).await).await.unwrap();
     assert_eq!(second[..3], ["The ", "answer ", "é 1."].map(|piece| ModelEvent::Text(piece.to_owned())));
 
     let sent = &model.requests()[1];
@@ -227,13 +227,13 @@ async fn a_native_model_that_writes_its_call_as_text_is_understood() {
     let fenced = ["```json\n{\"name\": \"run_", "sql\", \"arguments\": {\"sql\": \"SELECT 1\"}}\n```"];
     let model = Arc::new(scripted_turns(capabilities, vec![texts(&fenced), texts(&["Here: ", fenced[0], fenced[1]])]));
     let adapter = ToolCalling::new(Arc::clone(&model) as _, model.capabilities().await.unwrap());
-    assert_eq!(adapter.instructions(&[run_sql()]), None);
+    assert_eq!(adapter.instructions(&[run_sql_spec()]), None);
 
-    let called = all(adapter.turn(turn(vec![message(ChatRole::User, "how many?")])).await).await.unwrap();
+    let called = collect_turn(adapter.turn(turn(vec![message(ChatRole::User, "how many?")])).await).await.unwrap();
     assert!(matches!(&called[0], ModelEvent::ToolCall(call) if call.name == "run_sql"), "{called:?}");
 
     let asked = vec![message(ChatRole::User, "how many?"), message(ChatRole::Assistant, "1")];
-    let said = all(adapter.turn(turn(asked)).await).await.unwrap();
+    let said = collect_turn(adapter.turn(turn(asked)).await).await.unwrap();
     assert!(said.iter().all(|event| !matches!(event, ModelEvent::ToolCall(_))), "{said:?}");
     assert_eq!(said[0], ModelEvent::Text("Here: ".to_owned()));
 }
@@ -253,7 +253,7 @@ async fn a_recording_replays_each_turn_as_it_came() {
     let mut second = question("hi");
     second.messages.push(message(ChatRole::Assistant, "ab"));
 
-    let recorded_first = all(recording.chat(first.clone()).await).await.unwrap();
+    let recorded_first = collect_turn(recording.chat(first.clone()).await).await.unwrap();
     let recorded_second = pieces(recording.chat(second.clone()).await.unwrap()).await;
     assert_eq!(recorded_second.last().unwrap(), "error: model server: out of memory");
 
@@ -261,11 +261,11 @@ async fn a_recording_replays_each_turn_as_it_came() {
     assert_eq!(replaying.model_id(), "scripted");
     assert_eq!(replaying.capabilities().await.unwrap(), scripted.capabilities().await.unwrap());
     for _ in 0..2 {
-        assert_eq!(all(replaying.chat(first.clone()).await).await.unwrap(), recorded_first);
+        assert_eq!(collect_turn(replaying.chat(first.clone()).await).await.unwrap(), recorded_first);
         assert_eq!(pieces(replaying.chat(second.clone()).await.unwrap()).await, recorded_second);
     }
 
-    let miss = all(replaying.chat(question("something else")).await).await.unwrap_err();
+    let miss = collect_turn(replaying.chat(question("something else")).await).await.unwrap_err();
     assert_eq!(miss.code(), "model_failed");
     assert!(miss.to_string().contains("replay_miss") && miss.to_string().contains("make record"), "{miss}");
 }
@@ -279,7 +279,7 @@ async fn a_script_that_does_not_fit_is_an_error() {
     let model = scripted_turns(capabilities, vec![texts(&["a"])]);
     let mut again = question("hi");
     again.messages.push(message(ChatRole::Assistant, "a"));
-    let past_the_end = all(model.chat(again).await).await.unwrap_err();
+    let past_the_end = collect_turn(model.chat(again).await).await.unwrap_err();
     assert!(past_the_end.to_string().contains("1 turns"), "{past_the_end}");
 }
 
@@ -292,7 +292,7 @@ fn texts(pieces: &[&str]) -> Value {
     json!({ "events": events })
 }
 
-fn run_sql() -> ToolSpec {
+pub(crate) fn run_sql_spec() -> ToolSpec {
     ToolSpec {
         name: "run_sql".to_owned(),
         description: "Runs a query.".to_owned(),
@@ -304,7 +304,7 @@ fn message(role: ChatRole, content: &str) -> ChatMessage {
     ChatMessage::text(role, content)
 }
 
-fn question(text: &str) -> ChatRequest {
+pub(crate) fn question(text: &str) -> ChatRequest {
     ChatRequest {
         messages: vec![message(ChatRole::User, text)],
         tools: Vec::new(),
@@ -316,7 +316,7 @@ fn question(text: &str) -> ChatRequest {
 }
 
 fn turn(messages: Vec<ChatMessage>) -> TurnRequest {
-    let tools = vec![run_sql()];
+    let tools = vec![run_sql_spec()];
     TurnRequest {
         messages,
         known_tools: tools.clone(),
@@ -329,13 +329,14 @@ fn turn(messages: Vec<ChatMessage>) -> TurnRequest {
     }
 }
 
-type Turn = futures::stream::BoxStream<'static, Result<ModelEvent>>;
+type ModelTurn = futures::stream::BoxStream<'static, Result<ModelEvent>>;
 
-async fn all(turn: Result<Turn>) -> Result<Vec<ModelEvent>, AgentError> {
+/// Reads a turn to its end.
+pub(crate) async fn collect_turn(turn: Result<ModelTurn>) -> Result<Vec<ModelEvent>, AgentError> {
     turn?.collect::<Vec<_>>().await.into_iter().collect()
 }
 
 /// Returns every piece as a string, errors included.
-async fn pieces(turn: Turn) -> Vec<String> {
+async fn pieces(turn: ModelTurn) -> Vec<String> {
     turn.map(|piece| piece.map_or_else(|error| format!("error: {error}"), |event| format!("{event:?}"))).collect().await
 }

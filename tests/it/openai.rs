@@ -6,7 +6,7 @@ mod resumed;
 mod sequences;
 
 use querent_tests::script::run_sql;
-use querent_tests::{Node, Python, TestServer, TestSettings, run_client};
+use querent_tests::{NodeJs, Python, TestServer, TestSettings, run_client};
 use serde_json::{Value, json};
 
 use crate::adk::without_ids;
@@ -22,7 +22,7 @@ async fn openai_for_python() {
 #[tokio::test(flavor = "multi_thread")]
 async fn openai_for_node() {
     let server = serve().await;
-    let mut node = Node::client("openai_client.mjs");
+    let mut node = NodeJs::client("openai_client.mjs");
     node.args([server.url(""), "ann-tok".to_owned()]);
     run_client(node).await;
 }
@@ -45,7 +45,7 @@ async fn open_responses() {
 #[tokio::test(flavor = "multi_thread")]
 async fn ai_sdk() {
     let server = serve().await;
-    let mut node = Node::client("ai_sdk_client.mjs");
+    let mut node = NodeJs::client("ai_sdk_client.mjs");
     node.args([server.url(""), "ann-tok".to_owned()]);
     run_client(node).await;
 }

@@ -13,7 +13,7 @@ mod shapes;
 use std::path::PathBuf;
 use std::process::Command;
 
-use querent_tests::{Node, Python, package_folder, run_client};
+use querent_tests::{NodeJs, Python, package_folder, run_client};
 use tempfile::TempDir;
 
 use blocks::ReferencePage;
@@ -33,7 +33,7 @@ async fn run_python(program: &str) -> String {
 
 async fn run_javascript(program: &str) -> String {
     let folder = TempDir::new().unwrap();
-    run_client(Node::program(folder.path(), program)).await.concat()
+    run_client(NodeJs::program(folder.path(), program)).await.concat()
 }
 
 /// Runs a program with `name=value` in its environment and returns what it printed, without curl's progress.

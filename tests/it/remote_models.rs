@@ -9,12 +9,12 @@ use futures::StreamExt;
 use querent_agent::models::remote::RemoteKind;
 use querent_agent::models::{
     ChatImage, ChatMessage, ChatRequest, ChatRole, DoneReason, ModelEvent, ModelProvider, ModelToolCall, TokenUsage,
-    ToolChoice, ToolSpec, ToolStyle,
+    ToolChoice, ToolStyle,
 };
-use querent_agent::{AgentError, Result};
 use serde_json::{Value, json};
 
-use provider::{Answer, Provider};
+use crate::models::{collect_turn, question, run_sql_spec};
+use provider::{CannedAnswer, Provider};
 
 #[tokio::test]
 async fn openai_streams_thinking_text_parallel_calls_and_counts() {
@@ -28,7 +28,7 @@ async fn openai_streams_thinking_text_parallel_calls_and_counts() {
         }
         delta(json!({"tool_calls": [call]}))
     };
-    let server = Provider::start(vec![Answer::chat(&[
+    let server = Provider::start(vec![CannedAnswer::chat(&[
         delta(json!({"role": "assistant", "content": ""})),
         delta(json!({"reasoning_content": "naïve"})),
         delta(json!({"content": "Zürich "})),
@@ -55,14 +55,14 @@ async fn openai_streams_thinking_text_parallel_calls_and_counts() {
             ChatMessage::tool_result("run_sql", Some("call_b".to_owned()), "9"),
             ChatMessage::tool_result("run_sql", Some("call_a".to_owned()), "0"),
         ],
-        tools: vec![run_sql()],
+        tools: vec![run_sql_spec()],
         format: Some(json!({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})),
         max_output_tokens: Some(64),
         tool_choice: ToolChoice::Required,
         ..question("")
     };
 
-    let events = all(model.chat(request).await).await.unwrap();
+    let events = collect_turn(model.chat(request).await).await.unwrap();
 
     let usage = TokenUsage {
         input_tokens: 100,
@@ -107,7 +107,7 @@ async fn anthropic_streams_thinking_text_and_calls_and_gets_its_thinking_back() 
     let block =
         |index: usize, block: Value| json!({"type": "content_block_start", "index": index, "content_block": block});
     let stop = |index: usize| json!({"type": "content_block_stop", "index": index});
-    let turn = Answer::named(&[
+    let turn = CannedAnswer::named(&[
         json!({"type": "message_start", "message": {"usage": {
             "input_tokens": 10, "cache_read_input_tokens": 70, "cache_creation_input_tokens": 20, "output_tokens": 1,
         }}}),
@@ -132,9 +132,9 @@ async fn anthropic_streams_thinking_text_and_calls_and_gets_its_thinking_back() 
     ]);
     let server = Provider::start(vec![turn]).await;
     let model = server.model(RemoteKind::Anthropic, "claude-sonnet-4-6");
-    let asked = || ChatRequest { think: Some(true), tools: vec![run_sql()], ..question("how many?") };
+    let asked = || ChatRequest { think: Some(true), tools: vec![run_sql_spec()], ..question("how many?") };
 
-    let events = all(model.chat(asked()).await).await.unwrap();
+    let events = collect_turn(model.chat(asked()).await).await.unwrap();
 
     let call = sql_call("toolu_1", "SELECT 1");
     let usage = TokenUsage {
@@ -158,7 +158,7 @@ async fn anthropic_streams_thinking_text_and_calls_and_gets_its_thinking_back() 
     again.messages.insert(0, ChatMessage::text(ChatRole::System, "be brief"));
     again.messages.push(ChatMessage::assistant("I look.", vec![call]));
     again.messages.push(ChatMessage::tool_result("run_sql", Some("toolu_1".to_owned()), "1"));
-    all(model.chat(again.clone()).await).await.unwrap();
+    collect_turn(model.chat(again.clone()).await).await.unwrap();
 
     let [first, second] = <[_; 2]>::try_from(server.requests()).unwrap();
     assert_eq!(first.path, "/v1/messages");
@@ -180,14 +180,14 @@ async fn anthropic_streams_thinking_text_and_calls_and_gets_its_thinking_back() 
     );
 
     // Another process knows nothing of the thinking: the conversation continues without it.
-    all(server.model(RemoteKind::Anthropic, "claude-sonnet-4-6").chat(again).await).await.unwrap();
+    collect_turn(server.model(RemoteKind::Anthropic, "claude-sonnet-4-6").chat(again).await).await.unwrap();
     assert_eq!(server.requests()[2].body.get("thinking"), None);
 }
 
 #[tokio::test]
 async fn gemini_streams_thoughts_text_and_calls_and_gets_its_signature_back() {
     let parts = |parts: Value| json!({"candidates": [{"content": {"role": "model", "parts": parts}}]});
-    let turn = Answer::data(&[
+    let turn = CannedAnswer::data(&[
         parts(json!([{"text": "hm", "thought": true}])),
         parts(json!([{"text": "Looking."}])),
         parts(json!([{"functionCall": {"name": "run_sql", "args": {"sql": "SELECT 1"}}, "thoughtSignature": "c2ln"}])),
@@ -206,13 +206,13 @@ async fn gemini_streams_thoughts_text_and_calls_and_gets_its_signature_back() {
     let model = server.model(RemoteKind::Gemini, "gemini-3-pro");
     let asked = || ChatRequest {
         think: Some(true),
-        tools: vec![run_sql()],
+        tools: vec![run_sql_spec()],
         tool_choice: ToolChoice::Named("run_sql".to_owned()),
         max_output_tokens: Some(64),
         ..question("how many?")
     };
 
-    let events = all(model.chat(asked()).await).await.unwrap();
+    let events = collect_turn(model.chat(asked()).await).await.unwrap();
 
     let [thinking, text, ModelEvent::ToolCall(one), ModelEvent::ToolCall(two), done] = &events[..] else {
         panic!("{events:?}")
@@ -234,7 +234,7 @@ async fn gemini_streams_thoughts_text_and_calls_and_gets_its_signature_back() {
     again.messages.push(ChatMessage::assistant("", vec![one.clone(), two.clone()]));
     again.messages.push(ChatMessage::tool_result("run_sql", one.id.clone(), "1"));
     again.messages.push(ChatMessage::tool_result("run_sql", two.id.clone(), "2"));
-    all(model.chat(again).await).await.unwrap();
+    collect_turn(model.chat(again).await).await.unwrap();
 
     let [first, second] = <[_; 2]>::try_from(server.requests()).unwrap();
     assert_eq!(first.path, "/v1/models/gemini-3-pro:streamGenerateContent?alt=sse");
@@ -251,7 +251,7 @@ async fn gemini_streams_thoughts_text_and_calls_and_gets_its_signature_back() {
 #[tokio::test]
 async fn dropping_the_stream_closes_the_request() {
     let piece = json!({"choices": [{"index": 0, "delta": {"content": "a"}}]});
-    let server = Provider::start(vec![Answer::data(&[piece]).then_hang()]).await;
+    let server = Provider::start(vec![CannedAnswer::data(&[piece]).then_hang()]).await;
     let mut stream = server.model(RemoteKind::OpenAi, "m").chat(question("hi")).await.unwrap();
     assert_eq!(stream.next().await.unwrap().unwrap(), ModelEvent::Text("a".to_owned()));
 
@@ -281,38 +281,13 @@ async fn what_a_model_can_do_is_asked_or_known() {
 }
 
 /// Returns a turn of OpenAI's form that says `text`.
-pub fn said(text: &str) -> Answer {
-    Answer::chat(&[
+pub fn said(text: &str) -> CannedAnswer {
+    CannedAnswer::chat(&[
         json!({"choices": [{"index": 0, "delta": {"role": "assistant", "content": text}}]}),
         json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]}),
     ])
 }
 
-fn run_sql() -> ToolSpec {
-    ToolSpec {
-        name: "run_sql".to_owned(),
-        description: "Runs a query.".to_owned(),
-        parameters: json!({"type": "object", "properties": {"sql": {"type": "string"}}, "required": ["sql"]}),
-    }
-}
-
 fn sql_call(id: &str, sql: &str) -> ModelToolCall {
     ModelToolCall { id: Some(id.to_owned()), name: "run_sql".to_owned(), arguments: json!({ "sql": sql }) }
-}
-
-fn question(text: &str) -> ChatRequest {
-    ChatRequest {
-        messages: vec![ChatMessage::text(ChatRole::User, text)],
-        tools: Vec::new(),
-        format: None,
-        think: None,
-        max_output_tokens: None,
-        tool_choice: ToolChoice::Auto,
-    }
-}
-
-type Turn = futures::stream::BoxStream<'static, Result<ModelEvent>>;
-
-async fn all(turn: Result<Turn>) -> Result<Vec<ModelEvent>, AgentError> {
-    turn?.collect::<Vec<_>>().await.into_iter().collect()
 }

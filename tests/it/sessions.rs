@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use querent_tests::{Reply, TestServer, TestSettings, collect_sse, wait_until};
+use querent_tests::{HttpReply, TestServer, TestSettings, collect_sse, wait_until};
 use serde_json::{Value, json};
 
 const ANN: Option<&str> = Some("ann-tok");
@@ -106,6 +106,6 @@ fn script(context_tokens: u32) -> Value {
     })
 }
 
-async fn ask(server: &TestServer, question: &str, session: &str, token: Option<&str>) -> Reply {
+async fn ask(server: &TestServer, question: &str, session: &str, token: Option<&str>) -> HttpReply {
     server.post("/v1/agent/ask", &json!({ "question": question, "session_id": session }), token).await
 }

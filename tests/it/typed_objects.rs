@@ -8,7 +8,7 @@ mod values;
 
 use std::time::Duration;
 
-use querent_tests::{Reply, TestServer, TestSettings};
+use querent_tests::{HttpReply, TestServer, TestSettings};
 use serde_json::Value;
 
 const TOKENS: &str = "admin-tok:admin:boss,writer-tok:write:ann,reader-tok:read:bob,scoped-tok:read:guest";
@@ -52,6 +52,6 @@ fn hit<'a>(hits: &'a [Value], table: &str) -> &'a Value {
     hits.iter().find(|hit| hit["table"] == table).unwrap_or_else(|| panic!("no {table} among {hits:?}"))
 }
 
-async fn delete(server: &TestServer, path: &str, token: &str) -> Reply {
+async fn delete(server: &TestServer, path: &str, token: &str) -> HttpReply {
     server.send(server.http.delete(server.url(path)), Some(token)).await
 }

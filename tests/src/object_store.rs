@@ -34,12 +34,12 @@ const ACCOUNT: &str = "devstoreaccount1";
 pub struct ObjectServer {
     /// `http://127.0.0.1:PORT`.
     pub url: String,
-    shared: Arc<Shared>,
+    shared: Arc<StoreState>,
     _serving: JoinSet<()>,
 }
 
 #[derive(Default)]
-struct Shared {
+struct StoreState {
     port: u16,
     objects: Mutex<BTreeMap<String, Bytes>>,
     requests: Mutex<Vec<StoreRequest>>,
@@ -61,7 +61,7 @@ impl ObjectServer {
     pub async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
-        let shared = Arc::new(Shared { port, ..Shared::default() });
+        let shared = Arc::new(StoreState { port, ..StoreState::default() });
         let router = Router::new().fallback(answer).with_state(Arc::clone(&shared));
         let mut serving = JoinSet::new();
         serving.spawn(async move { axum::serve(listener, router).await.unwrap() });
@@ -95,7 +95,7 @@ impl ObjectServer {
     }
 }
 
-async fn answer(State(shared): State<Arc<Shared>>, request: Request) -> Response {
+async fn answer(State(shared): State<Arc<StoreState>>, request: Request) -> Response {
     let path = percent_decoded(request.uri().path()).trim_matches('/').to_owned();
     let query = parameters(request.uri().query().unwrap_or_default());
     let method = request.method().clone();
@@ -178,7 +178,7 @@ fn azure_listing(objects: &BTreeMap<String, Bytes>, container: &str, query: &BTr
     body.into_response()
 }
 
-struct Page {
+struct ListingPage {
     keys: Vec<(String, usize)>,
     next: Option<String>,
 }
@@ -189,7 +189,7 @@ fn page(
     bucket: &str,
     query: &BTreeMap<String, String>,
     token: &str,
-) -> Option<Page> {
+) -> Option<ListingPage> {
     let start = format!("{bucket}/");
     let within = || objects.iter().filter_map(|(path, body)| Some((path.strip_prefix(&start)?, body.len())));
     within().next()?;
@@ -203,7 +203,7 @@ fn page(
     let more = keys.len() > PAGE;
     keys.truncate(PAGE);
     let next = keys.last().filter(|_| more).map(|(key, _)| key.clone());
-    Some(Page { keys, next })
+    Some(ListingPage { keys, next })
 }
 
 fn object(objects: &BTreeMap<String, Bytes>, path: &str, method: &Method, headers: &HeaderMap) -> Response {

@@ -67,9 +67,9 @@ impl Python {
 
 /// Node.js, and the client libraries that `scripts/setup.sh clients` installs for it.
 #[derive(Debug, Clone, Copy)]
-pub struct Node;
+pub struct NodeJs;
 
-impl Node {
+impl NodeJs {
     /// Returns a command that runs a program, which is written to `folder` and whose imports find the client libraries.
     #[expect(clippy::disallowed_methods, reason = "a test may wait for the disk")]
     pub fn program(folder: &Path, program: &str) -> Command {

@@ -71,7 +71,7 @@ pub struct TestServer {
 
 /// A response, read to its end.
 #[derive(Debug, Clone)]
-pub struct Reply {
+pub struct HttpReply {
     /// Status code.
     pub status: u16,
     /// Headers.
@@ -80,7 +80,7 @@ pub struct Reply {
     pub text: String,
 }
 
-impl Reply {
+impl HttpReply {
     /// The body as JSON.
     pub fn json(&self) -> Value {
         serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error} in the body: {}", self.text))
@@ -143,24 +143,24 @@ impl TestServer {
     }
 
     /// A GET, with a token when there is one.
-    pub async fn get(&self, path: &str, token: Option<&str>) -> Reply {
+    pub async fn get(&self, path: &str, token: Option<&str>) -> HttpReply {
         self.send(self.http.get(self.url(path)), token).await
     }
 
     /// A POST of JSON, with a token when there is one.
-    pub async fn post(&self, path: &str, body: &Value, token: Option<&str>) -> Reply {
+    pub async fn post(&self, path: &str, body: &Value, token: Option<&str>) -> HttpReply {
         self.send(self.http.post(self.url(path)).json(body), token).await
     }
 
     /// Any request, read to its end.
-    pub async fn send(&self, request: reqwest::RequestBuilder, token: Option<&str>) -> Reply {
+    pub async fn send(&self, request: reqwest::RequestBuilder, token: Option<&str>) -> HttpReply {
         let request = match token {
             Some(token) => request.bearer_auth(token),
             None => request,
         };
         let response = request.send().await.expect("a response");
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Reply { status, headers, text: response.text().await.expect("a whole body") }
+        HttpReply { status, headers, text: response.text().await.expect("a whole body") }
     }
 
     /// Runs SQL as an administrator, past HTTP.

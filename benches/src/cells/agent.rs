@@ -26,7 +26,7 @@ const RUNS: usize = 50;
 const QUERY: &str = "select count(*) as n from orders_7";
 
 #[derive(Serialize, Deserialize)]
-struct Measured {
+struct AgentMeasurement {
     first_event_ms: Vec<f64>,
     first_model_request_ms: Vec<f64>,
     tool_call_ms: Vec<f64>,
@@ -39,11 +39,11 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     let bar = indicatif::ProgressBar::new(PROCESSES as u64).with_message("ask");
     let mut processes = Vec::new();
     for _ in 0..PROCESSES {
-        processes.push(measure_in_process::<Measured>("ask", lake.path()).await?);
+        processes.push(measure_in_process::<AgentMeasurement>("ask", lake.path()).await?);
         bar.inc(1);
     }
     bar.finish_and_clear();
-    let all = |pick: fn(&Measured) -> &Vec<f64>| {
+    let all = |pick: fn(&AgentMeasurement) -> &Vec<f64>| {
         median(&processes.iter().flat_map(|process| pick(process).iter().copied()).collect::<Vec<_>>())
     };
     let overhead = all(|measured| &measured.tool_call_ms) - all(|measured| &measured.query_ms);
@@ -66,8 +66,12 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     let agent = Agent::new(engine.clone(), Arc::clone(&model) as Arc<dyn ModelProvider>, AgentConfig::default());
     let principal = Principal::local_admin();
     let session = engine.session(principal.clone(), Limits::default()).read_only();
-    let mut measured =
-        Measured { first_event_ms: vec![], first_model_request_ms: vec![], tool_call_ms: vec![], query_ms: vec![] };
+    let mut measured = AgentMeasurement {
+        first_event_ms: vec![],
+        first_model_request_ms: vec![],
+        tool_call_ms: vec![],
+        query_ms: vec![],
+    };
     for round in 0..WARM_UPS + RUNS {
         model.first_request.clear();
         let question = format!("how many orders were made in region {round}?");

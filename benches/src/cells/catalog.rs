@@ -31,7 +31,7 @@ const MEMORY_MIB: f64 = 150.0;
 const NEARLY_EMPTY: u64 = 10;
 
 #[derive(Serialize, Deserialize)]
-struct Measured {
+struct CatalogMeasurement {
     /// Milliseconds, by operation.
     times: BTreeMap<String, Vec<f64>>,
     /// Resident memory after the work.
@@ -47,13 +47,13 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     let mut figures = Vec::new();
     let nearly_empty = folder.path().join(NEARLY_EMPTY.to_string());
     seed(&nearly_empty, NEARLY_EMPTY).await?;
-    let nothing: Measured = measure_in_process("catalog", &nearly_empty).await?;
-    let mut smallest: Option<(u64, Measured)> = None;
+    let nothing: CatalogMeasurement = measure_in_process("catalog", &nearly_empty).await?;
+    let mut smallest: Option<(u64, CatalogMeasurement)> = None;
     for size in sizes {
         let lake = folder.path().join(size.to_string());
         let rate = size as f64 / seed(&lake, size).await?;
         figures.push(Figure::alone(format!("registering {size} tables"), rate, "tables/s", None));
-        let measured: Measured = measure_in_process("catalog", &lake).await?;
+        let measured: CatalogMeasurement = measure_in_process("catalog", &lake).await?;
         for (operation, times) in &measured.times {
             let name = format!("{operation}, {size} tables, p50");
             figures.push(match &smallest {
@@ -123,7 +123,7 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     }
     let resident_mib = resident_mib().await?;
     engine.close().await?;
-    Ok(serde_json::to_value(Measured { times, resident_mib })?)
+    Ok(serde_json::to_value(CatalogMeasurement { times, resident_mib })?)
 }
 
 /// Returns names of existing tables, drawn by chance.

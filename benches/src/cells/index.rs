@@ -36,7 +36,7 @@ const CREATES: u64 = 100;
 const CREATES_IN_A_ROW: u64 = 10_000;
 
 #[derive(Serialize, Deserialize)]
-struct Measured {
+struct IndexMeasurement {
     /// Milliseconds by operation.
     times: BTreeMap<String, Vec<f64>>,
     index_recall: f64,
@@ -51,7 +51,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     };
     let lake = tempfile::tempdir()?;
     let mut figures = build(lake.path(), tables).await?;
-    let measured: Measured = measure_in_process("index", lake.path()).await?;
+    let measured: IndexMeasurement = measure_in_process("index", lake.path()).await?;
     let mut timed = |what: &str, percent: f64, bar: Option<f64>| {
         let times = measured.times.get(what).map(Vec::as_slice).unwrap_or_default();
         figures.push(Figure::alone(
@@ -164,7 +164,7 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     catalog.search().index_idle().await?;
     catalog.close().await?;
     let files = count_files(&lake.join("index")).await?;
-    Ok(serde_json::to_value(Measured { times, index_recall: hit as f64 / of as f64, files, resident_mib })?)
+    Ok(serde_json::to_value(IndexMeasurement { times, index_recall: hit as f64 / of as f64, files, resident_mib })?)
 }
 
 async fn search(catalog: &Catalog, question: &str, stages: SearchStages) -> Result<f64, Failure> {

@@ -33,7 +33,7 @@ const SEED: u64 = 4242;
 
 /// One of Spider's databases, as `tables.json` has it.
 #[derive(Deserialize)]
-struct Schema {
+struct SpiderDatabase {
     db_id: String,
     table_names_original: Vec<String>,
     /// Table index (-1 for `*`) and name.
@@ -43,14 +43,14 @@ struct Schema {
 
 /// A question, as `dev.json` has it.
 #[derive(Deserialize)]
-struct Question {
+struct SpiderQuestion {
     db_id: String,
     question: String,
     query: String,
 }
 
 #[derive(Serialize, Deserialize)]
-struct Measured {
+struct RecallMeasurement {
     questions: usize,
     /// Figures by [`WAYS`].
     ways: Vec<Served>,
@@ -89,13 +89,13 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
         let seconds = started.elapsed().as_secs_f64();
         let among = if distractors == 0 { "alone".to_string() } else { format!("among {distractors} others") };
         figures.push(Figure::alone(format!("Spider dev {among}, made and embedded in"), seconds, "s", None));
-        let measured = measure_in_process::<Measured>("recall", lake.path()).await?;
+        let measured = measure_in_process::<RecallMeasurement>("recall", lake.path()).await?;
         figures.extend(figures_of(&measured, &among, distractors));
     }
     Ok(figures)
 }
 
-fn figures_of(measured: &Measured, among: &str, distractors: u64) -> Vec<Figure> {
+fn figures_of(measured: &RecallMeasurement, among: &str, distractors: u64) -> Vec<Figure> {
     let mut figures = Vec::new();
     let at_ten = |served: &Served| served.full_at.get(&10).copied().unwrap_or_default();
     let single = measured.ways.iter().take(2).map(at_ten).fold(0.0, f64::max);
@@ -128,7 +128,7 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
     let engine = open(lake).await?;
     // The first questions would be asked of an index that is being opened.
     engine.catalog().search().index_idle().await?;
-    let questions: Vec<Question> = read("dev.json").await?;
+    let questions: Vec<SpiderQuestion> = read("dev.json").await?;
     let mut asked = Vec::new();
     for question in questions.iter().filter(|one| is_even(&one.question)) {
         let gold = gold_tables(question)?;
@@ -142,18 +142,18 @@ pub(crate) async fn measure(lake: &Path) -> Result<serde_json::Value, Failure> {
         ways.push(served(&engine, &asked, stages).await?);
     }
     engine.close().await?;
-    Ok(serde_json::to_value(Measured { questions: asked.len(), ways })?)
+    Ok(serde_json::to_value(RecallMeasurement { questions: asked.len(), ways })?)
 }
 
 /// The questions of the even half, in order.
 pub(super) async fn questions() -> Result<Vec<String>, Failure> {
-    let questions: Vec<Question> = read("dev.json").await?;
+    let questions: Vec<SpiderQuestion> = read("dev.json").await?;
     Ok(questions.into_iter().map(|one| one.question).filter(|question| is_even(question)).collect())
 }
 
 type Gold = BTreeSet<(String, String)>;
 
-async fn served(engine: &Engine, asked: &[(&Question, Gold)], stages: SearchStages) -> Result<Served, Failure> {
+async fn served(engine: &Engine, asked: &[(&SpiderQuestion, Gold)], stages: SearchStages) -> Result<Served, Failure> {
     let principal = Principal::local_admin();
     let mut served = Served::default();
     for (question, gold) in asked {
@@ -180,7 +180,7 @@ async fn served(engine: &Engine, asked: &[(&Question, Gold)], stages: SearchStag
 async fn seed(lake: &Path, distractors: u64) -> Result<(), Failure> {
     let engine = open(lake).await?;
     let session = engine.session(Principal::local_admin(), Limits::default());
-    let schemas = read::<Vec<Schema>>("tables.json").await?;
+    let schemas = read::<Vec<SpiderDatabase>>("tables.json").await?;
     let bar = indicatif::ProgressBar::new(schemas.len() as u64).with_message("creating databases");
     for schema in &schemas {
         execute(&session, format!("create schema {}", quoted(&schema.db_id))).await?;
@@ -219,7 +219,7 @@ async fn execute(session: &querent_engine::Session, sql: String) -> Result<(), F
 }
 
 /// Returns the tables that the question's query reads, lowercase, with their database.
-fn gold_tables(question: &Question) -> Result<Gold, Failure> {
+fn gold_tables(question: &SpiderQuestion) -> Result<Gold, Failure> {
     let state = SessionContext::new().state();
     let statement = state.sql_to_statement(&question.query, &Dialect::SQLite)?;
     let tables = state.resolve_table_references(&statement)?;

@@ -36,7 +36,7 @@ const BURST_EVENTS: usize = 8_000;
 const ROUNDS: usize = 5;
 
 #[derive(Serialize, Deserialize)]
-struct Measured {
+struct StreamMeasurement {
     delay_p50_ms: f64,
     delay_p99_ms: f64,
     /// Events that the slowest stream got, of those that it should have.
@@ -48,7 +48,7 @@ struct Measured {
 
 pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     let folder = tempfile::tempdir()?;
-    let measured: Measured = measure_in_process("sse", folder.path()).await?;
+    let measured: StreamMeasurement = measure_in_process("sse", folder.path()).await?;
     Ok(vec![
         Figure::alone("1,000 streams of 20 events a second: delay of an event, p50", measured.delay_p50_ms, "ms", None),
         Figure::alone("the same, p99", measured.delay_p99_ms, "ms", Some(100.0)),
@@ -84,7 +84,7 @@ pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure>
     let mut delays: Vec<f64> = read.into_iter().flatten().collect();
     delays.sort_by(f64::total_cmp);
     let at = |share: f64| delays.get((delays.len() as f64 * share) as usize).copied().unwrap_or(f64::NAN);
-    let measured = Measured {
+    let measured = StreamMeasurement {
         delay_p50_ms: at(0.5),
         delay_p99_ms: at(0.99),
         least_share: least as f64 / EVENTS_A_STREAM as f64,

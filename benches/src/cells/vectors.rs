@@ -36,7 +36,7 @@ const VECTORS_FILE: &str = "vectors.f32";
 const QUERIES_FILE: &str = "queries.f32";
 
 #[derive(Serialize, Deserialize)]
-struct Measured {
+struct VectorMeasurement {
     /// Milliseconds, by index.
     times: BTreeMap<String, Vec<f64>>,
     /// The recall of [`INDEX`] against the exact answers.
@@ -61,7 +61,7 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     };
     let folder = tempfile::tempdir()?;
     build(folder.path(), tables).await?;
-    let measured: Measured = measure_in_process("vectors", folder.path()).await?;
+    let measured: VectorMeasurement = measure_in_process("vectors", folder.path()).await?;
     let faiss = faiss(folder.path()).await?;
     let ours = |what: &str| measured.times.get(what).map(Vec::as_slice).unwrap_or_default();
     let name = |what: &str, percent: &str| format!("nearest {NEIGHBOURS} of {tables} vectors {what}, {percent}");
@@ -137,7 +137,7 @@ pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure>
         }
     }
     catalog.close().await?;
-    Ok(serde_json::to_value(Measured { times, recall: hits as f64 / of as f64 })?)
+    Ok(serde_json::to_value(VectorMeasurement { times, recall: hits as f64 / of as f64 })?)
 }
 
 async fn faiss(folder: &Path) -> Result<Faiss, Failure> {

@@ -44,7 +44,7 @@ async fn a_cancelled_run() {
     let id = run_id(&begun);
     let cancelled = server.post(&format!("/v1/agent/runs/{id}/cancel"), &json!({}), None).await;
     let text = [begun, response.text().await.unwrap()].concat();
-    let reply = querent_tests::Reply { text, ..cancelled.clone() };
+    let reply = querent_tests::HttpReply { text, ..cancelled.clone() };
     insta::assert_snapshot!("cancelled", named_transcript(&reply));
     insta::assert_snapshot!("cancelled_stored", stored(&server, &id).await);
     assert_eq!(cancelled.json()["status"], "cancelled", "{}", cancelled.text);

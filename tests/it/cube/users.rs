@@ -1,6 +1,6 @@
 //! Applications' users: which key may act for whom, how long users are kept, and the tokens of their browsers.
 
-use querent_tests::{Reply, TestServer, TestSettings, wait_until};
+use querent_tests::{HttpReply, TestServer, TestSettings, wait_until};
 use serde_json::{Value, json};
 
 use super::{ABORT, STREAM, script};
@@ -131,7 +131,7 @@ async fn with_keys(keys: &'static [&'static str]) -> TestServer {
     TestServer::start(settings.change(move |settings| settings.cube.api_keys = keys)).await
 }
 
-async fn ask(server: &TestServer, authorization: &str, body: &Value) -> Reply {
+async fn ask(server: &TestServer, authorization: &str, body: &Value) -> HttpReply {
     let request = server.http.post(server.url(STREAM)).header("authorization", authorization);
     server.send(request.json(body), None).await
 }

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures::StreamExt;
 use querent_catalog::{PageRequest, Principal};
-use querent_tests::{Reply, TestServer, TestSettings, collect_sse, read_until, wait_until};
+use querent_tests::{HttpReply, TestServer, TestSettings, collect_sse, read_until, wait_until};
 use serde_json::{Value, json};
 
 use super::{CHAT, answer, asked, started, transcript_of};
@@ -131,7 +131,7 @@ async fn broken_off(server: &TestServer, body: &Value, token: Option<&str>) -> S
     text
 }
 
-async fn again(server: &TestServer, body: &Value, last: Option<&str>) -> Reply {
+async fn again(server: &TestServer, body: &Value, last: Option<&str>) -> HttpReply {
     let request = server.http.post(server.url(CHAT)).json(body);
     let request = match last {
         Some(last) => request.header("Last-Event-ID", last),

@@ -1,7 +1,7 @@
 //! A call that writes waits for a person: it is executed once, and only where the token, the caller and the server's own
 //! record agree.
 
-use querent_tests::{Python, Reply, TestServer};
+use querent_tests::{HttpReply, Python, TestServer};
 use serde_json::{Value, json};
 
 use super::{CHAT, answer, asked, frames, named, started_to_write, transcript};
@@ -215,7 +215,7 @@ fn forged(token: &Value) -> String {
 }
 
 /// Returns the error of the first result.
-fn error(reply: &Reply) -> String {
+fn error(reply: &HttpReply) -> String {
     let result = named(reply, "tool_calling_result")[0]["result"].clone();
     assert_eq!(result["status"], "error", "{result}");
     result["error"].as_str().unwrap().to_owned()

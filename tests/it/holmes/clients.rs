@@ -4,7 +4,7 @@
 use std::process::Command;
 
 use querent_agent::models::{ModelEntry, ModelProvider, Models, scripted};
-use querent_tests::{Node, Python, run_client};
+use querent_tests::{NodeJs, Python, run_client};
 use serde_json::{Value, json};
 
 use super::{serving, started, started_to_write};
@@ -12,7 +12,7 @@ use super::{serving, started, started_to_write};
 #[tokio::test]
 async fn fetch_event_source() {
     let server = started_to_write("").await;
-    let mut node = Node::client("holmes.mjs");
+    let mut node = NodeJs::client("holmes.mjs");
     node.arg(server.url(""));
     run_client(node).await;
     let slow = server.model.requests().iter().filter(|request| asks(request, "slowly")).count();

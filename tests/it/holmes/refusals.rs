@@ -1,6 +1,6 @@
 //! Bad requests, each with its status and the shape of HolmesGPT's own server; keys; methods; routes that do not exist.
 
-use querent_tests::{Reply, TestServer, TestSettings};
+use querent_tests::{HttpReply, TestServer, TestSettings};
 use serde_json::{Value, json};
 
 use super::{CHAT, asked, started};
@@ -208,7 +208,7 @@ async fn the_servers_tokens_where_there_are_no_keys() {
     refused(&server.get("/api/model", None).await);
 }
 
-fn refused(reply: &Reply) {
+fn refused(reply: &HttpReply) {
     assert_eq!(reply.status, 401, "{}", reply.text);
     assert_eq!(reply.json(), json!({ "detail": "Invalid or missing API key" }));
 }

@@ -1,6 +1,6 @@
 //! The agent's routes: the SSE stream as a client sees it, stored runs, who sees whose, the published examples.
 
-use querent_tests::{Python, Reply, TestServer, TestSettings, collect_sse};
+use querent_tests::{HttpReply, Python, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
 
 const QUESTION: &str = "which service errored most in the last hour?";
@@ -203,7 +203,7 @@ fn question(include_thinking: bool) -> Value {
     json!({ "question": QUESTION, "database": "default", "include_thinking": include_thinking })
 }
 
-fn run_id(reply: &Reply) -> String {
+fn run_id(reply: &HttpReply) -> String {
     let frames = collect_sse(&reply.text);
     frames[0].data["run_id"].as_str().unwrap_or_else(|| panic!("{}", reply.text)).to_owned()
 }

@@ -1,6 +1,6 @@
 //! `POST /v1/import`: a file in the body becomes a table, all or nothing.
 
-use querent_tests::{Reply, TestServer, TestSettings};
+use querent_tests::{HttpReply, TestServer, TestSettings};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -95,7 +95,7 @@ async fn who_is_refused_may_send_the_rest_and_sees_why() {
     assert!(next.starts_with("200 OK"), "{said}");
 }
 
-async fn import(server: &TestServer, query: &str, body: &str, token: Option<&str>) -> Reply {
+async fn import(server: &TestServer, query: &str, body: &str, token: Option<&str>) -> HttpReply {
     server.send(server.http.post(server.url(&format!("/v1/import?{query}"))).body(body.to_owned()), token).await
 }
 

@@ -1,6 +1,6 @@
 //! `POST /v1/query`: requests, formats, limits, and failures before and after the first byte.
 
-use querent_tests::{Reply, TestServer, TestSettings, wait_for};
+use querent_tests::{HttpReply, TestServer, TestSettings, wait_for};
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 
@@ -219,7 +219,7 @@ async fn changes_say_how_many_rows() {
     assert_eq!(rows, [json!({ "a": 1, "b": "x" }), json!({ "a": 2, "b": "y" })]);
 }
 
-async fn eventually_admitted(server: &TestServer) -> Reply {
+async fn eventually_admitted(server: &TestServer) -> HttpReply {
     let attempt = async || Some(query_as(server, "SELECT 1 AS a", None).await).filter(|reply| reply.status != 429);
     wait_for("the place is given back", attempt).await
 }

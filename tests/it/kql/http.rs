@@ -1,6 +1,6 @@
 //! KQL at `POST /v1/query` and on the command line: formats, errors with their place, limits.
 
-use querent_tests::{Reply, TestServer, TestSettings};
+use querent_tests::{HttpReply, TestServer, TestSettings};
 use serde_json::json;
 
 const TOKENS: &str = "reader-tok:read:reader,admin-tok:admin:boss";
@@ -93,11 +93,11 @@ async fn limits_asked_for_in_headers_hold() {
     assert_eq!(sent(&server, "print 1", &[]).await.status, 401);
 }
 
-async fn sent(server: &TestServer, kql: &str, headers: &[(&str, &str)]) -> Reply {
+async fn sent(server: &TestServer, kql: &str, headers: &[(&str, &str)]) -> HttpReply {
     server.send(request(server, kql, headers), None).await
 }
 
-async fn read(server: &TestServer, kql: &str, headers: &[(&str, &str)]) -> Reply {
+async fn read(server: &TestServer, kql: &str, headers: &[(&str, &str)]) -> HttpReply {
     server.send(request(server, kql, headers), Some("reader-tok")).await
 }
 

@@ -1,10 +1,10 @@
 //! Kusto's REST routes as they are on the wire: frames, documents, errors, commands. What clients make of them is in
 //! `clients.rs`.
 
-use querent_tests::{Reply, TestServer, TestSettings};
+use querent_tests::{HttpReply, TestServer, TestSettings};
 use serde_json::{Value, json};
 
-async fn post(server: &TestServer, path: &str, body: &Value) -> Reply {
+async fn post(server: &TestServer, path: &str, body: &Value) -> HttpReply {
     let request = server.http.post(server.url(path)).header("x-ms-client-request-id", "me;1").body(body.to_string());
     server.send(request, Some("reader-tok")).await
 }

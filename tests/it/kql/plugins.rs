@@ -12,7 +12,7 @@ const USERS: &str = "let T = datatable(user:string, at:datetime, kind:string) [
 const DAYS: &str = "datetime(2017-08-01), datetime(2017-08-07)";
 
 /// A query after `USERS`, its columns, and its rows with days in place of datetimes.
-struct Case {
+struct PluginCase {
     query: String,
     columns: &'static str,
     rows: &'static str,
@@ -22,62 +22,62 @@ struct Case {
 async fn activity_is_counted_in_windows() {
     let (_folder, engine) = engine().await;
     let session = admin(&engine);
-    for Case { query, columns, rows } in [
-        Case {
+    for PluginCase { query, columns, rows } in [
+        PluginCase {
             query: format!("T | evaluate sliding_window_counts(user, at, {DAYS}, 3d, 1d)"),
             columns: "at:datetime Count:long Dcount:long",
             rows: "01 5 3; 02 8 5; 03 13 5; 04 9 5; 05 7 5; 06 2 2; 07 1 1",
         },
-        Case {
+        PluginCase {
             query: format!("T | where at < datetime(2017-08-04) | evaluate sliding_window_counts(user, at, {DAYS}, 2d, 1d, kind)"),
             columns: "at:datetime kind:string Count:long Dcount:long",
             rows: "01 x 5 3; 02 x 8 5; 03 x 6 3; 03 y 2 2; 04 x 3 2; 04 y 2 2",
         },
-        Case {
+        PluginCase {
             query: format!("T | evaluate activity_counts_metrics(user, at, {DAYS}, 1d)"),
             columns: "at:datetime count:long dcount:long new_dcount:long aggregated_dcount:long",
             rows: "01 5 3 3 3; 02 3 3 2 5; 03 5 4 0 5; 04 1 1 1 6; 05 1 1 0 6",
         },
-        Case {
+        PluginCase {
             query: format!("T | evaluate activity_counts_metrics(user, at, {DAYS}, 1d, kind)"),
             columns: "at:datetime kind:string count:long dcount:long new_dcount:long aggregated_dcount:long",
             rows: "01 x 5 3 3 3; 02 x 3 3 2 5; 03 x 3 2 0 5; 03 y 2 2 2 2; 04 x 1 1 1 6; 05 x 1 1 0 6",
         },
-        Case {
+        PluginCase {
             query: format!("T | evaluate activity_engagement(user, at, {DAYS}, 1d, 2d)"),
             columns: "at:datetime dcount_activities_inner:long dcount_activities_outer:long activity_ratio:real",
             rows: "01 3 3 1.0; 02 3 5 0.6; 03 4 4 1.0; 04 1 5 0.2; 05 1 2 0.5",
         },
-        Case {
+        PluginCase {
             query: "T | evaluate activity_metrics(user, at, 1d)".to_owned(),
             columns: "at:datetime dcount_values:long dcount_newvalues:long retention_rate:real churn_rate:real",
             rows: "01 3 3 NaN NaN; 02 3 2 0.3333333333333333 0.6666666666666667; 03 4 1 1.0 0.0; 04 1 1 0.0 1.0; 05 1 1 0.0 1.0",
         },
-        Case {
+        PluginCase {
             query: "T | evaluate new_activity_metrics(user, at, datetime(2017-08-01), datetime(2017-08-03), 1d)".to_owned(),
             columns: "from_at:datetime to_at:datetime dcount_new_values:long dcount_retained_values:long dcount_churn_values:long \
                       retention_rate:real churn_rate:real",
             rows: "01 01 3 3 0 1.0 0.0; 01 02 3 1 2 0.3333333333333333 0.6666666666666667; \
                    01 03 3 2 1 0.6666666666666666 0.33333333333333337; 02 02 2 2 0 1.0 0.0; 02 03 2 2 0 1.0 0.0; 03 03 0 0 0 NaN NaN",
         },
-        Case {
+        PluginCase {
             query: "let known = T | where user == 'Bob'; T | evaluate new_activity_metrics(user, at, datetime(2017-08-01), \
                     datetime(2017-08-03), 1d, datetime(2017-08-01), known) | project to_at, dcount_retained_values"
                 .to_owned(),
             columns: "to_at:datetime dcount_retained_values:long",
             rows: "01 2; 02 1; 03 1",
         },
-        Case {
+        PluginCase {
             query: format!("T | evaluate session_count(user, at, {DAYS}, 1d, 25h)"),
             columns: "at:datetime count_sessions:long",
             rows: "01 3; 02 2; 03 1; 04 1; 05 1",
         },
-        Case {
+        PluginCase {
             query: "T | evaluate active_users_count(user, at, datetime(2017-08-02), datetime(2017-08-07), 4d, 1d, 2, 1d)".to_owned(),
             columns: "at:datetime dcount:long",
             rows: "02 1; 03 4; 05 1",
         },
-        Case {
+        PluginCase {
             query: "T | extend n = strlen(user) | evaluate rolling_percentile(n, 50, at, 1d, 2)".to_owned(),
             columns: "at:datetime rolling_2_percentile_n_50:long",
             rows: "01 4; 02 4; 03 4; 04 4; 05 3",

@@ -1,7 +1,7 @@
 //! Golden transcripts of `RunAgent`'s streams, and of the session events that those who follow a run get: every
 //! sequence, in KsADK's dialect. An answer of a schema can be asked for on `/v1/responses` alone.
 
-use querent_tests::{Reply, TestServer, collect_sse, read_until};
+use querent_tests::{HttpReply, TestServer, collect_sse, read_until};
 use serde_json::{Value, json};
 
 use super::{RUN_AGENT, asked, data_of, followed_events, transcript};
@@ -42,7 +42,7 @@ async fn a_cancelled_run() {
     insta::assert_snapshot!("cancelled", frames(&[begun, response.text().await.unwrap()].concat()));
     insta::assert_snapshot!("cancelled_told", masked(&json!([done])));
     let text = [followed_so_far, follower.text().await.unwrap()].concat();
-    let events = followed_events(&Reply { status: 200, headers: Default::default(), text });
+    let events = followed_events(&HttpReply { status: 200, headers: Default::default(), text });
     insta::assert_snapshot!("cancelled_followed", masked(&json!(events)));
     assert_eq!(followed_events(&server.get(FOLLOWED, None).await), events, "the same afterwards");
 }
@@ -142,7 +142,7 @@ fn resumed(response: &Value) -> Value {
     })
 }
 
-fn last_response(reply: &Reply) -> Value {
+fn last_response(reply: &HttpReply) -> Value {
     collect_sse(&reply.text).pop().unwrap().data["response"].clone()
 }
 

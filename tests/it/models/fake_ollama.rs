@@ -42,7 +42,7 @@ pub struct FakeOllama {
 }
 
 #[derive(Clone)]
-struct Shared {
+struct OllamaState {
     reply: CannedReply,
     chats: Arc<watch::Sender<Vec<Value>>>,
     closed: Arc<watch::Sender<bool>>,
@@ -52,7 +52,7 @@ impl FakeOllama {
     pub async fn start(reply: CannedReply) -> Self {
         let (chats, chats_seen) = watch::channel(Vec::new());
         let (closed, closed_seen) = watch::channel(false);
-        let shared = Shared { reply, chats: Arc::new(chats), closed: Arc::new(closed) };
+        let shared = OllamaState { reply, chats: Arc::new(chats), closed: Arc::new(closed) };
         let router = Router::new()
             .route("/api/tags", get(async || Json(tags())))
             .route("/api/show", post(show))
@@ -130,27 +130,27 @@ async fn show(Json(body): Json<Value>) -> Response {
     }
 }
 
-async fn chat(State(shared): State<Shared>, Json(body): Json<Value>) -> Response {
+async fn chat(State(shared): State<OllamaState>, Json(body): Json<Value>) -> Response {
     shared.chats.send_modify(|chats| chats.push(body));
     let (pieces, then_hang) = match shared.reply {
         CannedReply::Status(status, text) => return (StatusCode::from_u16(status).unwrap(), text).into_response(),
         CannedReply::Stream { pieces, then_hang } => (pieces, then_hang),
     };
-    let mut unfinished = Unfinished(Some(shared.closed));
+    let mut unfinished = UnfinishedReply(Some(shared.closed));
     let stream = async_stream_of(pieces, then_hang, move || unfinished.finish());
     Body::from_stream(stream).into_response()
 }
 
 /// Reports that a reply is dropped before its end.
-struct Unfinished(Option<Arc<watch::Sender<bool>>>);
+struct UnfinishedReply(Option<Arc<watch::Sender<bool>>>);
 
-impl Unfinished {
+impl UnfinishedReply {
     fn finish(&mut self) {
         self.0 = None;
     }
 }
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedReply {
     fn drop(&mut self) {
         if let Some(closed) = self.0.take() {
             closed.send_replace(true);

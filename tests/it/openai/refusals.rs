@@ -2,7 +2,7 @@
 //! wrong person; and models that write what they should not.
 
 use querent_tests::script::tool_call;
-use querent_tests::{Reply, TestServer, TestSettings, collect_sse};
+use querent_tests::{HttpReply, TestServer, TestSettings, collect_sse};
 use serde_json::{Value, json};
 
 use super::serve;
@@ -287,6 +287,6 @@ async fn refused<const N: usize>(server: &TestServer, path: &str, cases: [(Value
     }
 }
 
-fn kind(reply: &Reply) -> String {
+fn kind(reply: &HttpReply) -> String {
     reply.json()["error"]["type"].as_str().unwrap_or_default().to_owned()
 }

@@ -12,12 +12,13 @@ use querent_tests::collect_sse;
 use serde_json::json;
 use tempfile::TempDir;
 
-use super::provider::{Answer, Provider};
-use super::{all, question, said};
+use super::provider::{CannedAnswer, Provider};
+use super::said;
+use crate::models::{collect_turn, question};
 
 #[tokio::test]
 async fn another_model_stands_in_before_the_first_piece_only() {
-    let busy = || Answer::status(429, &json!({"error": {"message": "slow down"}}));
+    let busy = || CannedAnswer::status(429, &json!({"error": {"message": "slow down"}}));
     let (first, second, third) = (
         Provider::start(vec![busy()]).await,
         Provider::start(vec![busy()]).await,
@@ -29,13 +30,14 @@ async fn another_model_stands_in_before_the_first_piece_only() {
     assert_eq!((first.requests().len(), second.requests().len(), third.requests().len()), (1, 1, 1));
 
     // A wrong key would be wrong tomorrow too.
-    let wrong = Provider::start(vec![Answer::status(401, &json!({"error": {"message": "no"}}))]).await;
+    let wrong = Provider::start(vec![CannedAnswer::status(401, &json!({"error": {"message": "no"}}))]).await;
     let models = open_list(&[entry("a", &wrong, &["c"]), entry("c", &third, &[])]).unwrap();
     assert_eq!(answer(&models).await.unwrap_err().code(), "model_auth");
 
     // What was said is not said again by another.
     let broken =
-        Provider::start(vec![Answer::data(&[json!({"choices": [{"index": 0, "delta": {"content": "a"}}]})])]).await;
+        Provider::start(vec![CannedAnswer::data(&[json!({"choices": [{"index": 0, "delta": {"content": "a"}}]})])])
+            .await;
     let models = open_list(&[entry("a", &broken, &["c"]), entry("c", &third, &[])]).unwrap();
     assert_eq!(answer(&models).await.unwrap_err().code(), "model_failed");
     assert_eq!(third.requests().len(), 1);
@@ -149,7 +151,7 @@ async fn a_question_is_answered_by_a_provider_of_the_list() {
         "function": {"name": "run_sql", "arguments": "{\"sql\": \"SELECT 40 + 2 AS n\"}"},
     }]}}]});
     let end = json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]});
-    let provider = Provider::start(vec![Answer::chat(&[call, end]), said("It is 42.")]).await;
+    let provider = Provider::start(vec![CannedAnswer::chat(&[call, end]), said("It is 42.")]).await;
     let data = TempDir::new().unwrap();
     let (_folder, sources) = file(&format!(
         "[[agent.models]]\nname = \"big\"\nprovider = \"openai\"\nbase_url = \"{}\"\n",
@@ -188,7 +190,7 @@ fn entry(name: &str, server: &Provider, fallbacks: &[&str]) -> EntrySettings {
 
 /// The default model's answer.
 async fn answer(models: &Models) -> querent_agent::Result<String> {
-    let events = all(models.default_entry().provider.chat(question("hi")).await).await?;
+    let events = collect_turn(models.default_entry().provider.chat(question("hi")).await).await?;
     let texts = events.iter().filter_map(|event| match event {
         ModelEvent::Text(text) => Some(text.as_str()),
         _ => None,

@@ -18,14 +18,14 @@ use tokio::sync::watch;
 
 /// One answer to a POST.
 #[derive(Clone)]
-pub enum Answer {
+pub enum CannedAnswer {
     /// Server-sent events, each a network write of its own; then the end, or silence.
     Events { frames: Vec<String>, then_hang: bool },
     /// Any other answer.
     Plain { status: u16, headers: Vec<(&'static str, String)>, body: String },
 }
 
-impl Answer {
+impl CannedAnswer {
     /// OpenAI's and Gemini's form: data only.
     pub fn data(pieces: &[Value]) -> Self {
         let frames = pieces.iter().map(|piece| format!("data: {piece}\n\n")).collect();
@@ -85,15 +85,15 @@ impl RecordedRequest {
 /// The server.
 pub struct Provider {
     address: std::net::SocketAddr,
-    shared: Shared,
+    shared: ProviderState,
     closed: watch::Receiver<bool>,
     serving: tokio::task::JoinHandle<()>,
 }
 
 #[derive(Clone)]
-struct Shared {
+struct ProviderState {
     /// The last answer is repeated.
-    answers: Arc<Mutex<VecDeque<Answer>>>,
+    answers: Arc<Mutex<VecDeque<CannedAnswer>>>,
     /// The answer to every GET.
     described: Arc<(u16, Value)>,
     requests: Arc<Mutex<Vec<RecordedRequest>>>,
@@ -101,15 +101,15 @@ struct Shared {
 }
 
 impl Provider {
-    pub async fn start(answers: Vec<Answer>) -> Self {
+    pub async fn start(answers: Vec<CannedAnswer>) -> Self {
         Self::describing(200, json!({}), answers).await
     }
 
     /// Starts a server that answers every GET with `body`.
-    pub async fn describing(status: u16, body: Value, answers: Vec<Answer>) -> Self {
+    pub async fn describing(status: u16, body: Value, answers: Vec<CannedAnswer>) -> Self {
         querent_flight::install_crypto_provider();
         let (closed, closed_seen) = watch::channel(false);
-        let shared = Shared {
+        let shared = ProviderState {
             answers: Arc::new(Mutex::new(answers.into())),
             described: Arc::new((status, body)),
             requests: Arc::default(),
@@ -160,7 +160,13 @@ impl Drop for Provider {
     }
 }
 
-async fn answer(State(shared): State<Shared>, method: Method, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn answer(
+    State(shared): State<ProviderState>,
+    method: Method,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response {
     if method == Method::GET {
         let (status, body) = &*shared.described;
         return (StatusCode::from_u16(*status).unwrap(), axum::Json(body)).into_response();
@@ -172,20 +178,20 @@ async fn answer(State(shared): State<Shared>, method: Method, uri: Uri, headers:
         if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }
     };
     match answer.unwrap() {
-        Answer::Plain { status, headers, body } => {
+        CannedAnswer::Plain { status, headers, body } => {
             let mut response = (StatusCode::from_u16(status).unwrap(), body).into_response();
             for (name, value) in headers {
                 response.headers_mut().insert(name, value.parse().unwrap());
             }
             response
         }
-        Answer::Events { frames, then_hang } => {
+        CannedAnswer::Events { frames, then_hang } => {
             let pieces = futures::stream::iter(frames).then(async |frame| {
                 // Lets each piece leave on its own.
                 tokio::task::yield_now().await;
                 Ok::<_, std::io::Error>(Bytes::from(frame))
             });
-            let unfinished = Unfinished(Some(shared.closed));
+            let unfinished = UnfinishedAnswer(Some(shared.closed));
             let end = futures::stream::once(async move {
                 if then_hang {
                     futures::future::pending::<()>().await;
@@ -201,9 +207,9 @@ async fn answer(State(shared): State<Shared>, method: Method, uri: Uri, headers:
 }
 
 /// Reports that an answer is dropped before its end.
-struct Unfinished(Option<Arc<watch::Sender<bool>>>);
+struct UnfinishedAnswer(Option<Arc<watch::Sender<bool>>>);
 
-impl Drop for Unfinished {
+impl Drop for UnfinishedAnswer {
     fn drop(&mut self) {
         if let Some(closed) = self.0.take() {
             closed.send_replace(true);

@@ -6,44 +6,47 @@ use querent_agent::models::{ChatRequest, DoneReason, ModelEvent, ModelProvider};
 use querent_catalog::outbound::ApiKey;
 use serde_json::{Value, json};
 
-use super::provider::{Answer, Provider};
-use super::{all, question, run_sql, said};
+use super::provider::{CannedAnswer, Provider};
+use super::said;
+use crate::models::{collect_turn, question, run_sql_spec};
 
 #[tokio::test]
 async fn a_busy_provider_is_asked_again() {
     for status in [429, 503, 529] {
-        let busy =
-            || Answer::status(status, &json!({"error": {"message": "slow down"}})).with_header("retry-after", "0");
+        let busy = || {
+            CannedAnswer::status(status, &json!({"error": {"message": "slow down"}})).with_header("retry-after", "0")
+        };
         let server = Provider::start(vec![busy(), busy(), said("at last")]).await;
-        let events = all(server.model(RemoteKind::OpenAi, "m").chat(question("hi")).await).await.unwrap();
+        let events = collect_turn(server.model(RemoteKind::OpenAi, "m").chat(question("hi")).await).await.unwrap();
         assert_eq!(events[0], ModelEvent::Text("at last".to_owned()), "{status}");
         assert_eq!(server.requests().len(), 3);
     }
     // The same when it says so within its stream.
     let overloaded = json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}});
-    let turn = Answer::named(&[
+    let turn = CannedAnswer::named(&[
         json!({"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}),
         json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "ok"}}),
         json!({"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}}),
         json!({"type": "message_stop"}),
     ]);
-    let server = Provider::start(vec![Answer::named(&[overloaded]), turn]).await;
-    let events = all(server.model(RemoteKind::Anthropic, "claude-x").chat(question("hi")).await).await.unwrap();
+    let server = Provider::start(vec![CannedAnswer::named(&[overloaded]), turn]).await;
+    let events =
+        collect_turn(server.model(RemoteKind::Anthropic, "claude-x").chat(question("hi")).await).await.unwrap();
     assert_eq!(events[0], ModelEvent::Text("ok".to_owned()));
 }
 
 #[tokio::test]
 async fn a_provider_that_stays_busy_is_given_up() {
-    let busy = Answer::status(429, &json!({"error": {"message": "slow down"}}));
+    let busy = CannedAnswer::status(429, &json!({"error": {"message": "slow down"}}));
     let server = Provider::start(vec![busy.clone()]).await;
-    let error = all(server.model(RemoteKind::OpenAi, "m").chat(question("hi")).await).await.unwrap_err();
+    let error = collect_turn(server.model(RemoteKind::OpenAi, "m").chat(question("hi")).await).await.unwrap_err();
     assert_eq!(error.code(), "model_rate_limited");
     assert!(error.to_string().contains("slow down"), "{error}");
     assert_eq!(server.requests().len(), 4);
 
     // It asks for more patience than a run has.
     let server = Provider::start(vec![busy.with_header("retry-after", "3600")]).await;
-    let error = all(server.model(RemoteKind::OpenAi, "m").chat(question("hi")).await).await.unwrap_err();
+    let error = collect_turn(server.model(RemoteKind::OpenAi, "m").chat(question("hi")).await).await.unwrap_err();
     assert_eq!(error.code(), "model_rate_limited");
     assert_eq!(server.requests().len(), 1);
 }
@@ -52,7 +55,7 @@ async fn a_provider_that_stays_busy_is_given_up() {
 async fn nothing_is_said_twice() {
     let piece = json!({"choices": [{"index": 0, "delta": {"content": "a"}}]});
     let error = json!({"error": {"message": "slow down", "code": "rate_limit_exceeded"}});
-    let server = Provider::start(vec![Answer::data(&[piece, error]), said("again")]).await;
+    let server = Provider::start(vec![CannedAnswer::data(&[piece, error]), said("again")]).await;
     let mut turn = server.model(RemoteKind::OpenAi, "m").chat(question("hi")).await.unwrap();
     assert_eq!(turn.next().await.unwrap().unwrap(), ModelEvent::Text("a".to_owned()));
     assert_eq!(turn.next().await.unwrap().unwrap_err().code(), "model_rate_limited");
@@ -78,10 +81,10 @@ async fn refusals_have_their_codes_and_show_no_key() {
         (RemoteKind::OpenAi, 307, json!({}), "model_failed", "307"),
     ];
     for (kind, status, body, code, expected) in cases {
-        let refused = Answer::status(status, &body).with_header("location", "http://127.0.0.1:9/");
+        let refused = CannedAnswer::status(status, &body).with_header("location", "http://127.0.0.1:9/");
         let server = Provider::describing(status, body, vec![refused]).await;
         let model = server.model(kind, "m");
-        let error = all(model.chat(question("hi")).await).await.unwrap_err();
+        let error = collect_turn(model.chat(question("hi")).await).await.unwrap_err();
         assert_eq!(error.code(), code, "{error}");
         assert!(error.to_string().contains(expected), "{error}");
         assert!(error.to_string().contains(&server.base_url()) || code == "model_failed", "{error}");
@@ -97,11 +100,12 @@ async fn a_missing_key_is_named_and_a_server_of_ones_own_needs_none() {
     querent_flight::install_crypto_provider();
     let server = Provider::start(vec![said("ok")]).await;
     let settings = RemoteSettings { api_key: None, ..server.settings(RemoteKind::OpenAi, "m") };
-    all(RemoteModel::new(settings.clone()).unwrap().chat(question("hi")).await).await.unwrap();
+    collect_turn(RemoteModel::new(settings.clone()).unwrap().chat(question("hi")).await).await.unwrap();
     assert_eq!(server.requests()[0].header("authorization"), "");
 
     let missing = RemoteModel::new(RemoteSettings { base_url: None, ..settings }).unwrap();
-    for error in [all(missing.chat(question("hi")).await).await.unwrap_err(), missing.capabilities().await.unwrap_err()]
+    for error in
+        [collect_turn(missing.chat(question("hi")).await).await.unwrap_err(), missing.capabilities().await.unwrap_err()]
     {
         assert_eq!(error.code(), "model_auth");
         assert!(error.to_string().contains("set SOME_KEY"), "{error}");
@@ -123,7 +127,8 @@ async fn a_server_that_does_not_answer_is_unreachable() {
             retry: RetryPolicy::default(),
         };
         let model = RemoteModel::new(settings).unwrap();
-        for error in [model.capabilities().await.unwrap_err(), all(model.chat(question("hi")).await).await.unwrap_err()]
+        for error in
+            [model.capabilities().await.unwrap_err(), collect_turn(model.chat(question("hi")).await).await.unwrap_err()]
         {
             assert_eq!(error.code(), "model_unreachable");
             assert!(error.to_string().contains("http://127.0.0.1:9/v1"), "{error}");
@@ -137,9 +142,9 @@ async fn a_stream_that_breaks_off_is_an_error() {
     let text = json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}});
     let parts = json!({"candidates": [{"content": {"parts": [{"text": "a"}]}}]});
     let cases = [
-        (RemoteKind::OpenAi, Answer::data(&[chat])),
-        (RemoteKind::Anthropic, Answer::named(&[text])),
-        (RemoteKind::Gemini, Answer::data(&[parts])),
+        (RemoteKind::OpenAi, CannedAnswer::data(&[chat])),
+        (RemoteKind::Anthropic, CannedAnswer::named(&[text])),
+        (RemoteKind::Gemini, CannedAnswer::data(&[parts])),
     ];
     for (kind, answer) in cases {
         let server = Provider::start(vec![answer]).await;
@@ -150,9 +155,9 @@ async fn a_stream_that_breaks_off_is_an_error() {
         assert!(error.to_string().contains("broke off"), "{kind:?}: {error}");
         assert!(turn.next().await.is_none());
     }
-    let garbage = Answer::Events { frames: vec!["data: {\"choices\": [\n\n".to_owned()], then_hang: false };
+    let garbage = CannedAnswer::Events { frames: vec!["data: {\"choices\": [\n\n".to_owned()], then_hang: false };
     let server = Provider::start(vec![garbage]).await;
-    let error = all(server.model(RemoteKind::OpenAi, "m").chat(question("hi")).await).await.unwrap_err();
+    let error = collect_turn(server.model(RemoteKind::OpenAi, "m").chat(question("hi")).await).await.unwrap_err();
     assert_eq!(error.code(), "model_failed");
     assert!(error.to_string().contains("not JSON"), "{error}");
 }
@@ -165,14 +170,14 @@ async fn half_a_call_is_no_call_and_wrong_arguments_reach_the_tool() {
         ]}}]})
     };
     let end = |reason: &str| json!({"choices": [{"index": 0, "delta": {}, "finish_reason": reason}]});
-    let ask = || ChatRequest { tools: vec![run_sql()], ..question("hi") };
+    let ask = || ChatRequest { tools: vec![run_sql_spec()], ..question("hi") };
 
-    let server = Provider::start(vec![Answer::chat(&[call("{\"sql\": \"SEL"), end("length")])]).await;
-    let events = all(server.model(RemoteKind::OpenAi, "m").chat(ask()).await).await.unwrap();
+    let server = Provider::start(vec![CannedAnswer::chat(&[call("{\"sql\": \"SEL"), end("length")])]).await;
+    let events = collect_turn(server.model(RemoteKind::OpenAi, "m").chat(ask()).await).await.unwrap();
     assert!(matches!(&events[..], [ModelEvent::Done { reason: DoneReason::Length, .. }]), "{events:?}");
 
-    let server = Provider::start(vec![Answer::chat(&[call("SELECT 1"), end("tool_calls")])]).await;
-    let events = all(server.model(RemoteKind::OpenAi, "m").chat(ask()).await).await.unwrap();
+    let server = Provider::start(vec![CannedAnswer::chat(&[call("SELECT 1"), end("tool_calls")])]).await;
+    let events = collect_turn(server.model(RemoteKind::OpenAi, "m").chat(ask()).await).await.unwrap();
     let ModelEvent::ToolCall(told) = &events[0] else { panic!("{events:?}") };
     assert_eq!(told.arguments, Value::from("SELECT 1"));
 }
@@ -180,8 +185,8 @@ async fn half_a_call_is_no_call_and_wrong_arguments_reach_the_tool() {
 #[tokio::test]
 async fn a_filtered_answer_is_an_error_that_says_so() {
     let blocked = json!({"candidates": [{"finishReason": "SAFETY"}], "usageMetadata": {"promptTokenCount": 3}});
-    let server = Provider::start(vec![Answer::data(&[blocked])]).await;
-    let error = all(server.model(RemoteKind::Gemini, "m").chat(question("hi")).await).await.unwrap_err();
+    let server = Provider::start(vec![CannedAnswer::data(&[blocked])]).await;
+    let error = collect_turn(server.model(RemoteKind::Gemini, "m").chat(question("hi")).await).await.unwrap_err();
     assert_eq!(error.code(), "model_failed");
     assert!(error.to_string().contains("SAFETY"), "{error}");
 }

@@ -8,10 +8,7 @@ use super::source::{without_tests, words};
 use super::{read, root, rust_files};
 
 /// Type names that may stand more than once, each with the reason.
-const SHARED_NAMES: &[(&str, &str)] = &[
-    ("Args", "the arguments of one clap command, named by its module: `import::Args`"),
-    ("Result", "a crate's own `Result` with its own error"),
-];
+const SHARED_NAMES: &[(&str, &str)] = &[("Result", "a crate's own `Result` with its own error")];
 
 /// Functions that do not say of what unless a type stands before them: `Type::of(x)`.
 const VAGUE_FUNCTIONS: &[&str] = &["around", "at", "by", "is", "is_ours", "of"];
@@ -45,11 +42,11 @@ fn a_sleep_in_a_test_says_why() {
     assert!(found.is_empty(), "{found:#?}");
 }
 
-/// The names of types that are seen outside of their module and are defined more than once.
+/// The names of types that are defined more than once, public or private: a search finds both.
 fn repeated_types<'a>(files: impl Iterator<Item = (&'a str, &'a str)>, shared: &[(&str, &str)]) -> Vec<String> {
     let mut homes: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (file, text) in files {
-        for name in visible_types(&without_tests(&words(text))) {
+        for name in defined_types(&without_tests(&words(text))) {
             homes.entry(name).or_default().push(file);
         }
     }
@@ -61,22 +58,17 @@ fn repeated_types<'a>(files: impl Iterator<Item = (&'a str, &'a str)>, shared: &
     repeated.chain(unused).collect()
 }
 
-/// The names of the types whose definition begins with `pub`.
-fn visible_types<'a>(words: &[&'a str]) -> Vec<&'a str> {
+/// The names of the types that are defined, associated types aside.
+fn defined_types<'a>(words: &[&'a str]) -> Vec<&'a str> {
     let mut names = Vec::new();
-    for (at, word) in words.iter().enumerate() {
-        if *word != "pub" {
-            continue;
+    for_each_item(words, |is_of_a_type, at| {
+        if let ["struct" | "enum" | "trait" | "union" | "type", name, ..] = words[at..]
+            && !is_of_a_type
+            && name.starts_with(char::is_uppercase)
+        {
+            names.push(name);
         }
-        let mut after = &words[at + 1..];
-        if after.first() == Some(&"(") {
-            let end = after.iter().position(|word| *word == ")").unwrap_or_default();
-            after = &after[end + 1..];
-        }
-        if let ["struct" | "enum" | "trait" | "union" | "type", name, ..] = after {
-            names.push(*name);
-        }
-    }
+    });
     names
 }
 
@@ -84,28 +76,35 @@ fn visible_types<'a>(words: &[&'a str]) -> Vec<&'a str> {
 fn vague_functions(text: &str) -> Vec<String> {
     let words = words(text);
     let mut found = Vec::new();
+    for_each_item(&words, |is_of_a_type, at| {
+        if let ["fn", name, ..] = words[at..]
+            && !is_of_a_type
+            && VAGUE_FUNCTIONS.contains(&name)
+        {
+            found.push(format!("`fn {name}` does not say of what"));
+        }
+    });
+    found
+}
+
+/// Calls `look` with every word and whether it stands directly in the body of an `impl` or a trait.
+fn for_each_item(words: &[&str], mut look: impl FnMut(bool, usize)) {
     // For every open bracket, whether the body of an `impl` or a trait begins with it.
     let mut bodies = Vec::new();
-    let mut is_of_a_type = false;
+    let mut is_body = false;
     for (at, word) in words.iter().enumerate() {
         let before = at.checked_sub(1).and_then(|before| words.get(before).copied());
         let begins_an_item = matches!(before, None | Some("{" | "}" | ";" | "]" | ")" | "pub" | "unsafe" | "default"));
+        look(bodies.last() == Some(&true), at);
         match *word {
-            "impl" | "trait" if begins_an_item && bodies.last() != Some(&true) => is_of_a_type = true,
-            "{" => bodies.push(std::mem::take(&mut is_of_a_type)),
+            "impl" | "trait" if begins_an_item && bodies.last() != Some(&true) => is_body = true,
+            "{" => bodies.push(std::mem::take(&mut is_body)),
             "}" => {
                 bodies.pop();
-            }
-            "fn" if bodies.last() != Some(&true) => {
-                let name = words.get(at + 1).copied().unwrap_or_default();
-                if VAGUE_FUNCTIONS.contains(&name) {
-                    found.push(format!("`fn {name}` does not say of what"));
-                }
             }
             _ => {}
         }
     }
-    found
 }
 
 fn chains_of_super(text: &str) -> Vec<String> {
@@ -146,12 +145,9 @@ fn shown(file: &Path) -> String {
 #[test]
 fn a_type_name_with_two_meanings_is_found() {
     let files = [
-        (
-            "a.rs",
-            "pub struct Place<T>(T); struct Own; pub type Result = (); #[cfg(test)] mod tests { pub struct Case; }",
-        ),
-        ("b.rs", "pub(crate) enum Place {} struct Own; pub type Result = (); pub struct Case;"),
-        ("c.rs", "pub(in crate::x) trait Case {} impl T for U { type Place = (); } // pub struct Place;"),
+        ("a.rs", "struct Place<T>(T); type Result = (); #[cfg(test)] mod tests { struct Case; struct Place; }"),
+        ("b.rs", "fn f() { enum Place {} } pub type Result = (); pub struct Case; impl T { type Output = (); }"),
+        ("c.rs", "pub(in crate::x) trait Case { type Output; } // struct Place;"),
     ];
     let found = repeated_types(files.into_iter(), &[("Result", "planted"), ("Args", "planted")]);
     let expected = [
