@@ -8,11 +8,11 @@ use serde_json::{Value, json};
 use tempfile::TempDir;
 
 /// A working folder with files to import and a data folder that does not exist yet.
-struct Work {
+struct WorkFolder {
     folder: TempDir,
 }
 
-impl Work {
+impl WorkFolder {
     fn new() -> Self {
         let folder = TempDir::new().unwrap();
         let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
@@ -82,7 +82,7 @@ fn json_lines(text: &str) -> Vec<Value> {
 
 #[test]
 fn relationships_queries_and_metrics_are_taught_from_the_command_line() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     work.run(&["import", "--data", "lake", "flights.csv", "Air Lines.csv"]).succeeded();
     let added = work.run(&["relationships", "add", "--data", "lake", "flights.carrier", "air_lines.carrier"]);
     assert!(added.succeeded().contains("\"origin\":\"declared\""));
@@ -114,7 +114,7 @@ fn relationships_queries_and_metrics_are_taught_from_the_command_line() {
 
 #[test]
 fn help_has_examples_and_exit_codes() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     let help = work.run(&["--help"]).succeeded();
     let commands = ["relationships", "verified-queries", "metrics", "serve", "sql", "ask", "import", "search", "demo"];
     for command in commands.into_iter().chain(["config"]) {
@@ -130,7 +130,7 @@ fn help_has_examples_and_exit_codes() {
 
 #[test]
 fn wrong_command_lines_and_settings_exit_with_two() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     work.run(&["sqll"]).failed(2);
     work.run(&["sql", "--rows", "many", "select 1"]).failed(2);
     work.run(&["sql", "--server", "http://x", "--data", "y", "select 1"]).failed(2);
@@ -142,7 +142,7 @@ fn wrong_command_lines_and_settings_exit_with_two() {
 
 #[test]
 fn what_cannot_be_reached_or_opened_exits_with_three() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     for arguments in [
         &["sql", "--server", "http://127.0.0.1:9", "select 1"][..],
         &["ask", "--server", "http://127.0.0.1:9", "how many?"],
@@ -156,7 +156,7 @@ fn what_cannot_be_reached_or_opened_exits_with_three() {
 
 #[test]
 fn settings_are_shown_with_their_origin_and_without_secrets() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     std::fs::write(work.path("querent.toml"), "[agent]\nmodel = \"qwen3:8b\"\n").unwrap();
     let mut command = work.querent(&["config", "check", "--json", "--set", "query.timeout=60s"]);
     let output = command.env("QUERENT_AUTH_TOKENS", "s3cret:read").output().unwrap();
@@ -171,7 +171,7 @@ fn settings_are_shown_with_their_origin_and_without_secrets() {
 
 #[test]
 fn a_data_folder_without_a_server() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     let said = work.run(&["import", "flights.csv", "Air Lines.csv"]).succeeded();
     assert_eq!(said, "default.flights: 3 rows from 1 file\ndefault.air_lines: 2 rows from 1 file\n");
 
@@ -200,7 +200,7 @@ fn a_data_folder_without_a_server() {
 
 #[test]
 fn long_results_and_cells_are_marked_where_cut() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     let series = "SELECT value FROM generate_series(1, 250) AS s(value)";
     let table = work.run(&["sql", series]).succeeded();
     assert!(table.contains("first 100 rows; more follow"), "{table}");
@@ -213,7 +213,7 @@ fn long_results_and_cells_are_marked_where_cut() {
 
 #[test]
 fn a_failing_statement_exits_with_one_and_its_code() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     work.run(&["import", "flights.csv"]).succeeded();
     let said = work.run(&["sql", "SELECT * FROM flight"]).failed(1);
     assert!(said.starts_with("error [table_not_found]"), "{said}");
@@ -224,7 +224,7 @@ fn a_failing_statement_exits_with_one_and_its_code() {
 
 #[test]
 fn imports_are_all_or_nothing_and_say_what_to_do_with_what_is_there() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     let said = work.run(&["import", "bad.csv"]).failed(1);
     assert!(said.contains("[bad_data]") && said.contains("bad.csv"), "{said}");
     work.run(&["sql", "SELECT * FROM bad"]).failed(1);
@@ -240,7 +240,7 @@ fn imports_are_all_or_nothing_and_say_what_to_do_with_what_is_there() {
 
 #[test]
 fn external_tables_refer_to_their_files() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     let said = work.run(&["import", "--external", "--table", "trips", "flights.csv"]).succeeded();
     assert!(said.starts_with("default.trips: refers to"), "{said}");
     std::fs::write(work.path("flights.csv"), "carrier,delay\nB6,1\n").unwrap();
@@ -249,7 +249,7 @@ fn external_tables_refer_to_their_files() {
 
 #[test]
 fn a_folder_and_a_glob_are_one_table_each() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     std::fs::create_dir(work.path("logs")).unwrap();
     for day in 1..=3 {
         std::fs::write(work.path(&format!("logs/2024-0{day}.ndjson")), format!("{{\"day\": {day}}}\n")).unwrap();
@@ -261,7 +261,7 @@ fn a_folder_and_a_glob_are_one_table_each() {
 #[test]
 fn a_server_process_is_ready_serves_and_stops() {
     let server = ServerProcess::start(&[("QUERENT_AUTH_TOKENS", "w:write,r:read")]);
-    let work = Work::new();
+    let work = WorkFolder::new();
     let on_server = |arguments: &[&str], token: &str| {
         let mut all = vec![arguments[0], "--server", &server.url, "--token", token];
         all.extend(&arguments[1..]);
@@ -319,7 +319,7 @@ async fn ask_shows_each_step() {
         let server = TestServer::start(TestSettings::default().script(script(sql, "payments it is"))).await;
         server.seed_otel_logs().await;
         let url = server.url("");
-        let (flags, work) = (flags.to_vec(), Work::new());
+        let (flags, work) = (flags.to_vec(), WorkFolder::new());
         let done = tokio::task::spawn_blocking(move || {
             let arguments = [&["ask", "--server", &url][..], &flags, &["which service", "errs most?"]].concat();
             work.run(&arguments)
@@ -333,7 +333,7 @@ async fn ask_shows_each_step() {
 
 #[test]
 fn ask_works_on_a_data_folder_without_a_server() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     work.run(&["import", "flights.csv"]).succeeded();
     let script = script("SELECT count(*) AS n FROM flights", "that many");
     std::fs::write(work.path("script.json"), script.to_string()).unwrap();
@@ -360,7 +360,7 @@ fn ask_works_on_a_data_folder_without_a_server() {
 
 #[test]
 fn import_recursive_reports_each_folder() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     for (file, text) in [("lake/a/x.csv", "id\n1\n"), ("lake/s/b/y.csv", "id\n2\n"), ("lake/c/z.txt", "?")] {
         std::fs::create_dir_all(work.path(file).parent().unwrap()).unwrap();
         std::fs::write(work.path(file), text).unwrap();
@@ -385,7 +385,7 @@ async fn a_run_that_fails_exits_with_one() {
     let script = json!({ "runs": [{ "turns": [{ "events": [{ "error": "out of order" }] }] }] });
     let server = TestServer::start(TestSettings::default().script(script)).await;
     let url = server.url("");
-    let done = tokio::task::spawn_blocking(move || Work::new().run(&["ask", "--server", &url, "anything?"]));
+    let done = tokio::task::spawn_blocking(move || WorkFolder::new().run(&["ask", "--server", &url, "anything?"]));
     assert!(done.await.unwrap().failed(1).starts_with("error ["));
 }
 
@@ -405,7 +405,7 @@ fn small_flights(folder: &Path) {
 
 #[test]
 fn the_demo_says_match_or_wrong() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     small_flights(work.folder.path());
     let sql = "SELECT carrier, count(*) FROM flights GROUP BY carrier ORDER BY 2 DESC LIMIT 1";
     for (answer, code, verdict) in [
@@ -425,7 +425,7 @@ fn the_demo_says_match_or_wrong() {
 
 #[test]
 fn the_demo_without_a_model_says_how_to_get_one() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     let mut demo = work.querent(&["demo", "--csv-dir", "."]);
     let done = Done::of(demo.env("QUERENT_AGENT_OLLAMA_HOST", "http://127.0.0.1:9").output().unwrap());
     let said = done.failed(3);
@@ -434,7 +434,7 @@ fn the_demo_without_a_model_says_how_to_get_one() {
 
 #[test]
 fn the_demo_starts_and_stops_a_local_model() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     small_flights(work.folder.path());
     let model = "echo $$ > pid\necho loading\necho ready http://127.0.0.1:9 tiny\nexec sleep 600\n";
     std::fs::write(work.path("model.sh"), model).unwrap();
@@ -449,7 +449,7 @@ fn the_demo_starts_and_stops_a_local_model() {
 
 #[test]
 fn a_rebuilt_index_finds_by_meaning() {
-    let work = Work::new();
+    let work = WorkFolder::new();
     let with_model = |arguments: &[&str]| {
         let mut command = work.querent(arguments);
         command.env("QUERENT_EMBED_PROVIDER", "fastembed");

@@ -127,13 +127,13 @@ struct FakeEmbedder {
     serving: tokio::task::JoinHandle<()>,
 }
 
-type Shared = (Arc<Mutex<Vec<(String, String)>>>, Arc<AtomicUsize>);
+type EmbedderState = (Arc<Mutex<Vec<(String, String)>>>, Arc<AtomicUsize>);
 
 impl FakeEmbedder {
     async fn start() -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
-        let (asked, refusals): Shared = Default::default();
+        let (asked, refusals): EmbedderState = Default::default();
         let router = Router::new().fallback(answer).with_state((Arc::clone(&asked), Arc::clone(&refusals)));
         let serving = tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
         Self { address, asked, refusals, serving }
@@ -172,7 +172,7 @@ impl Drop for FakeEmbedder {
     }
 }
 
-async fn answer(State((asked, refusals)): State<Shared>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
+async fn answer(State((asked, refusals)): State<EmbedderState>, uri: Uri, headers: HeaderMap, body: Bytes) -> Response {
     let header = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     let key = header("authorization").or_else(|| header("x-goog-api-key")).unwrap_or_default();
     asked.lock().push((uri.path().to_owned(), key));

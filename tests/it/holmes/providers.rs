@@ -14,12 +14,12 @@ use super::serving;
 #[tokio::test]
 async fn a_providers_refusal_has_its_status_and_its_code() {
     for (refusal, when, status, code) in [
-        (Refusal::Key, When::Asked, 401, 1),
-        (Refusal::Key, When::Begun, 401, 1),
-        (Refusal::Limit, When::Asked, 429, 5_204),
-        (Refusal::Limit, When::Begun, 429, 5_204),
-        (Refusal::Fault, When::Asked, 500, 1),
-        (Refusal::Fault, When::Begun, 500, 1),
+        (ProviderRefusal::Key, When::Asked, 401, 1),
+        (ProviderRefusal::Key, When::Begun, 401, 1),
+        (ProviderRefusal::Limit, When::Asked, 429, 5_204),
+        (ProviderRefusal::Limit, When::Begun, 429, 5_204),
+        (ProviderRefusal::Fault, When::Asked, 500, 1),
+        (ProviderRefusal::Fault, When::Begun, 500, 1),
     ] {
         let (server, _data) = serving(Models::single(Arc::new(Refusing { refusal, when }))).await;
         let url = format!("http://{}/api/chat", server.addr);
@@ -42,7 +42,7 @@ async fn a_providers_refusal_has_its_status_and_its_code() {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum Refusal {
+enum ProviderRefusal {
     Key,
     Limit,
     Fault,
@@ -55,7 +55,7 @@ enum When {
 }
 
 struct Refusing {
-    refusal: Refusal,
+    refusal: ProviderRefusal,
     when: When,
 }
 
@@ -63,9 +63,9 @@ impl Refusing {
     fn error(&self) -> AgentError {
         let (host, detail) = ("host".to_owned(), "no more".to_owned());
         match self.refusal {
-            Refusal::Key => AgentError::ModelAuth { host, detail },
-            Refusal::Limit => AgentError::ModelRateLimited { host, detail },
-            Refusal::Fault => AgentError::ModelFailed { detail },
+            ProviderRefusal::Key => AgentError::ModelAuth { host, detail },
+            ProviderRefusal::Limit => AgentError::ModelRateLimited { host, detail },
+            ProviderRefusal::Fault => AgentError::ModelFailed { detail },
         }
     }
 }

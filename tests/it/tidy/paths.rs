@@ -12,11 +12,11 @@ const ENDINGS: [&str; 2] = [".rs", ".slt"];
 /// Folders that are made by running something and are not in the repository.
 const MADE: [&str; 1] = ["benches/results/"];
 /// Crates whose `lib.rs` opens with a map.
-const CRATES: [&str; 4] = ["catalog", "engine", "agent", "flight"];
+const CRATES: [&str; 5] = ["catalog", "engine/kql", "engine", "agent", "flight"];
 
 #[test]
 fn documents_name_files_that_exist() {
-    let tree = Tree::read();
+    let tree = RepositoryTree::read();
     let mut found: Vec<String> =
         pages().iter().flat_map(|page| missing(&page.display().to_string(), &read(page), "", &tree)).collect();
     for crate_ in CRATES {
@@ -30,9 +30,9 @@ fn documents_name_files_that_exist() {
 }
 
 /// The paths of the files and folders of the repository, folders with a `/` at their end.
-struct Tree(BTreeSet<String>);
+struct RepositoryTree(BTreeSet<String>);
 
-impl Tree {
+impl RepositoryTree {
     fn read() -> Self {
         let files = FOLDERS.iter().flat_map(|folder| files_in(&root().join(folder)));
         let files = files.filter_map(|file| Some(file.strip_prefix(root()).ok()?.to_string_lossy().into_owned()));
@@ -65,7 +65,7 @@ impl Tree {
 }
 
 /// The paths that a page names in code quotes and that are not there.
-fn missing(page: &str, text: &str, base: &str, tree: &Tree) -> Vec<String> {
+fn missing(page: &str, text: &str, base: &str, tree: &RepositoryTree) -> Vec<String> {
     let quoted = quoted(text);
     let paths = quoted.iter().filter_map(|quoted| path_of(quoted, base)).flat_map(|path| alternatives(&path));
     paths
@@ -114,7 +114,7 @@ fn alternatives(path: &str) -> Vec<String> {
 #[test]
 fn a_path_that_is_not_there_is_found() {
     let files = ["agent/src/run.rs", "agent/src/tools/run_sql.rs", "tests/slt/a.slt", "Makefile"];
-    let tree = Tree::from_files(files.into_iter().map(str::to_owned));
+    let tree = RepositoryTree::from_files(files.into_iter().map(str::to_owned));
     let page = "`agent/src/run.rs:12`, `agent/src/tools/`, `run_sql.rs`, `tests/slt/*.slt`, `agent/src/{run,tools/run_sql}.rs` \
         and `text/plain`, `a / b`, `tests/it/…`\n`agent/src/walk.rs`, `agent/src/{run,walk}.rs`, `walk.rs`, `docs/x.md`, `tests/it/*.rs`\n\
         ```text\n`fenced.rs`\n```\n";
