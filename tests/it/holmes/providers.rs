@@ -14,12 +14,12 @@ use super::serving;
 #[tokio::test]
 async fn a_providers_refusal_has_its_status_and_its_code() {
     for (refusal, when, status, code) in [
-        (ProviderRefusal::Key, When::Asked, 401, 1),
-        (ProviderRefusal::Key, When::Begun, 401, 1),
-        (ProviderRefusal::Limit, When::Asked, 429, 5_204),
-        (ProviderRefusal::Limit, When::Begun, 429, 5_204),
-        (ProviderRefusal::Fault, When::Asked, 500, 1),
-        (ProviderRefusal::Fault, When::Begun, 500, 1),
+        (ScriptedRefusal::Key, When::Asked, 401, 1),
+        (ScriptedRefusal::Key, When::Begun, 401, 1),
+        (ScriptedRefusal::Limit, When::Asked, 429, 5_204),
+        (ScriptedRefusal::Limit, When::Begun, 429, 5_204),
+        (ScriptedRefusal::Fault, When::Asked, 500, 1),
+        (ScriptedRefusal::Fault, When::Begun, 500, 1),
     ] {
         let (server, _data) = serving(Models::single(Arc::new(Refusing { refusal, when }))).await;
         let url = format!("http://{}/api/chat", server.addr);
@@ -42,7 +42,7 @@ async fn a_providers_refusal_has_its_status_and_its_code() {
 }
 
 #[derive(Debug, Clone, Copy)]
-enum ProviderRefusal {
+enum ScriptedRefusal {
     Key,
     Limit,
     Fault,
@@ -55,7 +55,7 @@ enum When {
 }
 
 struct Refusing {
-    refusal: ProviderRefusal,
+    refusal: ScriptedRefusal,
     when: When,
 }
 
@@ -63,9 +63,9 @@ impl Refusing {
     fn error(&self) -> AgentError {
         let (host, detail) = ("host".to_owned(), "no more".to_owned());
         match self.refusal {
-            ProviderRefusal::Key => AgentError::ModelAuth { host, detail },
-            ProviderRefusal::Limit => AgentError::ModelRateLimited { host, detail },
-            ProviderRefusal::Fault => AgentError::ModelFailed { detail },
+            ScriptedRefusal::Key => AgentError::ModelAuth { host, detail },
+            ScriptedRefusal::Limit => AgentError::ModelRateLimited { host, detail },
+            ScriptedRefusal::Fault => AgentError::ModelFailed { detail },
         }
     }
 }

@@ -54,8 +54,8 @@ pub(super) fn imports(sources: &CrateSources) -> BTreeSet<Import> {
     found
 }
 
-/// The modules that are compiled for tests only.
-fn modules_of_tests(sources: &CrateSources) -> Vec<Vec<String>> {
+/// Returns the modules that are compiled for tests only.
+pub(super) fn modules_of_tests(sources: &CrateSources) -> Vec<Vec<String>> {
     let mut found = Vec::new();
     for (module, source) in sources {
         for name in test_modules(&words(source)) {

@@ -49,17 +49,18 @@ impl RepositoryTree {
         Self(paths)
     }
 
-    /// Whether a path is there, below `base` or below the root, or a file of that name anywhere where it is a mere name.
+    /// Whether a path is there: below `base`, below the crate that `base` is the `src` of, or below the root; or for a mere
+    /// name, whether a file of that name is anywhere.
     fn has(&self, path: &str, base: &str) -> bool {
         let is_name = !path.contains('/');
         let there = |path: &str| self.0.contains(path) || self.0.contains(&format!("{path}/"));
         let named = |file: &String| is_name && Path::new(file).file_name().is_some_and(|name| name == path);
+        let bases = [base, base.strip_suffix("src/").unwrap_or_default(), ""];
         let (before, star) = path.split_at(path.find('*').unwrap_or(path.len()));
+        let begins = |start: &str| self.0.iter().any(|file| file.starts_with(start));
         match star {
-            "" => there(path) || there(&format!("{base}{path}")) || self.0.iter().any(named),
-            _ => [before.to_owned(), format!("{base}{before}")]
-                .iter()
-                .any(|start| self.0.iter().any(|file| file.starts_with(start))),
+            "" => bases.iter().any(|base| there(&format!("{base}{path}"))) || self.0.iter().any(named),
+            _ => bases.iter().any(|base| begins(&format!("{base}{before}"))),
         }
     }
 }
