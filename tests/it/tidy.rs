@@ -184,6 +184,11 @@ fn documents_link_to_files_that_exist() {
     }
 }
 
+/// Returns a file's path from the root of the repository.
+fn shown(file: &Path) -> String {
+    file.strip_prefix(root()).unwrap_or(file).display().to_string()
+}
+
 /// Returns the documents of the repository.
 fn pages() -> Vec<PathBuf> {
     let mut pages: Vec<PathBuf> = PAGES.iter().map(|page| root().join(page)).collect();

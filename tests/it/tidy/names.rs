@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use super::source::{without_tests, words};
-use super::{read, root, rust_files};
+use super::{read, rust_files, shown};
 
 /// Type names that may stand more than once, each with the reason.
 const SHARED_NAMES: &[(&str, &str)] = &[
@@ -135,11 +135,6 @@ fn assert_no_violations(rule: fn(&str) -> Vec<String>) {
 
 fn of_file(file: &Path, rule: fn(&str) -> Vec<String>) -> Vec<String> {
     rule(&read(file)).into_iter().map(|violation| format!("{}: {violation}", shown(file))).collect()
-}
-
-/// A file's path from the root of the repository.
-fn shown(file: &Path) -> String {
-    file.strip_prefix(root()).unwrap_or(file).display().to_string()
 }
 
 #[test]

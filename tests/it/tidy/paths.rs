@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use super::{files_in, pages, read, root};
+use super::{files_in, pages, read, root, shown};
 
 /// The top folders of the repository in which paths are looked for.
 const FOLDERS: [&str; 9] = ["catalog", "engine", "agent", "flight", "benches", "tests", "docs", "scripts", "fuzz"];
@@ -18,7 +18,7 @@ const CRATES: [&str; 5] = ["catalog", "engine/kql", "engine", "agent", "flight"]
 fn documents_name_files_that_exist() {
     let tree = RepositoryTree::read();
     let mut found: Vec<String> =
-        pages().iter().flat_map(|page| missing(&page.display().to_string(), &read(page), "", &tree)).collect();
+        pages().iter().flat_map(|page| missing(&shown(page), &read(page), "", &tree)).collect();
     for crate_ in CRATES {
         let page = format!("{crate_}/src/lib.rs");
         let text = read(&root().join(&page));
