@@ -1,8 +1,6 @@
 //! Looks for data that is not part of the repository, so that the tests which need it report that they are ignored where
 //! it is absent. `cfg(has_reference_pages)`: the protocols' published pages are there.
 
-#![expect(clippy::print_stdout, reason = "a build script speaks to cargo by its standard output")]
-
 use std::path::PathBuf;
 
 const PAGES: [&str; 2] = ["cube-chat-api.txt", "holmesgpt-api.txt"];
