@@ -62,7 +62,7 @@ pub(super) fn fill(connection: &Connection) -> Result<()> {
 
 /// A column found by its name.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct FoundColumn {
+pub(crate) struct ColumnMatch {
     /// [`crate::model::TableInfo::id`] of its table.
     pub(crate) object_id: i64,
     /// The column's name as the table spells it.
@@ -76,7 +76,7 @@ pub(crate) fn find_rare(
     databases: Option<&[i64]>,
     name: &str,
     most: usize,
-) -> Result<Vec<FoundColumn>> {
+) -> Result<Vec<ColumnMatch>> {
     // Counting in all databases reads one page of an index and saves looking up the table of each column.
     if databases.is_none() && count_up_to(view, name, most + 1)? > most {
         return Ok(Vec::new());
@@ -112,7 +112,7 @@ pub(crate) fn find(
     databases: Option<&[i64]>,
     names: &[String],
     limit: usize,
-) -> Result<Vec<FoundColumn>> {
+) -> Result<Vec<ColumnMatch>> {
     let only = databases.map(to_json).transpose()?;
     // SQLite folds the case of ASCII letters only; other letters match as spelled in the request and in lower case.
     let mut statement = view.connection.prepare_cached(
@@ -127,7 +127,7 @@ pub(crate) fn find(
          WHERE ?5 IS NULL OR o.schema_id IN (SELECT value FROM json_each(?5))
          LIMIT ?6",
     )?;
-    let mut found: Vec<FoundColumn> = Vec::new();
+    let mut found: Vec<ColumnMatch> = Vec::new();
     for name in names {
         let room = limit.saturating_sub(found.len());
         if room == 0 {
@@ -135,7 +135,7 @@ pub(crate) fn find(
         }
         let wanted = params![name, name_key(name), view.snapshot, MAX_LOOKED_AT as i64, only, room as i64];
         let rows =
-            statement.query_map(wanted, |row| Ok(FoundColumn { object_id: row.get(0)?, column: row.get(1)? }))?;
+            statement.query_map(wanted, |row| Ok(ColumnMatch { object_id: row.get(0)?, column: row.get(1)? }))?;
         for row in rows {
             found.push(row?);
         }

@@ -8,10 +8,7 @@ use super::source::{without_tests, words};
 use super::{read, rust_files, shown};
 
 /// Type names that may stand more than once, each with the reason.
-const SHARED_NAMES: &[(&str, &str)] = &[
-    ("Call", "a call within KQL's syntax tree, whose names are the grammar's; and what an HTTP handler begins with"),
-    ("Result", "a crate's own `Result` with its own error"),
-];
+const SHARED_NAMES: &[(&str, &str)] = &[("Result", "a crate's own `Result` with its own error")];
 
 /// Functions that do not say of what unless a type stands before them: `Type::of(x)`.
 const VAGUE_FUNCTIONS: &[&str] = &["around", "at", "by", "is", "is_ours", "of"];
