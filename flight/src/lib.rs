@@ -5,10 +5,10 @@
 //!
 //! The rooms of this crate, bottom up; each imports only from those above it in this list:
 //!
-//! - `metrics.rs`: every metric; `shutdown.rs`: the order in which a server stops
+//! - `metrics.rs`: every metric; `shutdown.rs`: the order in which a server stops; `folder_import.rs`: the report of a
+//!   folder import
 //! - `error.rs`, `error/code.rs`: every error code, with its HTTP status and gRPC code; `drain.rs`: unread request bodies
-//! - `config/`: every setting, its sources and defaults; `admission.rs`: how many queries run at once;
-//!   `folder_import.rs`: the report of a folder import
+//! - `config/`: every setting, its sources and defaults; `admission.rs`: how many queries run at once
 //! - `auth.rs`: tokens to principals; `logs.rs`: the log
 //! - `state.rs`: the parts of a running server, which every door shares
 //! - `mcp/`: the tools and schemas for MCP clients; `sql/`: Arrow Flight SQL

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::error::CliError;
 use super::output;
 use super::progress::Bars;
-use crate::config::{Config, Sources};
+use crate::config::{AgentSettings, Config, Settings, Sources};
 use crate::logs::init_logs;
 use crate::server::Server;
 use crate::shutdown::stop_signal;
@@ -30,17 +30,19 @@ pub(super) struct ServeArgs {
 /// Flags over the settings' other sources.
 #[derive(Debug, clap::Args)]
 pub(super) struct SettingsArgs {
-    /// Address and port for HTTP and Flight SQL; port 0 takes a free one [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDR")]
+    #[arg(long, value_name = "ADDR", help = with_default(
+        "Address and port for HTTP and Flight SQL; port 0 takes a free one",
+        Settings::default().listen,
+    ))]
     listen: Option<String>,
-    /// The data folder, made when absent [default: ./querent-data]
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", help = with_default(
+        "The data folder, made when absent",
+        Settings::default().data.display(),
+    ))]
     data: Option<PathBuf>,
-    /// The Ollama server [default: http://localhost:11434]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", help = with_default("The Ollama server", AgentSettings::default().ollama_host))]
     ollama_host: Option<String>,
-    /// The language model [default: gemma4:latest]
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", help = with_default("The language model", AgentSettings::default().model))]
     model: Option<String>,
     /// The settings file [default: querent.toml where there is one]
     #[arg(long, value_name = "FILE")]
@@ -92,6 +94,11 @@ impl SettingsArgs {
         }
         sources
     }
+}
+
+/// Returns a flag's help with the setting's default.
+fn with_default(help: &str, default: impl std::fmt::Display) -> String {
+    format!("{help} [default: {default}]")
 }
 
 fn key_value(text: &str) -> Result<(String, String), String> {

@@ -6,7 +6,7 @@ use clap::Args;
 use url::Url;
 
 use super::error::CliError;
-use crate::config::{Config, Sources};
+use crate::config::{Config, Settings, Sources};
 
 /// The variable that names the server if `--server` does not.
 const SERVER_VARIABLE: &str = "QUERENT_SERVER";
@@ -16,8 +16,10 @@ const SERVER_VARIABLE: &str = "QUERENT_SERVER";
 pub(super) struct TargetArgs {
     #[command(flatten)]
     server: ServerArgs,
-    /// Work on this data folder in this process, without a server [default: QUERENT_DATA, or ./querent-data]
-    #[arg(long, value_name = "DIR", conflicts_with = "server")]
+    #[arg(long, value_name = "DIR", conflicts_with = "server", help = format!(
+        "Work on this data folder in this process, without a server [default: QUERENT_DATA, or {}]",
+        Settings::default().data.display(),
+    ))]
     data: Option<PathBuf>,
 }
 

@@ -18,7 +18,7 @@ use uuid::Uuid;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::models::AGENT;
 use crate::http::openai::run::{title_of_items, wait_for_start};
-use crate::http::request::{Call, QueryBytes};
+use crate::http::request::{ApiCall, QueryBytes};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 use crate::state::AppState;
@@ -39,7 +39,7 @@ pub(super) async fn empty_list() -> Response {
 }
 
 pub(super) async fn run_sse(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let request = parse_request(&body)?;
@@ -50,7 +50,7 @@ pub(super) async fn run_sse(
 
 /// Answers with all events as one list once the run has ended. Errors: a run that failed.
 pub(super) async fn run(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let request = parse_request(&body)?;

@@ -3,19 +3,17 @@
 //! Whatever goes wrong once the run exists is an event, and `run_finished` is always the last one. When a client goes
 //! away its response body is dropped; that drops the run's events, which cancels the run.
 
-use axum::Extension;
-use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
 use querent_agent::protocols::ask::{AskRenderer, parse_request};
-use querent_catalog::Principal;
 
 use super::stream::event_stream;
 use crate::error::ApiError;
-use crate::http::request::{Call, QueryBytes};
-use crate::state::AppState;
+use crate::http::request::{ApiCall, QueryBytes};
 
-pub(super) async fn ask(Call { state, principal }: Call, QueryBytes(body): QueryBytes) -> Result<Response, ApiError> {
+pub(super) async fn ask(
+    ApiCall { state, principal }: ApiCall,
+    QueryBytes(body): QueryBytes,
+) -> Result<Response, ApiError> {
     let request = parse_request(&body)?;
     let run = state.agent.ask(&principal, request).await?;
     tracing::info!(run_id = %run.run_id, "run started");

@@ -7,13 +7,11 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
 use futures::StreamExt;
 use http::StatusCode;
-use querent_catalog::{DEFAULT_DATABASE, FileFormat, IfExists, NoProgress, Principal, TableName};
+use querent_catalog::{DEFAULT_DATABASE, FileFormat, IfExists, NoProgress, TableName};
 use querent_engine::{EngineError, ImportRequest};
 use serde::Deserialize;
 use serde_json::json;
@@ -21,9 +19,8 @@ use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
 use crate::error::{ApiError, ErrorCode};
-use crate::http::request::{BODY_TIMEOUT, Call, Params, too_large, too_slow};
+use crate::http::request::{ApiCall, BODY_TIMEOUT, Params, too_large, too_slow};
 use crate::http::response::json_response;
-use crate::state::AppState;
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -62,7 +59,7 @@ enum UploadIfExists {
 }
 
 pub(super) async fn import(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Params(params): Params<ImportParams>,
     body: Body,
 ) -> Result<Response, ApiError> {

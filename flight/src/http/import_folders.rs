@@ -6,19 +6,17 @@ use std::sync::Arc;
 
 use axum::Extension;
 use axum::body::{Body, Bytes};
-use axum::extract::State;
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 use http::header;
-use querent_catalog::{NoProgress, Principal};
+use querent_catalog::NoProgress;
 use querent_engine::{EngineError, TreeEvent, TreeRequest, TreeSummary};
 use serde::Deserialize;
 use tokio::sync::mpsc::{UnboundedReceiver, unbounded_channel};
 
 use crate::error::{ApiError, ErrorShape};
 use crate::folder_import::TreeLine;
-use crate::http::request::{Call, JsonBody, RequestId};
-use crate::state::AppState;
+use crate::http::request::{ApiCall, JsonBody, RequestId};
 
 /// The most lines of one chunk.
 const LINES_A_CHUNK: usize = 256;
@@ -34,7 +32,7 @@ pub(super) struct FolderImportBody {
 
 /// Starts the import. A failure before the first folder is an error response; a later one is the last line.
 pub(super) async fn import_folders(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Extension(request_id): Extension<RequestId>,
     JsonBody(body): JsonBody<FolderImportBody>,
 ) -> Result<Response, ApiError> {

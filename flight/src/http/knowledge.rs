@@ -1,21 +1,17 @@
 //! `/v1/catalog/verified-queries` and `/v1/catalog/metrics`: the knowledge that people add to the catalog. A query is
 //! stored only after it ran for its sender, a metric only after its expression did.
 
-use axum::Extension;
-use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use querent_catalog::{NewMetric, PageRequest, PageToken, Principal};
+use querent_catalog::{NewMetric, PageRequest, PageToken};
 use querent_engine::Limits;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::admission::Door;
 use crate::error::ApiError;
-use crate::http::request::{Call, JsonBody, Params, PathText, parse_object_id};
+use crate::http::request::{ApiCall, JsonBody, Params, PathText, parse_object_id};
 use crate::http::response::{json_response, page_response};
-use crate::state::AppState;
 
 const DEFAULT_LIMIT: usize = 100;
 
@@ -44,7 +40,7 @@ pub(super) struct QueryToVerify {
 
 /// `GET /v1/catalog/verified-queries`: those the caller may see, oldest first.
 pub(super) async fn list_queries(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Params(params): Params<KnowledgeParams>,
 ) -> Result<Response, ApiError> {
     let catalog = state.engine.catalog();
@@ -54,7 +50,7 @@ pub(super) async fn list_queries(
 
 /// `POST /v1/catalog/verified-queries`: `{question, sql, database?}`.
 pub(super) async fn verify_query(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     JsonBody(new): JsonBody<QueryToVerify>,
 ) -> Result<Response, ApiError> {
     let mut permit = state.admission.admit(Door::Http)?;
@@ -69,14 +65,17 @@ pub(super) async fn verify_query(
 }
 
 /// `DELETE /v1/catalog/verified-queries/{id}`.
-pub(super) async fn drop_query(Call { state, principal }: Call, PathText(id): PathText) -> Result<Response, ApiError> {
+pub(super) async fn drop_query(
+    ApiCall { state, principal }: ApiCall,
+    PathText(id): PathText,
+) -> Result<Response, ApiError> {
     state.engine.catalog().knowledge().drop_verified_query(&principal, parse_object_id(&id)?).await?;
     Ok(json_response(StatusCode::OK, &json!({ "dropped": true })))
 }
 
 /// `GET /v1/catalog/metrics`: those the caller may see, oldest first.
 pub(super) async fn list_metrics(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Params(params): Params<KnowledgeParams>,
 ) -> Result<Response, ApiError> {
     let catalog = state.engine.catalog();
@@ -86,7 +85,7 @@ pub(super) async fn list_metrics(
 
 /// `POST /v1/catalog/metrics`: `{name, table: {database, table}, expression, filter?, description?}`.
 pub(super) async fn define_metric(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     JsonBody(new): JsonBody<NewMetric>,
 ) -> Result<Response, ApiError> {
     let mut permit = state.admission.admit(Door::Http)?;
@@ -96,7 +95,10 @@ pub(super) async fn define_metric(
 }
 
 /// `DELETE /v1/catalog/metrics/{id}`.
-pub(super) async fn drop_metric(Call { state, principal }: Call, PathText(id): PathText) -> Result<Response, ApiError> {
+pub(super) async fn drop_metric(
+    ApiCall { state, principal }: ApiCall,
+    PathText(id): PathText,
+) -> Result<Response, ApiError> {
     state.engine.catalog().knowledge().drop_metric(&principal, parse_object_id(&id)?).await?;
     Ok(json_response(StatusCode::OK, &json!({ "dropped": true })))
 }

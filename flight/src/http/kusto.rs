@@ -23,7 +23,7 @@ use serde_json::json;
 
 use crate::admission::{Door, QueryPermit};
 use crate::error::ApiError;
-use crate::http::request::Call;
+use crate::http::request::ApiCall;
 use crate::http::response::json_response;
 use crate::state::AppState;
 use body::{DataSet, DataSetLayout};
@@ -43,7 +43,7 @@ pub(super) async fn auth_metadata() -> Response {
 
 /// `POST /v1/rest/query`.
 pub(super) async fn query_v1(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Extension(ids): Extension<RequestIds>,
     request: KustoRequest,
 ) -> Result<Response, ApiError> {
@@ -52,7 +52,7 @@ pub(super) async fn query_v1(
 
 /// `POST /v2/rest/query`.
 pub(super) async fn query_v2(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Extension(ids): Extension<RequestIds>,
     request: KustoRequest,
 ) -> Result<Response, ApiError> {
@@ -62,7 +62,7 @@ pub(super) async fn query_v2(
 
 /// `POST /v1/rest/mgmt`.
 pub(super) async fn management(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Extension(ids): Extension<RequestIds>,
     mut request: KustoRequest,
 ) -> Result<Response, ApiError> {

@@ -10,22 +10,20 @@ mod values;
 
 use axum::Extension;
 use axum::body::Body;
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::response::{IntoResponse, Response};
 use futures::StreamExt;
 use http::{HeaderValue, header};
-use querent_catalog::Principal;
 use querent_engine::EngineError;
 
 use crate::admission::Door;
 use crate::error::{ApiError, Budget};
-use crate::http::request::{Call, RequestId};
-use crate::state::AppState;
+use crate::http::request::{ApiCall, RequestId};
 use body::ResultBody;
 use request::{QueryLanguage, QueryRequest, ResultFormat};
 
 pub(super) async fn query(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Extension(request_id): Extension<RequestId>,
     request: Request,
 ) -> Result<Response, ApiError> {

@@ -1,19 +1,15 @@
 //! `/v1/catalog/relationships`: declared relationships between tables. Those that are inferred from names and values are
 //! not listed here: they are found when tables are looked at.
 
-use axum::Extension;
-use axum::body::Body;
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use querent_catalog::{NewRelationship, PageRequest, PageToken, Principal, TableName};
+use querent_catalog::{NewRelationship, PageRequest, PageToken, TableName};
 use serde::Deserialize;
 use serde_json::json;
 
 use crate::error::{ApiError, ErrorCode};
-use crate::http::request::{Call, JsonBody, Params, PathText, parse_object_id};
+use crate::http::request::{ApiCall, JsonBody, Params, PathText, parse_object_id};
 use crate::http::response::{json_response, page_response};
-use crate::state::AppState;
 
 const DEFAULT_LIMIT: usize = 100;
 
@@ -28,7 +24,7 @@ pub(super) struct RelationshipParams {
 
 /// `GET`: the relationships that the caller may see, of one table if `database` and `table` name it.
 pub(super) async fn list(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Params(params): Params<RelationshipParams>,
 ) -> Result<Response, ApiError> {
     let table = match (params.database, params.table) {
@@ -43,7 +39,7 @@ pub(super) async fn list(
 
 /// `POST`: `{from: {database, table}, from_columns, to: {database, table}, to_columns}`.
 pub(super) async fn declare(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     JsonBody(new): JsonBody<NewRelationship>,
 ) -> Result<Response, ApiError> {
     let declared = state.engine.catalog().relationships().declare(&principal, &new).await?;
@@ -51,7 +47,10 @@ pub(super) async fn declare(
 }
 
 /// `DELETE .../{id}`.
-pub(super) async fn remove(Call { state, principal }: Call, PathText(id): PathText) -> Result<Response, ApiError> {
+pub(super) async fn remove(
+    ApiCall { state, principal }: ApiCall,
+    PathText(id): PathText,
+) -> Result<Response, ApiError> {
     state.engine.catalog().relationships().drop(&principal, parse_object_id(&id)?).await?;
     Ok(json_response(StatusCode::OK, &json!({ "dropped": true })))
 }

@@ -28,12 +28,12 @@ pub(super) const LEAST_WALL_CLOCK: Duration = Duration::from_millis(10);
 pub(super) struct RequestId(pub(super) String);
 
 /// What most handlers begin with: the server, and who calls it.
-pub(super) struct Call {
+pub(super) struct ApiCall {
     pub(super) state: AppState,
     pub(super) principal: Principal,
 }
 
-impl FromRequestParts<AppState> for Call {
+impl FromRequestParts<AppState> for ApiCall {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, ApiError> {
@@ -78,7 +78,8 @@ impl<T: DeserializeOwned, S: Send + Sync> FromRequestParts<S> for Params<T> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Query(value) = Query::<T>::from_request_parts(parts, state).await.map_err(bad_parameter)?;
+        let query = Query::<T>::from_request_parts(parts, state).await;
+        let Query(value) = query.map_err(|rejection| bad_parameter(rejection.body_text()))?;
         Ok(Self(value))
     }
 }
@@ -90,13 +91,14 @@ impl<S: Send + Sync> FromRequestParts<S> for PathText {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, ApiError> {
-        let Path(text) = Path::<String>::from_request_parts(parts, state).await.map_err(bad_parameter)?;
+        let path = Path::<String>::from_request_parts(parts, state).await;
+        let Path(text) = path.map_err(|rejection| bad_parameter(rejection.body_text()))?;
         Ok(Self(text))
     }
 }
 
-fn bad_parameter(rejection: impl std::fmt::Display) -> ApiError {
-    ApiError::new(ErrorCode::BadParameter, rejection.to_string())
+fn bad_parameter(message: String) -> ApiError {
+    ApiError::new(ErrorCode::BadParameter, message)
 }
 
 /// Reads the whole body, at most `limit` bytes. Errors: `body_too_large`, `bad_request_body`.

@@ -2,24 +2,20 @@
 //!
 //! A run is visible to its owner and to administrators; for everybody else it does not exist.
 
-use axum::Extension;
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use querent_agent::protocols::ask::{run_json, run_list_json};
-use querent_catalog::Principal;
 use uuid::Uuid;
 
 use crate::error::{ApiError, ErrorCode};
-use crate::http::request::{Call, PageParams, Params, PathText};
+use crate::http::request::{ApiCall, PageParams, Params, PathText};
 use crate::http::response::json_response;
-use crate::state::AppState;
 
 const DEFAULT_LIMIT: usize = 100;
 
 /// `GET /v1/agent/runs`: the caller's runs, newest first, without their traces.
 pub(super) async fn list(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Params(params): Params<PageParams>,
 ) -> Result<Response, ApiError> {
     let page = state.agent.list_runs(&principal, params.page(DEFAULT_LIMIT)).await?;
@@ -27,13 +23,19 @@ pub(super) async fn list(
 }
 
 /// `GET /v1/agent/runs/{run_id}`: one run with its trace.
-pub(super) async fn get(Call { state, principal }: Call, PathText(run_id): PathText) -> Result<Response, ApiError> {
+pub(super) async fn get(
+    ApiCall { state, principal }: ApiCall,
+    PathText(run_id): PathText,
+) -> Result<Response, ApiError> {
     let run = state.agent.get_run(&principal, parse_id(&run_id)?).await?;
     Ok(json_response(StatusCode::OK, &run_json(&run)))
 }
 
 /// `POST /v1/agent/runs/{run_id}/cancel`: cancels it if it is in progress, and returns it as it is afterwards.
-pub(super) async fn cancel(Call { state, principal }: Call, PathText(run_id): PathText) -> Result<Response, ApiError> {
+pub(super) async fn cancel(
+    ApiCall { state, principal }: ApiCall,
+    PathText(run_id): PathText,
+) -> Result<Response, ApiError> {
     let run = state.agent.cancel_run(&principal, parse_id(&run_id)?).await?;
     Ok(json_response(StatusCode::OK, &run_json(&run)))
 }

@@ -3,8 +3,6 @@
 //! A page holds at most `limit` entries; an entry is a table, or a database without tables. A page costs what its entries
 //! cost, however large the catalog is.
 
-use axum::Extension;
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
 use querent_catalog::{Catalog, ColumnInfo, PageRequest, PageToken, Principal, TableFilter, TableInfo, TableName};
@@ -12,9 +10,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use crate::error::ApiError;
-use crate::http::request::{Call, Params, decode_token, encode_token};
+use crate::http::request::{ApiCall, Params, decode_token, encode_token};
 use crate::http::response::json_response;
-use crate::state::AppState;
 
 const DEFAULT_LIMIT: usize = 1_000;
 const MAX_LIMIT: usize = 10_000;
@@ -39,7 +36,7 @@ struct SchemaCursor {
 }
 
 pub(super) async fn schema(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Params(params): Params<SchemaParams>,
 ) -> Result<Response, ApiError> {
     let limit = params.limit.unwrap_or(DEFAULT_LIMIT).clamp(1, MAX_LIMIT);

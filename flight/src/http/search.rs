@@ -1,17 +1,14 @@
 //! `GET /v1/catalog/search`: tables by name, by text and by meaning, of what the caller may see.
 
-use axum::Extension;
-use axum::extract::State;
 use axum::response::Response;
 use http::StatusCode;
-use querent_catalog::{Principal, SearchHit, SearchRequest};
+use querent_catalog::{SearchHit, SearchRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, ErrorCode};
-use crate::http::request::{Call, Params};
+use crate::http::request::{ApiCall, Params};
 use crate::http::response::json_response;
-use crate::state::AppState;
 
 const DEFAULT_LIMIT: usize = 20;
 /// The hits that count as looked at, so that their values are collected.
@@ -26,7 +23,7 @@ pub(super) struct SearchParams {
 }
 
 pub(super) async fn search(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Params(params): Params<SearchParams>,
 ) -> Result<Response, ApiError> {
     let query = params.q.trim();

@@ -1,18 +1,15 @@
 //! `/v1/agent/sessions`: the caller's conversations, and their turns.
 
-use axum::Extension;
-use axum::extract::State;
 use axum::response::Response;
 use chrono::SecondsFormat;
 use http::StatusCode;
 use querent_agent::{EventKind, events_of, protocols::Renderer, protocols::ask::AskRenderer};
-use querent_catalog::{ConversationFilter, ConversationKey, ConversationRecord, PageRequest, Principal};
+use querent_catalog::{ConversationFilter, ConversationKey, ConversationRecord, PageRequest};
 use serde_json::{Value, json};
 
 use crate::error::{ApiError, ErrorCode};
-use crate::http::request::{Call, PageParams, Params, PathText};
+use crate::http::request::{ApiCall, PageParams, Params, PathText};
 use crate::http::response::json_response;
-use crate::state::AppState;
 
 const DEFAULT_LIMIT: usize = 200;
 /// The most turns of a session that are shown.
@@ -20,7 +17,7 @@ const MAX_TURNS: usize = 1_000;
 
 /// `GET /v1/agent/sessions`: newest activity first.
 pub(super) async fn list(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Params(params): Params<PageParams>,
 ) -> Result<Response, ApiError> {
     let page: PageRequest = params.page(DEFAULT_LIMIT);
@@ -32,13 +29,13 @@ pub(super) async fn list(
 }
 
 /// `GET /v1/agent/sessions/{id}`.
-pub(super) async fn get(Call { state, principal }: Call, PathText(id): PathText) -> Result<Response, ApiError> {
+pub(super) async fn get(ApiCall { state, principal }: ApiCall, PathText(id): PathText) -> Result<Response, ApiError> {
     let session = state.agent.catalog().conversations().get(&principal, &ConversationKey::shared(&id)).await?;
     Ok(json_response(StatusCode::OK, &session_json(&session)))
 }
 
 /// `GET /v1/agent/sessions/{id}/turns`: what was asked and answered, oldest first.
-pub(super) async fn turns(Call { state, principal }: Call, PathText(id): PathText) -> Result<Response, ApiError> {
+pub(super) async fn turns(ApiCall { state, principal }: ApiCall, PathText(id): PathText) -> Result<Response, ApiError> {
     let catalog = state.agent.catalog();
     let key = ConversationKey::shared(id);
     catalog.conversations().get(&principal, &key).await?;
@@ -69,7 +66,10 @@ pub(super) async fn turns(Call { state, principal }: Call, PathText(id): PathTex
 }
 
 /// `DELETE /v1/agent/sessions/{id}`: with its runs.
-pub(super) async fn remove(Call { state, principal }: Call, PathText(id): PathText) -> Result<Response, ApiError> {
+pub(super) async fn remove(
+    ApiCall { state, principal }: ApiCall,
+    PathText(id): PathText,
+) -> Result<Response, ApiError> {
     if !state.agent.catalog().conversations().delete(&principal, &ConversationKey::shared(&id)).await? {
         return Err(ApiError::new(ErrorCode::ConversationNotFound, format!("there is no session `{id}`")));
     }

@@ -32,7 +32,7 @@ const POINT_RADIUS: f64 = 4.0;
 /// Draws the chart of these data.
 pub(super) fn svg(spec: &Spec, data: &[Datum]) -> String {
     let series = spec.encoding.color.as_ref().map_or_else(Vec::new, |color| series(color, data));
-    let layers = Layers::new(spec, data, &series);
+    let layers = PlotLayers::new(spec, data, &series);
     let frame = PlotArea::new(spec, &layers, &series);
     let mut out = Svg::default();
     let label =
@@ -57,7 +57,7 @@ fn series(color: &Channel, data: &[Datum]) -> Vec<String> {
 }
 
 /// The data as marks, and their axes.
-struct Layers<'a> {
+struct PlotLayers<'a> {
     x: ChartAxis,
     y: ChartAxis,
     marks: Vec<PlacedMark<'a>>,
@@ -75,7 +75,7 @@ struct PlacedMark<'a> {
     to: f64,
 }
 
-impl<'a> Layers<'a> {
+impl<'a> PlotLayers<'a> {
     fn new(spec: &Spec, data: &'a [Datum], series: &[String]) -> Self {
         let encoding = &spec.encoding;
         let lies = encoding.x.r#type == FieldType::Quantitative && encoding.y.r#type != FieldType::Quantitative;
@@ -130,7 +130,7 @@ struct PlotArea {
 }
 
 impl PlotArea {
-    fn new(spec: &Spec, layers: &Layers<'_>, series: &[String]) -> Self {
+    fn new(spec: &Spec, layers: &PlotLayers<'_>, series: &[String]) -> Self {
         let widest = |axis: &ChartAxis| axis.ticks().iter().map(|(_, label)| text_width(label)).fold(0.0, f64::max);
         let bands = layers.y.is_band().then(|| layers.y.ticks().len());
         let grouped = if spec.encoding.y_offset.is_some() { series.len().max(1) as f64 } else { 1.0 };
@@ -172,7 +172,7 @@ impl PlotArea {
         if axis.is_band() { 1.0 - place } else { place }
     }
 
-    fn axes(&self, out: &mut Svg, spec: &Spec, layers: &Layers<'_>) {
+    fn axes(&self, out: &mut Svg, spec: &Spec, layers: &PlotLayers<'_>) {
         for (place, label) in readable(layers.y.ticks()) {
             let place = Self::place_y(&layers.y, place);
             let (x, y) = self.pixel(0.0, place);
@@ -209,7 +209,7 @@ impl PlotArea {
         out.text(place, &cut_to(title(&spec.encoding.y), self.plot_height), bold(-90.0));
     }
 
-    fn turned_height(&self, layers: &Layers<'_>) -> f64 {
+    fn turned_height(&self, layers: &PlotLayers<'_>) -> f64 {
         let widest = layers.x.ticks().iter().map(|(_, label)| text_width(label)).fold(0.0, f64::max);
         (widest * 0.75).min(MAX_LABELS_HEIGHT)
     }
@@ -227,7 +227,7 @@ impl PlotArea {
     }
 }
 
-fn bars(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &PlotArea, series: usize) {
+fn bars(out: &mut Svg, spec: &Spec, layers: &PlotLayers<'_>, frame: &PlotArea, series: usize) {
     let is_grouped = spec.encoding.x_offset.is_some() || spec.encoding.y_offset.is_some();
     let (base, values) = if layers.lies { (&layers.y, &layers.x) } else { (&layers.x, &layers.y) };
     let length = if layers.lies { frame.plot_height } else { frame.plot_width };
@@ -256,7 +256,7 @@ fn bars(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &PlotArea, serie
     }
 }
 
-fn lines(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &PlotArea) {
+fn lines(out: &mut Svg, spec: &Spec, layers: &PlotLayers<'_>, frame: &PlotArea) {
     let mut by_series: HashMap<usize, Vec<(f64, &PlacedMark<'_>)>> = HashMap::new();
     for mark in &layers.marks {
         if let Some(x) = layers.x.place(&mark.datum.x) {
@@ -284,7 +284,7 @@ fn lines(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &PlotArea) {
     }
 }
 
-fn points(out: &mut Svg, spec: &Spec, layers: &Layers<'_>, frame: &PlotArea) {
+fn points(out: &mut Svg, spec: &Spec, layers: &PlotLayers<'_>, frame: &PlotArea) {
     for mark in &layers.marks {
         let places = (layers.x.place(&mark.datum.x), layers.y.place(&mark.datum.y));
         let (Some(x), Some(y)) = places else { continue };

@@ -15,7 +15,7 @@ use crate::error::ErrorCode;
 use crate::http::ksadk::scope::newest_sessions;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::fields::object_fields;
-use crate::http::request::{Call, QueryBytes};
+use crate::http::request::{ApiCall, QueryBytes};
 use crate::http::response::json_response;
 use crate::state::AppState;
 
@@ -24,7 +24,7 @@ const MAX_RUNS: usize = 200;
 
 /// `POST .../sessions`: `{sessionId?, state?}`, or nothing.
 pub(in crate::http) async fn create(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Path((app, user)): Path<(String, String)>,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
@@ -36,7 +36,7 @@ pub(in crate::http) async fn create(
 
 /// `POST .../sessions/{session}`: the body is the state, or `{state}`.
 pub(in crate::http) async fn create_named(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Path((app, user, id)): Path<(String, String, String)>,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
@@ -65,7 +65,7 @@ async fn make(
 
 /// `GET .../sessions`: newest activity first, without events.
 pub(in crate::http) async fn list(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Path((app, user)): Path<(String, String)>,
 ) -> Result<Response, OpenAiError> {
     let scope = AdkScope { app, user };
@@ -77,7 +77,7 @@ pub(in crate::http) async fn list(
 
 /// `GET .../sessions/{session}`.
 pub(in crate::http) async fn get(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Path((app, user, id)): Path<(String, String, String)>,
 ) -> Result<Response, OpenAiError> {
     let scope = AdkScope { app, user };
@@ -87,7 +87,7 @@ pub(in crate::http) async fn get(
 
 /// `PATCH .../sessions/{session}`: `{stateDelta}`.
 pub(in crate::http) async fn patch(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Path((app, user, id)): Path<(String, String, String)>,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
@@ -101,7 +101,7 @@ pub(in crate::http) async fn patch(
 
 /// `DELETE .../sessions/{session}`: with its runs; one in progress is cancelled first.
 pub(in crate::http) async fn remove(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Path((app, user, id)): Path<(String, String, String)>,
 ) -> Result<Response, OpenAiError> {
     let record = AdkScope { app, user }.session(&state, &principal, &id).await?;

@@ -21,7 +21,7 @@ use super::error::HolmesError;
 use super::resume::{ChatPlan, plan};
 use super::surface::HolmesSurface;
 use crate::error::ErrorCode;
-use crate::http::request::{Call, QueryBytes, header_text};
+use crate::http::request::{ApiCall, QueryBytes, header_text};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream_with;
 use crate::state::AppState;
@@ -41,7 +41,7 @@ struct JoinedRun {
 
 /// `POST /api/chat`.
 pub(in crate::http) async fn chat(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Extension(surface): Extension<Arc<HolmesSurface>>,
     headers: HeaderMap,
     QueryBytes(body): QueryBytes,

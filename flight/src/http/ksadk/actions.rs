@@ -24,7 +24,7 @@ use crate::error::ErrorCode;
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::run::{title_of_items, wait_for_start};
 use crate::http::openai::{chat, files, responses};
-use crate::http::request::{Call, Params, PathText, QueryBytes, RequestId};
+use crate::http::request::{ApiCall, Params, PathText, QueryBytes, RequestId};
 use crate::http::stream::event_stream;
 use crate::state::AppState;
 
@@ -64,14 +64,14 @@ pub(in crate::http) struct AttachmentParams {
 
 /// Returns the content of an uploaded file.
 pub(in crate::http) async fn attachment(
-    call: Call,
+    call: ApiCall,
     Params(params): Params<AttachmentParams>,
 ) -> Result<Response, OpenAiError> {
     files::content(call, PathText(params.file_uri)).await
 }
 
 pub(in crate::http) async fn run_agent(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Extension(request_id): Extension<RequestId>,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
@@ -178,7 +178,7 @@ pub(in crate::http) struct SubscribeParams {
 
 /// Streams a run's session events: those so far, then those to come, then `[DONE]`.
 pub(in crate::http) async fn subscribe(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Params(params): Params<SubscribeParams>,
 ) -> Result<Response, OpenAiError> {
     let required = |value: &Option<String>, name: &str| {

@@ -4,7 +4,7 @@
 use axum::body::Body;
 use axum::extract::{FromRequest, FromRequestParts, Request};
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use http::{StatusCode, header};
 use querent_agent::protocols::ksadk::Action;
 use querent_catalog::Principal;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use crate::error::ApiError;
 use crate::http::openai::error::{OpenAiError, OpenAiErrorParts, render_errors};
-use crate::http::request::{Call, QueryBytes, RequestId};
+use crate::http::request::{ApiCall, QueryBytes, RequestId};
 use crate::http::response::json_response;
 use crate::state::AppState;
 
@@ -28,18 +28,15 @@ pub(in crate::http) struct ActionCall {
 }
 
 impl FromRequest<AppState> for ActionCall {
-    type Rejection = Response;
+    type Rejection = OpenAiError;
 
-    async fn from_request(request: Request, state: &AppState) -> Result<Self, Response> {
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, OpenAiError> {
         let (mut parts, body) = request.into_parts();
-        let call = Call::from_request_parts(&mut parts, state).await.map_err(ApiError::into_response)?;
-        let Some(request_id) = parts.extensions.get::<RequestId>().cloned() else {
-            return Err(ApiError::internal("a request came without its id").into_response());
-        };
-        let request = Request::from_parts(parts, body);
-        let QueryBytes(body) = QueryBytes::from_request(request, state).await.map_err(ApiError::into_response)?;
-        let action = Action::parse(&body).map_err(|error| OpenAiError::from(error).into_response())?;
-        Ok(Self { state: call.state, principal: call.principal, request_id, action })
+        let ApiCall { state, principal } = ApiCall::from_request_parts(&mut parts, state).await?;
+        let request_id = parts.extensions.get::<RequestId>().cloned();
+        let request_id = request_id.ok_or_else(|| ApiError::internal("a request came without its id"))?;
+        let QueryBytes(body) = QueryBytes::from_request(Request::from_parts(parts, body), &state).await?;
+        Ok(Self { state, principal, request_id, action: Action::parse(&body)? })
     }
 }
 

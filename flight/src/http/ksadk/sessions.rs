@@ -1,18 +1,17 @@
 //! What KsADK's web interface needs beside runs: its bootstrap, sessions with their events, models, uploads.
 
 use axum::Extension;
-use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::response::Response;
 use querent_agent::protocols::ksadk::SessionEventRenderer;
-use querent_catalog::{ConversationFilter, ConversationRecord, PageRequest, Principal, RunStatus};
+use querent_catalog::{ConversationFilter, ConversationRecord, Principal, RunStatus};
 use serde_json::{Value, json};
 
 use super::call::{ActionCall, envelope};
 use super::scope::{MAX_SESSIONS, new_session_id, newest_sessions, open_session, scoped_session, status_name};
 use crate::http::openai::error::OpenAiError;
 use crate::http::openai::{files, models as model_list};
-use crate::http::request::{Call, RequestId};
+use crate::http::request::{ApiCall, RequestId};
 use crate::state::AppState;
 
 /// The most runs of a session whose events are read.
@@ -238,7 +237,7 @@ pub(in crate::http) async fn models(
 
 /// `UploadFile`: a form with `file`. The file is also in `/v1/files`; its URI here is its id there.
 pub(in crate::http) async fn upload(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Extension(request_id): Extension<RequestId>,
     request: Request,
 ) -> Result<Response, OpenAiError> {

@@ -14,7 +14,7 @@ use http_body::Frame;
 use http_body_util::StreamBody;
 use querent_engine::KqlAnswer;
 use querent_engine::kql::{KqlColumn, KqlType, Rendering};
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::error::{RequestIds, description, one_api_error, timestamp};

@@ -1,6 +1,5 @@
 //! `POST /v1/chat/completions`. Nothing is kept, unless a `session_id` names a conversation.
 
-use axum::extract::State;
 use axum::response::Response;
 use futures::StreamExt;
 use http::StatusCode;
@@ -12,14 +11,14 @@ use serde_json::Value;
 
 use super::error::OpenAiError;
 use super::run::{begin, wait_for_start};
-use crate::http::request::{Call, QueryBytes};
+use crate::http::request::{ApiCall, QueryBytes};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 use crate::state::AppState;
 
 /// `POST /v1/chat/completions`.
 pub(in crate::http) async fn create(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let request = parse_request(&body)?;

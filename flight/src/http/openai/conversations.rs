@@ -1,6 +1,6 @@
 //! `/v1/conversations`: conversations and their items, from runs or added by the client.
 
-use axum::extract::{Path, State};
+use axum::extract::Path;
 use axum::response::Response;
 use chrono::Utc;
 use http::StatusCode;
@@ -10,14 +10,14 @@ use querent_catalog::{
     ConversationAccess, ConversationChange, ConversationKey, ConversationRecord, ItemRecord, ItemRole, ItemScope,
     Principal,
 };
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::error::OpenAiError;
 use super::fields::object_fields;
 use super::responses::ItemListParams;
 use crate::error::ErrorCode;
-use crate::http::request::{Call, Params, PathText, QueryBytes};
+use crate::http::request::{ApiCall, Params, PathText, QueryBytes};
 use crate::http::response::json_response;
 use crate::state::AppState;
 
@@ -28,7 +28,7 @@ const MAX_ADDED: usize = 20;
 
 /// `POST /v1/conversations`: `{metadata?, items?}`.
 pub(in crate::http) async fn create(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
     let fields = object_fields(&body)?;
@@ -50,7 +50,7 @@ pub(in crate::http) async fn create(
 
 /// `GET /v1/conversations/{id}`.
 pub(in crate::http) async fn get(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let record = state.agent.catalog().conversations().get(&principal, &ConversationKey::shared(&id)).await?;
@@ -59,7 +59,7 @@ pub(in crate::http) async fn get(
 
 /// `POST /v1/conversations/{id}`: new metadata.
 pub(in crate::http) async fn update(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
@@ -75,7 +75,7 @@ pub(in crate::http) async fn update(
 
 /// `DELETE /v1/conversations/{id}`: with its runs.
 pub(in crate::http) async fn remove(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let key = ConversationKey::shared(id);
@@ -87,7 +87,7 @@ pub(in crate::http) async fn remove(
 
 /// `POST /v1/conversations/{id}/items`: `{items}`.
 pub(in crate::http) async fn add_items(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
@@ -101,7 +101,7 @@ pub(in crate::http) async fn add_items(
 
 /// `GET /v1/conversations/{id}/items`.
 pub(in crate::http) async fn list_items(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
     Params(params): Params<ItemListParams>,
 ) -> Result<Response, OpenAiError> {
@@ -111,7 +111,7 @@ pub(in crate::http) async fn list_items(
 
 /// `GET /v1/conversations/{id}/items/{item}`.
 pub(in crate::http) async fn get_item(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Path((id, item_id)): Path<(String, String)>,
 ) -> Result<Response, OpenAiError> {
     let items = all_items(&state, &principal, &ConversationKey::shared(&id)).await?;
@@ -121,7 +121,7 @@ pub(in crate::http) async fn get_item(
 
 /// `DELETE /v1/conversations/{id}/items/{item}`: deletes an item that the client added.
 pub(in crate::http) async fn remove_item(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Path((id, item_id)): Path<(String, String)>,
 ) -> Result<Response, OpenAiError> {
     let catalog = state.agent.catalog();

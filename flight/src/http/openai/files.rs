@@ -1,8 +1,7 @@
 //! `/v1/files`: files that messages name by id. A file is visible to its owner.
 
-use axum::Extension;
 use axum::body::Body;
-use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request, State};
+use axum::extract::{DefaultBodyLimit, FromRequest, Multipart, Request};
 use axum::response::{IntoResponse, Response};
 use chrono::Utc;
 use http::{StatusCode, header};
@@ -13,7 +12,7 @@ use uuid::Uuid;
 use super::error::OpenAiError;
 use super::responses::ItemListParams;
 use crate::error::ErrorCode;
-use crate::http::request::{Call, Params, PathText, read_body};
+use crate::http::request::{ApiCall, Params, PathText, read_body};
 use crate::http::response::json_response;
 use crate::state::AppState;
 
@@ -22,7 +21,7 @@ const MAX_LISTED: usize = 1_000;
 
 /// `POST /v1/files`: a form with `file` and `purpose`.
 pub(in crate::http) async fn upload(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     request: Request,
 ) -> Result<Response, OpenAiError> {
     let file = store(&state, &principal, request).await?;
@@ -82,7 +81,7 @@ pub(in crate::http) async fn store(
 
 /// `GET /v1/files`.
 pub(in crate::http) async fn list(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     Params(params): Params<ItemListParams>,
 ) -> Result<Response, OpenAiError> {
     let limit = params.limit.unwrap_or(MAX_LISTED).clamp(1, MAX_LISTED);
@@ -100,7 +99,7 @@ pub(in crate::http) async fn list(
 
 /// `GET /v1/files/{id}`.
 pub(in crate::http) async fn get(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let file = state.agent.catalog().files().get(&principal, &id).await?;
@@ -109,7 +108,7 @@ pub(in crate::http) async fn get(
 
 /// `GET /v1/files/{id}/content`: as a download, which a browser never shows.
 pub(in crate::http) async fn content(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let content = state.agent.catalog().files().content(&principal, &id).await?;
@@ -123,7 +122,7 @@ pub(in crate::http) async fn content(
 
 /// `DELETE /v1/files/{id}`.
 pub(in crate::http) async fn remove(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     if !state.agent.catalog().files().delete(&principal, &id).await? {

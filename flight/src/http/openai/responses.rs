@@ -1,6 +1,5 @@
 //! `/v1/responses`: creates responses, retrieves and follows them, cancels and deletes them.
 
-use axum::extract::State;
 use axum::response::Response;
 use futures::StreamExt;
 use http::{HeaderMap, StatusCode};
@@ -17,7 +16,7 @@ use uuid::Uuid;
 use super::error::OpenAiError;
 use super::run::{begin, wait_for_start};
 use crate::error::ErrorCode;
-use crate::http::request::{Call, Params, PathText, QueryBytes};
+use crate::http::request::{ApiCall, Params, PathText, QueryBytes};
 use crate::http::response::json_response;
 use crate::http::stream::event_stream;
 use crate::state::AppState;
@@ -30,7 +29,7 @@ const MAX_LISTED: usize = 100;
 
 /// `POST /v1/responses`.
 pub(in crate::http) async fn create(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     headers: HeaderMap,
     QueryBytes(body): QueryBytes,
 ) -> Result<Response, OpenAiError> {
@@ -125,7 +124,7 @@ pub(in crate::http) struct RetrieveParams {
 
 /// `GET /v1/responses/{id}`: returns the response, or its events after the `starting_after`th.
 pub(in crate::http) async fn retrieve(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
     Params(params): Params<RetrieveParams>,
 ) -> Result<Response, OpenAiError> {
@@ -165,7 +164,7 @@ impl Renderer for After {
 
 /// `POST /v1/responses/{id}/cancel`.
 pub(in crate::http) async fn cancel(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
@@ -175,7 +174,7 @@ pub(in crate::http) async fn cancel(
 
 /// `DELETE /v1/responses/{id}`: a run in progress is cancelled first.
 pub(in crate::http) async fn remove(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
 ) -> Result<Response, OpenAiError> {
     let run = stored_run(&state, &principal, &id).await?;
@@ -225,7 +224,7 @@ impl ItemListParams {
 
 /// `GET /v1/responses/{id}/input_items`.
 pub(in crate::http) async fn list_input(
-    Call { state, principal }: Call,
+    ApiCall { state, principal }: ApiCall,
     PathText(id): PathText,
     Params(params): Params<ItemListParams>,
 ) -> Result<Response, OpenAiError> {

@@ -45,7 +45,7 @@ pub(super) enum ResultFormat {
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct JsonBody {
+struct SqlBody {
     sql: String,
     #[serde(default)]
     params: Vec<Value>,
@@ -64,7 +64,7 @@ impl QueryRequest {
             BodyKind::Text(_) => {
                 let sql = String::from_utf8(bytes.into())
                     .map_err(|_| ApiError::new(ErrorCode::BadEncoding, "the query's text is not UTF-8"))?;
-                JsonBody { sql, params: Vec::new(), database: None, max_rows: None }
+                SqlBody { sql, params: Vec::new(), database: None, max_rows: None }
             }
         };
         if body.sql.trim().is_empty() {
