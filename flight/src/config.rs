@@ -1,7 +1,7 @@
 //! The server's settings: flags over environment over `querent.toml` over defaults.
 //!
-//! [`Config::load`] is the only reader. Whatever is wrong is said before anything is opened: an unknown key names the
-//! nearest known one, a value of the wrong kind names where it came from.
+//! [`Config::load`] is the only reader. Mistakes are reported before anything is opened: the error for an unknown key
+//! names the nearest known one, and the error for an invalid value names its source.
 
 mod build;
 mod cube;
@@ -28,17 +28,17 @@ pub use load::{ConfigError, EffectiveSetting, Origin, Sources};
 pub use models::{ModelEntrySettings, ModelProviderName};
 pub use units::{ByteSize, DurationSetting};
 
-/// Settings that have been read and checked, and where each came from.
+/// Settings that have been read and checked, with the source of each.
 #[derive(Debug, Clone)]
 pub struct Config {
     /// The settings.
     pub settings: Settings,
-    /// What is odd but not wrong, for the log and `config check`.
+    /// Warnings for the log and `config check`.
     pub warnings: Vec<String>,
     origins: Vec<(&'static str, Origin)>,
 }
 
-/// Everything that can be set. Field names are the keys of `querent.toml`.
+/// All settings. Field names are the keys of `querent.toml`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Settings {
@@ -46,7 +46,7 @@ pub struct Settings {
     pub listen: SocketAddr,
     /// The data folder; made when absent.
     pub data: PathBuf,
-    /// How long `/ready` says 503 before connections are refused, for load balancers to notice.
+    /// How long `/ready` answers 503 before connections are refused, so that load balancers notice.
     pub shutdown_delay: DurationSetting,
     /// How long open requests may take to end at shutdown.
     pub shutdown_timeout: DurationSetting,
@@ -70,13 +70,13 @@ pub struct Settings {
     pub log: LogSettings,
 }
 
-/// Who may call.
+/// The callers that are let in.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct AuthSettings {
     /// `[[auth.tokens]]`; none: every caller is an administrator, and only loopback is listened on.
     pub tokens: Vec<TokenSettings>,
-    /// Listen beyond loopback although there are no tokens.
+    /// Whether to listen beyond loopback without tokens.
     pub allow_anonymous_remote: bool,
 }
 
@@ -136,9 +136,9 @@ pub struct AgentSettings {
     pub write_tools: bool,
     /// Whether a model name that is not configured is refused.
     pub strict_models: bool,
-    /// Whether a run of ADK's protocol in a session that is not there is refused; otherwise the session is made.
+    /// Whether ADK's protocol refuses a run in a session that does not exist; otherwise the session is created.
     pub adk_strict_sessions: bool,
-    /// How the model is told of tools.
+    /// How tools are described to the model.
     pub tool_style: ToolStyleName,
     /// Write the model's streams to this file.
     pub record: Option<PathBuf>,
@@ -148,11 +148,11 @@ pub struct AgentSettings {
     pub script: Option<PathBuf>,
 }
 
-/// How a model is told of tools.
+/// How tools are described to a model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum ToolStyleName {
-    /// By what the model's server reports.
+    /// As the model's server reports that it can.
     Auto,
     /// The provider's own tool calls.
     Native,
@@ -174,7 +174,7 @@ pub struct EmbeddingSettings {
     pub api_key_env: Option<String>,
     /// Folder with `model.onnx` and the tokenizer's files; unset: the provider's own download.
     pub model_path: Option<PathBuf>,
-    /// An ONNX model that ranks the best hundred tables of a search anew; unset: none does.
+    /// An ONNX model that reranks the best hundred tables of a search; unset: none does.
     pub rerank_model: Option<String>,
     /// Folder with its `model.onnx` and tokenizer's files; unset: downloaded on first use.
     pub rerank_model_path: Option<PathBuf>,
@@ -182,7 +182,7 @@ pub struct EmbeddingSettings {
     pub runtime: Option<PathBuf>,
 }
 
-/// Who makes the vectors.
+/// The provider of embeddings.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum EmbedProviderName {
@@ -201,7 +201,7 @@ pub enum EmbedProviderName {
     None,
 }
 
-/// What queries may use.
+/// Limits of queries.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct QuerySettings {
@@ -243,13 +243,13 @@ pub struct HttpSettings {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct McpSettings {
-    /// Sessions at most; the one that was not used for longest makes room.
+    /// The most sessions; beyond them the one that was used longest ago is forgotten.
     pub max_sessions: usize,
-    /// A session that is not used for so long is forgotten.
+    /// How long an unused session is remembered.
     pub session_idle: DurationSetting,
 }
 
-/// What is logged, and how.
+/// The log.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct LogSettings {
@@ -259,7 +259,7 @@ pub struct LogSettings {
     pub format: LogFormat,
 }
 
-/// How log lines look.
+/// The format of log lines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LogFormat {
@@ -370,7 +370,7 @@ impl Default for LogSettings {
 }
 
 impl TokenSettings {
-    /// The subject, or a stable name derived from the token.
+    /// Returns the subject, or a stable name derived from the token.
     pub fn subject_or_default(&self) -> String {
         self.subject.clone().unwrap_or_else(|| {
             let digest = Sha256::digest(self.token.as_bytes());

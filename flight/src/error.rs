@@ -4,6 +4,7 @@
 //! layer renders it, since only that knows the request's id and which error shape its route speaks.
 
 mod code;
+mod conversions;
 
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};

@@ -7,7 +7,8 @@
 //!
 //! - `metrics.rs`: every metric; `shutdown.rs`: the order in which a server stops; `folder_import.rs`: the report of a
 //!   folder import
-//! - `error.rs`, `error/code.rs`: every error code, with its HTTP status and gRPC code; `drain.rs`: unread request bodies
+//! - `error.rs`, `error/code.rs`: every error code, with its HTTP status and gRPC code; `error/conversions.rs`: the codes of
+//!   the lower crates' errors; `drain.rs`: unread request bodies
 //! - `config/`: every setting, its sources and defaults; `admission.rs`: how many queries run at once
 //! - `auth.rs`: tokens to principals; `logs.rs`: the log
 //! - `state.rs`: the parts of a running server, which every door shares

@@ -1,4 +1,4 @@
-//! From settings to the parts they describe: the embedder, the language model, the engine's and the agent's options.
+//! Builds the parts that the settings describe: the embedder, the language models, the engine's and the agent's options.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use querent_engine::{EngineOptions, Limits};
 use super::{EmbedProviderName, Settings};
 
 impl Settings {
-    /// How to open the engine. Loads no model yet. Errors: `embedder_error`.
+    /// Returns the options to open the engine with. No model is loaded yet. Errors: `embedder_error`.
     pub fn engine_options(&self, progress: Arc<dyn Progress>) -> Result<EngineOptions, CatalogError> {
         let provider = match self.embed.provider {
             EmbedProviderName::Fastembed => embed::EmbedProvider::Fastembed,
@@ -65,13 +65,13 @@ impl Settings {
         })
     }
 
-    /// The Ollama server that embeds; an address of Ollama's is usually written without a scheme.
+    /// Returns the Ollama server that embeds. Ollama's addresses are usually written without a scheme.
     fn embed_host(&self) -> String {
         let host = self.embed.base_url.as_ref().unwrap_or(&self.agent.ollama_host);
         if host.contains("://") { host.clone() } else { format!("http://{host}") }
     }
 
-    /// The most that one query may use.
+    /// Returns the limits of one query.
     pub fn limits(&self) -> Limits {
         Limits {
             wall_clock: self.query.timeout.0,
@@ -81,7 +81,7 @@ impl Settings {
         }
     }
 
-    /// How the agent works.
+    /// Returns the agent's configuration.
     pub fn agent_config(&self) -> AgentConfig {
         AgentConfig {
             run_timeout: self.agent.run_timeout.0,
@@ -95,8 +95,8 @@ impl Settings {
         }
     }
 
-    /// The language models. Nothing is asked of them yet: whether they are there shows when a run begins.
-    /// Errors: files that cannot be read or written, an address that is none.
+    /// Returns the language models. They are not contacted before the first run.
+    /// Errors: files that cannot be read or written, an invalid address.
     pub async fn models(&self) -> Result<Models, AgentError> {
         let is_played = self.agent.script.is_some() || self.agent.replay.is_some();
         if self.agent.models.is_empty() || is_played {

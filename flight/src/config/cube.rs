@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{RoleName, TokenSettings};
 
-/// What subjects of applications' users begin with.
+/// The prefix of the subjects of applications' users.
 const RESERVED: &str = "cube:";
 
 /// Who may use the chat API, and for whom.
@@ -13,13 +13,13 @@ const RESERVED: &str = "cube:";
 pub struct CubeSettings {
     /// `key` or `name=key`; none: `auth.tokens` are taken.
     pub api_keys: Vec<String>,
-    /// Accounts that there are; none: any.
+    /// The accounts that exist; none: any.
     pub accounts: Vec<String>,
-    /// Agents that there are; none: any.
+    /// The agents that exist; none: any.
     pub agents: Vec<String>,
     /// Names of user attributes that may be sent; none: any.
     pub user_attributes: Vec<String>,
-    /// Users that are not ephemeral, at most.
+    /// The most users that are not ephemeral.
     pub max_external_users: u64,
 }
 
@@ -36,7 +36,7 @@ impl Default for CubeSettings {
 }
 
 impl CubeSettings {
-    /// The keys as tokens that may read.
+    /// Returns the keys as tokens that may read.
     pub(crate) fn tokens(&self) -> Vec<TokenSettings> {
         let token = |entry: &String| {
             let (name, key) = split(entry);
@@ -46,7 +46,7 @@ impl CubeSettings {
         self.api_keys.iter().map(token).collect()
     }
 
-    /// What is wrong with the keys. Never repeats one.
+    /// Returns what is wrong with the keys, without repeating one.
     pub(super) fn keys_fault(&self) -> Option<String> {
         for (index, entry) in self.api_keys.iter().enumerate() {
             let (_, key) = split(entry);
@@ -60,13 +60,13 @@ impl CubeSettings {
         None
     }
 
-    /// Whether a subject is one that applications' users may have.
+    /// Whether a subject is reserved for applications' users.
     pub(super) fn is_reserved(subject: &str) -> bool {
         subject.starts_with(RESERVED)
     }
 }
 
-/// A key's name, if it has one, and the key, which may have `=` at its end.
+/// Splits an entry into the key's name, if it has one, and the key, which may end with `=`.
 fn split(entry: &str) -> (Option<&str>, &str) {
     let is_name = |name: &str| !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || "-_.".contains(c));
     match entry.split_once('=') {

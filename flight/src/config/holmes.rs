@@ -1,4 +1,4 @@
-//! `[holmes]`: HolmesGPT's API, its keys and what its prompt is made of.
+//! `[holmes]`: HolmesGPT's API, its keys and the sections of its prompt.
 
 use querent_catalog::Role;
 use serde::{Deserialize, Serialize};
@@ -13,21 +13,21 @@ pub struct HolmesSettings {
     pub api_keys: Vec<String>,
     /// The only sections of the prompt that requests may have, or `none`; unset: all.
     pub enabled_prompts: Option<Vec<String>>,
-    /// What the data is about, told to the model.
+    /// What the data is about, for the model.
     pub cluster_name: Option<String>,
     /// Added to the model's instructions.
     pub system_prompt_additions: Option<String>,
-    /// Whether `GET /api/model` answers with the list's JSON as a text.
+    /// Whether `GET /api/model` answers with the list's JSON as a string.
     pub model_name_as_text: bool,
 }
 
 impl HolmesSettings {
-    /// The keys as tokens. A key without a name has a subject derived from it.
+    /// Returns the keys as tokens. The subject of a key without a name is derived from it.
     pub fn tokens(&self) -> Vec<TokenSettings> {
         self.api_keys.iter().map(|entry| token(entry)).collect()
     }
 
-    /// What is wrong with the keys. It never repeats one.
+    /// Returns what is wrong with the keys, without repeating one.
     pub(super) fn keys_fault(&self) -> Option<String> {
         let tokens = self.tokens();
         for (index, token) in tokens.iter().enumerate() {
@@ -46,7 +46,7 @@ impl HolmesSettings {
     }
 }
 
-/// `[name=]key[:role]`. A tail that is no role belongs to the key.
+/// Parses `[name=]key[:role]`. A tail that is not a role belongs to the key.
 fn token(entry: &str) -> TokenSettings {
     let entry = entry.trim();
     // Keys in Base64 end with `=`, never before another character.

@@ -1,23 +1,23 @@
-//! Every setting by name: its key in `querent.toml`, its environment variables and how their text is read.
+//! The table of all settings: the key in `querent.toml`, the environment variables, and how their strings are parsed.
 //!
-//! One table, so that the environment, the flags, unknown-key errors and `querent config check` cannot disagree.
+//! The environment, the flags, unknown-key errors and `querent config check` all use this table, so they cannot disagree.
 
-/// A setting's name and how it is read from text.
+/// A setting's names and how it is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SettingKey {
-    /// Dotted path in `querent.toml`, which is also the flag's.
+    /// The dotted path in `querent.toml`, which is also the flag's name.
     pub path: &'static str,
     /// Environment variables, the first found wins; the rest are aliases.
     pub environment: &'static [&'static str],
-    /// How text becomes a value.
+    /// How a string becomes a value.
     pub kind: SettingKind,
     /// Whether `config check` shows `***` instead of the value.
     pub secret: bool,
-    /// One line for people.
+    /// A description of one line.
     pub about: &'static str,
 }
 
-/// How the text of a variable or flag becomes a value.
+/// How the string of a variable or flag becomes a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SettingKind {
     /// As it is.
@@ -26,11 +26,11 @@ pub enum SettingKind {
     Number,
     /// `true` or `false`.
     Bool,
-    /// Texts separated by commas.
+    /// Strings separated by commas.
     List,
     /// `token:role[:subject],...`.
     Tokens,
-    /// Tables of the settings file, which text cannot say.
+    /// Tables of the settings file, which a string cannot express.
     Tables,
 }
 
@@ -43,7 +43,7 @@ const fn key(
     SettingKey { path, environment, kind, secret: false, about }
 }
 
-/// All settings, in the order `config check` prints them.
+/// All settings, in the order in which `config check` prints them.
 pub const KEYS: &[SettingKey] = &[
     key("listen", &["QUERENT_LISTEN"], SettingKind::Text, "address and port for HTTP and Flight SQL"),
     key("data", &["QUERENT_DATA"], SettingKind::Text, "the data folder"),
@@ -283,18 +283,18 @@ pub const KEYS: &[SettingKey] = &[
     key("log.format", &["QUERENT_LOG_FORMAT"], SettingKind::Text, "text or json"),
 ];
 
-/// The setting of that path.
+/// Returns the setting of that path.
 pub fn find(path: &str) -> Option<&'static SettingKey> {
     KEYS.iter().find(|key| key.path == path)
 }
 
-/// The known name nearest to one that is not known, when it is near enough to be meant.
+/// Returns the known name that is nearest to an unknown one, if it is near enough to be meant.
 pub fn nearest<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let last = |path: &str| path.rsplit('.').next().unwrap_or_default().to_owned();
     known
         .into_iter()
         .map(|candidate| {
-            // A right name in the wrong section is nearer than a look-alike.
+            // The right name in the wrong section is nearer than a similar name.
             let moved = if last(candidate) == last(name) { 1 } else { usize::MAX };
             (strsim::damerau_levenshtein(name, candidate).min(moved), candidate)
         })

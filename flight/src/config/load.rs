@@ -1,4 +1,4 @@
-//! Reading the settings from their sources, checking them, and saying what is effective and where it came from.
+//! Reads the settings from their sources, checks them, and lists the effective values with the source of each.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -13,21 +13,21 @@ use crate::error::ErrorCode;
 
 /// The settings' file when none is named.
 const DEFAULT_FILE: &str = "querent.toml";
-/// Names the settings' file.
+/// The variable that names the settings' file.
 const FILE_VARIABLE: &str = "QUERENT_CONFIG";
 
-/// Where settings are read from. Held apart from the process so that a test or an embedder brings its own.
+/// The sources of settings. They are separate from the process, so that a test or an embedder can bring its own.
 #[derive(Debug, Clone, Default)]
 pub struct Sources {
     /// A file that must exist; `None`: `querent.toml` in the working folder, when there is one.
     pub file: Option<PathBuf>,
     /// Environment variables.
     pub environment: BTreeMap<String, String>,
-    /// Flags by the setting's path (`agent.model`), as text.
+    /// Flags by the setting's path (`agent.model`), as strings.
     pub flags: BTreeMap<String, String>,
 }
 
-/// Where an effective value came from.
+/// The source of an effective value.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Origin {
     /// Built in.
@@ -56,7 +56,7 @@ impl std::fmt::Display for Origin {
 pub struct EffectiveSetting {
     /// The setting.
     pub key: &'static SettingKey,
-    /// Its value as text, `***` when it is a secret, empty when unset.
+    /// Its value as a string: `***` for a secret, empty if unset.
     pub value: String,
     /// Where it came from.
     pub origin: Origin,
@@ -82,7 +82,7 @@ pub enum ConfigError {
         /// What and where.
         detail: String,
     },
-    /// A key nobody knows.
+    /// An unknown key.
     #[error("unknown setting `{key}` in {origin}{}", .nearest.map(|name| format!("; did you mean `{name}`?")).unwrap_or_default())]
     UnknownKey {
         /// As written.
@@ -92,7 +92,7 @@ pub enum ConfigError {
         /// The nearest known key.
         nearest: Option<&'static str>,
     },
-    /// A value that cannot be what it should be.
+    /// An invalid value.
     #[error("setting `{key}` from {origin}: {detail}")]
     Invalid {
         /// The setting.
@@ -112,7 +112,8 @@ impl ConfigError {
 }
 
 impl Sources {
-    /// The process's environment and, when there is one, the file that `QUERENT_CONFIG` names or `querent.toml` here.
+    /// Returns the process's environment, and the file that `QUERENT_CONFIG` names or `querent.toml` in the working folder if
+    /// there is one.
     pub fn process() -> Self {
         let environment: BTreeMap<String, String> = std::env::vars_os()
             .filter_map(|(name, value)| Some((name.into_string().ok()?, value.into_string().ok()?)))
@@ -122,13 +123,13 @@ impl Sources {
         Self { file, environment, flags: BTreeMap::new() }
     }
 
-    /// The same sources with another settings file.
+    /// Replaces the settings file.
     pub fn with_file(mut self, file: impl Into<PathBuf>) -> Self {
         self.file = Some(file.into());
         self
     }
 
-    /// The same sources with a setting from the command line, by its path.
+    /// Adds a setting from the command line, by its path.
     pub fn with_flag(mut self, path: impl Into<String>, text: impl Into<String>) -> Self {
         self.flags.insert(path.into(), text.into());
         self
@@ -153,14 +154,14 @@ impl Config {
         Ok(config)
     }
 
-    /// From settings made in code, checked as read ones are.
+    /// Checks settings that were made in code.
     pub fn from_settings(settings: Settings) -> Result<Self, ConfigError> {
         let config = Self { settings, warnings: Vec::new(), origins: Vec::new() };
         config.check()?;
         Ok(config)
     }
 
-    /// Every setting with its value and where it came from, secrets masked.
+    /// Returns every setting with its value and its source, secrets masked.
     pub fn effective(&self) -> Vec<EffectiveSetting> {
         let values = serde_json::to_value(&self.settings).unwrap_or_default();
         KEYS.iter()
@@ -173,13 +174,13 @@ impl Config {
             .collect()
     }
 
-    /// Where a setting's value came from.
+    /// Returns the source of a setting's value.
     pub fn origin(&self, path: &str) -> Origin {
         let found = self.origins.iter().find(|(known, _)| *known == path);
         found.map_or(Origin::Default, |(_, origin)| origin.clone())
     }
 
-    /// `agent.model` beside a list of models says which of them is the default.
+    /// With a list of models, `agent.model` says which of them is the default.
     fn choose_model(&mut self) -> Result<(), ConfigError> {
         let origin = self.origin("agent.model");
         let agent = &mut self.settings.agent;
@@ -304,7 +305,7 @@ fn file_layer(sources: &Sources) -> Result<Layer, ConfigError> {
     Ok(layer)
 }
 
-/// The leaves of a file's tables, each under a known key.
+/// Collects the leaves of a file's tables under their keys.
 fn flatten(
     prefix: &str,
     table: Dict,
@@ -357,7 +358,7 @@ fn flag_layer(sources: &Sources) -> Result<Layer, ConfigError> {
     Ok(layer)
 }
 
-/// The value that a variable's or flag's text stands for.
+/// Parses the string of a variable or flag.
 fn read(key: &SettingKey, text: &str, origin: &Origin) -> Result<Value, ConfigError> {
     let invalid = |detail: String| ConfigError::Invalid { key: key.path.to_owned(), origin: origin.clone(), detail };
     match key.kind {
@@ -385,7 +386,7 @@ fn items(text: &str) -> impl Iterator<Item = &str> {
     text.split(',').map(str::trim).filter(|item| !item.is_empty())
 }
 
-/// `token:role[:subject]`. An error never repeats the token.
+/// Parses `token:role[:subject]`. An error never repeats the token.
 fn token(item: &str) -> Result<Dict, String> {
     let mut parts = item.splitn(3, ':');
     let (Some(token), Some(role)) = (parts.next(), parts.next()) else {
@@ -399,7 +400,7 @@ fn token(item: &str) -> Result<Dict, String> {
     Ok(dict)
 }
 
-/// The last layer that sets a key is where its value comes from.
+/// Returns the source of each value: the last layer that sets its key.
 fn effective_origins(layers: &[Layer]) -> Vec<(&'static str, Origin)> {
     let mut origins = BTreeMap::new();
     for (path, origin, _) in layers.iter().flat_map(|layer| &layer.values) {
@@ -417,7 +418,7 @@ fn invalid(error: figment::Error, origins: &[(&'static str, Origin)]) -> ConfigE
     ConfigError::Invalid { key: path, origin, detail: error.kind.to_string() }
 }
 
-/// Variables that look like ours and are not: a misspelt one would otherwise be ignored without a word.
+/// Returns warnings about variables that look like misspelt ones of ours, which would otherwise be ignored silently.
 fn misspelt_variables(environment: &BTreeMap<String, String>) -> Vec<String> {
     let known: Vec<&'static str> = KEYS.iter().flat_map(|key| key.environment).copied().collect();
     environment
@@ -440,7 +441,7 @@ fn display_text(value: &serde_json::Value) -> String {
     }
 }
 
-/// Tokens without their secret: `***:read:alice`.
+/// Returns tokens without their secrets: `***:read:alice`.
 fn masked(value: &serde_json::Value) -> String {
     let Some(tokens) = value.as_array() else {
         return "***".to_owned();

@@ -1,4 +1,4 @@
-//! `[[agent.models]]`: the list of models that requests choose from, how it is checked, and what it opens.
+//! `[[agent.models]]`: the list of models that requests choose from, its checks, and the models that it opens.
 //!
 //! Keys are never in the settings: an entry names the environment variable that holds its key.
 
@@ -43,7 +43,7 @@ pub struct ModelEntrySettings {
     /// Names of the entries that are asked, in order, where this one cannot be reached or is busy.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub fallbacks: Vec<String>,
-    /// How it is told of tools; unset: `agent.tool_style`.
+    /// How tools are described to it; unset: `agent.tool_style`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_style: Option<ToolStyleName>,
 }
@@ -92,13 +92,13 @@ impl ModelEntrySettings {
         self.model.as_deref().unwrap_or(&self.name)
     }
 
-    /// The variable that holds its key, where it takes one.
+    /// Returns the variable that holds its key, if it takes one.
     fn key_variable(&self) -> Option<&str> {
         let usual = self.provider.remote()?.default_key_variable();
         Some(self.api_key_env.as_deref().unwrap_or(usual))
     }
 
-    /// What is wrong with it by itself.
+    /// Returns what is wrong with the entry itself.
     fn fault(&self) -> Option<String> {
         if self.name.trim().is_empty() || self.name.trim() != self.name {
             return Some("`name` must not be empty or begin or end with a space".to_owned());
@@ -129,7 +129,7 @@ impl ModelEntrySettings {
 }
 
 impl AgentSettings {
-    /// What is wrong with the list of models, and what to write.
+    /// Returns what is wrong with the list of models, and what to write.
     pub(super) fn models_fault(&self) -> Option<String> {
         for (index, entry) in self.models.iter().enumerate() {
             let which = format!("model {} (`{}`)", index + 1, entry.name);
@@ -152,7 +152,7 @@ impl AgentSettings {
         None
     }
 
-    /// Puts the model `name` first, where the list has it.
+    /// Moves the model `name` to the front, if the list has it.
     pub(super) fn prefer_model(&mut self, name: &str) -> bool {
         let found = self.models.iter().position(|entry| entry.is_named(name));
         if let Some(chosen) = found.and_then(|index| self.models.get_mut(..=index)) {
@@ -161,19 +161,19 @@ impl AgentSettings {
         found.is_some()
     }
 
-    /// Keys that are missing: the models' first use will fail.
+    /// Returns warnings about missing keys, without which the first use of a model will fail.
     pub(super) fn missing_keys(&self, environment: &BTreeMap<String, String>) -> Vec<String> {
         let is_missing = |variable: &str| environment.get(variable).is_none_or(|key| key.trim().is_empty());
         let without = self.models.iter().filter_map(|entry| {
             let variable = entry.key_variable().filter(|variable| is_missing(variable))?;
-            // A server of one's own may take no key.
+            // A private server may take no key.
             let is_wanted = entry.base_url.is_none() || entry.api_key_env.is_some();
             is_wanted.then(|| format!("model `{}` has no key: environment variable {variable} is not set", entry.name))
         });
         without.collect()
     }
 
-    /// The models of the list. Errors: addresses that are none.
+    /// Opens the models of the list. Errors: invalid addresses.
     pub(super) fn open_models(&self) -> Result<Models, AgentError> {
         let entries: Vec<EntrySettings> = self.models.iter().map(|entry| self.entry(entry)).collect();
         open_list(&entries)
@@ -213,7 +213,7 @@ impl AgentSettings {
     }
 }
 
-/// A key pasted where the name of its variable belongs must not reach a log.
+/// Whether a string can be a variable's name. A key that was pasted here by mistake must not reach a log.
 fn is_variable(name: &str) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
     !name.is_empty() && name.chars().all(fits) && !name.starts_with(|c: char| c.is_ascii_digit())

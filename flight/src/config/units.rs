@@ -19,7 +19,7 @@ pub struct DurationSetting(pub Duration);
 pub struct ByteSize(pub u64);
 
 impl ByteSize {
-    /// As a size in this machine's memory.
+    /// Returns the size as a `usize`, at most the largest one.
     pub fn to_usize(self) -> usize {
         usize::try_from(self.0).unwrap_or(usize::MAX)
     }
@@ -38,7 +38,7 @@ impl FromStr for DurationSetting {
         while !rest.is_empty() {
             let (number, unit, after) = number_and_unit(rest).ok_or_else(wrong)?;
             let seconds = match unit {
-                // Only a lone number may go without a unit.
+                // Only a single number may lack a unit.
                 "" if total.is_zero() && after.is_empty() => 1.0,
                 "ms" => 0.001,
                 "s" => 1.0,
@@ -80,7 +80,7 @@ impl FromStr for ByteSize {
     }
 }
 
-/// A leading non-negative number, the letters after it, and what follows them.
+/// Splits off a leading non-negative number and the letters after it.
 fn number_and_unit(text: &str) -> Option<(f64, &str, &str)> {
     let number_end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, rest) = text.split_at(number_end);
