@@ -47,11 +47,11 @@ Settings are read from flags, then the environment, then querent.toml; `querent 
 #[command(name = "querent", version, after_help = EXIT_CODES, propagate_version = true)]
 struct Cli {
     #[command(subcommand)]
-    command: Command,
+    command: CliCommand,
 }
 
 #[derive(Debug, Subcommand)]
-enum Command {
+enum CliCommand {
     Serve(serve::ServeArgs),
     Sql(sql::SqlArgs),
     Kql(kql::KqlArgs),
@@ -85,18 +85,18 @@ where
         }
     };
     let done = match cli.command {
-        Command::Serve(args) => serve::run(args).await,
-        Command::Sql(args) => sql::run(args).await,
-        Command::Kql(args) => kql::run(args).await,
-        Command::Ask(args) => ask::run(args).await,
-        Command::Import(args) => import::run(args).await,
-        Command::Search(args) => search::run(args).await,
-        Command::Relationships(command) => relationships::run(command).await,
-        Command::VerifiedQueries(command) => knowledge::queries(command).await,
-        Command::Metrics(command) => knowledge::metrics(command).await,
-        Command::Mcp(args) => mcp::run(args).await,
-        Command::Demo(args) => demo::run(args).await,
-        Command::Config(config_check::ConfigCommand::Check(args)) => config_check::run(args),
+        CliCommand::Serve(args) => serve::run(args).await,
+        CliCommand::Sql(args) => sql::run(args).await,
+        CliCommand::Kql(args) => kql::run(args).await,
+        CliCommand::Ask(args) => ask::run(args).await,
+        CliCommand::Import(args) => import::run(args).await,
+        CliCommand::Search(args) => search::run(args).await,
+        CliCommand::Relationships(command) => relationships::run(command).await,
+        CliCommand::VerifiedQueries(command) => knowledge::queries(command).await,
+        CliCommand::Metrics(command) => knowledge::metrics(command).await,
+        CliCommand::Mcp(args) => mcp::run(args).await,
+        CliCommand::Demo(args) => demo::run(args).await,
+        CliCommand::Config(config_check::ConfigCommand::Check(args)) => config_check::run(args),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -24,7 +24,7 @@ use sha2::{Digest, Sha256};
 pub use cube::CubeSettings;
 pub use holmes::HolmesSettings;
 pub use keys::{KEYS, SettingKey, SettingKind};
-pub use load::{ConfigError, EffectiveSetting, Origin, Sources};
+pub use load::{ConfigError, EffectiveSetting, Origin, SettingSources};
 pub use models::{ModelEntrySettings, ModelProviderName};
 pub use units::{ByteSize, DurationSetting};
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use querent_agent::models::Models;
 use querent_catalog::NoProgress;
-use querent_flight::config::{Config, Sources};
+use querent_flight::config::{Config, SettingSources};
 use querent_flight::{RunningServer, Server};
 use querent_tests::script::{run_sql, says};
 use querent_tests::{HttpReply, SseFrame, TestServer, TestSettings, collect_sse};
@@ -265,7 +265,7 @@ pub(crate) async fn started_to_write(tokens: &str) -> TestServer {
 /// Starts a server with these models.
 pub(crate) async fn serving(models: Models) -> (RunningServer, TempDir) {
     let data = TempDir::new().unwrap();
-    let sources = Sources::default()
+    let sources = SettingSources::default()
         .with_flag("listen", "127.0.0.1:0")
         .with_flag("embed.provider", "none")
         .with_flag("data", data.path().to_str().unwrap());

@@ -11,7 +11,7 @@ use lance::dataset::{WriteMode, WriteParams};
 use parquet::arrow::ArrowWriter;
 use querent_catalog::{IfExists, NoProgress, Principal, Role, TableName};
 use querent_engine::{Engine, EngineOptions, ImportRequest, Limits, UrlRoot};
-use querent_flight::config::{Config, Sources};
+use querent_flight::config::{Config, SettingSources};
 use querent_tests::{ACCESS_KEY, ObjectServer, SECRET_KEY, ServerProcess, querent_binary, wait_until};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -291,7 +291,7 @@ async fn only_what_the_settings_name_is_asked_for() {
 
 #[test]
 fn the_setting_takes_urls_and_nothing_else() {
-    let load = |value: &str| Config::load(&Sources::default().with_flag("query.external_urls", value));
+    let load = |value: &str| Config::load(&SettingSources::default().with_flag("query.external_urls", value));
     let roots = load("s3://lake/raw/, https://data.example.org/,gs://").unwrap().settings.query.external_urls;
     let spelled: Vec<String> = roots.iter().map(UrlRoot::to_string).collect();
     assert_eq!(spelled, ["s3://lake/raw", "https://data.example.org/", "gs://"]);

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use querent_agent::AgentConfig;
-use querent_flight::config::{Config, KEYS, Origin, RoleName, Sources};
+use querent_flight::config::{Config, KEYS, Origin, RoleName, SettingSources};
 use tempfile::TempDir;
 
 #[test]
 fn defaults_and_variables_are_the_documented_ones() {
     let page = include_str!("../../docs/configuration.md");
-    for setting in Config::load(&Sources::default()).unwrap().effective() {
+    for setting in Config::load(&SettingSources::default()).unwrap().effective() {
         let begin = format!("| `{}` |", setting.key.path);
         let row = page.lines().find(|line| line.starts_with(&begin)).unwrap_or_else(|| panic!("no row {begin}"));
         let cells: Vec<&str> = row.split(" | ").collect();
@@ -40,7 +40,7 @@ fn flags_go_over_the_environment_over_the_file() {
 
 #[test]
 fn the_bounds_of_tools_and_prompts_reach_the_agent() {
-    let defaults = Config::load(&Sources::default()).unwrap().settings.agent_config();
+    let defaults = Config::load(&SettingSources::default()).unwrap().settings.agent_config();
     assert_eq!(defaults, AgentConfig::DEFAULT);
     let (_folder, sources) = with_file("[agent]\ndefault_tool_rows = 50\nprompt_tokens = 6000\n");
     let sources = environment(sources, &[("QUERENT_AGENT_PROMPT_TOKENS", "7000")]);
@@ -49,7 +49,7 @@ fn the_bounds_of_tools_and_prompts_reach_the_agent() {
     for (setting, value) in
         [("agent.default_tool_rows", "0"), ("agent.default_tool_rows", "1001"), ("agent.prompt_tokens", "0")]
     {
-        assert_says(&Sources::default().with_flag(setting, value), &[setting, "1"], value);
+        assert_says(&SettingSources::default().with_flag(setting, value), &[setting, "1"], value);
     }
 }
 
@@ -61,20 +61,21 @@ fn kyma_names_are_aliases_and_ours_win() {
         ("KYMA_AUTH_TOKENS", "t:read"),
         ("KYMA_EMBED_PROVIDER", "none"),
     ];
-    let config = Config::load(&environment(Sources::default(), &kyma)).unwrap();
+    let config = Config::load(&environment(SettingSources::default(), &kyma)).unwrap();
     assert_eq!(config.settings.agent.ollama_host, "http://elsewhere:1");
     assert_eq!(config.settings.agent.model, "theirs");
     assert_eq!(config.settings.auth.tokens.len(), 1);
-    let both = environment(Sources::default(), &[("KYMA_AGENT_MODEL", "theirs"), ("QUERENT_AGENT_MODEL", "ours")]);
+    let both =
+        environment(SettingSources::default(), &[("KYMA_AGENT_MODEL", "theirs"), ("QUERENT_AGENT_MODEL", "ours")]);
     assert_eq!(Config::load(&both).unwrap().settings.agent.model, "ours");
-    let empty = environment(Sources::default(), &[("QUERENT_AGENT_MODEL", "")]);
+    let empty = environment(SettingSources::default(), &[("QUERENT_AGENT_MODEL", "")]);
     assert_eq!(Config::load(&empty).unwrap().settings.agent.model, "gemma4:latest", "empty is unset");
 }
 
 #[test]
 fn tokens_come_from_the_environment_or_the_file() {
     let variable = [("QUERENT_AUTH_TOKENS", "a-tok:read, b-tok:admin:boss")];
-    let tokens = Config::load(&environment(Sources::default(), &variable)).unwrap().settings.auth.tokens;
+    let tokens = Config::load(&environment(SettingSources::default(), &variable)).unwrap().settings.auth.tokens;
     assert_eq!((tokens[0].token.as_str(), tokens[0].role), ("a-tok", RoleName::Read));
     assert_eq!(tokens[1].subject.as_deref(), Some("boss"));
     assert_ne!(tokens[0].subject_or_default(), tokens[1].subject_or_default());
@@ -121,21 +122,21 @@ fn what_is_wrong_is_said_with_where_and_what_to_do() {
         ("QUERENT_LOG", "loud=very=much", &["log.filter"]),
     ];
     for (name, value, expected) in variables {
-        let sources = environment(Sources::default(), &[(name, value)]);
+        let sources = environment(SettingSources::default(), &[(name, value)]);
         let message = assert_says(&sources, expected, value);
         assert!(!message.contains("sesame") && !message.contains("same:"), "an error shows no token: {message}");
     }
-    assert_says(&Sources::default().with_file("/nowhere/querent.toml"), &["/nowhere/querent.toml"], "file");
-    assert_says(&Sources::default().with_flag("agent.modle", "x"), &["command line", "agent.model"], "flag");
+    assert_says(&SettingSources::default().with_file("/nowhere/querent.toml"), &["/nowhere/querent.toml"], "file");
+    assert_says(&SettingSources::default().with_flag("agent.modle", "x"), &["command line", "agent.model"], "flag");
 }
 
 #[test]
 fn listening_beyond_loopback_needs_tokens_or_a_word() {
-    let remote = || Sources::default().with_flag("listen", "0.0.0.0:8080");
+    let remote = || SettingSources::default().with_flag("listen", "0.0.0.0:8080");
     assert!(Config::load(&remote()).is_err());
     assert!(Config::load(&remote().with_flag("auth.tokens", "t:read")).is_ok());
     assert!(Config::load(&remote().with_flag("auth.allow_anonymous_remote", "true")).is_ok());
-    assert!(Config::load(&Sources::default().with_flag("listen", "[::1]:8080")).is_ok());
+    assert!(Config::load(&SettingSources::default().with_flag("listen", "[::1]:8080")).is_ok());
 }
 
 #[test]
@@ -176,7 +177,7 @@ fn every_key_can_be_set_from_its_variables() {
                 "query.external_urls" => "s3://bucket/",
                 _ => "7",
             };
-            let config = Config::load(&environment(Sources::default(), &[(variable, value)]))
+            let config = Config::load(&environment(SettingSources::default(), &[(variable, value)]))
                 .unwrap_or_else(|error| panic!("{variable}: {error}"));
             assert_eq!(config.origin(key.path), Origin::Environment(variable), "{variable}");
             let effective = config.effective().into_iter().find(|setting| setting.key.path == key.path).unwrap();
@@ -187,26 +188,26 @@ fn every_key_can_be_set_from_its_variables() {
 
 #[test]
 fn a_misspelt_variable_is_a_warning() {
-    let config = Config::load(&environment(Sources::default(), &[("QUERENT_AGENT_MODLE", "x")])).unwrap();
+    let config = Config::load(&environment(SettingSources::default(), &[("QUERENT_AGENT_MODLE", "x")])).unwrap();
     assert!(config.warnings[0].contains("did you mean QUERENT_AGENT_MODEL?"), "{:?}", config.warnings);
-    let config = Config::load(&environment(Sources::default(), &[("QUERENT_SOMETHING_ELSE", "x")])).unwrap();
+    let config = Config::load(&environment(SettingSources::default(), &[("QUERENT_SOMETHING_ELSE", "x")])).unwrap();
     assert!(config.warnings.is_empty(), "{:?}", config.warnings);
 }
 
-fn with_file(text: &str) -> (TempDir, Sources) {
+fn with_file(text: &str) -> (TempDir, SettingSources) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("querent.toml");
     std::fs::write(&path, text).unwrap();
-    (folder, Sources::default().with_file(path))
+    (folder, SettingSources::default().with_file(path))
 }
 
-fn environment(mut sources: Sources, variables: &[(&str, &str)]) -> Sources {
+fn environment(mut sources: SettingSources, variables: &[(&str, &str)]) -> SettingSources {
     let variables = variables.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned()));
     sources.environment.extend(variables);
     sources
 }
 
-fn assert_says(sources: &Sources, expected: &[&str], what: &str) -> String {
+fn assert_says(sources: &SettingSources, expected: &[&str], what: &str) -> String {
     let message = Config::load(sources).expect_err(what).to_string();
     for words in expected {
         assert!(message.contains(words), "{what:?} should say {words:?}: {message}");

@@ -8,7 +8,7 @@ use std::time::Duration;
 use querent_agent::models::scripted::{Script, ScriptedModel};
 use querent_catalog::{NoProgress, Principal};
 use querent_engine::{Engine, Limits};
-use querent_flight::config::{Config, EmbedProviderName, Settings, Sources};
+use querent_flight::config::{Config, EmbedProviderName, SettingSources, Settings};
 use querent_flight::{RunningServer, Server};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -106,7 +106,7 @@ impl TestServer {
 
     /// Starts it on a data folder that exists already.
     pub async fn start_in(data: TempDir, settings: TestSettings) -> Self {
-        let mut sources = Sources::default().with_flag("listen", "127.0.0.1:0");
+        let mut sources = SettingSources::default().with_flag("listen", "127.0.0.1:0");
         sources = sources.with_flag("data", data.path().to_str().unwrap());
         sources = sources.with_flag("auth.tokens", settings.tokens);
         let mut chosen = Config::load(&sources).unwrap().settings;

@@ -18,7 +18,7 @@ use futures::stream::{self, BoxStream};
 use querent_agent::models::{ChatRequest, DoneReason, ModelCapabilities, ModelEvent, ModelProvider, TokenUsage};
 use querent_catalog::NoProgress;
 use querent_flight::Server;
-use querent_flight::config::{Config, EmbedProviderName, Sources};
+use querent_flight::config::{Config, EmbedProviderName, SettingSources};
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
@@ -98,7 +98,7 @@ pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure>
 
 async fn serve(folder: &Path) -> Result<querent_flight::RunningServer, Failure> {
     let folder = folder.to_str().ok_or("the folder's name is not Unicode")?;
-    let sources = Sources::default().with_flag("listen", "127.0.0.1:0").with_flag("data", folder);
+    let sources = SettingSources::default().with_flag("listen", "127.0.0.1:0").with_flag("data", folder);
     let mut settings = Config::load(&sources)?.settings;
     settings.embed.provider = EmbedProviderName::None;
     settings.agent.max_concurrent_runs = 2 * STREAMS;

@@ -68,7 +68,7 @@ pub(super) async fn run(args: AskArgs) -> Result<(), CliError> {
         (false, true) => EventDisplay::Answer,
         (false, false) => EventDisplay::All,
     };
-    let question = Question {
+    let question = UserQuestion {
         text: args.question.join(" "),
         database: args.database,
         session: args.session,
@@ -87,14 +87,14 @@ pub(super) async fn run(args: AskArgs) -> Result<(), CliError> {
 }
 
 /// A question and its context.
-pub(super) struct Question {
+pub(super) struct UserQuestion {
     pub(super) text: String,
     pub(super) database: Option<String>,
     pub(super) session: Option<String>,
     pub(super) thinking: bool,
 }
 
-impl Question {
+impl UserQuestion {
     /// Returns the body of a request.
     fn body(&self) -> Value {
         let mut body = json!({ "question": self.text, "include_thinking": self.thinking });
@@ -109,7 +109,7 @@ impl Question {
 }
 
 /// Asks an agent of this process, on the settings' data folder.
-async fn ask_here(config: Config, question: &Question, shown: EventDisplay) -> Result<Answered, CliError> {
+async fn ask_here(config: Config, question: &UserQuestion, shown: EventDisplay) -> Result<Answered, CliError> {
     let request = parse_request(question.body().to_string().as_bytes())?;
     let (models, settings) = (config.settings.models().await?, config.settings.agent_config());
     let bars = Arc::new(Bars::new(false));
@@ -145,7 +145,7 @@ impl From<AgentError> for CliError {
 }
 
 /// Asks, shows the events as they arrive, and returns the answer.
-pub(super) async fn ask(client: &Client, question: &Question, shown: EventDisplay) -> Result<Answered, CliError> {
+pub(super) async fn ask(client: &Client, question: &UserQuestion, shown: EventDisplay) -> Result<Answered, CliError> {
     let request = client
         .request(Method::POST, "/v1/agent/ask")?
         .header(header::ACCEPT, "text/event-stream")

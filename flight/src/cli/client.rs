@@ -20,7 +20,7 @@ use super::target::ServerAddress;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// A result: its schema and its batches.
-pub(super) struct ResultRows {
+pub(super) struct StreamedRows {
     /// The schema of every batch.
     pub(super) schema: SchemaRef,
     /// Stops the query when dropped.
@@ -43,7 +43,7 @@ impl Client {
     }
 
     /// Runs one statement by Flight SQL, in `database` where one is named.
-    pub(super) async fn sql(&self, statement: &str, database: Option<&str>) -> Result<ResultRows, CliError> {
+    pub(super) async fn sql(&self, statement: &str, database: Option<&str>) -> Result<StreamedRows, CliError> {
         let mut flight = self.flight().await?;
         if let Some(database) = database {
             flight.set_header("x-database", database);
@@ -57,11 +57,11 @@ impl Client {
         let stream = flight.do_get(ticket).await.map_err(|error| self.flight_error(error))?;
         let unreachable = self.unreachable_message();
         let batches = stream.map_err(move |error| flight_error(error, &unreachable)).boxed();
-        Ok(ResultRows { schema: told, batches })
+        Ok(StreamedRows { schema: told, batches })
     }
 
     /// Runs one KQL query by HTTP, in `database` where one is named. The whole answer is read, as an Arrow stream.
-    pub(super) async fn kql(&self, query: String, database: Option<&str>) -> Result<ResultRows, CliError> {
+    pub(super) async fn kql(&self, query: String, database: Option<&str>) -> Result<StreamedRows, CliError> {
         let mut request = self
             .request(Method::POST, "/v1/query")?
             .header("content-type", "application/x-kql")
@@ -75,7 +75,7 @@ impl Client {
         let reader = arrow_ipc::reader::StreamReader::try_new(std::io::Cursor::new(body), None).map_err(broken)?;
         let schema = reader.schema();
         let batches = futures::stream::iter(reader.map(move |batch| batch.map_err(broken))).boxed();
-        Ok(ResultRows { schema, batches })
+        Ok(StreamedRows { schema, batches })
     }
 
     /// Makes a request with the token.

@@ -18,7 +18,7 @@ use querent_catalog::{
 use querent_engine::{Engine, ImportRequest};
 use serde_json::json;
 
-use super::ask::{Question, ask};
+use super::ask::{UserQuestion, ask};
 use super::client::Client;
 use super::embedded::wait_until_indexed;
 use super::error::CliError;
@@ -27,7 +27,7 @@ use super::local_model::LocalModel;
 use super::output;
 use super::progress::Bars;
 use super::target::ServerAddress;
-use crate::config::{Config, Origin, Sources};
+use crate::config::{Config, Origin, SettingSources};
 use crate::logs::init_logs;
 use crate::server::{RunningServer, Server};
 use crate::shutdown::stop_signal;
@@ -81,7 +81,7 @@ pub(super) struct DemoArgs {
 
 pub(super) async fn run(args: DemoArgs) -> Result<(), CliError> {
     let mut sources =
-        Sources::process().with_flag("data", args.data.to_string_lossy()).with_flag("listen", args.listen);
+        SettingSources::process().with_flag("data", args.data.to_string_lossy()).with_flag("listen", args.listen);
     let config = Config::load(&sources)?;
     let local_model = local_model(&config, args.local_model_cmd.as_deref()).await?;
     if let Some(local) = &local_model {
@@ -138,7 +138,7 @@ async fn show(
     let client = Client::new(ServerAddress { url: parsed, token })?;
 
     step(&format!("question, over SSE: {question}"))?;
-    let question = Question { text: question.to_owned(), database: None, session: None, thinking: false };
+    let question = UserQuestion { text: question.to_owned(), database: None, session: None, thinking: false };
     let asked = ask(&client, &question, EventDisplay::All).await;
 
     step("the same by SQL, over Arrow Flight")?;

@@ -9,7 +9,7 @@ use querent_agent::protocols::ask::decode_trace;
 use querent_catalog::{CatalogError, Principal};
 use querent_engine::{Engine, EngineError, QueryStream, Session};
 
-use super::client::ResultRows;
+use super::client::StreamedRows;
 use super::error::CliError;
 use super::output;
 use super::progress::Bars;
@@ -59,9 +59,9 @@ impl EmbeddedEngine {
     }
 }
 
-impl From<QueryStream> for ResultRows {
+impl From<QueryStream> for StreamedRows {
     fn from(stream: QueryStream) -> Self {
-        ResultRows { schema: stream.schema(), batches: stream.map_err(CliError::from).boxed() }
+        StreamedRows { schema: stream.schema(), batches: stream.map_err(CliError::from).boxed() }
     }
 }
 

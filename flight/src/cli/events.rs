@@ -35,7 +35,7 @@ pub(super) struct EventPrinter {
     /// The chart of the last result that has one.
     chart: Option<Chart>,
     /// The failure that `run_error` reported.
-    failure: Option<RunFailure>,
+    failure: Option<ReportedFailure>,
     finished: bool,
     /// Whether the cursor is inside a line of streamed text.
     inside: Inside,
@@ -51,7 +51,7 @@ pub(super) struct Answered {
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct RunFailure {
+struct ReportedFailure {
     code: String,
     message: String,
 }
@@ -103,7 +103,7 @@ impl EventPrinter {
             "run_finished" => self.finished = true,
             "run_error" => {
                 let code = data["detail_code"].as_str().unwrap_or(text(data, "code")).to_owned();
-                self.failure = Some(RunFailure { code, message: text(data, "message").to_owned() });
+                self.failure = Some(ReportedFailure { code, message: text(data, "message").to_owned() });
             }
             _ => {}
         }

@@ -12,14 +12,14 @@ use arrow_schema::{ArrowError, DataType, Schema};
 use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
 use futures::StreamExt;
 
-use super::client::ResultRows;
+use super::client::StreamedRows;
 use super::error::CliError;
 
 /// The most characters of a table's cell.
 const CELL_CHARS: usize = 120;
 
 /// Prints a result as a table of at most `max_rows` rows (all when `None`); the rest is not fetched.
-pub(super) async fn print_table(mut rows: ResultRows, max_rows: Option<usize>) -> Result<(), CliError> {
+pub(super) async fn print_table(mut rows: StreamedRows, max_rows: Option<usize>) -> Result<(), CliError> {
     let mut shown: Vec<RecordBatch> = Vec::new();
     let mut count = 0;
     let mut more = false;
@@ -48,7 +48,7 @@ pub(super) async fn print_table(mut rows: ResultRows, max_rows: Option<usize>) -
 }
 
 /// Prints a result as NDJSON as it arrives, nulls included.
-pub(super) async fn print_ndjson(mut rows: ResultRows) -> Result<(), CliError> {
+pub(super) async fn print_ndjson(mut rows: StreamedRows) -> Result<(), CliError> {
     while let Some(batch) = rows.batches.next().await {
         let stdout = io::BufWriter::new(io::stdout().lock());
         let mut writer: Writer<_, LineDelimited> = WriterBuilder::new().with_explicit_nulls(true).build(stdout);

@@ -4,7 +4,7 @@ use std::io::{IsTerminal, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::client::{Client, ResultRows};
+use super::client::{Client, StreamedRows};
 use super::embedded::EmbeddedEngine;
 use super::error::CliError;
 use super::output;
@@ -61,7 +61,7 @@ pub(super) async fn run(argument: Option<String>, args: QueryArgs, language: Lan
                 Language::Kql => session.kql(&text).await,
             };
             let printed = match started {
-                Ok(rows) => printed_as.print(ResultRows::from(rows)).await,
+                Ok(rows) => printed_as.print(StreamedRows::from(rows)).await,
                 Err(error) => Err(error.into()),
             };
             drop(session);
@@ -78,7 +78,7 @@ struct OutputFormat {
 }
 
 impl OutputFormat {
-    async fn print(&self, rows: ResultRows) -> Result<(), CliError> {
+    async fn print(&self, rows: StreamedRows) -> Result<(), CliError> {
         match self.json {
             true => output::print_ndjson(rows).await,
             false => output::print_table(rows, self.max_rows).await,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::error::CliError;
 use super::output;
 use super::progress::Bars;
-use crate::config::{AgentSettings, Config, Settings, Sources};
+use crate::config::{AgentSettings, Config, SettingSources, Settings};
 use crate::logs::init_logs;
 use crate::server::Server;
 use crate::shutdown::stop_signal;
@@ -73,8 +73,8 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CliError> {
 
 impl SettingsArgs {
     /// Returns the process's sources with these flags on top.
-    pub(super) fn sources(self) -> Sources {
-        let mut sources = Sources::process();
+    pub(super) fn sources(self) -> SettingSources {
+        let mut sources = SettingSources::process();
         if let Some(file) = self.config {
             sources = sources.with_file(file);
         }

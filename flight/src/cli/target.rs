@@ -6,7 +6,7 @@ use clap::Args;
 use url::Url;
 
 use super::error::CliError;
-use crate::config::{Config, Settings, Sources};
+use crate::config::{Config, SettingSources, Settings};
 
 /// The variable that names the server if `--server` does not.
 const SERVER_VARIABLE: &str = "QUERENT_SERVER";
@@ -78,7 +78,7 @@ impl TargetArgs {
         {
             return Ok(CliTarget::Server(server));
         }
-        let mut sources = Sources::process();
+        let mut sources = SettingSources::process();
         if let Some(data) = self.data {
             sources = sources.with_flag("data", data.to_string_lossy());
         }

@@ -18,7 +18,7 @@ const FILE_VARIABLE: &str = "QUERENT_CONFIG";
 
 /// The sources of settings. They are separate from the process, so that a test or an embedder can bring its own.
 #[derive(Debug, Clone, Default)]
-pub struct Sources {
+pub struct SettingSources {
     /// A file that must exist; `None`: `querent.toml` in the working folder, when there is one.
     pub file: Option<PathBuf>,
     /// Environment variables.
@@ -111,7 +111,7 @@ impl ConfigError {
     }
 }
 
-impl Sources {
+impl SettingSources {
     /// Returns the process's environment, and the file that `QUERENT_CONFIG` names or `querent.toml` in the working folder if
     /// there is one.
     pub fn process() -> Self {
@@ -138,7 +138,7 @@ impl Sources {
 
 impl Config {
     /// Reads and checks the settings.
-    pub fn load(sources: &Sources) -> Result<Self, ConfigError> {
+    pub fn load(sources: &SettingSources) -> Result<Self, ConfigError> {
         let layers = [file_layer(sources)?, environment_layer(sources)?, flag_layer(sources)?];
         let origins = effective_origins(&layers);
         let mut figment = Figment::new();
@@ -290,7 +290,7 @@ impl Provider for Layer {
     }
 }
 
-fn file_layer(sources: &Sources) -> Result<Layer, ConfigError> {
+fn file_layer(sources: &SettingSources) -> Result<Layer, ConfigError> {
     let mut layer = Layer { name: "settings file", values: Vec::new() };
     let Some(path) = &sources.file else {
         return Ok(layer);
@@ -335,7 +335,7 @@ fn unknown_key(key: String, origin: Origin) -> ConfigError {
     ConfigError::UnknownKey { key, origin, nearest }
 }
 
-fn environment_layer(sources: &Sources) -> Result<Layer, ConfigError> {
+fn environment_layer(sources: &SettingSources) -> Result<Layer, ConfigError> {
     let mut layer = Layer { name: "environment", values: Vec::new() };
     for key in KEYS {
         let set = |name: &&&'static str| sources.environment.get(**name).is_some_and(|text| !text.is_empty());
@@ -349,7 +349,7 @@ fn environment_layer(sources: &Sources) -> Result<Layer, ConfigError> {
     Ok(layer)
 }
 
-fn flag_layer(sources: &Sources) -> Result<Layer, ConfigError> {
+fn flag_layer(sources: &SettingSources) -> Result<Layer, ConfigError> {
     let mut layer = Layer { name: "command line", values: Vec::new() };
     for (path, text) in &sources.flags {
         let key = find(path).ok_or_else(|| unknown_key(path.clone(), Origin::Flag))?;

@@ -184,10 +184,10 @@ async fn keys_of_its_own() {
 
 #[test]
 fn keys_are_read_from_the_environment_and_never_shown() {
-    use querent_flight::config::{Config, Sources};
+    use querent_flight::config::{Config, SettingSources};
     let with = |keys: &str| {
         let environment = [("QUERENT_HOLMES_API_KEY".to_owned(), keys.to_owned())].into();
-        Config::load(&Sources { environment, ..Sources::default() })
+        Config::load(&SettingSources { environment, ..SettingSources::default() })
     };
     let config = with("secret-one, ui=secret-two:write").unwrap();
     let tokens = config.settings.holmes.tokens();

@@ -7,7 +7,7 @@ use querent_agent::models::remote::{RemoteKind, RemoteSettings, RetryPolicy};
 use querent_agent::models::{ModelEvent, Models, Price};
 use querent_catalog::NoProgress;
 use querent_flight::Server;
-use querent_flight::config::{Config, EmbedProviderName, Origin, Sources};
+use querent_flight::config::{Config, EmbedProviderName, Origin, SettingSources};
 use querent_tests::collect_sse;
 use serde_json::json;
 use tempfile::TempDir;
@@ -107,7 +107,7 @@ async fn a_list_is_read_from_the_file() {
     assert!(unknown.contains("fast, deep, local"), "{unknown}");
 
     // Without a list there is the one model, as ever.
-    let models = Config::load(&Sources::default()).unwrap().settings.models().await.unwrap();
+    let models = Config::load(&SettingSources::default()).unwrap().settings.models().await.unwrap();
     assert_eq!(models.default_entry().name, "gemma4:latest");
     assert_eq!(models.entries().count(), 1);
 }
@@ -139,9 +139,9 @@ fn an_error_names_what_is_wrong_with_an_entry() {
             assert!(message.contains(words), "{text}: {message}");
         }
     }
-    let said = Config::load(&Sources::default().with_flag("agent.models", "a")).unwrap_err().to_string();
+    let said = Config::load(&SettingSources::default().with_flag("agent.models", "a")).unwrap_err().to_string();
     assert!(said.contains("[[agent.models]]"), "{said}");
-    assert_eq!(Config::load(&Sources::default()).unwrap().origin("agent.models"), Origin::Default);
+    assert_eq!(Config::load(&SettingSources::default()).unwrap().origin("agent.models"), Origin::Default);
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -198,9 +198,9 @@ async fn answer(models: &Models) -> querent_agent::Result<String> {
     Ok(texts.collect())
 }
 
-fn file(text: &str) -> (TempDir, Sources) {
+fn file(text: &str) -> (TempDir, SettingSources) {
     let folder = TempDir::new().unwrap();
     let path = folder.path().join("querent.toml");
     std::fs::write(&path, text).unwrap();
-    (folder, Sources::default().with_file(path))
+    (folder, SettingSources::default().with_file(path))
 }

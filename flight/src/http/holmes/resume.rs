@@ -25,7 +25,7 @@ pub(super) enum ChatPlan {
 }
 
 /// A call without a result, and the server's record of it.
-struct UnansweredCall {
+struct OpenHistoryCall {
     call: HistoryCall,
     stored: Option<PendingCall>,
     kind: PendingKind,
@@ -46,7 +46,7 @@ pub(super) async fn plan(
     }
     let previous_run_id = open.iter().find_map(|open| open.stored.as_ref().map(|stored| stored.run_id));
     // Decisions come before the results of the client's tools.
-    let (approvals, frontend): (Vec<UnansweredCall>, Vec<UnansweredCall>) =
+    let (approvals, frontend): (Vec<OpenHistoryCall>, Vec<OpenHistoryCall>) =
         open.into_iter().partition(|open| open.kind == PendingKind::Approval);
     let mut resume: Vec<ResumedCall> = Vec::new();
     for open in approvals {
@@ -111,7 +111,7 @@ async fn open_calls(
     state: &AppState,
     principal: &Principal,
     request: &HolmesRequest,
-) -> Result<Vec<UnansweredCall>, HolmesError> {
+) -> Result<Vec<OpenHistoryCall>, HolmesError> {
     let mut open = Vec::new();
     for call in &request.open_calls {
         let stored = match state.agent.catalog().pending_calls().get(principal, &call.id).await {
@@ -124,12 +124,12 @@ async fn open_calls(
             None if call.is_approval => PendingKind::Approval,
             None => PendingKind::ClientTool,
         };
-        open.push(UnansweredCall { call: call.clone(), stored, kind });
+        open.push(OpenHistoryCall { call: call.clone(), stored, kind });
     }
     Ok(open)
 }
 
-fn warn_of_unknown(request: &HolmesRequest, open: &[UnansweredCall]) -> Result<(), HolmesError> {
+fn warn_of_unknown(request: &HolmesRequest, open: &[OpenHistoryCall]) -> Result<(), HolmesError> {
     let waits = |id: &str, kind: PendingKind| open.iter().any(|open| open.call.id == id && open.kind == kind);
     let decisions = request.tool_decisions.as_deref().unwrap_or_default();
     let nothing_waits = !open.iter().any(|open| open.kind == PendingKind::Approval);
@@ -153,7 +153,7 @@ async fn decided_before(
     state: &AppState,
     principal: &Principal,
     request: &HolmesRequest,
-    open: &[UnansweredCall],
+    open: &[OpenHistoryCall],
 ) -> Result<Option<Uuid>, HolmesError> {
     let decisions = request.tool_decisions.as_deref().unwrap_or_default();
     let mut run_id = None;
@@ -182,7 +182,7 @@ fn run_after(call: &PendingCall) -> Option<Uuid> {
     Uuid::try_parse(decision["run_id"].as_str()?).ok()
 }
 
-fn approval(key: &ApprovalKey, principal: &Principal, request: &HolmesRequest, open: UnansweredCall) -> ResumedCall {
+fn approval(key: &ApprovalKey, principal: &Principal, request: &HolmesRequest, open: OpenHistoryCall) -> ResumedCall {
     const NOT_VALID: &str = "the approval did not come with the token of this very call, so it does not count";
     const BEFORE: &str = "this call was decided before and is not executed again";
     let decisions = request.tool_decisions.as_deref().unwrap_or_default();
@@ -208,7 +208,7 @@ fn approval(key: &ApprovalKey, principal: &Principal, request: &HolmesRequest, o
     }
 }
 
-fn frontend_result(principal: &Principal, request: &HolmesRequest, open: UnansweredCall) -> ResumedCall {
+fn frontend_result(principal: &Principal, request: &HolmesRequest, open: OpenHistoryCall) -> ResumedCall {
     let results = request.frontend_tool_results.as_deref().unwrap_or_default();
     let result = results.iter().find(|result| result.tool_call_id == open.call.id);
     let decision = result.map_or(CallDecision::Abandoned, |result| CallDecision::Output(result.result.clone()));
@@ -219,7 +219,7 @@ fn frontend_result(principal: &Principal, request: &HolmesRequest, open: Unanswe
 }
 
 /// Returns the record of a call that only the client's history knows.
-fn pending_call_of_history(principal: &Principal, open: &UnansweredCall) -> PendingCall {
+fn pending_call_of_history(principal: &Principal, open: &OpenHistoryCall) -> PendingCall {
     PendingCall {
         call_id: open.call.id.clone(),
         kind: open.kind,
