@@ -214,12 +214,12 @@ async fn caller_of(parts: &Parts, state: &AppState) -> Result<CubeCaller, ApiErr
 }
 
 /// Returns the space of an agent's threads. Errors: `not_found`.
-fn space_of_agent(state: &AppState, account: &String, agent: &String) -> Result<String, ApiError> {
+fn space_of_agent(state: &AppState, account: &str, agent: &str) -> Result<String, ApiError> {
     let settings = &state.settings.cube;
     for (what, name, known) in [("account", account, &settings.accounts), ("agent", agent, &settings.agents)] {
         let is_name =
             !name.is_empty() && name.len() <= MAX_NAME_BYTES && !name.contains(|c: char| c == '/' || c.is_control());
-        if !is_name || !(known.is_empty() || known.contains(name)) {
+        if !is_name || !(known.is_empty() || known.iter().any(|known| known == name)) {
             return Err(ApiError::new(ErrorCode::NotFound, format!("there is no {what} `{name}`")));
         }
     }
