@@ -16,7 +16,7 @@ use querent_flight::error::ErrorCode;
 const MAX_LINES: usize = 600;
 
 /// Documents beside those of `docs/`.
-const PAGES: [&str; 2] = ["README.md", "CHANGELOG.md"];
+const PAGES: [&str; 4] = ["README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "CHANGELOG.md"];
 
 /// Crates of which Cargo.lock may hold one version only: their types cross our public interfaces.
 const SINGLE: &[&str] = &[
