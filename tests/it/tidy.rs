@@ -4,6 +4,7 @@
 
 mod floors;
 mod imports;
+mod invariants;
 mod names;
 mod paths;
 mod source;
