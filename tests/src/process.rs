@@ -107,10 +107,13 @@ pub fn querent_binary() -> &'static Path {
         let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
         // The whole workspace: a single package resolves other features and would compile its dependencies again.
         cargo.args(["build", "--workspace", "--bin", "querent", "--target-dir"]).arg(target);
-        // What cargo told this test about its package: a build script that looks at it (ring's) would run again, and
-        // most of the dependencies with it.
+        // What cargo says to this test about its package: a build script that looks at it (ring's) would run again, and
+        // most of the dependencies would be compiled again with it.
         for (name, _) in std::env::vars_os() {
-            if ["CARGO_MANIFEST_", "CARGO_PKG_"].iter().any(|told| name.to_string_lossy().starts_with(told)) {
+            if ["CARGO_MANIFEST_", "CARGO_PKG_", "OUT_DIR"]
+                .iter()
+                .any(|prefix| name.to_string_lossy().starts_with(prefix))
+            {
                 cargo.env_remove(name);
             }
         }

@@ -167,7 +167,7 @@ impl PlannedKql {
             arrow_value(value, column.kql_type).alias(column.name.clone())
         });
         let exprs: Vec<PlanExpr> = exprs.collect();
-        Ok(LogicalPlanBuilder::from(self.plan).project(exprs)?.build()?)
+        LogicalPlanBuilder::from(self.plan).project(exprs)?.build()
     }
 }
 
