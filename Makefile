@@ -14,7 +14,7 @@ export CARGO_TARGET_DIR := $(QUERENT_TARGET_DIR)
 export PATH := $(PATH):$(HOME)/.cargo/bin
 setup := ./scripts/setup.sh
 
-.PHONY: help demo test test-llm record bench fuzz lint serve build
+.PHONY: help demo test test-llm record bench fuzz lint timings serve build
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -47,6 +47,10 @@ lint: ## formatting, lints and docs
 	cargo fmt --all --check
 	cargo clippy --workspace --all-targets -- -D warnings
 	RUSTDOCFLAGS='-D warnings' cargo doc --workspace --no-deps --quiet
+
+timings: ## what a debug build of the binary costs, unit by unit: a page in the target folder's cargo-timings
+	@$(setup) system
+	cargo build --workspace --bin querent --timings
 
 serve: ## a server on ./querent-data
 	@$(setup) system embed
