@@ -141,6 +141,7 @@ impl KqlHost for SessionState {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "a test has a runtime of its own")]
 mod tests {
     use arrow::array::{Int64Array, RecordBatch};
     use datafusion::prelude::SessionContext;
