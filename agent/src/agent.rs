@@ -369,7 +369,7 @@ impl Agent {
 pub struct AgentRun {
     /// UUIDv7.
     pub run_id: Uuid,
-    /// Ends after [`EventKind::RunFinished`], always.
+    /// Ends after [`EventKind::RunFinished`](crate::EventKind::RunFinished), always.
     pub events: RunEvents,
 }
 
