@@ -10,8 +10,6 @@ use tokio::net::TcpStream;
 
 /// Work that would keep a processor busy for hours.
 const ENDLESS_SQL: &str = "SELECT count(*) FROM generate_series(1, 1000000) a CROSS JOIN generate_series(1, 1000000) b";
-/// The same, with an aggregate, whose memory shows that the query runs.
-const ENDLESS_SUM: &str = "SELECT sum(value) FROM generate_series(1, 1000000000000)";
 
 #[tokio::test]
 async fn a_client_that_vanishes_stops_the_model_call() {
@@ -104,10 +102,11 @@ async fn requests_that_outlast_the_shutdown_are_cut() {
         settings.shutdown_timeout.0 = Duration::from_millis(300);
     };
     let server = TestServer::start(TestSettings::default().change(change)).await;
-    let query = server.http.post(server.url("/v1/query")).body(ENDLESS_SUM).send();
+    let query = server.http.post(server.url("/v1/query")).body(ENDLESS_SQL).send();
     let (stopped, answered) = tokio::join!(
         async {
-            wait_until("the query runs", async || server.engine().memory_reserved_bytes() > 0).await;
+            // The query has to be under way when the server stops, and nothing that a client sees says that it is.
+            tokio::time::sleep(Duration::from_millis(300)).await;
             tokio::time::timeout(PATIENCE, server.stop()).await
         },
         query
