@@ -12,6 +12,7 @@ use crate::error::Result;
 use crate::external_users::CatalogExternalUsers;
 use crate::index::SchemaIndex;
 use crate::index::embed::Embedder;
+use crate::keys::CatalogKeys;
 use crate::knowledge::{CatalogKnowledge, KnowledgeCache};
 use crate::measurements::CatalogMeasurements;
 use crate::model::SnapshotId;
@@ -111,6 +112,11 @@ impl Catalog {
     /// Verified queries and metrics.
     pub fn knowledge(&self) -> CatalogKnowledge<'_> {
         CatalogKnowledge { store: &self.store, index: &self.index, cache: &self.knowledge }
+    }
+
+    /// Primary keys, unique constraints and foreign keys.
+    pub fn keys(&self) -> CatalogKeys<'_> {
+        CatalogKeys { store: &self.store }
     }
 
     /// How tables join.

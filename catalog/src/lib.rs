@@ -19,6 +19,7 @@
 //! | 3 | `store` | the SQLite file: DuckLake's rows and ours, names, transactions, migrations, pending index rows |
 //! | 4 | [`index`] | the schema index: full text and vectors in Lance, and the in-memory tail of recent commits |
 //! | 5 | `databases`, `tables` | handles over the store for names, listings, contents and changes |
+//! | 5 | `keys` | primary keys, unique constraints and foreign keys |
 //! | 5 | [`values`] | sampled values and sketches of columns |
 //! | 5 | `knowledge` | verified queries and metrics |
 //! | 5 | `runs` | agent runs and their logs |
@@ -49,6 +50,7 @@ mod conversations;
 mod databases;
 mod error;
 mod external_users;
+mod keys;
 mod knowledge;
 mod measurements;
 mod model;
@@ -74,6 +76,7 @@ pub use conversations::{
 pub use databases::CatalogDatabases;
 pub use error::{CatalogError, Result};
 pub use external_users::{CatalogExternalUsers, ExternalUser, GrantKind};
+pub use keys::CatalogKeys;
 pub use knowledge::{CatalogKnowledge, MAX_OBJECTS, Metric, NewMetric, NewVerifiedQuery, Similar, VerifiedQuery};
 pub use measurements::CatalogMeasurements;
 pub use model::*;

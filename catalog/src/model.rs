@@ -1,5 +1,6 @@
 //! The nouns of the catalog: databases, tables, columns, files, pages, relationships. Plain data without I/O.
 
+mod key;
 mod relationship;
 
 use std::collections::BTreeMap;
@@ -11,6 +12,7 @@ use arrow_schema::{DataType, Schema, SchemaRef};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use key::{KeyConstraint, KeyFilter, KeyKind, ReferredKey, UniqueKey};
 pub use relationship::{ForeignKey, NewRelationship, Relationship, RelationshipOrigin};
 
 /// A DuckLake snapshot number; every committed change makes the next one.
@@ -297,8 +299,10 @@ pub struct TableDraft {
     pub comment: Option<String>,
     /// Absolute folder for data files; made by the writer.
     pub location: PathBuf,
-    /// The schema to write: the columns with `PARQUET:field_id` metadata at every level.
+    /// The schema to write: the columns as Parquet has them, with `PARQUET:field_id` metadata at every level.
     pub write_schema: SchemaRef,
+    /// Its primary key and unique constraints, committed with the table; recorded and not enforced.
+    pub keys: Vec<UniqueKey>,
     /// Its foreign keys, committed with the table; recorded and not enforced.
     pub foreign_keys: Vec<ForeignKey>,
     /// The newest snapshot at the time of the draft.

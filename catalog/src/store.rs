@@ -17,6 +17,7 @@ mod deletes;
 pub(crate) mod dependents;
 pub(crate) mod files;
 mod inlined;
+pub(crate) mod keys;
 pub(crate) mod listing;
 mod lock;
 mod migrations;

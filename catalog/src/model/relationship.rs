@@ -7,6 +7,8 @@ use super::TableName;
 /// A foreign key of a new table: `FOREIGN KEY (columns) REFERENCES table (referred)`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForeignKey {
+    /// Its name; `None` for one made of the names of the table and the columns.
+    pub name: Option<String>,
     /// Columns of the new table.
     pub columns: Vec<String>,
     /// The table referred to.

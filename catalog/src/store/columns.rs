@@ -9,7 +9,7 @@ use rusqlite::{Connection, params};
 
 use super::change::CatalogChange;
 use super::names::name_key;
-use super::types::{LakeType, Shape, list_of, map_of, storable};
+use super::types::{LakeType, Shape, list_of, map_of, storable, written_field};
 use crate::error::{CatalogError, Result};
 use crate::model::{ColumnInfo, SnapshotId};
 
@@ -30,12 +30,19 @@ pub(super) struct ColumnRow {
     pub(super) initial_default: Option<String>,
 }
 
+impl ColumnRow {
+    /// Whether it is a column of the table and no part of one.
+    pub(super) fn is_whole_column(&self) -> bool {
+        self.parent.is_none()
+    }
+}
+
 /// A schema laid out for the lake.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ColumnLayout {
     /// Canonical types, without field metadata.
     pub(super) columns: Vec<ColumnInfo>,
-    /// Canonical types with field ids at every level.
+    /// The types that are written to Parquet, with field ids at every level.
     pub(super) write_schema: SchemaRef,
     rows: Vec<ColumnRow>,
     dimensions: BTreeMap<i64, i32>,
@@ -71,7 +78,7 @@ impl ColumnLayout {
                 nullable: field.is_nullable(),
                 comment: None,
             });
-            fields.push(written);
+            fields.push(written_field(&written));
         }
         let write_schema = Arc::new(Schema::new(fields));
         Ok(Self { columns, write_schema, rows: builder.rows, dimensions: builder.dimensions })
@@ -187,7 +194,7 @@ pub(super) fn load(connection: &Connection, table_id: i64, snapshot: SnapshotId)
             nullable: row.nullable,
             comment: comments.get(&row.id).cloned(),
         });
-        fields.push(field);
+        fields.push(written_field(&field));
     }
     let unreadable = tree.unreadable;
     Ok(LoadedColumns { columns, write_schema: Arc::new(Schema::new(fields)), rows, unreadable })

@@ -223,3 +223,10 @@ CREATE TABLE querent_embed_grant (digest VARCHAR PRIMARY KEY, kind VARCHAR NOT N
 CREATE INDEX querent_ix_embed_grant_expiry ON querent_embed_grant (expires_at);
 CREATE INDEX querent_ix_embed_grant_subject ON querent_embed_grant (subject);
 ";
+
+/// Primary keys and unique constraints, and the names of foreign keys, which are relationships.
+pub(super) const KEYS_DDL: &str = "
+CREATE TABLE querent_key (key_id INTEGER PRIMARY KEY AUTOINCREMENT, table_id BIGINT NOT NULL, is_primary BIGINT NOT NULL, name VARCHAR NOT NULL, column_ids VARCHAR NOT NULL);
+CREATE INDEX querent_ix_key ON querent_key (table_id);
+CREATE TABLE querent_foreign_key (relationship_id INTEGER PRIMARY KEY, name VARCHAR NOT NULL);
+";

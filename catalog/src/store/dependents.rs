@@ -1,4 +1,5 @@
-//! Rows that are created and deleted in the transaction of their table: its foreign keys and its sampled values.
+//! Rows that are created and deleted in the transaction of their table: its relationships and its sampled values. Keys are
+//! in [`super::keys`].
 
 use chrono::Utc;
 use rusqlite::{Connection, params};
@@ -6,21 +7,7 @@ use rusqlite::{Connection, params};
 use super::names::name_key;
 use super::rows::to_json;
 use crate::error::Result;
-use crate::model::{NewRelationship, RelationshipOrigin, TableDraft};
-
-/// Records a new table's foreign keys, in the transaction that creates the table.
-pub(super) fn declare_foreign_keys(connection: &Connection, draft: &TableDraft) -> Result<()> {
-    for key in &draft.foreign_keys {
-        let new = NewRelationship {
-            from: draft.name.clone(),
-            from_columns: key.columns.clone(),
-            to: key.table.clone(),
-            to_columns: key.referred.clone(),
-        };
-        insert_relationship(connection, &new, RelationshipOrigin::ForeignKey, "")?;
-    }
-    Ok(())
-}
+use crate::model::{NewRelationship, RelationshipOrigin};
 
 /// Deletes the foreign keys of an object that is being dropped.
 pub(super) fn delete_foreign_keys(connection: &Connection, object_id: i64) -> Result<()> {

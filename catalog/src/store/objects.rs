@@ -6,7 +6,6 @@
 
 use rusqlite::{Connection, OptionalExtension, params};
 
-use super::SnapshotView;
 use super::change::{CatalogChange, TouchedIds};
 use super::migrations::{meta, set_meta};
 use super::names::name_key;
@@ -14,6 +13,7 @@ use super::pending::{self, ObjectKind, PendingObject};
 use super::relations::{self, RelationLoader, StoredRelation};
 use super::rows::unreadable;
 use super::search_text::{column_text, table_text};
+use super::{SnapshotView, dependents, keys};
 use crate::error::Result;
 use crate::model::{SnapshotId, TableInfo, TableKind, TableName};
 
@@ -167,6 +167,7 @@ pub(super) fn refresh(
     match &relation {
         Some(relation) => {
             let info = relation.info();
+            keys::follow_renames(change, object_id, &info.name)?;
             insert_row(connection, relation.database_id, &ObjectName::from_info(info))?;
             change.index(PendingObject::table(object_id, relation.database_id, table_text(info)))?;
             for column in &info.columns {
@@ -174,6 +175,9 @@ pub(super) fn refresh(
             }
         }
         None => {
+            // Of a table that DuckDB dropped; those of others are gone already.
+            keys::delete(connection, object_id)?;
+            dependents::delete_foreign_keys(connection, object_id)?;
             let database_id: Option<i64> = connection
                 .prepare_cached("DELETE FROM querent_object WHERE object_id = ? RETURNING schema_id")?
                 .query_row([object_id], |row| row.get(0))

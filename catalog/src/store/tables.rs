@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use arrow_schema::Schema;
+use arrow_schema::{Field, Schema};
 use rusqlite::{Connection, params};
 use uuid::Uuid;
 
@@ -12,7 +12,7 @@ use super::names::{check_name, folder_name};
 use super::objects::{self, ObjectRow};
 use super::relations::{self, LakePath, StoredRelation};
 use super::stats::{self, TableStats};
-use super::{SnapshotView, deletes, dependents};
+use super::{SnapshotView, deletes, dependents, keys};
 use crate::error::{CatalogError, Result};
 use crate::model::{
     ColumnStats, Created, IfExists, ManagedTable, NewDataFile, SnapshotId, TableDraft, TableInfo, TableKind, TableName,
@@ -38,6 +38,7 @@ pub(crate) fn draft(
         columns: layout.columns,
         write_schema: layout.write_schema,
         comment,
+        keys: Vec::new(),
         foreign_keys: Vec::new(),
         base: view.snapshot,
     })
@@ -96,10 +97,12 @@ pub(crate) fn create(
     let folder = relations::database_folder(connection, schema_id, change.base())?
         .or(relations::database_folder(connection, schema_id, change.snapshot())?)
         .ok_or_else(|| unknown_database(&draft.name.database))?;
-    let layout = ColumnLayout::from_schema(&draft.name.table, &draft.write_schema)?;
+    let columns =
+        draft.columns.iter().map(|column| Field::new(&column.name, column.data_type.clone(), column.nullable));
+    let layout = ColumnLayout::from_schema(&draft.name.table, &Schema::new(columns.collect::<Vec<_>>()))?;
     let path = LakePath::relative_to(&draft.location, &folder);
     let table_id = insert_table(change, schema_id, &draft.name.table, draft.uuid, &path, &layout)?;
-    dependents::declare_foreign_keys(connection, draft)?;
+    keys::declare(change, table_id, draft)?;
     if let Some(comment) = &draft.comment {
         insert_comment(change, table_id, comment)?;
     }
@@ -194,6 +197,7 @@ pub(crate) fn drop_named(
 
 /// Ends an object and everything that belongs to it. Its files stay for older snapshots.
 pub(super) fn drop_object(change: &mut CatalogChange<'_>, object: &ObjectRow) -> Result<()> {
+    keys::delete(change.connection(), object.id)?;
     dependents::delete_foreign_keys(change.connection(), object.id)?;
     dependents::delete_values(change.connection(), object.id)?;
     match object.kind {

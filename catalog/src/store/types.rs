@@ -1,8 +1,8 @@
 //! Arrow types as DuckLake types and back.
 //!
 //! A managed table keeps an Arrow type in its canonical form: what comes back is what DuckLake can say, and
-//! [`storable`] says which form that is (`LargeUtf8` and dictionaries become `Utf8`, seconds become
-//! milliseconds, every time zone becomes UTC). Types that DuckLake or Parquet would change are refused.
+//! [`storable`] says which form that is (`LargeUtf8` and dictionaries become `Utf8`, every time zone becomes UTC).
+//! Types that DuckLake or Parquet would change are refused.
 
 use std::sync::Arc;
 
@@ -44,10 +44,8 @@ pub(super) fn storable(data_type: &DataType) -> Result<Shape, String> {
         // SQL's TIME is Time64(ns) in DataFusion; DuckDB holds microseconds and cannot write `time_ns` to Parquet.
         DataType::Time32(_) | DataType::Time64(_) => leaf("time", DataType::Time64(TimeUnit::Microsecond)),
         DataType::Timestamp(unit, None) => match unit {
-            // Parquet has no seconds.
-            TimeUnit::Second | TimeUnit::Millisecond => {
-                leaf("timestamp_ms", DataType::Timestamp(TimeUnit::Millisecond, None))
-            }
+            TimeUnit::Second => leaf("timestamp_s", DataType::Timestamp(TimeUnit::Second, None)),
+            TimeUnit::Millisecond => leaf("timestamp_ms", DataType::Timestamp(TimeUnit::Millisecond, None)),
             TimeUnit::Microsecond => leaf("timestamp", DataType::Timestamp(TimeUnit::Microsecond, None)),
             TimeUnit::Nanosecond => leaf("timestamp_ns", DataType::Timestamp(TimeUnit::Nanosecond, None)),
         },
@@ -55,10 +53,19 @@ pub(super) fn storable(data_type: &DataType) -> Result<Shape, String> {
         DataType::Decimal32(precision, scale)
         | DataType::Decimal64(precision, scale)
         | DataType::Decimal128(precision, scale)
-        | DataType::Decimal256(precision, scale) => match decimal(*precision, *scale) {
-            Some(canonical) => leaf(&format!("decimal({precision},{scale})"), canonical),
-            None => Err("cast it to a decimal of at most 38 digits with a scale between 0 and its precision".into()),
-        },
+        | DataType::Decimal256(precision, scale) => {
+            // A negative scale counts zeros before the point, which are digits here.
+            let (digits, scale) = match *scale {
+                zeros @ ..0 => (precision.saturating_add(zeros.unsigned_abs()), 0),
+                scale => (*precision, scale),
+            };
+            match decimal(digits, scale) {
+                Some(canonical) => leaf(&format!("decimal({digits},{scale})"), canonical),
+                None => {
+                    Err("cast it to a decimal of at most 38 digits with a scale between 0 and its precision".into())
+                }
+            }
+        }
         DataType::List(item) | DataType::LargeList(item) | DataType::ListView(item) | DataType::LargeListView(item) => {
             Ok(Shape::List(Arc::clone(item), None))
         }
@@ -79,6 +86,25 @@ pub(super) fn storable(data_type: &DataType) -> Result<Shape, String> {
         }
         DataType::Union(..) => Err("use one nullable column for each alternative".into()),
     }
+}
+
+/// The canonical type as it is written to Parquet, which has no seconds: DuckDB writes them as microseconds, we as
+/// milliseconds.
+pub(super) fn written_type(data_type: &DataType) -> DataType {
+    let written = |field: &Arc<Field>| Arc::new(written_field(field));
+    match data_type {
+        DataType::Timestamp(TimeUnit::Second, None) => DataType::Timestamp(TimeUnit::Millisecond, None),
+        DataType::List(item) => DataType::List(written(item)),
+        DataType::FixedSizeList(item, dimension) => DataType::FixedSizeList(written(item), *dimension),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(written).collect()),
+        DataType::Map(entries, sorted) => DataType::Map(written(entries), *sorted),
+        other => other.clone(),
+    }
+}
+
+/// The field with its [`written_type`].
+pub(super) fn written_field(field: &Field) -> Field {
+    field.clone().with_data_type(written_type(field.data_type()))
 }
 
 /// A DuckLake leaf type as Arrow, and whether its values can be read as they are.
@@ -115,8 +141,8 @@ impl LakeType {
             "date" => DataType::Date32,
             "time" => DataType::Time64(TimeUnit::Microsecond),
             "timestamp" | "timestamp_us" => DataType::Timestamp(TimeUnit::Microsecond, None),
-            // DuckDB writes seconds as microseconds; milliseconds are what Arrow can also write to Parquet.
-            "timestamp_ms" | "timestamp_s" => DataType::Timestamp(TimeUnit::Millisecond, None),
+            "timestamp_ms" => DataType::Timestamp(TimeUnit::Millisecond, None),
+            "timestamp_s" => DataType::Timestamp(TimeUnit::Second, None),
             "timestamp_ns" => DataType::Timestamp(TimeUnit::Nanosecond, None),
             "timestamptz" => utc_timestamp(),
             // DuckDB writes 128-bit integers as doubles, intervals in a layout Arrow reads without their months,
@@ -173,6 +199,7 @@ mod tests {
             DataType::Binary,
             DataType::Date32,
             DataType::Time64(TimeUnit::Microsecond),
+            DataType::Timestamp(TimeUnit::Second, None),
             DataType::Timestamp(TimeUnit::Millisecond, None),
             DataType::Timestamp(TimeUnit::Microsecond, None),
             DataType::Timestamp(TimeUnit::Nanosecond, None),
@@ -188,13 +215,23 @@ mod tests {
     }
 
     #[test]
+    fn zeros_before_the_point_are_digits() {
+        for (given, stored) in [((10, -2), (12, 0)), ((38, 0), (38, 0))] {
+            let shape = storable(&DataType::Decimal128(given.0, given.1)).unwrap();
+            let Shape::Leaf(name, canonical) = shape else { panic!("{given:?} is no leaf") };
+            assert_eq!(name, format!("decimal({},{})", stored.0, stored.1));
+            assert_eq!(canonical, DataType::Decimal128(stored.0, stored.1));
+        }
+        assert!(storable(&DataType::Decimal128(38, -1)).is_err());
+    }
+
+    #[test]
     fn what_would_change_is_refused() {
         for data_type in [
             DataType::Null,
             DataType::Interval(IntervalUnit::MonthDayNano),
             DataType::Duration(TimeUnit::Second),
             DataType::Decimal256(76, 10),
-            DataType::Decimal128(10, -2),
             DataType::Struct(Fields::empty()),
         ] {
             assert!(storable(&data_type).is_err(), "{data_type}");
