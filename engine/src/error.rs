@@ -87,6 +87,18 @@ pub enum EngineError {
         /// The limit.
         limit: Duration,
     },
+    /// The reader took nothing of the query's rows for too long.
+    #[error("nobody read the query's rows for {} s; the query was ended", .limit.as_secs())]
+    ReaderIdle {
+        /// The limit.
+        limit: Duration,
+    },
+    /// The strings or lists of a column need longer offsets than their type has.
+    #[error("the values of a column are too large: {detail}")]
+    ValueTooLarge {
+        /// What did not fit.
+        detail: String,
+    },
     /// The query needed more memory or spill space than its limit.
     #[error("the query needed more than its memory limit: {detail}")]
     MemoryExceeded {
@@ -146,6 +158,8 @@ impl EngineError {
             EngineError::NotAllowed { .. } => "not_allowed",
             EngineError::Unsupported { .. } => "unsupported",
             EngineError::WallClockExceeded { .. } => "wall_clock_exceeded",
+            EngineError::ReaderIdle { .. } => "reader_idle",
+            EngineError::ValueTooLarge { .. } => "value_too_large",
             EngineError::MemoryExceeded { .. } => "memory_exceeded",
             EngineError::BadData { .. } => "bad_data",
             EngineError::NoFiles { .. } => "no_files",
@@ -176,6 +190,11 @@ impl EngineError {
             EngineError::EmptyQuery => "send one SQL statement",
             EngineError::FunctionNotFound { .. } => "only built-in functions can be called",
             EngineError::WallClockExceeded { .. } => "filter or aggregate earlier, or read fewer columns",
+            EngineError::ReaderIdle { .. } => "run the query again and read its rows as they come, or ask for fewer",
+            EngineError::ValueTooLarge { .. } => {
+                "2 GiB is the most that one value, or one batch of a column, can have; make the values shorter, \
+                 or cast the column to LargeUtf8 with arrow_cast"
+            }
             EngineError::MemoryExceeded { .. } => {
                 "aggregate or filter before joining and sorting, or read fewer columns"
             }
@@ -195,6 +214,16 @@ impl EngineError {
             | EngineError::Internal(_) => return None,
         };
         Some(hint.to_owned())
+    }
+
+    /// Returns the error of a query that panicked with `panic`.
+    pub(crate) fn from_panic(panic: &(dyn std::any::Any + Send)) -> Self {
+        let message = panic
+            .downcast_ref::<&str>()
+            .copied()
+            .or_else(|| panic.downcast_ref::<String>().map(String::as_str))
+            .unwrap_or("no message");
+        mapping::offset_overflow(message).unwrap_or_else(|| Self::Internal(format!("a query panicked: {message}")))
     }
 
     /// Returns the error for a statement, expression or plan that nests deeper than the engine walks.

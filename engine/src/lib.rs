@@ -20,7 +20,7 @@
 //! | 4 | `runtime` | what all queries share: memory, spill space, caches, functions |
 //! | 4 | `sql` | SQL text to an analysed plan: parsing, name resolution, planning |
 //! | 3 | `tables` | managed, external and system tables as DataFusion's table providers |
-//! | 3 | `stream` | a running query's batches within its limits |
+//! | 3 | `stream` | a running query's batches within its limits, and the queue to their reader |
 //! | 3 | `options` | how an engine is opened, with the defaults |
 //! | 2 | `stores` | the object stores and web servers that may be read |
 //! | 2 | `functions` | the SQL functions, bounded where they can make much out of little |
@@ -47,6 +47,7 @@ mod sql;
 mod stores;
 mod stream;
 mod tables;
+mod temporary;
 mod threads;
 mod timestamp;
 
@@ -57,8 +58,9 @@ pub use import::{ImportOutcome, ImportRequest, TreeEvent, TreeRequest, TreeStep,
 pub use limits::Limits;
 pub use options::EngineOptions;
 pub use querent_kql as kql;
-pub use session::{KqlAnswer, Session};
+pub use session::{IngestMode, KqlAnswer, Session, StatementDescription};
 pub use sql::qualify_tables;
 pub use stores::UrlRoot;
-pub use stream::{QueryStats, QueryStream};
+pub use stream::{QueryStats, QueryStream, ResultTypes};
+pub use temporary::TemporaryTables;
 pub use timestamp::rfc3339;

@@ -1,18 +1,25 @@
 //! What one query may use. Every session has limits, so that none is unlimited by accident.
 
+mod clock;
 mod interrupt;
 mod pool;
+mod row_pace;
 
 use std::time::Duration;
 
-pub(crate) use interrupt::Interrupt;
+pub(crate) use clock::QueryClock;
+pub(crate) use interrupt::{AbandonOnDrop, Interrupt};
 pub(crate) use pool::{PlanningMemory, QueryPool};
+pub(crate) use row_pace::{BATCH_BYTES, batch_bytes, batch_rows, pace_projections};
 
 /// A query's limits.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limits {
-    /// From parsing to the last batch; `wall_clock_exceeded` beyond.
+    /// The time that the query works, from parsing to the last batch; `wall_clock_exceeded` beyond. It does not run while the
+    /// query waits for its reader.
     pub wall_clock: Duration,
+    /// How long the query waits for a reader that takes nothing; `reader_idle` beyond.
+    pub reader_idle: Duration,
     /// The query's share of the engine's pool, `memory_exceeded` beyond what can spill.
     pub memory_bytes: usize,
     /// The most rows delivered; the stream ends there and [`crate::QueryStats::truncated`] is set.
@@ -24,15 +31,18 @@ pub struct Limits {
 impl Limits {
     /// The wall clock of a query where nothing else is said.
     pub const DEFAULT_WALL_CLOCK: Duration = Duration::from_secs(300);
+    /// How long a query waits for its reader where nothing else is said.
+    pub const DEFAULT_READER_IDLE: Duration = Duration::from_secs(1_800);
     /// The memory of a query where nothing else is said, in bytes.
     pub const DEFAULT_MEMORY_BYTES: usize = 4 << 30;
 }
 
 impl Default for Limits {
-    /// The default wall clock and memory, no row or byte limit.
+    /// The default wall clock, patience and memory, no row or byte limit.
     fn default() -> Self {
         Self {
             wall_clock: Self::DEFAULT_WALL_CLOCK,
+            reader_idle: Self::DEFAULT_READER_IDLE,
             memory_bytes: Self::DEFAULT_MEMORY_BYTES,
             max_rows: None,
             max_bytes: None,

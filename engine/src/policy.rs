@@ -11,6 +11,7 @@ use crate::error::{EngineError, Result};
 use crate::sql::write_statement::WriteStatement;
 
 pub use authorize::authorize;
+pub(crate) use authorize::check_open;
 pub(crate) use locations::allowed_location;
 
 /// What a session may do, whatever its principal's role.
@@ -41,6 +42,14 @@ impl AuthorizedPlan {
 
     pub(crate) fn into_plan(self) -> LogicalPlan {
         self.plan
+    }
+}
+
+/// Returns an error unless tables of the session may be changed in `mode`. Errors: `not_allowed`.
+fn require_session_write(what: &str, mode: Mode) -> Result<()> {
+    match mode {
+        Mode::ReadWrite => Ok(()),
+        Mode::ReadOnly => Err(EngineError::NotAllowed { what: what.to_owned(), why: " in read-only mode".to_owned() }),
     }
 }
 

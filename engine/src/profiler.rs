@@ -62,8 +62,8 @@ async fn profile(engine: &Engine, name: &TableName) -> Result<()> {
         let limits = Limits {
             wall_clock: READ_TIME,
             memory_bytes: READ_MEMORY_BYTES,
-            max_rows: None,
             max_bytes: Some(READ_BYTES),
+            ..Limits::default()
         };
         let session = engine.session(reader, limits).read_only();
         // Hashing and counting keep a thread for longer than a server's task may.

@@ -87,6 +87,11 @@ impl Runtime {
         state
     }
 
+    /// Returns the engine's memory pool.
+    pub(crate) fn memory_pool(&self) -> &Arc<dyn MemoryPool> {
+        &self.env.memory_pool
+    }
+
     /// Returns the memory pool of one query, within the engine's.
     pub(crate) fn query_memory(&self, limits: &Limits) -> Arc<dyn MemoryPool> {
         Arc::new(QueryPool::new(limits.memory_bytes, Arc::clone(&self.env.memory_pool)))

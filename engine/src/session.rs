@@ -4,12 +4,14 @@
 //! query is executed as a physical plan, and a statement that writes is applied (`apply_write`).
 
 mod apply_write;
+mod describe;
+mod ingest;
 mod kql_host;
 
 use std::sync::Arc;
 
 use arrow::array::{RecordBatch, UInt64Array};
-use arrow::datatypes::SchemaRef;
+use arrow::datatypes::{FieldRef, SchemaRef};
 use datafusion::execution::memory_pool::MemoryPool;
 use datafusion::execution::{SendableRecordBatchStream, SessionState};
 use datafusion::logical_expr::{FetchType, Limit, LogicalPlan, lit};
@@ -21,19 +23,24 @@ use futures::{FutureExt, StreamExt};
 use parking_lot::Mutex;
 use querent_catalog::{DEFAULT_DATABASE, DatabaseScope, Principal, TableName};
 use querent_kql::{KqlColumn, KqlParameters, PlannedKql, Rendering};
-use tokio::time::Instant;
 
 use crate::engine::Engine;
-use crate::error::{EngineError, Result};
+use crate::error::Result;
 use crate::identifiers::quote_identifier;
-use crate::limits::{Interrupt, Limits, PlanningMemory};
+use crate::limits::{Interrupt, Limits, PlanningMemory, QueryClock, batch_rows, pace_projections};
 use crate::policy::{self, AuthorizedPlan, Mode};
+use crate::sql::parameters::ParameterValues;
 use crate::sql::parse::parse_statement;
-use crate::sql::statement::{StatementPlanner, bind_parameters};
+use crate::sql::statement::StatementPlanner;
+use crate::sql::time_comparisons::settle_times;
 use crate::sql::write_statement::{WriteStatement, count_schema};
-use crate::stream::{QueryStream, declared_schema};
+use crate::stream::{QueryStream, ResultTypes, RunningQuery};
 use crate::tables::sample;
+use crate::temporary::TemporaryTables;
 use kql_host::SessionHost;
+
+pub use describe::StatementDescription;
+pub use ingest::IngestMode;
 
 /// The largest row limit that is put into the plan.
 const MAX_PUSHED_ROWS: u64 = 10_000;
@@ -50,6 +57,8 @@ pub struct Session {
     limits: Limits,
     database: Arc<str>,
     mode: Mode,
+    temporary: Option<Arc<TemporaryTables>>,
+    result_types: ResultTypes,
 }
 
 impl Engine {
@@ -63,16 +72,34 @@ impl Engine {
         let database = own.as_deref().unwrap_or(DEFAULT_DATABASE);
         Session::new(self.clone(), principal, limits, database, Mode::ReadWrite)
     }
+
+    /// Returns room for the tables of one session, `limit` bytes at most: see [`Session::with_temporary_tables`].
+    pub fn temporary_tables(&self, limit: usize) -> Arc<TemporaryTables> {
+        Arc::new(TemporaryTables::new(self.runtime().memory_pool(), limit))
+    }
 }
 
 impl Session {
     pub(crate) fn new(engine: Engine, principal: Principal, limits: Limits, database: &str, mode: Mode) -> Self {
-        Self { engine, principal, limits, database: Arc::from(database), mode }
+        Self {
+            engine,
+            principal,
+            limits,
+            database: Arc::from(database),
+            mode,
+            temporary: None,
+            result_types: ResultTypes::default(),
+        }
     }
 
     /// Returns the session in read-only mode, which refuses everything but queries.
     pub fn read_only(self) -> Self {
         Self { mode: Mode::ReadOnly, ..self }
+    }
+
+    /// Returns the session whose results have `result_types`; they are the plain ones otherwise.
+    pub fn with_result_types(self, result_types: ResultTypes) -> Self {
+        Self { result_types, ..self }
     }
 
     /// Returns the session with bare names resolved in `database`. Errors: `database_not_found`.
@@ -90,6 +117,16 @@ impl Session {
             Some(database) => self.with_database(database).await,
             None => Ok(self),
         }
+    }
+
+    /// Returns the session with tables of its own, which bare names find before those of its database.
+    pub fn with_temporary_tables(self, tables: Arc<TemporaryTables>) -> Self {
+        Self { temporary: Some(tables), ..self }
+    }
+
+    /// Returns the session's own tables.
+    pub fn temporary_tables(&self) -> Option<&Arc<TemporaryTables>> {
+        self.temporary.as_ref()
     }
 
     /// Returns the database where bare names resolve.
@@ -112,6 +149,11 @@ impl Session {
         &self.limits
     }
 
+    /// Returns the types that its results' columns may have.
+    pub fn result_types(&self) -> ResultTypes {
+        self.result_types
+    }
+
     /// Returns the engine.
     pub fn engine(&self) -> &Engine {
         &self.engine
@@ -128,7 +170,7 @@ impl Session {
     pub async fn sql_with_params(&self, text: &str, params: Vec<ScalarValue>) -> Result<QueryStream> {
         let text = text.to_owned();
         let work = move |session: Session, interrupt: Interrupt| async move {
-            let plan = session.parse_and_plan(&text, params).await?;
+            let plan = session.parse_and_plan(&text, ParameterValues::Row(params)).await?;
             session.begin_plan(session.authorize(plan)?, &interrupt).await
         };
         self.spawn_on_query_threads(work).await
@@ -137,9 +179,7 @@ impl Session {
     /// Parses, plans and analyses one statement without authorising it. Errors: `multiple_statements` where there are several.
     pub async fn plan_sql(&self, text: &str) -> Result<LogicalPlan> {
         let (session, text) = (self.clone(), text.to_owned());
-        let work = async move { session.parse_and_plan(&text, Vec::new()).await };
-        let deadline = self.deadline_from_now();
-        self.before_deadline(deadline, self.engine.runtime().threads.run(work)).boxed().await
+        self.plan_on_query_threads(async move { session.parse_and_plan(&text, ParameterValues::None).await }).await
     }
 
     /// Plans, authorises and executes one KQL query. Times have microseconds. The wall clock starts here.
@@ -187,7 +227,7 @@ impl Session {
 
     /// Returns the schema that the stream of [`Session::execute`] will have, nullability included.
     pub fn schema_of(&self, plan: &AuthorizedPlan) -> SchemaRef {
-        declared_schema(plan.plan().schema().as_arrow())
+        self.result_types.result_schema(plan.plan().schema().as_arrow())
     }
 
     /// Executes an authorised plan. A statement that writes has written when this returns.
@@ -215,65 +255,81 @@ impl Session {
         W: FnOnce(Session, Interrupt) -> F + Send + 'static,
         F: Future<Output = Result<StartedQuery>> + Send + 'static,
     {
-        let deadline = self.deadline_from_now();
+        let clock = QueryClock::start(self.limits.wall_clock);
         let threads = &self.engine.runtime().threads;
         let session = self.clone();
-        let interrupt = Interrupt::new(deadline, self.limits.wall_clock);
+        let interrupt = Interrupt::new(clock.clone());
         let abandoned = interrupt.abandon_on_drop();
         // Boxed, so that what the caller awaits has a plain type: the compiler would walk the plans in it again for every
         // async method of a trait that awaits it, which took seconds each.
         let work = async move { work(session, interrupt).await }.boxed();
-        let StartedQuery { schema, rows, is_all } = self.before_deadline(deadline, threads.run(work)).await?;
-        let stream = QueryStream::new(schema, abandoned.guard_stream(threads.stream(rows)?), &self.limits, deadline);
+        let StartedQuery { schema, rows, memory, is_all } = clock.limit_time(threads.run(work)).await?;
+        let running = RunningQuery { limits: &self.limits, clock, abandoned, memory: &memory };
+        let stream = QueryStream::start(threads, schema, rows, running)?;
         Ok(if is_all { stream } else { stream.truncated() })
     }
 
     async fn begin_sample(&self, table: &TableName, n: usize, interrupt: &Interrupt) -> Result<StartedQuery> {
         let (database, name) = (quote_identifier(&table.database), quote_identifier(&table.table));
         let text = format!("SELECT * FROM {database}.{name}");
-        let plan = self.authorize(self.parse_and_plan(&text, Vec::new()).await?)?;
+        let plan = self.authorize(self.parse_and_plan(&text, ParameterValues::None).await?)?;
         let schema = self.schema_of(&plan);
         let state = self.engine.planning_state();
         let catalog = self.engine.catalog();
+        let memory = self.engine.runtime().query_memory(&self.limits);
         let resolved = catalog.tables().resolve(&self.principal, std::slice::from_ref(table)).await?.pop().flatten();
         if let Some(resolved) = resolved
             && let Some(physical) = sample::by_position(catalog, &state, &resolved, n).await?
         {
             let runtime = self.engine.runtime();
-            let rows = execute_stream(physical, runtime.task(&state, &runtime.query_memory(&self.limits)))?;
-            return Ok(StartedQuery { schema, rows, is_all: true });
+            let rows = execute_stream(physical, runtime.task(&state, &memory))?;
+            return Ok(StartedQuery { schema, rows, memory, is_all: true });
         }
         let time = MAX_SAMPLE_TIME.min(self.limits.wall_clock / 2);
-        let (rows, is_all) = sample::reservoir(self.execute_query(plan.plan(), interrupt).await?, n, time).await?;
+        let all = self.execute_query_within(plan.plan(), &memory, interrupt).await?;
+        let (rows, is_all) = sample::reservoir(all, n, time).await?;
         let rows = Box::pin(MemoryStream::try_new(vec![rows.clone()], rows.schema(), None)?);
-        Ok(StartedQuery { schema, rows, is_all })
+        Ok(StartedQuery { schema, rows, memory, is_all })
     }
 
-    async fn parse_and_plan(&self, text: &str, params: Vec<ScalarValue>) -> Result<LogicalPlan> {
+    async fn parse_and_plan(&self, text: &str, parameters: ParameterValues) -> Result<LogicalPlan> {
         let parsed = parse_statement(text)?;
         let state = self.engine.planning_state();
-        let planner = StatementPlanner {
+        let types = parameters.types();
+        let planner = self.planner(&state, &types);
+        let plan = planner.plan(parsed).await?;
+        if matches!(parameters, ParameterValues::None) {
+            return planner.analyse(plan);
+        }
+        // The values are literals now, which are compared as those of the text are.
+        planner.analyse(settle_times(parameters.bind(plan)?)?)
+    }
+
+    /// Returns the planner of the session's statements; `parameters` are the types of `$1`, `$2`, ..., where known.
+    fn planner<'a>(&'a self, state: &'a SessionState, parameters: &'a [Option<FieldRef>]) -> StatementPlanner<'a> {
+        StatementPlanner {
             catalog: self.engine.catalog(),
-            state: &state,
+            state,
             who: &self.principal,
             database: &self.database,
-        };
-        let plan = planner.plan(parsed).await?;
-        planner.analyse(bind_parameters(plan, params)?)
+            parameters,
+            temporary: self.temporary.as_ref(),
+        }
     }
 
     async fn begin_plan(&self, plan: AuthorizedPlan, interrupt: &Interrupt) -> Result<StartedQuery> {
         let schema = self.schema_of(&plan);
         let plan = plan.into_plan();
+        let memory = self.engine.runtime().query_memory(&self.limits);
         let rows = match WriteStatement::from_plan(&plan) {
             Some(change) => {
                 let counts_rows = change.counts_rows();
                 let rows = apply_write::apply_write(self, change.clone(), interrupt).await?;
                 write_result(Arc::clone(&schema), counts_rows.then_some(rows))?
             }
-            None => self.execute_query(&self.with_row_limit(plan), interrupt).await?,
+            None => self.execute_query_within(&self.with_row_limit(plan), &memory, interrupt).await?,
         };
-        Ok(StartedQuery { schema, rows, is_all: true })
+        Ok(StartedQuery { schema, rows, memory, is_all: true })
     }
 
     /// Begins an authorised query whose planning has already reserved some of its memory.
@@ -286,11 +342,13 @@ impl Session {
         let schema = self.schema_of(&plan);
         let rows = self.execute_query_within(&self.with_row_limit(plan.into_plan()), memory.pool(), interrupt).await?;
         let row_schema = rows.schema();
+        let pool = Arc::clone(memory.pool());
         // The query holds what planning read for as long as it runs.
         let rows = rows.inspect(move |_| {
             let _held = &memory;
         });
-        Ok(StartedQuery { schema, rows: Box::pin(RecordBatchStreamAdapter::new(row_schema, rows)), is_all: true })
+        let rows = Box::pin(RecordBatchStreamAdapter::new(row_schema, rows));
+        Ok(StartedQuery { schema, rows, memory: pool, is_all: true })
     }
 
     /// Executes an authorised query, or the query inside an authorised statement that writes.
@@ -310,8 +368,13 @@ impl Session {
         interrupt: &Interrupt,
     ) -> Result<SendableRecordBatchStream> {
         let physical = self.create_physical_plan(plan, interrupt).await?;
-        let task = self.engine.runtime().task(&self.engine.planning_state(), memory);
-        Ok(execute_stream(physical, task)?)
+        let mut state = self.engine.planning_state();
+        let usual = state.config().batch_size();
+        let rows = batch_rows(&physical, usual);
+        if rows != usual {
+            state.config_mut().options_mut().execution.batch_size = rows;
+        }
+        Ok(execute_stream(physical, self.engine.runtime().task(&state, memory))?)
     }
 
     /// Creates the physical plan of an authorised query, with the interrupt in it.
@@ -329,7 +392,7 @@ impl Session {
                 state.query_planner().create_physical_plan(&optimized, &state).await?
             }
         };
-        Ok(interrupt.instrument(physical)?)
+        Ok(interrupt.instrument(pace_projections(physical, state.config().batch_size())?)?)
     }
 
     /// Puts a small row limit into the plan, one row larger: sorts become top-k, scans stop early, and the stream still sees
@@ -341,18 +404,6 @@ impl Session {
             LogicalPlan::Explain(_) | LogicalPlan::Analyze(_) | LogicalPlan::DescribeTable(_) => plan,
             LogicalPlan::Limit(limit) if is_within(limit, max_rows) => plan,
             _ => LogicalPlan::Limit(Limit { skip: None, fetch: Some(Box::new(lit(fetch))), input: Arc::new(plan) }),
-        }
-    }
-
-    fn deadline_from_now(&self) -> Instant {
-        const FOREVER: std::time::Duration = std::time::Duration::from_secs(30 * 365 * 86_400);
-        Instant::now() + self.limits.wall_clock.min(FOREVER)
-    }
-
-    async fn before_deadline<T>(&self, deadline: Instant, work: impl Future<Output = Result<T>>) -> Result<T> {
-        match tokio::time::timeout_at(deadline, work).await {
-            Ok(result) => result,
-            Err(_) => Err(EngineError::WallClockExceeded { limit: self.limits.wall_clock }),
         }
     }
 }
@@ -371,6 +422,7 @@ pub struct KqlAnswer {
 struct StartedQuery {
     schema: SchemaRef,
     rows: SendableRecordBatchStream,
+    memory: Arc<dyn MemoryPool>,
     is_all: bool,
 }
 

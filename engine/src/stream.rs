@@ -1,24 +1,31 @@
-//! A running query's results: batches of exactly the declared schema, within the session's limits.
+//! A running query's results: batches of exactly the promised schema, within the session's limits.
 //!
-//! The stream owns the query: dropping it, or its reaching a limit, stops the work. Its time runs out whether it is
-//! read or not, so that a reader that stops reading does not keep a query's memory and permit.
+//! The stream owns the query: dropping it, or its reaching a limit, stops the work. The query's clock runs while it works; a
+//! query that waits for its reader holds neither its slot nor more memory than a few megabytes ([`queue`]), and ends when
+//! its reader has been idle for longer than the limits say.
+
+mod queue;
+mod result_types;
 
 use std::pin::Pin;
 use std::sync::Arc;
-use std::task::{Context, Poll, ready};
-use std::time::Duration;
+use std::task::{Context, Poll};
 
-use arrow::array::{Array, ArrayRef, RecordBatch, RecordBatchOptions};
-use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
-use datafusion::common::Result as DfResult;
-use datafusion::common::runtime::SpawnedTask;
+use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::datatypes::SchemaRef;
 use datafusion::execution::SendableRecordBatchStream;
+use datafusion::execution::memory_pool::MemoryPool;
 use futures::{Stream, StreamExt};
-use parking_lot::Mutex;
-use tokio::time::{Instant, Sleep};
+use tokio::sync::OwnedSemaphorePermit;
+use tokio::time::Sleep;
+use tokio_util::task::AbortOnDropHandle;
 
-use crate::error::{EngineError, Result};
-use crate::limits::Limits;
+use crate::error::Result;
+use crate::limits::{AbandonOnDrop, Limits, QueryClock};
+use crate::threads::QueryThreads;
+use queue::BatchQueue;
+use result_types::ResultSchema;
+pub use result_types::ResultTypes;
 
 /// What a stream has delivered so far.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -34,36 +41,47 @@ pub struct QueryStats {
 /// Record batches of one query, all of exactly [`QueryStream::schema`] (names, types, nullability). Dropping it stops the work.
 pub struct QueryStream {
     schema: SchemaRef,
-    running: Arc<Mutex<Option<Running>>>,
-    _watch: SpawnedTask<()>,
-    deadline: Pin<Box<Sleep>>,
-    wall_clock: Duration,
+    queue: Arc<BatchQueue>,
+    /// The query; `None` once the stream has ended.
+    work: Option<QueryWork>,
+    clock: QueryClock,
+    /// Wakes a reader that waits when the query's time is over.
+    timer: Option<Pin<Box<Sleep>>>,
     max_rows: Option<u64>,
     max_bytes: Option<u64>,
     stats: QueryStats,
-    ended: bool,
 }
 
-/// The query, which is dropped as soon as the stream has ended or its time is over.
-struct Running {
-    input: SendableRecordBatchStream,
-    held: Option<Box<dyn Send>>,
+/// The work of a query: dropping it interrupts the work, also in the middle of a join that never yields.
+struct QueryWork {
+    _task: AbortOnDropHandle<()>,
+    _abandoned: AbandonOnDrop,
 }
 
 impl QueryStream {
-    pub(crate) fn new(schema: SchemaRef, input: SendableRecordBatchStream, limits: &Limits, deadline: Instant) -> Self {
-        let running = Arc::new(Mutex::new(Some(Running { input, held: None })));
-        Self {
+    /// Starts to read `input`, whose batches get the promised `schema` and are charged to `memory`. Errors: `internal` where
+    /// the engine is closed.
+    pub(crate) fn start(
+        threads: &QueryThreads,
+        schema: SchemaRef,
+        input: SendableRecordBatchStream,
+        running: RunningQuery<'_>,
+    ) -> Result<Self> {
+        let RunningQuery { limits, clock, abandoned, memory } = running;
+        let queue = Arc::new(BatchQueue::new(clock.clone(), limits.reader_idle, memory));
+        let filled = Arc::clone(&queue);
+        let promised = ResultSchema(Arc::clone(&schema));
+        let task = threads.spawn(async move { filled.fill(input, promised).await })?;
+        Ok(Self {
             schema,
-            _watch: SpawnedTask::spawn(end_at(deadline, Arc::clone(&running))),
-            running,
-            ended: false,
-            deadline: Box::pin(tokio::time::sleep_until(deadline)),
-            wall_clock: limits.wall_clock,
+            queue,
+            work: Some(QueryWork { _task: task, _abandoned: abandoned }),
+            clock,
+            timer: None,
             max_rows: limits.max_rows,
             max_bytes: limits.max_bytes,
             stats: QueryStats::default(),
-        }
+        })
     }
 
     /// Returns the stream, marked as not being all rows.
@@ -72,10 +90,11 @@ impl QueryStream {
         self
     }
 
-    /// Returns the stream, which keeps `held` until the query ends: at its deadline at the latest, whether it is read or not.
-    pub fn holding(self, held: impl Send + 'static) -> Self {
-        if let Some(running) = self.running.lock().as_mut() {
-            running.held = Some(Box::new(held));
+    /// Returns the stream of a query that runs in a slot. The query gives it back while it waits for its reader and when its
+    /// work is done, which may be long before the last row is read.
+    pub fn holding(self, slot: Option<OwnedSemaphorePermit>) -> Self {
+        if let Some(slot) = slot {
+            self.queue.hold(slot);
         }
         self
     }
@@ -100,15 +119,26 @@ impl QueryStream {
     }
 
     fn end(&mut self) {
-        self.ended = true;
-        // Dropped outside of the lock, since that may take a while.
-        let running = self.running.lock().take();
-        drop(running);
+        self.queue.close();
+        self.work = None;
     }
 
-    /// Polls the query for its next batch; `None` once its time is over.
-    fn poll_input(&self, cx: &mut Context<'_>) -> Option<Poll<Option<DfResult<RecordBatch>>>> {
-        self.running.lock().as_mut().map(|running| running.input.poll_next_unpin(cx))
+    /// Registers `cx` for the end of the query's time; returns whether it is over already.
+    fn poll_time(&mut self, cx: &mut Context<'_>) -> bool {
+        // A clock that stands still has no end to wait for; the query wakes its reader when the clock runs on.
+        while let Some(deadline) = self.clock.deadline() {
+            let timer = self.timer.get_or_insert_with(|| Box::pin(tokio::time::sleep_until(deadline)));
+            if timer.deadline() != deadline {
+                timer.as_mut().reset(deadline);
+            }
+            if timer.as_mut().poll(cx).is_pending() {
+                return false;
+            }
+            if self.clock.is_over() {
+                return true;
+            }
+        }
+        false
     }
 
     /// Returns as much of `batch` as the limits leave room for; `None` where that is nothing.
@@ -144,98 +174,43 @@ impl Stream for QueryStream {
 
     fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
         let this = &mut *self;
+        if this.work.is_none() {
+            return Poll::Ready(None);
+        }
         loop {
-            if this.ended {
-                return Poll::Ready(None);
-            }
-            let is_over = this.deadline.as_mut().poll(cx).is_ready();
-            let Some(polled) = (if is_over { None } else { this.poll_input(cx) }) else {
-                this.end();
-                return Poll::Ready(Some(Err(EngineError::WallClockExceeded { limit: this.wall_clock })));
-            };
-            let conformed = match ready!(polled) {
-                None => {
+            match this.queue.poll_batch(cx) {
+                Poll::Pending if this.poll_time(cx) => {
                     this.end();
-                    return Poll::Ready(None);
+                    return Poll::Ready(Some(Err(this.clock.exceeded())));
                 }
-                Some(Ok(batch)) if batch.num_rows() == 0 => continue,
-                Some(Ok(batch)) => conform(&this.schema, batch),
-                Some(Err(error)) => Err(error.into()),
-            };
-            match conformed {
-                Ok(batch) => {
-                    if let Some(batch) = this.within_limits(batch) {
-                        return Poll::Ready(Some(Ok(batch)));
+                Poll::Pending => return Poll::Pending,
+                Poll::Ready(Some(Ok(batch))) => {
+                    let kept = this.within_limits(batch);
+                    if kept.is_some() || this.work.is_none() {
+                        return Poll::Ready(kept.map(Ok));
                     }
                 }
-                Err(error) => {
+                Poll::Ready(ended) => {
                     this.end();
-                    return Poll::Ready(Some(Err(error)));
+                    return Poll::Ready(ended);
                 }
             }
         }
     }
 }
 
-/// Ends a query at its deadline, even where nobody reads it. The work is done on other threads ([`crate::threads`]), so the
-/// lock is never held for long.
-async fn end_at(deadline: Instant, running: Arc<Mutex<Option<Running>>>) {
-    tokio::time::sleep_until(deadline).await;
-    let ended = running.lock().take();
-    drop(ended);
-}
-
-/// Returns the schema that clients are promised: the planned one, with string and binary views (an execution detail that
-/// few clients read) as plain strings and binaries at every level.
-pub(crate) fn declared_schema(planned: &Schema) -> SchemaRef {
-    Arc::new(Schema::new_with_metadata(without_views(planned.fields()), planned.metadata().clone()))
-}
-
-fn without_views(fields: &Fields) -> Fields {
-    fields.iter().map(field_without_views).collect()
-}
-
-fn field_without_views(field: &FieldRef) -> FieldRef {
-    match type_without_views(field.data_type()) {
-        Some(data_type) => Arc::new(Field::clone(field).with_data_type(data_type)),
-        None => Arc::clone(field),
+impl Drop for QueryStream {
+    fn drop(&mut self) {
+        self.queue.close();
     }
 }
 
-/// Returns `None` where the type holds no views.
-fn type_without_views(data_type: &DataType) -> Option<DataType> {
-    let changed = match data_type {
-        DataType::Utf8View => DataType::Utf8,
-        DataType::BinaryView => DataType::Binary,
-        DataType::List(field) => DataType::List(field_without_views(field)),
-        DataType::LargeList(field) => DataType::LargeList(field_without_views(field)),
-        DataType::ListView(field) => DataType::ListView(field_without_views(field)),
-        DataType::LargeListView(field) => DataType::LargeListView(field_without_views(field)),
-        DataType::FixedSizeList(field, length) => DataType::FixedSizeList(field_without_views(field), *length),
-        DataType::Struct(fields) => DataType::Struct(without_views(fields)),
-        DataType::Map(field, sorted) => DataType::Map(field_without_views(field), *sorted),
-        _ => return None,
-    };
-    (changed != *data_type).then_some(changed)
-}
-
-/// Returns the batch with the types and nullability of `schema`. Physical plans differ from their logical schema in
-/// nullability (a MIN answered from statistics) and in views; the values are the same.
-fn conform(schema: &SchemaRef, batch: RecordBatch) -> Result<RecordBatch> {
-    if Arc::ptr_eq(schema, batch.schema_ref()) {
-        return Ok(batch);
-    }
-    let row_count = batch.num_rows();
-    let mut columns: Vec<ArrayRef> = Vec::with_capacity(batch.num_columns());
-    for (column, field) in batch.columns().iter().zip(schema.fields()) {
-        if column.data_type() == field.data_type() {
-            columns.push(Arc::clone(column));
-        } else {
-            columns.push(arrow::compute::cast(column, field.data_type())?);
-        }
-    }
-    let options = RecordBatchOptions::new().with_row_count(Some(row_count));
-    Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
+/// What a query runs with.
+pub(crate) struct RunningQuery<'q> {
+    pub(crate) limits: &'q Limits,
+    pub(crate) clock: QueryClock,
+    pub(crate) abandoned: AbandonOnDrop,
+    pub(crate) memory: &'q Arc<dyn MemoryPool>,
 }
 
 /// Returns the bytes of the first `rows` rows, whatever else their buffers hold.
@@ -259,23 +234,4 @@ fn rows_within(batch: &RecordBatch, upper: usize, room: u64) -> usize {
         }
     }
     fits
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn views_are_declared_as_plain_types_at_every_level() {
-        let inner = Field::new("item", DataType::Utf8View, true);
-        let planned = Schema::new(vec![
-            Field::new("a", DataType::List(Arc::new(inner)), false),
-            Field::new("b", DataType::Int64, true),
-        ]);
-        let declared = declared_schema(&planned);
-        let plain = Field::new("item", DataType::Utf8, true);
-        assert_eq!(declared.field(0).data_type(), &DataType::List(Arc::new(plain)));
-        assert!(!declared.field(0).is_nullable());
-        assert_eq!(declared.field(1), planned.field(1));
-    }
 }

@@ -4,11 +4,6 @@
 //! would keep a server from answering, from noticing its timers and from stopping. Here it keeps one of these threads: the
 //! caller's deadline is the caller's own, and other queries have the other threads.
 
-use std::panic::resume_unwind;
-
-use datafusion::execution::SendableRecordBatchStream;
-use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
-use futures::StreamExt;
 use tokio::runtime::{Builder, Runtime};
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Instrument;
@@ -17,8 +12,6 @@ use crate::error::{EngineError, Result};
 
 /// Plans are walked recursively; only the part of a stack that is used takes memory.
 const STACK_BYTES: usize = 64 << 20;
-/// Batches between a query and its reader.
-const BATCHES_AHEAD: usize = 2;
 
 /// The query threads. Dropping them abandons their work.
 pub(crate) struct QueryThreads {
@@ -40,40 +33,28 @@ impl QueryThreads {
         Ok(Self { runtime: Some(runtime) })
     }
 
-    /// Runs `work` on these threads. Dropping the future ends it where it yields next.
+    /// Runs `work` on these threads. Dropping the future ends it where it yields next. Errors: those of `work`, and
+    /// `internal` or `value_too_large` where it panics.
     pub(crate) async fn run<T>(&self, work: impl Future<Output = Result<T>> + Send + 'static) -> Result<T>
     where
         T: Send + 'static,
     {
-        let work = AbortOnDropHandle::new(self.runtime()?.spawn(work.in_current_span()));
-        match work.await {
+        match self.spawn(work)?.await {
             Ok(outcome) => outcome,
-            // A panic continues in the task that waits for the work.
             Err(error) => match error.try_into_panic() {
-                Ok(panic) => resume_unwind(panic),
+                Ok(panic) => Err(EngineError::from_panic(panic.as_ref())),
                 Err(_) => Err(closed()),
             },
         }
     }
 
-    /// Returns the stream, read on these threads a few batches ahead of its reader.
-    pub(crate) fn stream(&self, mut input: SendableRecordBatchStream) -> Result<SendableRecordBatchStream> {
-        let mut reading = RecordBatchReceiverStreamBuilder::new(input.schema(), BATCHES_AHEAD);
-        let sender = reading.tx();
-        let read = async move {
-            while let Some(batch) = input.next().await {
-                if sender.send(batch).await.is_err() {
-                    break;
-                }
-            }
-            Ok(())
-        };
-        reading.spawn_on(read.in_current_span(), self.runtime()?.handle());
-        Ok(reading.build())
-    }
-
-    fn runtime(&self) -> Result<&Runtime> {
-        self.runtime.as_ref().ok_or_else(closed)
+    /// Runs `work` on these threads, until the handle is dropped.
+    pub(crate) fn spawn<T>(&self, work: impl Future<Output = T> + Send + 'static) -> Result<AbortOnDropHandle<T>>
+    where
+        T: Send + 'static,
+    {
+        let runtime = self.runtime.as_ref().ok_or_else(closed)?;
+        Ok(AbortOnDropHandle::new(runtime.spawn(work.in_current_span())))
     }
 }
 

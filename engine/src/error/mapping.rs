@@ -38,8 +38,13 @@ impl From<DataFusionError> for EngineError {
             DataFusionError::ParquetError(error) => from_cause(error.as_ref()),
             DataFusionError::ObjectStore(error) => from_cause(error.as_ref()),
             DataFusionError::IoError(error) => from_cause(&error),
-            DataFusionError::Execution(message) => Self::Execution { message: tidy(&message) },
-            DataFusionError::ExecutionJoin(error) => Self::Internal(tidy(&error.to_string())),
+            DataFusionError::Execution(message) => {
+                offset_overflow(&message).unwrap_or_else(|| Self::Execution { message: tidy(&message) })
+            }
+            DataFusionError::ExecutionJoin(error) => match error.try_into_panic() {
+                Ok(panic) => Self::from_panic(panic.as_ref()),
+                Err(error) => Self::Internal(tidy(&error.to_string())),
+            },
             DataFusionError::Configuration(message) | DataFusionError::Substrait(message) => {
                 Self::Plan { message: tidy(&message) }
             }
@@ -52,6 +57,7 @@ impl From<ArrowError> for EngineError {
     fn from(error: ArrowError) -> Self {
         match error {
             ArrowError::ExternalError(inner) => from_boxed(inner),
+            ArrowError::OffsetOverflowError(bytes) => Self::ValueTooLarge { detail: format!("{bytes} bytes") },
             ArrowError::DivideByZero => Self::Execution { message: "division by zero".into() },
             ArrowError::CastError(message)
             | ArrowError::ParseError(message)
@@ -59,7 +65,9 @@ impl From<ArrowError> for EngineError {
             | ArrowError::InvalidArgumentError(message)
             | ArrowError::ArithmeticOverflow(message)
             | ArrowError::CsvError(message)
-            | ArrowError::JsonError(message) => Self::Execution { message: tidy(&message) },
+            | ArrowError::JsonError(message) => {
+                offset_overflow(&message).unwrap_or_else(|| Self::Execution { message: tidy(&message) })
+            }
             other => from_cause(&other),
         }
     }
@@ -115,7 +123,19 @@ fn from_shared(error: &DataFusionError) -> EngineError {
 
 /// Returns the store's error among the causes of `error`, where there is one; otherwise the text of `error`.
 fn from_cause(error: &(dyn std::error::Error + 'static)) -> EngineError {
-    store_error_in(error).unwrap_or_else(|| EngineError::Execution { message: tidy(&error.to_string()) })
+    store_error_in(error).unwrap_or_else(|| {
+        let message = tidy(&error.to_string());
+        offset_overflow(&message).unwrap_or(EngineError::Execution { message })
+    })
+}
+
+/// Returns the error where a message says that 32-bit offsets do not reach: arrow, its kernels and the readers of files each
+/// have words of their own for it.
+pub(super) fn offset_overflow(message: &str) -> Option<EngineError> {
+    let lowered = message.to_ascii_lowercase();
+    let words = ["offset overflow", "offsetoverflow", "overflow decoding byte array", "capacity overflow"];
+    let is_overflow = words.iter().any(|words| lowered.contains(words));
+    is_overflow.then(|| EngineError::ValueTooLarge { detail: tidy(message) })
 }
 
 fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> EngineError {
@@ -128,6 +148,7 @@ fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Engine
         }
         Some(EngineError::MemoryExceeded { detail }) => EngineError::MemoryExceeded { detail: detail.clone() },
         Some(EngineError::WallClockExceeded { limit }) => EngineError::WallClockExceeded { limit: *limit },
+        Some(EngineError::ValueTooLarge { detail }) => EngineError::ValueTooLarge { detail: detail.clone() },
         Some(EngineError::NoFiles { location, format }) => {
             EngineError::NoFiles { location: location.clone(), format: format.clone() }
         }

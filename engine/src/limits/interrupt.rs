@@ -9,37 +9,31 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use arrow::array::RecordBatch;
 use arrow::datatypes::{DataType, Schema};
 use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
 use datafusion::error::Result;
-use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::ColumnarValue;
 use datafusion::physical_expr::PhysicalExpr;
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::coop::CooperativeExec;
 use datafusion::physical_plan::joins::utils::JoinFilter;
 use datafusion::physical_plan::joins::{HashJoinExec, NestedLoopJoinExec, NestedLoopJoinExecBuilder};
-use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
-use futures::StreamExt;
-use tokio::time::Instant;
 
-use crate::error::EngineError;
+use super::clock::QueryClock;
 
 /// When a query has to end: once nobody waits for it any more, or once its time is over.
 #[derive(Debug, Clone)]
 pub(crate) struct Interrupt {
     abandoned: Arc<AtomicBool>,
-    deadline: Instant,
-    wall_clock: Duration,
+    clock: QueryClock,
 }
 
 impl Interrupt {
-    /// Interrupts at `deadline`, which was `wall_clock` away when the query began.
-    pub(crate) fn new(deadline: Instant, wall_clock: Duration) -> Self {
-        Self { abandoned: Arc::default(), deadline, wall_clock }
+    /// Interrupts once the time of `clock` is over.
+    pub(crate) fn new(clock: QueryClock) -> Self {
+        Self { abandoned: Arc::default(), clock }
     }
 
     /// Returns the plan with operators that check for cancellation and filters that check the interrupt.
@@ -75,8 +69,8 @@ impl Interrupt {
 
     /// Returns an error once the query has to end: `wall_clock_exceeded`, also where nobody waits any more.
     pub(crate) fn check(&self) -> Result<()> {
-        if self.abandoned.load(Ordering::Relaxed) || Instant::now() >= self.deadline {
-            return Err(EngineError::WallClockExceeded { limit: self.wall_clock }.into());
+        if self.abandoned.load(Ordering::Relaxed) || self.clock.is_over() {
+            return Err(self.clock.exceeded().into());
         }
         Ok(())
     }
@@ -85,17 +79,6 @@ impl Interrupt {
 /// Interrupts a query's work when it is dropped. The work may be on other threads, in the middle of a join that never yields.
 #[derive(Debug)]
 pub(crate) struct AbandonOnDrop(Arc<AtomicBool>);
-
-impl AbandonOnDrop {
-    /// Returns the stream with the guard in it: dropping the stream interrupts the work.
-    pub(crate) fn guard_stream(self, stream: SendableRecordBatchStream) -> SendableRecordBatchStream {
-        let schema = stream.schema();
-        let stream = stream.inspect(move |_| {
-            let _held = &self;
-        });
-        Box::pin(RecordBatchStreamAdapter::new(schema, stream))
-    }
-}
 
 impl Drop for AbandonOnDrop {
     fn drop(&mut self) {

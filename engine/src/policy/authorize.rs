@@ -16,7 +16,7 @@ use querent_catalog::{CatalogError, Principal};
 use querent_kql::{Materialized, graph, is_kql_aggregate, is_kql_function, is_kql_window_function};
 
 use super::functions::ALLOWED;
-use super::{AuthorizedPlan, Mode, require_write};
+use super::{AuthorizedPlan, Mode, require_session_write, require_write};
 use crate::error::{EngineError, Result};
 use crate::sql::catalog_table::CatalogTable;
 use crate::sql::write_statement::WriteStatement;
@@ -35,28 +35,48 @@ const NESTED: &str = "it cannot be part of another statement";
 /// nothing else through; role `write` and above may also carry out the statements of `sql::write_statement`. Everything else
 /// that DataFusion can plan (SET, COPY, PREPARE, DELETE, ...) is refused for everybody.
 pub fn authorize(plan: LogicalPlan, who: &Principal, mode: Mode) -> Result<AuthorizedPlan> {
-    let rights = Rights { who, mode };
-    match WriteStatement::from_plan(&plan) {
-        Some(change) => {
-            rights.change(change)?;
-            if let Some(input) = change.input() {
-                PlanWalk::over(&rights, input)?;
-            }
-        }
-        None => PlanWalk::over(&rights, &plan)?,
-    }
+    Rights { who, mode, parameters: OpenParameters::Refused }.check(&plan)?;
     Ok(AuthorizedPlan { plan })
+}
+
+/// As [`authorize`], of a statement whose parameters have no values yet. Such a plan can be described and not executed, so
+/// there is no [`AuthorizedPlan`] of it.
+pub(crate) fn check_open(plan: &LogicalPlan, who: &Principal, mode: Mode) -> Result<()> {
+    Rights { who, mode, parameters: OpenParameters::Described }.check(plan)
 }
 
 struct Rights<'a> {
     who: &'a Principal,
     mode: Mode,
+    parameters: OpenParameters,
+}
+
+/// What becomes of parameters without values.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum OpenParameters {
+    /// The plan is to be executed.
+    Refused,
+    /// The plan is only described.
+    Described,
 }
 
 impl Rights<'_> {
+    fn check(&self, plan: &LogicalPlan) -> Result<()> {
+        match WriteStatement::from_plan(plan) {
+            Some(change) => {
+                self.change(change)?;
+                change.input().map_or(Ok(()), |input| PlanWalk::over(self, input))
+            }
+            None => PlanWalk::over(self, plan),
+        }
+    }
+
     fn change(&self, change: &WriteStatement) -> Result<()> {
+        let Some(database) = change.database() else {
+            // Tables of the session: no role is needed to keep rows that one may read anyway.
+            return require_session_write(change.label(), self.mode);
+        };
         require_write(change.label(), self.who, self.mode)?;
-        let database = change.database();
         if is_system_database(database) {
             return Err(EngineError::NotAllowed {
                 what: change.label().to_owned(),
@@ -77,6 +97,9 @@ impl Rights<'_> {
             | WriteStatement::CreateView { .. }
             | WriteStatement::DropTable { .. }
             | WriteStatement::Insert { .. }
+            | WriteStatement::CreateTemporary { .. }
+            | WriteStatement::InsertTemporary { .. }
+            | WriteStatement::DropTemporary { .. }
             | WriteStatement::Comment { .. } => {
                 Err(CatalogError::DatabaseNotFound { database: database.to_owned(), nearest: None }.into())
             }
@@ -359,6 +382,7 @@ impl<'p> Below<'_, '_, 'p> {
                     why: ": there are none".into(),
                 });
             }
+            Expr::Placeholder(_) if self.walk.rights.parameters == OpenParameters::Described => {}
             Expr::Placeholder(placeholder) => {
                 let message = format!("parameter `{}` has no value; write the value in its place", placeholder.id);
                 return Err(EngineError::Plan { message });

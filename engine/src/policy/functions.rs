@@ -1,10 +1,12 @@
-//! The built-in functions of DataFusion that a plan may call. None of them reads a file, changes anything or reaches outside
+//! The functions that a plan may call: DataFusion's built-in ones and ours. None of them reads a file, changes anything or reaches outside
 //! of the process; a function that is registered in any other way is not on the list and does not run.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use datafusion::execution::SessionStateDefaults;
+
+use crate::functions::FROM_HEX;
 
 /// The names of the functions of each kind.
 pub(super) struct AllowedFunctions {
@@ -19,6 +21,7 @@ pub(super) static ALLOWED: LazyLock<AllowedFunctions> = LazyLock::new(|| Allowed
     scalar: SessionStateDefaults::default_scalar_functions()
         .iter()
         .map(|function| function.name().to_owned())
+        .chain([FROM_HEX.to_owned()])
         .collect(),
     higher_order: SessionStateDefaults::default_higher_order_functions()
         .iter()

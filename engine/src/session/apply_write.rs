@@ -10,15 +10,18 @@ use datafusion::execution::SendableRecordBatchStream;
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use futures::StreamExt;
-use querent_catalog::{CatalogError, Created, FileFormat, ForeignKey, IfExists, ResolvedTable, TableName, TableSource};
+use querent_catalog::{
+    CatalogError, Created, FileFormat, ForeignKey, IfExists, ResolvedTable, TableName, TableSource, UniqueKey,
+};
 
 use super::Session;
 use crate::error::{EngineError, Result};
-use crate::limits::Interrupt;
+use crate::limits::{Interrupt, PlanningMemory, batch_bytes};
 use crate::policy::allowed_location;
 use crate::sql::write_statement::{CommentTarget, ExternalTableRequest, WriteStatement};
-use crate::stream::declared_schema;
+use crate::stream::ResultTypes;
 use crate::tables::{external, managed};
+use crate::temporary::no_session;
 
 /// Applies a statement and returns how many rows it wrote. The caller has authorised it and limits its time.
 pub(super) async fn apply_write(session: &Session, statement: WriteStatement, interrupt: &Interrupt) -> Result<u64> {
@@ -30,13 +33,13 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
         WriteStatement::DropDatabase { name, if_missing_ok, cascade } => {
             catalog.databases().drop(&name, if_missing_ok, cascade).await?;
         }
-        WriteStatement::CreateTable { name, if_exists, with_rows, foreign_keys, input } => {
-            let table = TableDefinition { name, if_exists, foreign_keys };
+        WriteStatement::CreateTable { name, if_exists, with_rows, not_null, keys, foreign_keys, input } => {
+            let table = TableDefinition { name, if_exists, not_null, keys, foreign_keys };
             return create_table(session, table, with_rows.then_some(&input), &input, interrupt).await;
         }
         WriteStatement::CreateExternalTable(request) => create_external_table(session, request).await?,
         WriteStatement::CreateView { name, sql, default_database, if_exists, input } => {
-            let schema = declared_schema(input.schema().as_arrow());
+            let schema = ResultTypes::default().result_schema(input.schema().as_arrow());
             catalog.tables().create_view(&name, &sql, &default_database, &schema, if_exists).await?;
         }
         WriteStatement::DropTable { name, kinds, if_missing_ok } => {
@@ -44,6 +47,25 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
         }
         WriteStatement::Insert { target, overwrite, input } => {
             return insert(session, &target, overwrite, &input, interrupt).await;
+        }
+        WriteStatement::CreateTemporary { name, if_exists, with_rows, not_null, input } => {
+            let tables = session.temporary_tables().ok_or_else(no_session)?;
+            if if_exists == IfExists::Ignore && tables.contains(&name) {
+                return Ok(0);
+            }
+            let schema = Arc::clone(input.schema().inner());
+            let schema = if with_rows { nullable(&schema, &not_null) } else { schema };
+            let rows = if with_rows { session_rows(session, &input, &schema, interrupt).await? } else { Vec::new() };
+            return tables.create(&name, &schema, rows, if_exists);
+        }
+        WriteStatement::InsertTemporary { name, overwrite, input } => {
+            let tables = session.temporary_tables().ok_or_else(no_session)?;
+            let schema = tables.provider(&name).map(|table| table.schema()).ok_or_else(no_session)?;
+            let rows = session_rows(session, &input, &schema, interrupt).await?;
+            return tables.insert(&name, rows, overwrite);
+        }
+        WriteStatement::DropTemporary { name } => {
+            session.temporary_tables().ok_or_else(no_session)?.drop_table(&name);
         }
         WriteStatement::Comment { target, comment, if_missing_ok } => {
             let comment = comment.as_deref();
@@ -65,7 +87,27 @@ pub(super) async fn apply_write(session: &Session, statement: WriteStatement, in
 struct TableDefinition {
     name: TableName,
     if_exists: IfExists,
+    /// Columns that are declared NOT NULL.
+    not_null: Vec<String>,
+    keys: Vec<UniqueKey>,
     foreign_keys: Vec<ForeignKey>,
+}
+
+impl TableDefinition {
+    fn is_not_null(&self, column: &str) -> bool {
+        let mut primary = self.keys.iter().filter(|key| key.is_primary).flat_map(|key| &key.columns);
+        self.not_null.iter().any(|name| name == column) || primary.any(|name| name == column)
+    }
+
+    /// Returns the schema of the table whose rows are those of a query, or which begins without rows. That a query's result
+    /// has no nulls now does not mean that the table never will.
+    fn schema(&self, input: &Schema, with_rows: bool) -> Schema {
+        let fields = input.fields().iter().map(|field| {
+            let nullable = (with_rows || field.is_nullable()) && !self.is_not_null(field.name());
+            Field::clone(field).with_nullable(nullable)
+        });
+        Schema::new(fields.collect::<Vec<_>>())
+    }
 }
 
 async fn create_table(
@@ -75,7 +117,8 @@ async fn create_table(
     input: &LogicalPlan,
     interrupt: &Interrupt,
 ) -> Result<u64> {
-    let TableDefinition { name, if_exists, foreign_keys } = table;
+    let schema = table.schema(&ResultTypes::default().result_schema(input.schema().as_arrow()), rows.is_some());
+    let TableDefinition { name, if_exists, not_null: _, keys, foreign_keys } = table;
     // Checked before the query runs, so that it does not run in vain; the transaction checks again.
     if let Some(existing) = existing(session, &name).await? {
         match if_exists {
@@ -85,13 +128,8 @@ async fn create_table(
         }
     }
     let catalog = session.engine().catalog();
-    let mut schema = declared_schema(input.schema().as_arrow());
-    if rows.is_some() {
-        // That a query's result has no nulls now does not mean that the table never will.
-        let nullable = |field: &Arc<Field>| Field::clone(field).with_nullable(true);
-        schema = Arc::new(Schema::new(schema.fields().iter().map(nullable).collect::<Vec<_>>()));
-    }
     let mut draft = catalog.tables().draft(&name, &schema, None).await?;
+    draft.keys = keys;
     draft.foreign_keys = foreign_keys;
     let files = match rows {
         Some(query) => {
@@ -115,6 +153,33 @@ async fn create_table(
         session.engine().queue_changed_table(name);
     }
     Ok(written.unwrap_or_default())
+}
+
+/// Returns the schema of a table of a query's rows: that they have no nulls now does not mean that it never will, unless
+/// the column is declared so.
+fn nullable(schema: &Schema, not_null: &[String]) -> SchemaRef {
+    let fields = schema.fields().iter();
+    let nullable = fields.map(|field| Field::clone(field).with_nullable(!not_null.contains(field.name())));
+    Arc::new(Schema::new(nullable.collect::<Vec<_>>()))
+}
+
+/// Returns the rows of a query for a table of the session, in the table's types, within the query's memory.
+async fn session_rows(
+    session: &Session,
+    input: &LogicalPlan,
+    schema: &SchemaRef,
+    interrupt: &Interrupt,
+) -> Result<Vec<RecordBatch>> {
+    let memory = session.engine().runtime().query_memory(session.limits());
+    let kept = PlanningMemory::in_pool(Arc::clone(&memory));
+    let mut rows = not_null(session.execute_query_within(input, &memory, interrupt).await?, schema);
+    let mut batches = Vec::new();
+    while let Some(batch) = rows.next().await {
+        let batch = managed::cast_batch(&batch?, schema)?;
+        kept.keep(batch_bytes(&batch))?;
+        batches.push(batch);
+    }
+    Ok(batches)
 }
 
 async fn insert(

@@ -68,7 +68,7 @@ impl KqlHost for SessionHost<'_> {
         let name = TableName::new(database, &key.table);
         let names =
             ResolvedNames::resolve_all(catalog, self.state, self.session.principal(), vec![name.clone()]).await?;
-        let scope = PlanningScope { names: &names, state: self.state, database };
+        let scope = PlanningScope { names: &names, state: self.state, database, sees_temporary: false };
         match scope.get_table_source(TableReference::partial(database, key.table.as_str())) {
             Ok(source) => Ok(TableLookup::Found(source)),
             Err(error) if ResolvedNames::missing_in(&error).is_some_and(|missing| *missing == name) => {

@@ -18,19 +18,27 @@ use querent_catalog::ResolvedTable;
 /// A resolved table in front of the provider that reads it.
 #[derive(Debug)]
 pub(crate) struct CatalogTable {
-    /// `None`: a system table.
+    /// `None`: a system table, or one of the session.
     resolved: Option<ResolvedTable>,
+    /// The name of a table of the session.
+    temporary: Option<String>,
     provider: Arc<dyn TableProvider>,
 }
 
 impl CatalogTable {
     pub(super) fn new(resolved: Option<ResolvedTable>, provider: Arc<dyn TableProvider>) -> Self {
-        Self { resolved, provider }
+        Self { resolved, temporary: None, provider }
     }
 
-    /// Wraps files that a query names by their location, which `policy` allows the principal to read.
+    /// Wraps a table of the caller's session.
+    pub(super) fn temporary(name: &str, provider: Arc<dyn TableProvider>) -> Self {
+        Self { resolved: None, temporary: Some(name.to_owned()), provider }
+    }
+
+    /// Wraps rows that the principal may read: files that a query names by their location, which `policy` allows, and
+    /// rows that the caller sent.
     pub(crate) fn at_allowed_location(provider: Arc<dyn TableProvider>) -> Self {
-        Self { resolved: None, provider }
+        Self { resolved: None, temporary: None, provider }
     }
 
     /// Returns whether a plan's source is a table that was resolved for its principal.
@@ -42,6 +50,12 @@ impl CatalogTable {
     pub(crate) fn resolved_behind(source: &Arc<dyn TableSource>) -> Option<ResolvedTable> {
         let provider = source_as_provider(source).ok()?;
         provider.downcast_ref::<Self>()?.resolved.clone()
+    }
+
+    /// Returns the name of the table of the session that a plan's source is.
+    pub(crate) fn temporary_behind(source: &Arc<dyn TableSource>) -> Option<String> {
+        let provider = source_as_provider(source).ok()?;
+        provider.downcast_ref::<Self>()?.temporary.clone()
     }
 }
 

@@ -8,32 +8,39 @@
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
+use arrow::datatypes::FieldRef;
 use datafusion::common::{Column, SchemaError};
 use datafusion::error::{DataFusionError, Result};
 use datafusion::logical_expr::LogicalPlan;
 use datafusion::logical_expr::planner::ContextProvider;
 use datafusion::sql::parser::Statement;
-use datafusion::sql::planner::SqlToRel;
+use datafusion::sql::planner::{PlannerContext, SqlToRel};
 use datafusion::sql::sqlparser::ast::{
     self, Expr, Ident, JoinConstraint, ObjectName, ObjectNamePart, Select, VisitorMut,
 };
 
 use super::column_scopes::{self, Doubt};
 use super::syntax::{join_constraint, visit_statement};
+use super::time_comparisons::settle_times;
 use crate::identifiers::same_name;
 
 /// The most corrections of one statement.
 const MAX_CORRECTIONS: usize = 200;
 
-/// Plans a statement, correcting the case of column names until it plans or fails for another reason.
-pub(crate) fn plan_folded<S: ContextProvider>(scope: &S, mut statement: Statement) -> Result<LogicalPlan> {
+/// Plans a statement, correcting the case of column names until it plans or fails for another reason. `parameters` are
+/// the types of `$1`, `$2`, ... where they are known.
+pub(crate) fn plan_folded<S: ContextProvider>(
+    scope: &S,
+    mut statement: Statement,
+    parameters: &[Option<FieldRef>],
+) -> Result<LogicalPlan> {
     let mut applied = Vec::new();
     loop {
-        let error = match SqlToRel::new(scope).statement_to_plan(statement.clone()) {
+        let error = match plan_exactly(scope, statement.clone(), parameters) {
             Ok(plan) => {
                 let doubt = column_scopes::doubtful(&plan)?;
                 if doubt.is_none() || !column_scopes::rebind(scope, &mut statement, &doubt)? {
-                    return Ok(plan);
+                    return settle_times(plan);
                 }
                 continue;
             }
@@ -49,6 +56,21 @@ pub(crate) fn plan_folded<S: ContextProvider>(scope: &S, mut statement: Statemen
             }
             _ => return Err(error),
         }
+    }
+}
+
+fn plan_exactly<S: ContextProvider>(
+    scope: &S,
+    statement: Statement,
+    parameters: &[Option<FieldRef>],
+) -> Result<LogicalPlan> {
+    let planner = SqlToRel::new(scope);
+    match statement {
+        Statement::Statement(statement) if !parameters.is_empty() => {
+            let mut context = PlannerContext::new().with_prepare_param_data_types(parameters.to_vec());
+            planner.sql_statement_to_plan_with_context(*statement, &mut context)
+        }
+        other => planner.statement_to_plan(other),
     }
 }
 

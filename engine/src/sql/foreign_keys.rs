@@ -1,13 +1,19 @@
 //! `FOREIGN KEY ... REFERENCES` and a column's `REFERENCES` in `CREATE TABLE`: removed from the statement, checked
 //! against the tables they name, and recorded with the table as relationships. They are not enforced, so what only
-//! enforcement could honour (`ON DELETE`, `DEFERRABLE`, `MATCH`) is refused rather than ignored.
+//! enforcement could honour (`ON DELETE CASCADE`, `DEFERRABLE`, `MATCH FULL`) is refused rather than ignored.
 
 use arrow::datatypes::Schema;
 use datafusion::sql::planner::object_name_to_table_reference;
-use datafusion::sql::sqlparser::ast::{ColumnOption, CreateTable, ForeignKeyConstraint, Ident, TableConstraint};
-use querent_catalog::{Catalog, CatalogError, ForeignKey, Principal, TableName};
+use datafusion::sql::sqlparser::ast::{
+    ColumnOption, ConstraintReferenceMatchKind, CreateTable, ForeignKeyConstraint, ReferentialAction, TableConstraint,
+};
+use querent_catalog::{
+    Catalog, ForeignKey, KeyFilter, KeyKind, PageRequest, Principal, TableFilter, TableName, UniqueKey,
+};
 
 use super::resolved_names::full_name;
+use super::syntax::{folded_name, spelled_columns};
+use super::unique_keys::check_characteristics;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
 
@@ -21,9 +27,9 @@ pub(super) fn take_foreign_keys(table: &mut CreateTable) -> Result<Vec<ForeignKe
             .partition(|option| matches!(option.option, ColumnOption::ForeignKey(_)));
         column.options = others;
         for key in keys {
-            if let ColumnOption::ForeignKey(mut key) = key.option {
-                key.columns = vec![name.clone()];
-                taken.push(key);
+            if let ColumnOption::ForeignKey(written) = key.option {
+                let constraint = key.name.or(written.name);
+                taken.push(ForeignKeyConstraint { name: constraint, columns: vec![name.clone()], ..written });
             }
         }
     }
@@ -36,18 +42,28 @@ pub(super) fn take_foreign_keys(table: &mut CreateTable) -> Result<Vec<ForeignKe
         _ => None,
     }));
     for key in &taken {
-        let asks_more = key.on_delete.is_some()
-            || key.on_update.is_some()
-            || key.match_kind.is_some()
-            || key.characteristics.is_some();
+        let acts = |action: &Option<ReferentialAction>| !matches!(action, None | Some(ReferentialAction::NoAction));
+        let asks_more = acts(&key.on_delete)
+            || acts(&key.on_update)
+            || !matches!(key.match_kind, None | Some(ConstraintReferenceMatchKind::Simple))
+            || key.index_name.is_some();
         if asks_more {
             return Err(EngineError::Unsupported {
                 what: format!("`{key}`"),
                 hint: "write REFERENCES table (columns) alone; it is recorded and not enforced".into(),
             });
         }
+        check_characteristics(key, key.characteristics.as_ref())?;
     }
     Ok(taken)
+}
+
+/// The table that a statement creates.
+pub(super) struct NewTableKeys<'a> {
+    pub(super) name: &'a TableName,
+    pub(super) schema: &'a Schema,
+    /// Its primary key and unique constraints.
+    pub(super) keys: &'a [UniqueKey],
 }
 
 /// Returns the keys with their tables and columns as the catalog spells them. Tables are looked up as `who` in `database`.
@@ -55,10 +71,10 @@ pub(super) async fn resolve_foreign_keys(
     catalog: &Catalog,
     who: &Principal,
     database: &str,
-    own: &TableName,
-    schema: &Schema,
+    new_table: NewTableKeys<'_>,
     written: Vec<ForeignKeyConstraint>,
 ) -> Result<Vec<ForeignKey>> {
+    let NewTableKeys { name: own, schema, keys: own_keys } = new_table;
     let mut keys = Vec::with_capacity(written.len());
     for key in written {
         let reference = object_name_to_table_reference(key.foreign_table.clone(), false)?;
@@ -73,39 +89,45 @@ pub(super) async fn resolve_foreign_keys(
                 None => return Err(catalog.tables().not_found(who, &name).await.into()),
             }
         };
-        let columns = spelled(&key.columns, &own_columns, &own.table)?;
+        let columns = spelled_columns(&key.columns, &own_columns, &own.table)?;
         let referred_columns: Vec<&str> = referred_columns.iter().map(String::as_str).collect();
         let referred = match key.referred_columns.is_empty() {
-            true => implied(&columns, &referred_columns, &table)?,
-            false => spelled(&key.referred_columns, &referred_columns, &table.table)?,
+            true => {
+                let primary = match is_own {
+                    true => own_keys.iter().find(|key| key.is_primary).map(|key| key.columns.clone()),
+                    false => primary_key(catalog, who, &table).await?,
+                };
+                match primary {
+                    Some(primary) => primary,
+                    None => implied(&columns, &referred_columns, &table)?,
+                }
+            }
+            false => spelled_columns(&key.referred_columns, &referred_columns, &table.table)?,
         };
         if columns.len() != referred.len() {
             return Err(EngineError::Plan {
                 message: format!("`{key}` names {} columns for {}", referred.len(), columns.len()),
             });
         }
-        keys.push(ForeignKey { columns, table, referred });
+        let name = key.name.as_ref().map(folded_name);
+        keys.push(ForeignKey { name, columns, table, referred });
     }
     Ok(keys)
 }
 
-/// Returns the columns as their table spells them.
-fn spelled(written: &[Ident], columns: &[&str], table: &str) -> Result<Vec<String>> {
-    let mut found = Vec::with_capacity(written.len());
-    for name in written {
-        match columns.iter().find(|column| same_name(column, &name.value)) {
-            Some(column) => found.push((*column).to_owned()),
-            None => {
-                let nearest = querent_kql::nearest_name(&name.value, columns.iter().copied()).map(str::to_owned);
-                let (table, column) = (table.to_owned(), name.value.clone());
-                return Err(CatalogError::ColumnNotFound { table, column, nearest }.into());
-            }
-        }
-    }
-    Ok(found)
+/// Returns the columns of a table's primary key.
+async fn primary_key(catalog: &Catalog, who: &Principal, table: &TableName) -> Result<Option<Vec<String>>> {
+    let only = TableFilter {
+        database: Some(table.database.clone()),
+        name: Some(table.table.clone()),
+        ..TableFilter::default()
+    };
+    let filter = KeyFilter { table: only, kinds: vec![KeyKind::Primary], ..KeyFilter::default() };
+    let page = catalog.keys().list(who, &filter, PageRequest::first(1)).await?;
+    Ok(page.items.into_iter().next().map(|key| key.columns))
 }
 
-/// Returns the columns that are meant where none is named; tables have no primary key that would say it.
+/// Returns the columns that are meant where none is named and the table has no primary key that says it.
 fn implied(columns: &[String], referred: &[&str], table: &TableName) -> Result<Vec<String>> {
     let same =
         |column: &String| referred.iter().find(|other| same_name(other, column)).map(|other| (*other).to_owned());

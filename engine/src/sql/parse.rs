@@ -24,6 +24,8 @@ const TABLE_WEIGHT: usize = 3;
 /// From this number of members, a statement is planned on a stack of its own.
 const MANY_JOINED: usize = 16;
 
+/// The highest position of a parameter.
+const MAX_PARAMETERS: usize = 65_535;
 /// Past this number of marks of nesting, a statement is parsed and planned on a stack of its own.
 const SHALLOW_MARKS: usize = 16;
 /// The size of that stack: several times what `MAX_RECURSION` levels of subqueries need in an unoptimised build.
@@ -33,6 +35,10 @@ const DEEP_STACK_BYTES: usize = 128 << 20;
 pub(crate) struct ParsedStatement {
     pub(crate) statement: Statement,
     pub(crate) nesting: Nesting,
+    /// The number of its parameters, by the highest position.
+    pub(crate) parameters: usize,
+    /// Whether it has any, numbered or named.
+    pub(crate) has_parameters: bool,
 }
 
 /// How deep a statement may nest, as its tokens say.
@@ -65,9 +71,11 @@ pub(crate) fn parse_statement(text: &str) -> Result<ParsedStatement> {
         });
     }
     let dialect = GenericDialect {};
-    let tokens = Tokenizer::new(&dialect, text)
+    let mut tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|error| DataFusionError::from(ParserError::from(error)))?;
+    let parameters = number_placeholders(&mut tokens)?;
+    let has_parameters = tokens.iter().any(|token| matches!(token.token, Token::Placeholder(_)));
     let nesting = nesting(&tokens)?;
     let statements = nesting.with_room(|| {
         DFParserBuilder::new(tokens)
@@ -79,10 +87,48 @@ pub(crate) fn parse_statement(text: &str) -> Result<ParsedStatement> {
     let found = statements.len();
     let mut statements = statements.into_iter();
     match (statements.next(), found) {
-        (Some(statement), 1) => Ok(ParsedStatement { statement, nesting }),
+        (Some(statement), 1) => Ok(ParsedStatement { statement, nesting, parameters, has_parameters }),
         (None, _) => Err(EngineError::EmptyQuery),
         (Some(_), found) => Err(EngineError::MultipleStatements { found }),
     }
+}
+
+/// Numbers the positional parameters, as JDBC, ODBC and Python's drivers write them: the first `?` is `$1`, the next one
+/// `$2`, and `?3` is `$3`. The planner knows numbered and named ones only. Returns the highest position. Errors: where `?`
+/// and `$1` are mixed.
+fn number_placeholders(tokens: &mut [TokenWithSpan]) -> Result<usize> {
+    let mut positions = 0;
+    let mut highest = 0;
+    let mut has_numbered = false;
+    for token in tokens {
+        let Token::Placeholder(name) = &mut token.token else { continue };
+        match name.strip_prefix('?') {
+            Some("") => {
+                positions += 1;
+                *name = format!("${positions}");
+            }
+            Some(number) => {
+                has_numbered = true;
+                *name = format!("${number}");
+            }
+            None => has_numbered = true,
+        }
+        let position = name.trim_start_matches('$');
+        if !position.is_empty() && position.bytes().all(|byte| byte.is_ascii_digit()) {
+            // As many as there are up to the highest are described and bound, whether or not the statement has them all.
+            let known = position.parse().ok().filter(|position| (1..=MAX_PARAMETERS).contains(position));
+            let position: usize = known.ok_or_else(|| EngineError::Plan {
+                message: format!("`{name}` is no parameter; they are numbered from $1 to ${MAX_PARAMETERS}"),
+            })?;
+            highest = highest.max(position);
+        }
+    }
+    if positions > 0 && has_numbered {
+        return Err(EngineError::Plan {
+            message: "parameters are written either `?` or `$1`, `$2`, ..., not both in one statement".into(),
+        });
+    }
+    Ok(highest)
 }
 
 /// Refuses a statement that would parse into a tree deeper than the engine walks, and returns how deep another may be. Lists
@@ -189,6 +235,20 @@ mod tests {
     fn long_lists_are_not_deep() {
         let rows = vec!["(1, 'a')"; 20_000].join(", ");
         assert!(parse_statement(&format!("insert into t values {rows}")).is_ok());
+    }
+
+    #[test]
+    fn positional_parameters_are_numbered() {
+        let parsed = |text: &str| parse_statement(text).unwrap_or_else(|error| panic!("{error}")).statement.to_string();
+        assert_eq!(
+            parsed("select ?, '?', \"?\" from t where a = ? -- ?"),
+            parsed("select $1, '?', \"?\" from t where a = $2")
+        );
+        assert_eq!(parsed("select ?2, ?1"), "SELECT $2, $1");
+        assert_eq!(refused("select ?, $1"), "sql_plan_error");
+        for position in ["0", "65536", "20000000000", "99999999999999999999999"] {
+            assert_eq!(refused(&format!("select ${position}")), "sql_plan_error");
+        }
     }
 
     #[test]

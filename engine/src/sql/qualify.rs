@@ -18,7 +18,7 @@ use crate::identifiers::same_name;
 
 /// Returns the statement with its bare table names in `database`. A text that is not one statement is returned as it is.
 pub fn qualify_tables(sql: &str, database: &str) -> String {
-    let Ok(ParsedStatement { statement, nesting }) = parse_statement(sql) else { return sql.to_owned() };
+    let Ok(ParsedStatement { statement, nesting, .. }) = parse_statement(sql) else { return sql.to_owned() };
     let qualified = nesting.with_room(|| qualified(sql, statement, database));
     qualified.filter(|text| parse_statement(text).is_ok()).unwrap_or_else(|| sql.to_owned())
 }

@@ -10,12 +10,13 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::graph_traverse;
+use super::sql_types::keep_digits;
 use super::syntax::{relation_name, visit_statement};
 use crate::error::Result;
 use crate::identifiers::same_name;
 
 /// Gives references to common table expressions, and qualified wildcards, the spelling of what they refer to, and numbers
-/// with an exponent their type. Replaces table functions of ours by the queries that they stand for.
+/// with an exponent and times with many digits their types. Replaces table functions of ours by the queries that they stand for.
 /// Errors: `sql_plan_error`.
 pub(crate) fn fold_relations(statement: &mut Statement) -> Result<()> {
     graph_traverse::rewrite_table_functions(statement)?;
@@ -43,6 +44,7 @@ impl VisitorMut for RelationFolder {
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        keep_digits(expr);
         // In the standard `1.5` is a decimal and `1.5e0` a double; the planner would take both for decimals.
         if let Expr::Value(ValueWithSpan { value: Value::Number(number, _), span }) = expr
             && number.contains(['e', 'E'])

@@ -16,7 +16,7 @@ use datafusion::datasource::file_format::format_as_file_type;
 use datafusion::datasource::provider_as_source;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner};
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
 use datafusion::logical_expr::{AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF};
 use datafusion::sql::TableReference;
 use datafusion::sql::parser::Statement;
@@ -30,10 +30,12 @@ use super::column_folding::plan_folded;
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::relation_folding::fold_relations;
 use super::series;
+use super::sql_types::SqlTypes;
 use crate::error::{EngineError, Result};
 use crate::identifiers::same_name;
 use crate::tables;
 use crate::tables::system::is_system_database;
+use crate::temporary::TemporaryTables;
 
 /// The one system table that needs no qualifier.
 const AGENT_RUNS: &str = "agent_runs";
@@ -47,6 +49,8 @@ const MAX_VIEW_NODES: usize = 20_000;
 /// The tables of a statement, by name without regard to case.
 pub(crate) struct ResolvedNames {
     entries: HashMap<NameKey, NameEntry>,
+    /// The session's own tables, by names in lower case. Bare names of the statement find them first; those of views do not.
+    temporary: HashMap<String, Arc<dyn TableSource>>,
 }
 
 /// A full name in lower case.
@@ -111,9 +115,23 @@ impl ResolvedNames {
         statement: &Statement,
         nesting: Nesting,
         database: &str,
+        tables: Option<&Arc<TemporaryTables>>,
     ) -> Result<Self> {
-        let wanted = nesting.with_room(|| references(statement, database))?;
-        Self::resolve_all(catalog, state, who, wanted).await
+        let mut temporary = HashMap::new();
+        let mut wanted = BTreeSet::new();
+        for reference in nesting.with_room(|| table_references(statement))? {
+            match (&reference, tables.and_then(|tables| tables.provider(reference.table()))) {
+                (TableReference::Bare { table }, Some(provider)) => {
+                    let source = provider_as_source(Arc::new(CatalogTable::temporary(table, provider)));
+                    temporary.insert(table.to_lowercase(), source);
+                }
+                _ => {
+                    wanted.insert(full_name(&reference, database)?);
+                }
+            }
+        }
+        let names = Self::resolve_all(catalog, state, who, wanted.into_iter().collect()).await?;
+        Ok(Self { temporary, ..names })
     }
 
     /// Resolves tables by their full names.
@@ -127,7 +145,7 @@ impl ResolvedNames {
         let mut wanted = wanted;
         for _ in 0..=MAX_VIEW_DEPTH {
             if wanted.is_empty() {
-                return Ok(Self { entries });
+                return Ok(Self { entries, temporary: HashMap::new() });
             }
             wanted = resolve_level(catalog, state, who, wanted, &mut entries).await?;
             wanted.retain(|name| !entries.contains_key(&NameKey::from_name(name)));
@@ -146,11 +164,15 @@ impl ResolvedNames {
     }
 }
 
-/// Returns the tables that a statement reads or inserts into, without common table expressions.
+/// Returns what a statement reads or inserts into, without common table expressions.
+fn table_references(statement: &Statement) -> Result<Vec<TableReference>> {
+    Ok(resolve_table_references(statement, false)?.0)
+}
+
+/// Returns the full names of the tables that a statement reads or inserts into.
 fn references(statement: &Statement, database: &str) -> Result<Vec<TableName>> {
-    let (references, _) = resolve_table_references(statement, false)?;
     let mut names = BTreeSet::new();
-    for reference in references {
+    for reference in table_references(statement)? {
         names.insert(full_name(&reference, database)?);
     }
     Ok(names.into_iter().collect())
@@ -158,7 +180,7 @@ fn references(statement: &Statement, database: &str) -> Result<Vec<TableName>> {
 
 /// Returns the tables that the text of a statement names, without common table expressions.
 pub(crate) fn tables_named_in(sql: &str, database: &str) -> Result<Vec<TableName>> {
-    let ParsedStatement { mut statement, nesting } = parse_statement(sql)?;
+    let ParsedStatement { mut statement, nesting, .. } = parse_statement(sql)?;
     nesting.with_room(|| {
         fold_relations(&mut statement)?;
         references(&statement, database)
@@ -198,7 +220,7 @@ async fn resolve_level(
         };
         let entry = match &table.source {
             Source::View { sql, default_database } => {
-                let ParsedStatement { mut statement, nesting } = parse_statement(sql)?;
+                let ParsedStatement { mut statement, nesting, .. } = parse_statement(sql)?;
                 below.extend(nesting.with_room(|| {
                     fold_relations(&mut statement)?;
                     references(&statement, default_database)
@@ -226,6 +248,8 @@ pub(crate) struct PlanningScope<'a> {
     pub(crate) names: &'a ResolvedNames,
     pub(crate) state: &'a SessionState,
     pub(crate) database: &'a str,
+    /// Whether bare names find tables of the session.
+    pub(crate) sees_temporary: bool,
 }
 
 impl PlanningScope<'_> {
@@ -241,9 +265,14 @@ impl PlanningScope<'_> {
                 ViewPlan::NotYet => *planned = ViewPlan::InProgress,
             }
         }
-        let scope = PlanningScope { names: self.names, state: self.state, database: &view.default_database };
+        let scope = PlanningScope {
+            names: self.names,
+            state: self.state,
+            database: &view.default_database,
+            sees_temporary: false,
+        };
         // A view is planned in the middle of planning another statement, whose stack may be nearly used up.
-        let plan = || view.nesting.with_room(|| plan_folded(&scope, view.statement.clone()));
+        let plan = || view.nesting.with_room(|| plan_folded(&scope, view.statement.clone(), &[]));
         let planned = stacker::maybe_grow(VIEW_STACK_BYTES / 2, VIEW_STACK_BYTES, plan);
         let result = planned.and_then(|plan| {
             check_size(&plan, &view.name)?;
@@ -279,6 +308,12 @@ fn check_size(plan: &LogicalPlan, name: &TableName) -> DataFusionResult<()> {
 
 impl ContextProvider for PlanningScope<'_> {
     fn get_table_source(&self, reference: TableReference) -> DataFusionResult<Arc<dyn TableSource>> {
+        if self.sees_temporary
+            && let TableReference::Bare { table } = &reference
+            && let Some(source) = self.names.temporary.get(&table.to_lowercase())
+        {
+            return Ok(Arc::clone(source));
+        }
         let name = full_name(&reference, self.database)?;
         match self.names.entries.get(&NameKey::from_name(&name)) {
             Some(NameEntry::Table(source)) => Ok(Arc::clone(source)),
@@ -311,6 +346,10 @@ impl ContextProvider for PlanningScope<'_> {
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
         self.state.expr_planners()
+    }
+
+    fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {
+        Some(Arc::new(SqlTypes))
     }
 
     fn get_function_meta(&self, name: &str) -> Option<Arc<ScalarUDF>> {

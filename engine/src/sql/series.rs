@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use arrow::datatypes::{DataType, TimeUnit};
 use datafusion::catalog::TableFunctionArgs;
 use datafusion::common::DFSchema;
 use datafusion::datasource::provider_as_source;
@@ -31,7 +32,7 @@ pub(super) fn table_function_source(
     let nothing = DFSchema::empty();
     let args = args
         .into_iter()
-        .map(|arg| simplifier.simplify(simplifier.coerce(arg, &nothing)?))
+        .map(|arg| in_nanoseconds(simplifier.simplify(simplifier.coerce(arg, &nothing)?)?))
         .collect::<Result<Vec<_>>>()?;
     let literals = args.iter().map(|arg| match arg {
         Expr::Literal(value, _) => Some(value.clone()),
@@ -47,4 +48,18 @@ pub(super) fn table_function_source(
     };
     let provider = implementation.create_table_provider_with_args(TableFunctionArgs::new(&args, state))?;
     Ok(provider_as_source(provider))
+}
+
+/// Returns a point in time in nanoseconds, the only ones that the functions take.
+fn in_nanoseconds(arg: Expr) -> Result<Expr> {
+    match arg {
+        Expr::Literal(value, metadata) => {
+            let value = match value.data_type() {
+                DataType::Timestamp(_, zone) => value.cast_to(&DataType::Timestamp(TimeUnit::Nanosecond, zone))?,
+                _ => value,
+            };
+            Ok(Expr::Literal(value, metadata))
+        }
+        other => Ok(other),
+    }
 }

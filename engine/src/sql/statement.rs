@@ -4,13 +4,12 @@
 use std::collections::HashSet;
 use std::sync::Arc;
 
-use arrow::datatypes::Schema;
+use arrow::datatypes::{FieldRef, Schema};
 use datafusion::execution::SessionState;
 use datafusion::logical_expr::dml::InsertOp;
 use datafusion::logical_expr::{
     CreateExternalTable, CreateMemoryTable, DdlStatement, DmlStatement, LogicalPlan, WriteOp,
 };
-use datafusion::scalar::ScalarValue;
 use datafusion::sql::TableReference;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
@@ -21,28 +20,42 @@ use querent_catalog::{Catalog, CatalogError, IfExists, Principal, TableKind, Tab
 
 use super::catalog_table::CatalogTable;
 use super::column_folding::plan_folded;
-use super::foreign_keys::{resolve_foreign_keys, take_foreign_keys};
+use super::foreign_keys::{NewTableKeys, resolve_foreign_keys, take_foreign_keys};
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::relation_folding::fold_relations;
 use super::resolved_names::{PlanningScope, ResolvedNames, full_name};
 use super::show;
+use super::sql_types::check_column_types;
+use super::syntax::folded_name;
+use super::unique_keys::{WrittenKey, resolve_unique_keys, take_unique_keys};
 use super::write_statement::{CommentTarget, ExternalTableRequest, WriteStatement};
 use crate::error::{EngineError, Result};
 use crate::identifiers::{quote_identifier, same_name};
+use crate::temporary::{TemporaryTables, no_session};
 
 /// Plans statements for one principal in one database.
+#[derive(Clone, Copy)]
 pub(crate) struct StatementPlanner<'a> {
     pub(crate) catalog: &'a Arc<Catalog>,
     pub(crate) state: &'a SessionState,
     pub(crate) who: &'a Principal,
     pub(crate) database: &'a str,
+    /// The types of `$1`, `$2`, ... where they are known before planning.
+    pub(crate) parameters: &'a [Option<FieldRef>],
+    /// The session's own tables.
+    pub(crate) temporary: Option<&'a Arc<TemporaryTables>>,
 }
 
 impl StatementPlanner<'_> {
     /// Plans one statement; its parameters stay open and the plan is not analysed.
     pub(crate) async fn plan(&self, parsed: ParsedStatement) -> Result<LogicalPlan> {
-        let ParsedStatement { statement, nesting } = parsed;
+        let ParsedStatement { statement, nesting, has_parameters, .. } = parsed;
         match statement {
+            Statement::Statement(statement)
+                if has_parameters && matches!(*statement, ast::Statement::CreateView(_)) =>
+            {
+                Err(EngineError::Plan { message: "a view has no parameters; write the value in its place".into() })
+            }
             Statement::Statement(statement) => self.plan_sql(*statement, nesting).await,
             Statement::CreateExternalTable(_) | Statement::CopyTo(_) | Statement::Explain(_) | Statement::Reset(_) => {
                 self.plan_datafusion(statement, nesting).await
@@ -110,19 +123,36 @@ impl StatementPlanner<'_> {
         let created = match &mut statement {
             Statement::Statement(inner) => match inner.as_mut() {
                 ast::Statement::CreateTable(table) => {
-                    let keys = take_foreign_keys(table)?;
+                    let foreign_keys = take_foreign_keys(table)?;
+                    let keys = take_unique_keys(table)?;
                     check_column_options(table)?;
-                    Some((table.query.is_some(), keys))
+                    check_column_types(table)?;
+                    Some(TableConstraints {
+                        with_rows: table.query.is_some(),
+                        // DataFusion's planner has no temporary tables.
+                        temporary: std::mem::take(&mut table.temporary),
+                        keys,
+                        foreign_keys,
+                        not_null: not_null_columns(table),
+                    })
                 }
                 _ => None,
             },
             _ => None,
         };
         nesting.with_room(|| fold_relations(&mut statement))?;
-        let names =
-            ResolvedNames::resolve(self.catalog, self.state, self.who, &statement, nesting, self.database).await?;
-        let scope = PlanningScope { names: &names, state: self.state, database: self.database };
-        let plan = match nesting.with_room(|| plan_folded(&scope, statement)) {
+        let names = ResolvedNames::resolve(
+            self.catalog,
+            self.state,
+            self.who,
+            &statement,
+            nesting,
+            self.database,
+            self.temporary,
+        )
+        .await?;
+        let scope = PlanningScope { names: &names, state: self.state, database: self.database, sees_temporary: true };
+        let plan = match nesting.with_room(|| plan_folded(&scope, statement, self.parameters)) {
             Ok(plan) => plan,
             Err(error) => match ResolvedNames::missing_in(&error) {
                 Some(name) => return Err(self.catalog.tables().not_found(self.who, name).await.into()),
@@ -131,7 +161,8 @@ impl StatementPlanner<'_> {
         };
         match plan {
             LogicalPlan::Ddl(DdlStatement::CreateMemoryTable(table)) => match created {
-                Some((with_rows, keys)) => self.create_table(table, with_rows, keys).await,
+                Some(constraints) if constraints.temporary => self.create_temporary_table(table, constraints),
+                Some(constraints) => self.create_table(table, constraints).await,
                 None => Err(EngineError::Unsupported {
                     what: "SELECT ... INTO".into(),
                     hint: "write CREATE TABLE name AS SELECT ...".into(),
@@ -145,8 +176,16 @@ impl StatementPlanner<'_> {
 
     /// Plans a query over the catalog's tables.
     async fn query(&self, sql: &str) -> Result<LogicalPlan> {
-        let ParsedStatement { statement, nesting } = parse_statement(sql)?;
+        let ParsedStatement { statement, nesting, .. } = parse_statement(sql)?;
         self.plan_datafusion(statement, nesting).await
+    }
+
+    /// Returns the name of the table of the session that a reference finds.
+    fn temporary_name(&self, reference: &TableReference) -> Option<String> {
+        match reference {
+            TableReference::Bare { table } if self.temporary?.contains(table) => Some(table.to_string()),
+            _ => None,
+        }
     }
 
     fn full_name(&self, reference: &TableReference) -> Result<TableName> {
@@ -173,7 +212,11 @@ impl StatementPlanner<'_> {
             ObjectType::View => &[TableKind::View],
             _ => &[TableKind::Managed, TableKind::External],
         };
-        let name = self.full_name(&object_name_to_table_reference(name.clone(), false)?)?;
+        let reference = object_name_to_table_reference(name.clone(), false)?;
+        if let (ObjectType::Table, Some(name)) = (object_type, self.temporary_name(&reference)) {
+            return Ok(WriteStatement::DropTemporary { name }.into_plan());
+        }
+        let name = self.full_name(&reference)?;
         Ok(WriteStatement::DropTable { name, kinds, if_missing_ok }.into_plan())
     }
 
@@ -216,9 +259,11 @@ impl StatementPlanner<'_> {
                 hint: "write CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] AS query".into(),
             });
         }
-        let sql = self.view_query(&view).await?;
+        // A view outlives the session, so it sees none of the session's tables.
+        let lasting = StatementPlanner { temporary: None, ..*self };
+        let sql = lasting.view_query(&view).await?;
         let reference = object_name_to_table_reference(view.name, false)?;
-        let input = self.query(&sql).await?;
+        let input = lasting.query(&sql).await?;
         Ok(WriteStatement::CreateView {
             name: self.full_name(&reference)?,
             sql,
@@ -255,27 +300,46 @@ impl StatementPlanner<'_> {
         Ok(format!("SELECT {} FROM ({query}) AS v", renamed.collect::<Vec<_>>().join(", ")))
     }
 
-    async fn create_table(
-        &self,
-        table: CreateMemoryTable,
-        with_rows: bool,
-        keys: Vec<ast::ForeignKeyConstraint>,
-    ) -> Result<LogicalPlan> {
-        if table.constraints.iter().next().is_some() {
-            return Err(EngineError::Unsupported {
-                what: "a PRIMARY KEY or UNIQUE constraint".into(),
-                hint: "leave it out; managed tables do not enforce one".into(),
-            });
-        }
+    async fn create_table(&self, table: CreateMemoryTable, constraints: TableConstraints) -> Result<LogicalPlan> {
+        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, not_null } = constraints;
         let name = self.full_name(&table.name)?;
-        let foreign_keys =
-            resolve_foreign_keys(self.catalog, self.who, self.database, &name, table.input.schema().as_arrow(), keys)
-                .await?;
+        let schema = table.input.schema().as_arrow();
+        let keys = resolve_unique_keys(keys, &name.table, schema)?;
+        let own = NewTableKeys { name: &name, schema, keys: &keys };
+        let foreign_keys = resolve_foreign_keys(self.catalog, self.who, self.database, own, foreign_keys).await?;
         Ok(WriteStatement::CreateTable {
             name,
             if_exists: if_exists(table.if_not_exists, table.or_replace)?,
             with_rows,
+            not_null,
+            keys,
             foreign_keys,
+            input: table.input,
+        }
+        .into_plan())
+    }
+
+    fn create_temporary_table(&self, table: CreateMemoryTable, constraints: TableConstraints) -> Result<LogicalPlan> {
+        let TableConstraints { with_rows, temporary: _, keys, foreign_keys, not_null } = constraints;
+        if !keys.is_empty() || !foreign_keys.is_empty() {
+            return Err(EngineError::Unsupported {
+                what: "a key of a temporary table".into(),
+                hint: "leave it out".into(),
+            });
+        }
+        if self.temporary.is_none() {
+            return Err(no_session());
+        }
+        let TableReference::Bare { table: name } = &table.name else {
+            return Err(EngineError::Plan {
+                message: format!("a temporary table is in no database; write `{}`", table.name.table()),
+            });
+        };
+        Ok(WriteStatement::CreateTemporary {
+            name: name.to_string(),
+            if_exists: if_exists(table.if_not_exists, table.or_replace)?,
+            with_rows,
+            not_null,
             input: table.input,
         }
         .into_plan())
@@ -286,6 +350,12 @@ impl StatementPlanner<'_> {
             return Err(EngineError::Unsupported {
                 what: "TEMPORARY, UNBOUNDED, WITH ORDER or DEFAULT on an external table".into(),
                 hint: "leave it out".into(),
+            });
+        }
+        if table.constraints.iter().next().is_some() {
+            return Err(EngineError::Unsupported {
+                what: "a key of an external table".into(),
+                hint: "leave it out; how external tables join is declared with `querent relationships add`".into(),
             });
         }
         let columns: &Schema = table.schema.as_arrow();
@@ -307,6 +377,22 @@ impl StatementPlanner<'_> {
     }
 }
 
+/// What `CREATE TABLE` says that the planner does not see.
+struct TableConstraints {
+    with_rows: bool,
+    temporary: bool,
+    keys: Vec<WrittenKey>,
+    foreign_keys: Vec<ast::ForeignKeyConstraint>,
+    /// The columns that are declared NOT NULL.
+    not_null: Vec<String>,
+}
+
+fn not_null_columns(table: &ast::CreateTable) -> Vec<String> {
+    let is_not_null =
+        |column: &&ast::ColumnDef| column.options.iter().any(|option| matches!(option.option, ColumnOption::NotNull));
+    table.columns.iter().filter(is_not_null).map(|column| folded_name(&column.name)).collect()
+}
+
 fn insert(dml: DmlStatement) -> Result<LogicalPlan> {
     let overwrite = match &dml.op {
         WriteOp::Insert(InsertOp::Append) => false,
@@ -322,6 +408,9 @@ fn insert(dml: DmlStatement) -> Result<LogicalPlan> {
     match CatalogTable::resolved_behind(&dml.target) {
         Some(target) => {
             Ok(WriteStatement::Insert { target: Box::new(target), overwrite, input: dml.input }.into_plan())
+        }
+        None if let Some(name) = CatalogTable::temporary_behind(&dml.target) => {
+            Ok(WriteStatement::InsertTemporary { name, overwrite, input: dml.input }.into_plan())
         }
         None => Err(EngineError::NotAllowed {
             what: format!("inserting into `{}`", dml.table_name.table()),
@@ -362,35 +451,17 @@ fn check_column_options(table: &ast::CreateTable) -> Result<()> {
             if !matches!(option.option, ColumnOption::Null | ColumnOption::NotNull) {
                 return Err(EngineError::Unsupported {
                     what: format!("`{}` on column `{}`", option.option, column.name.value),
-                    hint: "columns take a type and NULL or NOT NULL; comments are set with COMMENT ON COLUMN".into(),
+                    hint: "columns take a type, NULL or NOT NULL, and keys; comments are set with COMMENT ON COLUMN"
+                        .into(),
                 });
             }
         }
     }
-    if !table.constraints.is_empty() {
+    if let Some(constraint) = table.constraints.first() {
         return Err(EngineError::Unsupported {
-            what: "a table constraint".into(),
-            hint: "leave it out; managed tables do not enforce one".into(),
+            what: format!("`{constraint}`"),
+            hint: "tables have PRIMARY KEY, UNIQUE and FOREIGN KEY, which are recorded and not enforced".into(),
         });
     }
     Ok(())
-}
-
-/// Returns the plan with `$1`, `$2`, ... replaced by `params`, of which none may be missing and none unused. Without `params`
-/// the plan stays as it is, and policy refuses parameters that are left.
-pub(crate) fn bind_parameters(plan: LogicalPlan, params: Vec<ScalarValue>) -> Result<LogicalPlan> {
-    // DataFusion would bind the parameters of a PREPARE by executing what it prepares.
-    if params.is_empty() || matches!(plan, LogicalPlan::Statement(_)) {
-        return Ok(plan);
-    }
-    let names = plan.get_parameter_names()?;
-    let given = params.len();
-    let expected: HashSet<String> = (1..=given).map(|position| format!("${position}")).collect();
-    if names != expected {
-        let mut used: Vec<String> = names.into_iter().collect();
-        used.sort();
-        let used = if used.is_empty() { "no parameters".to_owned() } else { used.join(", ") };
-        return Err(EngineError::Plan { message: format!("the statement uses {used}; {given} values were given") });
-    }
-    Ok(plan.with_param_values(params)?)
 }

@@ -4,8 +4,12 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    JoinConstraint, JoinOperator, ObjectNamePart, TableFactor, VisitMut, VisitorMut,
+    Ident, JoinConstraint, JoinOperator, ObjectNamePart, TableFactor, VisitMut, VisitorMut,
 };
+use querent_catalog::CatalogError;
+
+use crate::error::Result;
+use crate::identifiers::same_name;
 
 /// Returns the name that a relation's columns can be qualified with.
 pub(super) fn relation_name(relation: &TableFactor) -> Option<String> {
@@ -49,4 +53,28 @@ pub(super) fn visit_statement<V: VisitorMut>(statement: &mut Statement, visitor:
         }
         Statement::CopyTo(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => ControlFlow::Continue(()),
     };
+}
+
+/// Returns the name that an identifier stands for: without quotes it is folded to lower case.
+pub(super) fn folded_name(ident: &Ident) -> String {
+    match ident.quote_style {
+        Some(_) => ident.value.clone(),
+        None => ident.value.to_lowercase(),
+    }
+}
+
+/// Returns the columns as their table spells them. Errors: `column_not_found`.
+pub(super) fn spelled_columns(written: &[Ident], columns: &[&str], table: &str) -> Result<Vec<String>> {
+    let mut found = Vec::with_capacity(written.len());
+    for name in written {
+        match columns.iter().find(|column| same_name(column, &name.value)) {
+            Some(column) => found.push((*column).to_owned()),
+            None => {
+                let nearest = querent_kql::nearest_name(&name.value, columns.iter().copied()).map(str::to_owned);
+                let (table, column) = (table.to_owned(), name.value.clone());
+                return Err(CatalogError::ColumnNotFound { table, column, nearest }.into());
+            }
+        }
+    }
+    Ok(found)
 }

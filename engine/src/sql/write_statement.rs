@@ -12,7 +12,7 @@ use datafusion::arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::{DFSchema, DFSchemaRef};
 use datafusion::error::Result;
 use datafusion::logical_expr::{Expr, Extension, LogicalPlan, UserDefinedLogicalNodeCore};
-use querent_catalog::{ForeignKey, IfExists, ResolvedTable, TableKind, TableName};
+use querent_catalog::{ForeignKey, IfExists, ResolvedTable, TableKind, TableName, UniqueKey};
 
 /// What a statement writes to the catalog, and to the files of its tables.
 #[derive(Debug, Clone, PartialEq)]
@@ -26,6 +26,9 @@ pub(crate) enum WriteStatement {
         name: TableName,
         if_exists: IfExists,
         with_rows: bool,
+        /// Columns that are declared NOT NULL.
+        not_null: Vec<String>,
+        keys: Vec<UniqueKey>,
         foreign_keys: Vec<ForeignKey>,
         input: Arc<LogicalPlan>,
     },
@@ -37,6 +40,18 @@ pub(crate) enum WriteStatement {
     DropTable { name: TableName, kinds: &'static [TableKind], if_missing_ok: bool },
     /// `INSERT INTO`, `INSERT OVERWRITE`; `input` has the target's columns in the target's order.
     Insert { target: Box<ResolvedTable>, overwrite: bool, input: Arc<LogicalPlan> },
+    /// `CREATE TEMPORARY TABLE`, with rows or without: a table of the session.
+    CreateTemporary {
+        name: String,
+        if_exists: IfExists,
+        with_rows: bool,
+        not_null: Vec<String>,
+        input: Arc<LogicalPlan>,
+    },
+    /// As `Insert`, into a table of the session.
+    InsertTemporary { name: String, overwrite: bool, input: Arc<LogicalPlan> },
+    /// `DROP TABLE`, of a table of the session.
+    DropTemporary { name: String },
     /// `COMMENT ON`.
     Comment { target: CommentTarget, comment: Option<String>, if_missing_ok: bool },
 }
@@ -84,7 +99,13 @@ impl WriteStatement {
 
     /// Returns whether the statement answers with the number of rows that it wrote.
     pub(crate) fn counts_rows(&self) -> bool {
-        matches!(self, WriteStatement::Insert { .. } | WriteStatement::CreateTable { with_rows: true, .. })
+        matches!(
+            self,
+            WriteStatement::Insert { .. }
+                | WriteStatement::InsertTemporary { .. }
+                | WriteStatement::CreateTable { with_rows: true, .. }
+                | WriteStatement::CreateTemporary { with_rows: true, .. }
+        )
     }
 
     /// Returns the statement's name in messages.
@@ -100,13 +121,16 @@ impl WriteStatement {
             WriteStatement::DropTable { .. } => "DROP TABLE",
             WriteStatement::Insert { overwrite: false, .. } => "INSERT",
             WriteStatement::Insert { overwrite: true, .. } => "INSERT OVERWRITE",
+            WriteStatement::CreateTemporary { .. } => "CREATE TEMPORARY TABLE",
+            WriteStatement::InsertTemporary { .. } => "INSERT",
+            WriteStatement::DropTemporary { .. } => "DROP TABLE",
             WriteStatement::Comment { .. } => "COMMENT ON",
         }
     }
 
-    /// Returns the database that the statement writes to.
-    pub(crate) fn database(&self) -> &str {
-        match self {
+    /// Returns the database that the statement writes to; `None` for one that only changes tables of the session.
+    pub(crate) fn database(&self) -> Option<&str> {
+        Some(match self {
             WriteStatement::CreateDatabase { name, .. } | WriteStatement::DropDatabase { name, .. } => name,
             WriteStatement::CreateTable { name, .. }
             | WriteStatement::CreateView { name, .. }
@@ -117,7 +141,10 @@ impl WriteStatement {
                 CommentTarget::Database(name) => name,
                 CommentTarget::Table(name) | CommentTarget::Column(name, _) => &name.database,
             },
-        }
+            WriteStatement::CreateTemporary { .. }
+            | WriteStatement::InsertTemporary { .. }
+            | WriteStatement::DropTemporary { .. } => return None,
+        })
     }
 
     /// Returns the query that the statement reads from.
@@ -125,20 +152,26 @@ impl WriteStatement {
         match self {
             WriteStatement::CreateTable { input, .. }
             | WriteStatement::CreateView { input, .. }
+            | WriteStatement::CreateTemporary { input, .. }
+            | WriteStatement::InsertTemporary { input, .. }
             | WriteStatement::Insert { input, .. } => Some(input),
             WriteStatement::CreateDatabase { .. }
             | WriteStatement::DropDatabase { .. }
             | WriteStatement::CreateExternalTable(_)
             | WriteStatement::DropTable { .. }
+            | WriteStatement::DropTemporary { .. }
             | WriteStatement::Comment { .. } => None,
         }
     }
 
-    fn with_input(&self, replacement: LogicalPlan) -> Self {
+    /// Returns the statement with another query in place of the one that it reads from.
+    pub(crate) fn with_input(&self, replacement: LogicalPlan) -> Self {
         let mut changed = self.clone();
         match &mut changed {
             WriteStatement::CreateTable { input, .. }
             | WriteStatement::CreateView { input, .. }
+            | WriteStatement::CreateTemporary { input, .. }
+            | WriteStatement::InsertTemporary { input, .. }
             | WriteStatement::Insert { input, .. } => {
                 *input = Arc::new(replacement);
             }
@@ -146,6 +179,7 @@ impl WriteStatement {
             | WriteStatement::DropDatabase { .. }
             | WriteStatement::CreateExternalTable(_)
             | WriteStatement::DropTable { .. }
+            | WriteStatement::DropTemporary { .. }
             | WriteStatement::Comment { .. } => {}
         }
         changed

@@ -32,7 +32,7 @@ use datafusion::physical_plan::union::UnionExec;
 use object_store::path::Path as StorePath;
 use querent_catalog::{Catalog, DataFile, FileDeletes, ManagedTable, ResolvedTable, TableContents};
 
-pub(crate) use write::{remove_files, write_files};
+pub(crate) use write::{cast_batch, remove_files, write_files};
 
 use super::file_scan::{FileScan, scan_schema};
 use crate::error::EngineError;

@@ -1,6 +1,7 @@
 //! The `system` database (`agent_runs`, `databases`, `tables`, `columns`) and `information_schema`: filters are pushed
 //! down into catalog queries, pages are streamed, and only what the principal may see is shown.
 
+mod constraints;
 mod filters;
 mod rows;
 
@@ -20,7 +21,9 @@ use datafusion::physical_expr::{LexOrdering, PhysicalSortExpr};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
-use querent_catalog::{Catalog, PageRequest, PageToken, Principal, RunRecord, SYSTEM_DATABASE, TableFilter, TableKind};
+use querent_catalog::{
+    Catalog, KeyFilter, KeyKind, PageRequest, PageToken, Principal, RunRecord, SYSTEM_DATABASE, TableFilter, TableKind,
+};
 
 use filters::Lookup;
 
@@ -86,6 +89,10 @@ enum SystemTable {
     StandardTables,
     StandardColumns,
     Views,
+    TableConstraints,
+    KeyColumnUsage,
+    ReferentialConstraints,
+    ConstraintColumnUsage,
 }
 
 impl SystemTable {
@@ -99,6 +106,10 @@ impl SystemTable {
             ("information_schema", "tables") => Some(Self::StandardTables),
             ("information_schema", "columns") => Some(Self::StandardColumns),
             ("information_schema", "views") => Some(Self::Views),
+            ("information_schema", "table_constraints") => Some(Self::TableConstraints),
+            ("information_schema", "key_column_usage") => Some(Self::KeyColumnUsage),
+            ("information_schema", "referential_constraints") => Some(Self::ReferentialConstraints),
+            ("information_schema", "constraint_column_usage") => Some(Self::ConstraintColumnUsage),
             _ => None,
         }
     }
@@ -166,6 +177,50 @@ impl SystemTable {
                 maybe("interval_type"),
             ],
             Self::Views => vec![text("table_catalog"), text("table_schema"), text("table_name"), maybe("definition")],
+            Self::TableConstraints => vec![
+                text("constraint_catalog"),
+                text("constraint_schema"),
+                text("constraint_name"),
+                text("table_catalog"),
+                text("table_schema"),
+                text("table_name"),
+                text("constraint_type"),
+                text("is_deferrable"),
+                text("initially_deferred"),
+                text("enforced"),
+                maybe("nulls_distinct"),
+            ],
+            Self::KeyColumnUsage => vec![
+                text("constraint_catalog"),
+                text("constraint_schema"),
+                text("constraint_name"),
+                text("table_catalog"),
+                text("table_schema"),
+                text("table_name"),
+                text("column_name"),
+                count("ordinal_position", false),
+                count("position_in_unique_constraint", true),
+            ],
+            Self::ReferentialConstraints => vec![
+                text("constraint_catalog"),
+                text("constraint_schema"),
+                text("constraint_name"),
+                maybe("unique_constraint_catalog"),
+                maybe("unique_constraint_schema"),
+                maybe("unique_constraint_name"),
+                text("match_option"),
+                text("update_rule"),
+                text("delete_rule"),
+            ],
+            Self::ConstraintColumnUsage => vec![
+                text("table_catalog"),
+                text("table_schema"),
+                text("table_name"),
+                text("column_name"),
+                text("constraint_catalog"),
+                text("constraint_schema"),
+                text("constraint_name"),
+            ],
         };
         Arc::new(Schema::new(fields))
     }
@@ -179,7 +234,27 @@ impl SystemTable {
             Self::Columns => [Some("database"), Some("table"), None],
             Self::Schemata => [Some("schema_name"), None, None],
             Self::StandardTables => [Some("table_schema"), Some("table_name"), Some("table_type")],
-            Self::StandardColumns | Self::Views => [Some("table_schema"), Some("table_name"), None],
+            Self::StandardColumns
+            | Self::Views
+            | Self::TableConstraints
+            | Self::KeyColumnUsage
+            | Self::ConstraintColumnUsage => [Some("table_schema"), Some("table_name"), None],
+            Self::ReferentialConstraints => [Some("constraint_schema"), None, None],
+        }
+    }
+}
+
+impl SystemTable {
+    /// Returns the listings that together have every object that can pass the filters.
+    fn lookups(self, filters: &[Expr]) -> Vec<Lookup> {
+        let lookups = filters::lookups(filters, self.key_columns());
+        match self {
+            // The columns of a table are used by its own keys and by the foreign keys that refer to it.
+            Self::ConstraintColumnUsage => {
+                let referring = lookups.iter().map(|lookup| Lookup { referring: true, ..lookup.clone() });
+                lookups.iter().cloned().chain(referring).collect()
+            }
+            _ => lookups,
         }
     }
 }
@@ -225,7 +300,7 @@ impl TableProvider for SystemTableProvider {
             who: self.who.clone(),
             table: self.table,
             schema: Arc::clone(&self.schema),
-            lookups: filters::lookups(filters, self.table.key_columns()),
+            lookups: self.table.lookups(filters),
             with_traces: trace.is_some_and(|trace| projection.is_none_or(|wanted| wanted.contains(&trace))),
             traces: None,
         };
@@ -336,6 +411,36 @@ impl SystemTableScan {
                 let resolved = self.catalog.tables().resolve(&self.who, &names).await?;
                 Ok((rows::views(&self.schema, &names, &resolved)?, page.next))
             }
+            SystemTable::TableConstraints
+            | SystemTable::KeyColumnUsage
+            | SystemTable::ReferentialConstraints
+            | SystemTable::ConstraintColumnUsage => {
+                let page = self.catalog.keys().list(&self.who, &self.key_filter(lookup), request).await?;
+                let rows = match self.table {
+                    SystemTable::TableConstraints => constraints::table_constraints,
+                    SystemTable::KeyColumnUsage => constraints::key_column_usage,
+                    SystemTable::ReferentialConstraints => constraints::referential_constraints,
+                    _ => constraints::constraint_column_usage,
+                };
+                Ok((rows(&self.schema, &page.items)?, page.next))
+            }
+        }
+    }
+
+    /// Returns which keys a listing of constraints has.
+    fn key_filter(&self, lookup: &Lookup) -> KeyFilter {
+        let table = lookup.filter.clone();
+        match (self.table, lookup.referring) {
+            (SystemTable::ReferentialConstraints, _) => {
+                KeyFilter { table, kinds: vec![KeyKind::Foreign], ..KeyFilter::default() }
+            }
+            (SystemTable::ConstraintColumnUsage, true) => {
+                KeyFilter { referred: Some(table), kinds: vec![KeyKind::Foreign], ..KeyFilter::default() }
+            }
+            (SystemTable::ConstraintColumnUsage, false) => {
+                KeyFilter { table, kinds: vec![KeyKind::Primary, KeyKind::Unique], ..KeyFilter::default() }
+            }
+            _ => KeyFilter { table, ..KeyFilter::default() },
         }
     }
 

@@ -284,7 +284,8 @@ fn footer_size(path: &Path) -> Result<u64> {
     read().map_err(|source| io_error(path, source))
 }
 
-fn cast_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
+/// Returns the batch in the types of `schema`, column by column. Errors: a value that does not fit, a null where none may be.
+pub(crate) fn cast_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<RecordBatch> {
     if batch.num_columns() != schema.fields().len() {
         return Err(EngineError::Plan {
             message: format!("{} values for {} columns", batch.num_columns(), schema.fields().len()),

@@ -16,6 +16,8 @@ const MAX_LOOKUPS: usize = 256;
 pub(super) struct Lookup {
     /// The conditions.
     pub filter: TableFilter,
+    /// Whether the tables are those that the listed foreign keys refer to.
+    pub referring: bool,
 }
 
 impl Lookup {
@@ -68,7 +70,7 @@ pub(super) fn lookups(filters: &[Expr], keys: [Option<&str>; 3]) -> Vec<Lookup> 
         filter.name = name;
         filter.name_like = like;
     });
-    by_name.into_iter().map(|filter| Lookup { filter }).collect()
+    by_name.into_iter().map(|filter| Lookup { filter, referring: false }).collect()
 }
 
 const ALL_KINDS: [TableKind; 3] = [TableKind::Managed, TableKind::External, TableKind::View];

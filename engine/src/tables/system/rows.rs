@@ -174,15 +174,15 @@ fn datetime_precision(data_type: &DataType) -> Option<u64> {
     }
 }
 
-fn text(values: impl Iterator<Item = impl AsRef<str>>) -> ArrayRef {
+pub(super) fn text(values: impl Iterator<Item = impl AsRef<str>>) -> ArrayRef {
     Arc::new(values.map(Some).collect::<StringArray>())
 }
 
-fn maybe<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
+pub(super) fn maybe<'a>(values: impl Iterator<Item = Option<&'a str>>) -> ArrayRef {
     Arc::new(values.collect::<StringArray>())
 }
 
-fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
+pub(super) fn batch(schema: &SchemaRef, columns: Vec<ArrayRef>, rows: usize) -> Result<RecordBatch> {
     let options = RecordBatchOptions::new().with_row_count(Some(rows));
     Ok(RecordBatch::try_new_with_options(Arc::clone(schema), columns, &options)?)
 }

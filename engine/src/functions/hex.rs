@@ -1,0 +1,102 @@
+//! `from_hex`: bytes from hexadecimal digits. Their inverse is DataFusion's `encode(bytes, 'hex')`.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, BinaryBuilder};
+use arrow::compute::cast;
+use arrow::datatypes::DataType;
+use datafusion::error::Result;
+use datafusion::logical_expr::{
+    ColumnarValue, ScalarFunctionArgs, ScalarUDF, ScalarUDFImpl, Signature, TypeSignature, Volatility,
+};
+
+use crate::error::EngineError;
+
+/// The function's name.
+pub(crate) const FROM_HEX: &str = "from_hex";
+
+/// Returns `from_hex(text)`.
+pub(super) fn from_hex() -> Arc<ScalarUDF> {
+    let signature = Signature::one_of(vec![TypeSignature::String(1)], Volatility::Immutable);
+    Arc::new(ScalarUDF::new_from_impl(FromHex { signature }))
+}
+
+#[derive(Debug, PartialEq, Eq, Hash)]
+struct FromHex {
+    signature: Signature,
+}
+
+impl ScalarUDFImpl for FromHex {
+    fn name(&self) -> &str {
+        FROM_HEX
+    }
+
+    fn signature(&self) -> &Signature {
+        &self.signature
+    }
+
+    fn return_type(&self, _arg_types: &[DataType]) -> Result<DataType> {
+        Ok(DataType::Binary)
+    }
+
+    fn invoke_with_args(&self, args: ScalarFunctionArgs) -> Result<ColumnarValue> {
+        let is_scalar = args.args.iter().all(|arg| matches!(arg, ColumnarValue::Scalar(_)));
+        let rows = if is_scalar { 1 } else { args.number_rows };
+        let [text] = args.args.as_slice() else {
+            return Err(EngineError::Plan { message: format!("{FROM_HEX} takes one text") }.into());
+        };
+        let bytes = decoded(&text.to_array(rows)?)?;
+        match is_scalar {
+            true => Ok(ColumnarValue::Scalar(datafusion::common::ScalarValue::try_from_array(&bytes, 0)?)),
+            false => Ok(ColumnarValue::Array(bytes)),
+        }
+    }
+}
+
+fn decoded(texts: &ArrayRef) -> Result<ArrayRef> {
+    let texts = cast(texts, &DataType::Utf8View)?;
+    let mut builder = BinaryBuilder::new();
+    for text in texts.as_string_view() {
+        match text {
+            Some(text) => builder.append_value(bytes_of(text)?),
+            None => builder.append_null(),
+        }
+    }
+    Ok(Arc::new(builder.finish()))
+}
+
+fn bytes_of(text: &str) -> Result<Vec<u8>> {
+    let digits: Option<Vec<u8>> = text.bytes().map(digit).collect();
+    match digits {
+        Some(digits) if digits.len() % 2 == 0 => {
+            Ok(digits.chunks_exact(2).map(|pair| pair.iter().fold(0, |byte, digit| byte << 4 | digit)).collect())
+        }
+        _ => {
+            let message = format!("{FROM_HEX} takes pairs of hexadecimal digits, not `{text}`");
+            Err(EngineError::Execution { message }.into())
+        }
+    }
+}
+
+fn digit(character: u8) -> Option<u8> {
+    match character {
+        b'0'..=b'9' => Some(character - b'0'),
+        b'a'..=b'f' => Some(character - b'a' + 10),
+        b'A'..=b'F' => Some(character - b'A' + 10),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pairs_of_digits_are_bytes() {
+        assert_eq!(bytes_of("00fFa1").unwrap(), [0x00, 0xff, 0xa1]);
+        assert_eq!(bytes_of("").unwrap(), [0_u8; 0]);
+        for bad in ["0", "0g", "é", "0x00"] {
+            assert!(bytes_of(bad).is_err(), "{bad}");
+        }
+    }
+}

@@ -1,0 +1,97 @@
+//! A query's wall clock. It stands still while the query waits for its reader, so that a slow reader costs the query no
+//! time of its own.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::time::Instant;
+
+use crate::error::EngineError;
+
+/// Used for limits that no query reaches.
+const FOREVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+
+/// The wall clock of one query, shared by all that work for it.
+#[derive(Debug, Clone)]
+pub(crate) struct QueryClock {
+    limit: Duration,
+    state: Arc<Mutex<ClockState>>,
+}
+
+#[derive(Debug)]
+struct ClockState {
+    deadline: Instant,
+    stopped: Option<Instant>,
+}
+
+impl QueryClock {
+    /// Returns a clock that runs from now on and is over after `limit`.
+    pub(crate) fn start(limit: Duration) -> Self {
+        let deadline = Instant::now() + limit.min(FOREVER);
+        Self { limit, state: Arc::new(Mutex::new(ClockState { deadline, stopped: None })) }
+    }
+
+    /// Returns when the time is over; `None` while the clock stands still.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        let state = self.state.lock();
+        state.stopped.is_none().then_some(state.deadline)
+    }
+
+    /// Returns whether the time is over.
+    pub(crate) fn is_over(&self) -> bool {
+        let state = self.state.lock();
+        state.stopped.unwrap_or_else(Instant::now) >= state.deadline
+    }
+
+    /// Stops the clock.
+    pub(crate) fn stop(&self) {
+        self.state.lock().stopped.get_or_insert_with(Instant::now);
+    }
+
+    /// Lets the clock run on.
+    pub(crate) fn resume(&self) {
+        let mut state = self.state.lock();
+        if let Some(stopped) = state.stopped.take() {
+            state.deadline += stopped.elapsed();
+        }
+    }
+
+    /// Returns the result of `work`. Errors: `wall_clock_exceeded` where it takes longer than the time that is left.
+    pub(crate) async fn limit_time<T, E: From<EngineError>>(
+        &self,
+        work: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let Some(deadline) = self.deadline() else { return work.await };
+        match tokio::time::timeout_at(deadline, work).await {
+            Ok(result) => result,
+            Err(_) => Err(self.exceeded().into()),
+        }
+    }
+
+    /// Returns the error of a query whose time is over.
+    pub(crate) fn exceeded(&self) -> EngineError {
+        EngineError::WallClockExceeded { limit: self.limit }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_clock_that_stands_still_is_never_over() {
+        let limit = Duration::from_millis(100);
+        let clock = QueryClock::start(limit);
+        clock.stop();
+        // Longer than the limit, which is what is tested.
+        std::thread::sleep(2 * limit);
+        assert!(!clock.is_over());
+        assert_eq!(clock.deadline(), None);
+        clock.resume();
+        let deadline = clock.deadline().expect("the clock runs");
+        assert!(deadline > Instant::now(), "what was left before is left now");
+        std::thread::sleep(deadline - Instant::now());
+        assert!(clock.is_over());
+    }
+}

@@ -1,0 +1,403 @@
+//! Batches of bounded bytes. DataFusion counts rows: eight thousand rows of a hundred kilobytes are one batch of 800 MB, and
+//! eight thousand of a megabyte are more than the 2 GiB that the offsets of one string column can address.
+//!
+//! Large rows come from two places. A projection makes them (`repeat('x', 100000)`, or a long literal for every row): it gets
+//! its input in slices, as many rows at a time as made [`BATCH_BYTES`] the last time, beginning with few. A scan reads them:
+//! where its statistics say that its rows are wide, the whole query counts fewer rows to a batch; and so it does where large
+//! rows are made below operators that gather rows (filters, joins, sorts).
+
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, ready};
+
+use arrow::array::{Array, AsArray, ByteView, RecordBatch};
+use arrow::datatypes::{DataType, SchemaRef};
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode};
+use datafusion::common::{Statistics, internal_err};
+use datafusion::datasource::physical_plan::FileScanConfig;
+use datafusion::datasource::source::DataSourceExec;
+use datafusion::error::Result;
+use datafusion::execution::{RecordBatchStream, SendableRecordBatchStream, TaskContext};
+use datafusion::physical_expr::expressions::{Column, Literal};
+use datafusion::physical_expr::{PhysicalExpr, ScalarFunctionExpr};
+use datafusion::physical_plan::aggregates::AggregateExec;
+use datafusion::physical_plan::filter::FilterExec;
+use datafusion::physical_plan::projection::{ProjectionExec, ProjectionExpr};
+use datafusion::physical_plan::{DisplayAs, DisplayFormatType, ExecutionPlan, ExecutionPlanProperties, PlanProperties};
+use futures::{Stream, StreamExt};
+
+/// The bytes of a batch, where one row alone is not larger.
+pub(crate) const BATCH_BYTES: usize = 1 << 20;
+/// The rows of the first slice, whose size nobody knows yet.
+const FIRST_ROWS: usize = 1;
+/// How much larger a slice may be than the one before it, since rows may grow.
+const GROWTH: usize = 8;
+/// Rows narrower than this are left to DataFusion's own number of rows.
+const WIDE_ROW_BYTES: usize = 1_024;
+/// A batch of rows from a scan, by the scan's statistics.
+const SCANNED_BYTES: usize = 8 * BATCH_BYTES;
+const LEAST_ROWS: usize = 16;
+/// The rows of a batch where a scan itself evaluates what makes rows large, or an operator gathers such rows.
+const LARGE_ROWS: usize = 256;
+/// A literal that is larger is worth counting: it stands in every row.
+const LONG_LITERAL_BYTES: usize = 256;
+/// The bytes of a row of a type whose slices cannot be measured.
+const GUESSED_BYTES: usize = 16;
+/// Operators that hand batches on as they come.
+const PASSING_OPERATORS: [&str; 7] = [
+    "CoalescePartitionsExec",
+    "CooperativeExec",
+    "GlobalLimitExec",
+    "LocalLimitExec",
+    "PacedExec",
+    "ProjectionExec",
+    "UnionExec",
+];
+/// Functions whose results can be any size.
+const GROWING_FUNCTIONS: [&str; 8] =
+    ["repeat", "lpad", "rpad", "replace", "array_repeat", "array_resize", "range", "generate_series"];
+
+/// Returns the plan with its projections paced by the bytes that they make, and its filters by the [`batch_rows`] of the
+/// plan, where those are fewer than the `usual` ones.
+pub(crate) fn pace_projections(plan: Arc<dyn ExecutionPlan>, usual: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    let rows = batch_rows(&plan, usual);
+    plan.transform_up(|node| {
+        if makes_large_values(node.as_ref()) {
+            let inputs: Vec<Arc<dyn ExecutionPlan>> = node.children().into_iter().map(sliced_to_large_rows).collect();
+            return resized(node.with_new_children(inputs)?, rows.min(LARGE_ROWS)).map(Transformed::yes);
+        }
+        if rows < usual && node.downcast_ref::<FilterExec>().is_some() {
+            return resized(node, rows).map(Transformed::yes);
+        }
+        let Some(projection) = node.downcast_ref::<ProjectionExec>() else { return Ok(Transformed::no(node)) };
+        let schema = projection.schema();
+        let may_be_large = projection
+            .expr()
+            .iter()
+            .zip(schema.fields())
+            .any(|(projected, field)| may_be_large(projected.expr.as_ref(), field.data_type()));
+        if !may_be_large {
+            return Ok(Transformed::no(node));
+        }
+        let hides_large_values = projection
+            .expr()
+            .iter()
+            .zip(schema.fields())
+            .any(|(projected, field)| has_fixed_width(field.data_type()) && can_grow(projected.expr.as_ref()));
+        let most = if hides_large_values { LARGE_ROWS } else { usize::MAX };
+        let input = Arc::clone(projection.input());
+        let partitions = input.output_partitioning().partition_count();
+        let rows: Arc<[AtomicUsize]> = (0..partitions).map(|_| AtomicUsize::new(FIRST_ROWS)).collect();
+        let sliced = Arc::new(PacedExec { input, rows: Arc::clone(&rows), side: PaceSide::Below });
+        let projected = node.with_new_children(vec![sliced])?;
+        Ok(Transformed::yes(Arc::new(PacedExec { input: projected, rows, side: PaceSide::Above { most } }) as _))
+    })
+    .data()
+}
+
+/// Returns whether an operator makes large values only to look at them, so that nobody sees how large they are.
+fn makes_large_values(node: &dyn ExecutionPlan) -> bool {
+    if let Some(filter) = node.downcast_ref::<FilterExec>() {
+        return can_grow(filter.predicate().as_ref());
+    }
+    node.downcast_ref::<AggregateExec>().is_some_and(|aggregate| {
+        let mut arguments = aggregate.aggr_expr().iter().flat_map(|function| function.expressions());
+        let mut groups = aggregate.group_expr().expr().iter();
+        arguments.any(|expr| can_grow(expr.as_ref())) || groups.any(|(expr, _)| can_grow(expr.as_ref()))
+    })
+}
+
+fn sliced_to_large_rows(input: &Arc<dyn ExecutionPlan>) -> Arc<dyn ExecutionPlan> {
+    let partitions = input.output_partitioning().partition_count();
+    let rows = (0..partitions).map(|_| AtomicUsize::new(LARGE_ROWS)).collect();
+    Arc::new(PacedExec { input: Arc::clone(input), rows, side: PaceSide::Below })
+}
+
+/// Returns a filter that gathers so many rows to a batch, and other operators as they are.
+fn resized(node: Arc<dyn ExecutionPlan>, rows: usize) -> Result<Arc<dyn ExecutionPlan>> {
+    Ok(match node.downcast_ref::<FilterExec>() {
+        Some(filter) => Arc::new(filter.with_batch_size(rows)?),
+        None => node,
+    })
+}
+
+/// Returns how many rows a batch of the plan should have: `most`, or fewer where its scans read wide rows or it gathers
+/// rows that it has made large.
+pub(crate) fn batch_rows(plan: &Arc<dyn ExecutionPlan>, most: usize) -> usize {
+    let rows = rows_of_scans(plan, most);
+    if gathers_large_rows(plan, false) { rows.min(LARGE_ROWS) } else { rows }
+}
+
+/// Returns whether a projection below an operator that gathers rows can make them large.
+fn gathers_large_rows(plan: &Arc<dyn ExecutionPlan>, is_gathered: bool) -> bool {
+    if is_gathered
+        && let Some(projection) = plan.downcast_ref::<ProjectionExec>()
+        && projection.expr().iter().any(|projected| can_grow(projected.expr.as_ref()))
+    {
+        return true;
+    }
+    let is_gathered = is_gathered || !PASSING_OPERATORS.contains(&plan.name());
+    plan.children().into_iter().any(|child| gathers_large_rows(child, is_gathered))
+}
+
+fn rows_of_scans(plan: &Arc<dyn ExecutionPlan>, most: usize) -> usize {
+    let below = plan.children().into_iter().map(|child| rows_of_scans(child, most)).min().unwrap_or(most);
+    let Some(scan) = plan.downcast_ref::<DataSourceExec>() else { return below };
+    let rows = scan.partition_statistics(None).map_or(most, |statistics| rows_of_scan(&statistics, most));
+    let grows = scan
+        .data_source()
+        .downcast_ref::<FileScanConfig>()
+        .and_then(|config| config.file_source().projection())
+        .is_some_and(|projection| projection.iter().any(|ProjectionExpr { expr, .. }| can_grow(expr.as_ref())));
+    if grows { rows.min(LARGE_ROWS) } else { rows }
+}
+
+fn rows_of_scan(statistics: &Statistics, most: usize) -> usize {
+    let (Some(rows), Some(bytes)) = (statistics.num_rows.get_value(), statistics.total_byte_size.get_value()) else {
+        return most;
+    };
+    match bytes.checked_div(*rows) {
+        Some(row_bytes) if row_bytes >= WIDE_ROW_BYTES => (SCANNED_BYTES / row_bytes).clamp(LEAST_ROWS, most),
+        _ => most,
+    }
+}
+
+/// Returns whether an expression can make a value that is larger than its arguments by any factor.
+fn can_grow(expr: &dyn PhysicalExpr) -> bool {
+    if let Some(literal) = expr.downcast_ref::<Literal>() {
+        return literal.value().size() > LONG_LITERAL_BYTES;
+    }
+    expr.downcast_ref::<ScalarFunctionExpr>().is_some_and(|called| GROWING_FUNCTIONS.contains(&called.name()))
+        || expr.children().into_iter().any(|child| can_grow(child.as_ref()))
+}
+
+fn may_be_large(expr: &dyn PhysicalExpr, data_type: &DataType) -> bool {
+    if expr.downcast_ref::<Column>().is_some() {
+        return false;
+    }
+    if expr.downcast_ref::<Literal>().is_some() {
+        return can_grow(expr);
+    }
+    // Also for a number: `length(repeat('x', n))` makes the string on its way.
+    can_grow(expr) || !has_fixed_width(data_type)
+}
+
+fn has_fixed_width(data_type: &DataType) -> bool {
+    data_type.is_primitive() || matches!(data_type, DataType::Null | DataType::Boolean)
+}
+
+/// Passes batches on, in one of two places around a projection that share the number of rows that it gets.
+#[derive(Debug)]
+struct PacedExec {
+    input: Arc<dyn ExecutionPlan>,
+    /// Rows of the next slice, a partition.
+    rows: Arc<[AtomicUsize]>,
+    side: PaceSide,
+}
+
+#[derive(Debug, Clone, Copy)]
+enum PaceSide {
+    /// Below the projection: slices.
+    Below,
+    /// Above the projection: measures. A projection that makes large values on its way to small ones does not show how large
+    /// they are, so it gets `most` rows at a time.
+    Above { most: usize },
+}
+
+impl DisplayAs for PacedExec {
+    fn fmt_as(&self, _: DisplayFormatType, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.side {
+            PaceSide::Below => write!(f, "PacedExec: slices"),
+            PaceSide::Above { .. } => write!(f, "PacedExec: measures"),
+        }
+    }
+}
+
+impl ExecutionPlan for PacedExec {
+    fn name(&self) -> &'static str {
+        "PacedExec"
+    }
+
+    fn properties(&self) -> &Arc<PlanProperties> {
+        self.input.properties()
+    }
+
+    fn maintains_input_order(&self) -> Vec<bool> {
+        vec![true]
+    }
+
+    fn children(&self) -> Vec<&Arc<dyn ExecutionPlan>> {
+        vec![&self.input]
+    }
+
+    fn with_new_children(self: Arc<Self>, children: Vec<Arc<dyn ExecutionPlan>>) -> Result<Arc<dyn ExecutionPlan>> {
+        match <[_; 1]>::try_from(children) {
+            Ok([input]) => Ok(Arc::new(Self { input, rows: Arc::clone(&self.rows), side: self.side })),
+            Err(_) => internal_err!("PacedExec has one child"),
+        }
+    }
+
+    fn execute(&self, partition: usize, context: Arc<TaskContext>) -> Result<SendableRecordBatchStream> {
+        let input = self.input.execute(partition, context)?;
+        let rows = Arc::clone(&self.rows);
+        Ok(match self.side {
+            PaceSide::Below => Box::pin(SlicedStream { input, rest: None, rows, partition }),
+            PaceSide::Above { most } => Box::pin(MeasuredStream { input, rows, partition, most }),
+        })
+    }
+
+    fn partition_statistics(&self, partition: Option<usize>) -> Result<Arc<Statistics>> {
+        self.input.partition_statistics(partition)
+    }
+}
+
+struct SlicedStream {
+    input: SendableRecordBatchStream,
+    rest: Option<RecordBatch>,
+    rows: Arc<[AtomicUsize]>,
+    partition: usize,
+}
+
+impl Stream for SlicedStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let batch = match self.rest.take() {
+            Some(rest) => rest,
+            None => match ready!(self.input.poll_next_unpin(cx)) {
+                Some(Ok(batch)) => batch,
+                other => return Poll::Ready(other),
+            },
+        };
+        let rows = self.rows.get(self.partition).map_or(usize::MAX, |rows| rows.load(Ordering::Relaxed));
+        if batch.num_rows() <= rows {
+            return Poll::Ready(Some(Ok(batch)));
+        }
+        let first = batch.slice(0, rows);
+        self.rest = Some(batch.slice(rows, batch.num_rows() - rows));
+        Poll::Ready(Some(Ok(first)))
+    }
+}
+
+impl RecordBatchStream for SlicedStream {
+    fn schema(&self) -> SchemaRef {
+        self.input.schema()
+    }
+}
+
+struct MeasuredStream {
+    input: SendableRecordBatchStream,
+    rows: Arc<[AtomicUsize]>,
+    partition: usize,
+    most: usize,
+}
+
+impl Stream for MeasuredStream {
+    type Item = Result<RecordBatch>;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let polled = ready!(self.input.poll_next_unpin(cx));
+        if let Some(Ok(batch)) = &polled
+            && batch.num_rows() > 0
+            && let Some(rows) = self.rows.get(self.partition)
+        {
+            let fitting = BATCH_BYTES / batch_bytes(batch).div_ceil(batch.num_rows()).max(1);
+            let most = rows.load(Ordering::Relaxed).saturating_mul(GROWTH).min(self.most);
+            rows.store(fitting.clamp(1, most), Ordering::Relaxed);
+        }
+        Poll::Ready(polled)
+    }
+}
+
+impl RecordBatchStream for MeasuredStream {
+    fn schema(&self) -> SchemaRef {
+        self.input.schema()
+    }
+}
+
+/// Returns the bytes of a batch's own rows, whatever else their buffers hold.
+pub(crate) fn batch_bytes(batch: &RecordBatch) -> usize {
+    batch.columns().iter().map(|column| array_bytes(column.as_ref())).sum()
+}
+
+fn array_bytes(array: &dyn Array) -> usize {
+    match array.data_type() {
+        DataType::Utf8View => 16 * array.len() + long_values(array.as_string_view().views()),
+        DataType::BinaryView => 16 * array.len() + long_values(array.as_binary_view().views()),
+        DataType::List(_) => {
+            let list = array.as_list::<i32>();
+            let offsets = list.value_offsets();
+            let (from, to) = (offsets[0] as usize, offsets[list.len()] as usize);
+            4 * list.len() + array_bytes(list.values().slice(from, to - from).as_ref())
+        }
+        DataType::LargeList(_) => {
+            let list = array.as_list::<i64>();
+            let offsets = list.value_offsets();
+            let (from, to) = (offsets[0] as usize, offsets[list.len()] as usize);
+            8 * list.len() + array_bytes(list.values().slice(from, to - from).as_ref())
+        }
+        DataType::FixedSizeList(_, _) => array_bytes(array.as_fixed_size_list().values().as_ref()),
+        DataType::Dictionary(_, _) => {
+            let column = array.as_any_dictionary();
+            // A dictionary is shared: of large ones a slice pays for as many values as it has rows.
+            let values = column.values();
+            let share = array_bytes(values.as_ref()).div_ceil(values.len().max(1)).saturating_mul(array.len());
+            array_bytes(column.keys()) + share.min(array_bytes(values.as_ref()))
+        }
+        DataType::Map(_, _) => {
+            let map = array.as_map();
+            let offsets = map.value_offsets();
+            let (from, to) = (offsets[0] as usize, offsets[map.len()] as usize);
+            4 * map.len() + array_bytes(&map.entries().slice(from, to - from))
+        }
+        DataType::Struct(_) => array.as_struct().columns().iter().map(|column| array_bytes(column.as_ref())).sum(),
+        // Their children are not cut with them, so what a slice has of these is a guess.
+        DataType::Union(_, _) | DataType::RunEndEncoded(_, _) | DataType::ListView(_) | DataType::LargeListView(_) => {
+            GUESSED_BYTES * array.len()
+        }
+        _ => array.to_data().get_slice_memory_size().unwrap_or_else(|_| array.get_array_memory_size()),
+    }
+}
+
+/// Returns the bytes that views keep outside of themselves.
+fn long_values(views: &[u128]) -> usize {
+    const INLINE_BYTES: u32 = 12;
+    let lengths = views.iter().map(|view| ByteView::from(*view).length);
+    lengths.filter(|length| *length > INLINE_BYTES).map(|length| length as usize).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use arrow::array::{ArrayRef, DictionaryArray, ListArray, StringViewArray};
+    use arrow::datatypes::Int32Type;
+
+    use super::*;
+
+    #[test]
+    fn the_bytes_of_a_slice_are_its_rows() {
+        let texts: ArrayRef = Arc::new(StringViewArray::from_iter_values((0..100).map(|_| "x".repeat(1_000))));
+        let batch = RecordBatch::try_from_iter([("s", texts)]).unwrap();
+        assert_eq!(batch_bytes(&batch), 100 * 1_016);
+        assert_eq!(batch_bytes(&batch.slice(10, 7)), 7 * 1_016);
+        let texts: Vec<String> = (0..1_000).map(|row| format!("{row:0>1000}")).collect();
+        let words: DictionaryArray<Int32Type> = texts.iter().map(String::as_str).collect();
+        assert!(array_bytes(&words) > 1_000_000);
+        assert!(array_bytes(&words.slice(0, 10)) < 20_000);
+        let lists = ListArray::from_iter_primitive::<Int32Type, _, _>((0..10).map(|_| Some(vec![Some(1); 100])));
+        assert_eq!(array_bytes(&lists.slice(3, 2)), 2 * (4 + 400));
+    }
+
+    #[test]
+    fn wide_rows_make_small_batches() {
+        let statistics = |rows, bytes| Statistics {
+            num_rows: datafusion::common::stats::Precision::Inexact(rows),
+            total_byte_size: datafusion::common::stats::Precision::Inexact(bytes),
+            column_statistics: Vec::new(),
+        };
+        assert_eq!(rows_of_scan(&statistics(1_000, 100_000_000), 8_192), 83);
+        assert_eq!(rows_of_scan(&statistics(1_000_000, 100_000_000), 8_192), 8_192);
+        assert_eq!(rows_of_scan(&statistics(0, 0), 8_192), 8_192);
+    }
+}

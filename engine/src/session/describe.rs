@@ -1,0 +1,124 @@
+//! Statements as they are before their parameters have values: what a prepared statement says of itself.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, SchemaRef, TimeUnit};
+use futures::FutureExt;
+use querent_kql::KqlParameters;
+
+use super::Session;
+use crate::error::Result;
+use crate::limits::{Interrupt, QueryClock};
+use crate::policy::{AuthorizedPlan, check_open};
+use crate::session::kql_host::SessionHost;
+use crate::sql::parameters::{ParameterValues, parameter_schema};
+use crate::sql::write_statement::WriteStatement;
+use crate::stream::ResultTypes;
+
+/// What a statement takes and gives. Nothing is executed to learn it.
+#[derive(Debug, Clone)]
+pub struct StatementDescription {
+    /// The schema of a query's rows, as far as it is known without the values of its parameters; of the answer, for a
+    /// statement that changes something.
+    pub schema: SchemaRef,
+    /// Its parameters, `$1`, `$2`, ... in order, of type null where the statement does not tell.
+    pub parameters: SchemaRef,
+    /// Whether it only reads.
+    pub is_query: bool,
+}
+
+impl Session {
+    /// Plans and authorises one SQL statement whose parameters are open.
+    pub async fn describe_sql(&self, text: &str) -> Result<StatementDescription> {
+        let (session, text) = (self.clone(), text.to_owned());
+        self.plan_on_query_threads(async move { session.describe(&text).await }).await
+    }
+
+    /// Plans and authorises one SQL statement, once for each row of `parameters`, whose columns are `$1`, `$2`, ... in
+    /// order. Errors also: `sql_plan_error` where a parameter is missing or one too many is given.
+    pub async fn plan_sql_with_rows(
+        &self,
+        text: &str,
+        parameters: arrow::array::RecordBatch,
+    ) -> Result<AuthorizedPlan> {
+        let (session, text) = (self.clone(), text.to_owned());
+        let work = async move {
+            let plan = session.parse_and_plan(&text, ParameterValues::Rows(parameters)).await?;
+            session.authorize(plan)
+        };
+        self.plan_on_query_threads(work).await
+    }
+
+    /// Returns the schema of a KQL query's rows, as [`Session::kql`] streams them. Queries whose rows decide the columns of
+    /// the rest (`pivot`, `bag_unpack`) are run for it.
+    pub async fn describe_kql(&self, text: &str) -> Result<SchemaRef> {
+        let (session, text) = (self.clone(), text.to_owned());
+        let interrupt = Interrupt::new(QueryClock::start(self.limits.wall_clock));
+        let abandoned = interrupt.abandon_on_drop();
+        let work = async move {
+            let state = session.engine.planning_state();
+            let host = SessionHost::new(&session, &state, &interrupt);
+            let planned = querent_kql::plan(&host, &text, &KqlParameters::new()).await?;
+            let plan = host.authorized(planned.in_arrow_types()?)?;
+            Ok(session.schema_of(&plan))
+        };
+        let described = self.plan_on_query_threads(work).await;
+        drop(abandoned);
+        described
+    }
+
+    async fn describe(&self, text: &str) -> Result<StatementDescription> {
+        let failure = match self.describe_with_types(text, &[]).await {
+            Ok(described) => return Ok(described),
+            Err(failure) => failure,
+        };
+        // Some functions cannot be planned before the types of their arguments are known. What type it is decides little
+        // about the result, so the first that plans is taken for all; values are planned by their own types.
+        let count = crate::sql::parse::parse_statement(text)?.parameters;
+        if count > 0 {
+            let guesses = [
+                DataType::Utf8,
+                DataType::Int64,
+                DataType::Float64,
+                DataType::Timestamp(TimeUnit::Nanosecond, None),
+                DataType::Boolean,
+            ];
+            for guess in guesses {
+                let types: Vec<Option<FieldRef>> =
+                    (1..=count).map(|at| Some(Arc::new(Field::new(format!("{at}"), guess.clone(), true)))).collect();
+                if let Ok(mut described) = self.describe_with_types(text, &types).await {
+                    let unknown = |field: &FieldRef| Field::new(field.name(), DataType::Null, true);
+                    let fields: Vec<_> = described.parameters.fields().iter().map(unknown).collect();
+                    described.parameters = Arc::new(arrow::datatypes::Schema::new(fields));
+                    return Ok(described);
+                }
+            }
+        }
+        Err(failure)
+    }
+
+    async fn describe_with_types(&self, text: &str, types: &[Option<FieldRef>]) -> Result<StatementDescription> {
+        let state = self.engine.planning_state();
+        let planner = self.planner(&state, types);
+        let plan = planner.plan(crate::sql::parse::parse_statement(text)?).await?;
+        let parameters = parameter_schema(&plan)?;
+        let plan = planner.analyse(plan)?;
+        check_open(&plan, &self.principal, self.mode)?;
+        Ok(StatementDescription {
+            schema: self.result_types.result_schema(plan.schema().as_arrow()),
+            // Clients bind plain types.
+            parameters: ResultTypes::default().result_schema(&parameters),
+            is_query: WriteStatement::from_plan(&plan).is_none(),
+        })
+    }
+
+    /// Runs planning on the query threads, within the session's wall clock.
+    pub(super) async fn plan_on_query_threads<T: Send + 'static>(
+        &self,
+        work: impl Future<Output = Result<T>> + Send + 'static,
+    ) -> Result<T> {
+        let work = work.boxed();
+        let clock = QueryClock::start(self.limits.wall_clock);
+        clock.limit_time(self.engine.runtime().threads.run(work)).boxed().await
+    }
+}

@@ -1,0 +1,233 @@
+//! Bulk ingest: the rows of a stream become those of a table, all or none.
+
+use std::fmt;
+use std::sync::Arc;
+
+use arrow::array::{AsArray, RecordBatch};
+use arrow::datatypes::{SchemaRef, UInt64Type};
+use datafusion::catalog::streaming::StreamingTable;
+use datafusion::common::Column;
+use datafusion::datasource::provider_as_source;
+use datafusion::error::DataFusionError;
+use datafusion::execution::{SendableRecordBatchStream, TaskContext};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, cast, lit};
+use datafusion::physical_plan::EmptyRecordBatchStream;
+use datafusion::physical_plan::stream::RecordBatchStreamAdapter;
+use datafusion::physical_plan::streaming::PartitionStream;
+use datafusion::scalar::ScalarValue;
+use futures::{Stream, StreamExt};
+use parking_lot::Mutex;
+use querent_catalog::{CatalogError, IfExists, TableName};
+use querent_kql::nearest_name;
+
+use super::Session;
+use crate::error::{EngineError, Result};
+use crate::identifiers::same_name;
+use crate::policy::AuthorizedPlan;
+use crate::sql::catalog_table::CatalogTable;
+use crate::sql::write_statement::WriteStatement;
+use crate::temporary::no_session;
+
+/// The name of the rows that arrive, in a plan.
+const ARRIVING: &str = "rows";
+
+/// What becomes of the table that rows go to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum IngestMode {
+    /// It is made, and must not be there.
+    Create,
+    /// It must be there, and keeps its rows.
+    Append,
+    /// It must be there, and loses its rows and columns.
+    Overwrite,
+    /// It is made, in place of one that is there.
+    Replace,
+    /// It is made unless it is there.
+    CreateOrAppend,
+}
+
+impl Session {
+    /// Writes a stream of batches of `schema` to a managed table, or to one of the session's own. Where rows are added, columns are matched by
+    /// name without regard to case, converted to the table's types, and null where the stream has none.
+    /// Returns the number of rows. Errors: `already_exists`, `table_not_found`, `column_not_found`, `not_allowed`, and
+    /// those of the stream, after which nothing is written.
+    pub async fn ingest(
+        &self,
+        table: &TableName,
+        temporary: bool,
+        mode: IngestMode,
+        schema: SchemaRef,
+        rows: impl Stream<Item = Result<RecordBatch>> + Send + 'static,
+    ) -> Result<u64> {
+        let rows = rows.map(|batch| batch.map_err(DataFusionError::from));
+        let rows: SendableRecordBatchStream = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
+        let table = table.clone();
+        let written = self.spawn_on_query_threads(move |session: Session, interrupt| async move {
+            let plan = match temporary {
+                true => session.temporary_ingest_plan(table.table, mode, rows)?,
+                false => session.ingest_plan(table, mode, rows).await?,
+            };
+            session.begin_plan(session.authorize(plan)?, &interrupt).await
+        });
+        count_rows(written.await?).await
+    }
+
+    /// Executes a plan whose rows nobody wants. Returns the number of rows that it wrote, or that the query has.
+    pub async fn execute_update(&self, plan: AuthorizedPlan) -> Result<u64> {
+        let is_query = plan.is_query();
+        let mut rows = self.execute(plan).await?;
+        if !is_query {
+            return count_rows(rows).await;
+        }
+        while let Some(batch) = rows.next().await {
+            batch?;
+        }
+        Ok(rows.stats().rows)
+    }
+
+    async fn ingest_plan(
+        &self,
+        name: TableName,
+        mode: IngestMode,
+        rows: SendableRecordBatchStream,
+    ) -> Result<LogicalPlan> {
+        let catalog = self.engine.catalog();
+        let existing = catalog.tables().resolve(&self.principal, std::slice::from_ref(&name)).await?.pop().flatten();
+        let input = arriving(rows)?;
+        let if_exists = match (mode, &existing) {
+            (IngestMode::Append | IngestMode::Overwrite, None) => {
+                return Err(catalog.tables().not_found(&self.principal, &name).await.into());
+            }
+            (IngestMode::Append | IngestMode::CreateOrAppend, Some(target)) => {
+                let columns = target.info.columns.iter().map(|column| (column.name.as_str(), &column.data_type));
+                let input = Arc::new(in_columns(input, columns)?);
+                let target = Box::new(target.clone());
+                return Ok(WriteStatement::Insert { target, overwrite: false, input }.into_plan());
+            }
+            (IngestMode::Create | IngestMode::CreateOrAppend, _) => IfExists::Error,
+            (IngestMode::Replace | IngestMode::Overwrite, _) => IfExists::Replace,
+        };
+        Ok(WriteStatement::CreateTable {
+            name,
+            if_exists,
+            with_rows: true,
+            not_null: required_columns(&input),
+            keys: Vec::new(),
+            foreign_keys: Vec::new(),
+            input: Arc::new(input),
+        }
+        .into_plan())
+    }
+
+    fn temporary_ingest_plan(
+        &self,
+        name: String,
+        mode: IngestMode,
+        rows: SendableRecordBatchStream,
+    ) -> Result<LogicalPlan> {
+        let tables = self.temporary.as_ref().ok_or_else(no_session)?;
+        let existing = tables.provider(&name);
+        let input = arriving(rows)?;
+        let if_exists = match (mode, existing) {
+            (IngestMode::Append | IngestMode::Overwrite, None) => {
+                return Err(CatalogError::TableNotFound {
+                    database: self.database.to_string(),
+                    table: name,
+                    nearest: None,
+                }
+                .into());
+            }
+            (IngestMode::Append | IngestMode::CreateOrAppend, Some(target)) => {
+                let schema = target.schema();
+                let columns = schema.fields().iter().map(|field| (field.name().as_str(), field.data_type()));
+                let input = Arc::new(in_columns(input, columns)?);
+                return Ok(WriteStatement::InsertTemporary { name, overwrite: false, input }.into_plan());
+            }
+            (IngestMode::Create | IngestMode::CreateOrAppend, _) => IfExists::Error,
+            (IngestMode::Replace | IngestMode::Overwrite, _) => IfExists::Replace,
+        };
+        let not_null = required_columns(&input);
+        Ok(WriteStatement::CreateTemporary { name, if_exists, with_rows: true, not_null, input: Arc::new(input) }
+            .into_plan())
+    }
+}
+
+/// Returns the number that a statement that writes answered with; 0 where it answers with nothing.
+async fn count_rows(mut answer: crate::stream::QueryStream) -> Result<u64> {
+    let mut written = 0;
+    while let Some(batch) = answer.next().await {
+        let batch = batch?;
+        if let Some(counts) = batch.columns().first().and_then(|column| column.as_primitive_opt::<UInt64Type>()) {
+            written += (0..counts.len()).map(|row| counts.value(row)).sum::<u64>();
+        }
+    }
+    Ok(written)
+}
+
+/// Returns the columns that the sender says are never null.
+fn required_columns(rows: &LogicalPlan) -> Vec<String> {
+    let required = rows.schema().fields().iter().filter(|field| !field.is_nullable());
+    required.map(|field| field.name().clone()).collect()
+}
+
+/// Returns the scan of a stream that can be read once.
+fn arriving(rows: SendableRecordBatchStream) -> Result<LogicalPlan> {
+    let schema = rows.schema();
+    let partition = ArrivingRows { schema: Arc::clone(&schema), rows: Mutex::new(Some(rows)) };
+    let table = StreamingTable::try_new(schema, vec![Arc::new(partition)])?;
+    let source = provider_as_source(Arc::new(CatalogTable::at_allowed_location(Arc::new(table))));
+    Ok(LogicalPlanBuilder::scan(ARRIVING, source, None)?.build()?)
+}
+
+/// Returns the rows with the columns of a table, in its order and types.
+fn in_columns<'a>(
+    rows: LogicalPlan,
+    columns: impl Iterator<Item = (&'a str, &'a arrow::datatypes::DataType)>,
+) -> Result<LogicalPlan> {
+    let columns: Vec<_> = columns.collect();
+    let given: Vec<String> = rows.schema().fields().iter().map(|field| field.name().clone()).collect();
+    for name in &given {
+        if !columns.iter().any(|(column, _)| same_name(column, name)) {
+            let near = nearest_name(name, columns.iter().map(|(column, _)| *column));
+            let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+            return Err(EngineError::ColumnNotFound { column: name.clone(), hint });
+        }
+    }
+    let mut exprs = Vec::with_capacity(columns.len());
+    for (column, data_type) in columns {
+        let mut matching = given.iter().filter(|name| same_name(name, column));
+        let value = match (matching.next(), matching.next()) {
+            (Some(name), None) => cast(Expr::Column(Column::new(Some(ARRIVING), name)), data_type.clone()),
+            (None, _) => lit(ScalarValue::try_from(data_type)?),
+            (Some(_), Some(_)) => {
+                let message = format!("the rows have more than one column `{column}`");
+                return Err(EngineError::Plan { message });
+            }
+        };
+        exprs.push(value.alias(column));
+    }
+    Ok(LogicalPlanBuilder::from(rows).project(exprs)?.build()?)
+}
+
+/// A stream as the one partition of a table.
+struct ArrivingRows {
+    schema: SchemaRef,
+    rows: Mutex<Option<SendableRecordBatchStream>>,
+}
+
+impl fmt::Debug for ArrivingRows {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ArrivingRows").field("schema", &self.schema).finish_non_exhaustive()
+    }
+}
+
+impl PartitionStream for ArrivingRows {
+    fn schema(&self) -> &SchemaRef {
+        &self.schema
+    }
+
+    fn execute(&self, _context: Arc<TaskContext>) -> SendableRecordBatchStream {
+        let rows = self.rows.lock().take();
+        rows.unwrap_or_else(|| Box::pin(EmptyRecordBatchStream::new(Arc::clone(&self.schema))))
+    }
+}

@@ -1,0 +1,235 @@
+//! A statement's parameters: which there are, of which types, and their values in its plan.
+//!
+//! Values come as one row, or as rows of a record batch. Several rows mean the statement once for each row, in one plan:
+//! where the statement computes one row from its parameters alone (`INSERT INTO t VALUES (?, ?)`, `SELECT ? + 1`), the
+//! rows are scanned as a table; any other statement becomes a union.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use arrow::array::RecordBatch;
+use arrow::datatypes::{DataType, Field, FieldRef, Fields, Schema, SchemaRef};
+use datafusion::common::Column;
+use datafusion::common::tree_node::{Transformed, TreeNode, TreeNodeRecursion};
+use datafusion::datasource::{MemTable, provider_as_source};
+use datafusion::error::Result as DataFusionResult;
+use datafusion::logical_expr::expr::Placeholder;
+use datafusion::logical_expr::{EmptyRelation, Expr, LogicalPlan, LogicalPlanBuilder, Projection, Union, cast};
+use datafusion::scalar::ScalarValue;
+
+use super::catalog_table::CatalogTable;
+use super::write_statement::WriteStatement;
+use crate::error::{EngineError, Result};
+
+/// The most rows for which a statement is planned row by row.
+const MAX_PLANNED_ROWS: usize = 1_000;
+/// The name of the table of parameters in a plan.
+const PARAMETERS: &str = "parameters";
+
+/// The values of a statement's parameters.
+#[derive(Debug, Clone, Default)]
+pub(crate) enum ParameterValues {
+    /// None are given.
+    #[default]
+    None,
+    /// One value each, in order.
+    Row(Vec<ScalarValue>),
+    /// One column each, in order; the statement runs for each row.
+    Rows(RecordBatch),
+}
+
+impl ParameterValues {
+    /// Returns the types of `$1`, `$2`, ...; `None` for a value that is only known to be null.
+    pub(crate) fn types(&self) -> Vec<Option<FieldRef>> {
+        let known = |name: &str, data_type: &DataType| {
+            let typed = || Arc::new(Field::new(name, data_type.clone(), true));
+            (*data_type != DataType::Null).then(typed)
+        };
+        match self {
+            ParameterValues::None => Vec::new(),
+            ParameterValues::Row(values) => {
+                values.iter().enumerate().map(|(at, value)| known(&format!("{}", at + 1), &value.data_type())).collect()
+            }
+            ParameterValues::Rows(rows) => {
+                let names = rows.schema_ref().fields().iter();
+                names.map(|field| known(field.name().trim_start_matches('$'), field.data_type())).collect()
+            }
+        }
+    }
+
+    /// Returns the plan with values in place of its parameters, of which none may be missing and none unused. Without
+    /// values the plan stays as it is, and policy refuses parameters that are left.
+    pub(crate) fn bind(self, plan: LogicalPlan) -> Result<LogicalPlan> {
+        // DataFusion would bind the parameters of a PREPARE by executing what it prepares.
+        if matches!(plan, LogicalPlan::Statement(_)) {
+            return Ok(plan);
+        }
+        match self {
+            ParameterValues::None => Ok(plan),
+            ParameterValues::Row(values) if values.is_empty() => Ok(plan),
+            ParameterValues::Row(values) => {
+                check_count(&plan, values.len())?;
+                Ok(plan.with_param_values(values)?)
+            }
+            ParameterValues::Rows(rows) if rows.num_columns() == 0 => Ok(plan),
+            ParameterValues::Rows(rows) => {
+                check_count(&plan, rows.num_columns())?;
+                bind_rows(plan, &rows)
+            }
+        }
+    }
+}
+
+fn check_count(plan: &LogicalPlan, given: usize) -> Result<()> {
+    let names: HashSet<String> = placeholders(plan)?.into_keys().collect();
+    let expected: HashSet<String> = (1..=given).map(|position| format!("${position}")).collect();
+    if names == expected {
+        return Ok(());
+    }
+    let mut used: Vec<String> = names.into_iter().collect();
+    used.sort();
+    let used = if used.is_empty() { "no parameters".to_owned() } else { used.join(", ") };
+    Err(EngineError::Plan { message: format!("the statement uses {used}; {given} values were given") })
+}
+
+/// Returns the parameters of a plan as the fields of a schema, `$1`, `$2`, ... in order and then named ones; of type null
+/// where the plan does not tell.
+pub(crate) fn parameter_schema(plan: &LogicalPlan) -> Result<SchemaRef> {
+    let found = placeholders(plan)?;
+    let positions = found.keys().filter_map(|name| position(name)).max().unwrap_or(0);
+    let unknown = DataType::Null;
+    let field =
+        |name: String, data_type: Option<&DataType>| Field::new(name, data_type.unwrap_or(&unknown).clone(), true);
+    let numbered = (1..=positions).map(|position| {
+        let name = format!("${position}");
+        let data_type = found.get(&name).and_then(Option::as_ref);
+        field(name, data_type)
+    });
+    let named = found.iter().filter(|(name, _)| position(name).is_none());
+    let named = named.map(|(name, data_type)| field(name.clone(), data_type.as_ref()));
+    Ok(Arc::new(Schema::new(numbered.chain(named).collect::<Fields>())))
+}
+
+fn position(name: &str) -> Option<usize> {
+    name.strip_prefix('$')?.parse().ok()
+}
+
+/// Returns each parameter with its type; `None` where it is not known, or is another one elsewhere in the statement.
+fn placeholders(plan: &LogicalPlan) -> DataFusionResult<BTreeMap<String, Option<DataType>>> {
+    let mut found: BTreeMap<String, Vec<DataType>> = BTreeMap::new();
+    plan.apply_with_subqueries(|node| {
+        let counts_rows = matches!(node, LogicalPlan::Limit(_));
+        node.apply_expressions(|expr| {
+            expr.apply(|part| {
+                if let Expr::Placeholder(Placeholder { id, field }) = part {
+                    let types = found.entry(id.clone()).or_default();
+                    types.extend(field.iter().map(|field| field.data_type().clone()));
+                    types.extend((field.is_none() && counts_rows).then_some(DataType::Int64));
+                }
+                Ok(TreeNodeRecursion::Continue)
+            })
+        })
+    })?;
+    let only = |mut types: Vec<DataType>| {
+        types.dedup();
+        if types.len() == 1 { types.pop() } else { None }
+    };
+    Ok(found.into_iter().map(|(name, types)| (name, only(types))).collect())
+}
+
+fn bind_rows(plan: LogicalPlan, rows: &RecordBatch) -> Result<LogicalPlan> {
+    if let Some(change) = WriteStatement::from_plan(&plan)
+        && let Some(input) = change.input()
+    {
+        let input = bind_rows(input.clone(), rows)?;
+        return Ok(change.with_input(input).into_plan());
+    }
+    if let Some(vectorised) = over_rows(&plan, rows)? {
+        return Ok(vectorised);
+    }
+    match rows.num_rows() {
+        0 => {
+            Ok(LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: false, schema: Arc::clone(plan.schema()) }))
+        }
+        1 => bind_row(plan, rows, 0),
+        count if count > MAX_PLANNED_ROWS => Err(EngineError::Plan {
+            message: format!(
+                "{count} rows of parameters were given; this statement takes {MAX_PLANNED_ROWS} at once, since it is \
+                 planned for each (INSERT INTO ... VALUES takes any number)"
+            ),
+        }),
+        count => {
+            let bound = (0..count).map(|row| Ok(Arc::new(bind_row(plan.clone(), rows, row)?)));
+            Ok(LogicalPlan::Union(Union::try_new(bound.collect::<Result<Vec<_>>>()?)?))
+        }
+    }
+}
+
+fn bind_row(plan: LogicalPlan, rows: &RecordBatch, row: usize) -> Result<LogicalPlan> {
+    let values = rows.columns().iter().map(|column| ScalarValue::try_from_array(column, row));
+    Ok(plan.with_param_values(values.collect::<DataFusionResult<Vec<_>>>()?)?)
+}
+
+/// Returns the plan over all rows of parameters at once; `None` where the statement does more than compute one row.
+fn over_rows(plan: &LogicalPlan, rows: &RecordBatch) -> Result<Option<LogicalPlan>> {
+    let Some(bound) = replace_source(plan, rows)? else { return Ok(None) };
+    Ok(placeholders(&bound)?.is_empty().then_some(bound))
+}
+
+fn replace_source(plan: &LogicalPlan, rows: &RecordBatch) -> Result<Option<LogicalPlan>> {
+    match plan {
+        LogicalPlan::Projection(projection) => {
+            if let LogicalPlan::EmptyRelation(EmptyRelation { produce_one_row: true, .. }) = projection.input.as_ref() {
+                let names = projection.schema.fields().iter().map(|field| field.name().clone());
+                return Ok(Some(project_rows(&projection.expr, names, rows)?));
+            }
+            let Some(input) = replace_source(&projection.input, rows)? else { return Ok(None) };
+            Ok(Some(LogicalPlan::Projection(Projection::try_new(projection.expr.clone(), Arc::new(input))?)))
+        }
+        LogicalPlan::SubqueryAlias(alias) => {
+            let Some(input) = replace_source(&alias.input, rows)? else { return Ok(None) };
+            Ok(Some(LogicalPlanBuilder::from(input).alias(alias.alias.clone())?.build()?))
+        }
+        LogicalPlan::Values(values) => match values.values.as_slice() {
+            [row] => {
+                let names = values.schema.fields().iter().map(|field| field.name().clone());
+                Ok(Some(project_rows(row, names, rows)?))
+            }
+            _ => Ok(None),
+        },
+        _ => Ok(None),
+    }
+}
+
+/// Returns the expressions of one row, computed for each row of parameters.
+fn project_rows(
+    exprs: &[Expr],
+    names: impl Iterator<Item = String>,
+    rows: &RecordBatch,
+) -> DataFusionResult<LogicalPlan> {
+    let fields = rows.schema_ref().fields().iter().enumerate();
+    let renamed = fields.map(|(at, field)| Field::clone(field).with_name(format!("${}", at + 1)).with_nullable(true));
+    let schema = Arc::new(Schema::new(renamed.collect::<Vec<_>>()));
+    let table = RecordBatch::try_new(Arc::clone(&schema), rows.columns().to_vec())?;
+    let table = MemTable::try_new(schema, vec![vec![table]])?;
+    let source = provider_as_source(Arc::new(CatalogTable::at_allowed_location(Arc::new(table))));
+    let scan = LogicalPlanBuilder::scan(PARAMETERS, source, None)?;
+    let exprs = exprs.iter().zip(names).map(|(expr, name)| {
+        let column = expr.clone().transform_up(|part| match part {
+            Expr::Placeholder(Placeholder { id, field }) => {
+                // Values of a known type keep it, since a parameter that stands for several columns has the type of the
+                // last in the plan; what is written is converted column by column.
+                let is_null = scan.schema().field_with_unqualified_name(&id)?.data_type() == &DataType::Null;
+                let column = Expr::Column(Column::new(Some(PARAMETERS), id));
+                Ok(Transformed::yes(match field {
+                    Some(field) if is_null => cast(column, field.data_type().clone()),
+                    _ => column,
+                }))
+            }
+            other => Ok(Transformed::no(other)),
+        })?;
+        Ok(column.data.alias(name))
+    });
+    let exprs = exprs.collect::<DataFusionResult<Vec<_>>>()?;
+    scan.project(exprs)?.build()
+}

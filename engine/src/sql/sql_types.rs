@@ -1,0 +1,263 @@
+//! The types of SQL as Arrow types, where DataFusion's planner does not know a type, ignores its parameters, or has times in
+//! nanoseconds: here a time without a precision has microseconds, as in the standard, so that it reaches over the years 1 to
+//! 9999. `TIMESTAMP(0)`, `(1..3)`, `(4..6)` and `(7..9)` are seconds, milliseconds, microseconds and nanoseconds.
+//!
+//! Invariant: a literal keeps all digits of its fraction.
+
+use std::sync::Arc;
+
+use arrow::datatypes::{DataType, Field, FieldRef, TimeUnit};
+use datafusion::error::Result;
+use datafusion::logical_expr::planner::TypePlanner;
+use datafusion::sql::sqlparser::ast::{
+    self, BinaryLength, CreateTable, ExactNumberInfo, ObjectNamePart, TimezoneInfo, TypedString, Value, ValueWithSpan,
+};
+
+use crate::error::EngineError;
+
+/// The time zone of every timestamp with one: values are instants.
+const UTC: &str = "UTC";
+/// The digits of a fraction that a time without a precision has.
+const DEFAULT_DIGITS: u64 = 6;
+/// The most digits of a fraction.
+const MAX_DIGITS: u64 = 9;
+/// The most digits of a decimal.
+const MAX_DECIMAL_DIGITS: u64 = 76;
+
+/// Tells DataFusion's planner what SQL's types are.
+#[derive(Debug)]
+pub(crate) struct SqlTypes;
+
+impl TypePlanner for SqlTypes {
+    fn plan_type_field(&self, sql_type: &ast::DataType) -> Result<Option<FieldRef>> {
+        let known = arrow_type(sql_type)?;
+        Ok(known.map(|data_type| Arc::new(Field::new("", data_type, true))))
+    }
+}
+
+/// Returns the Arrow type of a type of SQL; `None` where DataFusion's own reading stands. Errors: a precision that there is not.
+fn arrow_type(sql_type: &ast::DataType) -> Result<Option<DataType>> {
+    use ast::DataType as Sql;
+
+    Ok(Some(match sql_type {
+        Sql::Timestamp(digits, zone) => timestamp(sql_type, *digits, has_zone(zone))?,
+        Sql::Datetime(digits) | Sql::TimestampNtz(digits) => timestamp(sql_type, *digits, false)?,
+        Sql::Time(digits, zone) if !has_zone(zone) => match unit(sql_type, *digits)? {
+            unit @ (TimeUnit::Second | TimeUnit::Millisecond) => DataType::Time32(unit),
+            unit @ (TimeUnit::Microsecond | TimeUnit::Nanosecond) => DataType::Time64(unit),
+        },
+        Sql::Binary(_)
+        | Sql::Varbinary(None | Some(BinaryLength::IntegerLength { .. } | BinaryLength::Max))
+        | Sql::Blob(_)
+        | Sql::TinyBlob
+        | Sql::MediumBlob
+        | Sql::LongBlob
+        | Sql::Bytes(_) => DataType::Binary,
+        Sql::Character(_)
+        | Sql::CharacterVarying(_)
+        | Sql::CharVarying(_)
+        | Sql::Nvarchar(_)
+        | Sql::CharacterLargeObject(_)
+        | Sql::CharLargeObject(_)
+        | Sql::Clob(_)
+        | Sql::TinyText
+        | Sql::MediumText
+        | Sql::LongText => DataType::Utf8View,
+        Sql::Float(ExactNumberInfo::Precision(digits)) => match digits {
+            1..=24 => DataType::Float32,
+            25..=53 => DataType::Float64,
+            _ => return Err(no_such_precision(sql_type, "1 to 53 binary digits")),
+        },
+        Sql::Dec(info) => decimal(sql_type, info)?,
+        Sql::Numeric(info @ (ExactNumberInfo::Precision(_) | ExactNumberInfo::PrecisionAndScale(..)))
+        | Sql::Decimal(info @ (ExactNumberInfo::Precision(_) | ExactNumberInfo::PrecisionAndScale(..))) => {
+            decimal(sql_type, info)?
+        }
+        Sql::Int16 => DataType::Int16,
+        Sql::Int32 | Sql::MediumInt(_) => DataType::Int32,
+        Sql::Int64 => DataType::Int64,
+        Sql::UTinyInt | Sql::UInt8 => DataType::UInt8,
+        Sql::USmallInt | Sql::UInt16 => DataType::UInt16,
+        Sql::UInt32 | Sql::MediumIntUnsigned(_) => DataType::UInt32,
+        Sql::UBigInt | Sql::UInt64 => DataType::UInt64,
+        Sql::Float32 => DataType::Float32,
+        Sql::Float64 => DataType::Float64,
+        Sql::Date32 => DataType::Date32,
+        Sql::Custom(name, parameters) if parameters.is_empty() => return Ok(named_type(&name.0)),
+        _ => return Ok(None),
+    }))
+}
+
+/// Returns the type of a name that the parser does not know: those of DuckDB.
+fn named_type(name: &[ObjectNamePart]) -> Option<DataType> {
+    let [part] = name else { return None };
+    let unit = match part.as_ident()?.value.to_lowercase().as_str() {
+        "timestamp_s" => TimeUnit::Second,
+        "timestamp_ms" => TimeUnit::Millisecond,
+        "timestamp_us" => TimeUnit::Microsecond,
+        "timestamp_ns" => TimeUnit::Nanosecond,
+        "uinteger" => return Some(DataType::UInt32),
+        _ => return None,
+    };
+    Some(DataType::Timestamp(unit, None))
+}
+
+fn timestamp(sql_type: &ast::DataType, digits: Option<u64>, with_zone: bool) -> Result<DataType> {
+    Ok(DataType::Timestamp(unit(sql_type, digits)?, with_zone.then(|| UTC.into())))
+}
+
+fn unit(sql_type: &ast::DataType, digits: Option<u64>) -> Result<TimeUnit> {
+    match digits.unwrap_or(DEFAULT_DIGITS) {
+        0 => Ok(TimeUnit::Second),
+        1..=3 => Ok(TimeUnit::Millisecond),
+        4..=6 => Ok(TimeUnit::Microsecond),
+        7..=MAX_DIGITS => Ok(TimeUnit::Nanosecond),
+        _ => Err(no_such_precision(sql_type, "0 to 9 digits of a second's fraction")),
+    }
+}
+
+fn decimal(sql_type: &ast::DataType, info: &ExactNumberInfo) -> Result<DataType> {
+    const DEFAULT: (u8, i8) = (38, 10);
+    const MAX_128: u8 = 38;
+    let (precision, scale) = match info {
+        ExactNumberInfo::None => return Ok(DataType::Decimal128(DEFAULT.0, DEFAULT.1)),
+        ExactNumberInfo::Precision(precision) => (*precision, 0),
+        ExactNumberInfo::PrecisionAndScale(precision, scale) => (*precision, *scale),
+    };
+    let range = || no_such_precision(sql_type, "1 to 76 digits, and a scale of no more than those");
+    if !(1..=MAX_DECIMAL_DIGITS).contains(&precision) || scale.unsigned_abs() > precision {
+        return Err(range());
+    }
+    let precision = u8::try_from(precision).map_err(|_| range())?;
+    let scale = i8::try_from(scale).map_err(|_| range())?;
+    Ok(match precision {
+        ..=MAX_128 => DataType::Decimal128(precision, scale),
+        _ => DataType::Decimal256(precision, scale),
+    })
+}
+
+fn no_such_precision(sql_type: &ast::DataType, range: &str) -> datafusion::error::DataFusionError {
+    EngineError::Plan { message: format!("there is no type {sql_type}; it has {range}") }.into()
+}
+
+fn has_zone(zone: &TimezoneInfo) -> bool {
+    matches!(zone, TimezoneInfo::WithTimeZone | TimezoneInfo::Tz)
+}
+
+/// Refuses a column of a managed table whose digits the lake cannot hold: its times, and its timestamps with a time zone,
+/// have microseconds. Errors: `unsupported`.
+pub(super) fn check_column_types(table: &CreateTable) -> crate::error::Result<()> {
+    for column in &table.columns {
+        let (digits, held) = match &column.data_type {
+            ast::DataType::Timestamp(digits, zone) if has_zone(zone) => (*digits, "TIMESTAMP(6) WITH TIME ZONE"),
+            ast::DataType::Time(digits, _) => (*digits, "TIME(6)"),
+            _ => continue,
+        };
+        if digits.is_some_and(|digits| digits > DEFAULT_DIGITS) {
+            return Err(EngineError::Unsupported {
+                what: format!("type {} of column `{}`", column.data_type, column.name.value),
+                hint: format!("a managed table holds microseconds: write {held}"),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// Gives a literal of a time with more digits than microseconds the precision that keeps them.
+pub(super) fn keep_digits(expr: &mut ast::Expr) {
+    match expr {
+        ast::Expr::TypedString(TypedString { data_type, value: ValueWithSpan { value, .. }, .. }) => {
+            widen(data_type, value);
+        }
+        ast::Expr::Cast { expr, data_type, .. } => {
+            if let ast::Expr::Value(ValueWithSpan { value: value @ Value::SingleQuotedString(_), .. }) = expr.as_ref() {
+                widen(data_type, value);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn widen(data_type: &mut ast::DataType, value: &Value) {
+    let digits = match data_type {
+        ast::DataType::Timestamp(digits @ None, _)
+        | ast::DataType::Time(digits @ None, _)
+        | ast::DataType::Datetime(digits @ None) => digits,
+        _ => return,
+    };
+    if matches!(value, Value::SingleQuotedString(text) if has_nanoseconds(text)) {
+        *digits = Some(MAX_DIGITS);
+    }
+}
+
+/// Returns whether a time has more digits of a second's fraction than microseconds have.
+pub(super) fn has_nanoseconds(text: &str) -> bool {
+    let fraction = text.rsplit_once('.').map_or("", |(_, fraction)| fraction);
+    fraction.bytes().take_while(u8::is_ascii_digit).count() as u64 > DEFAULT_DIGITS
+}
+
+#[cfg(test)]
+mod tests {
+    use datafusion::sql::sqlparser::dialect::GenericDialect;
+    use datafusion::sql::sqlparser::parser::Parser;
+
+    use super::*;
+
+    #[test]
+    fn times_have_the_unit_of_their_precision() {
+        for (sql, unit) in [
+            ("TIMESTAMP", TimeUnit::Microsecond),
+            ("TIMESTAMP(0)", TimeUnit::Second),
+            ("TIMESTAMP(1)", TimeUnit::Millisecond),
+            ("TIMESTAMP(3)", TimeUnit::Millisecond),
+            ("TIMESTAMP(4) WITHOUT TIME ZONE", TimeUnit::Microsecond),
+            ("DATETIME(6)", TimeUnit::Microsecond),
+            ("TIMESTAMP(7)", TimeUnit::Nanosecond),
+            ("TIMESTAMP(9)", TimeUnit::Nanosecond),
+            ("timestamp_s", TimeUnit::Second),
+        ] {
+            assert_eq!(planned(sql), Ok(Some(DataType::Timestamp(unit, None))), "{sql}");
+        }
+        let instants = DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()));
+        assert_eq!(planned("TIMESTAMP WITH TIME ZONE"), Ok(Some(instants.clone())));
+        assert_eq!(planned("TIMESTAMPTZ"), Ok(Some(instants)));
+        assert_eq!(planned("TIME(0)"), Ok(Some(DataType::Time32(TimeUnit::Second))));
+        assert_eq!(planned("TIME"), Ok(Some(DataType::Time64(TimeUnit::Microsecond))));
+        assert_eq!(planned("TIME(9)"), Ok(Some(DataType::Time64(TimeUnit::Nanosecond))));
+    }
+
+    #[test]
+    fn a_precision_that_there_is_not_is_refused() {
+        for sql in
+            ["TIMESTAMP(10)", "TIME(12)", "DECIMAL(77)", "NUMERIC(300, 2)", "DEC(3, 4)", "FLOAT(54)", "DECIMAL(0)"]
+        {
+            let error = planned(sql).unwrap_err();
+            assert!(error.contains("there is no type"), "{sql}: {error}");
+        }
+        assert_eq!(planned("NUMERIC(10,2)"), Ok(Some(DataType::Decimal128(10, 2))));
+        assert_eq!(planned("FLOAT(53)"), Ok(Some(DataType::Float64)));
+    }
+
+    #[test]
+    fn literals_keep_their_digits() {
+        for (sql, expected) in [
+            ("TIMESTAMP '2023-05-15 13:45:30.123456'", "TIMESTAMP '2023-05-15 13:45:30.123456'"),
+            ("TIMESTAMP '2023-05-15 13:45:30.1234567'", "TIMESTAMP(9) '2023-05-15 13:45:30.1234567'"),
+            ("CAST('13:45:30.123456789' AS TIME)", "CAST('13:45:30.123456789' AS TIME(9))"),
+            ("CAST('13:45:30.123456789' AS TIME(3))", "CAST('13:45:30.123456789' AS TIME(3))"),
+            ("CAST(a AS TIMESTAMP)", "CAST(a AS TIMESTAMP)"),
+        ] {
+            let mut expr = parser(sql).parse_expr().unwrap();
+            keep_digits(&mut expr);
+            assert_eq!(expr.to_string(), expected);
+        }
+    }
+
+    fn planned(sql: &str) -> std::result::Result<Option<DataType>, String> {
+        arrow_type(&parser(sql).parse_data_type().unwrap()).map_err(|error| error.to_string())
+    }
+
+    fn parser(sql: &str) -> Parser<'static> {
+        Parser::new(&GenericDialect {}).try_with_sql(sql).unwrap()
+    }
+}

@@ -1,0 +1,221 @@
+//! What SQL says of timestamps and DataFusion's planner does not: an integer that is cast to a timestamp counts seconds since
+//! 1970, whatever the timestamp's unit; a text that is compared with a timestamp is one of microseconds; and a literal that
+//! is no value of the timestamps that it is compared with, since they have fewer digits or a shorter range, lies before,
+//! between or after them.
+//!
+//! The plan is as the planner made it, before types are coerced.
+
+use std::cmp::Ordering;
+
+use arrow::array::timezone::Tz;
+use arrow::compute::kernels::cast_utils::string_to_datetime;
+use arrow::datatypes::{DataType, TimeUnit};
+use chrono::DateTime;
+use datafusion::common::tree_node::{Transformed, TransformedResult, TreeNode, TreeNodeRecursion};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::logical_expr::expr::{Cast, InList};
+use datafusion::logical_expr::expr_rewriter::NamePreserver;
+use datafusion::logical_expr::utils::merge_schema;
+use datafusion::logical_expr::{Between, BinaryExpr, Expr, ExprSchemable, LogicalPlan, Operator, lit};
+
+use super::sql_types::has_nanoseconds;
+
+/// Returns the plan with its casts to timestamps and its comparisons of them as SQL has them.
+pub(crate) fn settle_times(plan: LogicalPlan) -> Result<LogicalPlan> {
+    if !may_have_times(&plan)? {
+        return Ok(plan);
+    }
+    plan.transform_up_with_subqueries(|node| {
+        let schema = merge_schema(&node.inputs());
+        // What is above refers to an expression by its name.
+        let names = NamePreserver::new(&node);
+        node.map_expressions(|expr| {
+            let name = names.save(&expr);
+            let settled = expr.transform_up(|expr| settled(expr, &schema))?;
+            Ok(settled.update_data(|expr| name.restore(expr)))
+        })?
+        .map_data(LogicalPlan::recompute_schema)
+    })
+    .data()
+}
+
+fn may_have_times(plan: &LogicalPlan) -> Result<bool> {
+    let is_candidate = |expr: &Expr| match expr {
+        Expr::Cast(cast) => is_finer_than_seconds(cast),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) => {
+            is_comparison(*op) && (text(left).is_some() || text(right).is_some())
+        }
+        Expr::Between(Between { low, high, .. }) => text(low).is_some() || text(high).is_some(),
+        Expr::InList(InList { list, .. }) => list.iter().any(|item| text(item).is_some()),
+        _ => false,
+    };
+    let mut found = false;
+    plan.apply_with_subqueries(|node| {
+        node.apply_expressions(|expr| {
+            found |= expr.exists(|expr| Ok(is_candidate(expr)))?;
+            Ok(if found { TreeNodeRecursion::Stop } else { TreeNodeRecursion::Continue })
+        })
+    })?;
+    Ok(found)
+}
+
+fn is_finer_than_seconds(cast: &Cast) -> bool {
+    matches!(cast.field.data_type(), DataType::Timestamp(unit, _) if *unit != TimeUnit::Second)
+}
+
+fn is_comparison(op: Operator) -> bool {
+    op.swap().is_some()
+        && matches!(op, Operator::Eq | Operator::NotEq | Operator::Lt | Operator::LtEq | Operator::Gt | Operator::GtEq)
+}
+
+/// Returns the text of a literal.
+fn text(expr: &Expr) -> Option<&str> {
+    match expr {
+        Expr::Literal(value, _) => value.try_as_str().flatten(),
+        _ => None,
+    }
+}
+
+fn settled(expr: Expr, schema: &DFSchema) -> Result<Transformed<Expr>> {
+    Ok(match expr {
+        Expr::Cast(cast) => seconds_first(cast, schema),
+        Expr::BinaryExpr(BinaryExpr { left, op, right }) if is_comparison(op) => {
+            let (left_type, right_type) = (left.get_type(schema).ok(), right.get_type(schema).ok());
+            let left = as_time(*left, right_type.as_ref());
+            let right = as_time(*right, left_type.as_ref());
+            let transformed = left.transformed || right.transformed;
+            let (left, right) = (left.data, right.data);
+            if let Some(place) = placement(&right, left_type.as_ref()) {
+                return Ok(Transformed::yes(compared_with_place(left, op, place)));
+            }
+            if let (Some(place), Some(swapped)) = (placement(&left, right_type.as_ref()), op.swap()) {
+                return Ok(Transformed::yes(compared_with_place(right, swapped, place)));
+            }
+            let comparison = BinaryExpr::new(Box::new(left), op, Box::new(right));
+            Transformed::new_transformed(Expr::BinaryExpr(comparison), transformed)
+        }
+        Expr::Between(Between { expr, negated, low, high }) => {
+            let compared = expr.get_type(schema).ok();
+            let (low, high) = (as_time(*low, compared.as_ref()), as_time(*high, compared.as_ref()));
+            let transformed = low.transformed || high.transformed;
+            let (low, high) = (low.data, high.data);
+            if placement(&low, compared.as_ref()).is_some() || placement(&high, compared.as_ref()).is_some() {
+                let bound = |expr: Expr, op, bound: Expr| match placement(&bound, compared.as_ref()) {
+                    Some(place) => compared_with_place(expr, op, place),
+                    None => Expr::BinaryExpr(BinaryExpr::new(Box::new(expr), op, Box::new(bound))),
+                };
+                let between = bound((*expr).clone(), Operator::GtEq, low).and(bound(*expr, Operator::LtEq, high));
+                return Ok(Transformed::yes(if negated { Expr::Not(Box::new(between)) } else { between }));
+            }
+            let between = Between::new(expr, negated, Box::new(low), Box::new(high));
+            Transformed::new_transformed(Expr::Between(between), transformed)
+        }
+        Expr::InList(InList { expr, list, negated }) => {
+            let compared = expr.get_type(schema).ok();
+            let list: Vec<Transformed<Expr>> = list.into_iter().map(|item| as_time(item, compared.as_ref())).collect();
+            let transformed = list.iter().any(|item| item.transformed);
+            let (never, list): (Vec<Expr>, Vec<Expr>) =
+                list.into_iter().map(|item| item.data).partition(|item| placement(item, compared.as_ref()).is_some());
+            if list.is_empty() && !never.is_empty() {
+                return Ok(Transformed::yes(known(*expr, negated)));
+            }
+            Transformed::new_transformed(
+                Expr::InList(InList::new(expr, list, negated)),
+                transformed || !never.is_empty(),
+            )
+        }
+        other => Transformed::no(other),
+    })
+}
+
+fn seconds_first(cast: Cast, schema: &DFSchema) -> Transformed<Expr> {
+    let is_integer = is_finer_than_seconds(&cast) && cast.expr.get_type(schema).is_ok_and(|found| found.is_integer());
+    match cast.field.data_type() {
+        DataType::Timestamp(_, zone) if is_integer => {
+            let seconds = DataType::Timestamp(TimeUnit::Second, zone.clone());
+            let number = Expr::Cast(Cast::new(cast.expr, DataType::Int64));
+            let instant = Expr::Cast(Cast::new(Box::new(number), seconds));
+            Transformed::yes(Expr::Cast(Cast::new_from_field(Box::new(instant), cast.field)))
+        }
+        _ => Transformed::no(Expr::Cast(cast)),
+    }
+}
+
+/// Returns a text that is compared with a timestamp as one, with the unit that keeps its digits.
+fn as_time(expr: Expr, compared_with: Option<&DataType>) -> Transformed<Expr> {
+    match (text(&expr).map(has_nanoseconds), compared_with) {
+        (Some(has_nanoseconds), Some(DataType::Timestamp(_, zone))) => {
+            let unit = if has_nanoseconds { TimeUnit::Nanosecond } else { TimeUnit::Microsecond };
+            Transformed::yes(Expr::Cast(Cast::new(Box::new(expr), DataType::Timestamp(unit, zone.clone()))))
+        }
+        _ => Transformed::no(expr),
+    }
+}
+
+/// Where a literal is that is no value of the timestamps that it is compared with.
+enum LiteralPlacement {
+    /// Before or after all of them: it is beyond the range of nanoseconds.
+    Beyond(Ordering),
+    /// After this one and before the next: it has digits that they have not.
+    Above(Expr),
+}
+
+/// Returns where a literal is among values of the type that it is compared with; `None` where it is one of them. DataFusion
+/// would convert it to one, and so compare with NULL where that overflows, and without the digits that are too many.
+fn placement(literal: &Expr, compared_with: Option<&DataType>) -> Option<LiteralPlacement> {
+    let (Expr::Cast(cast), Some(DataType::Timestamp(unit, zone))) = (literal, compared_with) else { return None };
+    let DataType::Timestamp(literal_unit, literal_zone) = cast.field.data_type() else { return None };
+    let time_zone: Tz = zone.as_deref().unwrap_or("UTC").parse().ok()?;
+    let time = string_to_datetime(&time_zone, text(&cast.expr)?).ok()?.to_utc();
+    if *unit == TimeUnit::Nanosecond {
+        let is_beyond = time.timestamp_nanos_opt().is_none();
+        return is_beyond.then(|| LiteralPlacement::Beyond(time.cmp(&DateTime::UNIX_EPOCH)));
+    }
+    let length = nanoseconds_of(*unit);
+    if zone != literal_zone || nanoseconds_of(*literal_unit) >= length {
+        return None;
+    }
+    let nanoseconds = i128::from(time.timestamp()) * 1_000_000_000 + i128::from(time.timestamp_subsec_nanos());
+    if nanoseconds % length == 0 {
+        return None;
+    }
+    let below = Some(i64::try_from(nanoseconds.div_euclid(length)).ok()?);
+    let below = match unit {
+        TimeUnit::Second => ScalarValue::TimestampSecond(below, zone.clone()),
+        TimeUnit::Millisecond => ScalarValue::TimestampMillisecond(below, zone.clone()),
+        TimeUnit::Microsecond => ScalarValue::TimestampMicrosecond(below, zone.clone()),
+        TimeUnit::Nanosecond => return None,
+    };
+    Some(LiteralPlacement::Above(lit(below)))
+}
+
+fn nanoseconds_of(unit: TimeUnit) -> i128 {
+    match unit {
+        TimeUnit::Second => 1_000_000_000,
+        TimeUnit::Millisecond => 1_000_000,
+        TimeUnit::Microsecond => 1_000,
+        TimeUnit::Nanosecond => 1,
+    }
+}
+
+/// Returns what a comparison with a literal in that place is.
+fn compared_with_place(expr: Expr, op: Operator, place: LiteralPlacement) -> Expr {
+    let compare = |op, with| Expr::BinaryExpr(BinaryExpr::new(Box::new(expr.clone()), op, Box::new(with)));
+    match (op, place) {
+        (Operator::Lt | Operator::LtEq, LiteralPlacement::Above(below)) => compare(Operator::LtEq, below),
+        (Operator::Gt | Operator::GtEq, LiteralPlacement::Above(below)) => compare(Operator::Gt, below),
+        (Operator::Lt | Operator::LtEq, LiteralPlacement::Beyond(side)) => known(expr, side == Ordering::Greater),
+        (Operator::Gt | Operator::GtEq, LiteralPlacement::Beyond(side)) => known(expr, side == Ordering::Less),
+        (op, LiteralPlacement::Beyond(_) | LiteralPlacement::Above(_)) => known(expr, op == Operator::NotEq),
+    }
+}
+
+/// Returns `holds` where the expression is not null, and NULL where it is.
+fn known(expr: Expr, holds: bool) -> Expr {
+    let null = lit(ScalarValue::Boolean(None));
+    match holds {
+        true => expr.is_not_null().or(null),
+        false => expr.is_null().and(null),
+    }
+}

@@ -1,0 +1,170 @@
+//! Tables of one session: in memory, seen by nobody else, gone with the session. Their bytes count against the engine's
+//! memory and against a limit of the session's own.
+
+use std::collections::{BTreeMap, HashSet};
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayData, RecordBatch};
+use arrow::datatypes::SchemaRef;
+use datafusion::catalog::TableProvider;
+use datafusion::datasource::MemTable;
+use datafusion::execution::memory_pool::{MemoryConsumer, MemoryPool, MemoryReservation};
+use parking_lot::RwLock;
+use querent_catalog::{CatalogError, IfExists};
+
+use crate::error::{EngineError, Result};
+
+/// The tables of one session. Names are matched without regard to case.
+#[derive(Debug)]
+pub struct TemporaryTables {
+    tables: RwLock<BTreeMap<String, TemporaryTable>>,
+    memory: MemoryReservation,
+    limit: usize,
+}
+
+/// One table and what it occupies.
+#[derive(Debug)]
+struct TemporaryTable {
+    name: String,
+    schema: SchemaRef,
+    batches: Vec<RecordBatch>,
+    bytes: usize,
+    provider: Arc<MemTable>,
+}
+
+impl TemporaryTables {
+    /// Returns room for tables of `limit` bytes at most, within `pool`.
+    pub(crate) fn new(pool: &Arc<dyn MemoryPool>, limit: usize) -> Self {
+        let memory = MemoryConsumer::new("temporary tables").register(pool);
+        Self { tables: RwLock::default(), memory, limit }
+    }
+
+    /// Returns the names and schemas of the tables, by name.
+    pub fn list(&self) -> Vec<(String, SchemaRef)> {
+        self.tables.read().values().map(|table| (table.name.clone(), Arc::clone(&table.schema))).collect()
+    }
+
+    /// Returns the bytes that the tables occupy.
+    pub fn reserved_bytes(&self) -> usize {
+        self.memory.size()
+    }
+
+    /// Returns whether there is a table of that name.
+    pub fn contains(&self, name: &str) -> bool {
+        self.tables.read().contains_key(&name.to_lowercase())
+    }
+
+    /// Returns what scans a table.
+    pub(crate) fn provider(&self, name: &str) -> Option<Arc<dyn TableProvider>> {
+        let tables = self.tables.read();
+        let table = tables.get(&name.to_lowercase())?;
+        Some(Arc::clone(&table.provider) as Arc<dyn TableProvider>)
+    }
+
+    /// Makes a table of rows. Returns how many there are. Errors: `already_exists`, `memory_exceeded`.
+    pub(crate) fn create(
+        &self,
+        name: &str,
+        schema: &SchemaRef,
+        batches: Vec<RecordBatch>,
+        if_exists: IfExists,
+    ) -> Result<u64> {
+        let mut tables = self.tables.write();
+        let key = name.to_lowercase();
+        if let Some(existing) = tables.get(&key) {
+            match if_exists {
+                IfExists::Ignore => return Ok(0),
+                IfExists::Replace => {}
+                IfExists::Error => {
+                    let existing = (existing.name != name).then(|| existing.name.clone());
+                    return Err(CatalogError::AlreadyExists { name: name.to_owned(), existing }.into());
+                }
+            }
+        }
+        let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+        let table = TemporaryTable::new(name.to_owned(), Arc::clone(schema), batches)?;
+        self.reserve(table.bytes)?;
+        if let Some(replaced) = tables.insert(key, table) {
+            self.memory.shrink(replaced.bytes);
+        }
+        Ok(rows)
+    }
+
+    /// Adds rows of the table's schema, or replaces those there are. Returns how many there are in `batches`.
+    /// Errors: `memory_exceeded`.
+    pub(crate) fn insert(&self, name: &str, batches: Vec<RecordBatch>, overwrite: bool) -> Result<u64> {
+        let mut tables = self.tables.write();
+        let table = tables.get_mut(&name.to_lowercase()).ok_or_else(|| no_such_table(name))?;
+        let rows = batches.iter().map(|batch| batch.num_rows() as u64).sum();
+        let all = match overwrite {
+            true => batches,
+            false => table.batches.iter().cloned().chain(batches).collect(),
+        };
+        let changed = TemporaryTable::new(table.name.clone(), Arc::clone(&table.schema), all)?;
+        match changed.bytes.checked_sub(table.bytes) {
+            Some(more) => self.reserve(more)?,
+            None => self.memory.shrink(table.bytes - changed.bytes),
+        }
+        *table = changed;
+        Ok(rows)
+    }
+
+    /// Drops a table; returns whether there was one.
+    pub(crate) fn drop_table(&self, name: &str) -> bool {
+        match self.tables.write().remove(&name.to_lowercase()) {
+            Some(table) => {
+                self.memory.shrink(table.bytes);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn reserve(&self, bytes: usize) -> Result<()> {
+        if self.memory.size().saturating_add(bytes) > self.limit {
+            let limit = self.limit >> 20;
+            return Err(EngineError::MemoryExceeded {
+                detail: format!("the temporary tables of a session may hold {limit} MiB; create a table instead"),
+            });
+        }
+        Ok(self.memory.try_grow(bytes)?)
+    }
+}
+
+impl TemporaryTable {
+    fn new(name: String, schema: SchemaRef, batches: Vec<RecordBatch>) -> Result<Self> {
+        let bytes = kept_bytes(&batches);
+        let provider = Arc::new(MemTable::try_new(Arc::clone(&schema), vec![batches.clone()])?);
+        Ok(Self { name, schema, batches, bytes, provider })
+    }
+}
+
+/// Returns the bytes that batches keep in memory. The arrays of a batch that was received are slices of one message.
+fn kept_bytes(batches: &[RecordBatch]) -> usize {
+    let mut counted = HashSet::new();
+    let mut bytes = 0;
+    let mut pending: Vec<ArrayData> =
+        batches.iter().flat_map(RecordBatch::columns).map(|column| column.to_data()).collect();
+    while let Some(data) = pending.pop() {
+        let validity = data.nulls().map(|nulls| nulls.buffer());
+        for buffer in data.buffers().iter().chain(validity) {
+            if counted.insert(buffer.data_ptr()) {
+                bytes += buffer.capacity();
+            }
+        }
+        pending.extend(data.child_data().iter().cloned());
+    }
+    bytes
+}
+
+fn no_such_table(name: &str) -> EngineError {
+    CatalogError::TableNotFound { database: String::new(), table: name.to_owned(), nearest: None }.into()
+}
+
+/// Returns the error for a temporary table where there is no session that it could belong to.
+pub(crate) fn no_session() -> EngineError {
+    EngineError::Unsupported {
+        what: "a temporary table outside of a session".into(),
+        hint: "connect over Flight SQL, where a connection is a session, or create a table".into(),
+    }
+}
