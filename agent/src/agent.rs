@@ -33,6 +33,7 @@ use crate::prompt::ExampleCache;
 use crate::protocols::ask::decode_trace;
 use crate::protocols::responses::{self, ContinueError, Continued, InputItem};
 use crate::request::{AskRequest, CallDecision, OnDisconnect, ResumedCall, RunRequest};
+use crate::results::ResultStore;
 use crate::run::{RunHandle, RunTask, StopCause};
 use crate::run_watcher::RunWatcher;
 use crate::tools;
@@ -51,6 +52,7 @@ struct AgentState {
     models: Models,
     config: Arc<AgentConfig>,
     examples: Arc<ExampleCache>,
+    results: Arc<ResultStore>,
     watcher: Arc<dyn RunWatcher>,
     /// One permit for each run.
     permits: Arc<Semaphore>,
@@ -80,11 +82,13 @@ impl Agent {
     pub fn with_models(engine: Engine, models: Models, config: AgentConfig, watcher: Arc<dyn RunWatcher>) -> Self {
         engine.decode_run_traces_with(decode_trace);
         let permits = Arc::new(Semaphore::new(config.max_concurrent_runs));
+        let results = Arc::new(ResultStore::new(config.result_bytes, config.result_lifetime));
         let state = AgentState {
             engine,
             models,
             config: Arc::new(config),
             examples: Arc::new(ExampleCache::default()),
+            results,
             watcher,
             permits,
             running: Mutex::new(HashMap::new()),
@@ -108,6 +112,11 @@ impl Agent {
     /// Returns the catalog, which stores conversations and runs.
     pub fn catalog(&self) -> &Arc<Catalog> {
         self.state.engine.catalog()
+    }
+
+    /// Returns the rows of queries that are kept for their callers: what the tickets in events name.
+    pub fn results(&self) -> &Arc<ResultStore> {
+        &self.state.results
     }
 
     /// Starts a run of the ask protocol: see [`Agent::start`]. A session that does not exist yet begins with it.
@@ -210,6 +219,8 @@ impl Agent {
             model,
             config: Arc::clone(&self.state.config),
             examples: Arc::clone(&self.state.examples),
+            // The user of an application has no way to Flight.
+            results: principal.attributes().is_none().then(|| Arc::clone(self.results())),
             started_event,
             request,
             started,

@@ -21,6 +21,10 @@ pub struct AgentConfig {
     pub tool_result_tokens: usize,
     /// Runs in progress at once.
     pub max_concurrent_runs: usize,
+    /// Bytes of the rows of queries that are kept for their callers to fetch by ticket; 0 keeps none.
+    pub result_bytes: usize,
+    /// How long rows are kept.
+    pub result_lifetime: Duration,
     /// Whether there are tools that write; each of their calls waits for a person's approval.
     pub write_tools: bool,
     /// Whether a model name that is not configured is refused; otherwise it means the default model.
@@ -36,6 +40,8 @@ impl AgentConfig {
         prompt_tokens: 4_000,
         tool_result_tokens: 2_000,
         max_concurrent_runs: 16,
+        result_bytes: 256 << 20,
+        result_lifetime: Duration::from_secs(30 * 60),
         write_tools: false,
         strict_models: false,
     };

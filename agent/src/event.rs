@@ -218,8 +218,21 @@ pub struct ToolResult {
     /// A Vega-Lite specification without its data, where the result is worth plotting.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart: Option<Value>,
+    /// Of a query's rows, where they are kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ticket: Option<ResultTicket>,
     /// How long it took.
     pub elapsed_ms: u64,
+}
+
+/// What names the rows of a query, so that they can be fetched over Flight without running it again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ResultTicket {
+    /// As a client sends it.
+    pub text: String,
+    /// Whether the query has more rows than those that are kept.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub truncated: bool,
 }
 
 /// A call that the model asks for, before it is executed.
@@ -414,6 +427,9 @@ pub enum EventKind {
         kql_used: Option<String>,
         /// The last `run_sql`.
         sql_used: Option<String>,
+        /// Of the last query that succeeded, where its rows are kept.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        ticket: Option<ResultTicket>,
     },
     /// The run waits for these calls and ends; another run continues.
     Paused {

@@ -21,6 +21,7 @@
 //! | 4 | `event` | what a run emits |
 //! | 4 | `request` | what a run is asked to do, whichever protocol asks |
 //! | 5 | `event_log` | a run's events and their readers |
+//! | 5 | `results` | rows of queries, kept for those who hold their tickets |
 //! | 5 | `run_watcher` | who counts runs |
 //! | 5 | `answer` | answers held to a JSON schema |
 //! | 5 | `conversation` | conversations and runs as the catalog stores them |
@@ -45,6 +46,7 @@ pub mod models;
 mod prompt;
 pub mod protocols;
 mod request;
+mod results;
 mod run;
 mod run_watcher;
 mod sql_text;
@@ -57,12 +59,13 @@ pub use config::{AgentConfig, MAX_TOOL_ROWS};
 pub use conversation::{conversation_title, events_of, messages_of};
 pub use error::{AgentError, Result};
 pub use event::{
-    ContextTokens, EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, SERVER_LABEL, TextPhase, ToolCallStarted,
-    ToolResult, ToolStatus, Trigger, Truncation, Usage, WaitingCall, WantedCall,
+    ContextTokens, EventKind, ResultTicket, RunErrorCode, RunEvent, RunOutcome, RunStarted, SERVER_LABEL, TextPhase,
+    ToolCallStarted, ToolResult, ToolStatus, Trigger, Truncation, Usage, WaitingCall, WantedCall,
 };
 pub use event_log::{EventBatch, LoggedEvent, RunEvents};
 pub use prompt::{PromptSections, SECTION_KEYS};
 pub use protocols::responses::{ContinueError, Continued};
 pub use request::{AnswerSchema, AskRequest, CallDecision, OnDisconnect, Protocol, ResumedCall, RunRequest};
+pub use results::{ResultStore, StoredResult, TicketRefusal};
 pub use run_watcher::RunWatcher;
 pub use tools::{known_tool, tool_names};

@@ -13,10 +13,15 @@ use std::borrow::Cow;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::event::{RunEvent, ToolResult};
+use crate::event::{ResultTicket, RunEvent, ToolResult};
 
 /// The extension field of a result's chart, a Vega-Lite specification without its rows.
 pub const VEGA_SPEC: &str = "vegaSpec";
+
+/// The extension field of a result's ticket, with which its rows can be fetched over Flight.
+pub const TICKET: &str = "ticket";
+/// The field beside it, true where the rows that can be fetched are not all.
+pub const TICKET_TRUNCATED: &str = "ticket_truncated";
 
 /// One frame of a protocol's stream.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -75,6 +80,15 @@ impl Frame {
 pub(crate) fn add_chart(to: &mut Value, result: &ToolResult) {
     if let Some(chart) = &result.chart {
         to[VEGA_SPEC] = chart.clone();
+    }
+}
+
+/// Adds the ticket of a result whose rows are kept.
+pub(crate) fn add_ticket(to: &mut Value, ticket: Option<&ResultTicket>) {
+    let Some(ticket) = ticket else { return };
+    to[TICKET] = Value::from(ticket.text.as_str());
+    if ticket.truncated {
+        to[TICKET_TRUNCATED] = Value::from(true);
     }
 }
 

@@ -20,6 +20,7 @@ use crate::event::{CANCELLED_CODE, EventKind, RunErrorCode, RunOutcome, RunStart
 use crate::models::ModelEntry;
 use crate::prompt::ExampleCache;
 use crate::request::RunRequest;
+use crate::results::ResultStore;
 
 pub(crate) use handle::{RunHandle, StopCause};
 use turns::{End, Turns};
@@ -40,6 +41,8 @@ pub(crate) struct RunTask {
     pub(crate) model: ModelEntry,
     pub(crate) config: Arc<AgentConfig>,
     pub(crate) examples: Arc<ExampleCache>,
+    /// Keeps the rows of queries; absent where the caller could not fetch them.
+    pub(crate) results: Option<Arc<ResultStore>>,
     pub(crate) started_event: RunStarted,
     pub(crate) request: RunRequest,
     pub(crate) started: Instant,

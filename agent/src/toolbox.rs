@@ -3,14 +3,15 @@
 //! A call only reads, whatever else its session may do, ends within the session's wall clock, and stops its query when
 //! it is dropped. A failure is a reply, so that the caller's model can correct its call.
 
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
 use querent_engine::{EngineError, Session};
 use serde_json::{Map, Value};
 
 use crate::config::AgentConfig;
 use crate::models::ToolSpec;
-use crate::protocols::VEGA_SPEC;
+use crate::protocols::{VEGA_SPEC, add_ticket};
+use crate::results::ResultStore;
 use crate::tools::{self, ToolContext, ToolError, ToolOutput};
 
 static SPECS: LazyLock<Vec<ToolSpec>> =
@@ -28,7 +29,8 @@ pub struct ReplyBounds {
 /// The result of a tool in its two views.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ToolReply {
-    /// An object within fixed bounds, with a `vegaSpec` where the rows are worth a chart; `{"error": {"code",
+    /// An object within fixed bounds, with a `vegaSpec` where the rows are worth a chart and a `ticket` where they are
+    /// kept; `{"error": {"code",
     /// "message", "hint"?}}` for a failure.
     pub json: Value,
     /// For a model; of a failure, what was wrong and what to do.
@@ -47,8 +49,14 @@ pub fn find(name: &str) -> Option<&'static ToolSpec> {
     SPECS.iter().find(|spec| spec.name == name)
 }
 
-/// Calls the tool `name`.
-pub async fn call(session: Session, bounds: ReplyBounds, name: &str, arguments: Map<String, Value>) -> ToolReply {
+/// Calls the tool `name`. `results` keeps the rows of queries, where the caller can fetch them.
+pub async fn call(
+    session: Session,
+    bounds: ReplyBounds,
+    results: Option<Arc<ResultStore>>,
+    name: &str,
+    arguments: Map<String, Value>,
+) -> ToolReply {
     let limit = session.limits().wall_clock;
     let context = ToolContext {
         session: session.read_only(),
@@ -56,14 +64,16 @@ pub async fn call(session: Session, bounds: ReplyBounds, name: &str, arguments: 
         text_tokens: bounds.text_tokens,
         default_rows: bounds.default_rows,
         bad_branch: false,
+        results,
     };
     let arguments = Value::Object(arguments);
     let called = tokio::time::timeout(limit, tools::call(&context, name, &arguments)).await;
     match called.unwrap_or_else(|_| Err(EngineError::WallClockExceeded { limit }.into())) {
-        Ok(ToolOutput { mut json, text, chart, .. }) => {
+        Ok(ToolOutput { mut json, text, chart, ticket, .. }) => {
             if let (Some(chart), Some(fields)) = (chart, json.as_object_mut()) {
                 fields.insert(VEGA_SPEC.to_owned(), chart);
             }
+            add_ticket(&mut json, ticket.as_ref());
             ToolReply { json, text, is_error: false }
         }
         Err(error) => failure(name, &error),

@@ -20,6 +20,7 @@ mod search_schema;
 mod table_view;
 
 use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::FutureExt;
@@ -28,8 +29,9 @@ use querent_engine::{EngineError, Session};
 use serde_json::{Map, Value, json};
 
 use crate::config::MAX_TOOL_ROWS;
-use crate::event::Truncation;
+use crate::event::{ResultTicket, Truncation};
 use crate::models::ToolSpec;
+use crate::results::ResultStore;
 use crate::sql_text::{quote_identifier, split_name};
 use crate::tokens::{estimate_tokens, take_tokens};
 
@@ -70,6 +72,8 @@ pub(crate) struct ToolContext {
     pub(crate) default_rows: usize,
     /// Whether the request names a branch of the data that does not exist.
     pub(crate) bad_branch: bool,
+    /// Keeps the rows of queries; absent where the caller could not fetch them.
+    pub(crate) results: Option<Arc<ResultStore>>,
 }
 
 /// Characters of an error's message and of its hint: both may quote what was sent.
@@ -86,12 +90,14 @@ pub(crate) struct ToolOutput {
     pub(crate) truncation: Option<Truncation>,
     /// A Vega-Lite specification of the result, without its data.
     pub(crate) chart: Option<Value>,
+    /// Of the rows, where they are kept.
+    pub(crate) ticket: Option<ResultTicket>,
 }
 
 impl ToolOutput {
     /// Creates an untruncated result without a chart.
     pub(crate) fn new(json: Value, text: impl Into<String>) -> Self {
-        Self { json, text: text.into(), truncation: None, chart: None }
+        Self { json, text: text.into(), truncation: None, chart: None, ticket: None }
     }
 
     /// Creates a result whose text is cut to `tokens` tokens.
@@ -217,6 +223,11 @@ fn chart_argument() -> Value {
 fn max_rows_argument(default_rows: usize) -> Value {
     let description = format!("Rows to return; {default_rows} unless given, at most {MAX_TOOL_ROWS}.");
     json!({ "type": "integer", "description": description })
+}
+
+/// Whether an answer rests on the rows of the tool `name`: those of a query, and not of a look at a table.
+pub(crate) fn answers(name: &str) -> bool {
+    [RUN_SQL, RUN_KQL, graph_traverse::NAME].contains(&name)
 }
 
 /// Whether the tool `name` writes.

@@ -7,7 +7,7 @@
 use serde_json::{Map, Value, json};
 
 use super::responses::{BadRequest, InputItem, parse_content, tools_of};
-use super::{Frame, Renderer, VEGA_SPEC, kind_of};
+use super::{Frame, Renderer, add_chart, add_ticket, kind_of};
 use crate::event::{EventKind, RunErrorCode, RunEvent, TextPhase, WaitingCall};
 use crate::models::{ChatRole, TokenUsage, ToolSpec};
 
@@ -325,17 +325,21 @@ impl AdkRenderer {
             EventKind::ToolResult(result) => {
                 let response = json!({ "id": result.call_id, "name": result.tool, "response": object(&result.result) });
                 let mut returned = self.event(event, AUTHOR, "user", vec![json!({ "functionResponse": response })]);
-                if let Some(chart) = &result.chart {
-                    returned["customMetadata"] = json!({ VEGA_SPEC: chart });
-                }
+                let mut metadata = json!({});
+                add_chart(&mut metadata, result);
+                add_ticket(&mut metadata, result.ticket.as_ref());
+                set_metadata(&mut returned, metadata);
                 Some(returned)
             }
             EventKind::ApprovalRequested(call) | EventKind::ClientToolRequested(call) => {
                 Some(self.waiting(event, call))
             }
-            EventKind::AnswerFinal { text, cut, .. } => {
+            EventKind::AnswerFinal { text, cut, ticket, .. } => {
                 let mut answer = self.whole(event, json!({ "text": text }));
                 answer["finishReason"] = json!(if *cut { "MAX_TOKENS" } else { "STOP" });
+                let mut metadata = json!({});
+                add_ticket(&mut metadata, ticket.as_ref());
+                set_metadata(&mut answer, metadata);
                 Some(answer)
             }
             EventKind::RunError { code, message, detail_code } => {
@@ -365,6 +369,13 @@ impl Renderer for AdkRenderer {
 
 fn actions() -> Value {
     json!({ "stateDelta": {}, "artifactDelta": {}, "requestedAuthConfigs": {} })
+}
+
+/// Sets an event's metadata of our own, if there is any.
+fn set_metadata(event: &mut Value, metadata: Value) {
+    if metadata.as_object().is_some_and(|fields| !fields.is_empty()) {
+        event["customMetadata"] = metadata;
+    }
 }
 
 fn seconds(event: &RunEvent) -> Value {

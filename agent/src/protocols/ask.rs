@@ -10,7 +10,7 @@ use querent_catalog::{Page, RunRecord};
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::{Frame, Paragraphs, Renderer, add_chart, kind_of};
+use super::{Frame, Paragraphs, Renderer, add_chart, add_ticket, kind_of};
 use crate::error::{AgentError, Result};
 use crate::event::{EventKind, RunEvent};
 use crate::request::AskRequest;
@@ -120,10 +120,13 @@ impl AskRenderer {
             EventKind::ToolResult(result) => {
                 let mut data = json!({ "tool": result.tool, "call_index": result.call_index, "result": result.result });
                 add_chart(&mut data, result);
+                add_ticket(&mut data, result.ticket.as_ref());
                 ("tool_result", data)
             }
-            EventKind::AnswerFinal { kql_used, sql_used, .. } => {
-                ("answer_final", json!({ "text": self.answer.text(), "kql_used": kql_used, "sql_used": sql_used }))
+            EventKind::AnswerFinal { kql_used, sql_used, ticket, .. } => {
+                let mut data = json!({ "text": self.answer.text(), "kql_used": kql_used, "sql_used": sql_used });
+                add_ticket(&mut data, ticket.as_ref());
+                ("answer_final", data)
             }
             EventKind::RunError { code, message, detail_code } => {
                 ("run_error", json!({ "code": code.as_str(), "message": message, "detail_code": detail_code }))

@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::chat::{self, ChatCompletionRequest};
 use super::responses::{self, BadRequest, InputContent, InputItem, ResponsesRequest, parse_content};
-use super::{Frame, Renderer, add_chart, kind_of};
+use super::{Frame, Renderer, add_chart, add_ticket, kind_of};
 use crate::event::{EventKind, RunEvent, RunOutcome, Trigger};
 use crate::models::ChatRole;
 
@@ -315,6 +315,7 @@ impl SessionEventRenderer {
                 let response = json!({ "id": result.call_id, "name": result.tool, "response": result.result });
                 let mut content = json!({ "parts": [{ "functionResponse": response }] });
                 add_chart(&mut content, result);
+                add_ticket(&mut content, result.ticket.as_ref());
                 one("tool_result", content)
             }
             EventKind::ApprovalRequested(waiting) => one(

@@ -18,7 +18,7 @@ use super::{FailureCause, RunTask};
 use crate::answer::StructuredAnswer;
 use crate::budget::{AllowedReply, Exhausted, ToolBudget};
 use crate::error::AgentError;
-use crate::event::{ContextTokens, EventKind, RunErrorCode, TextPhase, WantedCall};
+use crate::event::{ContextTokens, EventKind, ResultTicket, RunErrorCode, TextPhase, WantedCall};
 use crate::history::{ChatHistory, Compaction};
 use crate::models::actions::{ToolCalling, TurnRequest};
 use crate::models::{
@@ -83,6 +83,8 @@ pub(super) struct Turns<'a> {
     waiting: Vec<WaitingToolCall>,
     kql_used: Option<String>,
     sql_used: Option<String>,
+    /// Of the latest query that succeeded.
+    answer_ticket: Option<ResultTicket>,
     stored_at: Instant,
 }
 
@@ -120,6 +122,7 @@ impl<'a> Turns<'a> {
             text_tokens,
             default_rows: task.config.default_tool_rows,
             bad_branch: task.request.bad_branch,
+            results: task.results.clone(),
         };
         Self {
             task,
@@ -139,6 +142,7 @@ impl<'a> Turns<'a> {
             waiting: Vec::new(),
             kql_used: None,
             sql_used: None,
+            answer_ticket: None,
             stored_at: Instant::now(),
         }
     }
@@ -364,7 +368,7 @@ impl<'a> Turns<'a> {
         }
         self.keep_messages();
         self.return_messages();
-        let (kql_used, sql_used) = (self.kql_used.take(), self.sql_used.take());
+        let (kql_used, sql_used, ticket) = (self.kql_used.take(), self.sql_used.take(), self.answer_ticket.take());
         self.emit(EventKind::AnswerFinal {
             item_id,
             text,
@@ -372,6 +376,7 @@ impl<'a> Turns<'a> {
             cut,
             kql_used,
             sql_used,
+            ticket,
         });
         Ok(true)
     }

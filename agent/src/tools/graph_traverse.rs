@@ -9,7 +9,7 @@ use super::{Tool, ToolContext, ToolError, ToolOutput, table_name};
 use crate::config::MAX_TOOL_ROWS;
 use crate::models::ToolSpec;
 
-const NAME: &str = "graph_traverse";
+pub(super) const NAME: &str = "graph_traverse";
 const DEFAULT_HOPS: usize = 5;
 const MAX_HOPS: usize = 20;
 const DIRECTIONS: [&str; 3] = ["forward", "backward", "both"];

@@ -9,10 +9,11 @@ use futures::StreamExt;
 use querent_engine::{EngineError, QueryStream};
 use serde_json::{Map, Value, json};
 
-use super::ToolOutput;
 use super::json_value::{ByteRoom, json_value, plain_text, shortened};
+use super::{ToolContext, ToolOutput};
 use crate::chart::{ColumnKind, chart_of};
-use crate::event::Truncation;
+use crate::event::{ResultTicket, Truncation};
+use crate::results::ResultRecorder;
 use crate::tokens::{estimate_tokens, take_tokens};
 
 /// Bytes of the JSON rows of one result.
@@ -44,6 +45,8 @@ pub(super) struct ToolRows {
     cut: Option<Cut>,
     /// How many rows there are, where some are missing and they were counted.
     total: Option<Total>,
+    /// Of the rows as the query gave them, where they are kept.
+    ticket: Option<ResultTicket>,
 }
 
 /// A count of rows.
@@ -64,41 +67,54 @@ enum Cut {
 impl ToolRows {
     /// Reads at most `max_rows` rows and drops the query once it has them.
     pub(super) async fn read(mut stream: QueryStream, max_rows: usize) -> Result<Self, EngineError> {
-        Ok(Self::first(&mut stream, max_rows).await?.0)
+        Ok(Self::first(&mut stream, max_rows, &mut None).await?.0)
     }
 
-    /// Reads like [`ToolRows::read`], and counts the remaining rows within limits.
-    pub(super) async fn read_and_count(mut stream: QueryStream, max_rows: usize) -> Result<Self, EngineError> {
-        let (mut result, left_of_batch) = Self::first(&mut stream, max_rows).await?;
-        let Some(left_of_batch) = left_of_batch else {
+    /// Reads like [`ToolRows::read`], and keeps what it has read.
+    pub(super) async fn read_and_keep(
+        mut stream: QueryStream,
+        max_rows: usize,
+        context: &ToolContext,
+    ) -> Result<Self, EngineError> {
+        let mut recorder = recorder(&stream, context);
+        let (mut result, _) = Self::first(&mut stream, max_rows, &mut recorder).await?;
+        let is_whole = result.cut.is_none();
+        result.ticket = recorder.map(|recorder| recorder.finish(context.session.principal(), is_whole));
+        Ok(result)
+    }
+
+    /// Reads and keeps like [`ToolRows::read_and_keep`]; counts and keeps the remaining rows within limits.
+    pub(super) async fn read_and_count(
+        mut stream: QueryStream,
+        max_rows: usize,
+        context: &ToolContext,
+    ) -> Result<Self, EngineError> {
+        let mut recorder = recorder(&stream, context);
+        let (mut result, left_of_batch) = Self::first(&mut stream, max_rows, &mut recorder).await?;
+        if let Some(left_of_batch) = left_of_batch {
+            result.total = Some(count_rest(&mut stream, result.rows.len() + left_of_batch, &mut recorder).await);
+        } else if result.cut.is_some() {
             // The engine's own bound cut it.
-            result.total = result.cut.map(|_| Total { rows: result.rows.len(), is_lower_bound: true });
-            return Ok(result);
-        };
-        let mut total = Total { rows: result.rows.len() + left_of_batch, is_lower_bound: true };
-        let until = Instant::now() + COUNT_TIMEOUT;
-        while total.rows < MAX_COUNTED_ROWS {
-            let left = until.saturating_duration_since(Instant::now());
-            match tokio::time::timeout(left, stream.next()).await {
-                // A failure after the requested rows does not fail the call.
-                Err(_) | Ok(Some(Err(_))) => break,
-                Ok(Some(Ok(batch))) => total.rows += batch.num_rows(),
-                Ok(None) => {
-                    total.is_lower_bound = stream.stats().truncated;
-                    break;
-                }
-            }
+            result.total = Some(Total { rows: result.rows.len(), is_lower_bound: true });
         }
-        result.total = Some(total);
+        let is_whole = result.total.is_none_or(|total| !total.is_lower_bound);
+        result.ticket = recorder.map(|recorder| recorder.finish(context.session.principal(), is_whole));
         Ok(result)
     }
 
     /// Reads the first rows. Returns them, and how many rows of the last batch were left out, if any.
-    async fn first(stream: &mut QueryStream, max_rows: usize) -> Result<(Self, Option<usize>), EngineError> {
+    async fn first(
+        stream: &mut QueryStream,
+        max_rows: usize,
+        recorder: &mut Option<ResultRecorder>,
+    ) -> Result<(Self, Option<usize>), EngineError> {
         let mut result = Self::empty(&stream.schema());
         let (mut bytes, mut cells) = (0, 0);
         while let Some(batch) = stream.next().await {
             let batch = batch?;
+            if let Some(recorder) = recorder {
+                recorder.push(&batch);
+            }
             for row in 0..batch.num_rows() {
                 if result.rows.len() == max_rows {
                     result.cut = Some(Cut::Rows);
@@ -135,13 +151,14 @@ impl ToolRows {
             rows: Vec::new(),
             cut: None,
             total: None,
+            ticket: None,
         }
     }
 
     /// Returns both views, with this text for the model; `offered` is the chart that the model asks for.
     pub(super) fn output(&self, text: impl Into<String>, offered: Option<&Value>) -> ToolOutput {
         let chart = chart_of(&self.names, &self.kinds, &self.rows, offered).map(|chart| json!(chart));
-        ToolOutput { chart, ..ToolOutput::new(self.to_json(), text) }
+        ToolOutput { chart, ticket: self.ticket.clone(), ..ToolOutput::new(self.to_json(), text) }
     }
 
     pub(super) fn is_empty(&self) -> bool {
@@ -210,7 +227,11 @@ impl ToolRows {
 
     /// Returns both views, the text in at most `tokens` tokens.
     pub(super) fn to_output(&self, tokens: usize) -> ToolOutput {
-        ToolOutput { truncation: self.truncation(tokens), ..ToolOutput::new(self.to_json(), self.to_text(tokens)) }
+        ToolOutput {
+            truncation: self.truncation(tokens),
+            ticket: self.ticket.clone(),
+            ..ToolOutput::new(self.to_json(), self.to_text(tokens))
+        }
     }
 
     /// Returns how many columns a header may have.
@@ -240,6 +261,35 @@ impl ToolRows {
         };
         format!("({rows}{columns})")
     }
+}
+
+/// Begins to keep the rows of a query, where they can be kept.
+fn recorder(stream: &QueryStream, context: &ToolContext) -> Option<ResultRecorder> {
+    context.results.as_ref()?.recorder(stream.schema())
+}
+
+/// Counts the rows beyond the first `rows`, and keeps them, within limits.
+async fn count_rest(stream: &mut QueryStream, rows: usize, recorder: &mut Option<ResultRecorder>) -> Total {
+    let mut total = Total { rows, is_lower_bound: true };
+    let until = Instant::now() + COUNT_TIMEOUT;
+    while total.rows < MAX_COUNTED_ROWS {
+        let left = until.saturating_duration_since(Instant::now());
+        match tokio::time::timeout(left, stream.next()).await {
+            // A failure after the requested rows does not fail the call.
+            Err(_) | Ok(Some(Err(_))) => break,
+            Ok(Some(Ok(batch))) => {
+                total.rows += batch.num_rows();
+                if let Some(recorder) = recorder {
+                    recorder.push(&batch);
+                }
+            }
+            Ok(None) => {
+                total.is_lower_bound = stream.stats().truncated;
+                break;
+            }
+        }
+    }
+    total
 }
 
 fn row_values(batch: &RecordBatch, row: usize) -> Vec<Value> {
@@ -298,6 +348,7 @@ mod tests {
             rows: (0..count).map(|row| (0..columns).map(|column| json!(row * column)).collect()).collect(),
             cut: None,
             total: None,
+            ticket: None,
         }
     }
 

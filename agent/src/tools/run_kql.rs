@@ -61,7 +61,7 @@ pub(super) async fn query_output(
     offered: Option<&Value>,
 ) -> Result<ToolOutput, ToolError> {
     let session = context.session.clone().in_database(database.as_deref()).await?;
-    let rows = ToolRows::read(session.kql(kql).await?, max_rows).await?;
+    let rows = ToolRows::read_and_count(session.kql(kql).await?, max_rows, context).await?;
     let output = rows.output(rows.to_text(context.text_tokens), offered);
     Ok(ToolOutput { truncation: rows.truncation(context.text_tokens), ..output })
 }

@@ -54,7 +54,7 @@ impl Tool for RunSql {
         arguments.finish(NAME)?;
         let sql = without_fence(&sql, "sql");
         let session = context.session.clone().in_database(database.as_deref()).await?;
-        let outcome = async { ToolRows::read_and_count(session.sql(sql).await?, max_rows).await }.await;
+        let outcome = async { ToolRows::read_and_count(session.sql(sql).await?, max_rows, context).await }.await;
         match outcome {
             Ok(rows) => {
                 let output = rows.output(result_text(&rows, context.text_tokens), offered);

@@ -43,7 +43,7 @@ impl Tool for SampleRows {
         let database = arguments.optional("database");
         arguments.finish(NAME)?;
         let name = table_name(&context.session, database, &table);
-        let rows = ToolRows::read(context.session.sample(&name, n).await?, n).await?;
+        let rows = ToolRows::read_and_keep(context.session.sample(&name, n).await?, n, context).await?;
         Ok(rows.to_output(context.text_tokens))
     }
 }

@@ -6,6 +6,7 @@ use querent_engine::qualify_tables;
 use serde_json::{Map, Value, json};
 
 use crate::event::{ToolCallStarted, ToolResult};
+use crate::protocols::add_ticket;
 use crate::sql_text::one_line;
 use crate::tools::sql_argument;
 
@@ -156,6 +157,7 @@ fn sql_result(call: &ShownCall, result: &ToolResult) -> Value {
     if let Some(chart) = &result.chart {
         shown["vegaSpec"] = json!(chart.to_string());
     }
+    add_ticket(&mut shown, result.ticket.as_ref());
     shown
 }
 

@@ -1,9 +1,11 @@
-//! The `metadata` of this protocol's events: what the run has used, and which results the model saw only in part.
+//! The `metadata` of this protocol's events: what the run has used, and which results the model saw only in part, and how to
+//! fetch the rows of its queries.
 
 use serde_json::{Value, json};
 
 use crate::event::{ContextTokens, ToolResult};
 use crate::models::TokenUsage;
+use crate::protocols::add_ticket;
 
 /// The metadata so far.
 #[derive(Debug, Default)]
@@ -19,6 +21,7 @@ pub(super) struct Metadata {
     finish_reason: Option<&'static str>,
     compactions: u32,
     truncations: Vec<Value>,
+    tickets: Vec<Value>,
 }
 
 impl Metadata {
@@ -59,6 +62,11 @@ impl Metadata {
 
     /// Adds the result of a tool.
     pub(super) fn tool_returned(&mut self, result: &ToolResult) {
+        if let Some(ticket) = &result.ticket {
+            let mut of_call = json!({ "tool_call_id": result.call_id, "tool_name": result.tool });
+            add_ticket(&mut of_call, Some(ticket));
+            self.tickets.push(of_call);
+        }
         if let Some(truncation) = result.truncation {
             self.truncations.push(json!({
                 "tool_call_id": result.call_id,
@@ -110,6 +118,9 @@ impl Metadata {
         });
         if !self.truncations.is_empty() {
             metadata["truncations"] = json!(self.truncations);
+        }
+        if !self.tickets.is_empty() {
+            metadata["tickets"] = json!(self.tickets);
         }
         if let Some(reason) = self.finish_reason {
             metadata["finish_reason"] = json!(reason);

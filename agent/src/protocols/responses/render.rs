@@ -10,7 +10,7 @@ use crate::event::{
     WaitingCall,
 };
 use crate::models::TokenUsage;
-use crate::protocols::{Frame, Renderer, add_chart};
+use crate::protocols::{Frame, Renderer, add_chart, add_ticket};
 
 /// The clients that read the stream.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -230,6 +230,7 @@ impl ResponsesRenderer {
             item["output"] = json!(output);
         }
         add_chart(&mut item, result);
+        add_ticket(&mut item, result.ticket.as_ref());
         let name = if failed { "response.mcp_call.failed" } else { "response.mcp_call.completed" };
         let id = json!({ "item_id": result.item_id, "output_index": index });
         vec![self.event(name, id), self.done(index, item)]
@@ -252,6 +253,7 @@ impl ResponsesRenderer {
             "elapsed_ms": result.elapsed_ms,
         });
         add_chart(&mut result_data, result);
+        add_ticket(&mut result_data, result.ticket.as_ref());
         vec![added, self.done(index, item), self.event("response.ksadk.tool_result", result_data)]
     }
 

@@ -10,7 +10,7 @@ use tokio::sync::Semaphore;
 
 use super::{Turns, raw_arguments};
 use crate::budget::Exhausted;
-use crate::event::{EventKind, RunErrorCode, ToolCallStarted, ToolResult, ToolStatus, WaitingCall};
+use crate::event::{EventKind, ResultTicket, RunErrorCode, ToolCallStarted, ToolResult, ToolStatus, WaitingCall};
 use crate::models::ModelToolCall;
 use crate::run::{FailureCause, elapsed_ms};
 use crate::sql_text::one_line;
@@ -44,6 +44,14 @@ struct OwnCall {
 
 type CallOutcome = (Result<ToolOutput, ToolError>, u64);
 
+/// What the run goes on with after a result was emitted.
+struct ReportedResult {
+    failed: bool,
+    /// For the model.
+    text: String,
+    ticket: Option<ResultTicket>,
+}
+
 impl Turns<'_> {
     /// Makes the calls of one reply: announces all, then executes the server's concurrently, since they only read.
     /// Results are reported in the order of the calls, so that the same run emits the same events again.
@@ -69,8 +77,8 @@ impl Turns<'_> {
             }
         }
         drop(outcomes);
-        for (OwnCall { started, model_id, .. }, (failed, text)) in reported {
-            self.conversation.push_tool_result(&started.tool, model_id, text);
+        for (OwnCall { started, model_id, .. }, reported) in reported {
+            let failed = self.take_in(&started.tool, model_id, reported);
             let recorded = self.budget.record(&started.tool, &started.args, failed);
             recorded.map_err(|exhausted| self.tool_loop(exhausted))?;
             self.nudge(&started.tool, failed);
@@ -161,20 +169,29 @@ impl Turns<'_> {
         outcome: CallOutcome,
         status: Option<ToolStatus>,
     ) -> bool {
-        let (failed, text) = self.report(call, outcome, status);
-        self.conversation.push_tool_result(&call.tool, model_id, text);
+        let reported = self.report(call, outcome, status);
+        self.take_in(&call.tool, model_id, reported)
+    }
+
+    /// Adds the message of a result, and remembers the ticket of the latest query. Returns whether the call failed.
+    fn take_in(&mut self, tool: &str, model_id: &str, reported: ReportedResult) -> bool {
+        let ReportedResult { failed, text, ticket } = reported;
+        self.conversation.push_tool_result(tool, model_id, text);
+        if !failed && tools::answers(tool) {
+            self.answer_ticket = ticket;
+        }
         failed
     }
 
-    /// Emits the result. Returns whether the call failed, and the text for the model.
+    /// Emits the result.
     fn report(
         &self,
         call: &ToolCallStarted,
         (outcome, took_ms): CallOutcome,
         status: Option<ToolStatus>,
-    ) -> (bool, String) {
+    ) -> ReportedResult {
         let failed = outcome.is_err();
-        let ToolOutput { json: result, text, truncation, chart } = outcome.unwrap_or_else(|error| {
+        let ToolOutput { json: result, text, truncation, chart, ticket } = outcome.unwrap_or_else(|error| {
             let text = error.to_text(&call.tool);
             ToolOutput::new(error.to_json(), take_tokens(&text, self.context.text_tokens))
         });
@@ -194,9 +211,10 @@ impl Turns<'_> {
             text: text.clone(),
             truncation,
             chart,
+            ticket: ticket.clone(),
             elapsed_ms: took_ms,
         })));
-        (failed, text)
+        ReportedResult { failed, text, ticket }
     }
 
     /// Adds words to a tool's result that keep the model from repeating itself.
