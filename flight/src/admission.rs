@@ -1,5 +1,6 @@
 //! Bounds how many queries run at once. Beyond the bound a query is refused immediately, with 429 and `Retry-After`,
-//! rather than queued until its client times out. Metadata calls are exempt. The agent bounds its runs itself.
+//! rather than queued until its client times out. A query that waits for its reader does not count; it waits for a slot
+//! when its reader goes on. Metadata calls are exempt. The agent bounds its runs itself.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -76,8 +77,8 @@ struct QueryOutcome {
 }
 
 impl QueryPermit {
-    /// Takes the slot out of the permit, so that it is released when the query ends rather than when its client has read
-    /// the last row.
+    /// Takes the slot out of the permit, for the query to hold while it works: not while it waits for its client, nor until
+    /// its client has read the last row.
     pub fn take_slot(&mut self) -> Option<OwnedSemaphorePermit> {
         self.slot.take()
     }

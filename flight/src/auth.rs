@@ -4,7 +4,8 @@
 //! administrator and an `Authorization` header is ignored. Tokens are kept and compared as digests, in constant time.
 
 use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD as BASE64;
+use base64::alphabet;
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use http::{HeaderMap, header};
 use querent_catalog::{Principal, Role};
 use sha2::{Digest, Sha256};
@@ -12,6 +13,12 @@ use subtle::ConstantTimeEq;
 
 use crate::config::TokenSettings;
 use crate::error::{ApiError, ErrorCode};
+
+/// Go's Flight client, which is under ADBC, leaves the padding away.
+const BASE64: GeneralPurpose = GeneralPurpose::new(
+    &alphabet::STANDARD,
+    GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
+);
 
 /// The tokens of the settings and whom each stands for.
 #[derive(Debug)]

@@ -16,7 +16,7 @@ use axum::{Extension, Router};
 use http::StatusCode;
 
 use crate::error::ApiError;
-use crate::http::same_site;
+use crate::guard::check;
 use crate::state::AppState;
 use surface::CubeSurface;
 
@@ -35,7 +35,7 @@ async fn guard(
     next: Next,
 ) -> Response {
     let (parts, body) = request.into_parts();
-    let mut response = match surface.is_open(&state).then(|| same_site::check(&parts, &state.settings)) {
+    let mut response = match surface.is_open(&state).then(|| check(&parts, &state.settings)) {
         Some(Err(error)) => error.into_response(),
         _ => next.run(Request::from_parts(parts, body)).await,
     };

@@ -18,8 +18,9 @@ use serde_json::json;
 use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
+use crate::config::HttpSettings;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::request::{ApiCall, BODY_TIMEOUT, Params, too_large, too_slow};
+use crate::http::request::{ApiCall, Params, too_large, too_slow};
 use crate::http::response::json_response;
 
 #[derive(Debug, Deserialize)]
@@ -65,7 +66,7 @@ pub(super) async fn import(
 ) -> Result<Response, ApiError> {
     let table = TableName::new(params.database.as_deref().unwrap_or(DEFAULT_DATABASE), &params.table);
     let spool = Spool::new(&state.settings.data, params.format).await?;
-    spool.fill(body, state.settings.http.max_import_bytes.0).await?;
+    spool.fill(body, &state.settings.http).await?;
     let request = ImportRequest {
         source: spool.path.display().to_string(),
         format: Some(params.format.into()),
@@ -150,11 +151,12 @@ impl Spool {
         Ok(Self { path: folder.join(format!("{}.{ending}", Uuid::now_v7())) })
     }
 
-    async fn fill(&self, body: Body, limit: u64) -> Result<(), ApiError> {
+    async fn fill(&self, body: Body, settings: &HttpSettings) -> Result<(), ApiError> {
+        let (limit, within) = (settings.max_import_bytes.0, settings.body_timeout.0);
         let mut file = tokio::fs::File::create(&self.path).await.map_err(spool_error)?;
         let mut chunks = body.into_data_stream();
         let mut written = 0_u64;
-        while let Some(chunk) = tokio::time::timeout(BODY_TIMEOUT, chunks.next()).await.map_err(|_| too_slow())? {
+        while let Some(chunk) = tokio::time::timeout(within, chunks.next()).await.map_err(|_| too_slow(within))? {
             let chunk = chunk.map_err(|error| {
                 ApiError::new(ErrorCode::BadRequestBody, format!("the request's body broke off: {error}"))
             })?;

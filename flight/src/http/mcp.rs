@@ -24,8 +24,8 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::request::{header_text, read_body};
-use super::same_site;
 use crate::error::{ApiError, ErrorCode, RenderedError};
+use crate::guard::check_origin;
 use crate::mcp::{McpCaller, McpServer};
 use crate::state::AppState;
 use sessions::McpSessions;
@@ -46,7 +46,8 @@ pub(super) struct McpSurface {
 impl McpSurface {
     pub(super) fn new(state: &AppState) -> Arc<Self> {
         let settings = &state.settings;
-        let server = McpServer::for_requests(state.engine.clone(), state.admission.clone(), settings.limits());
+        let results = Arc::clone(state.agent.results());
+        let server = McpServer::for_requests(state.engine.clone(), state.admission.clone(), settings.limits(), results);
         // Callers, origins and sizes have been checked before a request reaches this service.
         let config = StreamableHttpServerConfig::default()
             .with_legacy_session_mode(false)
@@ -71,7 +72,7 @@ struct MessageId(Value);
 /// Gives errors JSON-RPC's shape, and refuses what a browser sends for a page of a site that is not allowed.
 async fn guard(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let (parts, body) = request.into_parts();
-    let mut response = match same_site::check_origin(&parts, &state.settings) {
+    let mut response = match check_origin(&parts, &state.settings) {
         Ok(()) => next.run(Request::from_parts(parts, body)).await,
         Err(error) => error.into_response(),
     };
@@ -119,7 +120,7 @@ pub(super) async fn post(
     let (mut parts, body) = request.into_parts();
     check_types(&mut parts)?;
     let database = header_text(&parts.headers, &["x-database"])?;
-    let bytes = read_body(body, state.settings.http.max_query_bytes.0).await?;
+    let bytes = read_body(body, state.settings.http.max_query_bytes.0, &state.settings.http).await?;
     let message = RpcMessage::parse(&bytes)?;
     let id = message.id.clone();
     let session = header_text(&parts.headers, &[SESSION_ID.as_str()])?;

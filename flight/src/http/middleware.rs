@@ -4,13 +4,12 @@
 //! extractor, a fallback or a caught panic made it.
 
 use std::any::Any;
-use std::net::SocketAddr;
 use std::time::Instant;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::{ConnectInfo, MatchedPath, Request};
-use axum::middleware::{Next, from_fn};
+use axum::extract::{MatchedPath, Request};
+use axum::middleware::{Next, from_fn, from_fn_with_state};
 use axum::response::{IntoResponse, Response};
 use http::{HeaderMap, HeaderName, HeaderValue, Method, header};
 use tower_http::catch_panic::CatchPanicLayer;
@@ -19,6 +18,7 @@ use tracing::Instrument;
 use uuid::Uuid;
 
 use crate::error::{ApiError, ErrorShape, RenderedError};
+use crate::guard::{ClientAddress, guard};
 use crate::http::request::RequestId;
 use crate::metrics;
 use crate::state::AppState;
@@ -28,9 +28,10 @@ const ERROR_CODE: HeaderName = HeaderName::from_static("x-querent-error-code");
 /// The longest id that a client may choose, since it goes into every log line.
 const MAX_REQUEST_ID: usize = 128;
 
-/// Wraps all routes, gRPC's included.
+/// Wraps all routes, gRPC's included, with the guard innermost.
 pub(crate) fn wrap_routes(routes: Router, state: &AppState) -> Router {
-    let wrapped = routes.layer(CatchPanicLayer::custom(panicked)).layer(from_fn(observe));
+    let guarded = routes.layer(from_fn_with_state(state.clone(), guard));
+    let wrapped = guarded.layer(CatchPanicLayer::custom(panicked)).layer(from_fn(observe));
     match cors(&state.settings.http.cors_allowed_origins) {
         Some(cors) => wrapped.layer(cors),
         None => wrapped,
@@ -44,7 +45,7 @@ async fn observe(mut request: Request, next: Next) -> Response {
     let route = request.extensions().get::<MatchedPath>().map_or("unmatched", MatchedPath::as_str).to_owned();
     let method = request.method().clone();
     let path = request.uri().path().to_owned();
-    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
+    let peer = request.extensions().get::<ClientAddress>().map(ToString::to_string).unwrap_or_default();
     let span = tracing::info_span!("request", request_id = %id, %method, path, subject = tracing::field::Empty);
     request.extensions_mut().insert(RequestId(id.clone()));
 
@@ -60,9 +61,9 @@ async fn observe(mut request: Request, next: Next) -> Response {
         // Probes and scrapes come every few seconds.
         match route.as_str() {
             "/health" | "/ready" | "/healthz" | "/readyz" | "/metrics" => {
-                tracing::debug!(status, elapsed_ms, ?peer, "answered")
+                tracing::debug!(status, elapsed_ms, peer, "answered")
             }
-            _ => tracing::info!(status, elapsed_ms, ?peer, "answered"),
+            _ => tracing::info!(status, elapsed_ms, peer, "answered"),
         }
     });
     response

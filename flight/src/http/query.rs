@@ -19,8 +19,9 @@ use querent_engine::EngineError;
 use crate::admission::Door;
 use crate::error::{ApiError, Budget};
 use crate::http::request::{ApiCall, RequestId};
+use crate::query_limits::QueryLanguage;
 use body::ResultBody;
-use request::{QueryLanguage, QueryRequest, ResultFormat};
+use request::{QueryRequest, ResultFormat};
 
 pub(super) async fn query(
     ApiCall { state, principal }: ApiCall,
@@ -33,7 +34,7 @@ pub(super) async fn query(
     let mut permit = state.admission.admit(Door::Http)?;
     let place = permit.take_slot();
 
-    let session = state.session(principal, request.limits);
+    let session = state.session(principal, request.limits).with_result_types(request.result_types);
     let memory_bytes = session.limits().memory_bytes;
     let api_error = move |error: EngineError| -> ApiError {
         let out_of_memory = matches!(error, EngineError::MemoryExceeded { .. });

@@ -14,14 +14,9 @@ use querent_catalog::{PageRequest, PageToken, Principal};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
+use crate::config::HttpSettings;
 use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
-
-/// How long a body may take: as a whole, or if it is streamed, its next chunk.
-pub(super) const BODY_TIMEOUT: Duration = Duration::from_secs(30);
-
-/// The shortest wall clock that a request may ask for; a query with less could only fail.
-pub(super) const LEAST_WALL_CLOCK: Duration = Duration::from_millis(10);
 
 /// A request's id, from its client or made here; it is in every request's extensions.
 #[derive(Debug, Clone)]
@@ -51,7 +46,7 @@ impl FromRequest<AppState> for QueryBytes {
     type Rejection = ApiError;
 
     async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
-        Ok(Self(read_body(request.into_body(), state.settings.http.max_query_bytes.0).await?))
+        Ok(Self(read_body(request.into_body(), state.settings.http.max_query_bytes.0, &state.settings.http).await?))
     }
 }
 
@@ -62,9 +57,9 @@ pub(super) struct JsonBody<T>(pub(super) T);
 impl<T: DeserializeOwned> FromRequest<AppState> for JsonBody<T> {
     type Rejection = ApiError;
 
-    async fn from_request(request: Request, _state: &AppState) -> Result<Self, ApiError> {
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, ApiError> {
         const MAX_BYTES: u64 = 1 << 20;
-        let bytes = read_body(request.into_body(), MAX_BYTES).await?;
+        let bytes = read_body(request.into_body(), MAX_BYTES, &state.settings.http).await?;
         serde_json::from_slice(&bytes).map(Self).map_err(|error| {
             ApiError::new(ErrorCode::BadRequestBody, format!("the body is not what this route takes: {error}"))
         })
@@ -101,10 +96,12 @@ fn bad_parameter(message: String) -> ApiError {
     ApiError::new(ErrorCode::BadParameter, message)
 }
 
-/// Reads the whole body, at most `limit` bytes. Errors: `body_too_large`, `bad_request_body`.
-pub(super) async fn read_body(body: Body, limit: u64) -> Result<Bytes, ApiError> {
+/// Reads the whole body, at most `limit` bytes, within `http.body_timeout`.
+/// Errors: `body_too_large`, `body_timeout`, `bad_request_body`.
+pub(super) async fn read_body(body: Body, limit: u64, settings: &HttpSettings) -> Result<Bytes, ApiError> {
     let limited = Limited::new(body, usize::try_from(limit).unwrap_or(usize::MAX));
-    let collected = tokio::time::timeout(BODY_TIMEOUT, limited.collect()).await.map_err(|_| too_slow())?;
+    let within = settings.body_timeout.0;
+    let collected = tokio::time::timeout(within, limited.collect()).await.map_err(|_| too_slow(within))?;
     let collected = collected.map_err(|error| match error.downcast_ref::<LengthLimitError>() {
         Some(_) => too_large(limit),
         None => ApiError::new(ErrorCode::BadRequestBody, format!("the request's body broke off: {error}")),
@@ -130,11 +127,8 @@ pub(super) fn parse_object_id(text: &str) -> Result<i64, ApiError> {
 }
 
 /// Returns the error for a body that does not arrive in time.
-pub(super) fn too_slow() -> ApiError {
-    ApiError::new(
-        ErrorCode::BadRequestBody,
-        format!("the request's body did not come within {} s", BODY_TIMEOUT.as_secs()),
-    )
+pub(super) fn too_slow(within: Duration) -> ApiError {
+    ApiError::new(ErrorCode::BodyTimeout, format!("the request's body did not come within {within:?}"))
 }
 
 /// Returns the error for a body over its limit.

@@ -12,7 +12,7 @@ use axum::routing::{MethodRouter, any, delete, get, patch, post};
 use querent_catalog::Role;
 
 use crate::auth::require_role;
-use crate::http::same_site;
+use crate::guard::caller;
 use crate::state::AppState;
 
 /// One method of one path.
@@ -177,15 +177,9 @@ pub(super) fn no_layers(router: Router<AppState>, _state: &AppState) -> Router<A
 }
 
 /// Lets a request pass whose caller is known and has the role; its handler finds the `Principal` in the extensions.
-async fn authorize(State((state, needed)): State<(AppState, Role)>, mut request: Request, next: Next) -> Response {
-    if state.auth.is_open() {
-        let (parts, body) = request.into_parts();
-        if let Err(error) = same_site::check(&parts, &state.settings) {
-            return error.into_response();
-        }
-        request = Request::from_parts(parts, body);
-    }
-    let principal = match state.auth.authenticate(request.headers()) {
+async fn authorize(State((state, needed)): State<(AppState, Role)>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let principal = match caller(&state, &parts) {
         Ok(principal) => principal,
         Err(error) => return error.into_response(),
     };
@@ -193,8 +187,8 @@ async fn authorize(State((state, needed)): State<(AppState, Role)>, mut request:
         return error.into_response();
     }
     tracing::Span::current().record("subject", principal.subject());
-    request.extensions_mut().insert(principal);
-    next.run(request).await
+    parts.extensions.insert(principal);
+    next.run(Request::from_parts(parts, body)).await
 }
 
 impl ErrorSchema {

@@ -17,7 +17,7 @@ use super::approvals::ApprovalKey;
 use super::attach::Attachments;
 use crate::auth::{Authenticator, require_role};
 use crate::error::ApiError;
-use crate::http::same_site;
+use crate::guard;
 use crate::state::AppState;
 
 const API_KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -44,7 +44,7 @@ impl HolmesSurface {
     fn caller(&self, state: &AppState, parts: &Parts) -> Result<Principal, ApiError> {
         let known = if self.keys.is_open() { state.auth.as_ref() } else { &self.keys };
         if known.is_open() {
-            same_site::check(parts, &state.settings)?;
+            guard::check(parts, &state.settings)?;
             return Ok(Principal::local_admin());
         }
         let principal = match parts.headers.get(API_KEY) {

@@ -12,7 +12,8 @@ use serde_json::{Map, Value};
 use super::body::{ErrorPlacement, Frames};
 use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::request::{LEAST_WALL_CLOCK, QueryBytes};
+use crate::http::request::QueryBytes;
+use crate::query_limits::LEAST_WALL_CLOCK;
 use crate::state::AppState;
 
 /// A request that has been checked.

@@ -35,8 +35,9 @@ pub(in crate::http) async fn store(
     request: Request,
 ) -> Result<FileRecord, OpenAiError> {
     let (parts, body) = request.into_parts();
+    let settings = &state.settings.http;
     let mut request =
-        Request::from_parts(parts, Body::from(read_body(body, state.settings.http.max_query_bytes.0).await?));
+        Request::from_parts(parts, Body::from(read_body(body, settings.max_query_bytes.0, settings).await?));
     // The body is within the setting's limit already; axum's own limit would be 2 MB.
     DefaultBodyLimit::disable().apply(&mut request);
     let mut form = Multipart::from_request(request, &())

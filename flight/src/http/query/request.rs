@@ -1,19 +1,16 @@
 //! Query requests: the statement, its parameters, its limits, and the format of the result.
 
-use std::time::Duration;
-
 use axum::body::Body;
 use http::HeaderMap;
-use querent_engine::{Limits, ScalarValue};
+use querent_engine::{Limits, ResultTypes, ScalarValue};
 use serde::Deserialize;
 use serde_json::Value;
 
 use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
-use crate::http::request::{LEAST_WALL_CLOCK, header_text, read_body};
-
-/// The least memory that a request may ask for; a query with less could only fail.
-const LEAST_MEMORY: usize = 1 << 20;
+use crate::http::request::{header_text, read_body};
+use crate::query_limits::{QueryLanguage, requested_limits};
+use crate::result_types::result_types;
 
 /// A query request that has been checked.
 #[derive(Debug)]
@@ -23,13 +20,7 @@ pub(super) struct QueryRequest {
     pub(super) params: Vec<ScalarValue>,
     pub(super) database: Option<String>,
     pub(super) limits: Limits,
-}
-
-/// The language of the query's text.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum QueryLanguage {
-    Sql,
-    Kql,
+    pub(super) result_types: ResultTypes,
 }
 
 /// The format of the result.
@@ -56,7 +47,7 @@ struct SqlBody {
 impl QueryRequest {
     pub(super) async fn read(headers: &HeaderMap, body: Body, settings: &Settings) -> Result<Self, ApiError> {
         let body_kind = BodyKind::from_headers(headers)?;
-        let bytes = read_body(body, settings.http.max_query_bytes.0).await?;
+        let bytes = read_body(body, settings.http.max_query_bytes.0, &settings.http).await?;
         let body = match body_kind {
             BodyKind::Json => serde_json::from_slice(&bytes).map_err(|error| {
                 ApiError::new(ErrorCode::BadRequestBody, format!("the body is not a query: {error}"))
@@ -73,20 +64,14 @@ impl QueryRequest {
         let database = body.database.or(header_text(headers, &["x-database"])?);
         // `*` stands for every database; qualified names always resolve.
         let database = database.filter(|name| !matches!(name.as_str(), "" | "*"));
-        let mut limits = Limits { max_rows: body.max_rows, ..settings.limits() };
-        let wall_clock = ["x-querent-max-wall-clock-ms", "x-kyma-max-wall-clock-ms"];
-        if let Some(ms) = header_number(headers, &wall_clock)? {
-            limits.wall_clock = Duration::from_millis(ms).max(LEAST_WALL_CLOCK);
-        }
-        if let Some(bytes) = header_number(headers, &["x-querent-max-memory-bytes", "x-kyma-max-memory-bytes"])? {
-            limits.memory_bytes = usize::try_from(bytes).unwrap_or(usize::MAX).max(LEAST_MEMORY);
-        }
+        let limits = requested_limits(headers, Limits { max_rows: body.max_rows, ..settings.limits() })?;
         let params = body.params.iter().enumerate().map(param).collect::<Result<_, _>>()?;
         let language = match body_kind {
             BodyKind::Text(language) => language,
             BodyKind::Json => QueryLanguage::Sql,
         };
-        Ok(Self { language, text: body.sql, params, database, limits })
+        let result_types = result_types(headers)?;
+        Ok(Self { language, text: body.sql, params, database, limits, result_types })
     }
 }
 
@@ -154,15 +139,6 @@ impl ResultFormat {
             Self::Arrow => "application/vnd.apache.arrow.stream",
         }
     }
-}
-
-fn header_number(headers: &HeaderMap, names: &[&str]) -> Result<Option<u64>, ApiError> {
-    let Some(text) = header_text(headers, names)? else {
-        return Ok(None);
-    };
-    let bad =
-        |_| ApiError::new(ErrorCode::BadHeader, format!("header {} must be a whole number, not `{text}`", names[0]));
-    text.parse().map(Some).map_err(bad)
 }
 
 /// Converts a positional parameter. Numbers without a fraction are integers; strings are cast by SQL.

@@ -3,12 +3,14 @@
 //! name may be made to point here.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::Path;
 
 use http::header::{HOST, ORIGIN};
 use http::request::Parts;
 use http::{HeaderMap, HeaderName};
 use url::{Host, Url};
 
+use super::ClientAddress;
 use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
 
@@ -16,17 +18,18 @@ const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
 /// Refuses (`forbidden`) requests of a page of another site that CORS does not allow, and, unless remote callers are
 /// allowed, requests to a host name that is not this machine's.
-pub(super) fn check(parts: &Parts, settings: &Settings) -> Result<(), ApiError> {
+pub(crate) fn check(parts: &Parts, settings: &Settings) -> Result<(), ApiError> {
     check_origin(parts, settings)?;
     let host = host_of(parts);
-    if settings.auth.allow_anonymous_remote || host.is_none_or(names_this_machine) {
+    let is_local = |host: &str| names_this_machine(host) || (is_unix(parts) && names_socket(host, settings));
+    if settings.auth.allow_anonymous_remote || host.is_none_or(is_local) {
         return Ok(());
     }
     Err(refusal(&format!("a request to {}", host.unwrap_or_default())))
 }
 
 /// Refuses (`forbidden`) requests of a page of another site that CORS does not allow.
-pub(super) fn check_origin(parts: &Parts, settings: &Settings) -> Result<(), ApiError> {
+pub(crate) fn check_origin(parts: &Parts, settings: &Settings) -> Result<(), ApiError> {
     let allowed = &settings.http.cors_allowed_origins;
     let host = host_of(parts);
     if let Some(origin) = text(&parts.headers, &ORIGIN) {
@@ -71,6 +74,17 @@ fn names_this_machine(host: &str) -> bool {
     }
 }
 
+fn is_unix(parts: &Parts) -> bool {
+    parts.extensions.get::<ClientAddress>() == Some(&ClientAddress::Unix)
+}
+
+/// Whether a host stands for the socket in the file system, whose clients send its path, escaped in some way, or a word of
+/// their own. Names that anybody may register and point here do not.
+fn names_socket(host: &str, settings: &Settings) -> bool {
+    let path = settings.listen_unix.as_deref().and_then(Path::to_str).unwrap_or_default();
+    host.contains(['/', '%', '!']) || !host.contains('.') || host == path.trim_start_matches('/')
+}
+
 #[cfg(test)]
 mod tests {
     use http::Request;
@@ -111,5 +125,21 @@ mod tests {
         ] {
             assert_eq!(status(&refused).unwrap_err().code(), ErrorCode::Forbidden, "{refused:?}");
         }
+    }
+
+    #[test]
+    fn a_socket_in_the_file_system_is_called_by_other_names_too() {
+        let status = |host: &str, origin: Option<&str>| {
+            let request = Request::builder().uri("/v1/query").header("host", host).extension(ClientAddress::Unix);
+            let request = origin.into_iter().fold(request, |request, origin| request.header("origin", origin));
+            check(&request.body(()).unwrap().into_parts().0, &Settings::default()).is_ok()
+        };
+        for host in
+            ["localhost", "unix", "%2Frun%2Fquerent.sock", "run!2Fquerent.sock", "/run/querent.sock", "127.0.0.1"]
+        {
+            assert!(status(host, None), "{host}");
+        }
+        assert!(!status("evil.example", None), "a proxy may pass the name on that a page called it by");
+        assert!(!status("localhost", Some("http://evil.example")));
     }
 }

@@ -1,0 +1,63 @@
+//! The guard before every door: who sends a request, and from whose page, by its headers alone, before a byte of its body
+//! is read.
+//!
+//! A call of gRPC is decided here as a whole, before tonic sees it, and its body is bounded ([`grpc`]). For an HTTP route
+//! the same questions are asked by [`caller`], once the router knows whether the route lets everybody in.
+
+mod body;
+mod grpc;
+mod same_site;
+
+use std::fmt;
+use std::net::SocketAddr;
+
+use axum::extract::{Request, State};
+use axum::middleware::Next;
+use axum::response::Response;
+use http::request::Parts;
+use querent_catalog::Principal;
+
+use crate::error::ApiError;
+use crate::state::AppState;
+
+pub(crate) use same_site::{check, check_origin};
+
+/// Where a connection comes from, in the extensions of its requests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum ClientAddress {
+    /// Over the network.
+    Tcp(SocketAddr),
+    /// Over the socket in the file system, whose file only this user may open.
+    Unix,
+}
+
+impl fmt::Display for ClientAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            ClientAddress::Tcp(address) => address.fmt(f),
+            ClientAddress::Unix => f.write_str("unix"),
+        }
+    }
+}
+
+/// Returns who sends a request. Where there are no tokens it must not come from a page of another site.
+/// Errors: `forbidden`, `unauthenticated`.
+pub(crate) fn caller(state: &AppState, parts: &Parts) -> Result<Principal, ApiError> {
+    if state.auth.is_open() {
+        check(parts, &state.settings)?;
+    }
+    state.auth.authenticate(&parts.headers)
+}
+
+/// The layer around all routes: lets a gRPC call pass only if its headers are in order, with a bounded body; other requests
+/// go to the router, whose routes ask [`caller`].
+pub(crate) async fn guard(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let (parts, body) = request.into_parts();
+    if !grpc::is_call(&parts) {
+        return next.run(Request::from_parts(parts, body)).await;
+    }
+    match grpc::admit(&state, parts, body) {
+        Ok(call) => next.run(call).await,
+        Err(refusal) => *refusal,
+    }
+}
