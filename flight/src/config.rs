@@ -5,10 +5,12 @@
 
 mod build;
 mod cube;
+mod flight;
 mod holmes;
 mod keys;
 mod load;
 mod models;
+mod tls;
 mod units;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -22,10 +24,12 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 pub use cube::CubeSettings;
+pub use flight::FlightSettings;
 pub use holmes::HolmesSettings;
 pub use keys::{KEYS, SettingKey, SettingKind};
 pub use load::{ConfigError, EffectiveSetting, Origin, SettingSources};
 pub use models::{ModelEntrySettings, ModelProviderName};
+pub use tls::TlsSettings;
 pub use units::{ByteSize, DurationSetting};
 
 /// Settings that have been read and checked, with the source of each.
@@ -44,6 +48,8 @@ pub struct Config {
 pub struct Settings {
     /// Address and port for HTTP and Flight SQL. Port 0 takes a free one.
     pub listen: SocketAddr,
+    /// The path of a socket to listen on too, without encryption; only this user may open it. Unset: none.
+    pub listen_unix: Option<PathBuf>,
     /// The data folder; made when absent.
     pub data: PathBuf,
     /// How long `/ready` answers 503 before connections are refused, so that load balancers notice.
@@ -58,8 +64,12 @@ pub struct Settings {
     pub embed: EmbeddingSettings,
     /// `[query]`
     pub query: QuerySettings,
+    /// `[tls]`
+    pub tls: TlsSettings,
     /// `[http]`
     pub http: HttpSettings,
+    /// `[flight]`
+    pub flight: FlightSettings,
     /// `[mcp]`
     pub mcp: McpSettings,
     /// `[cube]`
@@ -130,6 +140,10 @@ pub struct AgentSettings {
     pub tool_result_tokens: usize,
     /// Runs at once, then 429.
     pub max_concurrent_runs: usize,
+    /// Bytes of queries' rows that are kept for their callers to fetch by ticket; 0: none.
+    pub result_bytes: ByteSize,
+    /// How long they are kept.
+    pub result_lifetime: DurationSetting,
     /// How long runs, conversations and files are kept; 0: for ever.
     pub retention: DurationSetting,
     /// Whether there are tools that write; each of their calls waits for a person.
@@ -207,6 +221,8 @@ pub enum EmbedProviderName {
 pub struct QuerySettings {
     /// Wall clock of one query; a request may ask for less.
     pub timeout: DurationSetting,
+    /// How long a query waits for a reader that takes none of its rows.
+    pub reader_idle: DurationSetting,
     /// Memory of one query; a request may ask for less.
     pub memory: ByteSize,
     /// Memory of all queries together; unset: 60 % of the machine's.
@@ -233,6 +249,8 @@ pub struct HttpSettings {
     pub max_connections: usize,
     /// How long a client may take to send its first byte, then its request's headers; also how long a kept connection idles.
     pub header_timeout: DurationSetting,
+    /// How long a request's body may take, or of one that is streamed the next bytes.
+    pub body_timeout: DurationSetting,
     /// Largest body of a query or a question.
     pub max_query_bytes: ByteSize,
     /// Largest body of an import.
@@ -273,6 +291,7 @@ impl Default for Settings {
     fn default() -> Self {
         Self {
             listen: SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 8080),
+            listen_unix: None,
             data: PathBuf::from("./querent-data"),
             shutdown_delay: DurationSetting(Duration::ZERO),
             shutdown_timeout: DurationSetting(Duration::from_secs(30)),
@@ -280,7 +299,9 @@ impl Default for Settings {
             agent: AgentSettings::default(),
             embed: EmbeddingSettings::default(),
             query: QuerySettings::default(),
+            tls: TlsSettings::default(),
             http: HttpSettings::default(),
+            flight: FlightSettings::default(),
             mcp: McpSettings::default(),
             cube: CubeSettings::default(),
             holmes: HolmesSettings::default(),
@@ -302,6 +323,8 @@ impl Default for AgentSettings {
             prompt_tokens: defaults.prompt_tokens,
             tool_result_tokens: defaults.tool_result_tokens,
             max_concurrent_runs: defaults.max_concurrent_runs,
+            result_bytes: ByteSize(defaults.result_bytes as u64),
+            result_lifetime: DurationSetting(defaults.result_lifetime),
             retention: DurationSetting(Duration::from_secs(30 * 24 * 60 * 60)),
             write_tools: defaults.write_tools,
             strict_models: defaults.strict_models,
@@ -331,9 +354,10 @@ impl Default for EmbeddingSettings {
 
 impl Default for QuerySettings {
     fn default() -> Self {
-        let Limits { wall_clock, memory_bytes, .. } = Limits::default();
+        let Limits { wall_clock, reader_idle, memory_bytes, .. } = Limits::default();
         Self {
             timeout: DurationSetting(wall_clock),
+            reader_idle: DurationSetting(reader_idle),
             memory: ByteSize(memory_bytes as u64),
             pool_memory: None,
             spill: ByteSize(EngineOptions::DEFAULT_SPILL_BYTES),
@@ -351,6 +375,7 @@ impl Default for HttpSettings {
             cors_allowed_origins: Vec::new(),
             max_connections: 4_096,
             header_timeout: DurationSetting(Duration::from_secs(30)),
+            body_timeout: DurationSetting(Duration::from_secs(30)),
             max_query_bytes: ByteSize(16 << 20),
             max_import_bytes: ByteSize(16 << 30),
         }

@@ -1,49 +1,37 @@
 //! The listener: gRPC, HTTP/1.1 and HTTP/2 on one port, and the server's life from open to close.
 //!
-//! Connections are accepted, bounded and timed here, below any framework: a client that sends nothing, or its headers
-//! a byte at a time, is disconnected. TLS belongs between `accept` and `serve_connection`, which takes any byte stream.
+//! Connections are accepted, bounded and timed in [`connections`], below any framework: a client that sends nothing, or its
+//! headers a byte at a time, is disconnected. A port speaks TLS or plain text, never both.
+
+mod connections;
+mod plaintext;
+mod socket_stream;
+mod unix;
 
 use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::ConnectInfo;
-use hyper::body::Incoming;
-use hyper_util::rt::{TokioIo, TokioTimer};
-use hyper_util::server::conn::auto;
 use querent_agent::models::{ModelProvider, Models};
 use querent_agent::{Agent, AgentError};
 use querent_catalog::{CatalogError, Progress, Purged};
 use querent_engine::{Engine, EngineError};
-use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
-use tonic::transport::server::TcpConnectInfo;
-use tower::ServiceExt;
+use tokio::net::TcpListener;
 
 use crate::admission::Admission;
 use crate::auth::Authenticator;
 use crate::config::Config;
-use crate::drain::with_drained_body;
 use crate::error::ErrorCode;
 use crate::metrics::RunMetrics;
 use crate::shutdown::Shutdown;
 use crate::state::AppState;
+use crate::tls::{ServerTls, TlsError};
 use crate::{http, metrics, sql};
+use connections::{Connections, Listeners};
+use unix::UnixSocketFile;
 
-/// Flow-control windows: how much a client may send ahead of our reads. Enough for one Flight upload to fill a fast line
-/// with a long delay.
-const STREAM_WINDOW: u32 = 16 << 20;
-const CONNECTION_WINDOW: u32 = 32 << 20;
-const MAX_FRAME: u32 = 1 << 20;
-const SEND_BUFFER: usize = 1 << 20;
-const CONCURRENT_STREAMS: u32 = 256;
-/// How often HTTP/2 pings look for peers that vanished.
-const KEEP_ALIVE: Duration = Duration::from_secs(20);
-/// The pause after a failed accept, without which a process out of file descriptors would spin.
-const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// How often runs past their retention are deleted.
 const PURGE_EVERY: Duration = Duration::from_secs(60 * 60);
 /// How often the metrics recorder folds old histogram samples.
@@ -57,6 +45,7 @@ pub struct Server;
 pub struct RunningServer {
     /// The address that it listens on, with the actual port if the settings asked for port 0.
     pub addr: SocketAddr,
+    tls: Option<Arc<ServerTls>>,
     state: AppState,
 }
 
@@ -72,6 +61,23 @@ pub enum ServerError {
         /// Why.
         source: std::io::Error,
     },
+    /// The key of the data folder that signs tickets cannot be read or made.
+    #[error("cannot read or make the key that signs tickets: {source}")]
+    Key {
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The socket in the file system cannot be listened on.
+    #[error("cannot listen on {}: {source}; choose another path with listen_unix", .path.display())]
+    ListenUnix {
+        /// Its path.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// There is no TLS with the files of the settings.
+    #[error(transparent)]
+    Tls(#[from] TlsError),
     /// The engine's error, code kept.
     #[error(transparent)]
     Engine(#[from] EngineError),
@@ -90,7 +96,9 @@ impl ServerError {
     /// The stable code, documented in `docs/errors.md`.
     pub fn code(&self) -> ErrorCode {
         match self {
-            ServerError::Listen { .. } => ErrorCode::ListenError,
+            ServerError::Listen { .. } | ServerError::ListenUnix { .. } => ErrorCode::ListenError,
+            ServerError::Key { .. } => ErrorCode::IoError,
+            ServerError::Tls(error) => error.code(),
             ServerError::Engine(error) => error.into(),
             ServerError::Catalog(error) => error.into(),
             ServerError::Agent(error) => error.into(),
@@ -132,9 +140,19 @@ impl Server {
         let listen_error = |source| ServerError::Listen { addr: settings.listen, source };
         let listener = TcpListener::bind(settings.listen).await.map_err(listen_error)?;
         let addr = listener.local_addr().map_err(listen_error)?;
+        let unix = match &settings.listen_unix {
+            Some(path) => {
+                let bound = UnixSocketFile::bind(path).await;
+                Some(bound.map_err(|source| ServerError::ListenUnix { path: path.clone(), source })?)
+            }
+            None => None,
+        };
 
         let engine = Engine::open_with(settings.engine_options(progress)?).await?;
+        // Once the data folder is ours: a development certificate is made in it.
+        let tls = ServerTls::open(&settings.tls, &settings.data).await?.map(Arc::new);
         http::sweep_spool(&settings.data).await;
+        let ticket_key = sql::signing_key(&settings.data).await.map_err(|source| ServerError::Key { source })?;
         let abandoned = engine.catalog().runs().abandon_running().await?;
         if abandoned > 0 {
             tracing::warn!(runs = abandoned, "runs of an earlier process did not end; they are stored as errors");
@@ -149,6 +167,7 @@ impl Server {
             settings,
             started_at: chrono::Utc::now(),
             metrics,
+            ticket_key: ticket_key.into(),
         };
         let upkeep = state.clone();
         state.shutdown.spawn(async move {
@@ -158,9 +177,21 @@ impl Server {
             }
         });
         state.shutdown.spawn(forget_old_runs(state.clone()));
-        state.shutdown.spawn(accept(listener, state.clone()));
-        tracing::info!(%addr, data = %state.settings.data.display(), anonymous = state.auth.is_open(), "listening");
-        Ok(RunningServer { addr, state })
+        if let Some(tls) = &tls {
+            state.shutdown.spawn(Arc::clone(tls).follow(state.shutdown.clone()));
+        }
+        let connections = Connections::new(routes(&state), tls.clone(), state.clone());
+        state.shutdown.spawn(connections.accept(Listeners { tcp: listener, unix }));
+        let server = RunningServer { addr, tls, state };
+        let (settings, anonymous) = (&server.state.settings, server.state.auth.is_open());
+        tracing::info!(url = server.url(), data = %settings.data.display(), anonymous, "listening");
+        if let Some(path) = &settings.listen_unix {
+            tracing::info!(path = %path.display(), "listening on a socket in the file system");
+        }
+        if let Some(certificate) = server.development_certificate() {
+            tracing::info!(certificate = %certificate.display(), "clients of this server must trust this certificate");
+        }
+        Ok(server)
     }
 }
 
@@ -189,6 +220,17 @@ impl RunningServer {
     /// Returns the server's parts, for callers in the same process.
     pub fn state(&self) -> &AppState {
         &self.state
+    }
+
+    /// Returns the address as a URL: `https://` where connections are encrypted.
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}", self.addr)
+    }
+
+    /// Returns the certificate that clients must be told to trust, where the server has made its own.
+    pub fn development_certificate(&self) -> Option<&Path> {
+        self.tls.as_ref().and_then(|tls| tls.development_certificate())
     }
 
     /// Stops: `/ready` says 503, no new connections, runs end with `run_finished`, open requests finish or are cut at
@@ -230,125 +272,4 @@ fn routes(state: &AppState) -> Router {
     let http = http::router(state);
     let routes = sql::add_service(tonic::service::Routes::from(http), state);
     http::wrap_routes(routes.into_axum_router(), state)
-}
-
-async fn accept(listener: TcpListener, state: AppState) {
-    let places = Arc::new(Semaphore::new(state.settings.http.max_connections));
-    let shared = Arc::new(Connections { builder: connection_builder(&state), routes: routes(&state), state });
-    let draining = shared.state.shutdown.draining();
-    tokio::pin!(draining);
-    loop {
-        // The permit comes before the connection: beyond the bound, clients wait in the listener's queue.
-        let place = tokio::select! {
-            () = &mut draining => break,
-            place = Arc::clone(&places).acquire_owned() => place,
-        };
-        let accepted = tokio::select! {
-            () = &mut draining => break,
-            accepted = listener.accept() => accepted,
-        };
-        let (stream, peer) = match accepted {
-            Ok(accepted) => accepted,
-            Err(error) => {
-                tracing::warn!(%error, "cannot accept a connection");
-                tokio::time::sleep(ACCEPT_PAUSE).await;
-                continue;
-            }
-        };
-        let connections = Arc::clone(&shared);
-        shared.state.shutdown.spawn(async move {
-            let _place = place;
-            let _open = metrics::connection_opened();
-            connections.serve_tcp(stream, peer).await;
-        });
-    }
-}
-
-/// What all connections share.
-struct Connections {
-    builder: auto::Builder<Tracked>,
-    routes: Router,
-    state: AppState,
-}
-
-impl Connections {
-    async fn serve_tcp(&self, stream: TcpStream, peer: SocketAddr) {
-        if let Err(error) = stream.set_nodelay(true) {
-            tracing::debug!(%error, "cannot set TCP_NODELAY");
-        }
-        let info = TcpConnectInfo { local_addr: stream.local_addr().ok(), remote_addr: Some(peer) };
-        self.serve_connection(stream, peer, info).await;
-    }
-
-    /// Serves any byte stream until it ends, its client is too slow, or the server stops.
-    async fn serve_connection<IO>(&self, io: IO, peer: SocketAddr, info: TcpConnectInfo)
-    where
-        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
-    {
-        let requested = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&requested);
-        let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-            seen.store(true, Ordering::Relaxed);
-            request.extensions_mut().insert(ConnectInfo(peer));
-            request.extensions_mut().insert(info.clone());
-            self.routes.clone().oneshot(with_drained_body(request, &self.state.shutdown))
-        });
-        let shutdown = &self.state.shutdown;
-        let connection = self.builder.serve_connection(TokioIo::new(io), service);
-        // hyper bounds the time of the headers once it knows the protocol; a client that never says it is cut here.
-        let first_request = tokio::time::sleep(self.state.settings.http.header_timeout.0);
-        tokio::pin!(connection, first_request);
-        let (mut timed, mut draining) = (true, false);
-        loop {
-            tokio::select! {
-                ended = connection.as_mut() => {
-                    if let Err(error) = ended {
-                        tracing::debug!(%error, %peer, "connection ended");
-                    }
-                    break;
-                }
-                () = &mut first_request, if timed => {
-                    timed = false;
-                    if !requested.load(Ordering::Relaxed) {
-                        tracing::debug!(%peer, "no request within the header timeout");
-                        break;
-                    }
-                }
-                () = shutdown.draining(), if !draining => {
-                    draining = true;
-                    connection.as_mut().graceful_shutdown();
-                }
-            }
-        }
-    }
-}
-
-fn connection_builder(state: &AppState) -> auto::Builder<Tracked> {
-    let mut builder = auto::Builder::new(Tracked(state.shutdown.clone()));
-    builder.http1().timer(TokioTimer::new()).header_read_timeout(state.settings.http.header_timeout.0);
-    builder
-        .http2()
-        .timer(TokioTimer::new())
-        .initial_stream_window_size(STREAM_WINDOW)
-        .initial_connection_window_size(CONNECTION_WINDOW)
-        .max_frame_size(MAX_FRAME)
-        .max_send_buf_size(SEND_BUFFER)
-        .max_concurrent_streams(CONCURRENT_STREAMS)
-        .keep_alive_interval(KEEP_ALIVE)
-        .keep_alive_timeout(KEEP_ALIVE);
-    builder
-}
-
-/// Spawns hyper's per-stream tasks as tasks of the server, so that a shutdown waits for them.
-#[derive(Clone)]
-struct Tracked(Shutdown);
-
-impl<F> hyper::rt::Executor<F> for Tracked
-where
-    F: Future + Send + 'static,
-    F::Output: Send + 'static,
-{
-    fn execute(&self, task: F) {
-        self.0.spawn(task);
-    }
 }

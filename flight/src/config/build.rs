@@ -75,6 +75,7 @@ impl Settings {
     pub fn limits(&self) -> Limits {
         Limits {
             wall_clock: self.query.timeout.0,
+            reader_idle: self.query.reader_idle.0,
             memory_bytes: self.query.memory.to_usize(),
             max_rows: None,
             max_bytes: None,
@@ -90,6 +91,8 @@ impl Settings {
             prompt_tokens: self.agent.prompt_tokens,
             tool_result_tokens: self.agent.tool_result_tokens,
             max_concurrent_runs: self.agent.max_concurrent_runs,
+            result_bytes: self.agent.result_bytes.to_usize(),
+            result_lifetime: self.agent.result_lifetime.0,
             write_tools: self.agent.write_tools,
             strict_models: self.agent.strict_models,
         }

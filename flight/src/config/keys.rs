@@ -46,6 +46,12 @@ const fn key(
 /// All settings, in the order in which `config check` prints them.
 pub const KEYS: &[SettingKey] = &[
     key("listen", &["QUERENT_LISTEN"], SettingKind::Text, "address and port for HTTP and Flight SQL"),
+    key(
+        "listen_unix",
+        &["QUERENT_LISTEN_UNIX"],
+        SettingKind::Text,
+        "path of a socket to listen on too, which only this user may open",
+    ),
     key("data", &["QUERENT_DATA"], SettingKind::Text, "the data folder"),
     key(
         "shutdown_delay",
@@ -101,6 +107,18 @@ pub const KEYS: &[SettingKey] = &[
         "tokens of the text of a tool result; fewer for a small model",
     ),
     key("agent.max_concurrent_runs", &["QUERENT_MAX_CONCURRENT_RUNS"], SettingKind::Number, "runs at once, then 429"),
+    key(
+        "agent.result_bytes",
+        &["QUERENT_AGENT_RESULT_BYTES"],
+        SettingKind::Text,
+        "memory of queries' rows that are kept for tickets; 0: none",
+    ),
+    key(
+        "agent.result_lifetime",
+        &["QUERENT_AGENT_RESULT_LIFETIME"],
+        SettingKind::Text,
+        "how long the rows of a ticket are kept",
+    ),
     key(
         "agent.retention",
         &["QUERENT_AGENT_RETENTION"],
@@ -173,6 +191,12 @@ pub const KEYS: &[SettingKey] = &[
     ),
     key("embed.runtime", &["ORT_DYLIB_PATH"], SettingKind::Text, "the ONNX Runtime library"),
     key("query.timeout", &["QUERENT_QUERY_TIMEOUT"], SettingKind::Text, "wall clock of one query, at most"),
+    key(
+        "query.reader_idle",
+        &["QUERENT_QUERY_READER_IDLE"],
+        SettingKind::Text,
+        "how long a query waits for a reader that takes none of its rows",
+    ),
     key("query.memory", &["QUERENT_QUERY_MEMORY"], SettingKind::Text, "memory of one query, at most"),
     key(
         "query.pool_memory",
@@ -206,6 +230,25 @@ pub const KEYS: &[SettingKey] = &[
         "URLs (s3://bucket/prefix/, https://host/) under which external tables may lie; none: local files only",
     ),
     key(
+        "tls.certificate",
+        &["QUERENT_TLS_CERTIFICATE"],
+        SettingKind::Text,
+        "PEM file with the port's certificate and its chain; none: no encryption",
+    ),
+    key("tls.key", &["QUERENT_TLS_KEY"], SettingKind::Text, "PEM file with the certificate's private key"),
+    key(
+        "tls.client_ca",
+        &["QUERENT_TLS_CLIENT_CA"],
+        SettingKind::Text,
+        "PEM file with the authorities that sign clients' certificates; none: clients need none",
+    ),
+    key(
+        "tls.development",
+        &["QUERENT_TLS_DEVELOPMENT"],
+        SettingKind::Bool,
+        "make a certificate in the data folder, for this machine's names",
+    ),
+    key(
         "http.cors_allowed_origins",
         &["QUERENT_CORS_ALLOWED_ORIGINS"],
         SettingKind::List,
@@ -219,12 +262,30 @@ pub const KEYS: &[SettingKey] = &[
         "how long a client may take to send its headers",
     ),
     key(
+        "http.body_timeout",
+        &["QUERENT_HTTP_BODY_TIMEOUT"],
+        SettingKind::Text,
+        "how long a request's body may take, or the next bytes of a streamed one",
+    ),
+    key(
         "http.max_query_bytes",
         &["QUERENT_HTTP_MAX_QUERY_BYTES"],
         SettingKind::Text,
         "largest body of a query or question",
     ),
     key("http.max_import_bytes", &["QUERENT_HTTP_MAX_IMPORT_BYTES"], SettingKind::Text, "largest body of an import"),
+    key(
+        "flight.max_message_bytes",
+        &["QUERENT_FLIGHT_MAX_MESSAGE_BYTES"],
+        SettingKind::Text,
+        "largest message of an upload by Flight",
+    ),
+    key(
+        "flight.upload_idle_timeout",
+        &["QUERENT_FLIGHT_UPLOAD_IDLE_TIMEOUT"],
+        SettingKind::Text,
+        "how long an upload by Flight may be without a byte",
+    ),
     key("mcp.max_sessions", &["QUERENT_MCP_MAX_SESSIONS"], SettingKind::Number, "sessions of MCP clients, at most"),
     key(
         "mcp.session_idle",

@@ -222,6 +222,12 @@ impl Config {
         if settings.agent.run_timeout.0.is_zero() {
             return invalid("agent.run_timeout", "must be longer than nothing".to_owned());
         }
+        if settings.agent.result_lifetime.0.is_zero() {
+            return invalid(
+                "agent.result_lifetime",
+                "must be longer than nothing; agent.result_bytes 0 keeps no rows".to_owned(),
+            );
+        }
         if !(1..=MAX_TOOL_ROWS).contains(&settings.agent.default_tool_rows) {
             return invalid("agent.default_tool_rows", format!("must be from 1 to {MAX_TOOL_ROWS}"));
         }
@@ -239,6 +245,17 @@ impl Config {
         }
         if settings.http.max_connections == 0 {
             return invalid("http.max_connections", "must be at least 1".to_owned());
+        }
+        for (key, timeout) in [
+            ("http.body_timeout", settings.http.body_timeout),
+            ("flight.upload_idle_timeout", settings.flight.upload_idle_timeout),
+        ] {
+            if timeout.0.is_zero() {
+                return invalid(key, "must be longer than nothing".to_owned());
+            }
+        }
+        if let Some((key, fault)) = settings.tls.fault() {
+            return invalid(key, fault.to_owned());
         }
         if let Some(fault) = settings.holmes.keys_fault() {
             return invalid("holmes.api_keys", fault);

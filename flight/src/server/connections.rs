@@ -1,0 +1,218 @@
+//! Connections: accepted from the port and from the socket in the file system within one bound, timed, and served.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use hyper::body::Incoming;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::conn::auto;
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
+use tokio::sync::Semaphore;
+use tokio_rustls::server::TlsStream;
+use tower::ServiceExt;
+
+use super::plaintext::tls_only;
+use super::socket_stream::SocketStream;
+use super::unix::UnixSocketFile;
+use crate::connection::ConnectionScope;
+use crate::drain::with_drained_body;
+use crate::guard::ClientAddress;
+use crate::metrics;
+use crate::shutdown::Shutdown;
+use crate::state::AppState;
+use crate::tls::ServerTls;
+
+/// Flow-control windows: how much a client may send ahead of our reads. Enough for one Flight upload to fill a fast line
+/// with a long delay; the connection's bounds what all its streams hold.
+const STREAM_WINDOW: u32 = 16 << 20;
+const CONNECTION_WINDOW: u32 = 32 << 20;
+const MAX_FRAME: u32 = 1 << 20;
+const SEND_BUFFER: usize = 1 << 20;
+const CONCURRENT_STREAMS: u32 = 256;
+/// How often HTTP/2 pings look for peers that vanished.
+const KEEP_ALIVE: Duration = Duration::from_secs(20);
+/// The pause after a failed accept, without which a process out of file descriptors would spin.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Where connections come from.
+pub(super) struct Listeners {
+    pub(super) tcp: TcpListener,
+    pub(super) unix: Option<UnixSocketFile>,
+}
+
+enum Accepted {
+    Tcp(TcpStream, SocketAddr),
+    Unix(UnixStream),
+}
+
+impl Listeners {
+    async fn accept(&self) -> std::io::Result<Accepted> {
+        let Some(unix) = &self.unix else { return self.accept_tcp().await };
+        tokio::select! {
+            accepted = self.accept_tcp() => accepted,
+            accepted = unix.accept() => accepted.map(Accepted::Unix),
+        }
+    }
+
+    async fn accept_tcp(&self) -> std::io::Result<Accepted> {
+        self.tcp.accept().await.map(|(stream, peer)| Accepted::Tcp(stream, peer))
+    }
+}
+
+/// What all connections share.
+pub(super) struct Connections {
+    builder: auto::Builder<Tracked>,
+    routes: Router,
+    /// Of the port; none: its connections are not encrypted.
+    tls: Option<Arc<ServerTls>>,
+    state: AppState,
+}
+
+impl Connections {
+    pub(super) fn new(routes: Router, tls: Option<Arc<ServerTls>>, state: AppState) -> Self {
+        Self { builder: connection_builder(&state), routes, tls, state }
+    }
+
+    /// Accepts connections until the server stops.
+    pub(super) async fn accept(self, listeners: Listeners) {
+        let places = Arc::new(Semaphore::new(self.state.settings.http.max_connections));
+        let shared = Arc::new(self);
+        let draining = shared.state.shutdown.draining();
+        tokio::pin!(draining);
+        loop {
+            // The permit comes before the connection: beyond the bound, clients wait in the listener's queue.
+            let place = tokio::select! {
+                () = &mut draining => break,
+                place = Arc::clone(&places).acquire_owned() => place,
+            };
+            let accepted = tokio::select! {
+                () = &mut draining => break,
+                accepted = listeners.accept() => accepted,
+            };
+            let accepted = match accepted {
+                Ok(accepted) => accepted,
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    continue;
+                }
+            };
+            let connections = Arc::clone(&shared);
+            shared.state.shutdown.spawn(async move {
+                let _place = place;
+                let _open = metrics::connection_opened();
+                match accepted {
+                    Accepted::Tcp(stream, peer) => connections.serve_tcp(stream, peer).await,
+                    Accepted::Unix(stream) => {
+                        connections.serve_connection(SocketStream::new(stream), ClientAddress::Unix).await;
+                    }
+                }
+            });
+        }
+    }
+
+    async fn serve_tcp(&self, stream: TcpStream, peer: SocketAddr) {
+        if let Err(error) = stream.set_nodelay(true) {
+            tracing::debug!(%error, "cannot set TCP_NODELAY");
+        }
+        let Some(tls) = &self.tls else {
+            return self.serve_connection(stream, ClientAddress::Tcp(peer)).await;
+        };
+        let within = self.state.settings.http.header_timeout.0;
+        let encrypted = tokio::select! {
+            () = self.state.shutdown.draining() => return,
+            encrypted = tokio::time::timeout(within, encrypt(tls, stream)) => encrypted,
+        };
+        match encrypted {
+            Ok(Ok(Some(stream))) => self.serve_connection(stream, ClientAddress::Tcp(peer)).await,
+            Ok(Ok(None)) => tracing::debug!(%peer, "a client did not speak TLS"),
+            Ok(Err(error)) => tracing::debug!(%error, %peer, "no TLS with a client"),
+            Err(_) => tracing::debug!(%peer, "no TLS within the header timeout"),
+        }
+    }
+
+    /// Serves any byte stream until it ends, its client is too slow, or the server stops.
+    async fn serve_connection<IO>(&self, io: IO, peer: ClientAddress)
+    where
+        IO: AsyncRead + AsyncWrite + Unpin + Send + 'static,
+    {
+        let scope = ConnectionScope::default();
+        let requested = Arc::new(AtomicBool::new(false));
+        let seen = Arc::clone(&requested);
+        let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+            seen.store(true, Ordering::Relaxed);
+            request.extensions_mut().insert(peer);
+            request.extensions_mut().insert(scope.clone());
+            self.routes.clone().oneshot(with_drained_body(request, &self.state.shutdown))
+        });
+        let shutdown = &self.state.shutdown;
+        let connection = self.builder.serve_connection(TokioIo::new(io), service);
+        // hyper bounds the time of the headers once it knows the protocol; a client that never says it is cut here.
+        let first_request = tokio::time::sleep(self.state.settings.http.header_timeout.0);
+        tokio::pin!(connection, first_request);
+        let (mut timed, mut draining) = (true, false);
+        loop {
+            tokio::select! {
+                ended = connection.as_mut() => {
+                    if let Err(error) = ended {
+                        tracing::debug!(%error, %peer, "connection ended");
+                    }
+                    break;
+                }
+                () = &mut first_request, if timed => {
+                    timed = false;
+                    if !requested.load(Ordering::Relaxed) {
+                        tracing::debug!(%peer, "no request within the header timeout");
+                        break;
+                    }
+                }
+                () = shutdown.draining(), if !draining => {
+                    draining = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+            }
+        }
+    }
+}
+
+/// Returns the encrypted stream; `None` if the client speaks something else.
+async fn encrypt(tls: &ServerTls, stream: TcpStream) -> std::io::Result<Option<TlsStream<TcpStream>>> {
+    match tls_only(stream).await? {
+        Some(stream) => tls.acceptor().accept(stream).await.map(Some),
+        None => Ok(None),
+    }
+}
+
+fn connection_builder(state: &AppState) -> auto::Builder<Tracked> {
+    let mut builder = auto::Builder::new(Tracked(state.shutdown.clone()));
+    builder.http1().timer(TokioTimer::new()).header_read_timeout(state.settings.http.header_timeout.0);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .initial_stream_window_size(STREAM_WINDOW)
+        .initial_connection_window_size(CONNECTION_WINDOW)
+        .max_frame_size(MAX_FRAME)
+        .max_send_buf_size(SEND_BUFFER)
+        .max_concurrent_streams(CONCURRENT_STREAMS)
+        .keep_alive_interval(KEEP_ALIVE)
+        .keep_alive_timeout(KEEP_ALIVE);
+    builder
+}
+
+/// Spawns hyper's per-stream tasks as tasks of the server, so that a shutdown waits for them.
+#[derive(Clone)]
+struct Tracked(Shutdown);
+
+impl<F> hyper::rt::Executor<F> for Tracked
+where
+    F: Future + Send + 'static,
+    F::Output: Send + 'static,
+{
+    fn execute(&self, task: F) {
+        self.0.spawn(task);
+    }
+}
