@@ -11,6 +11,7 @@ mod demo;
 mod embedded;
 mod error;
 mod events;
+mod fetch;
 mod import;
 mod knowledge;
 mod kql;
@@ -25,6 +26,7 @@ mod serve;
 mod sql;
 mod sse;
 mod target;
+mod tls;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -56,6 +58,7 @@ enum CliCommand {
     Sql(sql::SqlArgs),
     Kql(kql::KqlArgs),
     Ask(ask::AskArgs),
+    Fetch(fetch::FetchArgs),
     Import(import::ImportArgs),
     Search(search::SearchArgs),
     #[command(subcommand)]
@@ -89,6 +92,7 @@ where
         CliCommand::Sql(args) => sql::run(args).await,
         CliCommand::Kql(args) => kql::run(args).await,
         CliCommand::Ask(args) => ask::run(args).await,
+        CliCommand::Fetch(args) => fetch::run(args).await,
         CliCommand::Import(args) => import::run(args).await,
         CliCommand::Search(args) => search::run(args).await,
         CliCommand::Relationships(command) => relationships::run(command).await,

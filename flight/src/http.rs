@@ -1,7 +1,7 @@
 //! HTTP: one file a surface, every route in one table ([`routes`]).
 //!
-//! Rooms, bottom up: [`response`], [`request`], [`encoding`], [`stream`] and [`same_site`] know no route; [`route`] says
-//! what a route is; a surface each (`query` to `cube`) answers them; [`openapi`] describes them; [`routes`] lists them;
+//! Rooms, bottom up: [`response`], [`request`], [`encoding`] and [`stream`] know no route; [`route`] says what a
+//! route is; a surface each (`query` to `cube`) answers them; [`openapi`] describes them; [`routes`] lists them;
 //! [`middleware`] surrounds them all.
 
 mod adk;
@@ -26,7 +26,6 @@ mod response;
 mod route;
 mod routes;
 mod runs;
-mod same_site;
 mod schema;
 pub(crate) mod search;
 mod sessions;

@@ -5,16 +5,18 @@
 //!
 //! The rooms of this crate, bottom up; each imports only from those above it in this list:
 //!
-//! - `metrics.rs`: every metric; `shutdown.rs`: the order in which a server stops; `folder_import.rs`: the report of a
-//!   folder import
+//! - `metrics.rs`: every metric; `shutdown.rs`: the order in which a server stops; `connection.rs`: what ends with
+//!   a connection; `folder_import.rs`: the report of a folder import
 //! - `error.rs`, `error/code.rs`: every error code, with its HTTP status and gRPC code; `error/conversions.rs`: the codes of
 //!   the lower crates' errors; `drain.rs`: unread request bodies
-//! - `config/`: every setting, its sources and defaults; `admission.rs`: how many queries run at once
-//! - `auth.rs`: tokens to principals; `logs.rs`: the log
+//! - `config/`: every setting, its sources and defaults; `admission.rs`: how many queries run at once;
+//!   `query_limits.rs`: what headers ask of a statement; `result_types.rs`: which types a client reads
+//! - `auth.rs`: tokens to principals; `logs.rs`: the log; `tls.rs`: the port's certificate
 //! - `state.rs`: the parts of a running server, which every door shares
+//! - `guard.rs`: who sends a request, by its headers, before its body is read
 //! - `mcp/`: the tools and schemas for MCP clients; `sql/`: Arrow Flight SQL
 //! - `http/`: one file a surface, and in `http/routes/` the table of all routes
-//! - `server.rs`: the listener and the life of a server
+//! - `server.rs`: the life of a server; `server/`: its listeners and connections
 //! - `cli/`: the command line, one file a command
 //!
 //! See `ARCHITECTURE.md` at the root of the repository.
@@ -23,19 +25,25 @@ pub mod admission;
 pub mod auth;
 pub mod cli;
 pub mod config;
+mod connection;
 mod drain;
 pub mod error;
 mod folder_import;
+mod guard;
 mod http;
 mod logs;
 mod mcp;
 pub mod metrics;
+mod query_limits;
+mod result_types;
 mod server;
 mod shutdown;
 pub mod sql;
 mod state;
+mod tls;
 
 pub use logs::init_logs;
 pub use server::{RunningServer, Server, ServerError, install_crypto_provider};
 pub use shutdown::stop_signal;
 pub use state::AppState;
+pub use tls::TlsError;

@@ -11,9 +11,9 @@ use std::borrow::Cow;
 use std::sync::Arc;
 use std::time::Instant;
 
-use querent_agent::AgentConfig;
 use querent_agent::models::ToolSpec;
 use querent_agent::toolbox::{self, ReplyBounds, ToolReply};
+use querent_agent::{AgentConfig, ResultStore};
 use querent_catalog::Principal;
 use querent_engine::{Engine, Limits};
 use rmcp::model::{
@@ -81,19 +81,26 @@ struct McpContext {
     engine: Engine,
     admission: Admission,
     limits: Limits,
+    /// Keeps the rows of queries, where the callers can fetch them.
+    results: Option<Arc<ResultStore>>,
     /// The caller of requests that do not bring one.
     caller: Option<McpCaller>,
 }
 
 impl McpServer {
     /// Makes a handler whose requests bring their [`McpCaller`] in the extensions of their HTTP parts.
-    pub(crate) fn for_requests(engine: Engine, admission: Admission, limits: Limits) -> Self {
-        Self { inner: Arc::new(McpContext { engine, admission, limits, caller: None }) }
+    pub(crate) fn for_requests(
+        engine: Engine,
+        admission: Admission,
+        limits: Limits,
+        results: Arc<ResultStore>,
+    ) -> Self {
+        Self { inner: Arc::new(McpContext { engine, admission, limits, results: Some(results), caller: None }) }
     }
 
     /// Makes a handler for one caller.
     pub(crate) fn for_caller(engine: Engine, admission: Admission, limits: Limits, caller: McpCaller) -> Self {
-        Self { inner: Arc::new(McpContext { engine, admission, limits, caller: Some(caller) }) }
+        Self { inner: Arc::new(McpContext { engine, admission, limits, results: None, caller: Some(caller) }) }
     }
 
     fn caller(&self, context: &RequestContext<RoleServer>) -> Result<McpCaller, ErrorData> {
@@ -104,14 +111,14 @@ impl McpServer {
     }
 
     async fn reply(&self, caller: McpCaller, spec: &'static ToolSpec, arguments: Map<String, Value>) -> ToolReply {
-        let McpContext { engine, admission, limits, .. } = &*self.inner;
+        let McpContext { engine, admission, limits, results, .. } = &*self.inner;
         let mut permit = match admission.admit(Door::Mcp) {
             Ok(permit) => permit,
             Err(error) => return refused_reply(&spec.name, &error),
         };
         let session = engine.session(caller.principal, limits.clone());
         let reply = match session.in_database(caller.database.as_deref()).await {
-            Ok(session) => toolbox::call(session, REPLY_BOUNDS, &spec.name, arguments).await,
+            Ok(session) => toolbox::call(session, REPLY_BOUNDS, results.clone(), &spec.name, arguments).await,
             Err(error) => toolbox::refusal(&spec.name, error),
         };
         match reply.is_error {

@@ -3,25 +3,41 @@
 //! The service is written on `FlightService` itself rather than on arrow-flight's `FlightSqlService`, whose blanket
 //! implementation cannot answer GetSchema, PollFlightInfo or path descriptors and always advertises transactions.
 //!
-//! Invariants: every method authenticates first; GetFlightInfo and GetSchema plan and authorise but never execute;
+//! Invariants: every method takes its caller from the guard (`crate::guard`), Handshake aside; GetFlightInfo and GetSchema plan and authorise but never execute;
 //! a command that is not served is answered UNIMPLEMENTED, by name, and never advertised.
 
+mod actions;
 mod caller;
 mod db_schemas;
 mod encode;
+mod flights;
 mod handshake;
+mod ingest;
+mod keys;
 mod listing;
+mod messages;
 mod metadata;
+mod prepared;
+mod put;
+mod results;
+mod running;
+mod sessions;
 mod sql_info;
+mod sql_types;
 mod statement;
 mod tables;
 mod ticket;
 mod unsupported;
-mod wire;
+
+use std::sync::Arc;
+use std::time::Duration;
 
 use arrow_flight::flight_descriptor::DescriptorType;
 use arrow_flight::flight_service_server::{FlightService, FlightServiceServer};
-use arrow_flight::sql::{Any, Command, TicketStatementQuery};
+use arrow_flight::sql::{
+    Any, Command, CommandPreparedStatementQuery, CommandPreparedStatementUpdate, CommandStatementQuery,
+    CommandStatementUpdate, TicketStatementQuery,
+};
 use arrow_flight::{
     Action, ActionType, Criteria, Empty, FlightData, FlightDescriptor, FlightEndpoint, FlightInfo, HandshakeRequest,
     PollInfo, PutResult, SchemaAsIpc, SchemaResult, Ticket,
@@ -29,8 +45,10 @@ use arrow_flight::{
 use arrow_ipc::writer::IpcWriteOptions;
 use arrow_schema::Schema;
 use futures::StreamExt;
-use futures::stream::BoxStream;
+use futures::stream::{self, BoxStream};
+use http::header;
 use prost::Message;
+use tonic::metadata::MetadataValue;
 use tonic::service::Routes;
 use tonic::{Request, Response, Status, Streaming};
 
@@ -38,28 +56,101 @@ use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
 
 use caller::FlightCaller;
+use encode::{FlightFrames, FlightStream};
+use ingest::update_result;
 use metadata::MetadataCommand;
-use statement::Statements;
-use unsupported::{not_served, unsupported, unsupported_action};
+pub(crate) use results::TRUNCATED_KEY;
+use results::result_stream;
+use sessions::FlightSessions;
+use statement::{PlannedStatement, Statements};
+pub(crate) use ticket::signing_key;
+use unsupported::{not_served, refuse_transaction, unsupported};
 
-/// The largest message that a client may send.
-const MAX_REQUEST_BYTES: usize = 64 << 20;
+/// The longest descriptor that FlightInfo repeats. With the ticket it has to go through clients that take 16 MiB.
+const MAX_REPEATED_DESCRIPTOR: usize = 64 << 10;
+/// How often sessions that nobody uses are looked for.
+const SESSIONS_UPKEEP: Duration = Duration::from_secs(60);
 
 /// Adds the Flight service to the HTTP routes.
 pub fn add_service(routes: Routes, state: &AppState) -> Routes {
-    let service = FlightSql { state: state.clone(), statements: Statements::new(state.clone()) };
-    routes.add_service(FlightServiceServer::new(service).max_decoding_message_size(MAX_REQUEST_BYTES))
+    let sessions = Arc::new(FlightSessions::new(state.engine.clone()));
+    state.shutdown.spawn(forget_idle_sessions(state.clone(), Arc::clone(&sessions)));
+    // The guard has bounded each method's messages by then.
+    let largest = state.settings.flight.max_message_bytes.to_usize().max(state.settings.statement_message_bytes());
+    let service = FlightSql { state: state.clone(), statements: Arc::new(Statements::new(state.clone())), sessions };
+    routes.add_service(FlightFrames(FlightServiceServer::new(service).max_decoding_message_size(largest)))
 }
 
 /// The Flight SQL service of a server.
 struct FlightSql {
     state: AppState,
-    statements: Statements,
+    statements: Arc<Statements>,
+    sessions: Arc<FlightSessions>,
+}
+
+async fn forget_idle_sessions(state: AppState, sessions: Arc<FlightSessions>) {
+    while tokio::time::timeout(SESSIONS_UPKEEP, state.shutdown.draining()).await.is_err() {
+        sessions.forget_idle();
+    }
+}
+
+/// What a descriptor asks for.
+enum Described {
+    Statement(Box<PlannedStatement>),
+    Metadata(MetadataCommand, Box<Command>),
 }
 
 impl FlightSql {
     fn caller<T>(&self, request: &Request<T>) -> Result<FlightCaller, ApiError> {
-        FlightCaller::authenticated(&self.state.auth, request)
+        FlightCaller::admitted(&self.sessions, request)
+    }
+
+    async fn describe(
+        &self,
+        method: &str,
+        caller: &FlightCaller,
+        descriptor: &FlightDescriptor,
+    ) -> Result<Described, ApiError> {
+        let statement = if descriptor.r#type() == DescriptorType::Path {
+            flights::statement_of_path(&descriptor.path, caller.database()?.as_deref())?.into()
+        } else {
+            match decode_command(&descriptor.cmd, "descriptor")? {
+                Command::CommandStatementQuery(CommandStatementQuery { query, transaction_id }) => {
+                    refuse_transaction(transaction_id.as_ref())?;
+                    self.statements.statement(caller, query).await?.into()
+                }
+                Command::CommandPreparedStatementQuery(CommandPreparedStatementQuery { prepared_statement_handle }) => {
+                    self.statements.prepared(caller, &prepared_statement_handle)?
+                }
+                command => {
+                    return match MetadataCommand::from_command(&command) {
+                        Some(listing) => Ok(Described::Metadata(listing, Box::new(command))),
+                        None => Err(unsupported(method, &command)),
+                    };
+                }
+            }
+        };
+        Ok(Described::Statement(Box::new(
+            self.statements.plan_to_describe(caller, statement, caller.result_types()?).await?,
+        )))
+    }
+
+    async fn info(&self, method: &str, request: Request<FlightDescriptor>) -> Result<FlightInfo, ApiError> {
+        let caller = self.caller(&request)?;
+        let descriptor = request.into_inner();
+        let info = match self.describe(method, &caller, &descriptor).await? {
+            Described::Statement(planned) => {
+                flight_info(&planned.schema, self.statements.endpoint(&caller, &planned)?)?
+            }
+            Described::Metadata(listing, command) => {
+                let ticket = Ticket::new(command.into_any().encode_to_vec());
+                flight_info(&listing.schema(), FlightEndpoint::new().with_ticket(ticket))?
+            }
+        };
+        match descriptor.cmd.len() <= MAX_REPEATED_DESCRIPTOR {
+            true => Ok(info.with_descriptor(descriptor)),
+            false => Ok(info),
+        }
     }
 }
 
@@ -69,7 +160,7 @@ type Streamed<T> = BoxStream<'static, Result<T, Status>>;
 impl FlightService for FlightSql {
     type HandshakeStream = handshake::HandshakeStream;
     type ListFlightsStream = Streamed<FlightInfo>;
-    type DoGetStream = Streamed<FlightData>;
+    type DoGetStream = FlightStream;
     type DoPutStream = Streamed<PutResult>;
     type DoActionStream = Streamed<arrow_flight::Result>;
     type ListActionsStream = Streamed<ActionType>;
@@ -83,34 +174,29 @@ impl FlightService for FlightSql {
     }
 
     async fn get_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
-        let caller = self.caller(&request)?;
-        let descriptor = request.into_inner();
-        let command = command_of(&descriptor)?;
-        let info = match command {
-            Command::CommandStatementQuery(query) => {
-                let statement = self.statements.plan(&caller, &query).await?;
-                let endpoint = self.statements.endpoint(&caller, &statement)?;
-                flight_info(&statement.schema, endpoint)?
-            }
-            command => match MetadataCommand::from_command(&command) {
-                Some(listing) => {
-                    let ticket = Ticket::new(command.into_any().encode_to_vec());
-                    flight_info(&listing.schema(), FlightEndpoint::new().with_ticket(ticket))?
-                }
-                None => return Err(unsupported("GetFlightInfo", &command).into()),
-            },
-        };
-        Ok(Response::new(info.with_descriptor(descriptor)))
+        Ok(Response::new(self.info("GetFlightInfo", request).await?))
+    }
+
+    /// Answers with the whole FlightInfo: planning is all that it waits for, and rows are made while they are fetched.
+    async fn poll_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<PollInfo>, Status> {
+        let info = self.info("PollFlightInfo", request).await?;
+        Ok(Response::new(PollInfo {
+            info: Some(info),
+            flight_descriptor: None,
+            progress: Some(1.0),
+            expiration_time: None,
+        }))
     }
 
     async fn get_schema(&self, request: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
         let caller = self.caller(&request)?;
-        let command = command_of(request.get_ref())?;
-        let schema = match command {
-            Command::CommandStatementQuery(query) => self.statements.plan(&caller, &query).await?.schema,
-            command => match MetadataCommand::from_command(&command) {
-                Some(listing) => listing.schema(),
-                None => return Err(unsupported("GetSchema", &command).into()),
+        let descriptor = request.get_ref();
+        let schema = match decode_prepared(descriptor) {
+            // A prepared statement may have open parameters, so it is described as it was when it was prepared.
+            Some(handle) => self.statements.described_schema(&self.state, &caller, &handle).await?,
+            None => match self.describe("GetSchema", &caller, descriptor).await? {
+                Described::Statement(planned) => planned.schema,
+                Described::Metadata(listing, _) => listing.schema(),
             },
         };
         let options = IpcWriteOptions::default();
@@ -120,10 +206,25 @@ impl FlightService for FlightSql {
 
     async fn do_get(&self, request: Request<Ticket>) -> Result<Response<Self::DoGetStream>, Status> {
         let caller = self.caller(&request)?;
-        let command = decode_command(&request.get_ref().ticket, "ticket")?;
-        let stream = match command {
+        let ticket = &request.get_ref().ticket;
+        if let Some(rows) = result_stream(self.state.agent.results(), &caller.principal, ticket) {
+            return Ok(rows?.into_response());
+        }
+        if let Some(statement) = flights::json_ticket(ticket, caller.database()?.as_deref()) {
+            return Ok(self.statements.fetch(&caller, Arc::new(statement?)).await?.into_response());
+        }
+        let stream = match decode_command(ticket, "ticket")? {
             Command::TicketStatementQuery(TicketStatementQuery { statement_handle }) => {
-                self.statements.execute(&caller, &statement_handle).await?
+                self.statements.redeem(&caller, &statement_handle).await?
+            }
+            Command::CommandStatementQuery(CommandStatementQuery { query, transaction_id }) => {
+                refuse_transaction(transaction_id.as_ref())?;
+                let statement = self.statements.statement(&caller, query).await?;
+                self.statements.fetch(&caller, Arc::new(statement)).await?
+            }
+            Command::CommandPreparedStatementQuery(CommandPreparedStatementQuery { prepared_statement_handle }) => {
+                let statement = self.statements.prepared(&caller, &prepared_statement_handle)?;
+                self.statements.fetch(&caller, statement).await?
             }
             command => match MetadataCommand::from_command(&command) {
                 Some(listing) => {
@@ -134,34 +235,59 @@ impl FlightService for FlightSql {
                 None => return Err(unsupported("DoGet", &command).into()),
             },
         };
-        Ok(Response::new(stream))
+        Ok(stream.into_response())
     }
 
     async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
-        self.caller(&request)?;
-        let first = request.into_inner().message().await?;
-        let descriptor = first.and_then(|message| message.flight_descriptor).unwrap_or_default();
-        Err(unsupported("DoPut", &command_of(&descriptor)?).into())
+        let caller = self.caller(&request)?;
+        let (descriptor, rows) = put::read_put(request.into_inner()).await?;
+        if descriptor.r#type() == DescriptorType::Path {
+            let hint = "send CommandStatementIngest, which says what to do about a table that exists";
+            return Err(not_served("DoPut to a path", hint).into());
+        }
+        let answer = match decode_command(&descriptor.cmd, "descriptor")? {
+            Command::CommandStatementUpdate(CommandStatementUpdate { query, transaction_id }) => {
+                refuse_transaction(transaction_id.as_ref())?;
+                let statement = self.statements.statement(&caller, query).await?;
+                update_result(self.statements.update(&caller, Arc::new(statement)).await?)
+            }
+            Command::CommandPreparedStatementUpdate(CommandPreparedStatementUpdate { prepared_statement_handle }) => {
+                update_result(self.statements.update_prepared(&caller, &prepared_statement_handle, rows).await?)
+            }
+            Command::CommandPreparedStatementQuery(CommandPreparedStatementQuery { prepared_statement_handle }) => {
+                let bound = self.statements.bind(&caller, &prepared_statement_handle, rows).await?;
+                PutResult { app_metadata: bound.encode_to_vec().into() }
+            }
+            Command::CommandStatementIngest(command) => {
+                return Ok(Response::new(ingest::ingest(&self.state, &caller, command, rows).await?));
+            }
+            command => return Err(unsupported("DoPut", &command).into()),
+        };
+        Ok(Response::new(stream::iter([Ok(answer)]).boxed()))
     }
 
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {
-        self.caller(&request)?;
-        Err(unsupported_action(&request.get_ref().r#type).into())
+        let caller = self.caller(&request)?;
+        let answer = actions::act(&self.state, &self.statements, &self.sessions, &caller, request.into_inner()).await?;
+        let results = answer.body.map(|body| Ok(arrow_flight::Result { body }));
+        let mut response = Response::new(stream::iter(results).boxed());
+        if let Some(cookie) = answer.cookie {
+            let cookie = MetadataValue::try_from(cookie.as_bytes()).map_err(ApiError::internal)?;
+            response.metadata_mut().insert(header::SET_COOKIE.as_str(), cookie);
+        }
+        Ok(response)
     }
 
     async fn list_actions(&self, request: Request<Empty>) -> Result<Response<Self::ListActionsStream>, Status> {
         self.caller(&request)?;
-        Ok(Response::new(futures::stream::empty().boxed()))
+        let actions: Vec<_> = actions::action_types().map(Ok).collect();
+        Ok(Response::new(stream::iter(actions).boxed()))
     }
 
     async fn list_flights(&self, request: Request<Criteria>) -> Result<Response<Self::ListFlightsStream>, Status> {
-        self.caller(&request)?;
-        Err(not_served("ListFlights", "list tables with the Flight SQL command GetTables").into())
-    }
-
-    async fn poll_flight_info(&self, request: Request<FlightDescriptor>) -> Result<Response<PollInfo>, Status> {
-        self.caller(&request)?;
-        Err(not_served("PollFlightInfo", "call GetFlightInfo: it plans and returns at once").into())
+        let caller = self.caller(&request)?;
+        let pattern = flights::pattern_of(&request.get_ref().expression)?;
+        Ok(Response::new(flights::list(&self.state, &self.statements, caller, pattern)))
     }
 
     async fn do_exchange(
@@ -180,11 +306,14 @@ fn flight_info(schema: &Schema, endpoint: FlightEndpoint) -> Result<FlightInfo, 
     Ok(info.with_endpoint(endpoint).with_total_records(-1).with_total_bytes(-1))
 }
 
-fn command_of(descriptor: &FlightDescriptor) -> Result<Command, ApiError> {
-    if descriptor.r#type() == DescriptorType::Path {
-        return Err(not_served("a descriptor by path", "send a Flight SQL command, such as CommandStatementQuery"));
+/// Returns the handle of a descriptor that names a prepared query.
+fn decode_prepared(descriptor: &FlightDescriptor) -> Option<bytes::Bytes> {
+    match decode_command(&descriptor.cmd, "descriptor").ok()? {
+        Command::CommandPreparedStatementQuery(prepared) if descriptor.r#type() != DescriptorType::Path => {
+            Some(prepared.prepared_statement_handle)
+        }
+        _ => None,
     }
-    decode_command(&descriptor.cmd, "descriptor")
 }
 
 fn decode_command(bytes: &[u8], what: &str) -> Result<Command, ApiError> {

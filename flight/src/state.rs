@@ -31,6 +31,8 @@ pub struct AppState {
     /// When the server started.
     pub started_at: DateTime<Utc>,
     pub(crate) metrics: PrometheusHandle,
+    /// What signs the tickets of Flight SQL.
+    pub(crate) ticket_key: Arc<[u8]>,
 }
 
 impl AppState {

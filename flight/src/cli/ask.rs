@@ -6,7 +6,7 @@ use std::sync::Arc;
 use futures::{StreamExt, TryStreamExt};
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::ask::{AskRenderer, parse_request};
-use querent_agent::{Agent, AgentError};
+use querent_agent::{Agent, AgentConfig, AgentError};
 use querent_catalog::Principal;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
@@ -75,7 +75,15 @@ pub(super) async fn run(args: AskArgs) -> Result<(), CliError> {
         thinking: args.thinking,
     };
     let answered = match target {
-        CliTarget::Server(server) => ask(&Client::new(server)?, &question, shown).await?,
+        CliTarget::Server(server) => {
+            let url = server.url.clone();
+            let answered = ask(&Client::new(server)?, &question, shown).await?;
+            if let (Some(ticket), EventDisplay::All) = (&answered.ticket, shown) {
+                let url = url.as_str().trim_end_matches('/');
+                output::print_line(&format!("rows: querent fetch --server {url} {ticket}"))?;
+            }
+            answered
+        }
         CliTarget::Embedded(config) => ask_here(*config, &question, shown).await?,
     };
     let Some(path) = args.chart else { return Ok(()) };
@@ -115,6 +123,8 @@ async fn ask_here(config: Config, question: &UserQuestion, shown: EventDisplay) 
     let bars = Arc::new(Bars::new(false));
     let embedded = EmbeddedEngine::open(config, &bars).await?;
     bars.clear();
+    // Nobody could fetch the rows: they end with this process.
+    let settings = AgentConfig { result_bytes: 0, ..settings };
     let agent = Agent::new(embedded.engine.clone(), Arc::clone(&models.default_entry().provider), settings);
     let answered = async {
         let mut run = agent.ask(&Principal::local_admin(), request).await?;

@@ -3,19 +3,23 @@
 use std::time::Duration;
 
 use arrow::array::RecordBatch;
+use arrow_flight::Ticket;
 use arrow_flight::error::FlightError;
 use arrow_flight::flight_service_client::FlightServiceClient;
 use arrow_flight::sql::client::FlightSqlServiceClient;
 use arrow_schema::{Schema, SchemaRef};
 use futures::stream::BoxStream;
 use futures::{StreamExt, TryStreamExt};
+use hyper_util::rt::TokioIo;
 use reqwest::{Method, RequestBuilder, Response, StatusCode};
+use rustls::ClientConfig;
 use serde_json::Value;
 use std::sync::Arc;
 use tonic::transport::{Channel, Endpoint};
 
 use super::error::CliError;
 use super::target::ServerAddress;
+use super::tls::{self, tls_fault};
 
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(5);
 
@@ -30,16 +34,21 @@ pub(super) struct StreamedRows {
 /// A client of one server. It has not connected yet.
 pub(super) struct Client {
     address: ServerAddress,
+    /// For an https URL.
+    tls: Option<ClientConfig>,
     http: reqwest::Client,
 }
 
 impl Client {
     pub(super) fn new(address: ServerAddress) -> Result<Self, CliError> {
-        let http = reqwest::Client::builder()
-            .connect_timeout(CONNECT_TIMEOUT)
-            .build()
-            .map_err(|error| CliError::failed(format!("cannot make an HTTP client: {error}")))?;
-        Ok(Self { address, http })
+        let tls = (address.url.scheme() == "https").then(|| address.tls.config()).transpose()?;
+        let builder = reqwest::Client::builder().connect_timeout(CONNECT_TIMEOUT);
+        let builder = match &tls {
+            Some(tls) => builder.use_preconfigured_tls(tls.clone()),
+            None => builder,
+        };
+        let http = builder.build().map_err(|error| CliError::failed(format!("cannot make an HTTP client: {error}")))?;
+        Ok(Self { address, tls, http })
     }
 
     /// Runs one statement by Flight SQL, in `database` where one is named.
@@ -57,6 +66,20 @@ impl Client {
         let stream = flight.do_get(ticket).await.map_err(|error| self.flight_error(error))?;
         let unreachable = self.unreachable_message();
         let batches = stream.map_err(move |error| flight_error(error, &unreachable)).boxed();
+        Ok(StreamedRows { schema: told, batches })
+    }
+
+    /// Fetches the rows of a result of the agent's.
+    pub(super) async fn fetch(&self, ticket: &str) -> Result<StreamedRows, CliError> {
+        let mut flight = self.flight().await?;
+        let ticket = Ticket::new(ticket.to_owned());
+        let mut stream = flight.do_get(ticket).await.map_err(|error| self.flight_error(error))?;
+        // The schema comes with the first message.
+        let first = stream.next().await.transpose().map_err(|error| self.flight_error(error))?;
+        let told = stream.schema().cloned().ok_or_else(|| CliError::failed("the server sent no schema"))?;
+        let unreachable = self.unreachable_message();
+        let rest = stream.map_err(move |error| flight_error(error, &unreachable));
+        let batches = futures::stream::iter(first.map(Ok)).chain(rest).boxed();
         Ok(StreamedRows { schema: told, batches })
     }
 
@@ -101,6 +124,9 @@ impl Client {
 
     /// Returns the error for a failed HTTP exchange.
     pub(super) fn http_error(&self, error: reqwest::Error) -> CliError {
+        if let Some(fault) = tls_fault(&error) {
+            return CliError::Unavailable(self.tls_message(fault));
+        }
         if error.is_connect() {
             return CliError::Unavailable(self.unreachable_message());
         }
@@ -114,9 +140,24 @@ impl Client {
     }
 
     async fn flight(&self) -> Result<FlightSqlServiceClient<Channel>, CliError> {
-        let unreachable = || CliError::Unavailable(self.unreachable_message());
-        let endpoint = Endpoint::from_shared(self.address.url.to_string()).map_err(|_| unreachable())?;
-        let channel = endpoint.connect_timeout(CONNECT_TIMEOUT).connect().await.map_err(|_| unreachable())?;
+        let unreachable = |error: tonic::transport::Error| {
+            let fault = tls_fault(&error).map(|fault| self.tls_message(fault));
+            CliError::Unavailable(fault.unwrap_or_else(|| self.unreachable_message()))
+        };
+        let endpoint = Endpoint::from_shared(self.address.url.to_string()).map_err(unreachable)?;
+        let endpoint = endpoint.connect_timeout(CONNECT_TIMEOUT);
+        let channel = match &self.tls {
+            Some(config) => {
+                let (url, config) = (self.address.url.clone(), config.clone());
+                let connector = tower::service_fn(move |_| {
+                    let (url, config) = (url.clone(), config.clone());
+                    async move { tls::connect(&url, config).await.map(TokioIo::new) }
+                });
+                endpoint.connect_with_connector(connector).await
+            }
+            None => endpoint.connect().await,
+        };
+        let channel = channel.map_err(unreachable)?;
         // One row may be larger than tonic's default of 4 MiB.
         let inner = FlightServiceClient::new(channel).max_decoding_message_size(usize::MAX);
         let mut flight = FlightSqlServiceClient::new_from_inner(inner);
@@ -130,6 +171,17 @@ impl Client {
         flight_error(error, &self.unreachable_message())
     }
 
+    fn tls_message(&self, fault: &rustls::Error) -> String {
+        let url = self.address.url.as_str().trim_end_matches('/');
+        let hint = match fault {
+            rustls::Error::InvalidCertificate(_) => "; --ca names a file with the authority of its certificate",
+            rustls::Error::InvalidMessage(_) => "; a server without TLS is named with http://",
+            rustls::Error::AlertReceived(_) => "; --client-certificate names the certificate that it asks for",
+            _ => "",
+        };
+        format!("no TLS with {url}: {fault}{hint}")
+    }
+
     fn unreachable_message(&self) -> String {
         let url = self.address.url.as_str().trim_end_matches('/');
         format!("no server answers at {url}; start one with `querent serve`, or name another with --server")
@@ -140,6 +192,11 @@ fn flight_error(error: FlightError, unreachable: &str) -> CliError {
     match error {
         FlightError::Tonic(status) if status.code() == tonic::Code::Unavailable && status.metadata().is_empty() => {
             CliError::Unavailable(unreachable.to_owned())
+        }
+        // The connection was ended before the server answered: it may not speak plain text.
+        FlightError::Tonic(status) if status.metadata().is_empty() && status.message().starts_with("h2 protocol") => {
+            let hint = "a server that speaks TLS is named with https://";
+            CliError::Unavailable(format!("the connection broke off: {}; {hint}", status.message()))
         }
         FlightError::Tonic(status) => (*status).into(),
         // On some paths arrow-flight's client turns statuses into Arrow errors, which only have a message.

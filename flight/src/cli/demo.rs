@@ -27,6 +27,7 @@ use super::local_model::LocalModel;
 use super::output;
 use super::progress::Bars;
 use super::target::ServerAddress;
+use super::tls::ClientTlsArgs;
 use crate::config::{Config, Origin, SettingSources};
 use crate::logs::init_logs;
 use crate::server::{RunningServer, Server};
@@ -132,10 +133,11 @@ async fn show(
     wait_until_indexed(engine).await?;
     bars.clear();
 
-    let url = format!("http://{}", server.addr);
+    let url = server.url();
+    let tls = ClientTlsArgs { ca: server.development_certificate().map(Path::to_owned), ..ClientTlsArgs::default() };
     step(&format!("server at {url}"))?;
     let parsed = url.parse().map_err(|error| CliError::failed(format!("{url}: {error}")))?;
-    let client = Client::new(ServerAddress { url: parsed, token })?;
+    let client = Client::new(ServerAddress { url: parsed, token, tls })?;
 
     step(&format!("question, over SSE: {question}"))?;
     let question = UserQuestion { text: question.to_owned(), database: None, session: None, thinking: false };

@@ -3,7 +3,7 @@
 use std::io::{self, Write};
 
 use comfy_table::Table;
-use querent_agent::protocols::VEGA_SPEC;
+use querent_agent::protocols::{TICKET, VEGA_SPEC};
 use serde_json::Value;
 
 use super::chart::Chart;
@@ -34,6 +34,8 @@ pub(super) struct EventPrinter {
     answer: String,
     /// The chart of the last result that has one.
     chart: Option<Chart>,
+    /// The ticket of the rows on which the answer rests.
+    ticket: Option<String>,
     /// The failure that `run_error` reported.
     failure: Option<ReportedFailure>,
     finished: bool,
@@ -48,6 +50,8 @@ pub(super) struct Answered {
     pub(super) text: String,
     /// The chart of the last result that has one.
     pub(super) chart: Option<Chart>,
+    /// The ticket of the rows on which it rests.
+    pub(super) ticket: Option<String>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -65,7 +69,15 @@ enum Inside {
 
 impl EventPrinter {
     pub(super) fn new(shown: EventDisplay) -> Self {
-        Self { shown, answer: String::new(), chart: None, failure: None, finished: false, inside: Inside::Nothing }
+        Self {
+            shown,
+            answer: String::new(),
+            chart: None,
+            ticket: None,
+            failure: None,
+            finished: false,
+            inside: Inside::Nothing,
+        }
     }
 
     /// Prints one event.
@@ -90,7 +102,7 @@ impl EventPrinter {
     pub(super) fn outcome(self) -> Result<Answered, CliError> {
         match (self.failure, self.finished) {
             (Some(failure), _) => Err(CliError::Failed { code: Some(failure.code), message: failure.message }),
-            (None, true) => Ok(Answered { text: self.answer, chart: self.chart }),
+            (None, true) => Ok(Answered { text: self.answer, chart: self.chart, ticket: self.ticket }),
             (None, false) => Err(CliError::failed("the connection ended before the run did")),
         }
     }
@@ -98,7 +110,10 @@ impl EventPrinter {
     fn note(&mut self, name: &str, data: &Value) {
         match name {
             "answer_delta" => self.answer.push_str(text(data, "text")),
-            "answer_final" => text(data, "text").clone_into(&mut self.answer),
+            "answer_final" => {
+                text(data, "text").clone_into(&mut self.answer);
+                self.ticket = data[TICKET].as_str().map(str::to_owned);
+            }
             "tool_result" => self.note_chart(data),
             "run_finished" => self.finished = true,
             "run_error" => {

@@ -151,14 +151,14 @@ async fn forget(kind: KnowledgeKind, args: DropArgs) -> Result<(), CliError> {
 
 /// Where knowledge is stored: a server, or the engine in this process.
 enum KnowledgeStore {
-    Server(Client),
+    Server(Box<Client>),
     Embedded(Box<EmbeddedEngine>),
 }
 
 impl KnowledgeStore {
     async fn open(target: TargetArgs) -> Result<Self, CliError> {
         Ok(match target.resolve()? {
-            CliTarget::Server(server) => KnowledgeStore::Server(Client::new(server)?),
+            CliTarget::Server(server) => KnowledgeStore::Server(Box::new(Client::new(server)?)),
             CliTarget::Embedded(config) => {
                 KnowledgeStore::Embedded(Box::new(EmbeddedEngine::open(*config, &Arc::new(Bars::new(false))).await?))
             }

@@ -60,7 +60,14 @@ pub(super) async fn run(args: ServeArgs) -> Result<(), CliError> {
     let progress = Arc::clone(&bars);
     let server = Server::start(config, progress).await?;
     bars.clear();
-    output::print_line(&format!("querent is ready at http://{} (HTTP and Flight SQL), data in {data}", server.addr))?;
+    let mut ready = format!("querent is ready at {} (HTTP and Flight SQL), data in {data}", server.url());
+    if let Some(path) = &server.state().settings.listen_unix {
+        ready.push_str(&format!("; also at {}", path.display()));
+    }
+    if let Some(certificate) = server.development_certificate() {
+        ready.push_str(&format!("; clients must trust {}", certificate.display()));
+    }
+    output::print_line(&ready)?;
     stop_signal().await?;
     tokio::select! {
         stopped = server.shutdown() => Ok(stopped?),

@@ -6,6 +6,7 @@ use clap::Args;
 use url::Url;
 
 use super::error::CliError;
+use super::tls::ClientTlsArgs;
 use crate::config::{Config, SettingSources, Settings};
 
 /// The variable that names the server if `--server` does not.
@@ -26,12 +27,14 @@ pub(super) struct TargetArgs {
 /// Flags that name a server.
 #[derive(Debug, Args)]
 pub(super) struct ServerArgs {
-    /// The server, for example http://127.0.0.1:8080 [env: QUERENT_SERVER]
+    /// The server, for example http://127.0.0.1:8080 or https://data.example [env: QUERENT_SERVER]
     #[arg(long, value_name = "URL")]
     server: Option<String>,
     /// The token to send, where the server has tokens
     #[arg(long, value_name = "TOKEN", env = "QUERENT_TOKEN", hide_env_values = true)]
     token: Option<String>,
+    #[command(flatten)]
+    tls: ClientTlsArgs,
 }
 
 /// A server and the token for it.
@@ -41,6 +44,8 @@ pub(super) struct ServerAddress {
     pub(super) url: Url,
     /// Sent as a bearer token.
     pub(super) token: Option<String>,
+    /// For an https URL.
+    pub(super) tls: ClientTlsArgs,
 }
 
 /// What a command works on.
@@ -87,18 +92,20 @@ impl TargetArgs {
 }
 
 impl ServerArgs {
-    fn address(&self) -> Result<Option<ServerAddress>, CliError> {
+    /// Returns the server of `--server` or QUERENT_SERVER, if one is named.
+    pub(super) fn address(&self) -> Result<Option<ServerAddress>, CliError> {
         let named = self.server.clone().or_else(|| std::env::var(SERVER_VARIABLE).ok().filter(|url| !url.is_empty()));
-        named.map(|url| parse(&url, self.token.clone())).transpose()
+        named.map(|url| parse(&url, self.token.clone(), self.tls.clone())).transpose()
     }
 }
 
-fn parse(text: &str, token: Option<String>) -> Result<ServerAddress, CliError> {
+fn parse(text: &str, token: Option<String>, tls: ClientTlsArgs) -> Result<ServerAddress, CliError> {
     let with_scheme = if text.contains("://") { text.to_owned() } else { format!("http://{text}") };
-    let url = Url::parse(&with_scheme)
-        .map_err(|error| CliError::Usage(format!("--server {text}: {error}; write http://HOST:PORT")))?;
-    if url.scheme() != "http" || url.host_str().is_none() {
-        return Err(CliError::Usage(format!("--server {text}: must be http://HOST:PORT")));
+    let url = Url::parse(&with_scheme).map_err(|error| {
+        CliError::Usage(format!("--server {text}: {error}; write http://HOST:PORT or https://HOST:PORT"))
+    })?;
+    if !matches!(url.scheme(), "http" | "https") || url.host_str().is_none() {
+        return Err(CliError::Usage(format!("--server {text}: must be http://HOST:PORT or https://HOST:PORT")));
     }
-    Ok(ServerAddress { url, token })
+    Ok(ServerAddress { url, token, tls })
 }

@@ -69,6 +69,8 @@ error_codes! {
     NotAllowed "not_allowed",
     Unsupported "unsupported",
     WallClockExceeded "wall_clock_exceeded",
+    ReaderIdle "reader_idle",
+    ValueTooLarge "value_too_large",
     MemoryExceeded "memory_exceeded",
     BadData "bad_data",
     NoFiles "no_files",
@@ -149,6 +151,7 @@ error_codes! {
     NotAcceptable "not_acceptable",
     UnsupportedMediaType "unsupported_media_type",
     BodyTooLarge "body_too_large",
+    BodyTimeout "body_timeout",
     BadRequest "bad_request",
     BadEncoding "bad_encoding",
     BadHeader "bad_header",
@@ -187,6 +190,7 @@ impl ErrorCode {
             | ErrorCode::EmptyQuery
             | ErrorCode::FunctionNotFound
             | ErrorCode::Unsupported
+            | ErrorCode::ValueTooLarge
             | ErrorCode::BadData
             | ErrorCode::NoFiles
             | ErrorCode::MissingCredentials
@@ -256,7 +260,9 @@ impl ErrorCode {
             | ErrorCode::SessionConflict
             | ErrorCode::InvocationConflict
             | ErrorCode::TicketUsed => StatusCode::CONFLICT,
+            ErrorCode::ReaderIdle => StatusCode::REQUEST_TIMEOUT,
             ErrorCode::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
+            ErrorCode::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             ErrorCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             ErrorCode::WallClockExceeded
             | ErrorCode::MemoryExceeded
@@ -305,7 +311,12 @@ impl ErrorCode {
             | ErrorCode::SessionConflict
             | ErrorCode::InvocationConflict => Code::AlreadyExists,
             ErrorCode::Cancelled | ErrorCode::ClientGone => Code::Cancelled,
-            ErrorCode::WallClockExceeded | ErrorCode::RunTimeout | ErrorCode::Timeout => Code::DeadlineExceeded,
+            ErrorCode::WallClockExceeded
+            | ErrorCode::ReaderIdle
+            | ErrorCode::RunTimeout
+            | ErrorCode::Timeout
+            | ErrorCode::BodyTimeout => Code::DeadlineExceeded,
+            ErrorCode::ValueTooLarge => Code::OutOfRange,
             ErrorCode::UnsupportedLake
             | ErrorCode::DatabaseNotEmpty
             | ErrorCode::MissingCredentials
@@ -460,6 +471,8 @@ impl ErrorCode {
             | ErrorCode::FunctionNotFound
             | ErrorCode::NotAllowed
             | ErrorCode::Unsupported
+            | ErrorCode::ReaderIdle
+            | ErrorCode::ValueTooLarge
             | ErrorCode::BadData
             | ErrorCode::NoFiles
             | ErrorCode::LocationNotAllowed
@@ -526,6 +539,7 @@ impl ErrorCode {
             | ErrorCode::NotAcceptable
             | ErrorCode::UnsupportedMediaType
             | ErrorCode::BodyTooLarge
+            | ErrorCode::BodyTimeout
             | ErrorCode::BadRequest
             | ErrorCode::BadEncoding
             | ErrorCode::BadHeader

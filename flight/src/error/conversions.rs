@@ -55,6 +55,8 @@ impl From<&EngineError> for ErrorCode {
             EngineError::NotAllowed { .. } => ErrorCode::NotAllowed,
             EngineError::Unsupported { .. } => ErrorCode::Unsupported,
             EngineError::WallClockExceeded { .. } => ErrorCode::WallClockExceeded,
+            EngineError::ReaderIdle { .. } => ErrorCode::ReaderIdle,
+            EngineError::ValueTooLarge { .. } => ErrorCode::ValueTooLarge,
             EngineError::MemoryExceeded { .. } => ErrorCode::MemoryExceeded,
             EngineError::BadData { .. } => ErrorCode::BadData,
             EngineError::NoFiles { .. } => ErrorCode::NoFiles,

@@ -1,35 +1,92 @@
-//! The caller of a gRPC method, and the database that its headers name.
+//! The caller of a gRPC method, and what its headers and its session say of its statements.
+
+use std::sync::Arc;
 
 use http::HeaderMap;
 use querent_catalog::Principal;
+use querent_engine::{Limits, ResultTypes, Session};
 use tonic::Request;
 
-use crate::auth::Authenticator;
+use super::sessions::{FlightSession, FlightSessions};
+use crate::connection::ConnectionScope;
 use crate::error::{ApiError, ErrorCode};
+use crate::query_limits::{QueryLanguage, requested_limits};
+use crate::result_types::{RESULT_TYPES_HEADER, result_types};
+use crate::state::AppState;
 
 /// Headers that name the database in which bare names resolve, in order of precedence.
 const DATABASE_HEADERS: [&str; 2] = ["x-database", "database"];
+/// The header that names the language of statements.
+const LANGUAGE_HEADER: &str = "x-querent-language";
 
-/// A caller and the headers of its call.
+/// A caller, the headers of its call, and its session.
 pub(super) struct FlightCaller {
     pub(super) principal: Principal,
     headers: HeaderMap,
+    connection: Option<ConnectionScope>,
+    session: Option<Arc<FlightSession>>,
 }
 
 impl FlightCaller {
-    /// Authenticates a call. Errors: `unauthenticated`.
-    pub(super) fn authenticated<T>(authenticator: &Authenticator, request: &Request<T>) -> Result<Self, ApiError> {
+    /// Returns the caller whom the guard let in, with its session. Errors: `unauthenticated`, for a call that came past it.
+    pub(super) fn admitted<T>(sessions: &FlightSessions, request: &Request<T>) -> Result<Self, ApiError> {
+        let principal = request.extensions().get::<Principal>().cloned();
+        let principal =
+            principal.ok_or_else(|| ApiError::new(ErrorCode::Unauthenticated, "the caller is not known"))?;
         let headers = request.metadata().clone().into_headers();
-        let principal = authenticator.authenticate(&headers)?;
-        Ok(Self { principal, headers })
+        let connection = request.extensions().get::<ConnectionScope>().cloned();
+        let session = sessions.find(&principal, &headers, connection.as_ref());
+        Ok(Self { principal, headers, connection, session })
     }
 
-    /// Returns the database that the headers name. Errors: `bad_header`.
-    pub(super) fn database(&self) -> Result<Option<&str>, ApiError> {
+    /// Returns the call's session, if it has one.
+    pub(super) fn session(&self) -> Option<&Arc<FlightSession>> {
+        self.session.as_ref()
+    }
+
+    /// Returns what the call's connection keeps.
+    pub(super) fn connection(&self) -> Option<&ConnectionScope> {
+        self.connection.as_ref()
+    }
+
+    /// Returns the database where bare names resolve, as the headers or the session have it. Errors: `bad_header`.
+    pub(super) fn database(&self) -> Result<Option<String>, ApiError> {
         let Some(name) = DATABASE_HEADERS.into_iter().find(|name| self.headers.contains_key(*name)) else {
-            return Ok(None);
+            return Ok(self.session.as_ref().and_then(|session| session.options().schema));
         };
-        let value = self.headers.get(name).map(|value| value.to_str()).transpose();
+        self.header(name)
+    }
+
+    /// Returns the language of statements, as the headers or the session have it. Errors: `bad_header`.
+    pub(super) fn language(&self) -> Result<QueryLanguage, ApiError> {
+        let Some(name) = self.header(LANGUAGE_HEADER)? else {
+            return Ok(self.session.as_ref().map(|session| session.options().language).unwrap_or_default());
+        };
+        QueryLanguage::from_name(&name).ok_or_else(|| {
+            ApiError::new(ErrorCode::BadHeader, format!("header {LANGUAGE_HEADER} must be sql or kql, not `{name}`"))
+        })
+    }
+
+    /// Returns the types that the caller reads, as the headers or the session have it. Errors: `bad_header`.
+    pub(super) fn result_types(&self) -> Result<ResultTypes, ApiError> {
+        match &self.session {
+            Some(session) if !self.headers.contains_key(RESULT_TYPES_HEADER) => Ok(session.options().result_types),
+            _ => result_types(&self.headers),
+        }
+    }
+
+    /// Returns the engine's session for a statement in `database`. Errors: `bad_header`, `database_not_found`.
+    pub(super) async fn engine_session(&self, state: &AppState, database: Option<&str>) -> Result<Session, ApiError> {
+        let limits: Limits = requested_limits(&self.headers, state.settings.limits())?;
+        let mut session = state.session(self.principal.clone(), limits);
+        if let Some(own) = &self.session {
+            session = session.with_temporary_tables(Arc::clone(own.tables()));
+        }
+        Ok(session.in_database(database).await?)
+    }
+
+    fn header(&self, name: &str) -> Result<Option<String>, ApiError> {
+        let value = self.headers.get(name).map(|value| value.to_str().map(str::to_owned)).transpose();
         value.map_err(|_| ApiError::new(ErrorCode::BadHeader, format!("header {name} is not text")))
     }
 }

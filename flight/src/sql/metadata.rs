@@ -6,7 +6,10 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, RecordBatch, StringArray};
 use arrow_flight::sql::metadata::{GetCatalogsBuilder, GetDbSchemasBuilder, GetTablesBuilder, SqlInfoDataBuilder};
-use arrow_flight::sql::{Command, CommandGetDbSchemas, CommandGetSqlInfo, CommandGetTables};
+use arrow_flight::sql::{
+    Command, CommandGetCrossReference, CommandGetDbSchemas, CommandGetExportedKeys, CommandGetImportedKeys,
+    CommandGetPrimaryKeys, CommandGetSqlInfo, CommandGetTables, CommandGetXdbcTypeInfo,
+};
 use arrow_schema::{DataType, Field, Schema, SchemaRef};
 use futures::{StreamExt, stream};
 use querent_catalog::{CATALOG_NAME, Principal};
@@ -14,7 +17,7 @@ use querent_engine::Engine;
 
 use super::listing::BatchStream;
 use super::sql_info::sql_info;
-use super::{db_schemas, tables};
+use super::{db_schemas, keys, sql_types, tables};
 use crate::error::ApiError;
 
 /// A metadata command that is served.
@@ -30,6 +33,16 @@ pub(super) enum MetadataCommand {
     TableTypes,
     /// What the server is and can do.
     SqlInfo(CommandGetSqlInfo),
+    /// The types of SQL.
+    XdbcTypeInfo(CommandGetXdbcTypeInfo),
+    /// A table's primary key.
+    PrimaryKeys(CommandGetPrimaryKeys),
+    /// The foreign keys that refer to a table.
+    ExportedKeys(CommandGetExportedKeys),
+    /// The foreign keys of a table.
+    ImportedKeys(CommandGetImportedKeys),
+    /// The foreign keys of one table to another.
+    CrossReference(CommandGetCrossReference),
 }
 
 impl MetadataCommand {
@@ -41,6 +54,11 @@ impl MetadataCommand {
             Command::CommandGetTables(command) => Some(MetadataCommand::Tables(command.clone())),
             Command::CommandGetTableTypes(_) => Some(MetadataCommand::TableTypes),
             Command::CommandGetSqlInfo(command) => Some(MetadataCommand::SqlInfo(command.clone())),
+            Command::CommandGetXdbcTypeInfo(command) => Some(MetadataCommand::XdbcTypeInfo(*command)),
+            Command::CommandGetPrimaryKeys(command) => Some(MetadataCommand::PrimaryKeys(command.clone())),
+            Command::CommandGetExportedKeys(command) => Some(MetadataCommand::ExportedKeys(command.clone())),
+            Command::CommandGetImportedKeys(command) => Some(MetadataCommand::ImportedKeys(command.clone())),
+            Command::CommandGetCrossReference(command) => Some(MetadataCommand::CrossReference(command.clone())),
             _ => None,
         }
     }
@@ -53,6 +71,11 @@ impl MetadataCommand {
             MetadataCommand::Tables(command) => tables_schema(command.include_schema),
             MetadataCommand::TableTypes => Arc::new(Schema::new(vec![Field::new("table_type", DataType::Utf8, false)])),
             MetadataCommand::SqlInfo(_) => Arc::new(SqlInfoDataBuilder::schema().clone()),
+            MetadataCommand::XdbcTypeInfo(_) => sql_types::type_info_schema(),
+            MetadataCommand::PrimaryKeys(_) => keys::primary_keys_schema(),
+            MetadataCommand::ExportedKeys(_)
+            | MetadataCommand::ImportedKeys(_)
+            | MetadataCommand::CrossReference(_) => keys::foreign_keys_schema(),
         }
     }
 
@@ -65,6 +88,11 @@ impl MetadataCommand {
             MetadataCommand::SqlInfo(command) => stream::iter([Ok(sql_info(&command, caller.role())?)]).boxed(),
             MetadataCommand::DbSchemas(command) => db_schemas::batches(schema, engine, caller.clone(), command),
             MetadataCommand::Tables(command) => tables::batches(schema, engine, caller.clone(), command),
+            MetadataCommand::XdbcTypeInfo(command) => stream::iter([Ok(sql_types::type_info(command)?)]).boxed(),
+            MetadataCommand::PrimaryKeys(command) => keys::primary_keys(engine, caller.clone(), command),
+            MetadataCommand::ExportedKeys(command) => keys::exported_keys(engine, caller.clone(), command),
+            MetadataCommand::ImportedKeys(command) => keys::imported_keys(engine, caller.clone(), command),
+            MetadataCommand::CrossReference(command) => keys::cross_reference(engine, caller.clone(), command),
         })
     }
 }

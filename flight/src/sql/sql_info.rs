@@ -3,17 +3,16 @@
 //!
 //! Invariant: nothing is claimed that is answered UNIMPLEMENTED.
 
-use std::collections::BTreeMap;
-
 use arrow::array::RecordBatch;
 use arrow_flight::sql::metadata::{SqlInfoData, SqlInfoDataBuilder};
 use arrow_flight::sql::{
     CommandGetSqlInfo, SqlInfo, SqlNullOrdering, SqlOuterJoinsSupportLevel, SqlSupportedCaseSensitivity,
-    SqlSupportedGroupBy, SqlSupportedSubqueries, SqlSupportedTransaction, SqlSupportedUnions,
-    SqlTransactionIsolationLevel, SupportedSqlGrammar,
+    SqlSupportedGroupBy, SqlSupportedResultSetConcurrency, SqlSupportedResultSetType, SqlSupportedSubqueries,
+    SqlSupportedTransaction, SqlSupportedUnions, SqlTransactionIsolationLevel, SupportedSqlGrammar,
 };
 use querent_catalog::Role;
 
+use super::sql_types::conversions;
 use crate::error::ApiError;
 
 /// The Arrow release that this server's arrow crates implement.
@@ -35,11 +34,14 @@ fn about(role: Role) -> Result<SqlInfoData, arrow_flight::error::FlightError> {
     info.append(SqlInfo::FlightSqlServerReadOnly, !writes);
     info.append(SqlInfo::FlightSqlServerSql, true);
     info.append(SqlInfo::FlightSqlServerSubstrait, false);
+    info.append(SqlInfo::FlightSqlServerSubstraitMinVersion, "");
+    info.append(SqlInfo::FlightSqlServerSubstraitMaxVersion, "");
     info.append(SqlInfo::FlightSqlServerTransaction, SqlSupportedTransaction::None as i32);
-    info.append(SqlInfo::FlightSqlServerCancel, false);
-    info.append(SqlInfo::FlightSqlServerBulkIngestion, false);
+    info.append(SqlInfo::FlightSqlServerCancel, true);
+    info.append(SqlInfo::FlightSqlServerBulkIngestion, true);
     info.append(SqlInfo::FlightSqlServerIngestTransactionsSupported, false);
     // 0: there is no timeout that a client could wait for.
+    info.append(SqlInfo::FlightSqlServerStatementTimeout, 0_i32);
     info.append(SqlInfo::FlightSqlServerTransactionTimeout, 0_i32);
 
     info.append(SqlInfo::SqlDdlCatalog, false);
@@ -54,7 +56,7 @@ fn about(role: Role) -> Result<SqlInfoData, arrow_flight::error::FlightError> {
     );
     info.append(SqlInfo::SqlAllTablesAreSelectable, true);
     info.append(SqlInfo::SqlNullOrdering, SqlNullOrdering::SqlNullsSortedHigh as i32);
-    info.append(SqlInfo::SqlKeywords, Vec::<String>::new());
+    info.append(SqlInfo::SqlKeywords, names(KEYWORDS));
     info.append(SqlInfo::SqlNumericFunctions, names(NUMERIC_FUNCTIONS));
     info.append(SqlInfo::SqlStringFunctions, names(STRING_FUNCTIONS));
     info.append(SqlInfo::SqlSystemFunctions, names(SYSTEM_FUNCTIONS));
@@ -63,7 +65,7 @@ fn about(role: Role) -> Result<SqlInfoData, arrow_flight::error::FlightError> {
     info.append(SqlInfo::SqlExtraNameCharacters, "");
     info.append(SqlInfo::SqlSupportsColumnAliasing, true);
     info.append(SqlInfo::SqlNullPlusNullIsNull, true);
-    info.append(SqlInfo::SqlSupportsConvert, BTreeMap::<i32, Vec<i32>>::new());
+    info.append(SqlInfo::SqlSupportsConvert, conversions());
     info.append(SqlInfo::SqlSupportsTableCorrelationNames, true);
     info.append(SqlInfo::SqlSupportsDifferentTableCorrelationNames, false);
     info.append(SqlInfo::SqlSupportsExpressionsInOrderBy, true);
@@ -76,6 +78,7 @@ fn about(role: Role) -> Result<SqlInfoData, arrow_flight::error::FlightError> {
         bits(&[SupportedSqlGrammar::SqlMinimumGrammar as i32, SupportedSqlGrammar::SqlCoreGrammar as i32]),
     );
     info.append(SqlInfo::SqlAnsi92SupportedLevel, 0_i32);
+    // Keys are recorded and not enforced.
     info.append(SqlInfo::SqlSupportsIntegrityEnhancementFacility, false);
     info.append(SqlInfo::SqlOuterJoinsSupportLevel, SqlOuterJoinsSupportLevel::SqlFullOuterJoins as i32);
     info.append(SqlInfo::SqlSchemaTerm, "database");
@@ -111,7 +114,19 @@ fn about(role: Role) -> Result<SqlInfoData, arrow_flight::error::FlightError> {
     info.append(SqlInfo::SqlSupportedTransactionsIsolationLevels, 0_i32);
     info.append(SqlInfo::SqlDataDefinitionCausesTransactionCommit, false);
     info.append(SqlInfo::SqlDataDefinitionsInTransactionsIgnored, false);
-    info.append(SqlInfo::SqlBatchUpdatesSupported, false);
+    // A result is a stream, read once from its beginning.
+    info.append(
+        SqlInfo::SqlSupportedResultSetTypes,
+        bits(&[SqlSupportedResultSetType::SqlResultSetTypeForwardOnly as i32]),
+    );
+    info.append(SqlInfo::SqlSupportedConcurrenciesForResultSetUnspecified, 0_i32);
+    info.append(
+        SqlInfo::SqlSupportedConcurrenciesForResultSetForwardOnly,
+        bits(&[SqlSupportedResultSetConcurrency::SqlResultSetConcurrencyReadOnly as i32]),
+    );
+    info.append(SqlInfo::SqlSupportedConcurrenciesForResultSetScrollSensitive, 0_i32);
+    info.append(SqlInfo::SqlSupportedConcurrenciesForResultSetScrollInsensitive, 0_i32);
+    info.append(SqlInfo::SqlBatchUpdatesSupported, true);
     info.append(SqlInfo::SqlSavepointsSupported, false);
     info.append(SqlInfo::SqlNamedParametersSupported, false);
     info.append(SqlInfo::SqlLocatorsUpdateCopy, false);
@@ -139,6 +154,22 @@ const NO_LIMITS: &[SqlInfo] = &[
     SqlInfo::SqlMaxTableNameLength,
     SqlInfo::SqlMaxTablesInSelect,
     SqlInfo::SqlMaxUsernameLength,
+];
+
+/// Words of the grammar that are reserved and that the standard does not have.
+const KEYWORDS: &[&str] = &[
+    "ANTI",
+    "CLUSTER",
+    "DISTRIBUTE",
+    "ILIKE",
+    "LIMIT",
+    "MINUS",
+    "OVERWRITE",
+    "PIVOT",
+    "QUALIFY",
+    "SEMI",
+    "SORT",
+    "UNPIVOT",
 ];
 
 const NUMERIC_FUNCTIONS: &[&str] = &[

@@ -1,26 +1,29 @@
-//! Statement queries: planned and authorised in GetFlightInfo, executed once, in DoGet.
+//! Statements: planned and authorised in GetFlightInfo, executed once, in DoGet; or executed at once, in DoPut.
 //!
-//! Invariant: DoGet streams the schema that GetFlightInfo announced. The statement is planned again in between, and
-//! refused if its tables have changed so that its schema would differ.
+//! Invariants: DoGet streams the schema that GetFlightInfo announced. The statement is planned again in between, and
+//! refused if its tables have changed so that its schema would differ. A statement that changes something and has begun
+//! is carried out, whether or not its client waits for the answer.
 
-use arrow_flight::sql::{CommandStatementQuery, ProstMessageExt, TicketStatementQuery};
-use arrow_flight::{FlightData, FlightEndpoint, IpcMessage, SchemaAsIpc, Ticket};
+use std::sync::Arc;
+
+use arrow_flight::sql::{ProstMessageExt, TicketStatementQuery};
+use arrow_flight::{FlightEndpoint, IpcMessage, SchemaAsIpc, Ticket};
 use arrow_ipc::writer::IpcWriteOptions;
 use arrow_schema::{Schema, SchemaRef};
 use bytes::Bytes;
 use futures::StreamExt;
-use futures::stream::BoxStream;
 use prost::Message;
 use prost_types::Timestamp;
 use querent_engine::policy::AuthorizedPlan;
-use querent_engine::{QueryStream, Session};
+use querent_engine::{QueryStream, ResultTypes, Session};
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 use tonic::Status;
 
 use super::caller::FlightCaller;
-use super::encode;
-use super::ticket::{StatementTicket, TicketOffice};
+use super::encode::{self, FlightStream};
+use super::running::{RunningTicket, RunningTickets};
+use super::ticket::{StatementText, StatementTicket, TicketOffice, new_id};
 use super::unsupported::not_served;
-use super::wire::wire_schema;
 use crate::admission::{Door, QueryPermit};
 use crate::error::{ApiError, ErrorCode};
 use crate::state::AppState;
@@ -29,33 +32,78 @@ use crate::state::AppState;
 pub(super) struct PlannedStatement {
     /// The schema of the stream.
     pub(super) schema: SchemaRef,
+    /// Whether it changes something.
+    pub(super) changes: bool,
     session: Session,
-    plan: AuthorizedPlan,
-    statement: String,
+    /// What is executed.
+    work: StatementWork,
+    statement: Arc<StatementText>,
+}
+
+/// KQL is planned where it is executed, since planning it may read rows.
+enum StatementWork {
+    Plan(Box<AuthorizedPlan>),
+    Kql,
 }
 
 /// Plans statements and executes them.
 pub(super) struct Statements {
     state: AppState,
-    tickets: TicketOffice,
+    pub(super) tickets: TicketOffice,
+    pub(super) running: RunningTickets,
 }
 
 impl Statements {
     pub(super) fn new(state: AppState) -> Self {
-        Self { state, tickets: TicketOffice::new() }
+        let tickets = TicketOffice::new(&state.ticket_key);
+        Self { state, tickets, running: RunningTickets::default() }
+    }
+
+    /// Returns a statement as its caller sent it: its text in the language and the database of the call.
+    pub(super) async fn statement(&self, caller: &FlightCaller, text: String) -> Result<StatementText, ApiError> {
+        let session = caller.engine_session(&self.state, caller.database()?.as_deref()).await?;
+        Ok(StatementText::new(text, session.database(), caller.language()?))
     }
 
     /// Plans and authorises a statement for its caller.
     pub(super) async fn plan(
         &self,
         caller: &FlightCaller,
-        query: &CommandStatementQuery,
+        statement: Arc<StatementText>,
+        types: ResultTypes,
     ) -> Result<PlannedStatement, ApiError> {
-        if query.transaction_id.as_ref().is_some_and(|id| !id.is_empty()) {
-            return Err(not_served("a statement in a transaction", "every statement commits by itself"));
+        let database = Some(statement.database.as_str()).filter(|name| !name.is_empty());
+        let session = caller.engine_session(&self.state, database).await?.with_result_types(types);
+        if statement.is_kql {
+            let schema = session.describe_kql(&statement.text).await?;
+            return Ok(PlannedStatement { schema, changes: false, session, work: StatementWork::Kql, statement });
         }
-        let session = self.session(caller, caller.database()?).await?;
-        plan(session, query.query.clone()).await
+        let plan = match statement.parameter_rows()? {
+            Some(rows) => session.plan_sql_with_rows(&statement.text, rows).await?,
+            None => session.authorize(session.plan_sql(&statement.text).await?)?,
+        };
+        let schema = session.schema_of(&plan);
+        let changes = !plan.is_query();
+        Ok(PlannedStatement { schema, changes, session, work: StatementWork::Plan(Box::new(plan)), statement })
+    }
+
+    /// As [`Statements::plan`], for a statement that is not executed yet. Planning KQL may run queries, whose rows decide the
+    /// columns of the rest, so it counts among those that run.
+    pub(super) async fn plan_to_describe(
+        &self,
+        caller: &FlightCaller,
+        statement: Arc<StatementText>,
+        types: ResultTypes,
+    ) -> Result<PlannedStatement, ApiError> {
+        let mut permit = match statement.is_kql {
+            true => Some(self.state.admission.admit(Door::Flight)?),
+            false => None,
+        };
+        let planned = self.plan(caller, statement, types).await;
+        if let Some(permit) = &mut permit {
+            permit.record(&planned);
+        }
+        planned
     }
 
     /// Returns the endpoint at which a planned statement's rows can be fetched.
@@ -64,37 +112,64 @@ impl Statements {
         caller: &FlightCaller,
         planned: &PlannedStatement,
     ) -> Result<FlightEndpoint, ApiError> {
-        let ticket = StatementTicket::new(
-            &caller.principal,
-            &planned.statement,
-            planned.session.database(),
-            &schema_bytes(&planned.schema)?,
-            !planned.plan.is_query(),
-        );
-        let redeemed_by = TicketStatementQuery { statement_handle: self.tickets.seal(&ticket) };
+        let schema = schema_bytes(&planned.schema)?;
+        let mut ticket = self.tickets.ticket(&caller.principal, &planned.statement, Some(&schema), planned.changes);
+        ticket.result_types = planned.session.result_types().to_string();
+        Ok(self.sealed_endpoint(&ticket))
+    }
+
+    /// Returns the endpoint of a ticket.
+    pub(super) fn sealed_endpoint(&self, ticket: &StatementTicket) -> FlightEndpoint {
+        let redeemed_by = TicketStatementQuery { statement_handle: self.tickets.seal(ticket) };
         let endpoint = FlightEndpoint::new().with_ticket(Ticket::new(redeemed_by.as_any().encode_to_vec()));
         // An expiry would promise that the ticket can be redeemed again until then, which a change must not be.
         if ticket.changes {
-            return Ok(endpoint);
+            return endpoint;
         }
         let millis = i64::try_from(ticket.expires_unix_ms()).unwrap_or(i64::MAX);
         let nanos = i32::try_from(millis % 1_000 * 1_000_000).unwrap_or(0);
-        Ok(endpoint.with_expiration_time(Timestamp { seconds: millis / 1_000, nanos }))
+        endpoint.with_expiration_time(Timestamp { seconds: millis / 1_000, nanos })
     }
 
     /// Executes the statement of a ticket.
-    pub(super) async fn execute(
-        &self,
-        caller: &FlightCaller,
-        sealed: &Bytes,
-    ) -> Result<BoxStream<'static, Result<FlightData, Status>>, ApiError> {
+    pub(super) async fn redeem(&self, caller: &FlightCaller, sealed: &Bytes) -> Result<FlightStream, ApiError> {
         let ticket = self.tickets.open(sealed, &caller.principal)?;
-        let mut permit = self.state.admission.admit(Door::Flight)?;
-        match self.start(caller, ticket).await {
-            Ok((schema, rows)) => {
-                let rows = rows.holding(permit.take_slot());
-                Ok(encode::flight_stream(schema, count_rows(rows, permit)))
+        // Entered before it is checked: whoever cancels it in between finds it.
+        let running = self.running.enter(ticket.id.clone());
+        self.tickets.check_unspent(&ticket)?;
+        let statement = self.tickets.statement(&ticket)?;
+        let planned = async {
+            let planned = self.plan(caller, statement, ticket.result_types.parse()?).await?;
+            if !ticket.has_schema(&schema_bytes(&planned.schema)?) {
+                return Err(ApiError::new(
+                    ErrorCode::Conflict,
+                    "the statement's result changed its columns since GetFlightInfo",
+                )
+                .with_hint("run the statement again"));
             }
+            if ticket.changes {
+                self.tickets.spend(&ticket)?;
+            }
+            Ok(planned)
+        };
+        self.execute(running, planned).await
+    }
+
+    /// Executes what `planned` gives, and streams its rows until `running` is cancelled.
+    async fn execute(
+        &self,
+        running: RunningTicket,
+        planned: impl Future<Output = Result<PlannedStatement, ApiError>>,
+    ) -> Result<FlightStream, ApiError> {
+        let mut permit = self.state.admission.admit(Door::Flight)?;
+        let slot = permit.take_slot();
+        let started = async { self.start(planned.await?, slot).await };
+        let started = tokio::select! {
+            started = started => started,
+            () = running.cancelled() => Err(cancelled()),
+        };
+        match started {
+            Ok((schema, rows)) => Ok(encode::flight_stream(schema, delivered(rows, permit, running))),
             Err(error) => {
                 permit.failed();
                 Err(error)
@@ -102,61 +177,121 @@ impl Statements {
         }
     }
 
-    async fn start(
+    /// Executes a query that has no ticket.
+    pub(super) async fn fetch(
         &self,
         caller: &FlightCaller,
-        ticket: StatementTicket,
+        statement: Arc<StatementText>,
+    ) -> Result<FlightStream, ApiError> {
+        let types = caller.result_types()?;
+        let planned = async {
+            let planned = self.plan(caller, statement, types).await?;
+            match planned.changes {
+                true => Err(not_served(
+                    "a statement that changes something, sent as a ticket,",
+                    "call GetFlightInfo, whose ticket executes it once, or send it by DoPut",
+                )),
+                false => Ok(planned),
+            }
+        };
+        self.execute(self.running.enter(new_id()), planned).await
+    }
+
+    /// Executes a statement whose rows nobody fetches. Returns the number of rows that it wrote; `None` for a query, which
+    /// writes none.
+    pub(super) async fn update(
+        &self,
+        caller: &FlightCaller,
+        statement: Arc<StatementText>,
+    ) -> Result<Option<u64>, ApiError> {
+        let mut permit = self.state.admission.admit(Door::Flight)?;
+        let done = async {
+            let planned = self.plan(caller, statement, ResultTypes::default()).await?;
+            match planned.work {
+                StatementWork::Plan(plan) => {
+                    let rows = planned.session.execute_update(*plan).await?;
+                    Ok(planned.changes.then_some(rows))
+                }
+                StatementWork::Kql => {
+                    let mut rows = planned.session.kql(&planned.statement.text).await?;
+                    while let Some(batch) = rows.next().await {
+                        batch?;
+                    }
+                    Ok(None)
+                }
+            }
+        };
+        let done = done.await;
+        permit.record(&done);
+        done
+    }
+
+    /// Begins a statement. One that changes something goes on when its caller is gone: a driver that opens DoGet in the
+    /// background and closes its cursor meant the statement to be executed.
+    async fn start(
+        &self,
+        planned: PlannedStatement,
+        slot: Option<OwnedSemaphorePermit>,
     ) -> Result<(SchemaRef, QueryStream), ApiError> {
-        let session = self.session(caller, Some(&ticket.database)).await?;
-        let planned = plan(session, ticket.statement.clone()).await?;
-        if !ticket.has_schema(&schema_bytes(&planned.schema)?) {
-            return Err(ApiError::new(
-                ErrorCode::Conflict,
-                "the statement's result changed its columns since GetFlightInfo",
-            )
-            .with_hint("run the statement again"));
+        let PlannedStatement { schema, changes, session, work, statement } = planned;
+        let begun = async move {
+            match work {
+                StatementWork::Plan(plan) => session.execute(*plan).await,
+                StatementWork::Kql => session.kql(&statement.text).await,
+            }
+        };
+        if !changes {
+            return Ok((schema, begun.await?.holding(slot)));
         }
-        if ticket.changes {
-            self.tickets.redeem_once(&ticket)?;
-        }
-        let rows = planned.session.execute(planned.plan).await?;
-        Ok((planned.schema, rows))
-    }
-
-    async fn session(&self, caller: &FlightCaller, database: Option<&str>) -> Result<Session, ApiError> {
-        let session = self.state.session(caller.principal.clone(), self.state.settings.limits());
-        Ok(session.in_database(database).await?)
+        let (sender, answer) = oneshot::channel();
+        self.state.shutdown.spawn(async move {
+            let answer = begun.await;
+            // A change that nobody waits for still counts among the statements that run.
+            drop(slot);
+            // The receiver is gone where the client is.
+            let _ = sender.send(answer);
+        });
+        let rows = answer.await.map_err(|_| ApiError::internal("a statement was cut by the shutdown"))??;
+        Ok((schema, rows))
     }
 }
 
-async fn plan(session: Session, statement: String) -> Result<PlannedStatement, ApiError> {
-    let plan = session.authorize(session.plan_sql(&statement).await?)?;
-    let schema = wire_schema(&session.schema_of(&plan));
-    Ok(PlannedStatement { schema, session, plan, statement })
-}
-
-/// Passes the query's batches on and tells the metrics how the query ended.
-fn count_rows(
+/// Passes the query's batches on until it is cancelled, and tells the metrics how it ended.
+fn delivered(
     mut rows: QueryStream,
     mut permit: QueryPermit,
+    running: RunningTicket,
 ) -> impl futures::Stream<Item = Result<arrow::array::RecordBatch, Status>> + Send + 'static {
     async_stream::stream! {
-        while let Some(batch) = rows.next().await {
-            match batch {
-                Ok(batch) => yield Ok(batch),
-                Err(error) => {
+        loop {
+            let next = tokio::select! {
+                next = rows.next() => next,
+                () = running.cancelled() => {
+                    yield Err(cancelled().into());
+                    return;
+                }
+            };
+            match next {
+                Some(Ok(batch)) => yield Ok(batch),
+                Some(Err(error)) => {
                     let error = ApiError::from(error);
                     permit.failed();
                     yield Err(error.into());
                     return;
                 }
+                None => break,
             }
         }
         permit.succeeded(rows.stats().rows);
     }
 }
 
-fn schema_bytes(schema: &Schema) -> Result<Bytes, ApiError> {
+fn cancelled() -> ApiError {
+    ApiError::new(ErrorCode::Cancelled, "the query was cancelled by CancelFlightInfo")
+}
+
+/// Returns a schema as an encapsulated IPC message.
+pub(super) fn schema_bytes(schema: &Schema) -> Result<Bytes, ApiError> {
     let IpcMessage(message) =
         SchemaAsIpc::new(schema, &IpcWriteOptions::default()).try_into().map_err(ApiError::internal)?;
     Ok(message)

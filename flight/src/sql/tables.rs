@@ -9,12 +9,12 @@ use arrow_flight::{IpcMessage, SchemaAsIpc};
 use arrow_ipc::writer::IpcWriteOptions;
 use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
 use futures::StreamExt;
-use querent_catalog::{CATALOG_NAME, PageRequest, Principal, TableFilter, TableInfo, TableKind, TableName};
-use querent_engine::Engine;
+use querent_catalog::{CATALOG_NAME, ColumnInfo, PageRequest, Principal, TableFilter, TableInfo, TableKind, TableName};
+use querent_engine::{Engine, ResultTypes};
 use tonic::Status;
 
 use super::listing::{BatchStream, catalog_matches};
-use super::wire::wire_schema;
+use super::sql_types::column_type;
 use crate::error::ApiError;
 
 /// Every value of the `table_type` column.
@@ -90,18 +90,34 @@ fn schema_message(table: &TableInfo) -> Result<Vec<u8>, ArrowError> {
         .columns
         .iter()
         .map(|column| {
-            let mut metadata = HashMap::from([
-                ("ARROW:FLIGHT:SQL:CATALOG_NAME".to_owned(), CATALOG_NAME.to_owned()),
-                ("ARROW:FLIGHT:SQL:SCHEMA_NAME".to_owned(), table.name.database.clone()),
-                ("ARROW:FLIGHT:SQL:TABLE_NAME".to_owned(), table.name.table.clone()),
-            ]);
-            if let Some(comment) = &column.comment {
-                metadata.insert("ARROW:FLIGHT:SQL:REMARKS".to_owned(), comment.clone());
-            }
-            Field::new(&column.name, column.data_type.clone(), column.nullable).with_metadata(metadata)
+            Field::new(&column.name, column.data_type.clone(), column.nullable)
+                .with_metadata(column_metadata(table, column))
         })
         .collect();
-    let schema = wire_schema(&Schema::new(fields));
+    let schema = ResultTypes::default().result_schema(&Schema::new(fields));
     let IpcMessage(message) = SchemaAsIpc::new(&schema, &IpcWriteOptions::default()).try_into()?;
     Ok(message.to_vec())
+}
+
+/// Returns what the protocol says of a column in its field's metadata.
+fn column_metadata(table: &TableInfo, column: &ColumnInfo) -> HashMap<String, String> {
+    let flag = |value: bool| Some(if value { "1" } else { "0" }.to_owned());
+    let number = |value: Option<i32>| value.map(|value| value.to_string());
+    let column_type = column_type(&column.data_type);
+    let entries = [
+        ("CATALOG_NAME", Some(CATALOG_NAME.to_owned())),
+        ("DB_SCHEMA_NAME", Some(table.name.database.clone())),
+        // The name that Java's client library reads.
+        ("SCHEMA_NAME", Some(table.name.database.clone())),
+        ("TABLE_NAME", Some(table.name.table.clone())),
+        ("TYPE_NAME", Some(column_type.name)),
+        ("PRECISION", number(column_type.precision)),
+        ("SCALE", number(column_type.scale)),
+        ("IS_AUTO_INCREMENT", flag(false)),
+        ("IS_CASE_SENSITIVE", flag(column_type.is_case_sensitive)),
+        ("IS_READ_ONLY", flag(table.kind != TableKind::Managed)),
+        ("IS_SEARCHABLE", flag(true)),
+        ("REMARKS", column.comment.clone()),
+    ];
+    entries.into_iter().filter_map(|(key, value)| Some((format!("ARROW:FLIGHT:SQL:{key}"), value?))).collect()
 }

@@ -1,116 +1,317 @@
-//! Statement tickets: what a client brings to DoGet after GetFlightInfo.
+//! Tickets and handles: what a client brings back to have a statement executed.
 //!
-//! A ticket carries the statement itself, signed with a key that lives as long as the process, so nothing is stored for
-//! tickets that are never redeemed.
+//! Both carry the statement itself, signed with a key of the data folder, so nothing is stored for those that never come
+//! back, and they are good after a restart. A statement that is too long to travel so often is kept here, within bounds,
+//! and its ticket names it.
 //!
-//! Invariants: only this process makes tickets that it accepts; a ticket is valid for its caller only, until it expires;
-//! a ticket of a statement that changes something is valid once.
+//! Invariants: only this server makes what it accepts; a ticket or handle is valid for its caller only; a ticket expires;
+//! one of a statement that changes something is valid once, in the process that made it.
 
-use std::collections::{HashSet, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
+use std::path::Path;
+use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
+use arrow::array::RecordBatch;
+use arrow_ipc::reader::StreamReader;
+use arrow_ipc::writer::StreamWriter;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use prost::Message;
 use querent_catalog::{DatabaseScope, Principal};
 use ring::{digest, hmac};
+use tokio::io::AsyncWriteExt;
 use uuid::Uuid;
 
 use crate::error::{ApiError, ErrorCode};
+use crate::query_limits::QueryLanguage;
 
 /// How long a ticket can be redeemed.
 const LIFETIME: Duration = Duration::from_secs(10 * 60);
+/// The longest statement, parameters included, that a ticket or handle carries in itself. A FlightInfo has the ticket and
+/// goes through clients that take 16 MiB, some 4 MiB.
+const MAX_CARRIED_BYTES: usize = 64 << 10;
+/// The bytes of longer statements that are kept; the oldest go first.
+const MAX_KEPT_BYTES: usize = 256 << 20;
+/// The name of the key's file in the data folder.
+const KEY_FILE: &str = "flight.key";
+const KEY_BYTES: usize = 32;
+/// The most prepared statements that are remembered as closed.
+const MAX_CLOSED: usize = 10_000;
+
+/// A statement that can be executed without its client sending it again.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct StatementText {
+    /// Its text.
+    #[prost(string, tag = "1")]
+    pub(super) text: String,
+    /// Where its bare names resolve.
+    #[prost(string, tag = "2")]
+    pub(super) database: String,
+    /// Whether it is KQL.
+    #[prost(bool, tag = "3")]
+    pub(super) is_kql: bool,
+    /// The values of its parameters, as an Arrow IPC stream; empty where there are none.
+    #[prost(bytes = "bytes", tag = "4")]
+    pub(super) parameters: Bytes,
+}
+
+impl StatementText {
+    pub(super) fn new(text: String, database: &str, language: QueryLanguage) -> Self {
+        let is_kql = language == QueryLanguage::Kql;
+        Self { text, database: database.to_owned(), is_kql, parameters: Bytes::new() }
+    }
+
+    /// Returns the statement with values of its parameters.
+    pub(super) fn with_parameters(&self, rows: &RecordBatch) -> Result<Self, ApiError> {
+        let mut writer = StreamWriter::try_new(Vec::new(), rows.schema_ref()).map_err(ApiError::internal)?;
+        writer.write(rows).map_err(ApiError::internal)?;
+        let parameters = writer.into_inner().map_err(ApiError::internal)?.into();
+        Ok(Self { parameters, ..self.clone() })
+    }
+
+    /// Returns the values of its parameters, one column each.
+    pub(super) fn parameter_rows(&self) -> Result<Option<RecordBatch>, ApiError> {
+        if self.parameters.is_empty() {
+            return Ok(None);
+        }
+        let mut reader = StreamReader::try_new(self.parameters.as_ref(), None).map_err(ApiError::internal)?;
+        reader.next().transpose().map_err(ApiError::internal)
+    }
+
+    fn bytes(&self) -> usize {
+        self.text.len() + self.parameters.len()
+    }
+}
+
+/// A statement as a ticket or handle has it: in itself, or kept by the server under an id.
+#[derive(Clone, PartialEq, Message)]
+struct Carried {
+    #[prost(message, optional, tag = "1")]
+    statement: Option<StatementText>,
+    #[prost(bytes = "bytes", tag = "2")]
+    kept_as: Bytes,
+}
 
 /// A statement as planned and authorised by GetFlightInfo, to be executed by DoGet.
 #[derive(Clone, PartialEq, Message)]
 pub(super) struct StatementTicket {
-    /// The statement's text.
-    #[prost(string, tag = "1")]
-    pub(super) statement: String,
-    /// Where its bare names resolve.
-    #[prost(string, tag = "2")]
-    pub(super) database: String,
-    /// Digest of the schema that GetFlightInfo announced.
+    #[prost(message, optional, tag = "1")]
+    carried: Option<Carried>,
+    /// Digest of the schema that GetFlightInfo announced; empty where it announced none.
     #[prost(bytes = "bytes", tag = "3")]
-    pub(super) schema_digest: Bytes,
+    schema_digest: Bytes,
     /// Whether it changes something.
     #[prost(bool, tag = "4")]
     pub(super) changes: bool,
+    /// The types that its result's columns may have, by name.
+    #[prost(string, tag = "20")]
+    pub(super) result_types: String,
     #[prost(uint64, tag = "5")]
     expires_unix_ms: u64,
     #[prost(bytes = "bytes", tag = "6")]
     caller_digest: Bytes,
+    /// What names it among the running queries.
     #[prost(bytes = "bytes", tag = "7")]
-    id: Bytes,
+    pub(super) id: Bytes,
+    /// The process that made it.
+    #[prost(bytes = "bytes", tag = "8")]
+    process: Bytes,
+}
+
+/// A prepared statement. It can be executed again until it is closed.
+#[derive(Clone, PartialEq, Message)]
+pub(super) struct PreparedHandle {
+    #[prost(message, optional, tag = "1")]
+    carried: Option<Carried>,
+    #[prost(bytes = "bytes", tag = "2")]
+    caller_digest: Bytes,
+    /// What names it, whatever values its parameters have.
+    #[prost(bytes = "bytes", tag = "3")]
+    pub(super) id: Bytes,
 }
 
 impl StatementTicket {
-    /// Makes a ticket of `caller` for `statement`.
-    pub(super) fn new(caller: &Principal, statement: &str, database: &str, schema_bytes: &[u8], changes: bool) -> Self {
-        Self {
-            statement: statement.to_owned(),
-            database: database.to_owned(),
-            schema_digest: digest_of(schema_bytes),
-            changes,
-            expires_unix_ms: unix_ms(SystemTime::now() + LIFETIME),
-            caller_digest: caller_digest(caller),
-            id: Bytes::copy_from_slice(Uuid::new_v4().as_bytes()),
-        }
-    }
-
     /// Returns when it expires, in milliseconds since 1970.
     pub(super) fn expires_unix_ms(&self) -> u64 {
         self.expires_unix_ms
     }
 
-    /// Whether GetFlightInfo announced this schema.
+    /// Whether GetFlightInfo announced this schema, or none.
     pub(super) fn has_schema(&self, schema_bytes: &[u8]) -> bool {
-        self.schema_digest == digest_of(schema_bytes)
+        self.schema_digest.is_empty() || self.schema_digest == digest_of(schema_bytes)
+    }
+
+    /// Returns the ticket with its time begun again.
+    pub(super) fn renewed(self) -> Self {
+        Self { expires_unix_ms: unix_ms(SystemTime::now() + LIFETIME), ..self }
     }
 }
 
-/// Signs tickets and checks them.
+/// Makes tickets and handles, and checks them.
 pub(super) struct TicketOffice {
     key: hmac::Key,
-    redeemed: Mutex<Redeemed>,
+    process: Bytes,
+    spent: Mutex<SpentIds>,
+    kept: Mutex<KeptStatements>,
 }
 
-/// Tickets of changes that were executed, until they expire.
+/// Tickets that may not be redeemed (again), until they expire, and prepared statements that were closed.
 #[derive(Default)]
-struct Redeemed {
-    ids: HashSet<Bytes>,
+struct SpentIds {
+    tickets: HashSet<Bytes>,
     by_expiry: VecDeque<(u64, Bytes)>,
+    closed: HashSet<Bytes>,
+    closed_in_order: VecDeque<Bytes>,
+}
+
+/// Statements that are too long for their tickets, the oldest first, and the last values of prepared statements whose
+/// clients go on with the handle that they had before.
+#[derive(Default)]
+struct KeptStatements {
+    by_id: HashMap<Bytes, Arc<StatementText>>,
+    in_order: VecDeque<Bytes>,
+    bytes: usize,
+}
+
+impl KeptStatements {
+    fn insert(&mut self, id: Bytes, statement: Arc<StatementText>) {
+        self.remove(&id);
+        self.bytes += statement.bytes();
+        self.by_id.insert(id.clone(), statement);
+        self.in_order.push_back(id);
+        while self.bytes > MAX_KEPT_BYTES && self.in_order.len() > 1 {
+            if let Some(oldest) = self.in_order.pop_front()
+                && let Some(dropped) = self.by_id.remove(&oldest)
+            {
+                self.bytes -= dropped.bytes();
+            }
+        }
+    }
+
+    fn remove(&mut self, id: &Bytes) {
+        if let Some(dropped) = self.by_id.remove(id) {
+            self.bytes -= dropped.bytes();
+            self.in_order.retain(|kept| kept != id);
+        }
+    }
+}
+
+/// Returns the key that signs tickets, made in the data folder the first time.
+pub(crate) async fn signing_key(data: &Path) -> std::io::Result<Vec<u8>> {
+    let path = data.join(KEY_FILE);
+    match tokio::fs::read(&path).await {
+        Ok(key) if key.len() == KEY_BYTES => return Ok(key),
+        Ok(_) => tokio::fs::remove_file(&path).await?,
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    // Two version 4 UUIDs hold 244 random bits from the system's generator.
+    let key = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
+    let mut file = tokio::fs::OpenOptions::new().write(true).create_new(true).mode(0o600).open(&path).await?;
+    file.write_all(&key).await?;
+    file.sync_all().await?;
+    Ok(key)
 }
 
 impl TicketOffice {
-    /// Makes an office with a random key.
-    pub(super) fn new() -> Self {
-        // Two version 4 UUIDs hold 244 random bits from the system's generator.
-        let secret = [Uuid::new_v4().into_bytes(), Uuid::new_v4().into_bytes()].concat();
-        Self { key: hmac::Key::new(hmac::HMAC_SHA256, &secret), redeemed: Mutex::default() }
+    /// Makes an office that signs with `key`.
+    pub(super) fn new(key: &[u8]) -> Self {
+        Self {
+            key: hmac::Key::new(hmac::HMAC_SHA256, key),
+            process: new_id(),
+            spent: Mutex::default(),
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Makes a ticket of `caller` for a statement whose rows have `schema_bytes`, where that is known.
+    pub(super) fn ticket(
+        &self,
+        caller: &Principal,
+        statement: &Arc<StatementText>,
+        schema_bytes: Option<&[u8]>,
+        changes: bool,
+    ) -> StatementTicket {
+        StatementTicket {
+            carried: Some(self.carry(statement)),
+            schema_digest: schema_bytes.map(digest_of).unwrap_or_default(),
+            changes,
+            result_types: String::new(),
+            expires_unix_ms: unix_ms(SystemTime::now() + LIFETIME),
+            caller_digest: caller_digest(caller),
+            id: new_id(),
+            process: self.process.clone(),
+        }
+    }
+
+    /// Makes the handle of a prepared statement.
+    pub(super) fn handle(&self, caller: &Principal, statement: &Arc<StatementText>) -> PreparedHandle {
+        PreparedHandle { carried: Some(self.carry(statement)), caller_digest: caller_digest(caller), id: new_id() }
+    }
+
+    /// Returns the handle of the same prepared statement with values of its parameters. A client that goes on with the
+    /// handle that it had executes it with these values too, as long as they are kept.
+    pub(super) fn bound(&self, handle: &PreparedHandle, statement: StatementText) -> PreparedHandle {
+        let statement = Arc::new(statement);
+        self.kept.lock().insert(handle.id.clone(), Arc::clone(&statement));
+        PreparedHandle { carried: Some(self.carry(&statement)), ..handle.clone() }
+    }
+
+    fn carry(&self, statement: &Arc<StatementText>) -> Carried {
+        if statement.bytes() <= MAX_CARRIED_BYTES {
+            return Carried { statement: Some(statement.as_ref().clone()), kept_as: Bytes::new() };
+        }
+        // The same statement is kept once, however often it is asked for.
+        let id = digest_of(&statement.encode_to_vec());
+        self.kept.lock().insert(id.clone(), Arc::clone(statement));
+        Carried { statement: None, kept_as: id }
+    }
+
+    fn carried(&self, carried: Option<&Carried>) -> Result<Arc<StatementText>, ApiError> {
+        let carried = carried.ok_or_else(forged)?;
+        if let Some(statement) = &carried.statement {
+            return Ok(Arc::new(statement.clone()));
+        }
+        self.kept.lock().by_id.get(&carried.kept_as).map(Arc::clone).ok_or_else(|| {
+            ApiError::new(ErrorCode::InvalidTicket, "this statement is no longer kept")
+                .with_hint("long statements and values are kept for a while only: send the statement again")
+        })
+    }
+
+    /// Returns the statement of a ticket. Errors: `invalid_ticket`.
+    pub(super) fn statement(&self, ticket: &StatementTicket) -> Result<Arc<StatementText>, ApiError> {
+        self.carried(ticket.carried.as_ref())
+    }
+
+    /// Returns the statement of a handle, with the values that were bound to it last. Errors: `invalid_ticket`.
+    pub(super) fn prepared(&self, handle: &PreparedHandle) -> Result<Arc<StatementText>, ApiError> {
+        let statement = self.carried(handle.carried.as_ref())?;
+        if !statement.parameters.is_empty() {
+            return Ok(statement);
+        }
+        let bound = self.kept.lock().by_id.get(&handle.id).map(Arc::clone);
+        Ok(bound.unwrap_or(statement))
     }
 
     /// Returns the ticket's bytes: its signature, then itself.
-    pub(super) fn seal(&self, ticket: &StatementTicket) -> Bytes {
-        let body = ticket.encode_to_vec();
+    pub(super) fn seal(&self, message: &impl Message) -> Bytes {
+        let body = message.encode_to_vec();
         let signature = hmac::sign(&self.key, &body);
         [signature.as_ref(), &body].concat().into()
+    }
+
+    fn unseal<M: Message + Default>(&self, sealed: &Bytes) -> Result<M, ApiError> {
+        let (signature, body) = sealed.split_at_checked(digest::SHA256_OUTPUT_LEN).ok_or_else(forged)?;
+        hmac::verify(&self.key, body, signature).map_err(|_| forged())?;
+        M::decode(body).map_err(|_| forged())
     }
 
     /// Returns the ticket, if this office made it for `caller` and it has not expired.
     /// Errors: `invalid_ticket`, `forbidden`, `ticket_expired`.
     pub(super) fn open(&self, sealed: &Bytes, caller: &Principal) -> Result<StatementTicket, ApiError> {
-        let forged = || {
-            ApiError::new(ErrorCode::InvalidTicket, "this ticket was not made by this server process")
-                .with_hint("tickets do not outlive the server: call GetFlightInfo again")
-        };
-        let (signature, body) = sealed.split_at_checked(digest::SHA256_OUTPUT_LEN).ok_or_else(forged)?;
-        hmac::verify(&self.key, body, signature).map_err(|_| forged())?;
-        let ticket = StatementTicket::decode(body).map_err(|_| forged())?;
-        if ticket.caller_digest != caller_digest(caller) {
-            return Err(ApiError::new(ErrorCode::Forbidden, "this ticket was made for another caller")
-                .with_hint("call GetFlightInfo with the credentials that DoGet uses"));
-        }
+        let ticket: StatementTicket = self.unseal(sealed)?;
+        check_caller(&ticket.caller_digest, caller)?;
         if unix_ms(SystemTime::now()) >= ticket.expires_unix_ms {
             let minutes = LIFETIME.as_secs() / 60;
             return Err(ApiError::new(
@@ -119,29 +320,85 @@ impl TicketOffice {
             )
             .with_hint("call GetFlightInfo again"));
         }
+        if ticket.changes && ticket.process != self.process {
+            return Err(forged().with_hint("tickets of changes do not outlive the server: call GetFlightInfo again"));
+        }
         Ok(ticket)
     }
 
-    /// Marks the ticket of a change as executed. Errors: `ticket_used`, the second time.
-    pub(super) fn redeem_once(&self, ticket: &StatementTicket) -> Result<(), ApiError> {
+    /// Returns the handle of a prepared statement, if this office made it for `caller` and it is not closed.
+    /// Errors: `invalid_ticket`, `forbidden`.
+    pub(super) fn open_handle(&self, sealed: &Bytes, caller: &Principal) -> Result<PreparedHandle, ApiError> {
+        let handle: PreparedHandle = self.unseal(sealed)?;
+        check_caller(&handle.caller_digest, caller)?;
+        if self.spent.lock().closed.contains(&handle.id) {
+            return Err(ApiError::new(ErrorCode::InvalidTicket, "this prepared statement was closed")
+                .with_hint("prepare it again"));
+        }
+        Ok(handle)
+    }
+
+    /// Closes a prepared statement.
+    pub(super) fn close(&self, handle: &PreparedHandle) {
+        self.kept.lock().remove(&handle.id);
+        let mut spent = self.spent.lock();
+        if spent.closed.insert(handle.id.clone()) {
+            spent.closed_in_order.push_back(handle.id.clone());
+        }
+        if spent.closed_in_order.len() > MAX_CLOSED
+            && let Some(oldest) = spent.closed_in_order.pop_front()
+        {
+            spent.closed.remove(&oldest);
+        }
+    }
+
+    /// Marks a ticket as one that may not be redeemed (again). Errors: `ticket_used`, the second time.
+    pub(super) fn spend(&self, ticket: &StatementTicket) -> Result<(), ApiError> {
         let now = unix_ms(SystemTime::now());
-        let mut redeemed = self.redeemed.lock();
-        while redeemed.by_expiry.front().is_some_and(|(expires, _)| *expires <= now) {
-            if let Some((_, id)) = redeemed.by_expiry.pop_front() {
-                redeemed.ids.remove(&id);
+        let mut spent = self.spent.lock();
+        while spent.by_expiry.front().is_some_and(|(expires, _)| *expires <= now) {
+            if let Some((_, id)) = spent.by_expiry.pop_front() {
+                spent.tickets.remove(&id);
             }
         }
-        if !redeemed.ids.insert(ticket.id.clone()) {
-            return Err(ApiError::new(ErrorCode::TicketUsed, "this statement was executed already")
+        if !spent.tickets.insert(ticket.id.clone()) {
+            return Err(ApiError::new(ErrorCode::TicketUsed, "this statement was executed or cancelled already")
                 .with_hint("a ticket that changes something is good once: call GetFlightInfo to run it again"));
         }
-        redeemed.by_expiry.push_back((ticket.expires_unix_ms, ticket.id.clone()));
+        spent.by_expiry.push_back((ticket.expires_unix_ms, ticket.id.clone()));
         Ok(())
+    }
+
+    /// Errors: `ticket_used`, if the ticket was spent.
+    pub(super) fn check_unspent(&self, ticket: &StatementTicket) -> Result<(), ApiError> {
+        match self.spent.lock().tickets.contains(&ticket.id) {
+            true => Err(ApiError::new(ErrorCode::TicketUsed, "this statement was cancelled")
+                .with_hint("call GetFlightInfo to run it again")),
+            false => Ok(()),
+        }
     }
 }
 
+fn forged() -> ApiError {
+    ApiError::new(ErrorCode::InvalidTicket, "this ticket was not made by this server")
+        .with_hint("call GetFlightInfo again")
+}
+
+fn check_caller(digest: &Bytes, caller: &Principal) -> Result<(), ApiError> {
+    if *digest == caller_digest(caller) {
+        return Ok(());
+    }
+    Err(ApiError::new(ErrorCode::Forbidden, "this ticket was made for another caller")
+        .with_hint("call GetFlightInfo with the credentials that DoGet uses"))
+}
+
+/// Returns the id of a ticket, a handle or a running query.
+pub(super) fn new_id() -> Bytes {
+    Bytes::copy_from_slice(Uuid::new_v4().as_bytes())
+}
+
 /// Digests everything that decides what a caller may do, so that a ticket does not survive a change of it.
-fn caller_digest(caller: &Principal) -> Bytes {
+pub(super) fn caller_digest(caller: &Principal) -> Bytes {
     let scope = match caller.scope() {
         DatabaseScope::All => String::from("*"),
         DatabaseScope::Only(databases) => databases.iter().map(|name| format!("{}:{name}", name.len())).collect(),
@@ -163,16 +420,25 @@ mod tests {
 
     use super::*;
 
-    fn ticket_of(caller: &Principal) -> StatementTicket {
-        StatementTicket::new(caller, "select 1", "default", b"schema", true)
+    fn office() -> TicketOffice {
+        TicketOffice::new(b"a key of thirty-two bytes or not")
+    }
+
+    fn statement(text: &str) -> Arc<StatementText> {
+        Arc::new(StatementText::new(text.to_owned(), "default", QueryLanguage::Sql))
+    }
+
+    fn ticket_of(office: &TicketOffice, caller: &Principal) -> StatementTicket {
+        office.ticket(caller, &statement("select 1"), Some(b"schema"), true)
     }
 
     #[test]
     fn good_for_its_caller_only() {
-        let office = TicketOffice::new();
+        let office = office();
         let (anna, bob) = (Principal::new("anna", Role::Read), Principal::new("bob", Role::Read));
-        let sealed = office.seal(&ticket_of(&anna));
-        assert_eq!(office.open(&sealed, &anna).unwrap().statement, "select 1");
+        let sealed = office.seal(&ticket_of(&office, &anna));
+        let ticket = office.open(&sealed, &anna).unwrap();
+        assert_eq!(office.statement(&ticket).unwrap().text, "select 1");
         assert_eq!(office.open(&sealed, &bob).unwrap_err().code(), ErrorCode::Forbidden);
         let narrowed = anna.clone().with_databases(["sales"]);
         assert_eq!(office.open(&sealed, &narrowed).unwrap_err().code(), ErrorCode::Forbidden);
@@ -180,31 +446,63 @@ mod tests {
 
     #[test]
     fn forged_and_foreign_tickets_are_refused() {
-        let office = TicketOffice::new();
+        let office = office();
         let anna = Principal::new("anna", Role::Read);
-        let mut sealed = office.seal(&ticket_of(&anna)).to_vec();
+        let mut sealed = office.seal(&ticket_of(&office, &anna)).to_vec();
         if let Some(last) = sealed.last_mut() {
             *last ^= 1;
         }
-        for bad in [Bytes::from(sealed), Bytes::new(), TicketOffice::new().seal(&ticket_of(&anna))] {
+        let elsewhere = TicketOffice::new(b"another key");
+        for bad in [Bytes::from(sealed), Bytes::new(), elsewhere.seal(&ticket_of(&elsewhere, &anna))] {
             assert_eq!(office.open(&bad, &anna).unwrap_err().code(), ErrorCode::InvalidTicket);
+            assert_eq!(office.open_handle(&bad, &anna).unwrap_err().code(), ErrorCode::InvalidTicket);
         }
     }
 
     #[test]
     fn expired_tickets_are_refused() {
-        let office = TicketOffice::new();
+        let office = office();
         let anna = Principal::new("anna", Role::Read);
-        let expired = StatementTicket { expires_unix_ms: 1, ..ticket_of(&anna) };
+        let expired = StatementTicket { expires_unix_ms: 1, ..ticket_of(&office, &anna) };
         assert_eq!(office.open(&office.seal(&expired), &anna).unwrap_err().code(), ErrorCode::TicketExpired);
     }
 
     #[test]
-    fn a_change_runs_once() {
-        let office = TicketOffice::new();
-        let (first, second) = (ticket_of(&Principal::local_admin()), ticket_of(&Principal::local_admin()));
-        office.redeem_once(&first).unwrap();
-        assert_eq!(office.redeem_once(&first).unwrap_err().code(), ErrorCode::TicketUsed);
-        office.redeem_once(&second).unwrap();
+    fn a_change_runs_once_and_in_the_process_that_planned_it() {
+        let (before, after) = (office(), office());
+        let caller = Principal::local_admin();
+        let (first, second) = (ticket_of(&before, &caller), ticket_of(&before, &caller));
+        before.spend(&first).unwrap();
+        assert_eq!(before.spend(&first).unwrap_err().code(), ErrorCode::TicketUsed);
+        before.spend(&second).unwrap();
+        let sealed = before.seal(&first);
+        assert_eq!(after.open(&sealed, &caller).unwrap_err().code(), ErrorCode::InvalidTicket);
+        let query = before.ticket(&caller, &statement("select 1"), None, false);
+        assert!(after.open(&before.seal(&query), &caller).is_ok(), "a query's ticket outlives the process");
+    }
+
+    #[test]
+    fn long_statements_are_kept_within_bounds() {
+        let office = office();
+        let caller = Principal::local_admin();
+        let long = statement(&"x".repeat(MAX_KEPT_BYTES / 4));
+        let handle = office.handle(&caller, &long);
+        assert!(office.seal(&handle).len() < 1_000);
+        let handle = office.open_handle(&office.seal(&handle), &caller).unwrap();
+        assert_eq!(office.prepared(&handle).unwrap().text.len(), long.text.len());
+        for filler in ["a", "b", "c", "d"] {
+            office.ticket(&caller, &statement(&filler.repeat(MAX_KEPT_BYTES / 4)), None, false);
+        }
+        assert_eq!(office.prepared(&handle).unwrap_err().code(), ErrorCode::InvalidTicket);
+        assert!(office.kept.lock().bytes <= MAX_KEPT_BYTES);
+    }
+
+    #[test]
+    fn a_closed_statement_is_not_executed() {
+        let office = office();
+        let caller = Principal::local_admin();
+        let sealed = office.seal(&office.handle(&caller, &statement("select 1")));
+        office.close(&office.open_handle(&sealed, &caller).unwrap());
+        assert_eq!(office.open_handle(&sealed, &caller).unwrap_err().code(), ErrorCode::InvalidTicket);
     }
 }

@@ -2,6 +2,7 @@
 //! send instead.
 
 use arrow_flight::sql::Command;
+use bytes::Bytes;
 
 use crate::error::{ApiError, ErrorCode};
 
@@ -9,16 +10,11 @@ use crate::error::{ApiError, ErrorCode};
 pub(super) fn unsupported(method: &str, command: &Command) -> ApiError {
     let name = command.type_url().rsplit('.').next().unwrap_or_default();
     let hint = match command {
-        Command::CommandPreparedStatementQuery(_) | Command::CommandPreparedStatementUpdate(_) => {
-            "there are no prepared statements; send the text with CommandStatementQuery"
-        }
-        Command::CommandStatementUpdate(_) => "send the statement with CommandStatementQuery; DoGet executes it",
-        Command::CommandStatementIngest(_) => "import a file with POST /v1/import or `querent import`",
+        Command::CommandStatementUpdate(_) | Command::CommandPreparedStatementUpdate(_) => "send it by DoPut",
+        Command::CommandStatementIngest(_) => "send it by DoPut, with the rows",
+        Command::CommandStatementQuery(_) => "send it by GetFlightInfo and DoGet, or CommandStatementUpdate by DoPut",
         Command::CommandStatementSubstraitPlan(_) => "send SQL with CommandStatementQuery",
-        _ => {
-            "the Flight SQL commands served are CommandStatementQuery, CommandGetCatalogs, CommandGetDbSchemas, \
-              CommandGetTables, CommandGetTableTypes and CommandGetSqlInfo"
-        }
+        _ => "ListActions and GetSqlInfo say what is served",
     };
     not_served(&format!("{method} of {name}"), hint)
 }
@@ -26,19 +22,21 @@ pub(super) fn unsupported(method: &str, command: &Command) -> ApiError {
 /// Returns the error for an action.
 pub(super) fn unsupported_action(name: &str) -> ApiError {
     let hint = match name {
-        "CreatePreparedStatement" | "ClosePreparedStatement" => {
-            "there are no prepared statements; send the text with CommandStatementQuery"
-        }
+        "CreatePreparedSubstraitPlan" => "prepare SQL with CreatePreparedStatement",
         "BeginTransaction" | "EndTransaction" | "BeginSavepoint" | "EndSavepoint" => {
             "there are no transactions; every statement commits by itself"
-        }
-        "CancelFlightInfo" | "CancelQuery" => "close the stream of DoGet, which stops its query",
-        "SetSessionOptions" | "GetSessionOptions" | "CloseSession" => {
-            "there are no sessions; name a database in the header `x-database`"
         }
         _ => "ListActions lists the actions there are",
     };
     not_served(&format!("action {name}"), hint)
+}
+
+/// Refuses a statement that is to be part of a transaction.
+pub(super) fn refuse_transaction(id: Option<&Bytes>) -> Result<(), ApiError> {
+    match id.is_some_and(|id| !id.is_empty()) {
+        true => Err(not_served("a statement in a transaction", "every statement commits by itself")),
+        false => Ok(()),
+    }
 }
 
 /// Returns the error for anything else.

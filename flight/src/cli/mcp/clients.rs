@@ -8,6 +8,7 @@ use serde_json::{Map, Value, json};
 use crate::cli::error::CliError;
 use crate::cli::output;
 use crate::cli::target::{CliTarget, ServerAddress};
+use crate::cli::tls::ClientTlsArgs;
 
 /// A program whose settings are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
@@ -67,7 +68,14 @@ struct Launch {
 impl Launch {
     fn proxy(program: &Path, server: &ServerAddress, database: Option<&str>) -> Self {
         let url = server.url.as_str().trim_end_matches('/');
-        let arguments = ["mcp", "--server", url].map(str::to_owned).to_vec();
+        let mut arguments = ["mcp", "--server", url].map(str::to_owned).to_vec();
+        let ClientTlsArgs { ca, client_certificate, client_key } = &server.tls;
+        for (flag, file) in [("--ca", ca), ("--client-certificate", client_certificate), ("--client-key", client_key)] {
+            if let Some(file) = file {
+                let file = std::path::absolute(file).unwrap_or_else(|_| file.clone());
+                arguments.extend([flag.to_owned(), file.to_string_lossy().into_owned()]);
+            }
+        }
         let launch = Self::new(program, arguments, database);
         Self { url: Some(format!("{url}/mcp")), token: server.token.clone(), ..launch }
     }
@@ -199,7 +207,11 @@ mod tests {
             embedded.text(ClientName::ClaudeCode),
             "claude mcp add querent -- /bin/querent mcp --data '/srv/my lake'"
         );
-        let server = ServerAddress { url: "http://127.0.0.1:8080".parse().unwrap(), token: Some("tok".to_owned()) };
+        let server = ServerAddress {
+            url: "http://127.0.0.1:8080".parse().unwrap(),
+            token: Some("tok".to_owned()),
+            tls: ClientTlsArgs::default(),
+        };
         let proxy = Launch::proxy(Path::new("/bin/querent"), &server, Some("sales"));
         let vscode: Value = serde_json::from_str(&proxy.text(ClientName::Vscode)).unwrap();
         assert_eq!(

@@ -1,0 +1,125 @@
+//! Prepared statements. A handle is the statement itself, sealed; nothing is stored for one that is never closed.
+
+use std::sync::Arc;
+
+use arrow_flight::sql::{ActionCreatePreparedStatementRequest, DoPutPreparedStatementResult};
+use arrow_schema::{Schema, SchemaRef};
+use bytes::Bytes;
+
+use super::caller::FlightCaller;
+use super::messages::CreatePreparedStatementResult;
+use super::put::PutRows;
+use super::statement::{Statements, schema_bytes};
+use super::ticket::StatementText;
+use super::unsupported::refuse_transaction;
+use crate::admission::Door;
+use crate::error::{ApiError, ErrorCode};
+use crate::state::AppState;
+
+impl Statements {
+    /// Prepares a statement: plans and authorises it with its parameters open.
+    pub(super) async fn prepare(
+        &self,
+        state: &AppState,
+        caller: &FlightCaller,
+        request: ActionCreatePreparedStatementRequest,
+    ) -> Result<CreatePreparedStatementResult, ApiError> {
+        refuse_transaction(request.transaction_id.as_ref())?;
+        let statement = Arc::new(self.statement(caller, request.query).await?);
+        let (schema, parameters, is_query) = described(state, caller, &statement).await?;
+        let handle = self.tickets.handle(&caller.principal, &statement);
+        Ok(CreatePreparedStatementResult {
+            prepared_statement_handle: self.tickets.seal(&handle),
+            // Without `is_update`, the JDBC driver takes an empty schema for an update, and any other for a query.
+            dataset_schema: if is_query { schema_bytes(&schema)? } else { Bytes::new() },
+            parameter_schema: match parameters.fields().is_empty() {
+                true => Bytes::new(),
+                false => schema_bytes(&parameters)?,
+            },
+            is_update: Some(!is_query),
+        })
+    }
+
+    /// Returns the schema of a prepared statement's rows, as far as it is known without values.
+    pub(super) async fn described_schema(
+        &self,
+        state: &AppState,
+        caller: &FlightCaller,
+        handle: &Bytes,
+    ) -> Result<SchemaRef, ApiError> {
+        let statement = self.prepared(caller, handle)?;
+        if !statement.parameters.is_empty() {
+            return Ok(self.plan_to_describe(caller, statement, caller.result_types()?).await?.schema);
+        }
+        let (schema, _, _) = described(state, caller, &statement).await?;
+        Ok(schema)
+    }
+
+    /// Returns the statement of a handle, with the values that were bound to it.
+    pub(super) fn prepared(&self, caller: &FlightCaller, handle: &Bytes) -> Result<Arc<StatementText>, ApiError> {
+        let handle = self.tickets.open_handle(handle, &caller.principal)?;
+        self.tickets.prepared(&handle)
+    }
+
+    /// Binds values to a prepared query. The answer's handle has them.
+    pub(super) async fn bind(
+        &self,
+        caller: &FlightCaller,
+        handle: &Bytes,
+        rows: PutRows,
+    ) -> Result<DoPutPreparedStatementResult, ApiError> {
+        let handle = self.tickets.open_handle(handle, &caller.principal)?;
+        let statement = self.tickets.prepared(&handle)?;
+        let Some(values) = rows.parameters().await? else {
+            return Err(ApiError::new(ErrorCode::BadRequest, "no values came to be bound")
+                .with_hint("send a record batch with a column for each parameter"));
+        };
+        let bound = self.tickets.bound(&handle, statement.with_parameters(&values)?);
+        Ok(DoPutPreparedStatementResult { prepared_statement_handle: Some(self.tickets.seal(&bound)) })
+    }
+
+    /// Executes a prepared statement for each row of values, all or none.
+    pub(super) async fn update_prepared(
+        &self,
+        caller: &FlightCaller,
+        handle: &Bytes,
+        rows: PutRows,
+    ) -> Result<Option<u64>, ApiError> {
+        let statement = self.prepared(caller, handle)?;
+        let statement = match rows.parameters().await? {
+            Some(values) => Arc::new(statement.with_parameters(&values)?),
+            None => statement,
+        };
+        self.update(caller, statement).await
+    }
+
+    /// Closes a prepared statement. One that this server no longer knows is closed already.
+    pub(super) fn close_prepared(&self, caller: &FlightCaller, handle: &Bytes) -> Result<(), ApiError> {
+        match self.tickets.open_handle(handle, &caller.principal) {
+            Ok(handle) => {
+                self.tickets.close(&handle);
+                Ok(())
+            }
+            Err(error) if error.code() == ErrorCode::InvalidTicket => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+}
+
+/// Returns the schema of a statement's answer, its parameters, and whether it is a query.
+async fn described(
+    state: &AppState,
+    caller: &FlightCaller,
+    statement: &StatementText,
+) -> Result<(SchemaRef, SchemaRef, bool), ApiError> {
+    let session = caller.engine_session(state, Some(&statement.database)).await?;
+    let session = session.with_result_types(caller.result_types()?);
+    if statement.is_kql {
+        let mut permit = state.admission.admit(Door::Flight)?;
+        let described = session.describe_kql(&statement.text).await;
+        permit.record(&described);
+        return Ok((described?, Arc::new(Schema::empty()), true));
+    }
+    let described = session.describe_sql(&statement.text).await?;
+    Ok((described.schema, described.parameters, described.is_query))
+}
