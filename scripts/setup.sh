@@ -113,7 +113,7 @@ clients() {
     as_root apt-get update -qq
     as_root env DEBIAN_FRONTEND=noninteractive apt-get install -y -qq nodejs npm >/dev/null
   }
-  say "client libraries for the tests: ADBC, pyarrow, DuckDB, httpx, MCP, Kusto's for Python and Node (200 MB)"
+  say "client libraries for the tests: ADBC, pyarrow, pandas, polars, DuckDB, httpx, MCP, Kusto's for Python and Node (400 MB)"
   python3 -m venv "$venv"
   "$venv/bin/python" -m pip install -q --require-hashes --no-deps -r "$requirements/clients.txt"
   mkdir -p "$node"

@@ -151,14 +151,94 @@ def errors_say_what_is_wrong():
 
 
 @check
-def parameters_are_refused_and_not_ignored():
+def writes_without_a_fetch_are_written():
+    # The driver opens a result in the background, and cancels it when the cursor is closed unread.
+    with connect() as connection:
+        with connection.cursor() as cursor:
+            cursor.execute("create table unread (a int)")
+        for number in range(60):
+            with connection.cursor() as cursor:
+                cursor.execute(f"insert into unread values ({number})")
+    assert rows("select count(*), sum(a) from unread") == [(60, sum(range(60)))]
+    rows("drop table unread")
+
+
+@check
+def parameters_are_bound():
     with connect() as connection, connection.cursor() as cursor:
+        cursor.execute("select ? + 1 as a", (41,))
+        assert cursor.fetchall() == [(42,)]
+        cursor.execute("select $2 as b, $1 as a", (41, "x"))
+        assert cursor.fetchall() == [("x", 41)]
+        cursor.execute("select coalesce(cast(? as bigint), 7)", (None,))
+        assert cursor.fetchall() == [(7,)]
+        cursor.execute("select date_trunc('month', ?) as m", (datetime.datetime(2024, 2, 3, 4, 5, 6),))
+        assert cursor.fetchall() == [(datetime.datetime(2024, 2, 1),)]
+        cursor.execute("select ? as a", pyarrow.record_batch([pyarrow.array([1, 2, 3])], names=["0"]))
+        assert sorted(cursor.fetchall()) == [(1,), (2,), (3,)]
         try:
-            cursor.execute("select ? + 1", (41,))
+            cursor.execute("select ? as a, ? as b", (1,))
             cursor.fetchall()
-        except dbapi.Error:
-            return
-    raise AssertionError("parameters were dropped without a word")
+        except dbapi.Error as error:
+            assert "1 values were given" in str(error), error
+        else:
+            raise AssertionError("a missing value was made up")
+
+
+@check
+def many_rows_are_one_statement():
+    values = [(number, f"name {number}", datetime.date(2024, 1, 1 + number % 28), None) for number in range(2_000)]
+    with connect() as connection, connection.cursor() as cursor:
+        cursor.execute("create table many (a bigint, b varchar, c date, d double)")
+        cursor.executemany("insert into many values (?, ?, ?, ?)", values)
+        assert cursor.rowcount in (2_000, -1), cursor.rowcount
+        cursor.execute("select a, b, c, d from many order by a")
+        assert cursor.fetchall() == values
+        cursor.execute("drop table many")
+
+
+@check
+def tables_are_ingested():
+    table = pyarrow.table({"i": pyarrow.array(range(5)), "s": ["a", "b", None, "d", "é"], "d": [1.0, 2.0, 3.0, None, 5.0]})
+    with connect() as connection, connection.cursor() as cursor:
+        for mode, expected in (("create", 5), ("append", 10), ("replace", 5), ("create_append", 10)):
+            assert cursor.adbc_ingest("ingested", table, mode=mode) == 5, mode
+            cursor.execute("select count(*) from ingested")
+            assert cursor.fetchone() == (expected,), mode
+        try:
+            cursor.adbc_ingest("ingested", table, mode="create")
+        except dbapi.Error as error:
+            assert error.status_code == adbc_driver_manager.AdbcStatusCode.ALREADY_EXISTS, error
+        else:
+            raise AssertionError("the table was there")
+        cursor.execute("drop table ingested")
+
+
+@check
+def temporary_tables_end_with_their_connection():
+    table = pyarrow.table({"i": pyarrow.array(range(1_000))})
+    with connect() as connection, connection.cursor() as cursor:
+        cursor.adbc_ingest("scratch", table, mode="create", temporary=True)
+        cursor.execute("select sum(i) from scratch")
+        assert cursor.fetchone() == (sum(range(1_000)),)
+    assert "scratch" in str(refusal("select * from scratch"))
+
+
+@check
+def a_session_has_a_schema():
+    with connect() as connection:
+        assert connection.adbc_current_catalog == "querent"
+        assert connection.adbc_current_db_schema == "default"
+        connection.adbc_current_db_schema = "elsewhere"
+        with connection.cursor() as cursor:
+            cursor.execute("select count(*) from only_here")
+            assert cursor.fetchone() == (0,)
+
+
+@check
+def a_statement_of_nine_megabytes_runs():
+    text = "x" * 9_000_000
+    assert rows(f"select length('{text}') as n") == [(9_000_000,)]
 
 
 @check

@@ -51,12 +51,17 @@ listing = flight.FlightDescriptor.for_command(command("CommandGetCatalogs"))
 (endpoint,) = client.get_flight_info(listing, options).endpoints
 assert client.do_get(endpoint.ticket, options).read_all().to_pylist() == [{"catalog_name": "querent"}]
 
-said = refused(
-    NotImplementedError,
-    lambda: list(client.do_action(flight.Action("CreatePreparedStatement", b""), options)),
-)
-assert "CreatePreparedStatement" in said and "CommandStatementQuery" in said, said
-assert list(client.list_actions(options)) == []
+said = refused(NotImplementedError, lambda: list(client.do_action(flight.Action("BeginTransaction", b""), options)))
+assert "BeginTransaction" in said and "commits by itself" in said, said
+assert "CreatePreparedStatement" in [action.type for action in client.list_actions(options)]
+said = refused(ValueError, lambda: list(client.do_action(flight.Action("CreatePreparedStatement", b""), options)))
+assert "CreatePreparedStatement" in said, said
+
+flights = list(client.list_flights(options=options))
+assert flights == [], "there are no tables"
+(result,) = client.do_action(flight.Action("CreatePreparedStatement", command(
+    "ActionCreatePreparedStatementRequest", field(1, "select 43 as answer"))), options)
+assert b"ActionCreatePreparedStatementResult" in result.body.to_pybytes()
 
 forged = flight.Ticket(command("TicketStatementQuery", field(1, b"x" * 64)))
 said = refused(Exception, lambda: client.do_get(forged, options).read_all())

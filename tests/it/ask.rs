@@ -7,8 +7,8 @@ use querent_agent::models::TokenUsage;
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::ask::{AskRenderer, parse_request, run_json, run_list_json};
 use querent_agent::{
-    AskRequest, EventKind, RunErrorCode, RunEvent, RunOutcome, RunStarted, ToolCallStarted, ToolResult, ToolStatus,
-    Trigger, Usage,
+    AskRequest, EventKind, ResultTicket, RunErrorCode, RunEvent, RunOutcome, RunStarted, ToolCallStarted, ToolResult,
+    ToolStatus, Trigger, Usage,
 };
 use querent_catalog::{Page, PageToken, RunRecord, RunStatus};
 use serde_json::{Value, json};
@@ -98,6 +98,7 @@ fn every_event_has_its_frame() {
             text: "1".to_owned(),
             truncation: None,
             chart: None,
+            ticket: Some(ResultTicket { text: "querentresultset01".to_owned(), truncated: true }),
             elapsed_ms: 3,
         })),
         EventKind::TextStarted { item_id: "msg_2".to_owned() },
@@ -109,6 +110,7 @@ fn every_event_has_its_frame() {
             cut: false,
             kql_used: None,
             sql_used: Some("SELECT 1".to_owned()),
+            ticket: Some(ResultTicket { text: "querentresultset02".to_owned(), truncated: false }),
         },
         EventKind::RunError {
             code: RunErrorCode::Timeout,

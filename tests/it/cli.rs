@@ -117,7 +117,7 @@ fn help_has_examples_and_exit_codes() {
     let work = WorkFolder::new();
     let help = work.run(&["--help"]).succeeded();
     let commands = ["relationships", "verified-queries", "metrics", "serve", "sql", "ask", "import", "search", "demo"];
-    for command in commands.into_iter().chain(["config"]) {
+    for command in commands.into_iter().chain(["fetch", "config"]) {
         assert!(help.contains(command), "{help}");
         let arguments: &[&str] =
             if command == "config" { &["config", "check", "--help"] } else { &[command, "--help"] };

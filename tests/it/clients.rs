@@ -21,6 +21,20 @@ async fn pyarrow_flight() {
 }
 
 #[tokio::test]
+async fn pandas_polars_duckdb_and_sqlalchemy() {
+    let server = TestServer::start(TestSettings::default().tokens("writer-tok:write")).await;
+    run_python("flight_dataframes.py", &[format!("grpc://{}", server.addr), "writer-tok".to_owned()]).await;
+}
+
+#[tokio::test]
+async fn flight_sql_for_node() {
+    let server = TestServer::start(TestSettings::default().tokens("writer-tok:write")).await;
+    let mut node = NodeJs::client("flight_node.mjs");
+    node.args([server.addr.to_string(), "writer-tok".to_owned()]);
+    run_client(node).await;
+}
+
+#[tokio::test]
 async fn kusto_for_python() {
     let server = TestServer::start(TestSettings::default()).await;
     server.seed_otel_logs().await;

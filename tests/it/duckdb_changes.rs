@@ -92,6 +92,64 @@ async fn inlined_values_of_every_type_are_read_exactly() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn times_of_every_precision_are_read_by_both() {
+    let lake = Lake::new().await;
+    let session = &lake.session;
+    rows(session, "CREATE TABLE m (k INT, s TIMESTAMP(0), ms TIMESTAMP(3), us TIMESTAMP, ns TIMESTAMP(9))")
+        .await
+        .unwrap();
+    for insert in [
+        "INSERT INTO m VALUES (1, TIMESTAMP '0001-01-01 00:00:00', TIMESTAMP '2024-01-02 03:04:05.123', \
+         TIMESTAMP '9999-12-31 23:59:59.123456', TIMESTAMP '2024-01-02 03:04:05.123456789')",
+        "INSERT INTO m VALUES (2, TIMESTAMP '2024-01-02 03:04:05', NULL, NULL, NULL)",
+    ] {
+        rows(session, insert).await.unwrap();
+        lake.change(&["INSERT INTO m SELECT k + 10, s, ms, us, ns FROM m WHERE k < 10"]);
+    }
+    for condition in [
+        "CAST(s AS TIMESTAMP) = TIMESTAMP '0001-01-01 00:00:00'",
+        "CAST(s AS TIMESTAMP) = TIMESTAMP '2024-01-02 03:04:05'",
+        "CAST(ms AS TIMESTAMP) = TIMESTAMP '2024-01-02 03:04:05.123'",
+        "us = TIMESTAMP '9999-12-31 23:59:59.123456'",
+        "us IS NULL AND s < TIMESTAMP '2024-01-03 00:00:00'",
+    ] {
+        lake.agree(&format!("SELECT k FROM m WHERE {condition} ORDER BY k")).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keys_follow_what_is_renamed_and_go_with_what_is_dropped() {
+    let lake = Lake::new().await;
+    let session = &lake.session;
+    rows(session, "CREATE TABLE buyers (id BIGINT PRIMARY KEY, mail VARCHAR UNIQUE)").await.unwrap();
+    rows(session, "CREATE TABLE sales (id BIGINT PRIMARY KEY, who BIGINT REFERENCES buyers)").await.unwrap();
+    let keys = "SELECT u.table_name, u.column_name, f.unique_constraint_name \
+                FROM information_schema.key_column_usage u LEFT JOIN information_schema.referential_constraints f \
+                USING (constraint_name) ORDER BY 1, 2";
+    let before = [
+        ["buyers", "id", "NULL"],
+        ["buyers", "mail", "NULL"],
+        ["sales", "id", "NULL"],
+        ["sales", "who", "buyers_pkey"],
+    ];
+    assert_eq!(rows(session, keys).await.unwrap(), before);
+    lake.change(&[
+        "ALTER TABLE buyers RENAME COLUMN id TO nr",
+        "ALTER TABLE buyers RENAME TO people",
+        "ALTER TABLE sales RENAME COLUMN who TO person",
+    ]);
+    let after = [
+        ["people", "mail", "NULL"],
+        ["people", "nr", "NULL"],
+        ["sales", "id", "NULL"],
+        ["sales", "person", "buyers_pkey"],
+    ];
+    assert_eq!(rows(session, keys).await.unwrap(), after);
+    lake.change(&["ALTER TABLE people DROP COLUMN mail", "DROP TABLE sales"]);
+    assert_eq!(rows(session, keys).await.unwrap(), [["people", "nr", "NULL"]]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn deleted_rows_are_left_out() {
     let lake = Lake::new().await;
     let session = &lake.session;

@@ -169,7 +169,8 @@ fn every_key_can_be_set_from_its_variables() {
                 | "agent.write_tools"
                 | "agent.strict_models"
                 | "agent.adk_strict_sessions"
-                | "holmes.model_name_as_text" => "true",
+                | "holmes.model_name_as_text"
+                | "tls.development" => "true",
                 "agent.tool_style" => "native",
                 "embed.provider" => "none",
                 "log.format" => "json",
@@ -177,7 +178,15 @@ fn every_key_can_be_set_from_its_variables() {
                 "query.external_urls" => "s3://bucket/",
                 _ => "7",
             };
-            let config = Config::load(&environment(SettingSources::default(), &[(variable, value)]))
+            // These go together.
+            let pair: &[_] = match key.path {
+                "tls.certificate" => &[("QUERENT_TLS_KEY", "7")],
+                "tls.key" => &[("QUERENT_TLS_CERTIFICATE", "7")],
+                "tls.client_ca" => &[("QUERENT_TLS_DEVELOPMENT", "true")],
+                _ => &[],
+            };
+            let variables = [&[(*variable, value)], pair].concat();
+            let config = Config::load(&environment(SettingSources::default(), &variables))
                 .unwrap_or_else(|error| panic!("{variable}: {error}"));
             assert_eq!(config.origin(key.path), Origin::Environment(variable), "{variable}");
             let effective = config.effective().into_iter().find(|setting| setting.key.path == key.path).unwrap();

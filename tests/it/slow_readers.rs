@@ -1,5 +1,5 @@
-//! Clients that read one byte a second: other clients are served as usual, the slow clients' runs end, and the server
-//! does not keep what they have not read.
+//! Clients that read one byte a second, or nothing: other clients are served as usual, the slow clients' runs end, their
+//! queries wait for them, and the server does not keep what they have not read.
 
 use std::time::{Duration, Instant};
 
@@ -78,6 +78,44 @@ async fn they_stall_nobody_and_cost_no_memory() {
     assert_eq!(running, 1, "only the long one: {listed}");
 }
 
+/// Cursors that nobody reads: many more than queries may run at once.
+const IDLE_CURSORS: usize = 100;
+/// What a cursor may cost that nobody reads. Of rows of 100 KB, a thousandth of what one batch of DataFusion's would be.
+const MAX_CURSOR_BYTES: u64 = 12 << 20;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn idle_cursors_cost_no_place_and_little_memory() {
+    let server = ServerProcess::start(&[("QUERENT_LOG", "warn"), ("QUERENT_QUERY_TIMEOUT", "5s")]);
+    let http = reqwest::Client::new();
+    let status_of = async |sql: &str| {
+        let sent = http.post(format!("{}/v1/query", server.url)).body(sql.to_owned()).send().await.unwrap();
+        sent.status().as_u16()
+    };
+    assert_eq!(status_of("SELECT 1").await, 200);
+    let before = resident_bytes(&server);
+    // Large rows of every origin: a long literal, a function of the row, an array.
+    let columns = ["repeat('x', 100000)", "repeat('x', 100000 - value % 7)", "array_repeat(value, 12500)"];
+    let mut cursors = Vec::new();
+    for number in 0..IDLE_CURSORS {
+        let column = columns[number % columns.len()];
+        let sql = format!("SELECT {column} AS large FROM generate_series(1, 1000000) AS t(value)");
+        let mut cursor =
+            SlowReader::open(&server, "POST /v1/query HTTP/1.1\r\n", &json!({ "sql": sql }).to_string()).await;
+        assert_eq!(cursor.read_line().await, "HTTP/1.1 200 OK");
+        cursors.push(cursor);
+    }
+    // Longer than a query's own time, which does not run while a query waits.
+    tokio::time::sleep(Duration::from_secs(6)).await;
+    assert_eq!(status_of("SELECT 1").await, 200);
+    let growth = resident_bytes(&server).saturating_sub(before);
+    println!("{} MiB more for {IDLE_CURSORS} idle cursors", growth >> 20);
+    assert!(growth < IDLE_CURSORS as u64 * MAX_CURSOR_BYTES, "{} MiB for {IDLE_CURSORS} cursors", growth >> 20);
+    // They are still there.
+    for cursor in &mut cursors {
+        cursor.read_byte().await;
+    }
+}
+
 /// Returns a question in each protocol that streams its answer in pieces.
 fn asked(text: &str) -> [(&'static str, Value); 5] {
     let messages = json!([{"role": "user", "content": text}]);
@@ -124,6 +162,15 @@ impl SlowReader {
         let headers = format!("host: {addr}\r\ncontent-type: application/json\r\ncontent-length: {length}\r\n\r\n");
         stream.write_all(format!("{request}{headers}{body}").as_bytes()).await.unwrap();
         Self { stream }
+    }
+
+    /// Reads the rest of a line.
+    async fn read_line(&mut self) -> String {
+        let mut line = Vec::new();
+        while !line.ends_with(b"\r\n") {
+            line.push(tokio::time::timeout(MAX_ANSWER, self.stream.read_u8()).await.unwrap().unwrap());
+        }
+        String::from_utf8(line).unwrap().trim_end().to_owned()
     }
 
     /// Reads a byte. Panics when the server has closed the connection.

@@ -5,6 +5,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use querent_agent::Agent;
 use querent_agent::models::scripted::{Script, ScriptedModel};
 use querent_catalog::{NoProgress, Principal};
 use querent_engine::{Engine, Limits};
@@ -130,6 +131,11 @@ impl TestServer {
     /// The engine behind it.
     pub fn engine(&self) -> &Engine {
         &self.running.state().engine
+    }
+
+    /// The agent behind it.
+    pub fn agent(&self) -> &Agent {
+        &self.running.state().agent
     }
 
     /// The data folder.

@@ -32,7 +32,9 @@ async fn a_question_is_answered_over_sse() {
     assert_eq!(frames[0].data["question"], QUESTION);
     assert_eq!((&frames[2].data["tool"], &frames[2].data["call_index"]), (&json!("run_sql"), &json!(0)));
     assert_eq!(frames[3].data["result"]["rows"][0], json!({ "service_name": "payments", "n": 12 }));
-    assert_eq!(frames[6].data, json!({ "text": "payments, with 12.", "kql_used": null, "sql_used": SQL }));
+    let ticket = &frames[3].data["ticket"];
+    let answer = json!({ "text": "payments, with 12.", "kql_used": null, "sql_used": SQL, "ticket": ticket });
+    assert!(ticket.is_string() && frames[6].data == answer, "{}", frames[6].data);
     assert_eq!(frames[7].data["usage"]["input_tokens"], 300, "{:?}", frames[7]);
 
     let run_id = frames[0].data["run_id"].as_str().unwrap();

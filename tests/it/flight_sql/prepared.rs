@@ -1,0 +1,240 @@
+//! Prepared statements: what they say of themselves, their parameters, and what becomes of their handles.
+
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, AsArray, Int32Array, Int64Array, NullArray, RecordBatch, StringArray};
+use arrow::datatypes::{DataType, Int64Type};
+use arrow_flight::Ticket;
+use arrow_flight::sql::{
+    ActionClosePreparedStatementRequest, CommandPreparedStatementQuery, CommandPreparedStatementUpdate,
+    DoPutPreparedStatementResult, ProstMessageExt,
+};
+use bytes::Bytes;
+use prost::Message;
+use querent_tests::{TestServer, TestSettings};
+use tonic::{Code, Status};
+
+use super::{Raw, decode, refused, schema_of, ticket_of};
+
+pub fn row(columns: Vec<ArrayRef>) -> RecordBatch {
+    let names = (0..columns.len()).map(|at| at.to_string());
+    RecordBatch::try_from_iter_with_nullable(names.zip(columns).map(|(name, column)| (name, column, true))).unwrap()
+}
+
+fn numbers(values: &[i64]) -> ArrayRef {
+    Arc::new(Int64Array::from(values.to_vec()))
+}
+
+fn query(handle: &Bytes) -> CommandPreparedStatementQuery {
+    CommandPreparedStatementQuery { prepared_statement_handle: handle.clone() }
+}
+
+fn update(handle: &Bytes) -> CommandPreparedStatementUpdate {
+    CommandPreparedStatementUpdate { prepared_statement_handle: handle.clone() }
+}
+
+impl Raw {
+    /// Binds values; returns the handle that has them.
+    async fn bind(&mut self, handle: &Bytes, values: RecordBatch) -> Result<Bytes, Status> {
+        let answers = self.put(&query(handle), &[values]).await?;
+        let bound = DoPutPreparedStatementResult::decode(answers[0].app_metadata.clone()).unwrap();
+        Ok(bound.prepared_statement_handle.expect("a handle with the values"))
+    }
+
+    /// Returns the first column of a prepared query's rows, as numbers.
+    async fn numbers_of(&mut self, handle: &Bytes) -> Result<Vec<i64>, Status> {
+        let info = self.info(&query(handle)).await?;
+        let announced = schema_of(&info);
+        let (schema, batches) = decode(self.fetch(ticket_of(&info)).await?).await;
+        assert_eq!(announced, *schema);
+        let mut found: Vec<i64> =
+            batches.iter().flat_map(|batch| batch.column(0).as_primitive::<Int64Type>().values().to_vec()).collect();
+        found.sort_unstable();
+        Ok(found)
+    }
+}
+
+#[tokio::test]
+async fn a_statement_says_what_it_takes_and_gives() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (a bigint, b varchar, d date)").await.unwrap();
+    for (sql, result, parameters, is_update) in [
+        ("select 1 as a", vec![DataType::Int64], vec![], false),
+        (
+            "select a from t where a = ? and b like ?",
+            vec![DataType::Int64],
+            vec![DataType::Int64, DataType::Utf8],
+            false,
+        ),
+        ("select a from t where a in ($1, $1 + 1)", vec![DataType::Int64], vec![DataType::Int64], false),
+        ("select ? as x", vec![DataType::Null], vec![DataType::Null], false),
+        ("select date_trunc('day', ?) as x, upper(?) as y", vec![], vec![DataType::Null; 2], false),
+        ("select a from t limit ?", vec![DataType::Int64], vec![DataType::Int64], false),
+        ("insert into t values (?, ?, ?)", vec![], vec![DataType::Int64, DataType::Utf8, DataType::Date32], true),
+        ("insert into t (b) select b from t where a > ?", vec![], vec![DataType::Int64], true),
+        ("create table u (a int)", vec![], vec![], true),
+        ("drop table t", vec![], vec![], true),
+    ] {
+        let prepared = raw.prepare(sql).await.unwrap_or_else(|error| panic!("{sql}: {error}"));
+        assert_eq!(prepared.is_update, Some(is_update), "{sql}");
+        assert_eq!(
+            prepared.dataset.is_none(),
+            is_update,
+            "{sql}: JDBC takes a statement without columns for an update"
+        );
+        if let Some(dataset) = prepared.dataset.filter(|_| !result.is_empty()) {
+            let types: Vec<_> = dataset.fields().iter().map(|field| field.data_type().clone()).collect();
+            assert_eq!(types, result, "{sql}");
+        }
+        let types: Vec<_> = prepared.parameters.fields().iter().map(|field| field.data_type().clone()).collect();
+        assert_eq!(types, parameters, "{sql}");
+    }
+    for (sql, code) in [
+        ("select ?, $1", "sql_plan_error"),
+        ("select nothing from t where a = ?", "column_not_found"),
+        ("selec ?", "sql_parse_error"),
+        ("select 1; select 2", "multiple_statements"),
+        ("delete from t where a = ?", "unsupported"),
+    ] {
+        assert_eq!(refused(raw.prepare(sql).await).1, code, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn values_are_bound_and_bound_again() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t as select value as a from generate_series(1, 100)").await.unwrap();
+    let handle = raw.prepare("select a from t where a between ? and ?").await.unwrap().handle;
+    let open = refused(raw.numbers_of(&handle).await);
+    assert_eq!(open, (Code::InvalidArgument, "sql_plan_error".to_owned()), "values are missing");
+
+    let bound = raw.bind(&handle, row(vec![numbers(&[5]), numbers(&[7])])).await.unwrap();
+    assert_eq!(raw.numbers_of(&bound).await.unwrap(), [5, 6, 7]);
+    assert_eq!(raw.numbers_of(&bound).await.unwrap(), [5, 6, 7], "it can be executed again");
+    let other: ArrayRef = Arc::new(Int32Array::from(vec![99]));
+    let again = raw.bind(&bound, row(vec![other, numbers(&[1_000])])).await.unwrap();
+    assert_eq!(raw.numbers_of(&again).await.unwrap(), [99, 100]);
+    assert_eq!(raw.numbers_of(&handle).await.unwrap(), [99, 100], "old clients go on with the handle that they had");
+
+    let several = raw.bind(&handle, row(vec![numbers(&[1, 50]), numbers(&[2, 51])])).await.unwrap();
+    assert_eq!(raw.numbers_of(&several).await.unwrap(), [1, 2, 50, 51], "each row is an execution");
+    for wrong in [row(vec![numbers(&[5])]), row(vec![numbers(&[5]), numbers(&[6]), numbers(&[7])])] {
+        let bound = raw.bind(&handle, wrong).await.unwrap();
+        assert_eq!(refused(raw.numbers_of(&bound).await).1, "sql_plan_error");
+    }
+}
+
+#[tokio::test]
+async fn rows_of_values_are_one_change() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (a bigint not null, b varchar)").await.unwrap();
+    let handle = raw.prepare("insert into t (b, a) values (?, ? + 1)").await.unwrap().handle;
+    let names: ArrayRef =
+        Arc::new(StringArray::from_iter((0..10_000).map(|row| (row % 2 == 0).then(|| row.to_string()))));
+    let many: Vec<i64> = (0..10_000).collect();
+    assert_eq!(raw.updated(&update(&handle), &[row(vec![names, numbers(&many)])]).await.unwrap(), 10_000);
+    assert_eq!(raw.number("select count(*) from t where a = coalesce(b::bigint, a - 1) + 1").await, 10_000);
+
+    let nulls: ArrayRef = Arc::new(Int64Array::from(vec![Some(1), None]));
+    let untyped: ArrayRef = Arc::new(NullArray::new(2));
+    assert!(raw.updated(&update(&handle), &[row(vec![untyped, nulls])]).await.is_err(), "`a` may not be null");
+    assert_eq!(raw.number("select count(*) from t").await, 10_000, "none of the rows was written");
+
+    let insert = raw.prepare("insert into t select a + ?, 'copy' from t where a <= ?").await.unwrap().handle;
+    let twice = row(vec![numbers(&[20_000, 30_000]), numbers(&[3, 3])]);
+    assert_eq!(raw.updated(&update(&insert), &[twice]).await.unwrap(), 6);
+    let none = RecordBatch::new_empty(row(vec![numbers(&[1]), numbers(&[1])]).schema());
+    assert_eq!(raw.updated(&update(&insert), &[none]).await.unwrap(), 0, "no rows of values are no executions");
+    assert_eq!(raw.number("select count(*) from t").await, 10_006);
+}
+
+#[tokio::test]
+async fn a_parameter_that_stands_twice_keeps_its_value() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (a double, b int)").await.unwrap();
+    let value: ArrayRef = Arc::new(arrow::array::Float64Array::from(vec![2.5]));
+    let twice = raw.prepare("insert into t values ($1, $1)").await.unwrap().handle;
+    raw.updated(&update(&twice), &[row(vec![Arc::clone(&value)])]).await.unwrap();
+    let computed = raw.prepare("insert into t values ($1 + 0.25, $1)").await.unwrap().handle;
+    raw.updated(&update(&computed), &[row(vec![value])]).await.unwrap();
+    assert_eq!(raw.number("select count(*) from t where a in (2.5, 2.75)").await, 2);
+
+    for (sql, code) in [
+        ("select $20000000000", "sql_plan_error"),
+        ("insert into t values ($0, 1)", "sql_plan_error"),
+        ("create view v as select * from t where b = ?", "sql_plan_error"),
+    ] {
+        assert_eq!(refused(raw.prepare(sql).await).1, code, "{sql}");
+    }
+}
+
+#[tokio::test]
+async fn a_handle_is_its_callers_until_it_is_closed() {
+    const TOKENS: &str = "reader-tok:read:anna,writer-tok:write:bob";
+    let server = TestServer::start(TestSettings::default().tokens(TOKENS)).await;
+    let mut anna = Raw::connect(&server).await.token("reader-tok");
+    let mut bob = Raw::connect(&server).await.token("writer-tok");
+    let handle = anna.prepare("select cast(7 as bigint)").await.unwrap().handle;
+    assert_eq!(refused(bob.numbers_of(&handle).await), (Code::PermissionDenied, "forbidden".to_owned()));
+    assert_eq!(anna.numbers_of(&handle).await.unwrap(), [7]);
+    assert_eq!(refused(anna.prepare("create table t (a int)").await).1, "not_allowed", "rights are checked at once");
+
+    let close = ActionClosePreparedStatementRequest { prepared_statement_handle: handle.clone() };
+    let close = close.as_any().encode_to_vec();
+    anna.act("ClosePreparedStatement", close.clone()).await.unwrap();
+    assert_eq!(refused(anna.numbers_of(&handle).await), (Code::InvalidArgument, "invalid_ticket".to_owned()));
+    anna.act("ClosePreparedStatement", close).await.unwrap();
+    for garbage in [Bytes::from_static(b""), Bytes::from_static(b"not a handle"), handle.slice(..handle.len() - 1)] {
+        assert_eq!(refused(anna.numbers_of(&garbage).await).1, "invalid_ticket");
+    }
+}
+
+#[tokio::test]
+async fn handles_outlive_the_server_and_cost_nothing_while_open() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let handle = raw.prepare("select cast(7 as bigint)").await.unwrap().handle;
+    let change = raw.plan("create table t (a int)").await.unwrap();
+    for _ in 0..200 {
+        raw.prepare("select ?").await.unwrap();
+    }
+    drop(raw);
+    let server = TestServer::start_in(server.stop().await, TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    assert_eq!(raw.numbers_of(&handle).await.unwrap(), [7]);
+    let stale = refused(raw.fetch(ticket_of(&change)).await);
+    assert_eq!(stale.1, "invalid_ticket", "a change that was planned before the restart is not executed by accident");
+}
+
+#[tokio::test]
+async fn a_prepared_command_is_a_ticket_of_its_own_and_has_a_schema() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let handle = raw.prepare("select cast(7 as bigint) as a").await.unwrap().handle;
+    let command = query(&handle).as_any().encode_to_vec();
+    let (schema, batches) = decode(raw.fetch(Ticket::new(command.clone())).await.unwrap()).await;
+    assert_eq!((schema.field(0).name().as_str(), batches[0].num_rows()), ("a", 1));
+    let described = raw.client.get_schema(raw.request(super::descriptor(&query(&handle)))).await.unwrap();
+    assert_eq!(arrow::datatypes::Schema::try_from(described.into_inner()).unwrap(), *schema);
+
+    let change = raw.prepare("create table t (a int)").await.unwrap().handle;
+    let ticket = Ticket::new(query(&change).as_any().encode_to_vec());
+    assert_eq!(refused(raw.fetch(ticket).await).1, "unsupported", "a ticket could be sent twice");
+}
+
+#[tokio::test]
+async fn long_statements_travel_once() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let long = format!("select length('{}')::bigint as n", "x".repeat(9_000_000));
+    let info = raw.plan(&long).await.unwrap();
+    assert!(info.encoded_len() < 100_000, "ADBC takes 16 MiB and the text is in the ticket and the descriptor");
+    assert_eq!(raw.number(&long).await, 9_000_000);
+    let prepared = raw.prepare(&long).await.unwrap();
+    assert!(prepared.handle.len() < 100_000);
+    assert_eq!(raw.numbers_of(&prepared.handle).await.unwrap(), [9_000_000]);
+}

@@ -1,0 +1,251 @@
+//! Sessions: options, temporary tables, and whose they are.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array, RecordBatch};
+use arrow_flight::sql::{
+    CommandStatementIngest, ProstMessageExt, TableDefinitionOptions, TableExistsOption, TableNotExistOption,
+};
+use arrow_flight::{
+    Action, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, Empty, FlightEndpoint,
+    RenewFlightEndpointRequest, Ticket,
+};
+use futures::TryStreamExt;
+use prost::Message;
+use querent_tests::{TestServer, TestSettings};
+use tonic::Status;
+
+use super::{Raw, descriptor, refused, statement, ticket_of};
+
+#[derive(Clone, PartialEq, Message)]
+struct TestOption {
+    #[prost(oneof = "Value", tags = "1, 2, 3")]
+    value: Option<Value>,
+}
+
+#[derive(Clone, PartialEq, prost::Oneof)]
+enum Value {
+    #[prost(string, tag = "1")]
+    Text(String),
+    #[prost(bool, tag = "2")]
+    Flag(bool),
+    #[prost(sfixed64, tag = "3")]
+    Integer(i64),
+}
+
+/// SetSessionOptionsRequest and GetSessionOptionsResult, which have the same field.
+#[derive(Clone, PartialEq, Message)]
+struct Options {
+    #[prost(map = "string, message", tag = "1")]
+    options: HashMap<String, TestOption>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct SetErrors {
+    #[prost(map = "string, message", tag = "1")]
+    errors: HashMap<String, SetError>,
+}
+
+#[derive(Clone, PartialEq, Message)]
+struct SetError {
+    #[prost(int32, tag = "1")]
+    kind: i32,
+}
+
+const INVALID_NAME: i32 = 1;
+const INVALID_VALUE: i32 = 2;
+
+impl Raw {
+    /// Sets options; returns those that were refused, and why.
+    async fn set(&mut self, options: &[(&str, Value)]) -> Result<HashMap<String, i32>, Status> {
+        let options =
+            options.iter().map(|(name, value)| ((*name).to_owned(), TestOption { value: Some(value.clone()) }));
+        let answer = self.act("SetSessionOptions", Options { options: options.collect() }.encode_to_vec()).await?;
+        let errors = SetErrors::decode(answer[0].clone()).unwrap().errors;
+        Ok(errors.into_iter().map(|(name, error)| (name, error.kind)).collect())
+    }
+
+    async fn option(&mut self, name: &str) -> Option<String> {
+        let answer = self.act("GetSessionOptions", Vec::new()).await.unwrap();
+        match Options::decode(answer[0].clone()).unwrap().options.get(name)?.value.as_ref()? {
+            Value::Text(text) => Some(text.clone()),
+            other => Some(format!("{other:?}")),
+        }
+    }
+}
+
+fn text(value: &str) -> Value {
+    Value::Text(value.to_owned())
+}
+
+#[tokio::test]
+async fn options_are_set_for_the_statements_that_follow() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create schema other").await.unwrap();
+    raw.rows("create table other.t as select cast(1 as bigint) as a").await.unwrap();
+    assert_eq!(raw.option("catalog").await.as_deref(), Some("querent"));
+    assert_eq!(raw.option("schema").await.as_deref(), Some("default"));
+    assert_eq!(raw.set(&[("schema", text("other")), ("catalog", text("querent"))]).await.unwrap(), HashMap::new());
+    assert_eq!(raw.option("schema").await.as_deref(), Some("other"));
+    assert_eq!(raw.number("select a from t").await, 1);
+
+    let refusals = raw
+        .set(&[
+            ("schema", text("nowhere")),
+            ("catalog", text("hive")),
+            ("colour", text("blue")),
+            ("query_language", Value::Integer(1)),
+        ])
+        .await
+        .unwrap();
+    let expected = [
+        ("schema", INVALID_VALUE),
+        ("catalog", INVALID_VALUE),
+        ("colour", INVALID_NAME),
+        ("query_language", INVALID_VALUE),
+    ];
+    assert_eq!(refusals, expected.map(|(name, kind)| (name.to_owned(), kind)).into());
+    assert_eq!(raw.option("schema").await.as_deref(), Some("other"), "what was refused changed nothing");
+
+    raw.set(&[("query_language", text("KQL"))]).await.unwrap();
+    assert_eq!(raw.number("t | extend b = a + 1 | project b").await, 2);
+    let prepared = raw.prepare("t | where a == 1").await.unwrap();
+    assert_eq!((prepared.is_update, prepared.parameters.fields().len()), (Some(false), 0));
+
+    let mut another = Raw::connect(&server).await;
+    assert_eq!(another.option("schema").await.as_deref(), Some("default"), "another connection is another session");
+    raw.act("CloseSession", Vec::new()).await.unwrap();
+    assert_eq!(raw.option("query_language").await.as_deref(), Some("sql"));
+}
+
+#[tokio::test]
+async fn a_cookie_names_a_session_across_connections_but_not_across_callers() {
+    const TOKENS: &str = "anna-tok:write:anna,bob-tok:write:bob";
+    let server = TestServer::start(TestSettings::default().tokens(TOKENS)).await;
+    let raw = Raw::connect(&server).await.token("anna-tok");
+    let options =
+        Options { options: HashMap::from([("query_language".to_owned(), TestOption { value: Some(text("kql")) })]) };
+    let action = Action::new("SetSessionOptions", options.encode_to_vec());
+    let response = raw.client.clone().do_action(raw.request(action)).await.unwrap();
+    let cookie = response.metadata().get("set-cookie").expect("a cookie").to_str().unwrap().to_owned();
+    let cookie = cookie.split(';').next().unwrap();
+    assert!(cookie.starts_with("arrow_flight_session_id="), "{cookie}");
+
+    let mut later = Raw::connect(&server).await.token("anna-tok").header("cookie", cookie);
+    assert_eq!(later.option("query_language").await.as_deref(), Some("kql"));
+    let mut bob = Raw::connect(&server).await.token("bob-tok").header("cookie", cookie);
+    assert_eq!(bob.option("query_language").await.as_deref(), Some("sql"));
+    // A proxy's connection carries the calls of many clients.
+    let mut proxied = Raw::connect(&server).await.token("anna-tok").header("x-forwarded-for", "10.0.0.1");
+    proxied.set(&[("query_language", text("kql"))]).await.unwrap();
+    assert_eq!(proxied.option("query_language").await.as_deref(), Some("sql"), "its cookie was not sent back");
+}
+
+#[tokio::test]
+async fn temporary_tables_are_the_sessions_own() {
+    let server = TestServer::start(TestSettings::default().tokens("reader-tok:read,writer-tok:write")).await;
+    let mut raw = Raw::connect(&server).await.token("writer-tok");
+    raw.rows("create table t as select cast(1 as bigint) as a").await.unwrap();
+    raw.rows("create temporary table T as select cast(2 as bigint) as a").await.unwrap();
+    assert_eq!(raw.number("select a from t").await, 2, "a bare name finds the temporary one first");
+    assert_eq!(raw.number("select a from \"default\".t").await, 1);
+    raw.rows("insert into t values (3), (4)").await.unwrap();
+    assert_eq!(raw.number("select sum(a) from t").await, 9);
+    assert_eq!(refused(raw.rows("create temp table t (x int)").await).1, "already_exists");
+    raw.rows("create or replace temp table t (a bigint not null)").await.unwrap();
+    assert!(raw.rows("insert into t values (null)").await.is_err());
+    assert_eq!(raw.number("select count(*) from t").await, 0);
+    assert_eq!(refused(raw.rows("create view v as select x from only_temporary").await).1, "table_not_found");
+
+    let mut another = Raw::connect(&server).await.token("writer-tok");
+    assert_eq!(another.number("select a from t").await, 1);
+    raw.rows("drop table t").await.unwrap();
+    assert_eq!(raw.number("select a from t").await, 1, "the one that lasts is still there");
+
+    let i: ArrayRef = Arc::new(Int64Array::from_iter_values(0..1_000));
+    let rows = RecordBatch::try_from_iter([("i", i)]).unwrap();
+    let options = TableDefinitionOptions {
+        if_not_exist: TableNotExistOption::Create as i32,
+        if_exists: TableExistsOption::Append as i32,
+    };
+    let ingest = CommandStatementIngest {
+        table: "scratch".to_owned(),
+        temporary: true,
+        table_definition_options: Some(options),
+        ..CommandStatementIngest::default()
+    };
+    // A role that only reads may keep rows that it has anyway.
+    let mut reader = Raw::connect(&server).await.token("reader-tok");
+    assert_eq!(reader.updated(&ingest, std::slice::from_ref(&rows)).await.unwrap(), 1_000);
+    assert_eq!(reader.updated(&ingest, &[rows]).await.unwrap(), 1_000);
+    assert_eq!(reader.number("select count(*) from scratch").await, 2_000);
+    assert_eq!(refused(raw.rows("select * from scratch").await).1, "table_not_found");
+    drop(reader);
+    querent_tests::wait_until_memory_is_free(server.engine()).await;
+
+    let request = serde_json::json!({"sql": "create temp table x (a int)"});
+    let http = server.post("/v1/query", &request, Some("writer-tok")).await;
+    assert_eq!(http.json()["error"]["code"], "unsupported", "an HTTP request has no session");
+}
+
+#[tokio::test]
+async fn queries_are_cancelled_and_tickets_renewed() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let cancel = |info| CancelFlightInfoRequest { info: Some(info) }.encode_to_vec();
+    let status = |answer: Vec<bytes::Bytes>| CancelFlightInfoResult::decode(answer[0].clone()).unwrap().status();
+
+    let running = raw.plan(super::ENDLESS).await.unwrap();
+    let request = raw.request(ticket_of(&running));
+    let mut client = raw.client.clone();
+    let fetching =
+        tokio::spawn(async move { client.do_get(request).await?.into_inner().try_collect::<Vec<_>>().await });
+    querent_tests::wait_until("the query is found and cancelled", async || {
+        fetching.is_finished() || {
+            status(raw.act("CancelFlightInfo", cancel(running.clone())).await.unwrap());
+            false
+        }
+    })
+    .await;
+    assert!(matches!(refused(fetching.await.unwrap()).1.as_str(), "cancelled" | "ticket_used"));
+
+    let waiting = raw.plan("select 1").await.unwrap();
+    assert_eq!(status(raw.act("CancelFlightInfo", cancel(waiting.clone())).await.unwrap()), CancelStatus::Cancelled);
+    assert_eq!(refused(raw.fetch(ticket_of(&waiting)).await).1, "ticket_used");
+    let change = raw.plan("create table t (a int)").await.unwrap();
+    raw.fetch(ticket_of(&change)).await.unwrap();
+    assert_eq!(status(raw.act("CancelFlightInfo", cancel(change)).await.unwrap()), CancelStatus::NotCancellable);
+
+    let info = raw.plan("select cast(5 as bigint)").await.unwrap();
+    let renew = RenewFlightEndpointRequest { endpoint: Some(info.endpoint[0].clone()) };
+    let answer = raw.act("RenewFlightEndpoint", renew.encode_to_vec()).await.unwrap();
+    let renewed = FlightEndpoint::decode(answer[0].clone()).unwrap();
+    assert!(renewed.expiration_time.unwrap().seconds >= info.endpoint[0].expiration_time.unwrap().seconds);
+    raw.fetch(renewed.ticket.unwrap()).await.unwrap();
+    let garbage = RenewFlightEndpointRequest { endpoint: Some(FlightEndpoint::new().with_ticket(Ticket::new("x"))) };
+    assert_eq!(refused(raw.act("RenewFlightEndpoint", garbage.encode_to_vec()).await).1, "bad_request");
+    for action in ["CreatePreparedStatement", "CancelFlightInfo", "SetSessionOptions", "RenewFlightEndpoint"] {
+        assert_eq!(refused(raw.act(action, vec![0xff; 9]).await).1, "bad_request", "{action}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_listed_is_served() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let listed = raw.client.list_actions(raw.request(Empty {})).await.unwrap().into_inner();
+    let listed: Vec<_> = listed.try_collect().await.unwrap();
+    assert_eq!(listed.len(), 8);
+    for action in listed {
+        if let Err(status) = raw.act(&action.r#type, Vec::new()).await {
+            assert_ne!(status.code(), tonic::Code::Unimplemented, "{}", action.r#type);
+        }
+    }
+    let polled = raw.client.poll_flight_info(raw.request(descriptor(&statement("select 1")))).await.unwrap();
+    let polled = polled.into_inner();
+    assert_eq!((polled.flight_descriptor, polled.progress), (None, Some(1.0)), "it is complete");
+    raw.fetch(ticket_of(&polled.info.unwrap())).await.unwrap();
+    assert!(statement("select 1").as_any().type_url.ends_with("CommandStatementQuery"));
+}

@@ -1,0 +1,240 @@
+//! DoPut: statements executed for their effect, and ingest. What was sent is written, or an error says why not.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, StringViewArray};
+use arrow::datatypes::Int32Type;
+use arrow_flight::sql::{
+    CommandStatementIngest, CommandStatementUpdate, TableDefinitionOptions, TableExistsOption, TableNotExistOption,
+};
+use arrow_flight::{FlightData, FlightDescriptor};
+use futures::StreamExt;
+use prost::Message;
+use querent_tests::{TestServer, TestSettings, wait_until};
+use tonic::Code;
+
+use super::{Raw, descriptor, refused, ticket_of};
+
+fn update(sql: &str) -> CommandStatementUpdate {
+    CommandStatementUpdate { query: sql.to_owned(), transaction_id: None }
+}
+
+fn ingest(table: &str, missing: TableNotExistOption, existing: TableExistsOption) -> CommandStatementIngest {
+    let options = TableDefinitionOptions { if_not_exist: missing as i32, if_exists: existing as i32 };
+    CommandStatementIngest {
+        table: table.to_owned(),
+        table_definition_options: Some(options),
+        ..CommandStatementIngest::default()
+    }
+}
+
+const CREATE: (TableNotExistOption, TableExistsOption) = (TableNotExistOption::Create, TableExistsOption::Fail);
+const APPEND: (TableNotExistOption, TableExistsOption) = (TableNotExistOption::Fail, TableExistsOption::Append);
+const REPLACE: (TableNotExistOption, TableExistsOption) = (TableNotExistOption::Create, TableExistsOption::Replace);
+const OVERWRITE: (TableNotExistOption, TableExistsOption) = (TableNotExistOption::Fail, TableExistsOption::Replace);
+const CREATE_APPEND: (TableNotExistOption, TableExistsOption) =
+    (TableNotExistOption::Create, TableExistsOption::Append);
+
+fn into((missing, existing): (TableNotExistOption, TableExistsOption), table: &str) -> CommandStatementIngest {
+    ingest(table, missing, existing)
+}
+
+fn rows(from: i64, to: i64) -> RecordBatch {
+    let i: ArrayRef = Arc::new(Int64Array::from_iter_values(from..to));
+    let s: ArrayRef = Arc::new(StringArray::from_iter((from..to).map(|row| (row % 3 > 0).then(|| row.to_string()))));
+    RecordBatch::try_from_iter_with_nullable([("i", i, true), ("s", s, true)]).unwrap()
+}
+
+fn has_parquet(folder: &Path) -> bool {
+    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.map(|entry| entry.path()).any(|path| match path.is_dir() {
+        true => has_parquet(&path),
+        false => path.extension().is_some_and(|extension| extension == "parquet"),
+    })
+}
+
+#[tokio::test]
+async fn updates_say_how_many_rows_they_wrote() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    assert_eq!(raw.updated(&update("create table t (a int)"), &[]).await.unwrap(), 0);
+    assert_eq!(raw.updated(&update("insert into t values (1), (2), (3)"), &[]).await.unwrap(), 3);
+    assert_eq!(raw.updated(&update("select a from t"), &[]).await.unwrap(), -1, "a query writes nothing");
+    assert_eq!(raw.number("select count(*) from t").await, 3);
+    for (sql, code) in [("insert into u values (1)", "table_not_found"), ("inser", "sql_parse_error")] {
+        assert_eq!(refused(raw.updated(&update(sql), &[]).await).1, code, "{sql}");
+    }
+    let mut in_transaction = update("insert into t values (1)");
+    in_transaction.transaction_id = Some("t1".into());
+    assert_eq!(refused(raw.updated(&in_transaction, &[]).await).1, "unsupported");
+}
+
+/// ADBC's driver opens DoGet in the background and cancels it when the cursor is closed without a fetch.
+#[tokio::test]
+async fn a_change_that_was_begun_is_carried_out_though_nobody_reads_its_answer() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (a bigint)").await.unwrap();
+    let info = raw.plan("insert into t select value from generate_series(1, 4000000)").await.unwrap();
+    let request = raw.request(ticket_of(&info));
+    let mut client = raw.client.clone();
+    let fetching = tokio::spawn(async move { client.do_get(request).await.map(drop) });
+    wait_until("rows are being written", async || has_parquet(server.data())).await;
+    fetching.abort();
+    wait_until("all rows are there", async || {
+        Raw::connect(&server).await.number("select count(*) from t").await == 4_000_000
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn ingest_makes_appends_and_replaces() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    assert_eq!(refused(raw.updated(&into(APPEND, "t"), &[rows(0, 5)]).await).0, Code::NotFound);
+    assert_eq!(refused(raw.updated(&into(OVERWRITE, "t"), &[rows(0, 5)]).await).0, Code::NotFound);
+    assert_eq!(raw.updated(&into(CREATE, "t"), &[rows(0, 5), rows(5, 10)]).await.unwrap(), 10);
+    let again = refused(raw.updated(&into(CREATE, "t"), &[rows(0, 5)]).await);
+    assert_eq!(again, (Code::AlreadyExists, "already_exists".to_owned()));
+    assert_eq!(raw.updated(&into(APPEND, "T"), &[rows(10, 15)]).await.unwrap(), 5);
+    assert_eq!(raw.updated(&into(CREATE_APPEND, "t"), &[rows(15, 20)]).await.unwrap(), 5);
+    assert_eq!(raw.number("select sum(i) from t where s is not null or i % 3 = 0").await, (0..20).sum::<i64>());
+    assert_eq!(raw.updated(&into(REPLACE, "t"), &[rows(0, 2)]).await.unwrap(), 2);
+    assert_eq!(raw.number("select count(*) from t").await, 2);
+    assert_eq!(raw.updated(&into(OVERWRITE, "t"), &[]).await.unwrap_or(0), 0, "the schema alone empties it");
+
+    raw.rows("create schema other").await.unwrap();
+    let elsewhere = CommandStatementIngest {
+        schema: Some("other".to_owned()),
+        catalog: Some("querent".to_owned()),
+        ..into(CREATE_APPEND, "t")
+    };
+    assert_eq!(raw.updated(&elsewhere, &[rows(0, 3)]).await.unwrap(), 3);
+    assert_eq!(raw.number("select count(*) from other.t").await, 3);
+}
+
+#[tokio::test]
+async fn columns_are_matched_by_name() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (s varchar, n int, d double)").await.unwrap();
+    let s: ArrayRef = Arc::new(StringViewArray::from(vec!["a string that is longer than twelve bytes", "b"]));
+    let n: ArrayRef = Arc::new(vec!["7", "8"].into_iter().collect::<DictionaryArray<Int32Type>>());
+    let batch = RecordBatch::try_from_iter([("N", n), ("S", Arc::clone(&s))]).unwrap();
+    assert_eq!(raw.updated(&into(APPEND, "t"), &[batch]).await.unwrap(), 2);
+    assert_eq!(raw.number("select sum(n) from t where d is null and length(s) in (41, 1)").await, 15);
+
+    let unknown = RecordBatch::try_from_iter([("nn", Arc::clone(&s))]).unwrap();
+    let (_, code) = refused(raw.updated(&into(APPEND, "t"), std::slice::from_ref(&unknown)).await);
+    assert_eq!(code, "column_not_found");
+    let (grpc, _) = refused(raw.updated(&into(CREATE_APPEND, "t"), &[unknown]).await);
+    assert_eq!(grpc, Code::AlreadyExists, "ADBC's code for a table that is there with other columns");
+    let words = RecordBatch::try_from_iter([("n", s)]).unwrap();
+    assert!(raw.updated(&into(APPEND, "t"), &[words]).await.is_err(), "words are not numbers");
+    assert_eq!(raw.number("select count(*) from t").await, 2, "a failed ingest leaves nothing");
+}
+
+#[tokio::test]
+async fn an_ingest_that_breaks_off_leaves_nothing() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let mut messages = super::put_messages(&into(CREATE, "t"), &[rows(0, 1_000), rows(1_000, 2_000)]).await;
+    if let Some(last) = messages.last_mut() {
+        last.data_body = last.data_body.slice(..64);
+    }
+    let broken = raw.client.do_put(raw.request(futures::stream::iter(messages))).await;
+    assert!(super::collect_put(broken).await.is_err());
+    assert_eq!(refused(raw.rows("select * from t").await).1, "table_not_found");
+
+    let other: ArrayRef = Arc::new(Int64Array::from(vec![1]));
+    let other = RecordBatch::try_from_iter([("x", other)]).unwrap();
+    let mut mixed = super::put_messages(&into(CREATE, "t"), &[rows(0, 10)]).await;
+    let second = super::put_messages(&into(CREATE, "t"), &[other]).await;
+    mixed.extend(second.into_iter().map(|message| FlightData { flight_descriptor: None, ..message }));
+    let mixed = raw.client.do_put(raw.request(futures::stream::iter(mixed))).await;
+    assert!(super::collect_put(mixed).await.is_err(), "a second schema");
+    assert_eq!(refused(raw.rows("select * from t").await).1, "table_not_found");
+}
+
+/// A client that cancels resets its stream, which must not look like the end of its rows.
+#[tokio::test]
+async fn an_ingest_that_is_cancelled_leaves_nothing() {
+    let server = TestServer::start(TestSettings::default()).await;
+    for temporary in [false, true] {
+        let mut raw = Raw::connect(&server).await;
+        let command = CommandStatementIngest { temporary, ..into(CREATE, "t") };
+        let messages = super::put_messages(&command, &[rows(0, 50_000), rows(50_000, 100_000)]).await;
+        let (sent, all_sent) = tokio::sync::oneshot::channel::<()>();
+        let mut sent = Some(sent);
+        let endless = futures::stream::iter(messages.into_iter().map(Some))
+            .chain(futures::stream::once(async { None }))
+            .filter_map(move |message| {
+                if message.is_none() {
+                    // Whoever waits for this is still there.
+                    sent.take().map(|sent| sent.send(()));
+                }
+                std::future::ready(message)
+            })
+            .chain(futures::stream::pending());
+        let request = raw.request(endless);
+        let mut client = raw.client.clone();
+        let putting = tokio::spawn(async move { client.do_put(request).await.map(drop) });
+        all_sent.await.unwrap();
+        putting.abort();
+        assert!(putting.await.is_err());
+        querent_tests::wait_until_memory_is_free(server.engine()).await;
+        assert_eq!(refused(raw.rows("select * from t").await).1, "table_not_found", "temporary: {temporary}");
+    }
+}
+
+#[tokio::test]
+async fn what_an_ingest_cannot_do_is_refused() {
+    let server = TestServer::start(TestSettings::default().tokens("reader-tok:read,writer-tok:write")).await;
+    let mut raw = Raw::connect(&server).await.token("writer-tok");
+    let unspecified = ingest("t", TableNotExistOption::Unspecified, TableExistsOption::Fail);
+    let neither = ingest("t", TableNotExistOption::Fail, TableExistsOption::Fail);
+    let no_table = into(CREATE, "");
+    let elsewhere = CommandStatementIngest { catalog: Some("hive".to_owned()), ..into(CREATE, "t") };
+    let both = CommandStatementIngest { temporary: true, schema: Some("default".to_owned()), ..into(CREATE, "t") };
+    for command in [unspecified, neither, no_table, elsewhere, both] {
+        assert_eq!(refused(raw.updated(&command, &[rows(0, 1)]).await).1, "bad_request", "{command:?}");
+    }
+    let mut with_option = into(CREATE, "t");
+    with_option.options.insert("fast".to_owned(), "yes".to_owned());
+    assert_eq!(refused(raw.updated(&with_option, &[rows(0, 1)]).await).1, "unsupported");
+    let transaction = CommandStatementIngest { transaction_id: Some("t1".into()), ..into(CREATE, "t") };
+    assert_eq!(refused(raw.updated(&transaction, &[rows(0, 1)]).await).1, "unsupported");
+    let missing = CommandStatementIngest { schema: Some("nowhere".to_owned()), ..into(CREATE, "t") };
+    assert_eq!(refused(raw.updated(&missing, &[rows(0, 1)]).await).1, "database_not_found");
+
+    let mut reader = Raw::connect(&server).await.token("reader-tok");
+    assert_eq!(refused(reader.updated(&into(CREATE, "t"), &[rows(0, 1)]).await).1, "not_allowed");
+    for first in [
+        FlightData::default(),
+        FlightData {
+            flight_descriptor: Some(FlightDescriptor::new_path(vec!["t".to_owned()])),
+            ..FlightData::default()
+        },
+        FlightData { flight_descriptor: Some(FlightDescriptor::new_cmd("garbage")), ..FlightData::default() },
+        FlightData { flight_descriptor: Some(descriptor(&into(CREATE, "t"))), ..FlightData::default() },
+    ] {
+        let put = raw.client.do_put(raw.request(futures::stream::iter([first]))).await;
+        assert!(super::collect_put(put).await.is_err());
+    }
+}
+
+#[tokio::test]
+async fn progress_is_told_to_those_who_ask() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    let mut command = into(CREATE, "t");
+    command.options.insert("querent.progress".to_owned(), "true".to_owned());
+    let answers = raw.put(&command, &[rows(0, 10)]).await.unwrap();
+    let counts: Vec<i64> = answers
+        .iter()
+        .map(|answer| arrow_flight::sql::DoPutUpdateResult::decode(answer.app_metadata.clone()).unwrap().record_count)
+        .collect();
+    assert_eq!(counts.last(), Some(&10));
+    assert!(counts.len() >= 2 && counts.is_sorted(), "{counts:?}");
+}

@@ -1,0 +1,72 @@
+//! Rows of any size: batches are bounded by their bytes, and what no batch can hold is an error.
+
+use futures::StreamExt;
+use querent_engine::{ResultTypes, Session};
+
+use crate::sql::{admin, engine};
+
+/// A batch is cut well below this, whatever the query is; one row alone may be larger.
+const MAX_BATCH_BYTES: usize = 4 << 20;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn large_rows_come_in_small_batches() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    // As one batch of DataFusion's these are 3 GB, which no column of strings can address, and more.
+    let queries = [
+        ("SELECT repeat('x', 1000000) AS s, value FROM generate_series(1, 3000) AS t(value)", 3_000),
+        ("SELECT repeat('x', 1000000 - value % 10) AS s FROM generate_series(1, 3000) AS t(value)", 3_000),
+        ("SELECT lpad(CAST(value AS VARCHAR), 300000, '0') AS s FROM generate_series(1, 1000) AS t(value)", 1_000),
+        ("SELECT concat(s, s) AS s FROM (SELECT repeat('x', 100000) AS s FROM generate_series(1, 2000))", 2_000),
+        (
+            "SELECT arrow_cast(repeat('x', 100000 - value % 10), 'Utf8View') AS s \
+             FROM generate_series(1, 1000) AS t(value)",
+            1_000,
+        ),
+        ("SELECT make_array(repeat('x', 100000 - value)) AS s FROM generate_series(1, 1000) AS t(value)", 1_000),
+        (
+            "SELECT s FROM (SELECT repeat('x', 100000 - value) AS s FROM generate_series(1, 4000) AS t(value)) \
+             WHERE s LIKE 'x%'",
+            4_000,
+        ),
+        (
+            "SELECT s FROM (SELECT repeat('x', 10000 - value) AS s FROM generate_series(1, 3000) AS t(value)) \
+             ORDER BY length(s)",
+            3_000,
+        ),
+        ("SELECT sum(length(repeat('x', 100000 - value))) AS s FROM generate_series(1, 4000) AS t(value)", 1),
+        ("SELECT length(repeat('x', 1000000 - value)) AS s FROM generate_series(1, 500) AS t(value)", 500),
+    ];
+    for (sql, expected) in queries {
+        let mut stream = session.sql(sql).await.unwrap();
+        let mut rows = 0;
+        while let Some(batch) = stream.next().await {
+            let batch = batch.unwrap_or_else(|error| panic!("{sql}: {error}"));
+            rows += batch.num_rows();
+            let bytes: usize =
+                batch.columns().iter().map(|column| column.to_data().get_slice_memory_size().unwrap()).sum();
+            assert!(bytes <= MAX_BATCH_BYTES || batch.num_rows() == 1, "{sql}: {bytes} bytes");
+        }
+        assert_eq!(rows, expected, "{sql}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_reader_gets_the_types_that_it_takes() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    let sql = "SELECT arrow_cast('text', 'Utf8View') AS v, arrow_cast('text', 'Dictionary(Int32, Utf8)') AS d, \
+               arrow_cast(make_array(1), 'LargeList(Int64)') AS l";
+    let types = async |session: Session| {
+        let stream = session.sql(sql).await.unwrap();
+        let schema = stream.schema();
+        let (batches, _) = stream.collect().await.unwrap();
+        assert_eq!(batches[0].schema(), schema);
+        schema.fields().iter().map(|field| field.data_type().to_string()).collect::<Vec<_>>()
+    };
+    let plain = types(session.clone()).await;
+    assert_eq!(plain[..2], ["Utf8", "Utf8"]);
+    assert!(plain[2].starts_with("List("), "{plain:?}");
+    let asked = types(session.with_result_types(ResultTypes { views: true, dictionaries: true })).await;
+    assert_eq!(asked[..2], ["Utf8View", "Dictionary(Int32, Utf8)"]);
+}
