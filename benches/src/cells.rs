@@ -4,6 +4,7 @@ mod agent;
 mod catalog;
 mod embedders;
 mod engine;
+mod flight;
 mod index;
 mod kql;
 mod recall;
@@ -19,7 +20,7 @@ use crate::harness::Figure;
 use crate::{Failure, chart};
 
 /// All cells, in the order `all` runs them.
-pub(crate) const NAMES: &[&str] = &["engine", "agent", "catalog", "index", "recall", "vectors", "kql", "sse"];
+pub(crate) const NAMES: &[&str] = &["engine", "agent", "catalog", "index", "recall", "vectors", "kql", "sse", "flight"];
 
 /// Measures a cell.
 pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
@@ -32,6 +33,7 @@ pub(crate) async fn run(cell: &str) -> Result<Vec<Figure>, Failure> {
         "vectors" => vectors::run().await,
         "kql" => kql::run().await,
         "sse" => sse::run().await,
+        "flight" => flight::run().await,
         other => Err(format!("unknown cell `{other}`; cells are {}", NAMES.join(", ")).into()),
     }
 }
@@ -47,6 +49,7 @@ pub(crate) async fn measure(name: &str, folder: &Path) -> Result<serde_json::Val
         "recall" => recall::measure(folder).await,
         "vectors" => vectors::measure(folder).await,
         "sse" => sse::measure(folder).await,
+        "flight" => flight::measure(folder).await,
         "kql" => kql::measure(folder, "kql").await,
         "kql-as-sql" => kql::measure(folder, "sql").await,
         other => Err(format!("unknown measurement `{other}`").into()),
