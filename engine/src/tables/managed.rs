@@ -6,6 +6,7 @@
 //! the statistics of only the columns that the query uses. Every path read or written lies inside the data folder.
 
 mod deletes;
+mod encodings;
 mod field_ids;
 mod file_statistics;
 mod leaf_statistics;

@@ -20,6 +20,7 @@ use querent_catalog::{CatalogError, NewDataFile};
 use tokio::sync::mpsc;
 use uuid::Uuid;
 
+use super::encodings::is_dictionary_futile;
 use super::file_statistics;
 use super::leaf_statistics::{FloatStats, Leaf, column_stats, leaves, note_nan};
 use crate::error::{EngineError, Result};
@@ -129,9 +130,9 @@ fn write_all(location: &Path, schema: SchemaRef, mut batches: mpsc::Receiver<Wri
             Some(file) if file.may_hold(&nan) => file,
             Some(file) => {
                 written.files.push(file.close(&leaves)?);
-                OpenDataFile::create(location, &schema, &leaves, nan)?
+                OpenDataFile::create(location, &leaves, nan, &batch)?
             }
-            None => OpenDataFile::create(location, &schema, &leaves, nan)?,
+            None => OpenDataFile::create(location, &leaves, nan, &batch)?,
         };
         file.write(&batch, &leaves)?;
         if file.bytes() >= TARGET_FILE_BYTES {
@@ -153,8 +154,10 @@ struct OpenDataFile {
 }
 
 impl OpenDataFile {
-    /// The leaves that `has_nan` names get no statistics: Parquet's leave NaN out, and readers would prune by them.
-    fn create(location: &Path, schema: &SchemaRef, leaves: &[Leaf], has_nan: Vec<bool>) -> Result<Self> {
+    /// Begins a file whose first rows are `first`. The leaves that `has_nan` names get no statistics: Parquet's leave NaN
+    /// out, and readers would prune by them.
+    fn create(location: &Path, leaves: &[Leaf], has_nan: Vec<bool>, first: &RecordBatch) -> Result<Self> {
+        let schema = first.schema();
         #[expect(clippy::disallowed_methods, reason = "runs on the blocking thread of write_files")]
         std::fs::create_dir_all(location).map_err(|source| io_error(location, source))?;
         let path = location.join(format!("ducklake-{}.parquet", Uuid::now_v7()));
@@ -166,11 +169,14 @@ impl OpenDataFile {
             .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
             .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
             .set_statistics_truncate_length(Some(file_statistics::TEXT_BOUND_BYTES));
-        if has_nan.contains(&true) {
-            let parquet = ArrowSchemaConverter::new().convert(schema).map_err(|error| parquet_error(&path, &error))?;
-            for (leaf, _) in has_nan.iter().enumerate().filter(|(_, has_nan)| **has_nan) {
-                let column = parquet.column(leaf).path().clone();
-                properties = properties.set_column_statistics_enabled(column, EnabledStatistics::None);
+        let parquet = ArrowSchemaConverter::new().convert(&schema).map_err(|error| parquet_error(&path, &error))?;
+        for (index, (leaf, has_nan)) in leaves.iter().zip(&has_nan).enumerate() {
+            let name = || parquet.column(index).path().clone();
+            if *has_nan {
+                properties = properties.set_column_statistics_enabled(name(), EnabledStatistics::None);
+            }
+            if leaf.column().is_some_and(|column| is_dictionary_futile(first.column(column))) {
+                properties = properties.set_column_dictionary_enabled(name(), false);
             }
         }
         let properties = properties.build();
@@ -182,7 +188,7 @@ impl OpenDataFile {
             .map(|(leaf, has_nan)| (*has_nan && leaf.column().is_some()).then(FloatStats::default))
             .collect();
         let mut opened = Self { path, writer: None, has_nan, floats };
-        let writer = ArrowWriter::try_new_with_options(file, Arc::clone(schema), options)
+        let writer = ArrowWriter::try_new_with_options(file, schema, options)
             .map_err(|error| parquet_error(&opened.path, &error))?;
         opened.writer = Some(writer);
         Ok(opened)
