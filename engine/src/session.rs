@@ -294,7 +294,7 @@ impl Session {
 
     async fn parse_and_plan(&self, text: &str, parameters: ParameterValues) -> Result<LogicalPlan> {
         let parsed = parse_statement(text)?;
-        let state = self.engine.planning_state();
+        let state = self.planning_state();
         let types = parameters.types();
         let planner = self.planner(&state, &types);
         let plan = planner.plan(parsed).await?;
@@ -303,6 +303,15 @@ impl Session {
         }
         // The values are literals now, which are compared as those of the text are.
         planner.analyse(settle_times(parameters.bind(plan)?)?)
+    }
+
+    /// Returns the state in which SQL is planned: it says to table providers which types the session's reader takes.
+    fn planning_state(&self) -> SessionState {
+        let mut state = self.engine.planning_state();
+        if self.result_types.dictionaries {
+            state.config_mut().set_extension(Arc::new(self.result_types));
+        }
+        state
     }
 
     /// Returns the planner of the session's statements; `parameters` are the types of `$1`, `$2`, ..., where known.

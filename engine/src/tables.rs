@@ -27,7 +27,9 @@ pub(crate) async fn provider(
         TableSource::External(external) if external.format == FileFormat::Lance => {
             Ok(Arc::new(external::LanceTable::new(table, external)))
         }
-        TableSource::External(external) => Ok(Arc::new(external::ExternalTableProvider::new(state, table, external)?)),
+        TableSource::External(external) => {
+            Ok(Arc::new(external::ExternalTableProvider::try_new(state, table, external).await?))
+        }
         TableSource::View { .. } => {
             Err(EngineError::Internal(format!("view {} reached the table provider", table.info.name)))
         }

@@ -5,12 +5,12 @@ use std::path::Path;
 use std::sync::Arc;
 
 use arrow::array::{ArrayRef, DictionaryArray, Int32Array, Int64Array, RecordBatch, RecordBatchIterator, StringArray};
-use arrow::datatypes::{Int32Type, Schema};
+use arrow::datatypes::{DataType, Int32Type, Schema};
 use arrow::ipc::CompressionType;
 use arrow::ipc::writer::{FileWriter, IpcWriteOptions, StreamWriter};
 use lance::Dataset;
 use querent_catalog::{IfExists, NoProgress, Principal, TableName};
-use querent_engine::{Engine, ImportRequest};
+use querent_engine::{Engine, ImportRequest, QueryStream, ResultTypes};
 
 use crate::sql::{admin, engine, rows};
 
@@ -78,6 +78,40 @@ async fn compressed_and_dictionary_arrow_files_are_imported() {
         let sql = format!("SELECT word, sum(id) FROM {table} GROUP BY word ORDER BY word");
         assert_eq!(rows(&session, &sql).await.unwrap(), [["x", "4"], ["y", "2"]], "{table}");
     }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn dictionaries_of_arrow_files_stay_for_a_reader_that_takes_them() {
+    let (folder, engine) = engine().await;
+    let session = admin(&engine);
+    let place = folder.path().join("words");
+    fs::create_dir_all(&place).unwrap();
+    let encoded = |words: [&str; 3]| -> RecordBatch {
+        let words: DictionaryArray<Int32Type> = words.into_iter().collect();
+        RecordBatch::try_from_iter([("word", Arc::new(words) as ArrayRef)]).unwrap()
+    };
+    file_format(&place.join("a.arrow"), &encoded(["x", "y", "x"]));
+    file_format(&place.join("b.arrow"), &encoded(["z", "z", "y"]));
+    let create = format!("CREATE EXTERNAL TABLE words STORED AS ARROW LOCATION '{}'", place.display());
+    rows(&session, &create).await.unwrap();
+
+    let dictionary = DataType::Dictionary(Box::new(DataType::Int32), Box::new(DataType::Utf8));
+    let taking = admin(&engine).with_result_types(ResultTypes { dictionaries: true, views: false });
+    let word_type = |stream: &QueryStream| stream.schema().field(0).data_type().clone();
+    for (session, expected) in [(&session, &DataType::Utf8), (&taking, &dictionary)] {
+        let stream = session.sql("SELECT word FROM words").await.unwrap();
+        assert_eq!(&word_type(&stream), expected);
+        let (batches, _) = stream.collect().await.unwrap();
+        assert!(batches.iter().all(|batch| batch.column(0).data_type() == expected));
+        let counted = "SELECT word, count(*) FROM words WHERE word <> 'z' GROUP BY word ORDER BY word";
+        assert_eq!(rows(session, counted).await.unwrap(), [["x", "2"], ["y", "2"]]);
+        assert_eq!(rows(session, "SELECT upper(word) FROM words WHERE word LIKE 'x%' LIMIT 1").await.unwrap(), [["X"]]);
+    }
+    // A file that has the strings themselves makes the column plain.
+    let plain: ArrayRef = Arc::new(StringArray::from(vec!["x", "q", "q"]));
+    file_format(&place.join("c.arrow"), &RecordBatch::try_from_iter([("word", plain)]).unwrap());
+    assert_eq!(word_type(&taking.sql("SELECT word FROM words").await.unwrap()), DataType::Utf8);
+    assert_eq!(rows(&taking, "SELECT count(*) FROM words WHERE word = 'x'").await.unwrap(), [["3"]]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

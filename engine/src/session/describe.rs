@@ -98,7 +98,7 @@ impl Session {
     }
 
     async fn describe_with_types(&self, text: &str, types: &[Option<FieldRef>]) -> Result<StatementDescription> {
-        let state = self.engine.planning_state();
+        let state = self.planning_state();
         let planner = self.planner(&state, types);
         let plan = planner.plan(crate::sql::parse::parse_statement(text)?).await?;
         let parameters = parameter_schema(&plan)?;

@@ -12,6 +12,7 @@ mod csv_reader;
 mod file_reader;
 mod hive_partitions;
 mod ipc;
+mod ipc_blocks;
 mod lance;
 mod location;
 mod object_listing;

@@ -41,7 +41,7 @@ pub(crate) async fn by_position(
             contents.is_whole_files().then_some(contents.scan)
         }
         TableSource::External(external) => {
-            ExternalTableProvider::new(state, table, external)?.file_scan(state, &[]).await?
+            ExternalTableProvider::try_new(state, table, external).await?.file_scan(state, &[]).await?
         }
         TableSource::View { .. } => None,
     };

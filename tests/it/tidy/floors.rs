@@ -66,7 +66,8 @@ const FLOORS: &[Floors] = &[
         floors: &[
             &["error", "identifiers", "profile_queue", "timestamp"],
             &["functions", "limits", "stores", "temporary", "threads"],
-            &["options", "stream", "tables"],
+            &["options", "stream"],
+            &["tables"],
             &["runtime", "sql"],
             &["engine"],
             &["policy"],

@@ -11,18 +11,21 @@ use std::sync::Arc;
 use arrow::array::{ArrayRef, RecordBatch, RecordBatchOptions, new_null_array};
 use arrow::datatypes::{DataType, Field, Schema, SchemaRef};
 use arrow::error::ArrowError;
-use arrow::ipc::reader::{FileReader, StreamReader};
+use arrow::ipc::reader::StreamReader;
 use datafusion::common::{DataFusionError, Result as DfResult, ScalarValue};
 use datafusion::execution::{SendableRecordBatchStream, TaskContext};
 use datafusion::physical_plan::ExecutionPlan;
 use datafusion::physical_plan::stream::RecordBatchReceiverStreamBuilder;
 use datafusion::physical_plan::streaming::{PartitionStream, StreamingTableExec};
 
+use super::ipc_blocks::IpcBlocks;
 use super::{LocatedFile, OpenSourceFile, open};
 use crate::error::{EngineError, Result, store_error_in};
 
 /// What a file of the file format begins with.
 const FILE_MAGIC: &[u8; 6] = b"ARROW1";
+/// Files whose schemas are read while a statement is planned whose reader takes dictionaries.
+const DICTIONARY_FILES: usize = 64;
 /// Batches between the reading thread and the query.
 const BATCHES_AHEAD: usize = 2;
 
@@ -46,6 +49,27 @@ pub(super) fn plain_types(schema: &Schema) -> Schema {
         .map(|field| Field::new(field.name(), plain_type(field.data_type()).clone(), true))
         .collect();
     Schema::new(fields)
+}
+
+/// Returns `plain` with the dictionaries that a column has in every one of the files; in plain types where there are too
+/// many files to look at. Blocks.
+pub(super) fn with_dictionaries(plain: &SchemaRef, files: &[LocatedFile]) -> Result<SchemaRef> {
+    if files.len() > DICTIONARY_FILES {
+        return Ok(Arc::clone(plain));
+    }
+    let schemas = files.iter().map(|file| Ok(open_ipc(file, None)?.0)).collect::<Result<Vec<_>>>()?;
+    let fields = plain.fields().iter().map(|field| {
+        let mut stored = schemas.iter().map(|schema| schema.field_with_name(field.name()).ok().map(Field::data_type));
+        match stored.next().flatten() {
+            Some(dictionary @ DataType::Dictionary(_, value))
+                if **value == *field.data_type() && stored.all(|other| other == Some(dictionary)) =>
+            {
+                Arc::new(field.as_ref().clone().with_data_type(dictionary.clone()))
+            }
+            _ => Arc::clone(field),
+        }
+    });
+    Ok(Arc::new(Schema::new(fields.collect::<Vec<_>>())))
 }
 
 fn plain_type(data_type: &DataType) -> &DataType {
@@ -191,7 +215,7 @@ fn open_ipc(located: &LocatedFile, projection: Option<Vec<usize>>) -> Result<(Sc
     let path = located.path.as_path();
     let mut file = open(located)?;
     if is_file_format(&mut file).map_err(|error| unfit(path, &ArrowError::from(error)))? {
-        let reader = FileReader::try_new(BufReader::new(file), projection).map_err(|error| unfit(path, &error))?;
+        let reader = IpcBlocks::try_new(file, projection).map_err(|error| unfit(path, &error))?;
         return Ok((reader.schema(), Box::new(reader)));
     }
     let reader = StreamReader::try_new(BufReader::new(file), projection).map_err(|error| unfit(path, &error))?;

@@ -28,6 +28,7 @@ use querent_catalog::{ExternalTable, FileFormat, ResolvedTable};
 use super::ipc::{self, IpcFile};
 use super::{CsvDialect, LocatedFile, Partitioning, blocking, locate, ndjson_compression};
 use crate::error::{EngineError, Result};
+use crate::stream::ResultTypes;
 use crate::tables::file_scan::{FileScan, scan_schema};
 
 /// An external table as resolved by one statement.
@@ -42,8 +43,19 @@ pub(in crate::tables) struct ExternalTableProvider {
 }
 
 impl ExternalTableProvider {
-    pub(in crate::tables) fn new(state: &dyn Session, resolved: &ResolvedTable, table: &ExternalTable) -> Result<Self> {
+    /// Returns the provider of a table. Where the session's reader takes dictionaries, those of Arrow files stay.
+    pub(in crate::tables) async fn try_new(
+        state: &dyn Session,
+        resolved: &ResolvedTable,
+        table: &ExternalTable,
+    ) -> Result<Self> {
+        let takes_dictionaries = state.config().get_extension::<ResultTypes>().is_some_and(|types| types.dictionaries);
         let schema = match table.format {
+            FileFormat::Arrow if takes_dictionaries => {
+                let files = locate(state, &table.location, table.format).await?;
+                let plain = resolved.info.arrow_schema();
+                blocking(move || ipc::with_dictionaries(&plain, &files)).await?
+            }
             FileFormat::Arrow | FileFormat::Lance => resolved.info.arrow_schema(),
             FileFormat::Parquet | FileFormat::Csv | FileFormat::Ndjson => {
                 scan_schema(state, &resolved.info.arrow_schema())
