@@ -40,6 +40,23 @@ impl AuthorizedPlan {
         WriteStatement::from_plan(&self.plan).is_none()
     }
 
+    /// Returns whether the plan says in which order its rows come.
+    pub fn is_ordered(&self) -> bool {
+        let mut plan = &self.plan;
+        loop {
+            plan = match plan {
+                LogicalPlan::Projection(projection) => &projection.input,
+                LogicalPlan::SubqueryAlias(alias) => &alias.input,
+                LogicalPlan::Limit(limit) => &limit.input,
+                LogicalPlan::Filter(filter) => &filter.input,
+                // What explains a plan has an order too.
+                other => {
+                    return matches!(other, LogicalPlan::Sort(_) | LogicalPlan::Explain(_) | LogicalPlan::Analyze(_));
+                }
+            };
+        }
+    }
+
     pub(crate) fn into_plan(self) -> LogicalPlan {
         self.plan
     }

@@ -10,6 +10,7 @@ mod actions;
 mod caller;
 mod db_schemas;
 mod encode;
+mod endpoints;
 mod flights;
 mod handshake;
 mod ingest;
@@ -140,11 +141,12 @@ impl FlightSql {
         let descriptor = request.into_inner();
         let info = match self.describe(method, &caller, &descriptor).await? {
             Described::Statement(planned) => {
-                flight_info(&planned.schema, self.statements.endpoint(&caller, &planned)?)?
+                let endpoints = self.statements.endpoints(&caller, &planned, caller.endpoints()?)?;
+                flight_info(&planned.schema, endpoints)?
             }
             Described::Metadata(listing, command) => {
                 let ticket = Ticket::new(command.into_any().encode_to_vec());
-                flight_info(&listing.schema(), FlightEndpoint::new().with_ticket(ticket))?
+                flight_info(&listing.schema(), vec![FlightEndpoint::new().with_ticket(ticket)])?
             }
         };
         match descriptor.cmd.len() <= MAX_REPEATED_DESCRIPTOR {
@@ -299,11 +301,12 @@ impl FlightService for FlightSql {
     }
 }
 
-/// Returns a `FlightInfo` with one endpoint, on this connection: Grafana refuses more than one, and other clients read
-/// only the first.
-fn flight_info(schema: &Schema, endpoint: FlightEndpoint) -> Result<FlightInfo, ApiError> {
+/// Returns a `FlightInfo`, whose endpoints are on this connection. It has one unless its client asked for more: Grafana
+/// refuses more than one, and other clients read only the first.
+fn flight_info(schema: &Schema, endpoints: Vec<FlightEndpoint>) -> Result<FlightInfo, ApiError> {
     let info = FlightInfo::new().try_with_schema(schema).map_err(ApiError::internal)?;
-    Ok(info.with_endpoint(endpoint).with_total_records(-1).with_total_bytes(-1))
+    let info = endpoints.into_iter().fold(info, FlightInfo::with_endpoint);
+    Ok(info.with_total_records(-1).with_total_bytes(-1))
 }
 
 /// Returns the handle of a descriptor that names a prepared query.

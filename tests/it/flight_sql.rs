@@ -1,5 +1,6 @@
 //! Arrow Flight SQL, by arrow-flight's own client and by raw messages.
 
+mod endpoints;
 mod flights;
 mod keys;
 mod metadata;

@@ -33,7 +33,10 @@ const ACTIONS: &[(&str, &str)] = &[
     ("CancelFlightInfo", "Cancels a query: CancelFlightInfoRequest to CancelFlightInfoResult"),
     ("CancelQuery", "As CancelFlightInfo, for old clients: ActionCancelQueryRequest to ActionCancelQueryResult"),
     ("RenewFlightEndpoint", "Begins the time of a query's ticket again: RenewFlightEndpointRequest to FlightEndpoint"),
-    ("SetSessionOptions", "Sets catalog, schema and query_language: SetSessionOptionsRequest to ...Result"),
+    (
+        "SetSessionOptions",
+        "Sets catalog, schema, query_language, wire_types and endpoints: SetSessionOptionsRequest to ...Result",
+    ),
     ("GetSessionOptions", "Returns all options: GetSessionOptionsRequest to ...Result"),
     ("CloseSession", "Drops the session's options and temporary tables: CloseSessionRequest to ...Result"),
 ];
@@ -185,8 +188,9 @@ fn renew(
         Command::TicketStatementQuery(TicketStatementQuery { statement_handle }) => {
             let opened = statements.tickets.open(&statement_handle, &caller.principal)?;
             statements.tickets.check_unspent(&opened)?;
-            if opened.changes {
-                return Err(not_served("renewing the ticket of a change", "call GetFlightInfo again"));
+            if opened.is_good_once() {
+                let what = "renewing the ticket of a change, or of one endpoint of several,";
+                return Err(not_served(what, "call GetFlightInfo again"));
             }
             Ok(statements.sealed_endpoint(&opened.renewed()))
         }

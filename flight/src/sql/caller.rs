@@ -7,6 +7,7 @@ use querent_catalog::Principal;
 use querent_engine::{Limits, ResultTypes, Session};
 use tonic::Request;
 
+use super::endpoints::MAX_ENDPOINTS;
 use super::sessions::{FlightSession, FlightSessions};
 use crate::connection::ConnectionScope;
 use crate::error::{ApiError, ErrorCode};
@@ -18,6 +19,8 @@ use crate::state::AppState;
 const DATABASE_HEADERS: [&str; 2] = ["x-database", "database"];
 /// The header that names the language of statements.
 const LANGUAGE_HEADER: &str = "x-querent-language";
+/// The header that says at how many endpoints the rows of a query are fetched.
+const ENDPOINTS_HEADER: &str = "x-querent-endpoints";
 
 /// A caller, the headers of its call, and its session.
 pub(super) struct FlightCaller {
@@ -73,6 +76,20 @@ impl FlightCaller {
             Some(session) if !self.headers.contains_key(RESULT_TYPES_HEADER) => Ok(session.options().result_types),
             _ => result_types(&self.headers),
         }
+    }
+
+    /// Returns at how many endpoints the caller fetches rows, as the headers or the session have it: one unless it says more.
+    /// Errors: `bad_header`.
+    pub(super) fn endpoints(&self) -> Result<u32, ApiError> {
+        let Some(count) = self.header(ENDPOINTS_HEADER)? else {
+            return Ok(self.session.as_ref().and_then(|session| session.options().endpoints).unwrap_or(1));
+        };
+        let parsed = count.trim().parse().ok().filter(|count| (1..=MAX_ENDPOINTS).contains(count));
+        parsed.ok_or_else(|| {
+            let message =
+                format!("header {ENDPOINTS_HEADER} must be a number from 1 to {MAX_ENDPOINTS}, not `{count}`");
+            ApiError::new(ErrorCode::BadHeader, message)
+        })
     }
 
     /// Returns the engine's session for a statement in `database`. Errors: `bad_header`, `database_not_found`.

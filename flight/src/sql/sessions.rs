@@ -16,6 +16,7 @@ use querent_catalog::{CATALOG_NAME, Principal};
 use querent_engine::{Engine, ResultTypes, TemporaryTables};
 use uuid::Uuid;
 
+use super::endpoints::MAX_ENDPOINTS;
 use super::messages::{OptionErrorKind, OptionValue, SessionOptionValue};
 use super::ticket::caller_digest;
 use crate::connection::ConnectionScope;
@@ -63,6 +64,8 @@ pub(super) struct SessionOptions {
     pub(super) language: QueryLanguage,
     /// The types that its results may have.
     pub(super) result_types: ResultTypes,
+    /// At how many endpoints it fetches the rows of a query, where it said so.
+    pub(super) endpoints: Option<u32>,
 }
 
 impl KnownSession {
@@ -204,7 +207,13 @@ impl SessionOptions {
             ("wire_types", Some(OptionValue::Text(types))) => {
                 self.result_types = types.parse().map_err(|_| OptionErrorKind::InvalidValue)?;
             }
-            ("catalog" | "schema" | "query_language" | "wire_types", Some(_)) => {
+            ("endpoints", None) => self.endpoints = None,
+            ("endpoints", Some(OptionValue::Integer(count))) => self.endpoints = Some(endpoint_count(count)?),
+            ("endpoints", Some(OptionValue::Text(count))) => {
+                let count = count.trim().parse().map_err(|_| OptionErrorKind::InvalidValue)?;
+                self.endpoints = Some(endpoint_count(count)?);
+            }
+            ("catalog" | "schema" | "query_language" | "wire_types" | "endpoints", Some(_)) => {
                 return Err(OptionErrorKind::InvalidValue);
             }
             _ => return Err(OptionErrorKind::InvalidName),
@@ -220,6 +229,15 @@ impl SessionOptions {
             ("schema".to_owned(), text(self.schema.as_deref().unwrap_or(database))),
             ("query_language".to_owned(), text(self.language.as_str())),
             ("wire_types".to_owned(), text(&self.result_types.to_string())),
+            (
+                "endpoints".to_owned(),
+                SessionOptionValue { option_value: Some(OptionValue::Integer(self.endpoints.unwrap_or(1).into())) },
+            ),
         ])
     }
+}
+
+fn endpoint_count(count: i64) -> Result<u32, OptionErrorKind> {
+    let count = u32::try_from(count).ok().filter(|count| (1..=MAX_ENDPOINTS).contains(count));
+    count.ok_or(OptionErrorKind::InvalidValue)
 }

@@ -21,6 +21,7 @@ use tonic::Status;
 
 use super::caller::FlightCaller;
 use super::encode::{self, FlightStream};
+use super::endpoints::{RunningRows, SharedQueries};
 use super::running::{RunningTicket, RunningTickets};
 use super::ticket::{StatementText, StatementTicket, TicketOffice, new_id};
 use super::unsupported::not_served;
@@ -40,6 +41,16 @@ pub(super) struct PlannedStatement {
     statement: Arc<StatementText>,
 }
 
+impl PlannedStatement {
+    /// Whether its rows may come in any order, and from several endpoints.
+    pub(super) fn is_splittable(&self) -> bool {
+        match &self.work {
+            StatementWork::Plan(plan) => !self.changes && !plan.is_ordered(),
+            StatementWork::Kql => false,
+        }
+    }
+}
+
 /// KQL is planned where it is executed, since planning it may read rows.
 enum StatementWork {
     Plan(Box<AuthorizedPlan>),
@@ -51,12 +62,13 @@ pub(super) struct Statements {
     state: AppState,
     pub(super) tickets: TicketOffice,
     pub(super) running: RunningTickets,
+    pub(super) shared: SharedQueries,
 }
 
 impl Statements {
     pub(super) fn new(state: AppState) -> Self {
         let tickets = TicketOffice::new(&state.ticket_key);
-        Self { state, tickets, running: RunningTickets::default() }
+        Self { state, tickets, running: RunningTickets::default(), shared: SharedQueries::default() }
     }
 
     /// Returns a statement as its caller sent it: its text in the language and the database of the call.
@@ -106,24 +118,25 @@ impl Statements {
         planned
     }
 
-    /// Returns the endpoint at which a planned statement's rows can be fetched.
-    pub(super) fn endpoint(
+    /// Returns the ticket by which a planned statement's rows can be fetched.
+    pub(super) fn ticket(
         &self,
         caller: &FlightCaller,
         planned: &PlannedStatement,
-    ) -> Result<FlightEndpoint, ApiError> {
+    ) -> Result<StatementTicket, ApiError> {
         let schema = schema_bytes(&planned.schema)?;
         let mut ticket = self.tickets.ticket(&caller.principal, &planned.statement, Some(&schema), planned.changes);
         ticket.result_types = planned.session.result_types().to_string();
-        Ok(self.sealed_endpoint(&ticket))
+        Ok(ticket)
     }
 
     /// Returns the endpoint of a ticket.
     pub(super) fn sealed_endpoint(&self, ticket: &StatementTicket) -> FlightEndpoint {
         let redeemed_by = TicketStatementQuery { statement_handle: self.tickets.seal(ticket) };
         let endpoint = FlightEndpoint::new().with_ticket(Ticket::new(redeemed_by.as_any().encode_to_vec()));
-        // An expiry would promise that the ticket can be redeemed again until then, which a change must not be.
-        if ticket.changes {
+        // An expiry would promise that the ticket can be redeemed again until then, which a change must not be, nor the rows
+        // that other endpoints share.
+        if ticket.is_good_once() {
             return endpoint;
         }
         let millis = i64::try_from(ticket.expires_unix_ms()).unwrap_or(i64::MAX);
@@ -137,22 +150,46 @@ impl Statements {
         // Entered before it is checked: whoever cancels it in between finds it.
         let running = self.running.enter(ticket.id.clone());
         self.tickets.check_unspent(&ticket)?;
-        let statement = self.tickets.statement(&ticket)?;
+        if ticket.parts > 1 {
+            return self.redeem_part(caller, &ticket, running).await;
+        }
         let planned = async {
-            let planned = self.plan(caller, statement, ticket.result_types.parse()?).await?;
-            if !ticket.has_schema(&schema_bytes(&planned.schema)?) {
-                return Err(ApiError::new(
-                    ErrorCode::Conflict,
-                    "the statement's result changed its columns since GetFlightInfo",
-                )
-                .with_hint("run the statement again"));
-            }
+            let planned = self.plan_of(caller, &ticket).await?;
             if ticket.changes {
                 self.tickets.spend(&ticket)?;
             }
             Ok(planned)
         };
         self.execute(running, planned).await
+    }
+
+    /// Plans the statement of a ticket again. Errors: `conflict` where its schema is another one now.
+    async fn plan_of(&self, caller: &FlightCaller, ticket: &StatementTicket) -> Result<PlannedStatement, ApiError> {
+        let statement = self.tickets.statement(ticket)?;
+        let planned = self.plan(caller, statement, ticket.result_types.parse()?).await?;
+        if !ticket.has_schema(&schema_bytes(&planned.schema)?) {
+            let message = "the statement's result changed its columns since GetFlightInfo";
+            return Err(ApiError::new(ErrorCode::Conflict, message).with_hint("run the statement again"));
+        }
+        Ok(planned)
+    }
+
+    /// Begins the query of a ticket whose rows several endpoints share.
+    pub(super) async fn begin_shared(
+        &self,
+        caller: &FlightCaller,
+        ticket: &StatementTicket,
+    ) -> Result<RunningRows, ApiError> {
+        let mut permit = self.state.admission.admit(Door::Flight)?;
+        let slot = permit.take_slot();
+        let begun = async { self.start(self.plan_of(caller, ticket).await?, slot).await };
+        match begun.await {
+            Ok((schema, rows)) => Ok(RunningRows { schema, rows, permit }),
+            Err(error) => {
+                permit.failed();
+                Err(error)
+            }
+        }
     }
 
     /// Executes what `planned` gives, and streams its rows until `running` is cancelled.
@@ -286,7 +323,8 @@ fn delivered(
     }
 }
 
-fn cancelled() -> ApiError {
+/// Returns the error of a query that its client cancelled.
+pub(super) fn cancelled() -> ApiError {
     ApiError::new(ErrorCode::Cancelled, "the query was cancelled by CancelFlightInfo")
 }
 

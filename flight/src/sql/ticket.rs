@@ -117,6 +117,11 @@ pub(super) struct StatementTicket {
     /// The process that made it.
     #[prost(bytes = "bytes", tag = "8")]
     process: Bytes,
+    /// Which of how many endpoints it is for.
+    #[prost(uint32, tag = "9")]
+    part: u32,
+    #[prost(uint32, tag = "10")]
+    pub(super) parts: u32,
 }
 
 /// A prepared statement. It can be executed again until it is closed.
@@ -132,6 +137,11 @@ pub(super) struct PreparedHandle {
 }
 
 impl StatementTicket {
+    /// Whether it is redeemed once, by the process that made it.
+    pub(super) fn is_good_once(&self) -> bool {
+        self.changes || self.parts > 1
+    }
+
     /// Returns when it expires, in milliseconds since 1970.
     pub(super) fn expires_unix_ms(&self) -> u64 {
         self.expires_unix_ms
@@ -140,6 +150,11 @@ impl StatementTicket {
     /// Whether GetFlightInfo announced this schema, or none.
     pub(super) fn has_schema(&self, schema_bytes: &[u8]) -> bool {
         self.schema_digest.is_empty() || self.schema_digest == digest_of(schema_bytes)
+    }
+
+    /// Returns the ticket of one of a query's endpoints.
+    pub(super) fn for_endpoint(self, part: u32, parts: u32) -> Self {
+        Self { part, parts, ..self }
     }
 
     /// Returns the ticket with its time begun again.
@@ -242,6 +257,8 @@ impl TicketOffice {
             caller_digest: caller_digest(caller),
             id: new_id(),
             process: self.process.clone(),
+            part: 0,
+            parts: 1,
         }
     }
 
@@ -320,8 +337,8 @@ impl TicketOffice {
             )
             .with_hint("call GetFlightInfo again"));
         }
-        if ticket.changes && ticket.process != self.process {
-            return Err(forged().with_hint("tickets of changes do not outlive the server: call GetFlightInfo again"));
+        if ticket.is_good_once() && ticket.process != self.process {
+            return Err(forged().with_hint("this ticket does not outlive its server: call GetFlightInfo again"));
         }
         Ok(ticket)
     }
@@ -354,6 +371,22 @@ impl TicketOffice {
 
     /// Marks a ticket as one that may not be redeemed (again). Errors: `ticket_used`, the second time.
     pub(super) fn spend(&self, ticket: &StatementTicket) -> Result<(), ApiError> {
+        self.spend_id(ticket.id.clone(), ticket.expires_unix_ms).map_err(|()| {
+            ApiError::new(ErrorCode::TicketUsed, "this statement was executed or cancelled already")
+                .with_hint("a ticket that changes something is good once: call GetFlightInfo to run it again")
+        })
+    }
+
+    /// Marks one of a query's endpoints as fetched. Errors: `ticket_used`, the second time.
+    pub(super) fn spend_part(&self, ticket: &StatementTicket) -> Result<(), ApiError> {
+        let id = [ticket.id.as_ref(), &ticket.part.to_le_bytes()].concat().into();
+        self.spend_id(id, ticket.expires_unix_ms).map_err(|()| {
+            ApiError::new(ErrorCode::TicketUsed, "the rows of this endpoint were fetched already")
+                .with_hint("one of several endpoints is fetched once: call GetFlightInfo to run the statement again")
+        })
+    }
+
+    fn spend_id(&self, id: Bytes, expires_unix_ms: u64) -> Result<(), ()> {
         let now = unix_ms(SystemTime::now());
         let mut spent = self.spent.lock();
         while spent.by_expiry.front().is_some_and(|(expires, _)| *expires <= now) {
@@ -361,11 +394,10 @@ impl TicketOffice {
                 spent.tickets.remove(&id);
             }
         }
-        if !spent.tickets.insert(ticket.id.clone()) {
-            return Err(ApiError::new(ErrorCode::TicketUsed, "this statement was executed or cancelled already")
-                .with_hint("a ticket that changes something is good once: call GetFlightInfo to run it again"));
+        if !spent.tickets.insert(id.clone()) {
+            return Err(());
         }
-        spent.by_expiry.push_back((ticket.expires_unix_ms, ticket.id.clone()));
+        spent.by_expiry.push_back((expires_unix_ms, id));
         Ok(())
     }
 
@@ -410,7 +442,8 @@ fn digest_of(bytes: &[u8]) -> Bytes {
     Bytes::copy_from_slice(digest::digest(&digest::SHA256, bytes).as_ref())
 }
 
-fn unix_ms(at: SystemTime) -> u64 {
+/// Returns the milliseconds since 1970.
+pub(super) fn unix_ms(at: SystemTime) -> u64 {
     at.duration_since(UNIX_EPOCH).map_or(0, |elapsed| u64::try_from(elapsed.as_millis()).unwrap_or(u64::MAX))
 }
 

@@ -109,6 +109,11 @@ async fn options_are_set_for_the_statements_that_follow() {
     assert_eq!(refusals, expected.map(|(name, kind)| (name.to_owned(), kind)).into());
     assert_eq!(raw.option("schema").await.as_deref(), Some("other"), "what was refused changed nothing");
 
+    assert_eq!(raw.set(&[("endpoints", Value::Integer(3))]).await.unwrap(), HashMap::new());
+    assert_eq!(raw.plan("select a from t").await.unwrap().endpoint.len(), 3);
+    assert_eq!(raw.set(&[("endpoints", Value::Integer(0))]).await.unwrap()["endpoints"], INVALID_VALUE);
+    assert_eq!(raw.set(&[("endpoints", text("1"))]).await.unwrap(), HashMap::new());
+
     raw.set(&[("query_language", text("KQL"))]).await.unwrap();
     assert_eq!(raw.number("t | extend b = a + 1 | project b").await, 2);
     let prepared = raw.prepare("t | where a == 1").await.unwrap();

@@ -1,0 +1,204 @@
+//! A query whose rows are fetched at several endpoints at once, for clients that ask for it: it runs once, and each batch
+//! goes to whichever endpoint asks next, so that messages are made and sent side by side.
+//!
+//! Invariants: a row reaches one endpoint; an endpoint is fetched once; one that is left before its end fails the others,
+//! so that no client takes a part of the rows for all of them. Rows that have an order have one endpoint.
+
+use std::collections::HashMap;
+use std::sync::{Arc, OnceLock};
+use std::time::SystemTime;
+
+use arrow::array::RecordBatch;
+use arrow_flight::FlightEndpoint;
+use arrow_schema::SchemaRef;
+use bytes::Bytes;
+use futures::{Stream, StreamExt};
+use parking_lot::Mutex;
+use querent_engine::QueryStream;
+use tokio_util::sync::CancellationToken;
+use tonic::Status;
+
+use super::caller::FlightCaller;
+use super::encode::{self, FlightStream};
+use super::running::RunningTicket;
+use super::statement::{PlannedStatement, Statements, cancelled, schema_bytes};
+use super::ticket::{StatementTicket, unix_ms};
+use crate::admission::QueryPermit;
+use crate::error::{ApiError, ErrorCode};
+
+/// The most endpoints of one query.
+pub(super) const MAX_ENDPOINTS: u32 = 16;
+/// The most queries with several endpoints whose tickets are good.
+const MAX_SHARED_QUERIES: usize = 10_000;
+
+/// The queries with several endpoints that have begun, by the ids of their tickets, until these expire.
+#[derive(Default)]
+pub(super) struct SharedQueries {
+    by_id: Mutex<HashMap<Bytes, KnownQuery>>,
+}
+
+struct KnownQuery {
+    expires_unix_ms: u64,
+    query: Arc<SharedQuery>,
+}
+
+/// One query and its endpoints.
+#[derive(Default)]
+struct SharedQuery {
+    schema: OnceLock<SchemaRef>,
+    rows: tokio::sync::Mutex<SharedQueryState>,
+    /// Cancelled when an endpoint is left before its end.
+    left: CancellationToken,
+}
+
+#[derive(Default)]
+enum SharedQueryState {
+    #[default]
+    NotBegun,
+    Running(Box<RunningRows>),
+    Ended,
+    Failed(ApiError),
+}
+
+/// The rows that no endpoint has taken yet.
+pub(super) struct RunningRows {
+    pub(super) schema: SchemaRef,
+    pub(super) rows: QueryStream,
+    pub(super) permit: QueryPermit,
+}
+
+impl SharedQueries {
+    /// Returns the query of a ticket. Errors: `too_many_requests`.
+    fn query_of(&self, ticket: &StatementTicket) -> Result<Arc<SharedQuery>, ApiError> {
+        let now = unix_ms(SystemTime::now());
+        let mut by_id = self.by_id.lock();
+        if let Some(known) = by_id.get(&ticket.id) {
+            return Ok(Arc::clone(&known.query));
+        }
+        by_id.retain(|_, known| known.expires_unix_ms > now);
+        if by_id.len() >= MAX_SHARED_QUERIES {
+            let message = format!("{MAX_SHARED_QUERIES} queries with several endpoints are known, which is the limit");
+            return Err(ApiError::new(ErrorCode::TooManyRequests, message).with_hint("ask for one endpoint"));
+        }
+        let query = Arc::new(SharedQuery::default());
+        let known = KnownQuery { expires_unix_ms: ticket.expires_unix_ms(), query: Arc::clone(&query) };
+        by_id.insert(ticket.id.clone(), known);
+        Ok(query)
+    }
+}
+
+impl SharedQuery {
+    /// Begins the query unless another endpoint has. Returns the schema of its rows.
+    async fn begin(&self, begun: impl Future<Output = Result<RunningRows, ApiError>>) -> Result<SchemaRef, ApiError> {
+        let mut rows = self.rows.lock().await;
+        if matches!(*rows, SharedQueryState::NotBegun) {
+            let running = begun.await?;
+            // Nobody else has begun it, since the rows are locked.
+            let _ = self.schema.set(Arc::clone(&running.schema));
+            *rows = SharedQueryState::Running(Box::new(running));
+        }
+        self.schema.get().cloned().ok_or_else(|| ApiError::internal("a query has begun without a schema"))
+    }
+
+    /// Returns the next batch that no endpoint has taken.
+    async fn next(&self) -> Option<Result<RecordBatch, ApiError>> {
+        let mut rows = self.rows.lock().await;
+        let next = match &mut *rows {
+            SharedQueryState::Running(running) => tokio::select! {
+                next = running.rows.next() => next.map(|next| next.map_err(ApiError::from)),
+                () = self.left.cancelled() => Some(Err(left_early())),
+            },
+            SharedQueryState::Failed(error) => return Some(Err(error.clone())),
+            SharedQueryState::NotBegun | SharedQueryState::Ended => return None,
+        };
+        let ended = match &next {
+            Some(Ok(_)) => return next,
+            Some(Err(error)) => SharedQueryState::Failed(error.clone()),
+            None => SharedQueryState::Ended,
+        };
+        if let SharedQueryState::Running(mut running) = std::mem::replace(&mut *rows, ended) {
+            match &next {
+                None => running.permit.succeeded(running.rows.stats().rows),
+                Some(_) => running.permit.failed(),
+            }
+        }
+        next
+    }
+}
+
+/// One endpoint's share of a query; left early, it fails the query.
+struct Share {
+    query: Arc<SharedQuery>,
+    is_whole: bool,
+}
+
+impl Drop for Share {
+    fn drop(&mut self) {
+        if !self.is_whole {
+            self.query.left.cancel();
+        }
+    }
+}
+
+impl Statements {
+    /// Returns the endpoints at which a planned statement's rows can be fetched: `wanted` of them, or one where its rows have
+    /// an order or it changes something.
+    pub(super) fn endpoints(
+        &self,
+        caller: &FlightCaller,
+        planned: &PlannedStatement,
+        wanted: u32,
+    ) -> Result<Vec<FlightEndpoint>, ApiError> {
+        let parts = if planned.is_splittable() { wanted.clamp(1, MAX_ENDPOINTS) } else { 1 };
+        let ticket = self.ticket(caller, planned)?;
+        Ok((0..parts).map(|part| self.sealed_endpoint(&ticket.clone().for_endpoint(part, parts))).collect())
+    }
+
+    /// Streams one endpoint's share of the rows, which begins the query if no other endpoint has.
+    pub(super) async fn redeem_part(
+        &self,
+        caller: &FlightCaller,
+        ticket: &StatementTicket,
+        running: RunningTicket,
+    ) -> Result<FlightStream, ApiError> {
+        let query = self.shared.query_of(ticket)?;
+        let schema = tokio::select! {
+            schema = query.begin(self.begin_shared(caller, ticket)) => schema?,
+            () = running.cancelled() => return Err(cancelled()),
+        };
+        if !ticket.has_schema(&schema_bytes(&schema)?) {
+            return Err(ApiError::internal("the endpoints of a query differ in their schema"));
+        }
+        self.tickets.spend_part(ticket)?;
+        Ok(encode::flight_stream(schema, share(query, running)))
+    }
+}
+
+fn share(
+    query: Arc<SharedQuery>,
+    running: RunningTicket,
+) -> impl Stream<Item = Result<RecordBatch, Status>> + Send + 'static {
+    async_stream::stream! {
+        let mut share = Share { query: Arc::clone(&query), is_whole: false };
+        loop {
+            let next = tokio::select! {
+                next = query.next() => next,
+                () = running.cancelled() => Some(Err(cancelled())),
+            };
+            match next {
+                Some(Ok(batch)) => yield Ok(batch),
+                Some(Err(error)) => {
+                    yield Err(error.into());
+                    return;
+                }
+                None => break,
+            }
+        }
+        share.is_whole = true;
+    }
+}
+
+fn left_early() -> ApiError {
+    ApiError::new(ErrorCode::Cancelled, "another endpoint of this query was left before its end")
+        .with_hint("fetch all endpoints to their ends: run the statement again")
+}
