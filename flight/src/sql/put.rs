@@ -5,6 +5,7 @@
 
 mod message_check;
 mod row_bytes;
+mod union_values;
 
 use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,6 +23,7 @@ use message_check::MessageCheck;
 use querent_engine::EngineError;
 use row_bytes::{BoundedBatches, row_bytes};
 use tonic::{Status, Streaming};
+use union_values::without_unions;
 
 use crate::error::{ApiError, ErrorCode};
 
@@ -149,7 +151,7 @@ impl PutRows {
         if schema.fields().is_empty() {
             return Ok(None);
         }
-        let rows = concat_batches(&schema, &batches);
+        let rows = concat_batches(&schema, &batches).map_err(|error| error.to_string()).and_then(without_unions);
         rows.map(Some).map_err(|error| ApiError::new(ErrorCode::BadRequest, format!("the values: {error}")))
     }
 }
