@@ -60,6 +60,7 @@ use caller::FlightCaller;
 use encode::{FlightFrames, FlightStream};
 use ingest::update_result;
 use metadata::MetadataCommand;
+use put::PutRows;
 pub(crate) use results::TRUNCATED_KEY;
 use results::result_stream;
 use sessions::FlightSessions;
@@ -156,6 +157,40 @@ impl FlightSql {
     }
 }
 
+impl FlightSql {
+    /// Does what a descriptor says with the rows that follow it.
+    async fn put(
+        &self,
+        caller: &FlightCaller,
+        descriptor: FlightDescriptor,
+        rows: PutRows,
+    ) -> Result<Streamed<PutResult>, ApiError> {
+        if descriptor.r#type() == DescriptorType::Path {
+            let hint = "send CommandStatementIngest, which says what to do about a table that exists";
+            return Err(not_served("DoPut to a path", hint));
+        }
+        let answer = match decode_command(&descriptor.cmd, "descriptor")? {
+            Command::CommandStatementUpdate(CommandStatementUpdate { query, transaction_id }) => {
+                refuse_transaction(transaction_id.as_ref())?;
+                let statement = self.statements.statement(caller, query).await?;
+                update_result(self.statements.update(caller, Arc::new(statement)).await?)
+            }
+            Command::CommandPreparedStatementUpdate(CommandPreparedStatementUpdate { prepared_statement_handle }) => {
+                update_result(self.statements.update_prepared(caller, &prepared_statement_handle, rows).await?)
+            }
+            Command::CommandPreparedStatementQuery(CommandPreparedStatementQuery { prepared_statement_handle }) => {
+                let bound = self.statements.bind(caller, &prepared_statement_handle, rows).await?;
+                PutResult { app_metadata: bound.encode_to_vec().into() }
+            }
+            Command::CommandStatementIngest(command) => {
+                return ingest::ingest(&self.state, caller, command, rows).await;
+            }
+            command => return Err(unsupported("DoPut", &command)),
+        };
+        Ok(stream::iter([Ok(answer)]).boxed())
+    }
+}
+
 type Streamed<T> = BoxStream<'static, Result<T, Status>>;
 
 #[tonic::async_trait]
@@ -242,30 +277,14 @@ impl FlightService for FlightSql {
 
     async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
         let caller = self.caller(&request)?;
-        let (descriptor, rows) = put::read_put(request.into_inner()).await?;
-        if descriptor.r#type() == DescriptorType::Path {
-            let hint = "send CommandStatementIngest, which says what to do about a table that exists";
-            return Err(not_served("DoPut to a path", hint).into());
+        let most_bytes = self.state.settings.flight.max_message_bytes.to_usize();
+        let (descriptor, rows) = put::read_put(request.into_inner(), most_bytes).await?;
+        let broken_off = rows.broken_off();
+        let told = move |status: Status| broken_off.get().cloned().unwrap_or(status);
+        match self.put(&caller, descriptor, rows).await {
+            Ok(answers) => Ok(Response::new(answers.map(move |answer| answer.map_err(&told)).boxed())),
+            Err(error) => Err(told(error.into())),
         }
-        let answer = match decode_command(&descriptor.cmd, "descriptor")? {
-            Command::CommandStatementUpdate(CommandStatementUpdate { query, transaction_id }) => {
-                refuse_transaction(transaction_id.as_ref())?;
-                let statement = self.statements.statement(&caller, query).await?;
-                update_result(self.statements.update(&caller, Arc::new(statement)).await?)
-            }
-            Command::CommandPreparedStatementUpdate(CommandPreparedStatementUpdate { prepared_statement_handle }) => {
-                update_result(self.statements.update_prepared(&caller, &prepared_statement_handle, rows).await?)
-            }
-            Command::CommandPreparedStatementQuery(CommandPreparedStatementQuery { prepared_statement_handle }) => {
-                let bound = self.statements.bind(&caller, &prepared_statement_handle, rows).await?;
-                PutResult { app_metadata: bound.encode_to_vec().into() }
-            }
-            Command::CommandStatementIngest(command) => {
-                return Ok(Response::new(ingest::ingest(&self.state, &caller, command, rows).await?));
-            }
-            command => return Err(unsupported("DoPut", &command).into()),
-        };
-        Ok(Response::new(stream::iter([Ok(answer)]).boxed()))
     }
 
     async fn do_action(&self, request: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {

@@ -5,6 +5,7 @@ usage: adbc.py URI [TOKEN]
 
 import concurrent.futures
 import datetime
+import decimal
 import sys
 
 import adbc_driver_manager
@@ -212,6 +213,110 @@ def tables_are_ingested():
         else:
             raise AssertionError("the table was there")
         cursor.execute("drop table ingested")
+
+
+def types_and_what_tables_hold():
+    """Values of every Arrow type with the type of a column that was made for them; None where no table can hold it."""
+    us, utc = pyarrow.timestamp("us"), pyarrow.timestamp("us", "UTC")
+    day, number = datetime.date(2024, 2, 29), decimal.Decimal("1.25")
+    integers = [pyarrow.int8(), pyarrow.int16(), pyarrow.int32(), pyarrow.int64()]
+    integers += [pyarrow.uint8(), pyarrow.uint16(), pyarrow.uint32(), pyarrow.uint64()]
+    pairs = [(pyarrow.array([7, None], kind), kind) for kind in integers]
+    pairs += [(pyarrow.array([1.5, None], kind), kind) for kind in (pyarrow.float32(), pyarrow.float64())]
+    pairs.append((pyarrow.array([True, None]), pyarrow.bool_()))
+    pairs.append((pyarrow.nulls(2), pyarrow.string()))
+    for given in (pyarrow.string(), pyarrow.large_string(), pyarrow.string_view()):
+        pairs.append((pyarrow.array(["a word that is longer than a view", None], given), pyarrow.string()))
+    for given in (pyarrow.binary(), pyarrow.large_binary(), pyarrow.binary_view(), pyarrow.binary(3)):
+        pairs.append((pyarrow.array([b"a\x00\xff", None], given), pyarrow.binary()))
+    for given in (pyarrow.date32(), pyarrow.date64()):
+        pairs.append((pyarrow.array([day, None], given), pyarrow.date32()))
+    for given in (pyarrow.time32("s"), pyarrow.time32("ms"), pyarrow.time64("us"), pyarrow.time64("ns")):
+        pairs.append((pyarrow.array([datetime.time(1, 2, 3), None], given), pyarrow.time64("us")))
+    moment = datetime.datetime(1969, 7, 20, 20, 17, 40)
+    for unit in ("s", "ms", "us", "ns"):
+        pairs.append((pyarrow.array([moment, None], pyarrow.timestamp(unit)), pyarrow.timestamp(unit)))
+        pairs.append((pyarrow.array([moment, None], pyarrow.timestamp(unit, "Asia/Tokyo")), utc))
+    for given in (pyarrow.decimal32(5, 2), pyarrow.decimal64(12, 2), pyarrow.decimal128(38, 10)):
+        pairs.append((pyarrow.array([number, None], given), pyarrow.decimal128(given.precision, given.scale)))
+    pairs.append((pyarrow.array([number, None], pyarrow.decimal256(60, 2)), None))
+    pairs.append((pyarrow.array([datetime.timedelta(1), None], pyarrow.duration("us")), None))
+    pairs.append((pyarrow.array([(1, 2, 3), None], pyarrow.month_day_nano_interval()), None))
+    numbers = pyarrow.list_(pyarrow.int64())
+    for given in (numbers, pyarrow.large_list(pyarrow.int64()), pyarrow.list_view(pyarrow.int64())):
+        pairs.append((pyarrow.array([[1, None], None], given), numbers))
+    pair = pyarrow.list_(pyarrow.int64(), 2)
+    pairs.append((pyarrow.array([[1, 2], None], pair), pair))
+    record = pyarrow.struct([("a", pyarrow.int64()), ("when", us)])
+    pairs.append((pyarrow.array([{"a": 1, "when": moment}, None], record), record))
+    pairs.append((pyarrow.array([[("k", 1)], None], pyarrow.map_("string", "int64")), pyarrow.map_("string", "int64")))
+    pairs.append((pyarrow.array(["a", None]).dictionary_encode(), pyarrow.string()))
+    runs = pyarrow.RunEndEncodedArray.from_arrays(pyarrow.array([1, 2], "int32"), pyarrow.array([5, None]))
+    pairs.append((runs, pyarrow.int64()))
+    return pairs
+
+
+@check
+def every_type_is_ingested_or_refused():
+    with connect() as connection, connection.cursor() as cursor:
+        for values, kept in types_and_what_tables_hold():
+            table = pyarrow.table({"i": [1, 2], "a": values})
+            try:
+                cursor.adbc_ingest("typed", table, mode="replace")
+            except dbapi.Error as error:
+                assert kept is None, f"{values.type}: {error}"
+                assert error.status_code == adbc_driver_manager.AdbcStatusCode.INVALID_ARGUMENT, error
+                continue
+            with connection.cursor() as reader:
+                reader.execute("select a from typed order by i")
+                found = reader.fetch_arrow_table()
+            assert found.schema.field("a").type == kept, f"{values.type}: {found.schema}"
+            assert texts(found["a"].to_pylist()) == texts(as_kept(values, kept)), values
+
+
+def as_kept(values, kept):
+    """The values as Python has them; instants in UTC, numbers with all their digits."""
+    changes = pyarrow.types.is_timestamp(kept) or pyarrow.types.is_decimal(kept)
+    return (values.cast(kept) if changes else values).to_pylist()
+
+
+def texts(values):
+    return [str(value) for value in values]
+
+
+@check
+def every_type_is_bound():
+    with connect() as connection, connection.cursor() as cursor:
+        for values, _ in types_and_what_tables_hold():
+            cursor.execute("select ? as a", pyarrow.record_batch([values], names=["0"]))
+            assert texts(cursor.fetch_arrow_table()["a"].to_pylist()) == texts(values.to_pylist()), values
+
+
+@check
+def errors_have_the_codes_that_adbc_names():
+    codes = adbc_driver_manager.AdbcStatusCode
+    missing = pyarrow.table({"a": [1]})
+
+    def code(call):
+        try:
+            call()
+        except dbapi.Error as error:
+            return error.status_code
+        raise AssertionError("no error")
+
+    with connect() as connection, connection.cursor() as cursor:
+        assert code(lambda: connection.adbc_get_table_schema("nowhere")) == codes.NOT_FOUND
+        assert code(lambda: cursor.adbc_ingest("nowhere", missing, mode="append")) == codes.NOT_FOUND
+        assert code(lambda: cursor.adbc_ingest("t", missing, mode="create", db_schema_name="nowhere")) == codes.NOT_FOUND
+        assert code(lambda: setattr(connection, "adbc_current_db_schema", "nowhere")) == codes.NOT_FOUND
+        assert code(lambda: setattr(connection, "adbc_current_catalog", "nowhere")) == codes.NOT_FOUND
+        assert (connection.adbc_current_catalog, connection.adbc_current_db_schema) == ("querent", "default")
+    assert refusal("select * from nowhere").status_code == codes.NOT_FOUND
+    assert refusal("selec").status_code == codes.INVALID_ARGUMENT
+    assert refusal("begin").status_code == codes.NOT_IMPLEMENTED
+    rows("create table existing (a int)")
+    assert refusal("create table existing (a int)").status_code == codes.ALREADY_EXISTS
+    rows("drop table existing")
 
 
 @check

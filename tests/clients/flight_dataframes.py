@@ -9,6 +9,7 @@ from urllib.parse import urlparse
 
 import adbc_driver_flightsql.dbapi as adbc
 import duckdb
+import flightsql
 import flightsql.sqlalchemy  # noqa: F401 (registers its dialect)
 import pandas
 import polars
@@ -76,8 +77,26 @@ def sqlalchemy_lists_and_selects():
     assert columns == ["id", "name", "day"], columns
 
 
+def flightsql_dbapi_binds_values():
+    # Each value comes as a dense union of the types that the driver knows.
+    address = urlparse(URI)
+    client = flightsql.FlightSQLClient(host=address.hostname, port=address.port, insecure=True, token=TOKEN)
+    with flightsql.connect(client) as connection:
+        cursor = connection.cursor()
+        for value in (7, 1.5, "é", b"\x00", True):
+            cursor.execute("select ? as a", [value])
+            assert cursor.fetchall() == [[value]], value
+        cursor.execute("select id from of_polars where id = ? and name = ?", [3, "é"])
+        assert [row[0] for row in cursor.fetchall()] == [3, 3]
+        cursor.execute("create table of_dbapi (a int, b varchar)")
+        cursor.executemany("insert into of_dbapi values (?, ?)", [(1, "x"), (2, "y")])
+        cursor.execute("select count(*), sum(a) from of_dbapi")
+        assert [list(row) for row in cursor.fetchall()] == [[2, 3]]
+
+
 pandas_writes_and_reads()
 polars_writes_and_reads()
 duckdb_reads_and_writes()
 sqlalchemy_lists_and_selects()
+flightsql_dbapi_binds_values()
 print("pandas, polars, DuckDB and SQLAlchemy are content")

@@ -1,5 +1,6 @@
 //! Arrow Flight SQL, by arrow-flight's own client and by raw messages.
 
+mod abuse;
 mod endpoints;
 mod flights;
 mod keys;
@@ -44,7 +45,12 @@ pub struct Raw {
 
 impl Raw {
     pub async fn connect(server: &TestServer) -> Self {
-        let client = FlightServiceClient::new(channel(server).await).max_decoding_message_size(usize::MAX);
+        Self::at(&server.url("")).await
+    }
+
+    /// Connects to a server by its URL.
+    pub async fn at(url: &str) -> Self {
+        let client = FlightServiceClient::new(channel_to(url).await).max_decoding_message_size(usize::MAX);
         Self { client, headers: Vec::new() }
     }
 
@@ -224,5 +230,9 @@ pub fn refused<T>(result: Result<T, Status>) -> (Code, String) {
 }
 
 async fn channel(server: &TestServer) -> Channel {
-    Endpoint::from_shared(server.url("")).unwrap().connect().await.expect("the server listens")
+    channel_to(&server.url("")).await
+}
+
+async fn channel_to(url: &str) -> Channel {
+    Endpoint::from_shared(url.to_owned()).unwrap().connect().await.expect("the server listens")
 }

@@ -45,7 +45,7 @@ async fn they_stall_nobody_and_cost_no_memory() {
     }
     drop(whole);
 
-    let before = resident_bytes(&server);
+    let before = server.resident_bytes();
     let mut slow = Vec::new();
     for _ in 0..SLOW_READERS {
         slow.push(SlowReader::open(&server, &format!("GET {again} HTTP/1.1\r\n"), "").await);
@@ -67,7 +67,7 @@ async fn they_stall_nobody_and_cost_no_memory() {
         // One byte a second is how slow these clients are.
         tokio::time::sleep(Duration::from_secs(1)).await;
     }
-    let growth = resident_bytes(&server).saturating_sub(before);
+    let growth = server.resident_bytes().saturating_sub(before);
     println!("{} MiB more for slow readers", growth >> 20);
     assert!(growth < MAX_GROWTH_BYTES, "{} MiB more for slow readers", growth >> 20);
 
@@ -92,7 +92,7 @@ async fn idle_cursors_cost_no_place_and_little_memory() {
         sent.status().as_u16()
     };
     assert_eq!(status_of("SELECT 1").await, 200);
-    let before = resident_bytes(&server);
+    let before = server.resident_bytes();
     // Large rows of every origin: a long literal, a function of the row, an array.
     let columns = ["repeat('x', 100000)", "repeat('x', 100000 - value % 7)", "array_repeat(value, 12500)"];
     let mut cursors = Vec::new();
@@ -107,7 +107,7 @@ async fn idle_cursors_cost_no_place_and_little_memory() {
     // Longer than a query's own time, which does not run while a query waits.
     tokio::time::sleep(Duration::from_secs(6)).await;
     assert_eq!(status_of("SELECT 1").await, 200);
-    let growth = resident_bytes(&server).saturating_sub(before);
+    let growth = server.resident_bytes().saturating_sub(before);
     println!("{} MiB more for {IDLE_CURSORS} idle cursors", growth >> 20);
     assert!(growth < IDLE_CURSORS as u64 * MAX_CURSOR_BYTES, "{} MiB for {IDLE_CURSORS} cursors", growth >> 20);
     // They are still there.
@@ -178,10 +178,4 @@ impl SlowReader {
         let read = tokio::time::timeout(MAX_ANSWER, self.stream.read_u8()).await;
         assert!(matches!(read, Ok(Ok(_))), "{read:?}");
     }
-}
-
-fn resident_bytes(server: &ServerProcess) -> u64 {
-    let statm = std::fs::read_to_string(format!("/proc/{}/statm", server.child.id())).unwrap();
-    let pages: u64 = statm.split_whitespace().nth(1).unwrap().parse().unwrap();
-    pages * 4_096
 }

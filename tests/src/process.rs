@@ -161,6 +161,14 @@ impl ServerProcess {
         fields[11].parse::<u64>().unwrap() + fields[12].parse::<u64>().unwrap()
     }
 
+    /// The memory that it occupies.
+    #[expect(clippy::disallowed_methods, reason = "the system's own files do not block")]
+    pub fn resident_bytes(&self) -> u64 {
+        let statm = std::fs::read_to_string(format!("/proc/{}/statm", self.child.id())).expect("it runs");
+        let pages: u64 = statm.split_whitespace().nth(1).expect("a field").parse().expect("a number");
+        pages * 4_096
+    }
+
     /// Sends a signal by name (`TERM`, `INT`, `KILL`).
     pub fn signal(&self, name: &str) {
         let sent = Command::new("kill").args(["-s", name, &self.child.id().to_string()]).status().unwrap();

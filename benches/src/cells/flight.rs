@@ -1,9 +1,11 @@
 //! Results over Flight: one pyarrow client against this server, against a bare arrow-flight server that sends messages
-//! which it encoded before, and against pyarrow's own C++ server, on the same data; a slow client's memory; and new
-//! queries while many cursors are open.
+//! which it encoded before, and against pyarrow's own C++ server, on the same data; a slow client's memory; new queries
+//! while many cursors are open; and prepared point queries ([`points`]).
 //!
 //! The server that is measured and the bare one run in the process of the measurement, the client and the C++ server in
 //! Python's.
+
+mod points;
 
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
@@ -45,6 +47,7 @@ const BATCH_ROWS: usize = 32_768;
 const BATCHES: usize = 128;
 const IDLE_CURSORS: usize = 200;
 const QUERIES: usize = 100;
+const POINT_QUERIES: i64 = 10_000;
 /// What goes to the slow client.
 const SLOW_BYTES: usize = 10_000_000_000;
 const SLOW_PAUSE: &str = "2";
@@ -77,6 +80,8 @@ struct FlightMeasurement {
     flight_p99_ms: f64,
     http_p99_ms: f64,
     idle_mib: f64,
+    /// Seconds of prepared point queries: this server, of them planning and execution, the bare one.
+    points: [f64; 3],
 }
 
 #[derive(Deserialize)]
@@ -110,6 +115,12 @@ pub(crate) async fn run() -> Result<Vec<Figure>, Failure> {
     let figure = Figure::against("ADBC ingest of int64 into a managed table".to_owned(), ours, "MB/s", peer, None);
     let holds = figure.ratio.map(|ratio| ratio >= 0.7);
     figures.push(Figure { bar: Some(0.7), holds, ..figure });
+    let [ours, engine, bare] = measured.points;
+    let peer = Peer { name: "bare arrow-flight".to_owned(), value: bare };
+    let name = format!("{POINT_QUERIES} prepared point queries on one connection, planning and execution aside");
+    figures.push(Figure::against(name, ours - engine, "s", peer, Some(1.3)));
+    let name = "planning and execution of the same, in this process";
+    figures.push(Figure::alone(name, engine, "s", None));
     let [narrow, wide] = measured.slow_mib;
     figures.extend([
         Figure::alone("10 GB to a slow client, rows of 100 bytes: memory above idle", narrow, "MiB", Some(256.0)),
@@ -137,8 +148,12 @@ pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure>
         let messages = encoder.with_dictionary_handling(handling).build(batches).try_collect().await?;
         bare.messages.insert(set.name, messages);
     }
-    let bare = bare.serve().await?;
-    let server = serve(folder, &data).await?;
+    let bare = bare.with_point().await?.serve().await?;
+    let server = serve(folder).await?;
+    for set in &DATA_SETS {
+        read_by_server(&server, set, &data).await?;
+    }
+    let points = points::measure(&server, bare, POINT_QUERIES).await?;
     let (_python, cpp) = serve_python(&data).await?;
 
     let mut rates = BTreeMap::new();
@@ -172,6 +187,7 @@ pub(crate) async fn measure(folder: &Path) -> Result<serde_json::Value, Failure>
         flight_p99_ms: percentile(&answers.flight, 99.0),
         http_p99_ms: percentile(&answers.http, 99.0),
         idle_mib: (peak - idle) / f64::from(1 << 20),
+        points: [points.ours, points.engine, points.bare],
     };
     server.shutdown().await?;
     Ok(serde_json::to_value(measured)?)
@@ -217,20 +233,22 @@ fn uri(addr: SocketAddr) -> String {
     format!("grpc://{addr}")
 }
 
-async fn serve(folder: &Path, data: &Path) -> Result<RunningServer, Failure> {
+async fn serve(folder: &Path) -> Result<RunningServer, Failure> {
     let data_folder = folder.join("querent");
     let data_folder = data_folder.to_str().ok_or("the folder's name is not Unicode")?;
     let sources = SettingSources::default().with_flag("listen", "127.0.0.1:0").with_flag("data", data_folder);
     let mut settings = Config::load(&sources)?.settings;
     settings.embed.provider = EmbedProviderName::None;
-    let server = Server::start(Config::from_settings(settings)?, Arc::new(NoProgress)).await?;
+    Ok(Server::start(Config::from_settings(settings)?, Arc::new(NoProgress)).await?)
+}
+
+/// Makes a table of the file of a data set.
+async fn read_by_server(server: &RunningServer, set: &ColumnSet, data: &Path) -> Result<(), Failure> {
     let session = server.state().engine.session(Principal::local_admin(), Limits::default());
-    for set in &DATA_SETS {
-        let location = data.join(format!("{}.arrow", set.name));
-        let sql = format!("CREATE EXTERNAL TABLE \"{}\" STORED AS ARROW LOCATION '{}'", set.name, location.display());
-        session.sql(&sql).await?.collect().await?;
-    }
-    Ok(server)
+    let location = data.join(format!("{}.arrow", set.name));
+    let sql = format!("CREATE EXTERNAL TABLE \"{}\" STORED AS ARROW LOCATION '{}'", set.name, location.display());
+    session.sql(&sql).await?.collect().await?;
+    Ok(())
 }
 
 /// Starts pyarrow's server.
@@ -343,13 +361,16 @@ fn nested() -> Result<RecordBatch, Failure> {
 #[derive(Default)]
 struct BareServer {
     messages: BTreeMap<&'static str, Vec<FlightData>>,
+    info: Option<FlightInfo>,
+    put: Option<PutResult>,
 }
 
 impl BareServer {
     async fn serve(self) -> Result<SocketAddr, Failure> {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
         let addr = listener.local_addr()?;
-        let incoming = TcpIncoming::from(listener);
+        // As tonic's own `serve` has it: small answers would wait for one another.
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
         let service = FlightServiceServer::new(self);
         #[expect(clippy::disallowed_methods, reason = "serves until the process ends")]
         tokio::spawn(tonic::transport::Server::builder().add_service(service).serve_with_incoming(incoming));
@@ -387,15 +408,17 @@ impl FlightService for BareServer {
     }
 
     async fn get_flight_info(&self, _: Request<FlightDescriptor>) -> Result<Response<FlightInfo>, Status> {
-        no_more()
+        self.info.clone().map_or_else(no_more, |info| Ok(Response::new(info)))
     }
 
     async fn get_schema(&self, _: Request<FlightDescriptor>) -> Result<Response<SchemaResult>, Status> {
         no_more()
     }
 
-    async fn do_put(&self, _: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
-        no_more()
+    async fn do_put(&self, request: Request<Streaming<FlightData>>) -> Result<Response<Self::DoPutStream>, Status> {
+        let mut messages = request.into_inner();
+        while messages.message().await?.is_some() {}
+        self.put.clone().map_or_else(no_more, |put| Ok(Response::new(stream::iter([Ok(put)]).boxed())))
     }
 
     async fn do_action(&self, _: Request<Action>) -> Result<Response<Self::DoActionStream>, Status> {

@@ -189,11 +189,14 @@ async fn insert(
     input: &LogicalPlan,
     interrupt: &Interrupt,
 ) -> Result<u64> {
-    let TableSource::Managed(table) = &target.source else {
-        return Err(EngineError::NotAllowed {
-            what: format!("inserting into `{}`", target.info.name),
-            why: ": it is an external table; its files belong to somebody else".into(),
-        });
+    let table = match &target.source {
+        TableSource::Managed(table) => table,
+        TableSource::External(_) => {
+            return Err(no_insert(target, ": it is an external table; its files belong to somebody else"));
+        }
+        TableSource::View { .. } => {
+            return Err(no_insert(target, ": it is a view; insert into the tables that it reads"));
+        }
     };
     let catalog = session.engine().catalog();
     let write_schema = catalog.tables().write_schema(table).await?;
@@ -253,6 +256,10 @@ async fn create_external_table(session: &Session, request: ExternalTableRequest)
     engine.catalog().tables().create_external(&request.name, table, &schema, request.if_exists).await?;
     engine.queue_changed_table(request.name);
     Ok(())
+}
+
+fn no_insert(target: &ResolvedTable, why: &str) -> EngineError {
+    EngineError::NotAllowed { what: format!("inserting into `{}`", target.info.name), why: why.to_owned() }
 }
 
 async fn existing(session: &Session, name: &TableName) -> Result<Option<ResolvedTable>> {

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use arrow::array::{AsArray, RecordBatch};
-use arrow::datatypes::{SchemaRef, UInt64Type};
+use arrow::datatypes::{DataType, FieldRef, SchemaRef, UInt64Type};
 use datafusion::catalog::streaming::StreamingTable;
 use datafusion::common::Column;
 use datafusion::datasource::provider_as_source;
@@ -48,7 +48,8 @@ pub enum IngestMode {
 
 impl Session {
     /// Writes a stream of batches of `schema` to a managed table, or to one of the session's own. Where rows are added, columns are matched by
-    /// name without regard to case, converted to the table's types, and null where the stream has none.
+    /// name without regard to case, converted to the table's types, and null where the stream has none. Where a table is made,
+    /// a column of nulls alone becomes text.
     /// Returns the number of rows. Errors: `already_exists`, `table_not_found`, `column_not_found`, `not_allowed`, and
     /// those of the stream, after which nothing is written.
     pub async fn ingest(
@@ -107,6 +108,7 @@ impl Session {
             (IngestMode::Create | IngestMode::CreateOrAppend, _) => IfExists::Error,
             (IngestMode::Replace | IngestMode::Overwrite, _) => IfExists::Replace,
         };
+        let input = with_types(input)?;
         Ok(WriteStatement::CreateTable {
             name,
             if_exists,
@@ -146,6 +148,7 @@ impl Session {
             (IngestMode::Create | IngestMode::CreateOrAppend, _) => IfExists::Error,
             (IngestMode::Replace | IngestMode::Overwrite, _) => IfExists::Replace,
         };
+        let input = with_types(input)?;
         let not_null = required_columns(&input);
         Ok(WriteStatement::CreateTemporary { name, if_exists, with_rows: true, not_null, input: Arc::new(input) }
             .into_plan())
@@ -179,11 +182,36 @@ fn arriving(rows: SendableRecordBatchStream) -> Result<LogicalPlan> {
     Ok(LogicalPlanBuilder::scan(ARRIVING, source, None)?.build()?)
 }
 
+/// Returns the rows with a type for each column. A data frame's column of nulls alone has none, and becomes text.
+fn with_types(rows: LogicalPlan) -> Result<LogicalPlan> {
+    let fields = rows.schema().fields();
+    if fields.iter().all(|field| typed(field.data_type()) == *field.data_type()) {
+        return Ok(rows);
+    }
+    let exprs: Vec<Expr> = fields
+        .iter()
+        .map(|field| {
+            let column = Expr::Column(Column::new(Some(ARRIVING), field.name()));
+            cast(column, typed(field.data_type())).alias_qualified(Some(ARRIVING), field.name())
+        })
+        .collect();
+    Ok(LogicalPlanBuilder::from(rows).project(exprs)?.build()?)
+}
+
+fn typed(data_type: &DataType) -> DataType {
+    let item = |field: &FieldRef| Arc::new(field.as_ref().clone().with_data_type(typed(field.data_type())));
+    match data_type {
+        DataType::Null => DataType::Utf8,
+        DataType::List(field) => DataType::List(item(field)),
+        DataType::LargeList(field) => DataType::LargeList(item(field)),
+        DataType::FixedSizeList(field, size) => DataType::FixedSizeList(item(field), *size),
+        DataType::Struct(fields) => DataType::Struct(fields.iter().map(item).collect()),
+        other => other.clone(),
+    }
+}
+
 /// Returns the rows with the columns of a table, in its order and types.
-fn in_columns<'a>(
-    rows: LogicalPlan,
-    columns: impl Iterator<Item = (&'a str, &'a arrow::datatypes::DataType)>,
-) -> Result<LogicalPlan> {
+fn in_columns<'a>(rows: LogicalPlan, columns: impl Iterator<Item = (&'a str, &'a DataType)>) -> Result<LogicalPlan> {
     let columns: Vec<_> = columns.collect();
     let given: Vec<String> = rows.schema().fields().iter().map(|field| field.name().clone()).collect();
     for name in &given {

@@ -125,6 +125,7 @@ pub(super) async fn act(
 }
 
 /// Sets options, those that can be; the answer names the others. A client without a session gets one, by a cookie.
+/// Errors: `database_not_found`, where all that the options name is not there.
 async fn set_options(
     state: &AppState,
     sessions: &FlightSessions,
@@ -137,15 +138,25 @@ async fn set_options(
     };
     let mut options = session.options();
     let mut errors = std::collections::HashMap::new();
+    let mut missing = Vec::new();
+    let count = request.session_options.len();
     for (name, value) in request.session_options {
         let mut changed = options.clone();
-        let set = changed.set(&name, value);
-        let set = match (set, changed.schema.as_deref()) {
-            (Ok(()), Some(schema)) if name == "schema" => {
-                let visible = state.engine.catalog().databases().get(&caller.principal, schema).await?;
-                visible.map(|_| ()).ok_or(OptionErrorKind::InvalidValue)
+        let named = value.text().map(str::to_owned);
+        let set = match (changed.set(&name, value), name.as_str(), named) {
+            (Ok(()), "schema", Some(schema)) if !schema.is_empty() => {
+                let there = caller.engine_session(state, Some(&schema)).await.map(|_| ());
+                there.map_err(|error| {
+                    missing.push(error);
+                    OptionErrorKind::InvalidValue
+                })
             }
-            (set, _) => set,
+            (Err(OptionErrorKind::InvalidValue), "catalog", Some(catalog)) => {
+                let error = ApiError::new(ErrorCode::DatabaseNotFound, format!("unknown catalog `{catalog}`"));
+                missing.push(error.with_hint("the catalog is `querent`, its databases are schemas"));
+                Err(OptionErrorKind::InvalidValue)
+            }
+            (set, ..) => set,
         };
         match set {
             Ok(()) => options = changed,
@@ -153,6 +164,11 @@ async fn set_options(
                 errors.insert(name, OptionError { value: kind as i32 });
             }
         }
+    }
+    if missing.len() == count
+        && let Some(error) = missing.pop()
+    {
+        return Err(error);
     }
     session.set_options(options);
     ActionAnswer::message(&SetSessionOptionsResult { errors }).with_cookie(&session.cookie())

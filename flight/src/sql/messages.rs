@@ -41,6 +41,16 @@ pub(super) struct SessionOptionValue {
     pub(super) option_value: Option<OptionValue>,
 }
 
+impl SessionOptionValue {
+    /// Returns the value, where it is text.
+    pub(super) fn text(&self) -> Option<&str> {
+        match &self.option_value {
+            Some(OptionValue::Text(text)) => Some(text),
+            _ => None,
+        }
+    }
+}
+
 #[derive(Clone, PartialEq, prost::Oneof)]
 pub(super) enum OptionValue {
     #[prost(string, tag = "1")]

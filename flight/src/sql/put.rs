@@ -1,45 +1,94 @@
 //! DoPut: what a client sends after the descriptor.
+//!
+//! Invariant: whatever comes, its call ends with an error and the server goes on: messages are checked before they are
+//! decoded, and rows go on in batches of bounded bytes.
 
-use std::sync::Arc;
+mod message_check;
+mod row_bytes;
+mod union_values;
+
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
-use arrow::array::{Array, ArrayRef, RecordBatch};
+use arrow::array::RecordBatch;
 use arrow::compute::concat_batches;
-use arrow_flight::decode::{DecodedPayload, FlightDataDecoder};
+use arrow_flight::decode::{DecodedFlightData, DecodedPayload, FlightDataDecoder};
 use arrow_flight::error::FlightError;
 use arrow_flight::{FlightData, FlightDescriptor};
 use arrow_schema::SchemaRef;
+use futures::stream::BoxStream;
 use futures::{Stream, StreamExt, TryStreamExt, stream};
+use message_check::MessageCheck;
 use querent_engine::EngineError;
+use row_bytes::{BoundedBatches, row_bytes};
 use tonic::{Status, Streaming};
+use union_values::without_unions;
 
 use crate::error::{ApiError, ErrorCode};
 
 /// The most bytes of parameters that one binding takes.
-const MAX_PARAMETER_BYTES: usize = 64 << 20;
+const MAX_PARAMETER_BYTES: u64 = 64 << 20;
 
 /// The record batches of a DoPut, after its descriptor.
 pub(super) struct PutRows {
-    decoder: FlightDataDecoder,
+    broken_off: Arc<OnceLock<Status>>,
+    decoded: BoxStream<'static, Result<DecodedFlightData, FlightError>>,
 }
 
-/// Reads the first message. Returns its descriptor and the rows that follow. Errors: `bad_request`.
-pub(super) async fn read_put(mut messages: Streaming<FlightData>) -> Result<(FlightDescriptor, PutRows), Status> {
-    let first = messages.message().await?;
-    let Some((descriptor, first)) = first.and_then(|mut first| Some((first.flight_descriptor.take()?, first))) else {
+/// Reads the first message. Returns its descriptor and the rows that follow, whose messages may have `most_bytes`.
+/// Errors: `bad_request`.
+pub(super) async fn read_put(
+    mut messages: Streaming<FlightData>,
+    most_bytes: usize,
+) -> Result<(FlightDescriptor, PutRows), Status> {
+    let Some(mut first) = messages.message().await? else {
+        let error = ApiError::new(ErrorCode::BadRequest, "DoPut ended before its first message");
+        let hint = "a driver may send nothing for rows without a batch (ADBC's does): give it a batch without rows";
+        return Err(error.with_hint(hint).into());
+    };
+    let Some(descriptor) = first.flight_descriptor.take() else {
         let error = ApiError::new(ErrorCode::BadRequest, "the first message of DoPut has no descriptor");
         return Err(error.with_hint("it must name what the rows are for, such as CommandStatementIngest").into());
     };
     // A descriptor may come alone, or with the schema.
     let first = (!first.data_header.is_empty()).then_some(Ok(first));
-    let rest = messages.map_err(|status| FlightError::Tonic(Box::new(status)));
-    Ok((descriptor, PutRows { decoder: FlightDataDecoder::new(stream::iter(first).chain(rest)) }))
+    let broken_off = Arc::new(OnceLock::new());
+    let told = Arc::clone(&broken_off);
+    let rest = messages.map_err(move |status| {
+        // Only the first of them can be: the stream ends with it.
+        let _ = told.set(status.clone());
+        FlightError::Tonic(Box::new(status))
+    });
+    Ok((descriptor, PutRows { broken_off, decoded: decoded(stream::iter(first).chain(rest), most_bytes) }))
+}
+
+/// Decodes messages. What arrow-ipc cannot make out in a schema or a batch it may answer with a panic.
+fn decoded(
+    messages: impl Stream<Item = Result<FlightData, FlightError>> + Send + 'static,
+    most_bytes: usize,
+) -> BoxStream<'static, Result<DecodedFlightData, FlightError>> {
+    let mut check = MessageCheck::new(most_bytes);
+    let checked = messages.map(move |message| {
+        let message = message?;
+        check.check(&message).map_err(FlightError::DecodeError)?;
+        Ok(message)
+    });
+    let decoder = AssertUnwindSafe(FlightDataDecoder::new(checked)).catch_unwind();
+    let unreadable = |_| Err(FlightError::DecodeError("a message contradicts itself".to_owned()));
+    decoder.map(move |decoded| decoded.unwrap_or_else(unreadable)).boxed()
 }
 
 impl PutRows {
+    /// Returns what tells, once the rows broke off, with which status: too late, too large. Whoever read them was only told
+    /// that they broke off.
+    pub(super) fn broken_off(&self) -> Arc<OnceLock<Status>> {
+        Arc::clone(&self.broken_off)
+    }
+
     /// Returns the schema of the rows; `None` where none are sent. Errors: `bad_request`.
     pub(super) async fn schema(&mut self) -> Result<Option<SchemaRef>, ApiError> {
-        match self.decoder.next().await.transpose().map_err(put_error)? {
+        match self.decoded.next().await.transpose().map_err(put_error)? {
             None => Ok(None),
             Some(decoded) => match decoded.payload {
                 DecodedPayload::Schema(schema) => Ok(Some(schema)),
@@ -50,25 +99,32 @@ impl PutRows {
         }
     }
 
-    /// Returns the batches, and counts their rows in `arrived`.
+    /// Returns the batches, of bounded bytes, and counts their rows in `arrived`.
     pub(super) fn batches(
         self,
         arrived: Arc<AtomicU64>,
     ) -> impl Stream<Item = Result<RecordBatch, EngineError>> + Send + 'static {
-        self.decoder.filter_map(move |decoded| {
+        self.decoded.flat_map(move |decoded| {
             let batch = match decoded {
                 Ok(decoded) => match decoded.payload {
-                    DecodedPayload::RecordBatch(batch) => {
-                        arrived.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
-                        Some(Ok(batch))
-                    }
-                    DecodedPayload::None => None,
-                    DecodedPayload::Schema(_) => Some(Err(bad_rows("the schema came a second time".to_owned()))),
+                    DecodedPayload::RecordBatch(batch) => Ok(Some(batch)),
+                    DecodedPayload::None => Ok(None),
+                    DecodedPayload::Schema(_) => Err(bad_rows("the schema came a second time".to_owned())),
                 },
-                Err(FlightError::Tonic(status)) => Some(Err(bad_rows(format!("they broke off: {}", status.message())))),
-                Err(error) => Some(Err(bad_rows(error.to_string()))),
+                Err(FlightError::Tonic(status)) => Err(bad_rows(format!("they broke off: {}", status.message()))),
+                Err(error) => Err(bad_rows(error.to_string())),
             };
-            std::future::ready(batch)
+            let (batch, failure) = match batch {
+                Ok(batch) => (batch, None),
+                Err(failure) => (None, Some(Err(failure))),
+            };
+            let arrived = Arc::clone(&arrived);
+            let bounded = batch.into_iter().flat_map(BoundedBatches::new).map(move |batch| {
+                let batch = batch.map_err(bad_rows)?;
+                arrived.fetch_add(batch.num_rows() as u64, Ordering::Relaxed);
+                Ok(batch)
+            });
+            stream::iter(failure.into_iter().chain(bounded))
         })
     }
 
@@ -76,12 +132,12 @@ impl PutRows {
     /// Errors: `bad_request`, `body_too_large`.
     pub(super) async fn parameters(mut self) -> Result<Option<RecordBatch>, ApiError> {
         let Some(schema) = self.schema().await? else { return Ok(None) };
-        let mut bytes = 0;
+        let mut bytes = 0_u64;
         let mut batches = Vec::new();
         let mut arriving = std::pin::pin!(self.batches(Arc::default()));
         while let Some(batch) = arriving.next().await {
             let batch = batch?;
-            bytes += value_bytes(&batch);
+            bytes = bytes.saturating_add(row_bytes(&batch));
             if bytes > MAX_PARAMETER_BYTES {
                 let limit = MAX_PARAMETER_BYTES >> 20;
                 return Err(ApiError::new(
@@ -95,15 +151,9 @@ impl PutRows {
         if schema.fields().is_empty() {
             return Ok(None);
         }
-        let rows = concat_batches(&schema, &batches);
+        let rows = concat_batches(&schema, &batches).map_err(|error| error.to_string()).and_then(without_unions);
         rows.map(Some).map_err(|error| ApiError::new(ErrorCode::BadRequest, format!("the values: {error}")))
     }
-}
-
-/// Returns the bytes of a batch's values. Its arrays are slices of one message, which each of their buffers counts whole.
-fn value_bytes(batch: &RecordBatch) -> usize {
-    let bytes = |column: &ArrayRef| column.to_data().get_slice_memory_size().unwrap_or_default();
-    batch.columns().iter().map(bytes).sum()
 }
 
 fn bad_rows(detail: String) -> EngineError {

@@ -136,6 +136,20 @@ pub(super) struct PreparedHandle {
     pub(super) id: Bytes,
 }
 
+/// A message that travels sealed. Its kind is signed with it, so that a handle is no ticket.
+pub(super) trait SealedMessage: Message + Default {
+    /// The kind of message.
+    const KIND: &'static [u8];
+}
+
+impl SealedMessage for StatementTicket {
+    const KIND: &'static [u8] = b"ticket";
+}
+
+impl SealedMessage for PreparedHandle {
+    const KIND: &'static [u8] = b"handle";
+}
+
 impl StatementTicket {
     /// Whether it is redeemed once, by the process that made it.
     pub(super) fn is_good_once(&self) -> bool {
@@ -311,16 +325,16 @@ impl TicketOffice {
         Ok(bound.unwrap_or(statement))
     }
 
-    /// Returns the ticket's bytes: its signature, then itself.
-    pub(super) fn seal(&self, message: &impl Message) -> Bytes {
+    /// Returns the message's bytes: its signature, then itself.
+    pub(super) fn seal<M: SealedMessage>(&self, message: &M) -> Bytes {
         let body = message.encode_to_vec();
-        let signature = hmac::sign(&self.key, &body);
+        let signature = hmac::sign(&self.key, &[M::KIND, &body].concat());
         [signature.as_ref(), &body].concat().into()
     }
 
-    fn unseal<M: Message + Default>(&self, sealed: &Bytes) -> Result<M, ApiError> {
+    fn unseal<M: SealedMessage>(&self, sealed: &Bytes) -> Result<M, ApiError> {
         let (signature, body) = sealed.split_at_checked(digest::SHA256_OUTPUT_LEN).ok_or_else(forged)?;
-        hmac::verify(&self.key, body, signature).map_err(|_| forged())?;
+        hmac::verify(&self.key, &[M::KIND, body].concat(), signature).map_err(|_| forged())?;
         M::decode(body).map_err(|_| forged())
     }
 
@@ -490,6 +504,16 @@ mod tests {
             assert_eq!(office.open(&bad, &anna).unwrap_err().code(), ErrorCode::InvalidTicket);
             assert_eq!(office.open_handle(&bad, &anna).unwrap_err().code(), ErrorCode::InvalidTicket);
         }
+    }
+
+    #[test]
+    fn a_handle_is_no_ticket() {
+        let office = office();
+        let anna = Principal::new("anna", Role::Read);
+        let handle = office.seal(&office.handle(&anna, &statement("select 1")));
+        assert_eq!(office.open(&handle, &anna).unwrap_err().code(), ErrorCode::InvalidTicket);
+        let ticket = office.seal(&ticket_of(&office, &anna));
+        assert_eq!(office.open_handle(&ticket, &anna).unwrap_err().code(), ErrorCode::InvalidTicket);
     }
 
     #[test]

@@ -14,7 +14,7 @@ use arrow_flight::{
 use futures::TryStreamExt;
 use prost::Message;
 use querent_tests::{TestServer, TestSettings};
-use tonic::Status;
+use tonic::{Code, Status};
 
 use super::{Raw, descriptor, refused, statement, ticket_of};
 
@@ -107,6 +107,12 @@ async fn options_are_set_for_the_statements_that_follow() {
         ("query_language", INVALID_VALUE),
     ];
     assert_eq!(refusals, expected.map(|(name, kind)| (name.to_owned(), kind)).into());
+    assert_eq!(raw.option("schema").await.as_deref(), Some("other"), "what was refused changed nothing");
+    for (name, said) in [("schema", "nowhere"), ("catalog", "hive")] {
+        let refusal = raw.set(&[(name, text(said))]).await.expect_err(name);
+        assert!(refusal.message().contains(said), "{refusal:?}");
+        assert_eq!(refused::<()>(Err(refusal)), (Code::NotFound, "database_not_found".to_owned()), "{name}");
+    }
     assert_eq!(raw.option("schema").await.as_deref(), Some("other"), "what was refused changed nothing");
 
     assert_eq!(raw.set(&[("endpoints", Value::Integer(3))]).await.unwrap(), HashMap::new());
@@ -245,7 +251,7 @@ async fn what_is_listed_is_served() {
     assert_eq!(listed.len(), 8);
     for action in listed {
         if let Err(status) = raw.act(&action.r#type, Vec::new()).await {
-            assert_ne!(status.code(), tonic::Code::Unimplemented, "{}", action.r#type);
+            assert_ne!(status.code(), Code::Unimplemented, "{}", action.r#type);
         }
     }
     let polled = raw.client.poll_flight_info(raw.request(descriptor(&statement("select 1")))).await.unwrap();

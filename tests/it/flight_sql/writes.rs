@@ -3,8 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, DictionaryArray, Int64Array, RecordBatch, StringArray, StringViewArray};
-use arrow::datatypes::Int32Type;
+use arrow::array::{
+    ArrayRef, DictionaryArray, Int64Array, ListArray, NullArray, RecordBatch, StringArray, StringViewArray,
+};
+use arrow::datatypes::{DataType, Field, Int32Type};
 use arrow_flight::sql::{
     CommandStatementIngest, CommandStatementUpdate, TableDefinitionOptions, TableExistsOption, TableNotExistOption,
 };
@@ -133,6 +135,41 @@ async fn columns_are_matched_by_name() {
     let words = RecordBatch::try_from_iter([("n", s)]).unwrap();
     assert!(raw.updated(&into(APPEND, "t"), &[words]).await.is_err(), "words are not numbers");
     assert_eq!(raw.number("select count(*) from t").await, 2, "a failed ingest leaves nothing");
+}
+
+/// Data frames have columns of which no value says a type.
+#[tokio::test]
+async fn a_column_of_nulls_alone_becomes_text() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create table t (n varchar, i int, l int[])").await.unwrap();
+    let nulls: ArrayRef = Arc::new(NullArray::new(2));
+    let lists: ArrayRef = Arc::new(ListArray::new_null(Arc::new(Field::new("item", DataType::Null, true)), 2));
+    let batch = RecordBatch::try_from_iter_with_nullable([("n", nulls, true), ("l", lists, true)]).unwrap();
+    for (temporary, table) in [(false, "made"), (true, "session_made")] {
+        let command = CommandStatementIngest { temporary, ..into(REPLACE, table) };
+        assert_eq!(raw.updated(&command, std::slice::from_ref(&batch)).await.unwrap(), 2);
+        let (schema, _) = raw.rows(&format!("select n, l from {table}")).await.unwrap();
+        assert_eq!(schema.field(0).data_type(), &DataType::Utf8);
+        let DataType::List(item) = schema.field(1).data_type() else { panic!("{schema}") };
+        assert_eq!(item.data_type(), &DataType::Utf8);
+    }
+    // Where there is a table, they are nulls of its types.
+    let nulls: ArrayRef = Arc::new(NullArray::new(2));
+    let columns = ["n", "i", "l"].map(|name| (name, Arc::clone(&nulls), true));
+    let batch = RecordBatch::try_from_iter_with_nullable(columns).unwrap();
+    assert_eq!(raw.updated(&into(APPEND, "t"), &[batch]).await.unwrap(), 2);
+    assert_eq!(raw.number("select count(*) from t where n is null and i is null and l is null").await, 2);
+}
+
+#[tokio::test]
+async fn rows_do_not_go_to_a_view() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let mut raw = Raw::connect(&server).await;
+    raw.rows("create view v as select 1 as i, 'x' as s").await.unwrap();
+    let refusal = raw.updated(&into(APPEND, "v"), &[rows(0, 1)]).await.expect_err("a view");
+    assert!(refusal.message().contains("is a view"), "{refusal:?}");
+    assert_eq!(refused::<()>(Err(refusal)).1, "not_allowed");
 }
 
 #[tokio::test]
