@@ -10,6 +10,7 @@ mod encodings;
 mod field_ids;
 mod file_statistics;
 mod leaf_statistics;
+mod row_groups;
 mod write;
 
 use std::collections::HashMap;

@@ -1,6 +1,7 @@
 //! Writes a stream of batches as Parquet files of a managed table, with the statistics DuckLake keeps.
 //!
-//! Encoding and file I/O run on one blocking thread that a short queue feeds, so the runtime never waits for either.
+//! File I/O runs on one blocking thread that a short queue feeds, encoding on threads that it starts ([`row_groups`]), so
+//! the runtime never waits for either.
 //! Files are synced before they are reported, and on an error, or when the caller goes away, none of them is left.
 
 use std::fs::File;
@@ -12,8 +13,8 @@ use arrow::compute::{CastOptions, cast_with_options};
 use arrow::datatypes::{Field, SchemaRef};
 use datafusion::execution::SendableRecordBatchStream;
 use futures::StreamExt;
+use parquet::arrow::ArrowSchemaConverter;
 use parquet::arrow::arrow_writer::ArrowWriterOptions;
-use parquet::arrow::{ArrowSchemaConverter, ArrowWriter};
 use parquet::basic::Compression;
 use parquet::file::properties::{EnabledStatistics, WriterProperties};
 use querent_catalog::{CatalogError, NewDataFile};
@@ -23,12 +24,9 @@ use uuid::Uuid;
 use super::encodings::is_dictionary_futile;
 use super::file_statistics;
 use super::leaf_statistics::{FloatStats, Leaf, column_stats, leaves, note_nan};
+use super::row_groups::RowGroupWriter;
 use crate::error::{EngineError, Result};
 
-/// DuckDB's row group size: small enough to prune and to spread one file over threads.
-const ROW_GROUP_ROWS: usize = 122_880;
-/// Rows of wide text close a row group sooner, which bounds the memory of a write.
-const ROW_GROUP_BYTES: usize = 128 << 20;
 /// Past this size a file is closed and the next one begun.
 const TARGET_FILE_BYTES: usize = 256 << 20;
 /// Batches waiting for the writing thread.
@@ -147,7 +145,7 @@ fn write_all(location: &Path, schema: SchemaRef, mut batches: mpsc::Receiver<Wri
 /// A Parquet file being written; removed unless closed.
 struct OpenDataFile {
     path: PathBuf,
-    writer: Option<ArrowWriter<File>>,
+    writer: Option<RowGroupWriter>,
     has_nan: Vec<bool>,
     /// One for each leaf; only for those with NaN that are columns of their own.
     floats: Vec<Option<FloatStats>>,
@@ -166,8 +164,6 @@ impl OpenDataFile {
         let mut properties = WriterProperties::builder()
             .set_created_by(concat!("querent ", env!("CARGO_PKG_VERSION")).to_string())
             .set_compression(Compression::SNAPPY)
-            .set_max_row_group_row_count(Some(ROW_GROUP_ROWS))
-            .set_max_row_group_bytes(Some(ROW_GROUP_BYTES))
             .set_statistics_truncate_length(Some(file_statistics::TEXT_BOUND_BYTES));
         let parquet = ArrowSchemaConverter::new().convert(&schema).map_err(|error| parquet_error(&path, &error))?;
         for (index, (leaf, has_nan)) in leaves.iter().zip(&has_nan).enumerate() {
@@ -188,8 +184,8 @@ impl OpenDataFile {
             .map(|(leaf, has_nan)| (*has_nan && leaf.column().is_some()).then(FloatStats::default))
             .collect();
         let mut opened = Self { path, writer: None, has_nan, floats };
-        let writer = ArrowWriter::try_new_with_options(file, schema, options)
-            .map_err(|error| parquet_error(&opened.path, &error))?;
+        let writer =
+            RowGroupWriter::try_new(file, schema, options).map_err(|error| parquet_error(&opened.path, &error))?;
         opened.writer = Some(writer);
         Ok(opened)
     }
@@ -210,15 +206,15 @@ impl OpenDataFile {
     }
 
     fn bytes(&self) -> usize {
-        self.writer.as_ref().map_or(0, |writer| writer.bytes_written() + writer.in_progress_size())
+        self.writer.as_ref().map_or(0, RowGroupWriter::bytes_written)
     }
 
     fn close(mut self, leaves: &[Leaf]) -> Result<NewDataFile> {
-        let Some(mut writer) = self.writer.take() else {
+        let Some(writer) = self.writer.take() else {
             return Err(EngineError::Internal("data file closed twice".into()));
         };
         let finished = (|| {
-            let metadata = writer.finish().map_err(|error| parquet_error(&self.path, &error))?;
+            let (metadata, writer) = writer.finish().map_err(|error| parquet_error(&self.path, &error))?;
             let file = writer.inner();
             file.sync_all().map_err(|source| io_error(&self.path, source))?;
             let file_size_bytes = file.metadata().map_err(|source| io_error(&self.path, source))?.len();
