@@ -4,6 +4,7 @@
 //! imports files.
 
 mod commit;
+mod turns;
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -12,6 +13,7 @@ use std::time::Duration;
 
 use datafusion::execution::SessionState;
 use querent_catalog::{Catalog, TableName};
+use tokio::sync::OwnedMutexGuard;
 use tokio::task::JoinHandle;
 use tokio_util::sync::{CancellationToken, DropGuard};
 use tokio_util::task::TaskTracker;
@@ -21,6 +23,8 @@ use crate::options::EngineOptions;
 use crate::profile_queue::ProfileQueue;
 use crate::runtime::Runtime;
 use crate::stores::UrlRoot;
+
+use turns::TableTurns;
 
 /// How long closing waits for columns that are being profiled.
 const PROFILING_TIME: Duration = Duration::from_secs(1);
@@ -58,6 +62,7 @@ struct EngineState {
     external_urls: Vec<UrlRoot>,
     /// Commits that have to end one way or the other, whoever still waits for them.
     commits: TaskTracker,
+    turns: TableTurns,
     profile_queue: Arc<ProfileQueue>,
     background: TaskTracker,
     stop: CancellationToken,
@@ -73,6 +78,7 @@ impl Engine {
             external_roots: options.external_roots,
             external_urls: options.external_urls,
             commits: TaskTracker::new(),
+            turns: TableTurns::default(),
             profile_queue: Arc::new(ProfileQueue::new()),
             background: TaskTracker::new(),
             stop: stop.clone(),
@@ -90,6 +96,11 @@ impl Engine {
         let queue = Arc::clone(&self.state.profile_queue);
         self.state.background.spawn(work(worker, queue, self.state.stop.clone()));
         self.state.background.close();
+    }
+
+    /// Waits until nobody else makes or replaces a table of that name in turn, and returns the turn.
+    pub(crate) async fn turn_of_table(&self, table: &TableName) -> OwnedMutexGuard<()> {
+        self.state.turns.turn(table).await
     }
 
     /// Returns the catalog.

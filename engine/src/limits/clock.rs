@@ -1,9 +1,12 @@
-//! A query's wall clock. It stands still while the query waits for its reader, so that a slow reader costs the query no
-//! time of its own.
+//! A query's wall clock. It stands still while the query waits for its client, to read its rows or to send some, so that a
+//! slow client costs the query no time of its own.
 
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll};
 use std::time::Duration;
 
+use futures::Stream;
 use parking_lot::Mutex;
 use tokio::time::Instant;
 
@@ -11,6 +14,8 @@ use crate::error::EngineError;
 
 /// Used for limits that no query reaches.
 const FOREVER: Duration = Duration::from_secs(30 * 365 * 86_400);
+/// How often a clock that stands still is looked at by whoever waits for its end.
+const STANDING: Duration = Duration::from_millis(200);
 
 /// The wall clock of one query, shared by all that work for it.
 #[derive(Debug, Clone)]
@@ -62,16 +67,51 @@ impl QueryClock {
         &self,
         work: impl Future<Output = Result<T, E>>,
     ) -> Result<T, E> {
-        let Some(deadline) = self.deadline() else { return work.await };
-        match tokio::time::timeout_at(deadline, work).await {
-            Ok(result) => result,
-            Err(_) => Err(self.exceeded().into()),
+        let mut work = std::pin::pin!(work);
+        loop {
+            let until = self.deadline().unwrap_or_else(|| Instant::now() + STANDING);
+            match tokio::time::timeout_at(until, &mut work).await {
+                Ok(result) => return result,
+                Err(_) if self.is_over() => return Err(self.exceeded().into()),
+                Err(_) => {}
+            }
         }
+    }
+
+    /// Returns the stream of what a client sends, for which the query waits without its clock.
+    pub(crate) fn awaited<S>(&self, sent: S) -> Awaited<S> {
+        Awaited { sent, clock: self.clone() }
     }
 
     /// Returns the error of a query whose time is over.
     pub(crate) fn exceeded(&self) -> EngineError {
         EngineError::WallClockExceeded { limit: self.limit }
+    }
+}
+
+/// What a client sends. While nothing of it is there, the query's clock stands still.
+#[derive(Debug)]
+pub(crate) struct Awaited<S> {
+    sent: S,
+    clock: QueryClock,
+}
+
+impl<S: Stream + Unpin> Stream for Awaited<S> {
+    type Item = S::Item;
+
+    fn poll_next(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Option<Self::Item>> {
+        let next = Pin::new(&mut self.sent).poll_next(cx);
+        match next {
+            Poll::Pending => self.clock.stop(),
+            Poll::Ready(_) => self.clock.resume(),
+        }
+        next
+    }
+}
+
+impl<S> Drop for Awaited<S> {
+    fn drop(&mut self) {
+        self.clock.resume();
     }
 }
 

@@ -36,6 +36,11 @@ impl Interrupt {
         Self { abandoned: Arc::default(), clock }
     }
 
+    /// Returns the clock of the query.
+    pub(crate) fn clock(&self) -> &QueryClock {
+        &self.clock
+    }
+
     /// Returns the plan with operators that check for cancellation and filters that check the interrupt.
     pub(crate) fn instrument(&self, plan: Arc<dyn ExecutionPlan>) -> Result<Arc<dyn ExecutionPlan>> {
         plan.transform_up(|node| {

@@ -19,6 +19,7 @@ use futures::{Stream, StreamExt};
 use parking_lot::Mutex;
 use querent_catalog::{CatalogError, IfExists, TableName};
 use querent_kql::nearest_name;
+use tokio::sync::OwnedMutexGuard;
 
 use super::Session;
 use crate::error::{EngineError, Result};
@@ -49,7 +50,7 @@ pub enum IngestMode {
 impl Session {
     /// Writes a stream of batches of `schema` to a managed table, or to one of the session's own. Where rows are added, columns are matched by
     /// name without regard to case, converted to the table's types, and null where the stream has none. Where a table is made,
-    /// a column of nulls alone becomes text.
+    /// a column of nulls alone becomes text. The wall clock stands still while rows are awaited.
     /// Returns the number of rows. Errors: `already_exists`, `table_not_found`, `column_not_found`, `not_allowed`, and
     /// those of the stream, after which nothing is written.
     pub async fn ingest(
@@ -60,10 +61,16 @@ impl Session {
         schema: SchemaRef,
         rows: impl Stream<Item = Result<RecordBatch>> + Send + 'static,
     ) -> Result<u64> {
-        let rows = rows.map(|batch| batch.map_err(DataFusionError::from));
-        let rows: SendableRecordBatchStream = Box::pin(RecordBatchStreamAdapter::new(schema, rows));
+        let rows = rows.map(|batch| batch.map_err(DataFusionError::from)).boxed();
         let table = table.clone();
         let written = self.spawn_on_query_threads(move |session: Session, interrupt| async move {
+            let rows = RecordBatchStreamAdapter::new(schema, interrupt.clock().awaited(rows));
+            let rows: SendableRecordBatchStream = Box::pin(rows);
+            // Held until the table is written: whoever is next finds it.
+            let _turn = match temporary {
+                true => None,
+                false => session.turn_to_make(&table, mode).await?,
+            };
             let plan = match temporary {
                 true => session.temporary_ingest_plan(table.table, mode, rows)?,
                 false => session.ingest_plan(table, mode, rows).await?,
@@ -84,6 +91,19 @@ impl Session {
             batch?;
         }
         Ok(rows.stats().rows)
+    }
+
+    /// Waits for the turn of an ingest that may find, once it has all its rows, that another one was faster.
+    async fn turn_to_make(&self, table: &TableName, mode: IngestMode) -> Result<Option<OwnedMutexGuard<()>>> {
+        let takes_turns = match mode {
+            IngestMode::Create | IngestMode::Append => false,
+            IngestMode::Overwrite | IngestMode::Replace => true,
+            IngestMode::CreateOrAppend => {
+                let tables = self.engine.catalog().tables();
+                tables.resolve(&self.principal, std::slice::from_ref(table)).await?.pop().flatten().is_none()
+            }
+        };
+        Ok(if takes_turns { Some(self.engine.turn_of_table(table).await) } else { None })
     }
 
     async fn ingest_plan(

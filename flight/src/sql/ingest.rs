@@ -1,6 +1,6 @@
 //! CommandStatementIngest: rows sent by DoPut become those of a table, all or none.
 
-use std::pin::Pin;
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -8,10 +8,11 @@ use std::time::Duration;
 use arrow_flight::PutResult;
 use arrow_flight::sql::{CommandStatementIngest, DoPutUpdateResult, TableExistsOption, TableNotExistOption};
 use futures::stream::BoxStream;
-use futures::{StreamExt, stream};
+use futures::{FutureExt, Stream, StreamExt, stream};
 use prost::Message;
 use querent_catalog::{CATALOG_NAME, TableName};
 use querent_engine::{IngestMode, Session};
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::MissedTickBehavior;
 use tonic::Status;
 
@@ -50,7 +51,7 @@ pub(super) async fn ingest(
     };
     let mut permit = state.admission.admit(Door::Flight)?;
     let arrived = Arc::new(AtomicU64::new(0));
-    let batches = rows.batches(Arc::clone(&arrived));
+    let batches = while_they_come(rows.batches(Arc::clone(&arrived)), permit.take_slot());
     let written = async move {
         let written = session.ingest(&table, temporary, mode, schema, batches).await.map_err(ApiError::from);
         written.map_err(|error| match (mode, error.code()) {
@@ -70,11 +71,40 @@ pub(super) async fn ingest(
     Ok(with_progress(Box::pin(written), arrived, permit).boxed())
 }
 
+/// Passes batches on. A slot is held from one that is there to one that is not: an upload that waits for its sender, or for
+/// its turn to make a table, has none.
+fn while_they_come<S>(batches: S, slot: Option<OwnedSemaphorePermit>) -> impl Stream<Item = S::Item> + Send
+where
+    S: Stream<Item: Send> + Send,
+{
+    let slots = slot.as_ref().map(|slot| Arc::clone(slot.semaphore()));
+    drop(slot);
+    async_stream::stream! {
+        let mut batches = pin!(batches);
+        let mut slot = None;
+        loop {
+            let next = match batches.next().now_or_never() {
+                Some(next) => next,
+                None => {
+                    slot = None;
+                    batches.next().await
+                }
+            };
+            let Some(batch) = next else { break };
+            if slot.is_none() && let Some(slots) = &slots {
+                slot = Arc::clone(slots).acquire_owned().await.ok();
+            }
+            yield batch;
+        }
+        drop(slot);
+    }
+}
+
 fn with_progress(
     mut written: Pin<Box<dyn Future<Output = Result<u64, ApiError>> + Send>>,
     arrived: Arc<AtomicU64>,
     mut permit: QueryPermit,
-) -> impl futures::Stream<Item = Result<PutResult, Status>> + Send {
+) -> impl Stream<Item = Result<PutResult, Status>> + Send {
     async_stream::stream! {
         let mut clock = tokio::time::interval(PROGRESS_EVERY);
         clock.set_missed_tick_behavior(MissedTickBehavior::Skip);

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arrow::array::{
     ArrayRef, DictionaryArray, Int64Array, ListArray, NullArray, RecordBatch, StringArray, StringViewArray,
@@ -13,6 +14,7 @@ use arrow_flight::sql::{
 use arrow_flight::{FlightData, FlightDescriptor};
 use futures::StreamExt;
 use prost::Message;
+use querent_flight::config::DurationSetting;
 use querent_tests::{TestServer, TestSettings, wait_until};
 use tonic::Code;
 
@@ -222,6 +224,58 @@ async fn an_ingest_that_is_cancelled_leaves_nothing() {
         assert!(putting.await.is_err());
         querent_tests::wait_until_memory_is_free(server.engine()).await;
         assert_eq!(refused(raw.rows("select * from t").await).1, "table_not_found", "temporary: {temporary}");
+    }
+}
+
+/// An upload that takes longer than a query may, since its client is slow, and beside it a place for others.
+#[tokio::test]
+async fn an_upload_waits_for_its_sender_without_a_clock_and_without_a_place() {
+    let settings = TestSettings::default().change(|settings| {
+        settings.query.timeout = DurationSetting(Duration::from_secs(2));
+        settings.query.max_concurrent = 1;
+    });
+    let server = TestServer::start(settings).await;
+    let mut raw = Raw::connect(&server).await;
+    let batches: Vec<_> = (0..6).map(|batch| rows(batch * 10, batch * 10 + 10)).collect();
+    let messages = super::put_messages(&into(CREATE, "t"), &batches).await;
+    let slow = futures::stream::unfold(messages.into_iter(), |mut rest| async move {
+        // The seven of them take longer than the two seconds that a query has.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        rest.next().map(|message| (message, rest))
+    });
+    let request = raw.request(slow.boxed());
+    let mut client = raw.client.clone();
+    let mut putting = std::pin::pin!(async move { super::collect_put(client.do_put(request).await).await });
+    let mut served = 0;
+    loop {
+        tokio::select! {
+            put = &mut putting => {
+                put.expect("all rows are written");
+                break;
+            }
+            one = raw.number("select cast(1 as bigint)") => served += one,
+        };
+        // A client that asks now and then, not one that keeps the place for itself.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    assert!(served > 5, "{served} queries beside the upload, which has the only place while it works");
+    assert_eq!(raw.number("select count(*) from t").await, 60);
+}
+
+/// Many processes that write a table as it comes, of which one has to make it.
+#[tokio::test(flavor = "multi_thread")]
+async fn ingests_that_make_the_same_table_take_turns() {
+    let server = TestServer::start(TestSettings::default()).await;
+    for (mode, expected) in [(CREATE_APPEND, 160), (REPLACE, 10)] {
+        let mut putting = tokio::task::JoinSet::new();
+        for writer in 0..16 {
+            let mut raw = Raw::connect(&server).await;
+            putting.spawn(async move { raw.updated(&into(mode, "t"), &[rows(writer, writer + 10)]).await });
+        }
+        while let Some(put) = putting.join_next().await {
+            assert_eq!(put.unwrap().expect("each has its turn"), 10);
+        }
+        assert_eq!(Raw::connect(&server).await.number("select count(*) from t").await, expected);
     }
 }
 

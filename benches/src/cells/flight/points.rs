@@ -162,6 +162,7 @@ fn prepared(handle: Vec<u8>) -> FlightDescriptor {
 }
 
 #[cfg(test)]
+#[expect(clippy::disallowed_methods, reason = "each test has a runtime of its own")]
 mod tests {
     use super::*;
 
