@@ -27,11 +27,12 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, TableSource};
 
 pub(super) use crate::bind_error::{BindError, BindErrorCode};
-pub(super) use names::{argument_name, unique_name};
+pub(super) use names::{argument_name, call_name, unique_name};
 pub(super) use parameters::GivenParameter;
 pub(super) use scope::{Binding, Environment, ExpressionScope, Windows};
 pub(super) use statements::given_name;
 pub(super) use value::{constant_of, null_of, text_literal, text_of};
+pub(super) use window::is_sessions_function;
 
 use crate::ast;
 use crate::functions::FunctionContext;

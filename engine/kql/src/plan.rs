@@ -1,5 +1,6 @@
 //! Turns operators into DataFusion plans, one after the other, in the order written. A file for each family.
 
+mod by_names;
 mod columns;
 mod evaluate;
 mod expand;
@@ -37,7 +38,7 @@ pub(super) fn is_operator_function(function: &ScalarUDF) -> bool {
 
 /// Whether a window function is one that operators call.
 pub(super) fn is_operator_window_function(function: &WindowUDF) -> bool {
-    sequences::is_sequences_function(function)
+    sequences::is_sequences_function(function) || crate::bind::is_sessions_function(function)
 }
 
 /// How a result is to be shown.
@@ -103,6 +104,7 @@ impl<'a> Binder<'a> {
             OperatorKind::Partition(partition) => self.partition(input, partition, span, environment),
             OperatorKind::Project(columns) => self.project(input, columns, environment),
             OperatorKind::ProjectAway(patterns) => self.project_away(input, patterns),
+            OperatorKind::ProjectByNames(names) => self.project_by_names(input, names, environment),
             OperatorKind::ProjectKeep(patterns) => self.project_keep(input, patterns),
             OperatorKind::ProjectRename(columns) => self.project_rename(input, columns),
             OperatorKind::ProjectReorder(columns) => self.project_reorder(input, columns),
@@ -143,7 +145,6 @@ impl<'a> Binder<'a> {
             | OperatorKind::GraphToTable(_)
             | OperatorKind::MacroExpand { .. }
             | OperatorKind::MakeGraph(_)
-            | OperatorKind::ProjectByNames(_)
             | OperatorKind::Reduce { .. } => not_supported(span, "this operator"),
         }
     }

@@ -43,6 +43,13 @@ impl<'a> Binder<'a> {
             ExprKind::Unary { operator: UnaryOperator::Plus, operand } => self.scalar(operand, scope),
             ExprKind::Unary { operator: UnaryOperator::Minus, operand } => {
                 let operand = self.scalar(operand, scope)?;
+                if operand.kql_type == KqlType::Int
+                    && let Some(ScalarValue::Int32(Some(value))) = constant_of(&operand.expr)?
+                    && let Some(negated) = value.checked_neg()
+                {
+                    // Only a constant stays an int.
+                    return Ok(Typed::new(lit(negated), KqlType::Int));
+                }
                 self.apply_operator(ScalarOperator::Negate, vec![operand], expr.span)
             }
             ExprKind::Binary { operator, left, right, operator_span } => {
@@ -174,6 +181,10 @@ impl<'a> Binder<'a> {
                 Err(BindError::new(BindErrorCode::TypeMismatch, name.span, message)
                     .with_hint("take its first value with toscalar(...)")
                     .into())
+            }
+            Some(Binding::Function(function, environment)) if function.parameters.is_empty() => {
+                let (function, environment) = (*function, environment.clone());
+                self.without_arguments(function, &environment, name.span)
             }
             Some(Binding::Function(..) | Binding::Pattern(..)) => {
                 invalid(name.span, format!("`{}` is a function; call it with parentheses", name.text))
@@ -382,7 +393,12 @@ impl<'a> Binder<'a> {
 
     fn first_value(&mut self, body: &'a Expr, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
         if !self.is_tabular(body, scope.environment) {
-            return self.scalar(body, &ExpressionScope::constant(scope.environment));
+            let typed = self.scalar(body, &ExpressionScope::constant(scope.environment))?;
+            // Worked out once, however often it is used.
+            return Ok(match constant_of(&typed.expr)? {
+                Some(value) => Typed::new(lit(value), typed.kql_type),
+                None => typed,
+            });
         }
         let relation = self.table(body, scope.environment)?;
         let Some(column) = relation.columns.first().cloned() else {

@@ -3,13 +3,13 @@
 
 mod captures;
 
-use datafusion::functions::core::get_field;
 use datafusion::logical_expr::{Expr as PlanExpr, lit};
 use datafusion::prelude::coalesce;
 
 use super::{Column, Relation, field_column};
 use crate::ast::{ColumnDeclaration, Expr, ExprKind, Literal, Operator, ParameterValue, Parse, ParsePart, Property};
 use crate::bind::{Binder, Environment, ExpressionScope, Result, Typed, invalid, null_of, text_literal};
+use crate::functions::part_of;
 use crate::span::Span;
 use crate::types::KqlType;
 pub(super) use captures::is_captures_function;
@@ -85,7 +85,7 @@ impl<'a> Binder<'a> {
         let mut is_whole = field_column(matched).is_not_null();
         let mut values: Vec<(String, Typed)> = Vec::with_capacity(columns.len());
         for (index, (name, kql_type)) in columns.into_iter().enumerate() {
-            let group = get_field().call(vec![field_column(matched), lit(group_name(index))]);
+            let group = part_of(field_column(matched), index, KqlType::String);
             let text = Typed::new(coalesce(vec![group, text_literal("")]), KqlType::String);
             let value = self.convert(text, kql_type, span)?;
             if mode == ParseMode::Simple && kql_type != KqlType::String {
@@ -153,9 +153,9 @@ impl<'a> Binder<'a> {
                 Err(error) => return invalid(span, format!("the delimiters make no pattern: {error}")),
             };
             let matched = function.call(vec![text.expr.clone()]);
-            let mut groups = vec![get_field().call(vec![matched.clone(), lit(group_name(0))])];
+            let mut groups = vec![part_of(matched.clone(), 0, KqlType::String)];
             if open.is_some() {
-                groups.push(get_field().call(vec![matched, lit(group_name(1))]));
+                groups.push(part_of(matched, 1, KqlType::String));
             }
             groups.push(text_literal(""));
             let found = Typed::new(coalesce(groups), KqlType::String);
@@ -196,6 +196,9 @@ fn pattern_of(parts: &[ParsePart], mode: ParseMode, flags: &str) -> Result<Strin
                 let kql_type = scalar_type.map_or(KqlType::String, KqlType::from);
                 let value = match kql_type {
                     KqlType::Long | KqlType::Int if mode != ParseMode::Relaxed => r"\s*[+-]?\d+\s*",
+                    KqlType::Real | KqlType::Decimal if mode == ParseMode::Regex => {
+                        r"\s*[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\s*"
+                    }
                     KqlType::Real | KqlType::Decimal if mode != ParseMode::Relaxed => {
                         r"\s*[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?\s*"
                     }
@@ -209,6 +212,9 @@ fn pattern_of(parts: &[ParsePart], mode: ParseMode, flags: &str) -> Result<Strin
             }
         }
     }
-    pattern.push('$');
+    // A regular expression need not reach the end.
+    if mode != ParseMode::Regex {
+        pattern.push('$');
+    }
     Ok(pattern)
 }
