@@ -10,6 +10,7 @@ mod native_operators;
 mod pack;
 mod parameters;
 mod patterns;
+mod results;
 mod scalar;
 mod scope;
 mod several;
@@ -135,15 +136,15 @@ impl From<DataFusionError> for BindStop {
 
 pub(super) type Result<T> = std::result::Result<T, BindStop>;
 
-/// A query's result: a relation, and how it is to be rendered.
+/// A result of a query: a relation, and how it is to be rendered.
 #[derive(Debug)]
-pub(crate) struct BoundQuery {
+pub(crate) struct BoundResult {
     pub(crate) relation: Relation,
     pub(crate) rendering: Option<Rendering>,
 }
 
-/// Binds a query that has no syntax errors.
-pub(crate) fn bind<'a>(query: &'a ast::Query, answers: &'a Answers) -> Result<BoundQuery> {
+/// Binds a query that has no syntax errors, and returns its results, at least one.
+pub(crate) fn bind<'a>(query: &'a ast::Query, answers: &'a Answers) -> Result<Vec<BoundResult>> {
     let mut binder = Binder {
         answers,
         rows_taken: 0,
@@ -154,9 +155,10 @@ pub(crate) fn bind<'a>(query: &'a ast::Query, answers: &'a Answers) -> Result<Bo
         options: HashMap::new(),
         rendering: None,
     };
-    let relation = binder.query(query)?;
-    let relation = binder.finished(relation)?;
-    Ok(BoundQuery { relation, rendering: binder.rendering })
+    let results = binder.query(query)?;
+    let finished =
+        |BoundResult { relation, rendering }| Ok(BoundResult { relation: binder.finished(relation)?, rendering });
+    results.into_iter().map(finished).collect()
 }
 
 /// The state of binding one query.

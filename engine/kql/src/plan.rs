@@ -13,6 +13,7 @@ mod materialize;
 mod order;
 mod parse;
 mod partition;
+mod reduce;
 mod relation;
 mod scan;
 mod search;
@@ -33,7 +34,10 @@ pub use scan::StoredComparisons;
 
 /// Whether a function is one that operators call.
 pub(super) fn is_operator_function(function: &ScalarUDF) -> bool {
-    expand::is_elements_function(function) || parse::is_captures_function(function) || scan::is_scan_function(function)
+    expand::is_elements_function(function)
+        || parse::is_captures_function(function)
+        || parse::is_key_values_function(function)
+        || scan::is_scan_function(function)
 }
 
 /// Whether a window function is one that operators call.
@@ -137,15 +141,16 @@ impl<'a> Binder<'a> {
                 invalid(span, "this operator starts a query and takes no rows")
             }
             OperatorKind::Invalid => invalid(span, "this could not be read"),
-            OperatorKind::Facet { .. }
-            | OperatorKind::Fork(_)
-            | OperatorKind::GraphMarkComponents
+            OperatorKind::Facet { .. } | OperatorKind::Fork(_) => {
+                invalid(span, "this operator makes several results, which only the query itself can have")
+            }
+            OperatorKind::GraphMarkComponents
             | OperatorKind::GraphMatch(_)
             | OperatorKind::GraphShortestPaths(_)
             | OperatorKind::GraphToTable(_)
             | OperatorKind::MacroExpand { .. }
-            | OperatorKind::MakeGraph(_)
-            | OperatorKind::Reduce { .. } => not_supported(span, "this operator"),
+            | OperatorKind::MakeGraph(_) => not_supported(span, "this operator"),
+            OperatorKind::Reduce { by, with } => self.reduce(input, by, with, operator, environment),
         }
     }
 

@@ -87,7 +87,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Groups by the keys, and computes the columns of each group: first the keys, then the aggregates.
-    pub(super) fn grouped(
+    pub(crate) fn grouped(
         &mut self,
         input: Relation,
         keys: Vec<(String, Typed)>,
