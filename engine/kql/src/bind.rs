@@ -5,6 +5,7 @@
 //! [`Need`]; the caller answers and binds again from the start, which asks the same questions in the same order. Every
 //! column has a field name of its own in the plan, so no operator can confuse two; KQL's names are kept beside it.
 
+mod graph_scope;
 mod names;
 mod native_operators;
 mod pack;
@@ -28,6 +29,7 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, TableSource};
 
 pub(super) use crate::bind_error::{BindError, BindErrorCode};
+pub(super) use graph_scope::{GraphScope, GraphVariable, HIDDEN, NeededSource, NeededValue, PathValue, graph_name};
 pub(super) use names::{argument_name, call_name, unique_name};
 pub(super) use parameters::GivenParameter;
 pub(super) use scope::{Binding, Environment, ExpressionScope, Windows};

@@ -81,6 +81,17 @@ impl<'a> Binder<'a> {
     ) -> Result<Relation> {
         self.spend(1, operator.span)?;
         let span = operator.span;
+        let takes_graph = matches!(
+            operator.kind,
+            OperatorKind::As(_)
+                | OperatorKind::GraphMarkComponents
+                | OperatorKind::GraphMatch(_)
+                | OperatorKind::GraphShortestPaths(_)
+                | OperatorKind::GraphToTable(_)
+        );
+        if input.graph.is_some() && !takes_graph {
+            return invalid(span, "this operator needs a table before it, not a graph");
+        }
         match &operator.kind {
             OperatorKind::As(name) => Ok(Relation { name: Some(name.text.clone()), ..input }),
             OperatorKind::AssertSchema(columns) => self.assert_schema(input, columns, span),
@@ -92,12 +103,19 @@ impl<'a> Binder<'a> {
             }
             OperatorKind::Extend(columns) => self.extend(input, columns, environment),
             OperatorKind::GetSchema => self.get_schema(input),
+            OperatorKind::GraphMarkComponents => self.graph_mark_components(&input, operator),
+            OperatorKind::GraphMatch(written) => self.graph_match(&input, written, operator, environment),
+            OperatorKind::GraphShortestPaths(written) => {
+                self.graph_shortest_paths(&input, written, operator, environment)
+            }
+            OperatorKind::GraphToTable(outputs) => self.graph_to_table(&input, outputs, span),
             OperatorKind::GraphTraverse(traverse) => self.graph_traverse(input, traverse, span, environment),
             OperatorKind::Invoke(function) => self.invoked(input, function, environment),
             OperatorKind::Join { table, condition } => {
                 self.join(input, table, condition.as_ref(), operator, environment)
             }
             OperatorKind::Lookup { table, on } => self.lookup(input, table, on, operator, environment),
+            OperatorKind::MakeGraph(make) => self.make_graph(input, make, span, environment),
             OperatorKind::MakeSeries(series) => self.make_series(input, series, operator, environment),
             OperatorKind::MvApply(apply) => self.mv_apply(input, apply, operator, environment),
             OperatorKind::MvExpand(expand) => self.mv_expand(input, expand, operator, environment),
@@ -144,12 +162,7 @@ impl<'a> Binder<'a> {
             OperatorKind::Facet { .. } | OperatorKind::Fork(_) => {
                 invalid(span, "this operator makes several results, which only the query itself can have")
             }
-            OperatorKind::GraphMarkComponents
-            | OperatorKind::GraphMatch(_)
-            | OperatorKind::GraphShortestPaths(_)
-            | OperatorKind::GraphToTable(_)
-            | OperatorKind::MacroExpand { .. }
-            | OperatorKind::MakeGraph(_) => not_supported(span, "this operator"),
+            OperatorKind::MacroExpand { .. } => not_supported(span, "this operator"),
             OperatorKind::Reduce { by, with } => self.reduce(input, by, with, operator, environment),
         }
     }

@@ -81,7 +81,12 @@ impl<'a> Binder<'a> {
         Ok(())
     }
 
-    fn piped(&mut self, input: Relation, pipeline: &'a Pipeline, environment: &Environment<'a>) -> Result<Relation> {
+    pub(crate) fn piped(
+        &mut self,
+        input: Relation,
+        pipeline: &'a Pipeline,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
         let mut relation = input;
         for operator in &pipeline.operators {
             relation = self.operator(relation, operator, environment)?;

@@ -89,14 +89,14 @@ impl<'a> Binder<'a> {
     }
 }
 
-struct Pattern {
+struct TextPattern {
     text: String,
     count: i64,
     representative: String,
 }
 
 /// Texts that are alike: their common terms, `None` where they differ.
-struct Group<'t> {
+struct LikeTexts<'t> {
     terms: Vec<Option<&'t str>>,
     /// What stands before, between and after the terms of the first text.
     between: Vec<&'t str>,
@@ -123,13 +123,13 @@ fn split<'t>(text: &'t str, characters: &str) -> (Vec<&'t str>, Vec<&'t str>) {
     }
 }
 
-fn patterns(texts: &[(String, i64)], characters: &str, threshold: f64) -> Vec<Pattern> {
-    let mut groups: Vec<Group> = Vec::new();
+fn patterns(texts: &[(String, i64)], characters: &str, threshold: f64) -> Vec<TextPattern> {
+    let mut groups: Vec<LikeTexts> = Vec::new();
     let mut by_length: HashMap<usize, Vec<usize>> = HashMap::new();
     for (text, count) in texts {
         let (terms, between) = split(text, characters);
         let candidates = by_length.entry(terms.len()).or_default();
-        let common = |group: &Group| {
+        let common = |group: &LikeTexts| {
             group.terms.iter().zip(&terms).filter(|(known, term)| known.as_deref() == Some(**term)).count()
         };
         let alike = candidates
@@ -151,9 +151,9 @@ fn patterns(texts: &[(String, i64)], characters: &str, threshold: f64) -> Vec<Pa
             None if candidates.len() < MAX_PATTERNS => {
                 candidates.push(groups.len());
                 let terms = terms.into_iter().map(Some).collect();
-                groups.push(Group { terms, between, count: *count, representative: text, is_one_text: true });
+                groups.push(LikeTexts { terms, between, count: *count, representative: text, is_one_text: true });
             }
-            None => groups.push(Group {
+            None => groups.push(LikeTexts {
                 terms: Vec::new(),
                 between,
                 count: *count,
@@ -163,11 +163,11 @@ fn patterns(texts: &[(String, i64)], characters: &str, threshold: f64) -> Vec<Pa
         }
     }
     let total: i64 = texts.iter().map(|(_, count)| count).sum();
-    let is_rare = |group: &Group| group.count as f64 <= threshold * total as f64;
-    let (rare, frequent): (Vec<Group>, Vec<Group>) = groups.into_iter().partition(is_rare);
-    let mut patterns: Vec<Pattern> = frequent
+    let is_rare = |group: &LikeTexts| group.count as f64 <= threshold * total as f64;
+    let (rare, frequent): (Vec<LikeTexts>, Vec<LikeTexts>) = groups.into_iter().partition(is_rare);
+    let mut patterns: Vec<TextPattern> = frequent
         .iter()
-        .map(|group| Pattern {
+        .map(|group| TextPattern {
             text: if group.is_one_text { group.representative.to_owned() } else { written(group) },
             count: group.count,
             representative: group.representative.to_owned(),
@@ -175,14 +175,14 @@ fn patterns(texts: &[(String, i64)], characters: &str, threshold: f64) -> Vec<Pa
         .collect();
     let others: i64 = rare.iter().map(|group| group.count).sum();
     if others > 0 {
-        patterns.push(Pattern { text: OTHERS.to_owned(), count: others, representative: String::new() });
+        patterns.push(TextPattern { text: OTHERS.to_owned(), count: others, representative: String::new() });
     }
     patterns.sort_by(|left, right| right.count.cmp(&left.count));
     patterns
 }
 
 /// Returns the common terms with what is between them. What differs is a `*`, with all that is beside it but blanks.
-fn written(group: &Group) -> String {
+fn written(group: &LikeTexts) -> String {
     let mut text = String::new();
     for (index, between) in group.between.iter().enumerate() {
         let before = index.checked_sub(1).and_then(|before| group.terms.get(before));

@@ -13,6 +13,7 @@ const FILES: &[(&str, &str)] = &[
     ("values", include_str!("answers/values.txt")),
     ("comparisons", include_str!("answers/comparisons.txt")),
     ("operators", include_str!("answers/operators.txt")),
+    ("graph", include_str!("answers/graph.txt")),
 ];
 
 /// Plans are walked recursively.
