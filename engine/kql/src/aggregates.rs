@@ -12,7 +12,6 @@ use std::cell::RefCell;
 use std::sync::Arc;
 
 use arrow::datatypes::DataType;
-use datafusion::functions::core::get_field;
 use datafusion::functions::math::isnan;
 use datafusion::functions_aggregate::average::avg_udaf;
 use datafusion::functions_aggregate::bit_and_or_xor::{bit_and_udaf, bit_or_udaf, bit_xor_udaf};
@@ -31,10 +30,11 @@ use datafusion::scalar::ScalarValue;
 
 use crate::ast::{Expr, ExprKind, FunctionCall, NamedExpr};
 use crate::bind::{
-    BindErrorCode, Binder, ExpressionScope, Result, Typed, argument_name, constant_of, fail, given_name, invalid,
-    not_supported, null_of,
+    BindErrorCode, Binder, ExpressionScope, Result, Typed, argument_name, call_name, constant_of, fail, given_name,
+    invalid, not_supported, null_of,
 };
-use crate::plan::{Column, field_column};
+use crate::functions::part_of;
+use crate::plan::{Column, field_column, field_of};
 use crate::span::Span;
 use crate::types::KqlType;
 use collection::Collection;
@@ -120,7 +120,7 @@ impl<'a> Binder<'a> {
                 argument_name(&left.expr).zip(argument_name(&right.expr)).map(|(left, right)| format!("{left}_{right}"))
             }
             [value, ..] => argument_name(&value.expr),
-            [] => condition.and_then(|condition| argument_name(&condition.expr)),
+            [] => None,
         };
         let named_by = named_by.unwrap_or_default();
         let filter = match (is_conditional, condition) {
@@ -139,18 +139,13 @@ impl<'a> Binder<'a> {
             return self.percentiles(name, &named_by, typed, &context);
         }
         let output = self.single_value_aggregate(name, typed, filter, &context)?;
-        let prefix = match full_name {
-            "make_list" | "make_list_if" | "makelist" | "make_list_with_nulls" => "list",
-            "make_set" | "make_set_if" | "makeset" => "set",
-            "make_bag" | "make_bag_if" | "make_dictionary" => "bag",
-            "take_anyif" | "anyif" => {
-                let name = if named_by.is_empty() { "any_".to_owned() } else { named_by };
-                return Ok(vec![AggregateOutput { name, typed: output }]);
-            }
-            "buildschema" => "schema",
-            other => other,
+        let name = match name {
+            "covariance" | "covariancep" => format!("{full_name}_{named_by}"),
+            "tdigest_merge" | "merge_tdigest" => format!("merge_tdigests_{named_by}"),
+            "hll_merge" => format!("hll_merge_{named_by}"),
+            _ => call_name(call).unwrap_or_else(|| "Column1".to_owned()),
         };
-        Ok(vec![AggregateOutput { name: format!("{prefix}_{named_by}"), typed: output }])
+        Ok(vec![AggregateOutput { name, typed: output }])
     }
 
     /// Binds an aggregate that returns one value.
@@ -244,7 +239,8 @@ impl<'a> Binder<'a> {
                     _ => bit_xor_udaf(),
                 };
                 let bits = self.call_aggregate(function, vec![value.expr], filter, context);
-                Ok(Typed::new(bits, KqlType::Long))
+                let bits = Typed::new(bits, KqlType::Long);
+                if matches!(kql_type, KqlType::Int) { self.convert(bits, kql_type, span) } else { Ok(bits) }
             }
             "make_list" | "makelist" => {
                 self.collection_aggregate(Collection::List, value, arguments.next(), filter, context)
@@ -336,10 +332,21 @@ impl<'a> Binder<'a> {
         };
         let key_value = self.scalar(&key.expr, inside)?;
         let prefix = if name.ends_with("max") { "max" } else { "min" };
-        let key_name = argument_name(&key.expr).unwrap_or_else(|| format!("{prefix}_"));
+        let named_by = argument_name(&key.expr);
+        // The old names prefix the columns with what they are by.
+        let is_old = matches!(name, "argmin" | "argmax");
+        let unnamed = format!("{prefix}_{}_arg", named_by.as_deref().unwrap_or_default());
+        let key_name = named_by.unwrap_or_else(|| format!("{prefix}_"));
         let mut outputs = vec![(given_name(&key.names).map_or(key_name, str::to_owned), key_value)];
-        self.add_picked_columns(rest, inside, &mut outputs)?;
-        let names: Vec<String> = outputs.iter().map(|(name, _)| name.clone()).collect();
+        self.add_picked_columns(rest, inside, &unnamed, &mut outputs)?;
+        let mut names: Vec<String> = outputs.iter().map(|(name, _)| name.clone()).collect();
+        if is_old && given_name(&key.names).is_none() {
+            let first = format!("{prefix}_{}", argument_name(&key.expr).unwrap_or_default());
+            names.iter_mut().skip(1).for_each(|name| *name = format!("{first}_{name}"));
+            if let Some(name) = names.first_mut() {
+                *name = first;
+            }
+        }
         let values = outputs.into_iter().map(|(_, value)| value).collect();
         let function = arg_extreme::arg_extreme_udaf(prefix == "max");
         let picked = self.pick_values(function, values, None, context);
@@ -353,10 +360,20 @@ impl<'a> Binder<'a> {
         inside: &ExpressionScope<'_, 'a>,
         context: &AggregateContext<'_>,
     ) -> Result<Vec<AggregateOutput>> {
+        if arguments.is_empty() {
+            return invalid(context.span, format!("`{name}` needs an argument"));
+        }
         let mut outputs = Vec::new();
-        self.add_picked_columns(arguments, inside, &mut outputs)?;
-        let prefix =
-            if name == "any" && !matches!(arguments, [only] if only.expr.kind == ExprKind::Star) { "any_" } else { "" };
+        if let ("any", [only]) = (name, arguments)
+            && only.expr.kind != ExprKind::Star
+        {
+            let value = self.scalar(&only.expr, inside)?;
+            outputs.push((argument_name(&only.expr).unwrap_or_default(), value));
+        } else {
+            let unnamed = if name == "any" { "arg" } else { "any_arg" };
+            self.add_picked_columns(arguments, inside, unnamed, &mut outputs)?;
+        }
+        let prefix = if name == "any" { "any_" } else { "" };
         let names: Vec<String> = outputs.iter().map(|(name, _)| format!("{prefix}{name}")).collect();
         let values = outputs.into_iter().map(|(_, value)| value).collect();
         let picked = self.pick_values(arg_extreme::take_any_udaf(), values, None, context);
@@ -368,12 +385,14 @@ impl<'a> Binder<'a> {
         &mut self,
         exprs: &[&'a NamedExpr],
         inside: &ExpressionScope<'_, 'a>,
+        unnamed: &str,
         outputs: &mut Vec<(String, Typed)>,
     ) -> Result<()> {
         for named in exprs {
             if named.expr.kind == ExprKind::Star {
                 let is_other = |column: &&Column| {
-                    !outputs.iter().any(|(name, _)| *name == column.name) && !inside.keys.contains(&column.name)
+                    let is_there = |(_, value): &(String, Typed)| field_of(&value.expr) == Some(column.field.as_str());
+                    !outputs.iter().any(is_there) && !inside.keys.contains(&column.name)
                 };
                 let others: Vec<(String, Typed)> = inside.columns.iter().filter(is_other).map(Column::output).collect();
                 outputs.extend(others);
@@ -381,7 +400,7 @@ impl<'a> Binder<'a> {
             }
             let value = self.scalar(&named.expr, inside)?;
             let name = given_name(&named.names).map(str::to_owned).or_else(|| argument_name(&named.expr));
-            outputs.push((name.unwrap_or_else(|| format!("arg{}", outputs.len())), value));
+            outputs.push((name.unwrap_or_else(|| format!("{unnamed}{}", outputs.len())), value));
         }
         Ok(())
     }
@@ -397,7 +416,7 @@ impl<'a> Binder<'a> {
         let exprs = values.iter().map(|value| value.expr.clone()).collect();
         let picked = self.call_aggregate(function, exprs, filter, context);
         let field = |(index, value): (usize, &Typed)| {
-            let part = get_field().call(vec![picked.clone(), lit(arg_extreme::part_name(index))]);
+            let part = part_of(picked.clone(), index, value.kql_type);
             Typed::new(never_null(part, value.kql_type), value.kql_type)
         };
         values.iter().enumerate().map(field).collect()
@@ -452,10 +471,9 @@ impl<'a> Binder<'a> {
             Typed::new(never_null(part, kql_type), kql_type)
         };
         if let "percentiles_array" | "percentilesw_array" = name {
-            let prefix = if name == "percentiles_array" { "percentiles_array" } else { "percentiles" };
             let all: Vec<Typed> = (0..ranks.len()).map(element).collect();
             let array = self.apply("pack_array", all, context.span)?;
-            return Ok(vec![AggregateOutput { name: format!("{prefix}_{named_by}"), typed: array }]);
+            return Ok(vec![AggregateOutput { name: format!("percentiles_{named_by}"), typed: array }]);
         }
         let outputs = ranks.iter().enumerate().map(|(index, (text, _))| AggregateOutput {
             name: format!("percentile_{named_by}_{}", text.replace('.', "_")),

@@ -5,11 +5,13 @@
 //! [`Need`]; the caller answers and binds again from the start, which asks the same questions in the same order. Every
 //! column has a field name of its own in the plan, so no operator can confuse two; KQL's names are kept beside it.
 
+mod graph_scope;
 mod names;
 mod native_operators;
 mod pack;
 mod parameters;
 mod patterns;
+mod results;
 mod scalar;
 mod scope;
 mod several;
@@ -27,11 +29,13 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, TableSource};
 
 pub(super) use crate::bind_error::{BindError, BindErrorCode};
-pub(super) use names::{argument_name, unique_name};
+pub(super) use graph_scope::{GraphScope, GraphVariable, HIDDEN, NeededSource, NeededValue, PathValue, graph_name};
+pub(super) use names::{argument_name, call_name, unique_name};
 pub(super) use parameters::GivenParameter;
 pub(super) use scope::{Binding, Environment, ExpressionScope, Windows};
 pub(super) use statements::given_name;
 pub(super) use value::{constant_of, null_of, text_literal, text_of};
+pub(super) use window::is_sessions_function;
 
 use crate::ast;
 use crate::functions::FunctionContext;
@@ -134,15 +138,15 @@ impl From<DataFusionError> for BindStop {
 
 pub(super) type Result<T> = std::result::Result<T, BindStop>;
 
-/// A query's result: a relation, and how it is to be rendered.
+/// A result of a query: a relation, and how it is to be rendered.
 #[derive(Debug)]
-pub(crate) struct BoundQuery {
+pub(crate) struct BoundResult {
     pub(crate) relation: Relation,
     pub(crate) rendering: Option<Rendering>,
 }
 
-/// Binds a query that has no syntax errors.
-pub(crate) fn bind<'a>(query: &'a ast::Query, answers: &'a Answers) -> Result<BoundQuery> {
+/// Binds a query that has no syntax errors, and returns its results, at least one.
+pub(crate) fn bind<'a>(query: &'a ast::Query, answers: &'a Answers) -> Result<Vec<BoundResult>> {
     let mut binder = Binder {
         answers,
         rows_taken: 0,
@@ -153,9 +157,10 @@ pub(crate) fn bind<'a>(query: &'a ast::Query, answers: &'a Answers) -> Result<Bo
         options: HashMap::new(),
         rendering: None,
     };
-    let relation = binder.query(query)?;
-    let relation = binder.finished(relation)?;
-    Ok(BoundQuery { relation, rendering: binder.rendering })
+    let results = binder.query(query)?;
+    let finished =
+        |BoundResult { relation, rendering }| Ok(BoundResult { relation: binder.finished(relation)?, rendering });
+    results.into_iter().map(finished).collect()
 }
 
 /// The state of binding one query.

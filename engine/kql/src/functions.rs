@@ -57,8 +57,9 @@ use signature::FunctionEntry;
 use udf::{Kernel, KqlFunction};
 
 pub(crate) use bags::WITHOUT_EMPTY;
+pub(crate) use dynamic::{NUMBER_ONLY, TEXT_ONLY, TRUTH_ONLY};
 pub(crate) use encoding::hash_string;
-pub(crate) use multi_column::BoundMultiColumn;
+pub(crate) use multi_column::{BoundMultiColumn, part_of};
 pub(crate) use operators::ScalarOperator;
 
 /// The names of all functions that Kusto has.

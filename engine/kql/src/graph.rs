@@ -2,8 +2,12 @@
 //! can call, too: it collects edges, whatever operators made them, and walks breadth-first over them once all are
 //! there.
 
+pub(crate) mod components;
 mod edges;
+pub(crate) mod network;
+pub(crate) mod pattern;
 mod reach;
+pub(crate) mod shortest;
 
 use std::sync::Arc;
 

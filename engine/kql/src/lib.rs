@@ -94,7 +94,7 @@ pub use {
     materialized::Materialized,
     origin::{is_kql_aggregate, is_kql_function, is_kql_window_function},
     plan::{Rendering, StoredComparisons},
-    planner::{KqlColumn, KqlParameters, PlannedKql, plan},
+    planner::{KqlColumn, KqlParameters, PlannedKql, plan, plan_all},
     query_error::{ExecutionError, KqlError, KqlErrorCode},
     types::KqlType,
     values::timespan,

@@ -1,5 +1,6 @@
 //! Turns operators into DataFusion plans, one after the other, in the order written. A file for each family.
 
+mod by_names;
 mod columns;
 mod evaluate;
 mod expand;
@@ -12,6 +13,7 @@ mod materialize;
 mod order;
 mod parse;
 mod partition;
+mod reduce;
 mod relation;
 mod scan;
 mod search;
@@ -32,12 +34,15 @@ pub use scan::StoredComparisons;
 
 /// Whether a function is one that operators call.
 pub(super) fn is_operator_function(function: &ScalarUDF) -> bool {
-    expand::is_elements_function(function) || parse::is_captures_function(function) || scan::is_scan_function(function)
+    expand::is_elements_function(function)
+        || parse::is_captures_function(function)
+        || parse::is_key_values_function(function)
+        || scan::is_scan_function(function)
 }
 
 /// Whether a window function is one that operators call.
 pub(super) fn is_operator_window_function(function: &WindowUDF) -> bool {
-    sequences::is_sequences_function(function)
+    sequences::is_sequences_function(function) || crate::bind::is_sessions_function(function)
 }
 
 /// How a result is to be shown.
@@ -76,6 +81,17 @@ impl<'a> Binder<'a> {
     ) -> Result<Relation> {
         self.spend(1, operator.span)?;
         let span = operator.span;
+        let takes_graph = matches!(
+            operator.kind,
+            OperatorKind::As(_)
+                | OperatorKind::GraphMarkComponents
+                | OperatorKind::GraphMatch(_)
+                | OperatorKind::GraphShortestPaths(_)
+                | OperatorKind::GraphToTable(_)
+        );
+        if input.graph.is_some() && !takes_graph {
+            return invalid(span, "this operator needs a table before it, not a graph");
+        }
         match &operator.kind {
             OperatorKind::As(name) => Ok(Relation { name: Some(name.text.clone()), ..input }),
             OperatorKind::AssertSchema(columns) => self.assert_schema(input, columns, span),
@@ -87,12 +103,19 @@ impl<'a> Binder<'a> {
             }
             OperatorKind::Extend(columns) => self.extend(input, columns, environment),
             OperatorKind::GetSchema => self.get_schema(input),
+            OperatorKind::GraphMarkComponents => self.graph_mark_components(&input, operator),
+            OperatorKind::GraphMatch(written) => self.graph_match(&input, written, operator, environment),
+            OperatorKind::GraphShortestPaths(written) => {
+                self.graph_shortest_paths(&input, written, operator, environment)
+            }
+            OperatorKind::GraphToTable(outputs) => self.graph_to_table(&input, outputs, span),
             OperatorKind::GraphTraverse(traverse) => self.graph_traverse(input, traverse, span, environment),
             OperatorKind::Invoke(function) => self.invoked(input, function, environment),
             OperatorKind::Join { table, condition } => {
                 self.join(input, table, condition.as_ref(), operator, environment)
             }
             OperatorKind::Lookup { table, on } => self.lookup(input, table, on, operator, environment),
+            OperatorKind::MakeGraph(make) => self.make_graph(input, make, span, environment),
             OperatorKind::MakeSeries(series) => self.make_series(input, series, operator, environment),
             OperatorKind::MvApply(apply) => self.mv_apply(input, apply, operator, environment),
             OperatorKind::MvExpand(expand) => self.mv_expand(input, expand, operator, environment),
@@ -103,6 +126,7 @@ impl<'a> Binder<'a> {
             OperatorKind::Partition(partition) => self.partition(input, partition, span, environment),
             OperatorKind::Project(columns) => self.project(input, columns, environment),
             OperatorKind::ProjectAway(patterns) => self.project_away(input, patterns),
+            OperatorKind::ProjectByNames(names) => self.project_by_names(input, names, environment),
             OperatorKind::ProjectKeep(patterns) => self.project_keep(input, patterns),
             OperatorKind::ProjectRename(columns) => self.project_rename(input, columns),
             OperatorKind::ProjectReorder(columns) => self.project_reorder(input, columns),
@@ -135,16 +159,11 @@ impl<'a> Binder<'a> {
                 invalid(span, "this operator starts a query and takes no rows")
             }
             OperatorKind::Invalid => invalid(span, "this could not be read"),
-            OperatorKind::Facet { .. }
-            | OperatorKind::Fork(_)
-            | OperatorKind::GraphMarkComponents
-            | OperatorKind::GraphMatch(_)
-            | OperatorKind::GraphShortestPaths(_)
-            | OperatorKind::GraphToTable(_)
-            | OperatorKind::MacroExpand { .. }
-            | OperatorKind::MakeGraph(_)
-            | OperatorKind::ProjectByNames(_)
-            | OperatorKind::Reduce { .. } => not_supported(span, "this operator"),
+            OperatorKind::Facet { .. } | OperatorKind::Fork(_) => {
+                invalid(span, "this operator makes several results, which only the query itself can have")
+            }
+            OperatorKind::MacroExpand { .. } => not_supported(span, "this operator"),
+            OperatorKind::Reduce { by, with } => self.reduce(input, by, with, operator, environment),
         }
     }
 

@@ -11,11 +11,12 @@ use datafusion::error::DataFusionError;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder, cast, lit};
 use futures::StreamExt;
 
-use crate::KqlError;
-use crate::bind::{self, Answers, BindStop, BoundQuery, GivenParameter, Need};
+use crate::bind::{self, Answers, BindStop, BoundResult, GivenParameter, Need};
+use crate::bind_error::BindErrorCode;
 use crate::host::KqlHost;
 use crate::materialized::Materialized;
-use crate::plan::{Relation, Rendering, field_column};
+use crate::plan::{Rendering, field_column};
+use crate::query_error::{KqlError, KqlErrorCode};
 use crate::types::KqlType;
 use crate::values::{self, TICKS_PER_MICROSECOND, UNIX_EPOCH_TICKS};
 
@@ -59,15 +60,40 @@ pub struct PlannedKql {
     pub rendering: Option<Rendering>,
 }
 
-/// Plans a query for a host. `parameters` are the values of its `declare query_parameters`.
+/// Plans a query of one result for a host. `parameters` are the values of its `declare query_parameters`. A query with
+/// more results is refused; [`plan_all`] plans them all.
 pub async fn plan<H: KqlHost>(host: &H, text: &str, parameters: &KqlParameters) -> Result<PlannedKql, H::Error> {
+    let mut results = plan_all(host, text, parameters).await?;
+    match (results.pop(), results.len()) {
+        (Some(only), 0) => Ok(only),
+        (_, others) => {
+            let error = KqlError {
+                code: KqlErrorCode::Bind(BindErrorCode::NotSupported),
+                message: format!("the query has {} results, and one is asked for here", others + 1),
+                hint: Some("end the query after one table".to_owned()),
+            };
+            Err(error.into())
+        }
+    }
+}
+
+/// Plans all results of a query, at least one: of each statement that is an expression, and of each branch of a `fork` or
+/// a `facet`.
+pub async fn plan_all<H: KqlHost>(
+    host: &H,
+    text: &str,
+    parameters: &KqlParameters,
+) -> Result<Vec<PlannedKql>, H::Error> {
     match query_to_explain(text) {
-        Some(text) => Ok(plan_query(host, &text, parameters).await?.explained()?),
+        Some(text) => {
+            let planned = plan_query(host, &text, parameters).await?;
+            Ok(planned.into_iter().map(PlannedKql::explained).collect::<Result<_, _>>()?)
+        }
         None => plan_query(host, text, parameters).await,
     }
 }
 
-async fn plan_query<H: KqlHost>(host: &H, text: &str, parameters: &KqlParameters) -> Result<PlannedKql, H::Error> {
+async fn plan_query<H: KqlHost>(host: &H, text: &str, parameters: &KqlParameters) -> Result<Vec<PlannedKql>, H::Error> {
     let query = crate::parse(text).into_result().map_err(|errors| KqlError::from_syntax(text, &errors))?;
     let now = Utc::now();
     let now_ticks = UNIX_EPOCH_TICKS + now.timestamp_micros() * TICKS_PER_MICROSECOND;
@@ -83,9 +109,9 @@ async fn plan_query<H: KqlHost>(host: &H, text: &str, parameters: &KqlParameters
         host.check_interrupt()?;
         // Nothing of binding lives across the wait for an answer.
         let need = match bind::bind(&query, &answers) {
-            Ok(BoundQuery { relation, rendering }) => {
+            Ok(results) => {
                 answers.materialized.iter().for_each(|part| part.all_uses_are_known());
-                return Ok(planned(relation, rendering));
+                return Ok(results.into_iter().map(planned).collect());
             }
             Err(BindStop::Error(error)) => return Err(KqlError::from_bind(text, error).into()),
             Err(BindStop::Plan(error)) => return Err(error.into()),
@@ -182,7 +208,7 @@ fn arrow_value(value: PlanExpr, kql_type: KqlType) -> PlanExpr {
     }
 }
 
-fn planned(relation: Relation, rendering: Option<Rendering>) -> PlannedKql {
+fn planned(BoundResult { relation, rendering }: BoundResult) -> PlannedKql {
     let columns = relation.columns.iter();
     let columns = columns.map(|column| KqlColumn { name: column.name.clone(), kql_type: column.kql_type }).collect();
     PlannedKql { plan: relation.plan, columns, rendering }

@@ -2,6 +2,7 @@
 //! repository: what Kusto's parser accepts, and what Kusto answers. Where `build.rs` does not find them they are
 //! ignored.
 
+mod answers;
 mod corpus;
 mod replay;
 

@@ -109,15 +109,24 @@ pub(crate) fn parse_int(text: &str) -> Option<i32> {
     parse_long(text).and_then(|long| i32::try_from(long).ok())
 }
 
-/// Reads a number, `nan`, `inf` or `infinity`, or what [`parse_long`] reads.
+/// Reads a number, `NaN`, `nan`, `inf` or `Infinity`, or what [`parse_long`] reads.
 pub(crate) fn parse_real(text: &str) -> Option<f64> {
     let text = text.trim();
+    let unsigned = text.trim_start_matches(['+', '-']);
+    let is_word = unsigned.starts_with(|first: char| first.is_ascii_alphabetic());
+    if is_word && !matches!(unsigned, "nan" | "NaN" | "inf" | "Inf" | "infinity" | "Infinity") {
+        return None;
+    }
     text.parse().ok().or_else(|| parse_long(text).map(|long| long as f64))
 }
 
-/// Returns a guid in any of its notations as 36 lowercase characters.
+/// Returns a guid as 36 lowercase characters. It is read from the first 32 digits, wherever hyphens are between them;
+/// what follows is not looked at.
 pub(crate) fn parse_guid(text: &str) -> Option<String> {
-    uuid::Uuid::try_parse(text.trim()).ok().map(|guid| guid.hyphenated().to_string())
+    let text = text.trim();
+    let text = text.strip_prefix(['{', '(']).unwrap_or(text);
+    let digits: String = text.chars().filter(|char| *char != '-').take(32).collect();
+    uuid::Uuid::try_parse(&digits).ok().filter(|_| digits.len() == 32).map(|guid| guid.hyphenated().to_string())
 }
 
 /// Reads a length of time as KQL's `timespan` literals and .NET write it: `1.5h`, `hh:mm:ss`, `d.hh:mm:ss`. `None` if the

@@ -149,7 +149,8 @@ impl Accumulator for CollectAccumulator {
             match (self.collection, text) {
                 (Collection::Bag, Some(bag)) => self.add(bag),
                 (Collection::Bag, None) => {}
-                (Collection::List, Some(text)) if text.starts_with("[[") => self.add_elements(element(text)),
+                // An array stands for its elements.
+                (_, Some(text)) if text.starts_with("[[") => self.add_elements(element(text)),
                 (_, text) => self.add(element(text.unwrap_or("[null]"))),
             }
         }

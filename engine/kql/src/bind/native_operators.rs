@@ -11,6 +11,10 @@ use crate::types::KqlType;
 
 /// Returns a comparison as DataFusion's operator, where both sides are of one type that KQL and DataFusion order alike.
 pub(super) fn native_comparison(operator: BinaryOperator, left: &Typed, right: &Typed) -> Option<PlanExpr> {
+    let is_equality = operator == BinaryOperator::Equal;
+    if !is_equality && matches!(left.kql_type, KqlType::String | KqlType::Guid) {
+        return None;
+    }
     let (left, right) = alike(left, right)?;
     Some(match operator {
         BinaryOperator::Equal => left.eq(right),

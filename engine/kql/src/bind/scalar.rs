@@ -6,7 +6,7 @@ use datafusion::scalar::ScalarValue;
 use super::native_operators::{native_comparison, native_in};
 use super::several::refuse_several;
 use super::{
-    BindError, BindErrorCode, Binder, Binding, ExpressionScope, Result, Typed, constant_of, fail, invalid,
+    BindError, BindErrorCode, Binder, Binding, ExpressionScope, HIDDEN, Result, Typed, constant_of, fail, invalid,
     not_supported, null_of, text_of,
 };
 use crate::aggregates;
@@ -43,6 +43,13 @@ impl<'a> Binder<'a> {
             ExprKind::Unary { operator: UnaryOperator::Plus, operand } => self.scalar(operand, scope),
             ExprKind::Unary { operator: UnaryOperator::Minus, operand } => {
                 let operand = self.scalar(operand, scope)?;
+                if operand.kql_type == KqlType::Int
+                    && let Some(ScalarValue::Int32(Some(value))) = constant_of(&operand.expr)?
+                    && let Some(negated) = value.checked_neg()
+                {
+                    // Only a constant stays an int.
+                    return Ok(Typed::new(lit(negated), KqlType::Int));
+                }
                 self.apply_operator(ScalarOperator::Negate, vec![operand], expr.span)
             }
             ExprKind::Binary { operator, left, right, operator_span } => {
@@ -160,6 +167,11 @@ impl<'a> Binder<'a> {
     }
 
     fn name(&mut self, name: &'a Name, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
+        if let Some(graph) = scope.graph
+            && let Some((_, variable)) = graph.variables.iter().find(|(known, _)| *known == name.text)
+        {
+            return self.graph_element(*variable, name.span, graph);
+        }
         if let Some(column) = scope.column(&name.text) {
             return Ok(column.typed());
         }
@@ -174,6 +186,10 @@ impl<'a> Binder<'a> {
                 Err(BindError::new(BindErrorCode::TypeMismatch, name.span, message)
                     .with_hint("take its first value with toscalar(...)")
                     .into())
+            }
+            Some(Binding::Function(function, environment)) if function.parameters.is_empty() => {
+                let (function, environment) = (*function, environment.clone());
+                self.without_arguments(function, &environment, name.span)
             }
             Some(Binding::Function(..) | Binding::Pattern(..)) => {
                 invalid(name.span, format!("`{}` is a function; call it with parentheses", name.text))
@@ -193,6 +209,11 @@ impl<'a> Binder<'a> {
     }
 
     fn member(&mut self, base: &'a Expr, name: &'a Name, span: Span, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
+        if let Some(graph) = scope.graph
+            && let Some(variable) = graph.find(base)
+        {
+            return self.graph_property(variable, &name.text, name.span, graph);
+        }
         if let ExprKind::Name(side) = &base.kind {
             if scope.steps.contains(&side.text) {
                 return match scope.column(&format!("{}.{}", side.text, name.text)) {
@@ -224,6 +245,11 @@ impl<'a> Binder<'a> {
         span: Span,
         scope: &ExpressionScope<'_, 'a>,
     ) -> Result<Typed> {
+        if let (Some(graph), ExprKind::Literal(Literal::String(name))) = (scope.graph, &index.kind)
+            && let Some(variable) = graph.find(base)
+        {
+            return self.graph_property(variable, name, index.span, graph);
+        }
         if let Some([text, delimiter, index]) = part_of_split(base, index, scope) {
             let arguments = [text, delimiter, index].map(|argument| self.scalar(argument, scope));
             let [text, delimiter, index] = arguments;
@@ -267,6 +293,16 @@ impl<'a> Binder<'a> {
         if let Some(Binding::Function(function, environment)) = scope.environment.find(name) {
             let (function, environment) = (*function, environment.clone());
             return self.user_scalar(call, function, &environment, scope);
+        }
+        if let Some(graph) = scope.graph
+            && let Some(typed) = self.graph_function(call, span, scope, graph)?
+        {
+            return Ok(typed);
+        }
+        if call.arguments.is_empty()
+            && let Some(column) = scope.column(&format!("{HIDDEN}{name}"))
+        {
+            return Ok(column.typed());
         }
         if aggregates::is_aggregate(name) && !(is_also_scalar(name) && scope.aggregates.is_none()) {
             let Some(collected) = scope.aggregates else {
@@ -382,7 +418,12 @@ impl<'a> Binder<'a> {
 
     fn first_value(&mut self, body: &'a Expr, scope: &ExpressionScope<'_, 'a>) -> Result<Typed> {
         if !self.is_tabular(body, scope.environment) {
-            return self.scalar(body, &ExpressionScope::constant(scope.environment));
+            let typed = self.scalar(body, &ExpressionScope::constant(scope.environment))?;
+            // Worked out once, however often it is used.
+            return Ok(match constant_of(&typed.expr)? {
+                Some(value) => Typed::new(lit(value), typed.kql_type),
+                None => typed,
+            });
         }
         let relation = self.table(body, scope.environment)?;
         let Some(column) = relation.columns.first().cloned() else {
@@ -509,7 +550,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Converts a value to an element of a dynamic; a string stays a string and is not parsed.
-    fn as_element(&mut self, typed: Typed, span: Span) -> Result<Typed> {
+    pub(super) fn as_element(&mut self, typed: Typed, span: Span) -> Result<Typed> {
         let array = self.apply("pack_array", vec![typed], span)?;
         self.element_of(array, 0, span)
     }

@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use datafusion::logical_expr::{Expr as PlanExpr, SortExpr};
 
-use super::Typed;
+use super::{GraphScope, Typed};
 use crate::ast;
 use crate::plan::{Column, Relation};
 
@@ -97,6 +97,8 @@ pub(crate) struct ExpressionScope<'s, 'a> {
     pub(crate) windows: Option<&'s Windows>,
     /// The steps of a `scan`, whose columns are named `step.column`.
     pub(crate) steps: &'s [String],
+    /// The variables of a graph's pattern.
+    pub(crate) graph: Option<&'s GraphScope>,
 }
 
 /// Window functions, each in a step of its own, since one may use another's result.
@@ -110,7 +112,17 @@ pub(crate) struct Windows {
 impl<'s, 'a> ExpressionScope<'s, 'a> {
     /// The scope of an expression over rows of these columns.
     pub(crate) fn over_columns(environment: &'s Environment<'a>, columns: &'s [Column]) -> Self {
-        Self { environment, columns, right: None, aggregates: None, order: &[], keys: &[], windows: None, steps: &[] }
+        Self {
+            environment,
+            columns,
+            right: None,
+            aggregates: None,
+            order: &[],
+            keys: &[],
+            windows: None,
+            steps: &[],
+            graph: None,
+        }
     }
 
     /// The scope of a constant: variables only.

@@ -2,9 +2,10 @@
 
 use super::names::argument_name;
 use super::{BindError, BindErrorCode, Binder, Binding, ExpressionScope, Result, Typed, fail, invalid};
-use crate::ast::{Expr, ExprKind, Name, NamedExpr, Names};
+use crate::ast::{Expr, ExprKind, FunctionCall, Name, NamedExpr, Names};
 use crate::functions::{self, FunctionError};
 use crate::span::Span;
+use crate::types::KqlType;
 
 /// One of several values, under the name that the query gives it or else its own.
 pub(crate) struct NamedPart {
@@ -24,7 +25,13 @@ impl<'a> Binder<'a> {
         let Expr { kind: ExprKind::Call(call), span } = &named.expr else { return Ok(None) };
         let name = call.function.text.as_str();
         let is_users = matches!(scope.environment.find(name), Some(Binding::Function(..)));
-        if call.target.is_some() || is_users || !functions::is_multi_column(name) {
+        if call.target.is_some() || is_users {
+            return Ok(None);
+        }
+        if matches!(name, "array_sort_asc" | "array_sort_desc") {
+            return self.sorted_arrays(call, named, scope);
+        }
+        if !functions::is_multi_column(name) {
             return Ok(None);
         }
         self.spend(1, *span)?;
@@ -49,7 +56,7 @@ impl<'a> Binder<'a> {
             return invalid(named.span, message + " were given");
         }
         let of = call.arguments.first().and_then(|argument| argument_name(&argument.expr));
-        let prefix = of.map_or_else(|| name.to_owned(), |of| format!("{name}_{of}"));
+        let prefix = format!("{name}_{}", of.unwrap_or_default());
         let mut given = given.iter();
         let parts = parts.into_iter().map(|(output, kql_type, expr)| NamedPart {
             given: given.next().map(|name| name.text.clone()),
@@ -57,6 +64,41 @@ impl<'a> Binder<'a> {
             typed: Typed::new(expr, kql_type),
         });
         Ok(Some(parts.collect()))
+    }
+}
+
+impl<'a> Binder<'a> {
+    /// `array_sort_asc(a, b)` as a whole column is a column of each array: `a_sorted`, `b_sorted`. Elsewhere it is an
+    /// array of them.
+    fn sorted_arrays(
+        &mut self,
+        call: &'a FunctionCall,
+        named: &'a NamedExpr,
+        scope: &ExpressionScope<'_, 'a>,
+    ) -> Result<Option<Vec<NamedPart>>> {
+        let span = named.expr.span;
+        let arguments = self.arguments(call, scope)?;
+        let count = arguments.iter().filter(|argument| argument.kql_type == KqlType::Dynamic).count();
+        let given = match &named.names {
+            Names::Unnamed => &[],
+            Names::One(name) => std::slice::from_ref(name),
+            Names::Several(names) => names.as_slice(),
+        };
+        if count < 2 && !given.is_empty() {
+            return Ok(None);
+        }
+        if given.len() > count {
+            return invalid(named.span, format!("`{}` gives {count} values here", call.function.text));
+        }
+        let sorted = self.apply(&call.function.text, arguments, span)?;
+        let mut parts = Vec::with_capacity(count);
+        for (index, argument) in call.arguments.iter().take(count).enumerate() {
+            let typed = if count == 1 { sorted.clone() } else { self.element_of(sorted.clone(), index, span)? };
+            let of = argument_name(&argument.expr).unwrap_or_else(|| format!("array{index}"));
+            let given = given.get(index).map(|name| name.text.clone());
+            parts.push(NamedPart { given, natural: format!("{of}_sorted"), typed });
+        }
+        Ok(Some(parts))
     }
 }
 

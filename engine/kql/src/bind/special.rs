@@ -4,7 +4,7 @@
 use datafusion::logical_expr::lit;
 use serde_json::json;
 
-use super::{Binder, ExpressionScope, Result, Typed, invalid, null_of};
+use super::{Binder, ExpressionScope, Result, Typed, constant_of, invalid, null_of, text_of};
 use crate::ast::{ExprKind, FunctionCall, Literal, ParameterValue};
 use crate::plan::Column;
 use crate::span::Span;
@@ -21,9 +21,20 @@ impl<'a> Binder<'a> {
         let name = call.function.text.as_str();
         match name {
             "percentile_tdigest" | "percentiles_array_tdigest" => self.percentile_as(call, span, scope),
+            "extract" | "extractjson" | "extract_json" => self.extracted_as(call, span, scope),
             "estimate_data_size" if call.arguments.iter().any(|argument| argument.expr.kind == ExprKind::Star) => {
                 let all = scope.columns.iter().map(Column::typed).collect();
                 self.apply(name, all, span).map(Some)
+            }
+            "column_names_of" => self.column_names_of(call, span, scope).map(Some),
+            "iscolumnexists" => {
+                let [name] = call.arguments.as_slice() else {
+                    return invalid(span, "`iscolumnexists` takes a column's name");
+                };
+                let name = self.scalar(&name.expr, scope)?;
+                let name = constant_of(&name.expr)?;
+                let exists = text_of(name.as_ref()).is_some_and(|name| scope.column(name).is_some());
+                Ok(Some(Typed::new(lit(exists), KqlType::Bool)))
             }
             "bin_auto" => self.bin_auto(call, span, scope).map(Some),
             "current_database" | "current_principal" | "current_principal_details" | "ingestion_time"
@@ -41,6 +52,21 @@ impl<'a> Binder<'a> {
             "ingestion_time" => Ok(Some(Typed::new(lit(null_of(KqlType::DateTime)), KqlType::DateTime))),
             _ => Ok(None),
         }
+    }
+
+    /// `column_names_of(T)`: the names of a table's columns, which are known without its rows.
+    fn column_names_of(
+        &mut self,
+        call: &'a FunctionCall,
+        span: Span,
+        scope: &ExpressionScope<'_, 'a>,
+    ) -> Result<Typed> {
+        let [table] = call.arguments.as_slice() else {
+            return invalid(span, "`column_names_of` takes a table");
+        };
+        let relation = self.table(&table.expr, scope.environment)?;
+        let names: Vec<&str> = relation.columns.iter().map(|column| column.name.as_str()).collect();
+        Ok(Typed::new(lit(json!(names).to_string()), KqlType::Dynamic))
     }
 
     /// `bin_auto(x)`: the size of its bins and the start of one of them are options of the query.
@@ -64,6 +90,23 @@ impl<'a> Binder<'a> {
             Some(Some(ParameterValue::Literal(literal))) => self.literal(literal, span).map(Some),
             Some(_) => invalid(span, format!("the option `{name}` is no literal")),
             None => Ok(None),
+        }
+    }
+
+    /// `extract("(\d+)", 1, text, typeof(long))`: the last argument is the type to convert to.
+    fn extracted_as(
+        &mut self,
+        call: &'a FunctionCall,
+        span: Span,
+        scope: &ExpressionScope<'_, 'a>,
+    ) -> Result<Option<Typed>> {
+        let Some((last, values)) = call.arguments.split_last() else { return Ok(None) };
+        let ExprKind::Literal(Literal::Type(wanted)) = &last.expr.kind else { return Ok(None) };
+        let values = values.iter().map(|value| self.scalar(&value.expr, scope)).collect::<Result<Vec<_>>>()?;
+        let found = self.apply(&call.function.text, values, span)?;
+        match KqlType::from(*wanted) {
+            KqlType::Dynamic => self.apply("todynamic", vec![found], span).map(Some),
+            wanted => self.convert(found, wanted, span).map(Some),
         }
     }
 

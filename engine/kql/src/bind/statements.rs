@@ -5,7 +5,7 @@ use super::{
     invalid, not_supported, text_of,
 };
 use crate::ast::{
-    Expr, ExprKind, FunctionCall, Names, OperatorKind, ParameterKind, Pipeline, Query, Statement, StatementKind,
+    Expr, ExprKind, FunctionCall, Names, OperatorKind, ParameterKind, Pipeline, Statement, StatementKind,
     SubqueryFunction,
 };
 use crate::host::{TableKey, TableLookup};
@@ -13,16 +13,6 @@ use crate::plan::Relation;
 use crate::span::Span;
 
 impl<'a> Binder<'a> {
-    /// Returns the result of a query's last statement.
-    pub(crate) fn query(&mut self, query: &'a Query) -> Result<Relation> {
-        let (environment, result) = self.statements(&query.statements, Environment::default())?;
-        match result {
-            Some(result) if self.is_tabular(result, &environment) => self.table(result, &environment),
-            Some(result) => self.printed(result, &environment),
-            None => invalid(query.span, "the query has no result; end it with a table"),
-        }
-    }
-
     /// Returns the environment with the statements' variables, and the expression that they return.
     pub(crate) fn statements(
         &mut self,
@@ -32,40 +22,50 @@ impl<'a> Binder<'a> {
         let mut environment = environment;
         let mut result = None;
         for statement in statements {
-            match &statement.kind {
-                StatementKind::Expression(expr) => {
-                    if result.is_some() {
-                        return not_supported(statement.span, "more than one result");
-                    }
-                    result = Some(expr);
+            if let Some(expr) = self.statement(statement, &mut environment)? {
+                if result.is_some() {
+                    return invalid(statement.span, "a function has one result");
                 }
-                StatementKind::Let { name, value } => {
-                    let binding = self.variable(value, &environment)?;
-                    environment = environment.with(&name.text, binding);
-                }
-                StatementKind::LetFunction { name, function } => {
-                    environment = environment.with(&name.text, Binding::Function(function, environment.clone()));
-                }
-                StatementKind::QueryParameters(parameters) => {
-                    for parameter in parameters {
-                        let value = self.query_parameter(parameter, &environment)?;
-                        environment = environment.with(&parameter.name.text, Binding::Scalar(value, 1));
-                    }
-                }
-                // Most options are hints to Kusto's own engine.
-                StatementKind::Set { name, value } => {
-                    self.options.insert(&name.text, value.as_ref());
-                }
-                StatementKind::Pattern(pattern) => {
-                    environment = environment.with(&pattern.name.text, Binding::Pattern(pattern, environment.clone()));
-                }
-                StatementKind::AliasDatabase { .. } => return not_supported(statement.span, "`alias database`"),
-                StatementKind::RestrictAccess(_) => return not_supported(statement.span, "`restrict access`"),
-                StatementKind::Command => return not_supported(statement.span, "this management command"),
-                StatementKind::Invalid => return invalid(statement.span, "this could not be read"),
+                result = Some(expr);
             }
         }
         Ok((environment, result))
+    }
+
+    /// Binds a statement: adds what it declares to the environment, and returns the expression that it is.
+    pub(super) fn statement(
+        &mut self,
+        statement: &'a Statement,
+        environment: &mut Environment<'a>,
+    ) -> Result<Option<&'a Expr>> {
+        match &statement.kind {
+            StatementKind::Expression(expr) => return Ok(Some(expr)),
+            StatementKind::Let { name, value } => {
+                let binding = self.variable(value, environment)?;
+                *environment = environment.with(&name.text, binding);
+            }
+            StatementKind::LetFunction { name, function } => {
+                *environment = environment.with(&name.text, Binding::Function(function, environment.clone()));
+            }
+            StatementKind::QueryParameters(parameters) => {
+                for parameter in parameters {
+                    let value = self.query_parameter(parameter, environment)?;
+                    *environment = environment.with(&parameter.name.text, Binding::Scalar(value, 1));
+                }
+            }
+            // Most options are hints to Kusto's own engine.
+            StatementKind::Set { name, value } => {
+                self.options.insert(&name.text, value.as_ref());
+            }
+            StatementKind::Pattern(pattern) => {
+                *environment = environment.with(&pattern.name.text, Binding::Pattern(pattern, environment.clone()));
+            }
+            StatementKind::AliasDatabase { .. } => return not_supported(statement.span, "`alias database`"),
+            StatementKind::RestrictAccess(_) => return not_supported(statement.span, "`restrict access`"),
+            StatementKind::Command => return not_supported(statement.span, "this management command"),
+            StatementKind::Invalid => return invalid(statement.span, "this could not be read"),
+        }
+        Ok(None)
     }
 
     fn variable(&mut self, value: &'a Expr, environment: &Environment<'a>) -> Result<Binding<'a>> {
@@ -267,7 +267,17 @@ impl<'a> Binder<'a> {
 
     /// Binds a pipeline that has a source or begins with an operator that needs none.
     pub(crate) fn pipeline(&mut self, pipeline: &'a Pipeline, environment: &Environment<'a>) -> Result<Relation> {
-        let mut operators = pipeline.operators.iter();
+        self.pipeline_up_to(pipeline, pipeline.operators.len(), environment)
+    }
+
+    /// Binds the first `count` operators of a pipeline.
+    pub(super) fn pipeline_up_to(
+        &mut self,
+        pipeline: &'a Pipeline,
+        count: usize,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let mut operators = pipeline.operators.iter().take(count);
         let mut relation = match &pipeline.source {
             Some(source) => self.table(source, environment)?,
             None => match operators.next() {
@@ -286,7 +296,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Returns a query that is a scalar as a table of one value.
-    fn printed(&mut self, expr: &'a Expr, environment: &Environment<'a>) -> Result<Relation> {
+    pub(super) fn printed(&mut self, expr: &'a Expr, environment: &Environment<'a>) -> Result<Relation> {
         let typed = self.scalar(expr, &ExpressionScope::constant(environment))?;
         self.one_row(vec![("print_0".to_owned(), typed)])
     }

@@ -27,6 +27,21 @@ impl<'a> Binder<'a> {
         }
     }
 
+    /// Binds the name alone of a function that takes nothing and returns a scalar, which calls it.
+    pub(crate) fn without_arguments(
+        &mut self,
+        function: &'a Function,
+        environment: &Environment<'a>,
+        span: Span,
+    ) -> Result<super::Typed> {
+        self.spend(1, span)?;
+        let (inside, result) = self.statements(&function.body, environment.clone())?;
+        match result {
+            Some(body) => self.nested(span, |binder| binder.scalar(body, &ExpressionScope::constant(&inside))),
+            None => invalid(span, "this function returns nothing"),
+        }
+    }
+
     /// Binds a call of a function that returns a table; `piped` is its first table, in `invoke`.
     pub(crate) fn user_table(
         &mut self,

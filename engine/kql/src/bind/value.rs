@@ -107,6 +107,10 @@ impl Binder<'_> {
             Ok(bound) => bound,
             Err(_) => return fail(BindErrorCode::Invalid, span, format!("no literals of type {}", kql_type.name())),
         };
+        // A literal that is a number alone counts days; as a text it is no timespan.
+        let is_number = unquoted.trim_start_matches('-').bytes().all(|byte| byte.is_ascii_digit());
+        let in_days = format!("{unquoted}d");
+        let unquoted = if kql_type == KqlType::TimeSpan && is_number { &in_days } else { unquoted };
         let value = constant_of(&bound.function.call(vec![text_literal(unquoted)]))?;
         match value {
             Some(value) if !value.is_null() => Ok(Typed::new(lit(value), kql_type)),
@@ -139,6 +143,8 @@ impl Binder<'_> {
             return invalid(span, "this number does not fit a real");
         }
         let typed = self.literal(literal, span)?;
+        // A timespan is there as its ticks.
+        let typed = if typed.kql_type == KqlType::TimeSpan { Typed::new(typed.expr, KqlType::Long) } else { typed };
         let bound = match functions::bind("pack_array", &[typed.kql_type], self.functions()) {
             Ok(bound) => bound,
             Err(_) => return invalid(span, "this value cannot stand in dynamic(...)"),

@@ -1,6 +1,8 @@
 //! Window functions: `row_number`, `prev`, `next`, `row_cumsum`, `row_rank_dense`, `row_rank_min`. Each
 //! becomes a window of its own below the operator, so that one may use another's result.
 
+mod sessions;
+
 use datafusion::functions_aggregate::min_max::max_udaf;
 use datafusion::functions_aggregate::sum::sum_udaf;
 use datafusion::functions_window::lead_lag::{lag_udwf, lead_udwf};
@@ -10,13 +12,13 @@ use datafusion::logical_expr::{Expr as PlanExpr, WindowFrame, WindowFrameBound, 
 use datafusion::prelude::coalesce;
 use datafusion::scalar::ScalarValue;
 
-use super::{
-    BindErrorCode, Binder, ExpressionScope, Result, Typed, Windows, constant_of, fail, invalid, not_supported, null_of,
-};
+use super::{BindErrorCode, Binder, ExpressionScope, Result, Typed, Windows, constant_of, fail, invalid, null_of};
 use crate::ast::FunctionCall;
 use crate::plan::field_column;
 use crate::span::Span;
 use crate::types::KqlType;
+pub(crate) use sessions::is_sessions_function;
+use sessions::sessions_udwf;
 
 impl<'a> Binder<'a> {
     /// Binds a call of a window function; `None` when it is none.
@@ -52,7 +54,7 @@ impl<'a> Binder<'a> {
             "prev" | "next" => self.neighbour(name, arguments, span, windows)?,
             "row_cumsum" => self.cumulative_sum(arguments, span, windows)?,
             "row_rank" | "row_rank_dense" | "row_rank_min" => self.rank(name, arguments, span, windows)?,
-            _ => return not_supported(span, format_args!("`{name}`")),
+            _ => self.session_start(arguments, span, windows)?,
         };
         Ok(Some(made))
     }
@@ -83,7 +85,10 @@ impl<'a> Binder<'a> {
         let offset = match arguments.next() {
             Some(offset) => {
                 let offset = self.convert(offset, KqlType::Long, span)?;
-                constant_of(&offset.expr)?.unwrap_or(ScalarValue::Int64(Some(1)))
+                match constant_of(&offset.expr)? {
+                    Some(offset @ ScalarValue::Int64(Some(1..))) => offset,
+                    _ => return invalid(span, format!("`{name}` takes a constant distance of 1 or more")),
+                }
             }
             None => ScalarValue::Int64(Some(1)),
         };
@@ -165,6 +170,35 @@ impl<'a> Binder<'a> {
         let rank =
             self.window(WindowFunctionDefinition::AggregateUDF(function), vec![value], group, up_to_here(), windows);
         Ok(Typed::new(rank, KqlType::Long))
+    }
+
+    /// `row_window_session(time, from_first, from_previous, restart)`.
+    fn session_start(&mut self, arguments: Vec<Typed>, span: Span, windows: &Windows) -> Result<Typed> {
+        let mut arguments = arguments.into_iter();
+        let (Some(value), Some(from_first), Some(from_previous)) =
+            (arguments.next(), arguments.next(), arguments.next())
+        else {
+            return invalid(span, "`row_window_session` takes a time, two distances and a restart");
+        };
+        if !matches!(value.kql_type, KqlType::DateTime | KqlType::TimeSpan | KqlType::Long) {
+            let message = format!("`row_window_session` takes a datetime, not a {}", value.kql_type.name());
+            return fail(BindErrorCode::TypeMismatch, span, message);
+        }
+        let kql_type = value.kql_type;
+        let distance = if kql_type == KqlType::Long { KqlType::Long } else { KqlType::TimeSpan };
+        let restart = match arguments.next() {
+            Some(restart) => self.convert(restart, KqlType::Bool, span)?.expr,
+            None => lit(false),
+        };
+        let arguments = vec![
+            value.expr,
+            self.convert(from_first, distance, span)?.expr,
+            self.convert(from_previous, distance, span)?.expr,
+            restart,
+        ];
+        let function = WindowFunctionDefinition::WindowUDF(sessions_udwf());
+        let start = self.window(function, arguments, None, WindowFrame::new(None), windows);
+        Ok(Typed::new(start, kql_type))
     }
 
     /// Returns the number of restarts so far, where a function restarts.

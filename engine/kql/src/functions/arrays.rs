@@ -97,12 +97,12 @@ fn array_split(arguments: &FunctionArguments) -> Result<ArrayRef> {
     })
 }
 
-/// Adds up numbers and truth values; null if the array has anything else.
+/// Adds up numbers and truth values, and passes over nulls; null if the array has anything else.
 fn array_sum(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let arrays = arguments.dynamics(0)?;
     arguments.make_reals(|row| {
         let number = |value: &Value| if value.is_string() { None } else { json_real(value) };
-        arrays.elements(row)?.iter().map(number).sum()
+        arrays.elements(row)?.iter().filter(|value| !value.is_null()).map(number).sum()
     })
 }
 

@@ -68,11 +68,7 @@ fn bag_remove_keys(arguments: &FunctionArguments) -> Result<ArrayRef> {
 
 /// Removes the member that a path of names leads to.
 fn remove_at(members: &mut Map<String, Value>, path: &str) {
-    let names: Vec<&str> = path[1..]
-        .split(['.', '[', ']'])
-        .map(|name| name.trim_matches(['\'', '"']))
-        .filter(|name| !name.is_empty())
-        .collect();
+    let names = names_of(path);
     let Some((last, parents)) = names.split_last() else { return };
     let mut bag = members;
     for name in parents {
@@ -80,6 +76,28 @@ fn remove_at(members: &mut Map<String, Value>, path: &str) {
         bag = inner;
     }
     bag.shift_remove(*last);
+}
+
+/// Returns the names of a path: `$.a['b']`.
+fn names_of(path: &str) -> Vec<&str> {
+    let names = path[1..].split(['.', '[', ']']).map(|name| name.trim_matches(['\'', '"']));
+    names.filter(|name| !name.is_empty()).collect()
+}
+
+/// Sets the member that a path of names leads to. Bags that are missing on the way are made.
+fn set_at(members: &mut Map<String, Value>, names: &[&str], set: Value) {
+    let Some((first, rest)) = names.split_first() else { return };
+    if rest.is_empty() {
+        members.insert((*first).to_owned(), set);
+        return;
+    }
+    let inner = members.entry((*first).to_owned()).or_insert(Value::Null);
+    if !inner.is_object() {
+        *inner = Value::Object(Map::new());
+    }
+    if let Value::Object(inner) = inner {
+        set_at(inner, rest, set);
+    }
 }
 
 fn bag_has_key(arguments: &FunctionArguments) -> Result<ArrayRef> {
@@ -95,7 +113,11 @@ fn bag_set_key(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (bags, keys, set) = (arguments.dynamics(0)?, arguments.strings(1)?, arguments.dynamics(2)?);
     arguments.make_dynamics(|row| {
         let Value::Object(mut members) = bags.get(row).into_owned() else { return Ok(Value::Null) };
-        members.insert(keys.get(row).to_owned(), set.get(row).into_owned());
+        let (key, set) = (keys.get(row), set.get(row).into_owned());
+        match key.starts_with("$.") || key.starts_with("$[") {
+            true => set_at(&mut members, &names_of(key), set),
+            false => drop(members.insert(key.to_owned(), set)),
+        }
         Ok(Value::Object(members))
     })
 }

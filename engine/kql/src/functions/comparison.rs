@@ -45,6 +45,32 @@ pub(super) fn domain(left: KqlType, right: KqlType) -> Option<Domain> {
     Some(domain)
 }
 
+/// Returns how `==` and `!=` compare operands of these types. A string is compared with another value by what it
+/// converts to; one that converts to nothing is unequal.
+pub(super) fn equality_domain(left: KqlType, right: KqlType) -> Option<Domain> {
+    match (left, right) {
+        (KqlType::String, other) | (other, KqlType::String) if other.is_numeric() => {
+            Some(Domain::Typed(if other == KqlType::Int { KqlType::Long } else { other }))
+        }
+        (KqlType::String, other) | (other, KqlType::String)
+            if matches!(other, KqlType::Bool | KqlType::DateTime | KqlType::TimeSpan) =>
+        {
+            Some(Domain::Typed(other))
+        }
+        _ => domain(left, right),
+    }
+}
+
+/// Whether `<` and its like take operands of these types. Strings and guids have no order.
+pub(super) fn has_order(left: KqlType, right: KqlType) -> bool {
+    use KqlType::{Bool, DateTime, Dynamic, TimeSpan};
+    match (left, right) {
+        (DateTime, DateTime) | (TimeSpan, TimeSpan) | (Dynamic, Dynamic) => true,
+        (Dynamic, other) | (other, Dynamic) => other.is_numeric() || matches!(other, DateTime | TimeSpan),
+        (left, right) => [left, right].iter().all(|side| *side == Bool || side.is_numeric()),
+    }
+}
+
 /// Computes a batch of one of the six comparisons.
 pub(super) fn compare(operator: BinaryOperator, arguments: &FunctionArguments) -> Result<ArrayRef> {
     compare_arguments(operator, arguments, 0, 1)
@@ -56,7 +82,7 @@ fn compare_arguments(
     left: usize,
     right: usize,
 ) -> Result<ArrayRef> {
-    let Some(domain) = domain(arguments.kql_type(left), arguments.kql_type(right)) else {
+    let Some(domain) = equality_domain(arguments.kql_type(left), arguments.kql_type(right)) else {
         return Err(arguments.error("its operands cannot be compared"));
     };
     let result = match domain {
@@ -98,7 +124,10 @@ fn primitives<T: ArrowPrimitiveType>(
 where
     T::Native: PartialOrd,
 {
-    let read = |index: usize| conversion::convert(arguments.kql_type(index), arguments.array(index)?, kql_type);
+    let read = |index: usize| {
+        let array = conversion::convert(arguments.kql_type(index), arguments.array(index)?, kql_type)?;
+        if kql_type == KqlType::Bool { conversion::convert(kql_type, &array, KqlType::Long) } else { Ok(array) }
+    };
     let (left_array, right_array) = (read(left)?, read(right)?);
     let (left_values, right_values) =
         (left_array.as_primitive::<T>().values(), right_array.as_primitive::<T>().values());

@@ -60,10 +60,23 @@ pub(super) fn convert(from: KqlType, array: &ArrayRef, to: KqlType) -> Result<Ar
 }
 
 fn to_bound_type(arguments: &FunctionArguments) -> Result<ArrayRef> {
-    if arguments.returns == KqlType::Long && arguments.kql_type(0) == KqlType::Real && !arguments.is_constant(0) {
-        // Kusto's constants overflow to the least long, its columns saturate at the greatest.
-        let reals = arguments.reals(0)?;
-        return arguments.make_longs(|row| reals.get(row).filter(|real| real.is_finite()).map(|real| real as i64));
+    // Kusto's constants overflow to the least integer, its columns saturate at the greatest.
+    let is_constant = arguments.is_constant(0);
+    match (arguments.kql_type(0), arguments.returns) {
+        (KqlType::Real, KqlType::Long) if !is_constant => {
+            let reals = arguments.reals(0)?;
+            return arguments.make_longs(|row| reals.get(row).filter(|real| real.is_finite()).map(|real| real as i64));
+        }
+        (KqlType::Real, KqlType::Int) => {
+            let reals = arguments.reals(0)?;
+            let int = |real: f64| {
+                let is_inside = (f64::from(i32::MIN)..f64::from(i32::MAX) + 1.0).contains(&real);
+                if is_constant && !is_inside { i32::MIN } else { real as i32 }
+            };
+            let int_of = |row: usize| reals.get(row).filter(|real| real.is_finite()).map(int);
+            return Ok(Arc::new((0..arguments.rows).map(int_of).collect::<Int32Array>()));
+        }
+        _ => {}
     }
     arguments.whole(0, arguments.returns)
 }
@@ -294,6 +307,8 @@ fn number_value(from: KqlType, array: &ArrayRef, row: usize) -> Value {
     let text = values::format_value(from, array, row);
     match (from, text.parse::<f64>()) {
         (KqlType::Real, Ok(real)) if real.is_finite() => Value::from(real),
+        (KqlType::Real, Ok(real)) if real == f64::INFINITY => "Infinity".into(),
+        (KqlType::Real, Ok(real)) if real == f64::NEG_INFINITY => "-Infinity".into(),
         _ => Value::String(text),
     }
 }

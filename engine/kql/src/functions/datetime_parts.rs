@@ -13,6 +13,7 @@ use crate::values::{
     TICKS_PER_SECOND, date_of, date_ticks,
 };
 
+const INT: Returns = Returns::Is(KqlType::Int);
 const LONG: Returns = Returns::Is(KqlType::Long);
 const DATETIME: Returns = Returns::Is(KqlType::DateTime);
 
@@ -28,11 +29,11 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("getyear", "t", LONG, |arguments| dates(arguments, |date| i64::from(date.year()))),
     entry("getmonth", "t", LONG, |arguments| dates(arguments, |date| i64::from(date.month()))),
     entry("monthofyear", "t", LONG, |arguments| dates(arguments, |date| i64::from(date.month()))),
-    entry("dayofmonth", "t", LONG, |arguments| dates(arguments, |date| i64::from(date.day()))),
-    entry("dayofyear", "t", LONG, |arguments| dates(arguments, |date| i64::from(date.ordinal()))),
-    entry("weekofyear", "t", LONG, |arguments| dates(arguments, week_of_year)),
-    entry("week_of_year", "t", LONG, |arguments| dates(arguments, week_of_year)),
-    entry("hourofday", "t", LONG, hourofday),
+    entry("dayofmonth", "t", INT, |arguments| dates(arguments, |date| i64::from(date.day()))),
+    entry("dayofyear", "t", INT, |arguments| dates(arguments, |date| i64::from(date.ordinal()))),
+    entry("weekofyear", "t", INT, |arguments| dates(arguments, week_of_year)),
+    entry("week_of_year", "t", INT, |arguments| dates(arguments, week_of_year)),
+    entry("hourofday", "t", INT, hourofday),
     entry("dayofweek", "t", Returns::Is(KqlType::TimeSpan), dayofweek),
     entry("datetime_part", "st", LONG, datetime_part),
     entry("datepart", "st", LONG, datetime_part),

@@ -11,30 +11,36 @@ use crate::types::KqlType;
 const REAL: Returns = Returns::Is(KqlType::Real);
 /// Replaces 0 in a division.
 const TINY: f64 = 1e-300;
+/// The greatest parameter that `beta_cdf` takes, as in Kusto.
+const MOST_SHAPE: f64 = 10_000.0;
 const MAX_TERMS: u32 = 10_000;
 const PRECISION: f64 = 1e-16;
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("beta_cdf", "nnn", REAL, |arguments| {
-        beta_distribution(
-            arguments,
-            |x, alpha, beta| if x < 0.0 { 0.0 } else { incomplete_beta(x.min(1.0), alpha, beta) },
-        )
+        beta_distribution(arguments, |x, alpha, beta| {
+            let is_inside = (0.0..=1.0).contains(&x) && alpha <= MOST_SHAPE && beta <= MOST_SHAPE;
+            Some(if is_inside { incomplete_beta(x, alpha, beta) } else { f64::NAN })
+        })
     }),
     entry("beta_inv", "nnn", REAL, |arguments| {
         beta_distribution(arguments, |probability, alpha, beta| {
-            if (0.0..=1.0).contains(&probability) { inverse_beta(probability, alpha, beta) } else { f64::NAN }
+            let is_probability = probability > 0.0 && probability <= 1.0;
+            is_probability.then(|| inverse_beta(probability, alpha, beta))
         })
     }),
     entry("welch_test", "nnnnnn", REAL, welch_test),
 ];
 
-fn beta_distribution(arguments: &FunctionArguments, compute: impl Fn(f64, f64, f64) -> f64) -> Result<ArrayRef> {
+fn beta_distribution(
+    arguments: &FunctionArguments,
+    compute: impl Fn(f64, f64, f64) -> Option<f64>,
+) -> Result<ArrayRef> {
     let (numbers, alphas, betas) = (arguments.reals(0)?, arguments.reals(1)?, arguments.reals(2)?);
     arguments.make_reals(|row| {
         let (number, alpha, beta) = (numbers.get(row)?, alphas.get(row)?, betas.get(row)?);
         let is_distribution = alpha > 0.0 && beta > 0.0 && alpha.is_finite() && beta.is_finite() && !number.is_nan();
-        Some(if is_distribution { compute(number, alpha, beta) } else { f64::NAN })
+        if is_distribution { compute(number, alpha, beta) } else { Some(f64::NAN) }
     })
 }
 

@@ -13,7 +13,16 @@ const DYNAMIC: Returns = Returns::Is(KqlType::Dynamic);
 /// The most elements of a `range`, as in Kusto.
 const MOST_ELEMENTS: i64 = 1_048_576;
 
+/// The functions that `mv-expand` applies before it converts an element: other values become null. No query can call
+/// them by these names.
+pub(crate) const NUMBER_ONLY: &str = "mv-expand to a number";
+pub(crate) const TRUTH_ONLY: &str = "mv-expand to a bool";
+pub(crate) const TEXT_ONLY: &str = "mv-expand to a text";
+
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
+    entry(NUMBER_ONLY, "j", DYNAMIC, |arguments| values_where(arguments, Value::is_number)),
+    entry(TRUTH_ONLY, "j", DYNAMIC, |arguments| values_where(arguments, |value| value.is_boolean() || value.is_i64())),
+    entry(TEXT_ONLY, "j", DYNAMIC, |arguments| values_where(arguments, Value::is_string)),
     entry("pack", "x*", DYNAMIC, pack),
     entry("bag_pack", "x*", DYNAMIC, pack),
     entry("pack_dictionary", "x*", DYNAMIC, pack),
@@ -51,6 +60,14 @@ pub(super) fn element(arguments: &FunctionArguments) -> Result<ArrayRef> {
         });
         text.push_str(found.unwrap_or_default());
         Ok(found.is_some())
+    })
+}
+
+fn values_where(arguments: &FunctionArguments, is_kept: impl Fn(&Value) -> bool) -> Result<ArrayRef> {
+    let values = arguments.dynamics(0)?;
+    arguments.make_dynamics(|row| {
+        let value = values.get(row);
+        Ok(if is_kept(&value) { value.into_owned() } else { Value::Null })
     })
 }
 

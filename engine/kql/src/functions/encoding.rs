@@ -136,11 +136,13 @@ fn base64_from_guid(arguments: &FunctionArguments) -> Result<ArrayRef> {
     })
 }
 
-/// Hashes the string form of a value, that of a datetime too.
+/// Hashes the string form of a value, that of a datetime too. The empty string stays empty.
 fn digest<D: Digest>(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let strings = arguments.strings(0)?;
     arguments.make_strings(|row, text| {
-        push_hexadecimal(&D::digest(strings.get(row)), text);
+        if !strings.get(row).is_empty() {
+            push_hexadecimal(&D::digest(strings.get(row)), text);
+        }
         Ok(())
     })
 }

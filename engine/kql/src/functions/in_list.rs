@@ -2,13 +2,16 @@
 //! stands for its elements. Null is in no list.
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
-use arrow::array::ArrayRef;
+use arrow::array::{ArrayRef, AsArray, StringArray};
 use datafusion::error::Result;
 use serde_json::Value;
 
 use super::arguments::FunctionArguments;
+use super::conversion;
 use crate::types::KqlType;
+use crate::values;
 
 /// Whether the first argument is among the others.
 pub(super) fn is_in(arguments: &FunctionArguments, ignore_case: bool) -> Result<ArrayRef> {
@@ -25,6 +28,15 @@ enum SetKey {
     Nested(String),
 }
 
+impl SetKey {
+    fn as_text(&self) -> Option<&str> {
+        match self {
+            SetKey::Text(text) => Some(text),
+            SetKey::Whole(_) | SetKey::Real(_) | SetKey::Nested(_) => None,
+        }
+    }
+}
+
 fn in_constants(arguments: &FunctionArguments, ignore_case: bool) -> Result<ArrayRef> {
     let mut keys = HashSet::new();
     for list in arguments.all_dynamics(1)? {
@@ -37,11 +49,29 @@ fn in_constants(arguments: &FunctionArguments, ignore_case: bool) -> Result<Arra
             let keys: HashSet<i64> = keys.iter().filter_map(whole).collect();
             arguments.make_total(|row| values.get(row).is_some_and(|value| keys.contains(&value)))
         }
-        _ => {
+        KqlType::Bool | KqlType::Real | KqlType::Decimal | KqlType::DateTime | KqlType::TimeSpan => {
+            typed_in_constants(arguments, ignore_case, keys)
+        }
+        KqlType::Dynamic => {
             let values = arguments.dynamics(0)?;
             arguments.make_total(|row| key(&values.get(row), ignore_case).is_some_and(|key| keys.contains(&key)))
         }
     }
+}
+
+/// Strings in the list count as what they convert to.
+fn typed_in_constants(arguments: &FunctionArguments, ignore_case: bool, mut keys: HashSet<SetKey>) -> Result<ArrayRef> {
+    let texts: Vec<&str> = keys.iter().filter_map(SetKey::as_text).collect();
+    if !texts.is_empty() {
+        let texts: ArrayRef = Arc::new(StringArray::from(texts));
+        let kql_type = arguments.kql_type(0);
+        let converted = conversion::convert(KqlType::String, &texts, kql_type)?;
+        let converted = conversion::convert(kql_type, &converted, KqlType::Dynamic)?;
+        let converted = converted.as_string::<i32>().iter().flatten();
+        keys.extend(converted.filter_map(|json| key(&values::parse_json(json), ignore_case)));
+    }
+    let values = arguments.dynamics(0)?;
+    arguments.make_total(|row| key(&values.get(row), ignore_case).is_some_and(|key| keys.contains(&key)))
 }
 
 fn strings_in(arguments: &FunctionArguments, ignore_case: bool, keys: &HashSet<SetKey>) -> Result<ArrayRef> {
@@ -90,7 +120,8 @@ fn key(value: &Value, ignore_case: bool) -> Option<SetKey> {
 fn whole(key: &SetKey) -> Option<i64> {
     match key {
         SetKey::Whole(whole) => Some(*whole),
-        SetKey::Text(_) | SetKey::Real(_) | SetKey::Nested(_) => None,
+        SetKey::Text(text) => text.trim().parse().ok(),
+        SetKey::Real(_) | SetKey::Nested(_) => None,
     }
 }
 

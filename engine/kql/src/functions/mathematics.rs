@@ -16,7 +16,7 @@ const BOOL: Returns = Returns::Is(KqlType::Bool);
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("abs", "x", Returns::Widened(0), abs),
-    entry("sign", "n", REAL, |arguments| reals(arguments, sign)),
+    entry("sign", "n", REAL, sign),
     entry("sqrt", "n", REAL, |arguments| reals(arguments, f64::sqrt)),
     entry("pow", "nn", REAL, |arguments| two_reals(arguments, f64::powf)),
     entry("exp", "n", REAL, |arguments| reals(arguments, f64::exp)),
@@ -84,7 +84,7 @@ fn beta_pdf(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (numbers, alphas, betas) = (arguments.reals(0)?, arguments.reals(1)?, arguments.reals(2)?);
     arguments.make_reals(|row| {
         let (number, alpha, beta) = (numbers.get(row)?, alphas.get(row)?, betas.get(row)?);
-        if !(0.0..=1.0).contains(&number) || alpha <= 0.0 || beta <= 0.0 {
+        if number <= 0.0 || number >= 1.0 || number.is_nan() || alpha <= 0.0 || beta <= 0.0 {
             return Some(f64::NAN);
         }
         let scale = libm::lgamma(alpha + beta) - libm::lgamma(alpha) - libm::lgamma(beta);
@@ -97,14 +97,13 @@ fn questions(arguments: &FunctionArguments, ask: impl Fn(f64) -> bool) -> Result
     arguments.make_bools(|row| numbers.get(row).map(&ask))
 }
 
-fn sign(real: f64) -> f64 {
-    if real > 0.0 {
-        1.0
-    } else if real < 0.0 {
-        -1.0
-    } else {
-        0.0
-    }
+/// The sign of null, as that of NaN, is 0.
+fn sign(arguments: &FunctionArguments) -> Result<ArrayRef> {
+    let numbers = arguments.reals(0)?;
+    arguments.make_reals(|row| {
+        let number = numbers.get(row).unwrap_or(0.0);
+        Some(f64::from(i8::from(number > 0.0) - i8::from(number < 0.0)))
+    })
 }
 
 fn abs(arguments: &FunctionArguments) -> Result<ArrayRef> {

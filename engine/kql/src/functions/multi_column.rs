@@ -76,16 +76,22 @@ impl BoundMultiColumn {
     pub(crate) fn call(&self, arguments: Vec<Expr>) -> Vec<(&'static str, KqlType, Expr)> {
         let together = self.function.call(arguments);
         let part = |(index, (name, kql_type)): (usize, &(&'static str, KqlType))| {
-            let part = FieldFunction {
-                name: format!("kql_{}_{name}", self.entry.name),
-                index,
-                kql_type: *kql_type,
-                signature: Signature::any(1, Volatility::Immutable),
-            };
-            (*name, *kql_type, ScalarUDF::new_from_impl(part).call(vec![together.clone()]))
+            let part = named_part(format!("kql_{}_{name}", self.entry.name), together.clone(), index, *kql_type);
+            (*name, *kql_type, part)
         };
         self.entry.outputs.iter().enumerate().map(part).collect()
     }
+}
+
+/// Returns a field of a struct as an expression. DataFusion's own `get_field` is moved towards the scans by its
+/// optimizer, also past nodes that make the struct, which then do not plan.
+pub(crate) fn part_of(whole: Expr, index: usize, kql_type: KqlType) -> Expr {
+    named_part("kql_part".to_owned(), whole, index, kql_type)
+}
+
+fn named_part(name: String, whole: Expr, index: usize, kql_type: KqlType) -> Expr {
+    let part = FieldFunction { name, index, kql_type, signature: Signature::any(1, Volatility::Immutable) };
+    ScalarUDF::new_from_impl(part).call(vec![whole])
 }
 
 /// Whether a function is part of a multi-column call.

@@ -103,12 +103,19 @@ pub(super) fn check(operator: ScalarOperator, types: &[KqlType]) -> std::result:
             let [left, right] = [types[0], types[1]];
             check_binary(binary, left, right)
         }
-        ScalarOperator::List(_) => operands(1, usize::MAX).map(|()| KqlType::Bool),
+        ScalarOperator::List(list) => {
+            operands(1, usize::MAX)?;
+            let is_of_text = !matches!(list, ListOperator::In { ignore_case: false, .. });
+            if is_of_text && !is_textual(types[0]) {
+                return Err(mismatch(operator.name(), &types[..1]));
+            }
+            Ok(KqlType::Bool)
+        }
         ScalarOperator::Between { .. } => {
             operands(3, 3)?;
-            let below = comparison::domain(types[0], types[1]).is_some();
+            let below = comparison::has_order(types[0], types[1]);
             let span = types[0] == KqlType::DateTime && types[2] == KqlType::TimeSpan;
-            let above = span || comparison::domain(types[0], types[2]).is_some();
+            let above = span || comparison::has_order(types[0], types[2]);
             if below && above { Ok(KqlType::Bool) } else { Err(mismatch("between", types)) }
         }
         ScalarOperator::Negate => {
@@ -129,18 +136,36 @@ fn check_binary(operator: BinaryOperator, left: KqlType, right: KqlType) -> std:
         | BinaryOperator::Multiply
         | BinaryOperator::Divide
         | BinaryOperator::Modulo => arithmetic::result_type(operator, left, right).ok_or_else(wrong),
-        BinaryOperator::Equal
-        | BinaryOperator::NotEqual
-        | BinaryOperator::Less
+        BinaryOperator::Equal | BinaryOperator::NotEqual => {
+            comparison::equality_domain(left, right).map(|_| KqlType::Bool).ok_or_else(wrong)
+        }
+        BinaryOperator::Less
         | BinaryOperator::LessOrEqual
         | BinaryOperator::Greater
-        | BinaryOperator::GreaterOrEqual => comparison::domain(left, right).map(|_| KqlType::Bool).ok_or_else(wrong),
+        | BinaryOperator::GreaterOrEqual => {
+            if comparison::has_order(left, right) {
+                Ok(KqlType::Bool)
+            } else {
+                Err(wrong())
+            }
+        }
         BinaryOperator::EqualIgnoreCase
         | BinaryOperator::NotEqualIgnoreCase
         | BinaryOperator::Text(_)
         | BinaryOperator::MatchesRegex
-        | BinaryOperator::SearchTerm => Ok(KqlType::Bool),
+        | BinaryOperator::SearchTerm => {
+            if is_textual(left) && is_textual(right) {
+                Ok(KqlType::Bool)
+            } else {
+                Err(wrong())
+            }
+        }
     }
+}
+
+/// Whether operators of text take a value of this type.
+fn is_textual(kql_type: KqlType) -> bool {
+    matches!(kql_type, KqlType::String | KqlType::Dynamic)
 }
 
 fn mismatch(name: &str, types: &[KqlType]) -> String {

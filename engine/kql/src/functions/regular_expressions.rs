@@ -69,8 +69,11 @@ fn extract_all(arguments: &FunctionArguments) -> Result<ArrayRef> {
             Value::String(name) => regex.capture_names().position(|group| group == Some(name)),
             number => number.as_u64().and_then(|number| usize::try_from(number).ok()),
         };
-        let groups: Vec<usize> = match wanted {
-            Some(wanted) => wanted.iter().filter_map(group_of).collect(),
+        // What is no group is left out; where nothing is left, all groups are meant.
+        let exists = |group: &usize| *group < regex.captures_len();
+        let wanted = wanted.map(|wanted| wanted.iter().filter_map(group_of).filter(exists).collect::<Vec<_>>());
+        let groups: Vec<usize> = match wanted.filter(|wanted| !wanted.is_empty()) {
+            Some(wanted) => wanted,
             None if regex.captures_len() == 1 => vec![0],
             None => (1..regex.captures_len()).collect(),
         };
@@ -167,22 +170,31 @@ fn occurrences(text: &str, wanted: &str) -> usize {
     count
 }
 
+/// Matches lie within `length` characters from `start` on, and do not overlap; a negative start gives null.
 fn indexof_regex(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (strings, patterns) = (arguments.strings(0)?, arguments.strings(1)?);
     let option = |index: usize| if arguments.len() > index { arguments.longs(index).map(Some) } else { Ok(None) };
-    let (starts, occurrences) = (option(2)?, option(4)?);
+    let (starts, lengths, occurrences) = (option(2)?, option(3)?, option(4)?);
     let mut compiled = RegexCache::new();
     let mut found = Vec::with_capacity(arguments.rows);
     for row in 0..arguments.rows {
         let regex = compiled.get(arguments, patterns.get(row))?;
-        let start = starts.as_ref().and_then(|starts| starts.get(row)).unwrap_or(0).max(0) as usize;
+        let start = starts.as_ref().and_then(|starts| starts.get(row)).unwrap_or(0);
+        let Ok(start) = usize::try_from(start) else {
+            found.push(None);
+            continue;
+        };
+        let length = lengths.as_ref().and_then(|lengths| lengths.get(row)).unwrap_or(-1);
         let nth = occurrences.as_ref().and_then(|occurrences| occurrences.get(row)).unwrap_or(1).max(1) as usize;
         let text = strings.get(row);
-        let from = text.char_indices().nth(start).map(|(at, _)| at);
-        let place = from.and_then(|from| regex.find_iter(&text[from..]).nth(nth - 1).map(|place| from + place.start()));
-        found.push(place.map_or(-1, |at| text[..at].chars().count() as i64));
+        let byte_of = |text: &str, chars: usize| text.char_indices().nth(chars).map_or(text.len(), |(at, _)| at);
+        let from = byte_of(text, start);
+        let window = &text[from..];
+        let window = usize::try_from(length).map_or(window, |length| &window[..byte_of(window, length)]);
+        let place = regex.find_iter(window).nth(nth - 1).map(|place| from + place.start());
+        found.push(Some(place.map_or(-1, |at| text[..at].chars().count() as i64)));
     }
-    arguments.make_longs(|row| found.get(row).copied())
+    arguments.make_longs(|row| found.get(row).copied().flatten())
 }
 
 fn trim(arguments: &FunctionArguments) -> Result<ArrayRef> {

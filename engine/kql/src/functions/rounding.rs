@@ -1,4 +1,5 @@
-//! `bin` and other rounding. The start of a bin is never above the value; a width of zero or less gives null.
+//! `bin` and other rounding. A bin starts at `floor(value / width) * width`, also where the width is a
+//! negative number; times have no bins of a negative width.
 
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
@@ -10,7 +11,7 @@ use crate::values::{MAX_DATETIME_TICKS, decimal_one};
 
 pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     entry("bin", "xx", Returns::By(bin_type), bin),
-    entry("floor", "x?x", Returns::By(floor_type), floor),
+    entry("floor", "xx", Returns::By(bin_type), bin),
     entry("bin_at", "xxx", Returns::By(bin_type), bin_at),
     entry("ceiling", "n", Returns::Is(KqlType::Real), ceiling),
     entry("round", "n?i", Returns::Is(KqlType::Real), round),
@@ -30,46 +31,40 @@ fn bin_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
     }
 }
 
-fn floor_type(types: &[KqlType]) -> std::result::Result<KqlType, String> {
-    match types {
-        [number] if number.is_numeric() || *number == KqlType::Dynamic => Ok(KqlType::Real),
-        other => bin_type(other),
-    }
-}
-
-fn floor(arguments: &FunctionArguments) -> Result<ArrayRef> {
-    if arguments.len() > 1 {
-        return bin(arguments);
-    }
-    let numbers = arguments.reals(0)?;
-    arguments.make_reals(|row| numbers.get(row).map(f64::floor))
-}
-
 fn bin(arguments: &FunctionArguments) -> Result<ArrayRef> {
     match arguments.returns {
         KqlType::Real => {
             let (values, widths) = (arguments.reals(0)?, arguments.reals(1)?);
             arguments.make_reals(|row| {
                 let (value, width) = (values.get(row)?, widths.get(row)?);
-                (width > 0.0).then(|| (value / width).floor() * width)
+                Some((value / width).floor() * width)
             })
         }
         KqlType::Decimal => {
             let (values, widths) = (arguments.decimals(0)?, arguments.decimals(1)?);
             arguments.make_decimals(|row| {
                 let (value, width) = (values.get(row)?, widths.get(row)?);
-                (width > 0).then(|| value - value.rem_euclid(width))
+                (width != 0).then(|| value - remainder_of_floor(value, width))
             })
         }
         returns => {
             let values = if returns == KqlType::DateTime { arguments.datetimes(0)? } else { arguments.longs(0)? };
             let widths = if returns == KqlType::Long { arguments.longs(1)? } else { arguments.timespans(1)? };
+            let in_range = |ticks: &i64| returns != KqlType::DateTime || (0..=MAX_DATETIME_TICKS).contains(ticks);
             arguments.make_longs(|row| {
-                let (value, width) = (values.get(row)?, widths.get(row)?);
-                (width > 0).then(|| value.checked_sub(value.rem_euclid(width))).flatten()
+                let is_width = |width: &i64| *width > 0 || (*width < 0 && returns == KqlType::Long);
+                let (value, width) = (values.get(row)?, widths.get(row).filter(is_width)?);
+                let past = remainder_of_floor(value.into(), width.into());
+                i64::try_from(i128::from(value) - past).ok().filter(in_range)
             })
         }
     }
+}
+
+/// Returns what is left of a value past the start of its bin: it has the sign of the width.
+fn remainder_of_floor(value: i128, width: i128) -> i128 {
+    let remainder = value % width;
+    if remainder != 0 && (remainder < 0) != (width < 0) { remainder + width } else { remainder }
 }
 
 /// Computes bins of which one starts at the third argument.

@@ -147,7 +147,7 @@ fn slice(text: &str, start: usize, length: usize) -> &str {
 }
 
 /// Returns the position of the n-th occurrence that begins within `length` characters from `start` on; -1 if there is
-/// none.
+/// none. Occurrences may overlap.
 fn indexof(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let (strings, wanted) = (arguments.strings(0)?, arguments.strings(1)?);
     let option = |index: usize| if arguments.len() > index { arguments.longs(index).map(Some) } else { Ok(None) };
@@ -161,23 +161,20 @@ fn indexof(arguments: &FunctionArguments) -> Result<ArrayRef> {
         if start > text.chars().count() {
             return Some(-1);
         }
-        let rest = slice(text, start, usize::MAX);
-        let found = occurrence_of(rest, wanted, occurrence as usize).map(|at| rest[..at].chars().count());
-        Some(found.filter(|at| *at < length).map_or(-1, |at| (start + at) as i64))
-    })
-}
-
-/// Returns the byte position of an occurrence, counted from 1. Occurrences may overlap.
-fn occurrence_of(text: &str, wanted: &str, occurrence: usize) -> Option<usize> {
-    let mut from = 0;
-    for nth in 1.. {
-        let at = from + text.get(from..)?.find(wanted)?;
-        if nth == occurrence {
-            return Some(at);
+        let mut from = start;
+        for nth in 1..=occurrence {
+            let rest = slice(text, from, usize::MAX);
+            let Some(at) = rest.find(wanted).map(|at| from + rest[..at].chars().count()) else { return Some(-1) };
+            if at - start >= length {
+                return Some(-1);
+            }
+            if nth == occurrence {
+                return Some(at as i64);
+            }
+            from = at + 1;
         }
-        from = at + text[at..].chars().next().map_or(1, char::len_utf8);
-    }
-    None
+        Some(-1)
+    })
 }
 
 fn split(arguments: &FunctionArguments) -> Result<ArrayRef> {

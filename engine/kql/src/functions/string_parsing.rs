@@ -1,5 +1,7 @@
 //! Functions that parse structured strings: URLs, file paths, command lines, CSV, versions.
 
+use std::collections::BTreeMap;
+
 use arrow::array::ArrayRef;
 use datafusion::error::Result;
 use percent_encoding::percent_decode_str;
@@ -27,14 +29,24 @@ fn parsed(arguments: &FunctionArguments, parse: impl Fn(&str) -> Value) -> Resul
     arguments.make_dynamics(|row| Ok(parse(strings.get(row))))
 }
 
-/// `scheme://user:password@host:port/path?query#fragment`.
+/// `scheme://user:password@host:port/path?query#fragment`. All parts of what is no URL are empty.
 fn parse_url(url: &str) -> Value {
-    let (rest, fragment) = url.split_once('#').unwrap_or((url, ""));
+    let is_scheme = |text: &str| {
+        text.starts_with(|first: char| first.is_ascii_alphabetic())
+            && text.chars().all(|char| char.is_ascii_alphanumeric() || matches!(char, '+' | '-' | '.'))
+    };
+    let (scheme, rest) = url.split_once("://").filter(|(scheme, _)| is_scheme(scheme)).unwrap_or_default();
+    let (rest, fragment) = rest.split_once('#').unwrap_or((rest, ""));
+    // A single slash at the very end is no path.
+    let rest = match rest.strip_suffix('/') {
+        Some(host) if fragment.is_empty() && !host.contains(['/', '?']) => host,
+        _ => rest,
+    };
     let (rest, query) = rest.split_once('?').unwrap_or((rest, ""));
-    let (scheme, rest) = rest.split_once("://").unwrap_or(("", rest));
     let (authority, path) = rest.split_at(rest.find('/').unwrap_or(rest.len()));
-    let (user, host) = authority.rsplit_once('@').unwrap_or(("", authority));
-    let (user, password) = user.split_once(':').unwrap_or((user, ""));
+    // A user without a password is taken for part of the host.
+    let with_password = authority.rsplit_once('@').and_then(|(user, host)| Some((user.split_once(':')?, host)));
+    let ((user, password), host) = with_password.unwrap_or((("", ""), authority));
     let (host, port) = match host.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => (host, port),
         _ => (host, ""),
@@ -55,15 +67,19 @@ fn parse_urlquery(query: &str) -> Value {
     json!({ "Query Parameters": query_parameters(query.trim_start_matches('?')) })
 }
 
+/// Returns the parameters by name. One without a name or a value is left out, and several of a name become an array.
 fn query_parameters(query: &str) -> Map<String, Value> {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
-    let pairs = query.split('&').filter(|pair| !pair.is_empty());
-    pairs
-        .map(|pair| {
-            let (name, value) = pair.split_once('=').unwrap_or((pair, ""));
-            (decoded(name), Value::String(decoded(value)))
-        })
-        .collect()
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let mut values: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+    for (name, value) in pairs.filter(|(name, value)| !name.is_empty() && !value.is_empty()) {
+        values.entry(decoded(name)).or_default().push(decoded(value).into());
+    }
+    let one_or_all = |mut values: Vec<Value>| match values.len() {
+        1 => values.swap_remove(0),
+        _ => Value::Array(values),
+    };
+    values.into_iter().map(|(name, values)| (name, one_or_all(values))).collect()
 }
 
 fn parse_path(path: &str) -> Value {

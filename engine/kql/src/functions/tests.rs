@@ -118,7 +118,7 @@ fn arithmetic_is_kustos() {
         (binary(Add, long(i64::MAX), long(1)), "-9223372036854775808"),
         (binary(Divide, int(-7), long(2)), "-3"),
         (binary(Divide, long(1), long(0)), "null"),
-        (binary(Divide, real(1.0), real(0.0)), "Infinity"),
+        (binary(Divide, real(1.0), real(0.0)), "inf"),
         (binary(Divide, long(10), real(4.0)), "2.5"),
         (binary(Modulo, long(-7), long(3)), "2"),
         (binary(Modulo, long(7), long(-3)), "1"),
@@ -167,7 +167,7 @@ fn equality_is_total_and_order_is_not() {
             "True",
         ),
     ]);
-    assert!(operator(ScalarOperator::Binary(Equal), &[KqlType::String, KqlType::Long]).is_err());
+    assert!(operator(ScalarOperator::Binary(Less), &[KqlType::String, KqlType::Long]).is_err());
 }
 
 #[test]
@@ -306,7 +306,7 @@ fn choices_and_numbers() {
         (call("max_of", &[null(KqlType::Real), real(f64::NAN)]), "NaN"),
         (call("min_of", &[real(f64::NAN), real(1.0)]), "NaN"),
         (call("log", &[real(-1.0)]), "null"),
-        (call("log", &[real(0.0)]), "-Infinity"),
+        (call("log", &[real(0.0)]), "-inf"),
         (call("sqrt", &[real(-1.0)]), "NaN"),
         (call("sign", &[real(f64::NAN)]), "0.0"),
         (call("abs", &[int(i32::MIN)]), "2147483648"),

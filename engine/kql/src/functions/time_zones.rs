@@ -1,5 +1,5 @@
-//! Conversions between UTC and local time, by the IANA time zone database. An unknown zone and a local time that is
-//! skipped give null; of a local time that occurs twice, standard time is meant.
+//! Conversions between UTC and local time, by the IANA time zone database. An unknown zone gives null. A local time that
+//! is skipped is taken as the clock shows after the gap; of one that occurs twice, standard time is meant.
 
 use arrow::array::ArrayRef;
 use chrono::{NaiveDateTime, Offset, TimeDelta, TimeZone};
@@ -26,7 +26,14 @@ pub(super) const FUNCTIONS: &[FunctionEntry] = &[
     }),
     entry("datetime_local_to_utc", "ts", DATETIME, |arguments| {
         converted(arguments, |zone, time| {
-            let offset = zone.offset_from_local_datetime(&time).latest()?;
+            if let Some(offset) = zone.offset_from_local_datetime(&time).latest() {
+                return Some(-i64::from(offset.fix().local_minus_utc()));
+            }
+            let mut after = time;
+            while zone.offset_from_local_datetime(&after).latest().is_none() {
+                after = after.checked_add_signed(TimeDelta::minutes(1))?;
+            }
+            let offset = zone.offset_from_local_datetime(&after).earliest()?;
             Some(-i64::from(offset.fix().local_minus_utc()))
         })
     }),

@@ -41,7 +41,7 @@ pub(crate) fn long_value(literal: &str) -> Option<i64> {
     }
 }
 
-/// Returns the value of a `Timespan` token in ticks of 100 ns, to the nearest; `None` where it does not fit.
+/// Returns the value of a `Timespan` token in whole ticks of 100 ns; `None` where it does not fit.
 pub(crate) fn timespan_ticks(literal: &str) -> Option<i64> {
     let number = literal.find(|char: char| !char.is_ascii_digit() && char != '.')?;
     let unit = unit_nanoseconds(&literal[number..])?;
@@ -56,7 +56,7 @@ pub(crate) fn timespan_ticks(literal: &str) -> Option<i64> {
         }
     };
     let nanoseconds = whole.checked_add(part)?;
-    i64::try_from(nanoseconds.checked_add(TICK / 2)? / TICK).ok()
+    i64::try_from(nanoseconds / TICK).ok()
 }
 
 fn count_digits(text: &str) -> usize {

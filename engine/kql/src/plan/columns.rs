@@ -7,13 +7,36 @@ use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlanBuilder, cast, lit};
 
 use super::{Column, Relation};
 use crate::ast::{
-    ColumnDeclaration, Expr, ExprKind, Name, NamePattern, NamedExpr, Names, ReorderColumn, ReorderDirection,
+    ColumnDeclaration, Expr, ExprKind, Literal, Name, NamePattern, NamedExpr, Names, ReorderColumn, ReorderDirection,
 };
 use crate::bind::{
     Binder, Environment, ExpressionScope, Result, Typed, Windows, argument_name, invalid, text_literal, unique_name,
 };
 use crate::span::Span;
 use crate::types::KqlType;
+
+/// Returns the first of `Column1`, `Column2`, ... that is free.
+fn numbered_name(outputs: &[(String, Typed)]) -> String {
+    let mut number = 1_usize;
+    while has_name(outputs, &format!("Column{number}")) {
+        number += 1;
+    }
+    format!("Column{number}")
+}
+
+/// Returns the name that `column_ifexists("name", default)` gives: the column's, where there is one.
+fn existing_column_name(expr: &Expr, columns: &[Column]) -> Option<String> {
+    let ExprKind::Call(call) = &expr.kind else { return None };
+    let is_choice = matches!(call.function.text.as_str(), "column_ifexists" | "columnifexists");
+    let ExprKind::Literal(Literal::String(name)) = &call.arguments.first().filter(|_| is_choice)?.expr.kind else {
+        return None;
+    };
+    columns.iter().any(|column| column.name == *name).then(|| name.clone())
+}
+
+fn has_name(outputs: &[(String, Typed)], name: &str) -> bool {
+    outputs.iter().any(|(known, _)| known == name)
+}
 
 /// A column that a clause computes, with the name it is given or the one of its expression.
 pub(super) struct Assigned {
@@ -74,7 +97,10 @@ impl<'a> Binder<'a> {
                     all.push(Assigned { given, natural, value, span: named.span, is_rest: false });
                 }
                 Names::Unnamed => {
-                    all.push(Assigned { given: None, natural, value, span: named.span, is_rest: false });
+                    // A column keeps its name as if it was given.
+                    let given = if matches!(named.expr.kind, ExprKind::Name(_)) { natural.clone() } else { None };
+                    let natural = natural.or_else(|| existing_column_name(&named.expr, &input.columns));
+                    all.push(Assigned { given, natural, value, span: named.span, is_rest: false });
                 }
             }
         }
@@ -82,29 +108,36 @@ impl<'a> Binder<'a> {
         Ok((input, all))
     }
 
-    /// Returns unique names for the columns that a clause computes.
-    pub(super) fn named(&self, assigned: Vec<Assigned>, taken: &[String]) -> Result<Vec<(String, Typed)>> {
+    /// Returns unique names for the columns that a clause computes, in order. A name that the query gives stays as it
+    /// is, unless a column before it took it for its own. Columns without any name are numbered, past the columns of
+    /// `passed`.
+    pub(super) fn named(&self, assigned: Vec<Assigned>, passed: &[Column]) -> Result<Vec<(String, Typed)>> {
         let mut outputs: Vec<(String, Typed)> = Vec::with_capacity(assigned.len());
+        let mut declared: Vec<String> = Vec::new();
         let given: Vec<String> = assigned.iter().filter_map(|one| one.given.clone()).collect();
+        let mut number = 0_usize;
         for Assigned { given: name, natural, value, span, .. } in assigned {
-            let is_taken = |name: &str| {
-                outputs.iter().any(|(known, _)| known == name)
-                    || given.iter().any(|known| known == name)
-                    || taken.iter().any(|known| known == name)
-            };
-            let name = match (name, natural) {
-                (Some(name), _) if outputs.iter().any(|(known, _)| *known == name) => {
-                    return invalid(span, format!("the column `{name}` is there twice"));
-                }
-                (Some(name), _) => name,
-                (None, Some(natural)) => unique_name(&natural, is_taken),
-                (None, None) => {
-                    let mut number = 1_usize;
-                    while is_taken(&format!("Column{number}")) {
-                        number += 1;
+            let base = match (name, natural) {
+                (Some(name), _) => {
+                    if declared.contains(&name) {
+                        return invalid(span, format!("the column `{name}` is there twice"));
                     }
-                    format!("Column{number}")
+                    declared.push(name.clone());
+                    name
                 }
+                (None, Some(natural)) => natural,
+                (None, None) => loop {
+                    number += 1;
+                    let numbered = format!("Column{number}");
+                    if !passed.iter().any(|column| column.name == numbered) {
+                        break numbered;
+                    }
+                },
+            };
+            let name = if has_name(&outputs, &base) {
+                unique_name(&base, |name| has_name(&outputs, name) || given.iter().any(|known| known == name))
+            } else {
+                base
             };
             outputs.push((name, value));
         }
@@ -131,23 +164,21 @@ impl<'a> Binder<'a> {
         let (input, assigned) = self.assigned(input, columns, environment)?;
         let mut outputs: Vec<(String, Typed)> = input.columns.iter().map(Column::output).collect();
         // Unlike `project`, `extend` adds only the values that it names, if it names some.
-        let taken = assigned.into_iter().filter(|one| !one.is_rest);
-        let (given, unnamed): (Vec<_>, Vec<_>) = taken.partition(|one| one.given.is_some());
-        for Assigned { given, value, .. } in given {
-            let name = given.unwrap_or_default();
+        let mut declared: Vec<String> = Vec::new();
+        for Assigned { given, natural, value, span, .. } in assigned.into_iter().filter(|one| !one.is_rest) {
+            if let Some(name) = &given {
+                if declared.contains(name) {
+                    return invalid(span, format!("the column `{name}` is there twice"));
+                }
+                declared.push(name.clone());
+            }
+            // A name that a function takes from its argument replaces the column of that name, as a given one does.
+            let name = given.or(natural).unwrap_or_else(|| numbered_name(&outputs));
             match outputs.iter_mut().find(|(known, _)| *known == name) {
                 Some(output) => output.1 = value,
                 None => outputs.push((name, value)),
             }
         }
-        // `extend a` changes nothing.
-        let unnamed = unnamed.into_iter().filter(|one| {
-            let is_itself = |column: &Column| super::field_of(&one.value.expr) == Some(column.field.as_str());
-            !input.columns.iter().any(is_itself)
-        });
-        let taken: Vec<String> = outputs.iter().map(|(name, _)| name.clone()).collect();
-        let named = self.named(unnamed.collect(), &taken)?;
-        outputs.extend(named);
         self.projected(input, outputs)
     }
 

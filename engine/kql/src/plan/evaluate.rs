@@ -2,7 +2,9 @@
 //! find the columns; their number is bounded.
 
 mod activity;
+mod nearby;
 mod networks;
+mod schemas;
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -49,10 +51,13 @@ impl<'a> Binder<'a> {
         let ExprKind::Call(call) = &plugin.kind else {
             return invalid(plugin.span, "expected a plugin");
         };
+        let given: Vec<String> = input.columns.iter().map(|column| column.name.clone()).collect();
         let result = match call.function.text.as_str() {
             "bag_unpack" => self.bag_unpack(input, call, environment)?,
             "pivot" => self.pivot(input, call, environment)?,
             "narrow" => self.narrow(input, span)?,
+            "rows_near" => self.rows_near(input, call, environment)?,
+            "schema_merge" => self.schema_merge(input, call)?,
             name if activity::is_one(name) => self.activity(input, call, environment)?,
             name if networks::is_one(name) => self.network_lookup(input, call, environment)?,
             name if KNOWN.lines().any(|known| known == name) => {
@@ -61,14 +66,18 @@ impl<'a> Binder<'a> {
             name => return invalid(call.function.span, format!("there is no plugin `{name}`")),
         };
         match schema {
-            Some(schema) if !schema.keeps_input => self.as_declared(result, schema),
-            _ => Ok(result),
+            Some(schema) => self.as_declared(result, schema, &given),
+            None => Ok(result),
         }
     }
 
-    /// Returns the declared columns, in their order; null where the plugin returns none of that name.
-    fn as_declared(&mut self, result: Relation, schema: &'a PluginSchema) -> Result<Relation> {
-        let mut outputs = Vec::with_capacity(schema.columns.len());
+    /// Returns the declared columns, in their order, behind those of the input that are left where `*` asks for them;
+    /// null where the plugin returns none of that name.
+    fn as_declared(&mut self, result: Relation, schema: &'a PluginSchema, given: &[String]) -> Result<Relation> {
+        let is_declared = |name: &str| schema.columns.iter().any(|declared| declared.name.text == name);
+        let is_kept =
+            |column: &&Column| schema.keeps_input && given.contains(&column.name) && !is_declared(&column.name);
+        let mut outputs: Vec<(String, Typed)> = result.columns.iter().filter(is_kept).map(Column::output).collect();
         for declared in &schema.columns {
             let kql_type = KqlType::from(declared.scalar_type);
             let value = match result.column(&declared.name.text) {

@@ -15,8 +15,10 @@ use super::{Column, Relation, field_column};
 use crate::ast::{Expansion, Expr, MvApply, MvExpand, Operator, ParameterValue};
 use crate::bind::{
     BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, argument_name, constant_of, fail, given_name,
-    invalid,
+    invalid, unique_name,
 };
+use crate::functions;
+use crate::span::Span;
 use crate::types::KqlType;
 pub(super) use elements::is_elements_function;
 use elements::{Elements, elements};
@@ -88,7 +90,7 @@ impl<'a> Binder<'a> {
         for ((name, expansion), field) in names.iter().zip(columns).zip(&lists) {
             let element = Typed::new(field_column(field), KqlType::Dynamic);
             let element = match expansion.to {
-                Some(to) => self.convert(element, KqlType::from(to), expansion.expr.span)?,
+                Some(to) => self.element_to(element, KqlType::from(to), expansion.expr.span)?,
                 None => element,
             };
             match outputs.iter_mut().find(|(known, _)| known == name) {
@@ -97,6 +99,7 @@ impl<'a> Binder<'a> {
             }
         }
         if let Some((name, field)) = index_name.zip(lists.last()) {
+            let name = unique_name(&name, |name| outputs.iter().any(|(known, _)| known == name));
             outputs.push((name, Typed::new(field_column(field), KqlType::Long)));
         }
         self.projected(unnested, outputs)
@@ -111,7 +114,8 @@ impl<'a> Binder<'a> {
     ) -> Result<(Vec<String>, Vec<Typed>)> {
         let mut names = Vec::with_capacity(columns.len());
         let mut values = Vec::with_capacity(columns.len());
-        for (index, expansion) in columns.iter().enumerate() {
+        let mut unnamed = 0_usize;
+        for expansion in columns {
             let value =
                 self.scalar(&expansion.expr.expr, &ExpressionScope::over_columns(environment, &input.columns))?;
             if value.kql_type != KqlType::Dynamic {
@@ -120,10 +124,27 @@ impl<'a> Binder<'a> {
             }
             let name = given_name(&expansion.expr.names).map(str::to_owned);
             let name = name.or_else(|| argument_name(&expansion.expr.expr));
-            names.push(name.unwrap_or_else(|| format!("Column{}", index + 1)));
+            names.push(name.unwrap_or_else(|| {
+                unnamed += 1;
+                format!("Column{unnamed}")
+            }));
             values.push(value);
         }
         Ok((names, values))
+    }
+
+    /// Converts an element to the type that it expands to. Only a value of that kind does: a text is no number.
+    fn element_to(&mut self, element: Typed, to: KqlType, span: Span) -> Result<Typed> {
+        let of_kind = match to {
+            KqlType::Dynamic | KqlType::String => element,
+            KqlType::Int | KqlType::Long | KqlType::Real | KqlType::Decimal => {
+                self.apply(functions::NUMBER_ONLY, vec![element], span)?
+            }
+            KqlType::Bool => self.apply(functions::TRUTH_ONLY, vec![element], span)?,
+            KqlType::DateTime | KqlType::Guid => self.apply(functions::TEXT_ONLY, vec![element], span)?,
+            KqlType::TimeSpan => element,
+        };
+        self.convert(of_kind, to, span)
     }
 
     pub(super) fn mv_apply(

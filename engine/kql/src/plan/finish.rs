@@ -3,12 +3,16 @@
 use datafusion::logical_expr::LogicalPlanBuilder;
 
 use super::{Column, Relation};
-use crate::bind::{Binder, Result};
+use crate::bind::{Binder, Result, invalid};
+use crate::span::Span;
 
 impl Binder<'_> {
     /// Returns the relation whose plan has the columns as its fields, and nothing else, in the order that the query
     /// asked for, even where operators follow the `sort`.
     pub(crate) fn finished(&mut self, relation: Relation) -> Result<Relation> {
+        if relation.graph.is_some() {
+            return invalid(Span::default(), "a graph is no result; a graph operator makes a table of it");
+        }
         let mut builder = LogicalPlanBuilder::from(relation.plan.clone());
         if !relation.order.is_empty() {
             builder = builder.sort(relation.order.clone())?;

@@ -143,10 +143,8 @@ impl<'a> Binder<'a> {
         let value = self.scalar(&count.expr, &ExpressionScope::constant(environment))?;
         let value = self.convert(value, KqlType::Long, count.span)?;
         match constant_of(&value.expr)? {
-            Some(ScalarValue::Int64(Some(rows))) => match usize::try_from(rows) {
-                Ok(rows) => Ok(rows),
-                Err(_) => invalid(count.span, "the number of rows is negative"),
-            },
+            // Less than none is none.
+            Some(ScalarValue::Int64(Some(rows))) => Ok(usize::try_from(rows).unwrap_or(0)),
             _ => invalid(count.span, "the number of rows must be a constant"),
         }
     }

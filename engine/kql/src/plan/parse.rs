@@ -2,18 +2,21 @@
 //! becomes one regular expression, whose groups are converted to the columns' types.
 
 mod captures;
+mod key_values;
 
-use datafusion::functions::core::get_field;
 use datafusion::logical_expr::{Expr as PlanExpr, lit};
 use datafusion::prelude::coalesce;
 
 use super::{Column, Relation, field_column};
 use crate::ast::{ColumnDeclaration, Expr, ExprKind, Literal, Operator, ParameterValue, Parse, ParsePart, Property};
 use crate::bind::{Binder, Environment, ExpressionScope, Result, Typed, invalid, null_of, text_literal};
+use crate::functions::part_of;
 use crate::span::Span;
 use crate::types::KqlType;
 pub(super) use captures::is_captures_function;
 use captures::{Captures, captures, group_name};
+pub(super) use key_values::is_key_values_function;
+use key_values::{KeyValues, Notation, key_values};
 
 /// How strictly a string is parsed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -85,7 +88,7 @@ impl<'a> Binder<'a> {
         let mut is_whole = field_column(matched).is_not_null();
         let mut values: Vec<(String, Typed)> = Vec::with_capacity(columns.len());
         for (index, (name, kql_type)) in columns.into_iter().enumerate() {
-            let group = get_field().call(vec![field_column(matched), lit(group_name(index))]);
+            let group = part_of(field_column(matched), index, KqlType::String);
             let text = Typed::new(coalesce(vec![group, text_literal("")]), KqlType::String);
             let value = self.convert(text, kql_type, span)?;
             if mode == ParseMode::Simple && kql_type != KqlType::String {
@@ -118,47 +121,52 @@ impl<'a> Binder<'a> {
         span: Span,
         environment: &Environment<'a>,
     ) -> Result<Relation> {
-        let property = |name: &str| {
-            let value = properties.iter().find(|property| property.name.text == name)?.values.first()?;
-            match &value.kind {
+        let texts = |name: &str| -> Vec<String> {
+            let named = properties.iter().filter(|property| property.name.text == name);
+            let texts = named.flat_map(|property| &property.values).filter_map(|value| match &value.kind {
                 ExprKind::Literal(Literal::String(text)) => Some(text.clone()),
                 _ => None,
+            });
+            texts.collect()
+        };
+        let first = |name: &str| texts(name).into_iter().next();
+        let is_greedy = properties.iter().any(|property| {
+            property.name.text == "greedy"
+                && property.values.iter().any(|value| value.kind == ExprKind::Literal(Literal::Bool(true)))
+        });
+        let quotes = texts("quote").into_iter().filter_map(|quote| {
+            let mut chars = quote.chars();
+            let open = chars.next()?;
+            Some((open, chars.next().unwrap_or(open)))
+        });
+        let notation = match (first("regex"), first("pair_delimiter"), first("kv_delimiter")) {
+            (Some(pattern), ..) => Notation::Pattern(pattern),
+            (None, None, None) => Notation::Open,
+            (None, pair, between) => {
+                let pair = pair.unwrap_or_else(|| " ".to_owned());
+                let between = between.unwrap_or_else(|| "=".to_owned());
+                if pair.is_empty() || between.is_empty() {
+                    return invalid(span, "a delimiter of `parse-kv` is not empty");
+                }
+                Notation::Delimited { pair, between, is_greedy }
             }
         };
-        let pair = property("pair_delimiter").unwrap_or_else(|| " ".to_owned());
-        let between = property("kv_delimiter").unwrap_or_else(|| "=".to_owned());
-        let quote = property("quote").unwrap_or_default();
-        let mut quotes = quote.chars();
-        let (open, close) = (quotes.next(), quotes.next());
+        let wanted = KeyValues {
+            keys: columns.iter().map(|column| column.name.text.clone()).collect(),
+            notation,
+            quotes: quotes.collect(),
+            escapes: texts("escape").iter().flat_map(|escape| escape.chars().next()).collect(),
+        };
+        let function = match key_values(wanted) {
+            Ok(function) => function,
+            Err(message) => return invalid(span, message),
+        };
         let text = self.scalar(expr, &ExpressionScope::over_columns(environment, &input.columns))?;
         let text = self.convert(text, KqlType::String, expr.span)?;
+        let (input, found) = self.with_field(input, "parsed", function.call(vec![text.expr]))?;
         let mut outputs: Vec<(String, Typed)> = input.columns.iter().map(Column::output).collect();
-        for column in columns {
-            let escaped = |text: &str| regex::escape(text);
-            let value = match (open, close.or(open)) {
-                (Some(open), Some(close)) => {
-                    let (open, close) = (escaped(&open.to_string()), escaped(&close.to_string()));
-                    format!("(?:{open}(?<c0>.*?){close}|(?<c1>.*?))")
-                }
-                _ => "(?<c0>.*?)".to_owned(),
-            };
-            let pattern = format!(
-                "(?s)(?:^|{pair})\\s*{name}\\s*{between} *{value}(?:{pair}|$)",
-                pair = escaped(&pair),
-                name = escaped(&column.name.text),
-                between = escaped(&between),
-            );
-            let function = match captures(Captures { pattern, groups: 1 + usize::from(open.is_some()) }) {
-                Ok(function) => function,
-                Err(error) => return invalid(span, format!("the delimiters make no pattern: {error}")),
-            };
-            let matched = function.call(vec![text.expr.clone()]);
-            let mut groups = vec![get_field().call(vec![matched.clone(), lit(group_name(0))])];
-            if open.is_some() {
-                groups.push(get_field().call(vec![matched, lit(group_name(1))]));
-            }
-            groups.push(text_literal(""));
-            let found = Typed::new(coalesce(groups), KqlType::String);
+        for (index, column) in columns.iter().enumerate() {
+            let found = Typed::new(part_of(field_column(&found), index, KqlType::String), KqlType::String);
             let value = self.convert(found, KqlType::from(column.scalar_type), column.span)?;
             match outputs.iter_mut().find(|(known, _)| *known == column.name.text) {
                 Some(output) => output.1 = value,
@@ -196,6 +204,9 @@ fn pattern_of(parts: &[ParsePart], mode: ParseMode, flags: &str) -> Result<Strin
                 let kql_type = scalar_type.map_or(KqlType::String, KqlType::from);
                 let value = match kql_type {
                     KqlType::Long | KqlType::Int if mode != ParseMode::Relaxed => r"\s*[+-]?\d+\s*",
+                    KqlType::Real | KqlType::Decimal if mode == ParseMode::Regex => {
+                        r"\s*[+-]?\d+(?:\.\d+)?(?:[eE][+-]?\d+)?\s*"
+                    }
                     KqlType::Real | KqlType::Decimal if mode != ParseMode::Relaxed => {
                         r"\s*[+-]?\d+(?:\.\d*)?(?:[eE][+-]?\d+)?\s*"
                     }
@@ -209,6 +220,9 @@ fn pattern_of(parts: &[ParsePart], mode: ParseMode, flags: &str) -> Result<Strin
             }
         }
     }
-    pattern.push('$');
+    // A regular expression need not reach the end.
+    if mode != ParseMode::Regex {
+        pattern.push('$');
+    }
     Ok(pattern)
 }

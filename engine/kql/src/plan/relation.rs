@@ -1,9 +1,12 @@
 //! A plan with KQL's names and types of its columns. A field of the plan may belong to no column: sort keys, and what
 //! `mv-apply` carries along, stay in the plan when the query drops their columns.
 
+use std::rc::Rc;
+
 use datafusion::common::Column as PlanColumn;
 use datafusion::logical_expr::{Expr as PlanExpr, LogicalPlan, LogicalPlanBuilder, SortExpr};
 
+use super::graph::QueryGraph;
 use crate::bind::{Binder, Result, Typed};
 use crate::types::KqlType;
 
@@ -66,12 +69,23 @@ pub(crate) struct Relation {
     pub(crate) name: Option<String>,
     /// Whether `name` is a variable's.
     pub(crate) is_variable: bool,
+    /// What it is instead of a table.
+    pub(crate) graph: Option<Rc<QueryGraph>>,
 }
 
 impl Relation {
     /// Returns a table without a known order.
     pub(crate) fn new(plan: LogicalPlan, columns: Vec<Column>) -> Self {
-        Self { plan, columns, order: Vec::new(), is_serialized: false, groups: None, name: None, is_variable: false }
+        Self {
+            plan,
+            columns,
+            order: Vec::new(),
+            is_serialized: false,
+            groups: None,
+            name: None,
+            is_variable: false,
+            graph: None,
+        }
     }
 
     pub(crate) fn column(&self, name: &str) -> Option<&Column> {

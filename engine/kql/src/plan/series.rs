@@ -10,10 +10,10 @@ use datafusion::scalar::ScalarValue;
 
 use super::{Column, Relation, field_column};
 use crate::aggregates::{self, AggregateOutput, SeriesBins};
-use crate::ast::{Expr, MakeSeries, Operator, SeriesRange};
+use crate::ast::{Expr, MakeSeries, Operator, ParameterValue, SeriesRange};
 use crate::bind::{
-    BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, constant_of, fail, given_name, invalid,
-    unique_name,
+    BindErrorCode, Binder, Environment, ExpressionScope, Result, Typed, argument_name, constant_of, fail, given_name,
+    invalid, unique_name,
 };
 use crate::span::Span;
 use crate::types::KqlType;
@@ -38,7 +38,7 @@ impl<'a> Binder<'a> {
         environment: &Environment<'a>,
     ) -> Result<Relation> {
         let (input, assigned) = self.assigned(input, &series.by, environment)?;
-        let keys = self.named(assigned, &[])?;
+        let keys = self.named(assigned, &input.columns)?;
         let (input, mut on) = self.assigned(input, std::slice::from_ref(&series.on), environment)?;
         let Some(on) = on.pop() else { return invalid(series.on.span, "expected an axis") };
         let on_name = on.given.or(on.natural).unwrap_or_else(|| "Column1".to_owned());
@@ -68,7 +68,8 @@ impl<'a> Binder<'a> {
                 }
                 None => {
                     let typed = self.scalar(&aggregate.expr.expr, &scope)?;
-                    AggregateOutput { name: "Column1".to_owned(), typed }
+                    let name = argument_name(&aggregate.expr.expr).unwrap_or_else(|| "Column1".to_owned());
+                    AggregateOutput { name, typed }
                 }
             };
             let default = match &aggregate.default {
@@ -78,7 +79,10 @@ impl<'a> Binder<'a> {
             let name = unique_name(&given.unwrap_or(name), |name| values.iter().any(|(known, ..)| known == name));
             values.push((name, typed, default));
         }
-        self.filled(input, keys, &bin, on_name, &axis, collected.into_inner(), values, operator.span)
+        let keeps_empty = operator.parameter("kind").is_some_and(
+            |kind| matches!(&kind.value, ParameterValue::Name(name) if name.text.eq_ignore_ascii_case("nonempty")),
+        );
+        self.filled(input, keys, &bin, on_name, &axis, collected.into_inner(), values, keeps_empty, operator.span)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the parts of one clause, each used once")]
@@ -91,6 +95,7 @@ impl<'a> Binder<'a> {
         axis: &SeriesAxis,
         collected: Vec<PlanExpr>,
         values: Vec<(String, Typed, Option<Typed>)>,
+        keeps_empty: bool,
         span: Span,
     ) -> Result<Relation> {
         let key_count = keys.len();
@@ -101,6 +106,7 @@ impl<'a> Binder<'a> {
             outputs.push((name.clone(), typed.clone()));
         }
         let binned = self.grouped(input, by, collected, outputs)?;
+        let is_one = key_count == 0 && !keeps_empty;
         let Some(bin) = binned.columns.get(key_count).cloned() else {
             return invalid(span, "expected an axis");
         };
@@ -136,7 +142,18 @@ impl<'a> Binder<'a> {
         let on = (unique_name(&on_name, |name| results.iter().any(|(it, _)| it == name)), axis_text);
         results.push(on);
         let keys = key_columns.iter().map(Column::output).collect();
-        let series = self.grouped(binned, keys, arrays, results)?;
+        let names = key_count + results.len();
+        if is_one {
+            let count = self.field("count");
+            arrays.push(datafusion::functions_aggregate::count::count_all().alias(count.clone()));
+            results.push((count.clone(), Typed::new(field_column(&count), KqlType::Long)));
+        }
+        let mut series = self.grouped(binned, keys, arrays, results)?;
+        if is_one && let Some(count) = series.columns.get(names).cloned() {
+            // No rows make no series.
+            series.columns.truncate(names);
+            series = self.filtered(series, count.expr().gt(lit(0_i64)))?;
+        }
         // An axis without bins makes no series.
         if has_bins { Ok(series) } else { self.filtered(series, lit(false)) }
     }

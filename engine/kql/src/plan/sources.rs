@@ -79,9 +79,11 @@ impl<'a> Binder<'a> {
         for (index, named) in values.iter().enumerate() {
             let scope = ExpressionScope::constant(environment);
             if let Some(parts) = self.several(named, &scope)? {
+                let is_one = parts.len() == 1;
                 for part in parts {
+                    let natural = if is_one { format!("print_{index}") } else { part.natural };
                     let is_taken = |name: &str| outputs.iter().any(|(it, _)| it == name);
-                    let name = part.given.unwrap_or_else(|| unique_name(&part.natural, is_taken));
+                    let name = part.given.unwrap_or_else(|| unique_name(&natural, is_taken));
                     outputs.push((name, part.typed));
                 }
                 continue;

@@ -9,9 +9,9 @@ use super::columns::Assigned;
 use super::relation::Groups;
 use super::{Column, Relation, field_of};
 use crate::aggregates::{self, AggregateOutput};
-use crate::ast::{NamedExpr, Names, SortDirection, SortKey, TopLevel};
+use crate::ast::{Expr, NamedExpr, Names, SortDirection, SortKey, TopLevel};
 use crate::bind::{
-    Binder, Environment, ExpressionScope, Result, Typed, argument_name, given_name, invalid, not_supported,
+    Binder, Environment, ExpressionScope, Result, Typed, argument_name, given_name, invalid, unique_name,
 };
 use crate::span::Span;
 use crate::types::KqlType;
@@ -35,18 +35,18 @@ impl<'a> Binder<'a> {
                 return invalid(key.span, message);
             }
         }
-        let keys = self.named(keys, &[])?;
         // `*` of an aggregate leaves out the columns that are keys.
         let is_key = |column: &Column| {
-            keys.iter().any(|(_, key)| field_of(&key.expr) == Some(column.field.as_str()))
-                || keys.iter().any(|(name, _)| *name == column.name)
+            keys.iter().any(|key| field_of(&key.value.expr) == Some(column.field.as_str()))
+                || keys.iter().any(|key| key.given.as_ref().or(key.natural.as_ref()) == Some(&column.name))
         };
         let key_names: Vec<String> =
             input.columns.iter().filter(|column| is_key(column)).map(|column| column.name.clone()).collect();
         let collected = RefCell::new(Vec::new());
         let assigned = self.aggregated(&input, aggregates, &key_names, &collected, environment)?;
-        let taken: Vec<String> = keys.iter().map(|(name, _)| name.clone()).collect();
-        let outputs = self.named_aggregates(assigned, &taken)?;
+        let count = keys.len();
+        let mut keys = self.named(keys.into_iter().chain(assigned).collect(), &input.columns)?;
+        let outputs = keys.split_off(count);
         self.grouped(input, keys, collected.into_inner(), outputs)
     }
 
@@ -76,7 +76,8 @@ impl<'a> Binder<'a> {
                     return invalid(named.span, "expected an aggregate");
                 }
                 let given = given_name(&named.names).map(str::to_owned);
-                all.push(Assigned { given, natural: None, value, span: named.span, is_rest: false });
+                let natural = argument_name(&named.expr);
+                all.push(Assigned { given, natural, value, span: named.span, is_rest: false });
                 continue;
             };
             let outputs = self.aggregate(call, named.expr.span, &scope, collected)?;
@@ -85,21 +86,8 @@ impl<'a> Binder<'a> {
         Ok(all)
     }
 
-    /// Returns unique names as other clauses do, except that a key keeps its name and an aggregate gets another one.
-    fn named_aggregates(&self, assigned: Vec<Assigned>, taken: &[String]) -> Result<Vec<(String, Typed)>> {
-        for one in &assigned {
-            if one.given.as_ref().is_some_and(|name| taken.contains(name)) {
-                return invalid(
-                    one.span,
-                    format!("the column `{}` is there twice", one.given.clone().unwrap_or_default()),
-                );
-            }
-        }
-        self.named(assigned, taken)
-    }
-
     /// Groups by the keys, and computes the columns of each group: first the keys, then the aggregates.
-    pub(super) fn grouped(
+    pub(crate) fn grouped(
         &mut self,
         input: Relation,
         keys: Vec<(String, Typed)>,
@@ -172,15 +160,15 @@ impl<'a> Binder<'a> {
         let mut input = input;
         let mut keys: Vec<(String, Typed)> = Vec::with_capacity(levels.len());
         let mut kept: Option<Relation> = None;
-        let mut order: Vec<SortExpr> = Vec::new();
+        let mut rest: Vec<Relation> = Vec::new();
         for level in levels {
-            if level.others.is_some() {
-                return not_supported(level.span, "`with others`");
-            }
             let (extended, assigned) = self.assigned(input, std::slice::from_ref(&level.of), environment)?;
             input = extended;
-            let taken: Vec<String> = keys.iter().map(|(name, _)| name.clone()).collect();
-            keys.extend(self.named(assigned, &taken)?.into_iter().take(1));
+            for one in assigned.into_iter().take(1) {
+                let name = one.given.or(one.natural).unwrap_or_default();
+                let name = unique_name(&name, |name| keys.iter().any(|(known, _)| known == name));
+                keys.push((name, one.value));
+            }
             let key_name = keys.last().map(|(name, _)| name.clone()).unwrap_or_default();
             let collected = RefCell::new(Vec::new());
             let aggregates = std::slice::from_ref(&level.by.expr);
@@ -191,6 +179,7 @@ impl<'a> Binder<'a> {
                 .map(|one| (one.given.unwrap_or_else(|| format!("aggregated_{key_name}")), one.value))
                 .collect();
             let grouped = self.grouped(input.clone(), keys.clone(), collected.into_inner(), outputs)?;
+            let kept_above = kept.clone();
             let below = match kept {
                 Some(above) => self.below(above, &grouped, keys.len() - 1)?,
                 None => grouped,
@@ -201,6 +190,7 @@ impl<'a> Binder<'a> {
             let ascending = level.by.direction == Some(SortDirection::Ascending);
             let here = [aggregate.expr().sort(ascending, ascending), key.expr().sort(false, false)];
             let above: Vec<PlanExpr> = below.columns.iter().step_by(2).take(keys.len() - 1).map(Column::expr).collect();
+            let parents = kept_above;
             kept = Some(match &level.count {
                 Some(count) => {
                     let rows = self.row_count(count, environment)?;
@@ -210,11 +200,76 @@ impl<'a> Binder<'a> {
                 }
                 None => below,
             });
-            order.extend(here);
+            if let (Some(others), Some(kept)) = (&level.others, &kept) {
+                rest.push(self.other_groups(&input, level, others, &keys, kept, parents, environment)?);
+            }
         }
         let Some(kept) = kept else { return invalid(span, "`top-nested` needs a level") };
-        let plan = LogicalPlanBuilder::from(kept.plan.clone()).sort(order.clone())?.build()?;
-        Ok(Relation { order, ..kept }.over(plan))
+        let all = if rest.is_empty() { kept } else { self.united(std::iter::once(kept).chain(rest).collect(), &[])? };
+        let mut order: Vec<SortExpr> = Vec::with_capacity(all.columns.len());
+        for (pair, level) in all.columns.chunks(2).zip(levels) {
+            let ascending = level.by.direction == Some(SortDirection::Ascending);
+            if let [key, aggregate] = pair {
+                order.extend([aggregate.expr().sort(ascending, ascending), key.expr().sort(false, false)]);
+            }
+        }
+        let plan = LogicalPlanBuilder::from(all.plan.clone()).sort(order.clone())?.build()?;
+        Ok(Relation { order, ..all }.over(plan))
+    }
+
+    /// Returns a level's aggregate over the rows of all groups that it did not keep, under the name that `with others`
+    /// gives them, in each group of the level above.
+    #[expect(clippy::too_many_arguments, reason = "what one level of the operator knows")]
+    fn other_groups(
+        &mut self,
+        input: &Relation,
+        level: &'a TopLevel,
+        others: &'a Expr,
+        keys: &[(String, Typed)],
+        kept: &Relation,
+        above: Option<Relation>,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let Some(((name, key), parents)) = keys.split_last() else {
+            return invalid(level.span, "expected an expression");
+        };
+        let mut rows = input.clone();
+        let mut left = Vec::with_capacity(keys.len());
+        for (name, key) in keys {
+            let (with_key, field) = self.with_field(rows, name, key.expr.clone())?;
+            rows = with_key;
+            left.push(PlanColumn::new_unqualified(field));
+        }
+        let right = kept.columns.iter().step_by(2).take(keys.len());
+        let right: Vec<PlanColumn> = right.map(|column| PlanColumn::new_unqualified(&column.field)).collect();
+        let plan = LogicalPlanBuilder::from(rows.plan.clone())
+            .join_detailed(kept.plan.clone(), JoinType::LeftAnti, (left, right), None, NullEquality::NullEqualsNull)?
+            .build()?;
+        let rest = rows.over(plan);
+        let literal = self.scalar(others, &ExpressionScope::constant(environment))?;
+        let literal = self.convert(literal, key.kql_type, others.span)?;
+        let collected = RefCell::new(Vec::new());
+        let assigned = self.aggregated(&rest, std::slice::from_ref(&level.by.expr), &[], &collected, environment)?;
+        let Some(aggregate) = assigned.into_iter().next() else {
+            return invalid(level.span, "expected an aggregate");
+        };
+        let count = self.field("count");
+        let mut aggregates = collected.into_inner();
+        aggregates.push(datafusion::functions_aggregate::count::count_all().alias(count.clone()));
+        let aggregate_name = aggregate.given.unwrap_or_else(|| format!("aggregated_{name}"));
+        let outputs = vec![
+            (name.clone(), literal),
+            (aggregate_name, aggregate.value),
+            (count.clone(), Typed::new(super::field_column(&count), KqlType::Long)),
+        ];
+        let mut grouped = self.grouped(rest, parents.to_vec(), aggregates, outputs)?;
+        if let Some(count) = grouped.columns.pop() {
+            grouped = self.filtered(grouped, count.expr().gt(lit(0_i64)))?;
+        }
+        match above {
+            Some(above) => self.below(above, &grouped, parents.len()),
+            None => Ok(grouped),
+        }
     }
 
     /// Returns the groups of a level that are within those which the level above kept, with that level's columns first.

@@ -234,7 +234,8 @@ fn uncut(text: &str) -> Option<&str> {
 
 async fn answer(state: &SessionState, text: &str) -> Result<CaseAnswer, String> {
     let answered = tokio::time::timeout(CASE_TIME, async {
-        let planned = crate::plan(state, text, &Default::default()).await?;
+        // The cases have the first of several results.
+        let planned = crate::plan_all(state, text, &Default::default()).await?.swap_remove(0);
         let batches: Vec<_> = state.rows(planned.plan).await?.try_collect().await?;
         Ok((planned.columns, batches))
     });

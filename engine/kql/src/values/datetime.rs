@@ -178,7 +178,8 @@ fn month_name(text: &str) -> Option<(u32, &str)> {
 }
 
 fn separated(text: &str) -> Option<&str> {
-    text.strip_prefix(['-', '/', '.']).or_else(|| text.strip_prefix(',').map(str::trim_start))
+    let spaced = text.strip_prefix(" - ").map(str::trim_start);
+    text.strip_prefix(['-', '/', '.']).or_else(|| text.strip_prefix(',').map(str::trim_start)).or(spaced)
 }
 
 /// Returns the number at the beginning, how many digits it has, and what follows.

@@ -7,7 +7,7 @@ pub(crate) fn format_real(real: f64) -> String {
         return "NaN".to_owned();
     }
     if real.is_infinite() {
-        return if real > 0.0 { "Infinity" } else { "-Infinity" }.to_owned();
+        return if real > 0.0 { "inf" } else { "-inf" }.to_owned();
     }
     let scientific = format!("{real:e}");
     let (digits, exponent) = scientific.split_once('e').unwrap_or((&scientific, "0"));
@@ -36,7 +36,7 @@ mod tests {
             (1e-7, "1E-07"),
             (-2.5, "-2.5"),
             (9.223372036854776e18, "9.223372036854776E+18"),
-            (f64::NEG_INFINITY, "-Infinity"),
+            (f64::NEG_INFINITY, "-inf"),
         ] {
             assert_eq!(format_real(real), expected);
         }

@@ -23,7 +23,7 @@ pub(crate) fn format_timespan(ticks: i64) -> String {
     format!("{sign}{days}{hours:02}:{minutes:02}:{seconds:02}{fraction}")
 }
 
-/// Returns the ticks of `1.02:03:04.5`, `02:03`, `5` (days), `1.5h`, with or without a sign.
+/// Returns the ticks of `1.02:03:04.5`, `02:03`, `1.5h`, with or without a sign.
 pub(crate) fn parse_timespan(text: &str) -> Option<i64> {
     let text = text.trim();
     let (negative, text) = match text.strip_prefix('-') {
@@ -32,9 +32,6 @@ pub(crate) fn parse_timespan(text: &str) -> Option<i64> {
     };
     let ticks = match text.contains(':') {
         true => parse_clock(text)?,
-        false if !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()) => {
-            text.parse::<i128>().ok()? * i128::from(TICKS_PER_DAY)
-        }
         false => timespan_ticks(&with_unit(text))?.into(),
     };
     i64::try_from(if negative { -ticks } else { ticks }).ok()
@@ -56,9 +53,11 @@ fn parse_clock(text: &str) -> Option<i128> {
     let (days, hours) = first.split_once('.').unwrap_or(("0", first));
     let (seconds, fraction) = seconds.split_once('.').unwrap_or((seconds, "0"));
     let (days, hours, minutes, seconds) = (number(days)?, number(hours)?, number(minutes)?, number(seconds)?);
-    if hours > 23 || minutes > 59 || seconds > 59 || fraction.len() > 7 {
+    if hours > 23 || minutes > 59 || seconds > 59 {
         return None;
     }
+    // What is less than a tick is dropped.
+    let fraction = fraction.get(..fraction.len().min(7))?;
     let fraction = number(&format!("{fraction:0<7}"))?;
     let clock = hours * i128::from(TICKS_PER_HOUR)
         + minutes * i128::from(TICKS_PER_MINUTE)
@@ -86,13 +85,12 @@ mod tests {
             ("1d", "1.00:00:00"),
             ("1.5h", "01:30:00"),
             ("02:30", "02:30:00"),
-            ("5", "5.00:00:00"),
             ("10675199.02:48:05.4775807", "10675199.02:48:05.4775807"),
             ("-10675199.02:48:05.4775808", "-10675199.02:48:05.4775808"),
         ] {
             assert_eq!(parse_timespan(text).map(format_timespan).as_deref(), Some(expected), "{text}");
         }
-        for text in ["", "1.x", "25:00", "10:60", "é", "99999999.00:00:00"] {
+        for text in ["", "10", "1.x", "25:00", "10:60", "é", "99999999.00:00:00"] {
             assert_eq!(parse_timespan(text), None, "{text}");
         }
     }

@@ -1,0 +1,115 @@
+//! The results of a query: of each statement that is an expression, and of each branch of a `fork` or `facet` at its end.
+
+use super::{Binder, BoundResult, Environment, Result, invalid, unique_name};
+use crate::ast::{Expr, ExprKind, Operator, OperatorKind, Pipeline, Query};
+use crate::plan::{Column, Relation};
+use crate::types::KqlType;
+
+impl<'a> Binder<'a> {
+    /// Returns the results of a query's statements, at least one.
+    pub(crate) fn query(&mut self, query: &'a Query) -> Result<Vec<BoundResult>> {
+        let mut environment = Environment::default();
+        let mut results = Vec::new();
+        for statement in &query.statements {
+            if let Some(expr) = self.statement(statement, &mut environment)? {
+                self.add_results(expr, &environment, &mut results)?;
+            }
+        }
+        if results.is_empty() {
+            return invalid(query.span, "the query has no result; end it with a table");
+        }
+        Ok(results)
+    }
+
+    fn add_results(
+        &mut self,
+        expr: &'a Expr,
+        environment: &Environment<'a>,
+        results: &mut Vec<BoundResult>,
+    ) -> Result<()> {
+        if let ExprKind::Pipeline(pipeline) = &expr.kind
+            && let Some(at) = pipeline.operators.iter().position(is_branching)
+        {
+            return self.add_branches(pipeline, at, environment, results);
+        }
+        let relation = if self.is_tabular(expr, environment) {
+            self.table(expr, environment)?
+        } else {
+            self.printed(expr, environment)?
+        };
+        results.push(BoundResult { relation, rendering: self.rendering.take() });
+        Ok(())
+    }
+
+    /// Adds a result for each branch of the operator at `at`. What follows it is done to all of them.
+    fn add_branches(
+        &mut self,
+        pipeline: &'a Pipeline,
+        at: usize,
+        environment: &Environment<'a>,
+        results: &mut Vec<BoundResult>,
+    ) -> Result<()> {
+        let input = self.pipeline_up_to(pipeline, at, environment)?;
+        let Some((branching, after)) = pipeline.operators.split_at(at).1.split_first() else {
+            return invalid(Default::default(), "an empty pipeline");
+        };
+        self.spend(1, branching.span)?;
+        let mut branches = Vec::new();
+        match &branching.kind {
+            OperatorKind::Fork(forks) => {
+                for fork in forks {
+                    branches.push(self.piped(input.clone(), &fork.pipeline, environment)?);
+                }
+            }
+            OperatorKind::Facet { by, with } => {
+                if let Some(pipeline) = with {
+                    branches.push(self.piped(input.clone(), pipeline, environment)?);
+                }
+                for column in by {
+                    branches.push(self.counted(&input, column)?);
+                }
+            }
+            _ => return invalid(branching.span, "this operator has no branches"),
+        }
+        for branch in branches {
+            let mut relation = branch;
+            for operator in after {
+                relation = self.operator(relation, operator, environment)?;
+            }
+            results.push(BoundResult { relation, rendering: self.rendering.take() });
+        }
+        Ok(())
+    }
+
+    pub(crate) fn piped(
+        &mut self,
+        input: Relation,
+        pipeline: &'a Pipeline,
+        environment: &Environment<'a>,
+    ) -> Result<Relation> {
+        let mut relation = input;
+        for operator in &pipeline.operators {
+            relation = self.operator(relation, operator, environment)?;
+        }
+        Ok(relation)
+    }
+
+    /// Returns how often a column has each of its values.
+    fn counted(&mut self, input: &Relation, by: &'a Expr) -> Result<Relation> {
+        let ExprKind::Name(name) = &by.kind else {
+            return invalid(by.span, "expected a column");
+        };
+        let Some(column) = input.column(&name.text).cloned() else {
+            return Err(self.unknown_column(name, &input.columns).into());
+        };
+        let field = self.field("count");
+        let count = datafusion::functions_aggregate::count::count_all().alias(field.clone());
+        let count_name = unique_name(&format!("count_{}", column.name), |name| name == column.name);
+        let output = Column { name: count_name, field, kql_type: KqlType::Long }.output();
+        self.grouped(input.clone(), vec![column.output()], vec![count], vec![output])
+    }
+}
+
+fn is_branching(operator: &Operator) -> bool {
+    matches!(operator.kind, OperatorKind::Fork(_) | OperatorKind::Facet { .. })
+}

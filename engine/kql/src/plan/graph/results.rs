@@ -1,0 +1,90 @@
+//! `graph-to-table` and `graph-mark-components`.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use arrow::array::{ArrayRef, Int64Array};
+
+use super::make::{column_of, elements};
+use super::matching::parameter_word;
+use super::{Elements, QueryGraph, graph_of};
+use crate::ast::{GraphElements, GraphOutput, Operator, OperatorParameter, ParameterValue};
+use crate::bind::{Binder, Result, invalid, not_supported};
+use crate::graph::components::{strong_components, weak_components};
+use crate::plan::{Column, Relation};
+use crate::span::Span;
+use crate::types::KqlType;
+
+/// The property that marks a component, where the query names none.
+const COMPONENT: &str = "ComponentId";
+
+impl<'a> Binder<'a> {
+    pub(in crate::plan) fn graph_to_table(
+        &mut self,
+        input: &Relation,
+        outputs: &'a [GraphOutput],
+        span: Span,
+    ) -> Result<Relation> {
+        let graph = graph_of(input, span)?;
+        let [output] = outputs else {
+            return not_supported(span, "`graph-to-table` of nodes and edges at once");
+        };
+        let nodes = (0..graph.network.nodes()).map(|node| node as i64);
+        let (rows, ids): (&Elements, Vec<(&str, Vec<i64>)>) = match output.elements {
+            GraphElements::Nodes => (&graph.nodes, vec![("with_node_id", nodes.collect())]),
+            GraphElements::Edges => {
+                let ends = |end: usize| graph.ends.iter().map(|ends| i64::from(ends[end])).collect();
+                (&graph.edges, vec![("with_source_id", ends(0)), ("with_target_id", ends(1))])
+            }
+        };
+        let mut shown: Vec<(Column, ArrayRef)> = Vec::new();
+        for (name, values) in ids {
+            if let Some(column) = parameter_name(&output.parameters, name)? {
+                let column = Column { name: column.to_owned(), field: self.field(column), kql_type: KqlType::Long };
+                shown.push((column, Arc::new(Int64Array::from(values))));
+            }
+        }
+        for column in rows.shown() {
+            shown.push((column.clone(), column_of(rows, column)?));
+        }
+        if shown.is_empty() {
+            return invalid(
+                span,
+                "the nodes of this graph have no properties; `make-graph ... with_node_id=` gives one",
+            );
+        }
+        let Elements { batch, columns } = elements(shown, rows.batch.num_rows())?;
+        self.made_rows(batch, columns)
+    }
+
+    pub(in crate::plan) fn graph_mark_components(
+        &mut self,
+        input: &Relation,
+        operator: &'a Operator,
+    ) -> Result<Relation> {
+        let graph = graph_of(input, operator.span)?;
+        let components = match parameter_word(operator, "kind")? {
+            None | Some("weak") => weak_components(&graph.network),
+            Some("strong") => strong_components(&graph.network),
+            Some(_) => return invalid(operator.span, "`kind` is `weak` or `strong`"),
+        };
+        let name = parameter_name(&operator.parameters, "with_component_id")?.unwrap_or(COMPONENT);
+        let mut columns = Vec::with_capacity(graph.nodes.columns.len() + 1);
+        for column in graph.nodes.columns.iter().filter(|column| column.name != name) {
+            columns.push((column.clone(), column_of(&graph.nodes, column)?));
+        }
+        let marks: ArrayRef = Arc::new(Int64Array::from_iter_values(components.into_iter().map(i64::from)));
+        columns.push((Column { name: name.to_owned(), field: self.field(name), kql_type: KqlType::Long }, marks));
+        let nodes = elements(columns, graph.network.nodes())?;
+        let (network, ends) = (Rc::clone(&graph.network), Rc::clone(&graph.ends));
+        self.graph_relation(QueryGraph { network, ends, nodes, edges: graph.edges.clone() })
+    }
+}
+
+fn parameter_name<'o>(parameters: &'o [OperatorParameter], name: &str) -> Result<Option<&'o str>> {
+    match parameters.iter().find(|parameter| parameter.name.text == name) {
+        None => Ok(None),
+        Some(OperatorParameter { value: ParameterValue::Name(column), .. }) => Ok(Some(&column.text)),
+        Some(parameter) => invalid(parameter.span, format!("`{name}` names a column")),
+    }
+}
