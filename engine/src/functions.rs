@@ -1,10 +1,15 @@
 //! The engine's functions: DataFusion's, with a bound on those whose results can be much larger than their arguments, and
-//! `from_hex`.
+//! those of DuckDB and PostgreSQL that it lacks.
 
 mod bounded;
+mod dates;
+mod definition;
 mod hex;
+mod number_text;
+mod row_hash;
+mod time_text;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use datafusion::execution::SessionStateDefaults;
 use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
@@ -12,7 +17,7 @@ use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
 use querent_kql::graph;
 
 pub(crate) use bounded::series_rows;
-pub(crate) use hex::FROM_HEX;
+pub(crate) use row_hash::row_hash;
 
 /// Returns all aggregate functions: DataFusion's and the traversal of graphs.
 pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
@@ -24,6 +29,15 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     SessionStateDefaults::default_scalar_functions()
         .into_iter()
         .map(bounded::bounded)
-        .chain([hex::from_hex()])
+        .chain(own_scalar_functions().iter().cloned())
         .collect()
+}
+
+/// Returns the scalar functions that DataFusion does not have.
+pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
+    static OWN: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
+        let families = [vec![hex::from_hex(), row_hash()], dates::functions(), time_text::functions()];
+        families.into_iter().flatten().collect()
+    });
+    &OWN
 }

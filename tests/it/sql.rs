@@ -125,7 +125,7 @@ async fn errors_say_what_is_wrong_and_what_is_near() {
             "unsupported",
             "VACUUM FULL is not supported; see the SQL reference for the statements there are",
         ),
-        ("INSERT INTO flights (distance) VALUES (1)", "query_execution_error", "column `carrier` may not be null"),
+        ("INSERT INTO flights (distance) VALUES (1)", "invalid_value", "column `carrier` may not be null"),
         (
             "CREATE TABLE FLIGHTS (a INT)",
             "already_exists",
@@ -136,7 +136,7 @@ async fn errors_say_what_is_wrong_and_what_is_near() {
             "sql_plan_error",
             "generate_series makes at most 1000000000 rows; use a larger step or a nearer end",
         ),
-        ("SELECT 1 / 0", "query_execution_error", "division by zero"),
+        ("SELECT 1 / 0", "invalid_value", "division by zero"),
     ] {
         let error = match rows(&session, sql).await {
             Ok(rows) => panic!("`{sql}` ran: {rows:?}"),

@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use datafusion::execution::SessionStateDefaults;
 
-use crate::functions::FROM_HEX;
+use crate::functions::own_scalar_functions;
 
 /// The names of the functions of each kind.
 pub(super) struct AllowedFunctions {
@@ -21,7 +21,7 @@ pub(super) static ALLOWED: LazyLock<AllowedFunctions> = LazyLock::new(|| Allowed
     scalar: SessionStateDefaults::default_scalar_functions()
         .iter()
         .map(|function| function.name().to_owned())
-        .chain([FROM_HEX.to_owned()])
+        .chain(own_scalar_functions().iter().map(|function| function.name().to_owned()))
         .collect(),
     higher_order: SessionStateDefaults::default_higher_order_functions()
         .iter()

@@ -62,7 +62,9 @@ fn arrow_type(sql_type: &ast::DataType) -> Result<Option<DataType>> {
         | Sql::Clob(_)
         | Sql::TinyText
         | Sql::MediumText
-        | Sql::LongText => DataType::Utf8View,
+        | Sql::LongText
+        | Sql::JSON
+        | Sql::JSONB => DataType::Utf8View,
         Sql::Float(ExactNumberInfo::Precision(digits)) => match digits {
             1..=24 => DataType::Float32,
             25..=53 => DataType::Float64,

@@ -13,11 +13,10 @@ use datafusion::logical_expr::{
 use datafusion::sql::TableReference;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
-use datafusion::sql::sqlparser::ast::{
-    self, ColumnOption, CommentObject, CreateTableOptions, ObjectName, ObjectType, SchemaName,
-};
+use datafusion::sql::sqlparser::ast::{self, ColumnOption, CommentObject, ObjectName, ObjectType, SchemaName};
 use querent_catalog::{Catalog, CatalogError, IfExists, Principal, TableKind, TableName};
 
+use super::accepted::check_accepted;
 use super::catalog_table::CatalogTable;
 use super::column_folding::plan_folded;
 use super::foreign_keys::{NewTableKeys, resolve_foreign_keys, take_foreign_keys};
@@ -50,6 +49,7 @@ impl StatementPlanner<'_> {
     /// Plans one statement; its parameters stay open and the plan is not analysed.
     pub(crate) async fn plan(&self, parsed: ParsedStatement) -> Result<LogicalPlan> {
         let ParsedStatement { statement, nesting, has_parameters, .. } = parsed;
+        nesting.with_room(|| check_accepted(&statement))?;
         match statement {
             Statement::Statement(statement)
                 if has_parameters && matches!(*statement, ast::Statement::CreateView(_)) =>
@@ -245,20 +245,6 @@ impl StatementPlanner<'_> {
     }
 
     async fn create_view(&self, view: ast::CreateView) -> Result<LogicalPlan> {
-        if view.materialized
-            || view.temporary
-            || view.or_alter
-            || view.comment.is_some()
-            || view.to.is_some()
-            || !view.cluster_by.is_empty()
-            || !matches!(view.options, CreateTableOptions::None)
-            || view.columns.iter().any(|column| column.data_type.is_some() || column.options.is_some())
-        {
-            return Err(EngineError::Unsupported {
-                what: "this form of CREATE VIEW".into(),
-                hint: "write CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] AS query".into(),
-            });
-        }
         // A view outlives the session, so it sees none of the session's tables.
         let lasting = StatementPlanner { temporary: None, ..*self };
         let sql = lasting.view_query(&view).await?;

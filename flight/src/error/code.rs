@@ -80,6 +80,7 @@ error_codes! {
     NoSuchBucket "no_such_bucket",
     StoreUnavailable "store_unavailable",
     StoreError "store_error",
+    InvalidValue "invalid_value",
     QueryExecutionError "query_execution_error",
     // Of KQL's syntax.
     KqlUnexpected "kql_unexpected",
@@ -192,6 +193,7 @@ impl ErrorCode {
             | ErrorCode::Unsupported
             | ErrorCode::ValueTooLarge
             | ErrorCode::BadData
+            | ErrorCode::InvalidValue
             | ErrorCode::NoFiles
             | ErrorCode::MissingCredentials
             | ErrorCode::NoSuchBucket
@@ -354,6 +356,7 @@ impl ErrorCode {
             | ErrorCode::EmptyQuery
             | ErrorCode::FunctionNotFound
             | ErrorCode::BadData
+            | ErrorCode::InvalidValue
             | ErrorCode::NoFiles
             | ErrorCode::KqlUnexpected
             | ErrorCode::KqlUnknownOperator
@@ -474,6 +477,7 @@ impl ErrorCode {
             | ErrorCode::ReaderIdle
             | ErrorCode::ValueTooLarge
             | ErrorCode::BadData
+            | ErrorCode::InvalidValue
             | ErrorCode::NoFiles
             | ErrorCode::LocationNotAllowed
             | ErrorCode::MissingCredentials
