@@ -1,6 +1,7 @@
 //! The engine's errors. Each has a stable snake_case `code()`; errors of the catalog keep their own.
 
 mod mapping;
+mod other_dialects;
 mod store;
 
 use std::time::Duration;

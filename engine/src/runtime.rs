@@ -74,6 +74,7 @@ impl Runtime {
             .with_default_features()
             .with_scalar_functions(functions::scalar_functions())
             .with_aggregate_functions(functions::aggregate_functions())
+            .with_higher_order_functions(functions::higher_order_functions())
             .with_optimizer_rule(Arc::new(StoredComparisons))
             .build();
         let template = Arc::new(move || template.clone());

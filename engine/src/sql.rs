@@ -3,13 +3,14 @@
 //! `graph_traverse` and `relation_folding`, which rewrite a syntax tree before its names are resolved; `expansion`, which
 //! writes out what stands for columns; `relations`, which plans samples, pivots and the like; `column_scopes` and
 //! `column_folding`, which plan without regard to case; `resolved_names`, the tables that a statement names; `parameters`,
-//! their types and values; `sql_types`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series` and `show`;
+//! their types and values; `sql_types`, `date_arithmetic`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`;
 //! `statement`, which plans every kind of statement, those that write as [`write_statement`]s.
 
 mod accepted;
 pub(crate) mod catalog_table;
 mod column_folding;
 mod column_scopes;
+mod date_arithmetic;
 mod dialect;
 mod expansion;
 mod foreign_keys;
@@ -25,6 +26,7 @@ mod resolved_names;
 mod series;
 mod shorthand;
 mod show;
+mod show_functions;
 mod sql_types;
 pub(crate) mod statement;
 mod syntax;

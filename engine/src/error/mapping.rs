@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
+use super::other_dialects::instead_of;
 use super::{EngineError, store_error_in};
 
 /// The most columns that a hint lists where none has a similar name.
@@ -49,6 +50,19 @@ impl From<DataFusionError> for EngineError {
             }
             DataFusionError::Internal(message) | DataFusionError::Ffi(message) => from_internal(&message),
         }
+    }
+}
+
+impl EngineError {
+    /// Returns the error of a function that there is not: what stands for it here, where another system has it, or the
+    /// nearest name.
+    pub(crate) fn function_not_found(function: &str, near: Option<&str>) -> Self {
+        let hint = match (instead_of(function), near) {
+            (Some(instead), _) => format!("; write {instead}"),
+            (None, Some(near)) => format!("; did you mean `{near}`?"),
+            (None, None) => String::new(),
+        };
+        Self::FunctionNotFound { function: function.to_owned(), hint }
     }
 }
 
@@ -241,15 +255,21 @@ fn from_plan_message(message: &str) -> EngineError {
         && let Some((function, rest)) = rest.split_once('\'')
     {
         let near = rest.split('\'').nth(1).filter(|near| nearest_name(function, [*near]).is_some());
-        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        return EngineError::FunctionNotFound { function: function.to_owned(), hint };
+        return EngineError::function_not_found(function, near);
     }
     from_unfit_call(message).unwrap_or_else(|| EngineError::Plan { message: plain_words(&tidy(message)) })
 }
 
 fn from_not_implemented(message: &str) -> EngineError {
     let first_line = message.lines().next().unwrap_or(message);
-    if first_line.contains("Unsupported ast node") || first_line.contains("sqltorel") {
+    if first_line.contains("OuterReferenceColumn") {
+        return EngineError::Unsupported {
+            what: "a subquery that depends on the outer query in this way".into(),
+            hint: "join its tables with the outer ones, or compute the value in the select list".into(),
+        };
+    }
+    let notation = ["Unsupported ast node", "sqltorel", "Ident {", "Span(", "Some("];
+    if notation.iter().any(|words| first_line.contains(words)) {
         // What follows is the planner's own notation.
         return EngineError::Unsupported {
             what: "an expression of this statement".into(),
@@ -344,7 +364,12 @@ fn plain_words(message: &str) -> String {
 
 /// Returns the error of a call whose arguments have types that the function does not take.
 fn from_unfit_call(message: &str) -> Option<EngineError> {
-    let (_, rest) = message.split_once("No function matches the given name and argument types '")?;
+    let (before, rest) = message.split_once("No function matches the given name and argument types '")?;
+    // What a function of ours says of its arguments is more than that they do not fit.
+    if let Some((_, own)) = before.split_once("External error: ") {
+        let own = own.split("\n").next().unwrap_or(own).trim().trim_end_matches(['"', '.', ' ']);
+        return Some(EngineError::Plan { message: tidy(own) });
+    }
     let call = rest.split("'.").next()?.trim_end_matches('\'');
     let (function, types) = call.split_once('(')?;
     let types = plain_words(types.strip_suffix(')').unwrap_or(types));

@@ -228,11 +228,9 @@ fn moments_of(array: &ArrayRef) -> &TimestampMicrosecondArray {
 
 /// Returns how many boundaries of the part are between two times.
 fn boundaries(part: Part, start: i64, end: i64) -> Result<i64> {
-    const MONDAY: i64 = 4 * MICROS_A_DAY;
     if part == Part::Week {
-        // 1970-01-05 was a Monday.
-        let week = |time: i64| (time - MONDAY).div_euclid(7 * MICROS_A_DAY);
-        return Ok(week(end) - week(start));
+        // DuckDB counts spans of seven days, whatever day begins the week.
+        return Ok((end.div_euclid(MICROS_A_DAY) - start.div_euclid(MICROS_A_DAY)) / 7);
     }
     if let Some(micros) = part.micros() {
         return Ok(end.div_euclid(micros) - start.div_euclid(micros));

@@ -43,8 +43,7 @@ static PARSED: LazyLock<HashMap<(&'static str, usize), (Expr, bool)>> = LazyLock
 });
 
 /// Returns all forms.
-#[cfg(test)]
-fn all() -> impl Iterator<Item = &'static Form> {
+pub(super) fn all() -> impl Iterator<Item = &'static Form> {
     table::forms()
 }
 
@@ -101,9 +100,11 @@ impl VisitorMut for Filling<'_> {
                 name[1..].parse::<usize>().ok().and_then(|at| self.arguments.get(at.wrapping_sub(1)))
         {
             *expr = match argument {
-                Expr::Identifier(_) | Expr::CompoundIdentifier(_) | Expr::Value(_) | Expr::Function(_) => {
-                    argument.clone()
-                }
+                Expr::Identifier(_)
+                | Expr::CompoundIdentifier(_)
+                | Expr::Value(_)
+                | Expr::Lambda(_)
+                | Expr::Function(_) => argument.clone(),
                 other => Expr::Nested(Box::new(other.clone())),
             };
         }
@@ -151,6 +152,7 @@ fn add_modifiers(function: &mut Function, call: &Function) {
 fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Result<Option<Expr>> {
     Ok(match (name, arguments) {
         ("struct_pack" | "row_pack", _) => struct_pack(function),
+        ("list_value" | "list_pack" | "array_value", Some(values)) => Some(call("make_array", values.to_vec())),
         ("group_concat", _) => group_concat(function),
         ("count", Some([])) => {
             let mut counted = function.clone();

@@ -27,6 +27,7 @@ use querent_kql::nearest_name;
 
 use super::catalog_table::CatalogTable;
 use super::column_folding::plan_folded;
+use super::date_arithmetic::expr_planners;
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::relation_folding::fold_relations;
 use super::relations::relation_planners;
@@ -327,8 +328,7 @@ impl ContextProvider for PlanningScope<'_> {
         let functions = self.state.table_functions();
         if !functions.contains_key(&name.to_lowercase()) {
             let near = nearest_name(name, functions.keys().map(String::as_str));
-            let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            return Err(EngineError::FunctionNotFound { function: name.to_owned(), hint }.into());
+            return Err(EngineError::function_not_found(name, near).into());
         }
         series::table_function_source(self.state, &name.to_lowercase(), args)
     }
@@ -346,7 +346,7 @@ impl ContextProvider for PlanningScope<'_> {
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
-        self.state.expr_planners()
+        expr_planners()
     }
 
     fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {

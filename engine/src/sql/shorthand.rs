@@ -7,11 +7,11 @@ use std::ops::ControlFlow;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
 use datafusion::sql::sqlparser::ast::{
-    BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    AccessExpr, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
     FunctionArguments, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, LimitClause, NamedWindowDefinition,
     NamedWindowExpr, ObjectName, ObjectNamePart, Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator,
-    TableAlias, TableFactor, TableFunctionArgs, TableWithJoins, UnaryOperator, Value, Visit, VisitMut, Visitor,
-    VisitorMut, WildcardAdditionalOptions, WindowSpec, WindowType,
+    Subscript, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, TableWithJoins, UnaryOperator, Value,
+    Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions, WindowSpec, WindowType,
 };
 
 use super::accepted::has_limit;
@@ -162,12 +162,14 @@ fn recursive_queries(query: &mut Query) -> Result<()> {
             let inner = Query { with: None, ..(*cte.query).clone() };
             let (with, whole) = (cte.query.with.take(), SetExpr::Query(Box::new(inner)));
             *cte.query = Query { with, ..query_of(whole) };
-        } else if names_itself && !cte.alias.columns.is_empty() {
+        } else if names_itself {
+            // By a name of its own also because columns that only the recursive member reads would be pruned from it.
+            const FIRST: &str = "__first_rows";
             let body = std::mem::replace(left.as_mut(), SetExpr::Values(no_rows()));
             let factor = TableFactor::Derived {
                 lateral: false,
                 subquery: Box::new(query_of(body)),
-                alias: Some(cte.alias.clone()),
+                alias: Some(TableAlias { name: Ident::new(FIRST), ..cte.alias.clone() }),
                 sample: None,
             };
             **left = SetExpr::Select(Box::new(select_star(vec![plain(factor)])));
@@ -330,6 +332,23 @@ impl VisitorMut for WindowNames<'_> {
 fn operators(expr: &mut Expr) -> Result<()> {
     let nothing = || Expr::Value(Value::Null.into());
     match expr {
+        // The planner takes a column of the query for the outer one where both have one name.
+        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
+            if let Expr::Subquery(query) = right.as_mut() {
+                let factor = TableFactor::Derived {
+                    lateral: false,
+                    subquery: query.clone(),
+                    alias: Some(TableAlias {
+                        explicit: true,
+                        name: Ident::new("__compared"),
+                        columns: vec![TableAliasColumnDef { name: Ident::new("__value"), data_type: None }],
+                        at: None,
+                    }),
+                    sample: None,
+                };
+                **query = query_of(SetExpr::Select(Box::new(select_star(vec![plain(factor)]))));
+            }
+        }
         Expr::BinaryOp { left, op, right } => {
             let function = match op {
                 // In PostgreSQL and DuckDB `^` is a power; `xor` and `#` are PostgreSQL's exclusive or.
@@ -367,6 +386,22 @@ fn operators(expr: &mut Expr) -> Result<()> {
                 }
                 _ => return Ok(()),
             };
+        }
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let is_named = matches!(root.as_ref(), Expr::Identifier(_));
+            for access in access_chain.iter_mut() {
+                match access {
+                    // `(value).field`; behind a name the field may be a column of a table.
+                    AccessExpr::Dot(Expr::Identifier(field)) if !is_named => {
+                        *access = AccessExpr::Subscript(Subscript::Index { index: text(&field.value) });
+                    }
+                    AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) => {
+                        lower_bound.get_or_insert_with(|| number("1"));
+                        upper_bound.get_or_insert_with(|| number("-1"));
+                    }
+                    AccessExpr::Dot(_) | AccessExpr::Subscript(Subscript::Index { .. }) => {}
+                }
+            }
         }
         Expr::AtTimeZone { timestamp, time_zone } => {
             let arguments = vec![

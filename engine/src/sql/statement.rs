@@ -13,7 +13,9 @@ use datafusion::logical_expr::{
 use datafusion::sql::TableReference;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
-use datafusion::sql::sqlparser::ast::{self, ColumnOption, CommentObject, ObjectName, ObjectType, SchemaName};
+use datafusion::sql::sqlparser::ast::{
+    self, ColumnOption, CommentObject, ObjectName, ObjectType, SchemaName, ShowCreateObject,
+};
 use querent_catalog::{Catalog, CatalogError, IfExists, Principal, TableKind, TableName};
 
 use super::accepted::check_accepted;
@@ -24,6 +26,7 @@ use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::relation_folding::fold_relations;
 use super::resolved_names::{PlanningScope, ResolvedNames, full_name};
 use super::show;
+use super::show_functions;
 use super::sql_types::check_column_types;
 use super::syntax::folded_name;
 use super::unique_keys::{WrittenKey, resolve_unique_keys, take_unique_keys};
@@ -105,14 +108,32 @@ impl StatementPlanner<'_> {
                 let reference = object_name_to_table_reference(table_name, false)?;
                 show::columns(self.catalog, self.who, &self.full_name(&reference)?).await
             }
+            ast::Statement::ShowFunctions { filter } => show_functions::plan(self.state, filter),
+            ast::Statement::ShowCreate { obj_type: ShowCreateObject::Table | ShowCreateObject::View, obj_name } => {
+                let reference = object_name_to_table_reference(obj_name, false)?;
+                show::definition(self.catalog, self.who, &self.full_name(&reference)?).await
+            }
+            ast::Statement::ShowVariable { variable } => self.query(&show::variable(&variable, self.database)?).await,
+            ast::Statement::Use(_) => Err(EngineError::Unsupported {
+                what: "USE".into(),
+                hint: "name tables as database.table, or give the database with the connection or the request".into(),
+            }),
+            ast::Statement::Prepare { .. } | ast::Statement::Execute { .. } | ast::Statement::Deallocate { .. } => {
+                Err(EngineError::Unsupported {
+                    what: "PREPARE as a statement".into(),
+                    hint: "send the statement with ? or $1 and its values beside it, or prepare it over Flight SQL"
+                        .into(),
+                })
+            }
             ast::Statement::ShowCreate { .. }
-            | ast::Statement::ShowFunctions { .. }
-            | ast::Statement::ShowVariable { .. }
             | ast::Statement::ShowVariables { .. }
             | ast::Statement::ShowStatus { .. }
             | ast::Statement::ShowCollation { .. } => Err(EngineError::Unsupported {
                 what: "this form of SHOW".into(),
-                hint: "there are SHOW DATABASES, SHOW TABLES [FROM database] and SHOW COLUMNS FROM table".into(),
+                hint:
+                    "there are SHOW DATABASES, SHOW TABLES [FROM database], SHOW ALL TABLES, SHOW COLUMNS FROM table, \
+                       SHOW CREATE TABLE table and SHOW FUNCTIONS [LIKE pattern]"
+                        .into(),
             }),
             other => self.plan_datafusion(Statement::Statement(Box::new(other)), nesting).await,
         }

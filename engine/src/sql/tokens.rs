@@ -37,7 +37,9 @@ const HIGHER_ORDER: [&str; 17] = [
 pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
     let mut tokens = numbers(text, tokens)?;
     tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
-    if !tokens.iter().any(is_trigger) {
+    let begins_with_from = |pair: &[TokenWithSpan]| matches!(pair, [open, next] if open.token == Token::LParen && is_word(&next.token, "from"));
+    let has_powers = tokens.windows(2).any(|pair| pair.iter().all(|token| token.token == Token::Mul));
+    if !has_powers && !tokens.iter().any(is_trigger) && !tokens.windows(2).any(begins_with_from) {
         return Ok(tokens);
     }
     match tree(&tokens) {
@@ -47,9 +49,24 @@ pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<V
     }
 }
 
+fn is_word(token: &Token, text: &str) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(text))
+}
+
 fn is_trigger(token: &TokenWithSpan) -> bool {
-    const WORDS: [&str; 10] =
-        ["for", "sample", "table", "tablesample", "summarize", "pivot", "unpivot", "asof", "positional", "global"];
+    const WORDS: [&str; 11] = [
+        "for",
+        "sample",
+        "table",
+        "tablesample",
+        "summarize",
+        "pivot",
+        "unpivot",
+        "asof",
+        "positional",
+        "global",
+        "materialized",
+    ];
     match &token.token {
         Token::Arrow => true,
         Token::Word(word) => {
@@ -206,10 +223,65 @@ fn level(items: Vec<Item>, function: Option<&str>) -> Result<Vec<Item>> {
             token => inner.push(token),
         }
     }
+    inner = powers(from_first(materialized(inner), function));
     arrows(&mut inner, function.is_some_and(|function| HIGHER_ORDER.contains(&function)));
     let items = statement_forms(inner)?;
     let items = joins(items)?;
     samples(items)
+}
+
+/// Whether a common table expression is materialized changes no answer.
+fn materialized(items: Vec<Item>) -> Vec<Item> {
+    let mut kept: Vec<Item> = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let before_query = items.get(index + 1).is_some_and(|next| next.parentheses().is_some());
+        if item.is("materialized") && before_query && index > 0 {
+            kept.pop_if(|last| last.is("not"));
+            continue;
+        }
+        kept.push(item.clone());
+    }
+    kept
+}
+
+/// `a ** b` is `a ^ b`.
+fn powers(items: Vec<Item>) -> Vec<Item> {
+    let mut kept: Vec<Item> = Vec::with_capacity(items.len());
+    for item in items {
+        let is_second = item.is_token(&Token::Mul) && kept.last().is_some_and(|last| last.is_token(&Token::Mul));
+        match (is_second, kept.last_mut()) {
+            (true, Some(last)) => *last = token(Token::Caret, item.span()),
+            _ => kept.push(item),
+        }
+    }
+    kept
+}
+
+/// A subquery that begins with FROM: `(FROM t SELECT a WHERE b)` is `(SELECT a FROM t WHERE b)`.
+fn from_first(items: Vec<Item>, function: Option<&str>) -> Vec<Item> {
+    const AFTER: [&str; 12] = [
+        "where",
+        "group",
+        "having",
+        "window",
+        "qualify",
+        "order",
+        "limit",
+        "offset",
+        "union",
+        "except",
+        "intersect",
+        "using",
+    ];
+    const CALLS: [&str; 5] = ["trim", "substring", "extract", "overlay", "position"];
+    let is_call = function.is_some_and(|function| CALLS.contains(&function));
+    let (Some(first), false) = (items.first().filter(|first| first.is("from")), is_call) else { return items };
+    let span = first.span();
+    let Some(at) = items.iter().position(|item| item.is("select")) else {
+        return joined([vec![word("SELECT", span), token(Token::Mul, span)], items]);
+    };
+    let end = items.iter().skip(at).position(|item| item.is_any(&AFTER)).map_or(items.len(), |index| at + index);
+    joined([items[at..end].to_vec(), items[..at].to_vec(), items[end..].to_vec()])
 }
 
 /// `->` is a lambda's arrow right behind the names that begin an argument, and otherwise takes a part of JSON.

@@ -65,7 +65,6 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("charindex", 2, "strpos($2, $1)"),
     ("regexp_matches", 2, "regexp_like($1, $2)"),
     ("regexp_matches", 3, "regexp_like($1, $2, $3)"),
-    ("regexp_full_match", 2, "regexp_like($1, concat('^(?:', $2, ')$'))"),
     ("editdist3", 2, "levenshtein($1, $2)"),
     ("array_slice", 2, "array_slice($1, $2, -1)"),
     ("quote_literal", 1, "concat('''', replace($1, '''', ''''''), '''')"),
@@ -73,7 +72,6 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("base64", 1, "encode(CAST($1 AS BYTEA), 'base64pad')"),
     ("from_base64", 1, "decode($1, 'base64')"),
     ("unhex", 1, "from_hex($1)"),
-    ("sha256_hex", 1, "encode(sha256($1), 'hex')"),
     // Numbers.
     ("mod", 2, "$1 % $2"),
     ("div", 2, "CAST(floor($1 / $2) AS BIGINT)"),
@@ -81,6 +79,9 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("ceiling", 1, "ceil($1)"),
     ("xor", 2, "$1 xor $2"),
     ("isfinite", 1, "NOT isnan(CAST($1 AS DOUBLE)) AND abs(CAST($1 AS DOUBLE)) <> 'Infinity'::DOUBLE"),
+    ("log1p", 1, "ln(1.0e0 + $1)"),
+    ("e", 0, "exp(1.0e0)"),
+    ("even", 1, "CAST(CASE WHEN $1 >= 0 THEN 2 * ceil($1 / 2.0e0) ELSE 2 * floor($1 / 2.0e0) END AS DOUBLE)"),
     ("isinf", 1, "abs(CAST($1 AS DOUBLE)) = 'Infinity'::DOUBLE"),
     (
         "width_bucket",
@@ -106,13 +107,13 @@ const SCALAR: &[(&str, usize, &str)] = &[
     ("transform", 2, "array_transform($1, $2)"),
     ("filter", 2, "array_filter($1, $2)"),
     ("list_any_match", 2, "array_any_match($1, $2)"),
+    ("list_min", 1, "array_min($1)"),
     ("list_first", 1, "array_element($1, 1)"),
     ("list_last", 1, "array_element($1, -1)"),
     ("list_cat", 2, "array_concat($1, $2)"),
     ("list_contains_any", 2, "array_has_any($1, $2)"),
     ("array_reverse_sort", 1, "list_sort($1, 'DESC')"),
     ("list_reverse_sort", 1, "list_sort($1, 'DESC')"),
-    ("array_unique", 1, "list_unique($1)"),
     ("list_string_agg", 1, "array_to_string($1, ',')"),
     ("list_zip", 2, "arrays_zip($1, $2)"),
     ("list_zip", 3, "arrays_zip($1, $2, $3)"),
@@ -157,7 +158,7 @@ const AGGREGATE: &[(&str, usize, &str)] = &[
 ];
 
 /// Names that are aggregates although their meaning is written out in code.
-const SPECIAL_AGGREGATES: [&str; 2] = ["group_concat", "quantile"];
+const SPECIAL_AGGREGATES: [&str; 1] = ["group_concat"];
 
 static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
     let form = |aggregate: bool| {

@@ -118,8 +118,8 @@ impl Pivot {
 
     /// Returns the names of the columns that the pivot computes with.
     fn columns_taken(&self) -> Vec<String> {
-        struct ColumnNames(Vec<String>);
-        impl Visitor for ColumnNames {
+        struct PivotColumns(Vec<String>);
+        impl Visitor for PivotColumns {
             type Break = ();
             fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
                 match expr {
@@ -130,7 +130,7 @@ impl Pivot {
                 ControlFlow::Continue(())
             }
         }
-        let mut names = ColumnNames(Vec::new());
+        let mut names = PivotColumns(Vec::new());
         let _: ControlFlow<()> = self.on.visit(&mut names);
         for (aggregate, _) in &self.aggregates {
             let _: ControlFlow<()> = aggregate.visit(&mut names);
