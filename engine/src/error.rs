@@ -1,6 +1,7 @@
 //! The engine's errors. Each has a stable snake_case `code()`; errors of the catalog keep their own.
 
 mod mapping;
+mod other_dialects;
 mod store;
 
 use std::time::Duration;
@@ -132,10 +133,17 @@ pub enum EngineError {
     /// An error of an object store or a web server.
     #[error("{0}")]
     Store(StoreError),
-    /// The query failed while it ran.
+    /// A value that the statement computes with is not what it has to be: a division by zero, a failed cast, a null where
+    /// there may be none.
+    #[error("{message}")]
+    InvalidValue {
+        /// What is wrong with it.
+        message: String,
+    },
+    /// The query failed while it ran, through no fault of the statement.
     #[error("{message}")]
     Execution {
-        /// DataFusion's message, shortened.
+        /// The cause's message, shortened.
         message: String,
     },
     /// A bug in Querent.
@@ -171,6 +179,7 @@ impl EngineError {
             EngineError::Store(StoreError::Unusable { .. }) => "store_error",
             EngineError::Store(StoreError::Gone { .. }) => "no_files",
             EngineError::Store(StoreError::Refused { .. }) => "location_not_allowed",
+            EngineError::InvalidValue { .. } => "invalid_value",
             EngineError::Execution { .. } => "query_execution_error",
             EngineError::Internal(_) => "internal",
         }
@@ -210,6 +219,7 @@ impl EngineError {
             | EngineError::BadData { .. }
             | EngineError::NoFiles { .. }
             | EngineError::LocationNotAllowed { .. }
+            | EngineError::InvalidValue { .. }
             | EngineError::Execution { .. }
             | EngineError::Internal(_) => return None,
         };

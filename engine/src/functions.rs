@@ -1,22 +1,45 @@
 //! The engine's functions: DataFusion's, with a bound on those whose results can be much larger than their arguments, and
-//! `from_hex`.
+//! those of DuckDB and PostgreSQL that it lacks.
 
+mod aggregates;
 mod bounded;
+mod dates;
+mod definition;
+mod format;
 mod hex;
+mod json;
+mod list_reduce;
+mod lists;
+mod number_text;
+mod row_hash;
+mod text;
+mod time_text;
 
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use datafusion::execution::SessionStateDefaults;
-use datafusion::logical_expr::{AggregateUDF, ScalarUDF};
+use datafusion::logical_expr::{AggregateUDF, HigherOrderUDF, ScalarUDF};
 
 use querent_kql::graph;
 
 pub(crate) use bounded::series_rows;
-pub(crate) use hex::FROM_HEX;
+pub(crate) use row_hash::row_hash;
 
-/// Returns all aggregate functions: DataFusion's and the traversal of graphs.
+/// Returns all aggregate functions: DataFusion's, ours and the traversal of graphs.
 pub(crate) fn aggregate_functions() -> Vec<Arc<AggregateUDF>> {
-    SessionStateDefaults::default_aggregate_functions().into_iter().chain([graph::traverse()]).collect()
+    let own = own_aggregate_functions().iter().cloned();
+    SessionStateDefaults::default_aggregate_functions().into_iter().chain(own).chain([graph::traverse()]).collect()
+}
+
+/// Returns the aggregate functions that DataFusion does not have.
+pub(crate) fn own_aggregate_functions() -> &'static [Arc<AggregateUDF>] {
+    static OWN: LazyLock<Vec<Arc<AggregateUDF>>> = LazyLock::new(aggregates::functions);
+    &OWN
+}
+
+/// Returns all functions whose arguments may be lambdas: DataFusion's and ours.
+pub(crate) fn higher_order_functions() -> Vec<Arc<HigherOrderUDF>> {
+    SessionStateDefaults::default_higher_order_functions().into_iter().chain([list_reduce::list_reduce()]).collect()
 }
 
 /// Returns all scalar functions: DataFusion's and ours.
@@ -24,6 +47,22 @@ pub(crate) fn scalar_functions() -> Vec<Arc<ScalarUDF>> {
     SessionStateDefaults::default_scalar_functions()
         .into_iter()
         .map(bounded::bounded)
-        .chain([hex::from_hex()])
+        .chain(own_scalar_functions().iter().cloned())
         .collect()
+}
+
+/// Returns the scalar functions that DataFusion does not have.
+pub(crate) fn own_scalar_functions() -> &'static [Arc<ScalarUDF>] {
+    static OWN: LazyLock<Vec<Arc<ScalarUDF>>> = LazyLock::new(|| {
+        let families = [
+            vec![hex::from_hex(), row_hash()],
+            dates::functions(),
+            time_text::functions(),
+            text::functions(),
+            lists::functions(),
+            json::functions(),
+        ];
+        families.into_iter().flatten().collect()
+    });
+    &OWN
 }

@@ -50,6 +50,7 @@ mod tables;
 mod temporary;
 mod threads;
 mod timestamp;
+mod type_names;
 
 pub use datafusion::scalar::ScalarValue;
 pub use engine::Engine;

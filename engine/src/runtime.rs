@@ -74,6 +74,7 @@ impl Runtime {
             .with_default_features()
             .with_scalar_functions(functions::scalar_functions())
             .with_aggregate_functions(functions::aggregate_functions())
+            .with_higher_order_functions(functions::higher_order_functions())
             .with_optimizer_rule(Arc::new(StoredComparisons))
             .build();
         let template = Arc::new(move || template.clone());
@@ -131,6 +132,8 @@ fn session_config(target_partitions: Option<usize>) -> SessionConfig {
     // Identifiers keep their case; `sql::column_folding` matches them without regard to it.
     options.sql_parser.enable_ident_normalization = false;
     options.sql_parser.map_string_types_to_utf8view = false;
+    // Subqueries keep their order, as in DuckDB: forms of ours are planned as subqueries, and LIMIT may stand around one.
+    options.sql_parser.enable_subquery_sort_elimination = false;
     // As a double, 24500000.01 would equal no decimal.
     options.sql_parser.parse_float_as_decimal = true;
     config

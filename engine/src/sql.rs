@@ -1,25 +1,37 @@
-//! SQL: from a statement's text to an analysed plan. Bottom up: `syntax` and `parse`; `graph_traverse` and
-//! `relation_folding`, which rewrite a syntax tree before its names are resolved; `column_scopes` and `column_folding`, which
-//! plan it without regard to case; `resolved_names`, the tables that a statement names; `parameters`, their types and
-//! values; `sql_types`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series` and `show`;
+//! SQL: from a statement's text to an analysed plan. Bottom up: `dialect`, `tokens` and `parse`, `syntax`; `accepted`, which
+//! refuses what is parsed and not planned; `shorthand` and `function_forms`, which write out what is short for something else;
+//! `graph_traverse` and `relation_folding`, which rewrite a syntax tree before its names are resolved; `expansion`, which
+//! writes out what stands for columns; `relations`, which plans samples, pivots and the like; `column_scopes` and
+//! `column_folding`, which plan without regard to case; `resolved_names`, the tables that a statement names; `parameters`,
+//! their types and values; `sql_types`, `date_arithmetic`, `time_comparisons`, `unique_keys`, `foreign_keys`, `series`, `show` and `show_functions`;
 //! `statement`, which plans every kind of statement, those that write as [`write_statement`]s.
 
+mod accepted;
 pub(crate) mod catalog_table;
 mod column_folding;
 mod column_scopes;
+mod date_arithmetic;
+mod dialect;
+mod expansion;
 mod foreign_keys;
+mod function_forms;
 mod graph_traverse;
+mod marks;
 pub(crate) mod parameters;
 pub(crate) mod parse;
 mod qualify;
 mod relation_folding;
+mod relations;
 mod resolved_names;
 mod series;
+mod shorthand;
 mod show;
+mod show_functions;
 mod sql_types;
 pub(crate) mod statement;
 mod syntax;
 pub(crate) mod time_comparisons;
+mod tokens;
 mod unique_keys;
 pub(crate) mod write_statement;
 

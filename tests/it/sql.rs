@@ -125,7 +125,7 @@ async fn errors_say_what_is_wrong_and_what_is_near() {
             "unsupported",
             "VACUUM FULL is not supported; see the SQL reference for the statements there are",
         ),
-        ("INSERT INTO flights (distance) VALUES (1)", "query_execution_error", "column `carrier` may not be null"),
+        ("INSERT INTO flights (distance) VALUES (1)", "invalid_value", "column `carrier` may not be null"),
         (
             "CREATE TABLE FLIGHTS (a INT)",
             "already_exists",
@@ -136,7 +136,7 @@ async fn errors_say_what_is_wrong_and_what_is_near() {
             "sql_plan_error",
             "generate_series makes at most 1000000000 rows; use a larger step or a nearer end",
         ),
-        ("SELECT 1 / 0", "query_execution_error", "division by zero"),
+        ("SELECT 1 / 0", "invalid_value", "division by zero"),
     ] {
         let error = match rows(&session, sql).await {
             Ok(rows) => panic!("`{sql}` ran: {rows:?}"),
@@ -144,6 +144,38 @@ async fn errors_say_what_is_wrong_and_what_is_near() {
         };
         assert_eq!((error.code(), error.to_string().as_str()), (code, message), "`{sql}`");
     }
+}
+
+/// Each example of the page runs, and answers what the page says.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_page_says_what_the_dialect_does() {
+    let (_folder, engine) = engine().await;
+    let session = admin(&engine);
+    let sales = std::fs::read_to_string(slt_folder().join("duckdb_queries.slt")).unwrap();
+    let create = sales.lines().find(|line| line.starts_with("CREATE TABLE sales")).unwrap();
+    rows(&session, create).await.unwrap();
+    let page = std::fs::read_to_string(querent_tests::package_folder().join("../docs/sql.md")).unwrap();
+    let section = page.split("## Against DuckDB and PostgreSQL").nth(1).unwrap().split("\n## ").next().unwrap();
+    let mut examples = 0;
+    for line in section.lines().filter(|line| line.starts_with("| ")).skip(1) {
+        let line = line.replace("\\|", "\u{0}");
+        let cells: Vec<String> = line.split('|').map(|cell| cell.trim().replace('\u{0}', "|")).collect();
+        let [_, _, here, example, answer, _] = cells.as_slice() else { panic!("{line}") };
+        examples += 1;
+        match rows(&session, example.trim_matches('`')).await {
+            Ok(rows) => {
+                assert!(!here.starts_with("not here"), "{example}");
+                let first = rows.first().unwrap_or_else(|| panic!("{example}: no row")).join(" ");
+                assert_eq!(first, answer.trim_matches('`'), "{example}");
+            }
+            Err(error) => {
+                assert_eq!(answer, "an error", "{example}: {error}");
+                let refused = ["unsupported", "function_not_found", "invalid_value"].contains(&error.code());
+                assert!(refused, "{example}: {} {error}", error.code());
+            }
+        }
+    }
+    assert!(examples > 40, "{examples}");
 }
 
 fn slt_folder() -> PathBuf {

@@ -100,6 +100,7 @@ async fn with_repair_hint(context: &ToolContext, error: &EngineError, sql: &str)
         EngineError::Catalog(CatalogError::ColumnNotFound { .. })
         | EngineError::ColumnNotFound { .. }
         | EngineError::Plan { .. }
+        | EngineError::InvalidValue { .. }
         | EngineError::Execution { .. } => columns_of_named_tables(context, sql).await,
         EngineError::Catalog(CatalogError::TableNotFound { .. }) => similar_tables(context, sql).await,
         EngineError::Parse { .. } => Some(

@@ -11,6 +11,7 @@ use datafusion::sql::sqlparser::parser::ParserError;
 use querent_catalog::CatalogError;
 use querent_kql::{ExecutionError, KqlError, nearest_name};
 
+use super::other_dialects::instead_of;
 use super::{EngineError, store_error_in};
 
 /// The most columns that a hint lists where none has a similar name.
@@ -38,9 +39,8 @@ impl From<DataFusionError> for EngineError {
             DataFusionError::ParquetError(error) => from_cause(error.as_ref()),
             DataFusionError::ObjectStore(error) => from_cause(error.as_ref()),
             DataFusionError::IoError(error) => from_cause(&error),
-            DataFusionError::Execution(message) => {
-                offset_overflow(&message).unwrap_or_else(|| Self::Execution { message: tidy(&message) })
-            }
+            DataFusionError::Execution(message) => offset_overflow(&message)
+                .unwrap_or_else(|| Self::InvalidValue { message: plain_words(&tidy(&message)) }),
             DataFusionError::ExecutionJoin(error) => match error.try_into_panic() {
                 Ok(panic) => Self::from_panic(panic.as_ref()),
                 Err(error) => Self::Internal(tidy(&error.to_string())),
@@ -48,8 +48,21 @@ impl From<DataFusionError> for EngineError {
             DataFusionError::Configuration(message) | DataFusionError::Substrait(message) => {
                 Self::Plan { message: tidy(&message) }
             }
-            DataFusionError::Internal(message) | DataFusionError::Ffi(message) => Self::Internal(tidy(&message)),
+            DataFusionError::Internal(message) | DataFusionError::Ffi(message) => from_internal(&message),
         }
+    }
+}
+
+impl EngineError {
+    /// Returns the error of a function that there is not: what stands for it here, where another system has it, or the
+    /// nearest name.
+    pub(crate) fn function_not_found(function: &str, near: Option<&str>) -> Self {
+        let hint = match (instead_of(function), near) {
+            (Some(instead), _) => format!("; write {instead}"),
+            (None, Some(near)) => format!("; did you mean `{near}`?"),
+            (None, None) => String::new(),
+        };
+        Self::FunctionNotFound { function: function.to_owned(), hint }
     }
 }
 
@@ -58,16 +71,15 @@ impl From<ArrowError> for EngineError {
         match error {
             ArrowError::ExternalError(inner) => from_boxed(inner),
             ArrowError::OffsetOverflowError(bytes) => Self::ValueTooLarge { detail: format!("{bytes} bytes") },
-            ArrowError::DivideByZero => Self::Execution { message: "division by zero".into() },
+            ArrowError::DivideByZero => Self::InvalidValue { message: "division by zero".into() },
             ArrowError::CastError(message)
             | ArrowError::ParseError(message)
             | ArrowError::ComputeError(message)
             | ArrowError::InvalidArgumentError(message)
             | ArrowError::ArithmeticOverflow(message)
             | ArrowError::CsvError(message)
-            | ArrowError::JsonError(message) => {
-                offset_overflow(&message).unwrap_or_else(|| Self::Execution { message: tidy(&message) })
-            }
+            | ArrowError::JsonError(message) => offset_overflow(&message)
+                .unwrap_or_else(|| Self::InvalidValue { message: plain_words(&tidy(&message)) }),
             other => from_cause(&other),
         }
     }
@@ -85,7 +97,7 @@ fn from_boxed(error: Box<dyn std::error::Error + Send + Sync>) -> EngineError {
         Err(other) => other,
     };
     let error = match error.downcast::<ExecutionError>() {
-        Ok(of_function) => return EngineError::Execution { message: of_function.message },
+        Ok(of_function) => return EngineError::InvalidValue { message: of_function.message },
         Err(other) => other,
     };
     let error = match error.downcast::<KqlError>() {
@@ -114,9 +126,18 @@ fn from_shared(error: &DataFusionError) -> EngineError {
         DataFusionError::ResourcesExhausted(message) => EngineError::MemoryExceeded { detail: memory_detail(message) },
         DataFusionError::ArrowError(inner, _) => match inner.as_ref() {
             ArrowError::ExternalError(inner) => copy_boxed(inner.as_ref()),
+            ArrowError::DivideByZero => EngineError::InvalidValue { message: "division by zero".into() },
+            ArrowError::CastError(message)
+            | ArrowError::ParseError(message)
+            | ArrowError::ComputeError(message)
+            | ArrowError::InvalidArgumentError(message)
+            | ArrowError::ArithmeticOverflow(message) => offset_overflow(message)
+                .unwrap_or_else(|| EngineError::InvalidValue { message: plain_words(&tidy(message)) }),
             other => from_cause(other),
         },
         DataFusionError::External(inner) => copy_boxed(inner.as_ref()),
+        DataFusionError::Execution(message) => offset_overflow(message)
+            .unwrap_or_else(|| EngineError::InvalidValue { message: plain_words(&tidy(message)) }),
         other => from_cause(other),
     }
 }
@@ -146,6 +167,7 @@ fn copy_boxed(error: &(dyn std::error::Error + Send + Sync + 'static)) -> Engine
         Some(EngineError::BadData { location, detail }) => {
             EngineError::BadData { location: location.clone(), detail: detail.clone() }
         }
+        Some(EngineError::InvalidValue { message }) => EngineError::InvalidValue { message: message.clone() },
         Some(EngineError::MemoryExceeded { detail }) => EngineError::MemoryExceeded { detail: detail.clone() },
         Some(EngineError::WallClockExceeded { limit }) => EngineError::WallClockExceeded { limit: *limit },
         Some(EngineError::ValueTooLarge { detail }) => EngineError::ValueTooLarge { detail: detail.clone() },
@@ -233,14 +255,27 @@ fn from_plan_message(message: &str) -> EngineError {
         && let Some((function, rest)) = rest.split_once('\'')
     {
         let near = rest.split('\'').nth(1).filter(|near| nearest_name(function, [*near]).is_some());
-        let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-        return EngineError::FunctionNotFound { function: function.to_owned(), hint };
+        return EngineError::function_not_found(function, near);
     }
-    EngineError::Plan { message: tidy(message) }
+    from_unfit_call(message).unwrap_or_else(|| EngineError::Plan { message: plain_words(&tidy(message)) })
 }
 
 fn from_not_implemented(message: &str) -> EngineError {
     let first_line = message.lines().next().unwrap_or(message);
+    if first_line.contains("OuterReferenceColumn") {
+        return EngineError::Unsupported {
+            what: "a subquery that depends on the outer query in this way".into(),
+            hint: "join its tables with the outer ones, or compute the value in the select list".into(),
+        };
+    }
+    let notation = ["Unsupported ast node", "sqltorel", "Ident {", "Span(", "Some("];
+    if notation.iter().any(|words| first_line.contains(words)) {
+        // What follows is the planner's own notation.
+        return EngineError::Unsupported {
+            what: "an expression of this statement".into(),
+            hint: "write it with the operators and functions of the SQL reference".into(),
+        };
+    }
     if let Some(statement) = first_line.strip_prefix("Unsupported SQL statement: ") {
         let words: Vec<&str> = statement.split_whitespace().take(2).collect();
         return EngineError::Unsupported {
@@ -270,6 +305,81 @@ fn memory_detail(message: &str) -> String {
     tidy(line.split(" - ").next().unwrap_or(line))
 }
 
+/// Returns the error for what DataFusion takes for a bug of its own. Types that do not fit are the statement's.
+fn from_internal(message: &str) -> EngineError {
+    from_unfit_call(message).unwrap_or_else(|| EngineError::Internal(tidy(message)))
+}
+
+/// Returns the message with the names of SQL's types in place of Arrow's, and without words of the planner.
+fn plain_words(message: &str) -> String {
+    const TYPES: [(&str, &str); 27] = [
+        ("Utf8View", "VARCHAR"),
+        ("LargeUtf8", "VARCHAR"),
+        ("Utf8", "VARCHAR"),
+        ("Boolean", "BOOLEAN"),
+        ("Int8", "TINYINT"),
+        ("Int16", "SMALLINT"),
+        ("Int32", "INTEGER"),
+        ("Int64", "BIGINT"),
+        ("UInt8", "UTINYINT"),
+        ("UInt16", "USMALLINT"),
+        ("UInt32", "UINTEGER"),
+        ("UInt64", "UBIGINT"),
+        ("Float32", "FLOAT"),
+        ("Float64", "DOUBLE"),
+        ("Date32", "DATE"),
+        ("Date64", "DATE"),
+        ("Binary", "BLOB"),
+        ("LargeBinary", "BLOB"),
+        ("BinaryView", "BLOB"),
+        ("Timestamp(s)", "TIMESTAMP"),
+        ("Timestamp(ms)", "TIMESTAMP"),
+        ("Timestamp(µs)", "TIMESTAMP"),
+        ("Timestamp(ns)", "TIMESTAMP"),
+        ("Time64(µs)", "TIME"),
+        ("Time64(ns)", "TIME"),
+        ("Interval(MonthDayNano)", "INTERVAL"),
+        ("Decimal128", "DECIMAL"),
+    ];
+    let is_letter = |letter: Option<char>| letter.is_some_and(|letter| letter.is_alphanumeric() || letter == '_');
+    let mut text = String::with_capacity(message.len());
+    let mut rest = message;
+    while let Some(first) = rest.chars().next() {
+        let known = TYPES.iter().find(|(name, _)| {
+            rest.strip_prefix(name).is_some_and(|after| !is_letter(after.chars().next()) || name.ends_with(')'))
+        });
+        match known.filter(|_| !is_letter(text.chars().next_back())) {
+            Some((name, in_sql)) => {
+                text.push_str(in_sql);
+                rest = &rest[name.len()..];
+            }
+            None => {
+                text.push(first);
+                rest = &rest[first.len_utf8()..];
+            }
+        }
+    }
+    text.replace("Decimal128(", "DECIMAL(").replace(" value of ", " a value of ").replace(" to a value of ", " to ")
+}
+
+/// Returns the error of a call whose arguments have types that the function does not take.
+fn from_unfit_call(message: &str) -> Option<EngineError> {
+    let (before, rest) = message.split_once("No function matches the given name and argument types '")?;
+    // What a function of ours says of its arguments is more than that they do not fit.
+    if let Some((_, own)) = before.split_once("External error: ") {
+        let own = own.split("\n").next().unwrap_or(own).trim().trim_end_matches(['"', '.', ' ']);
+        return Some(EngineError::Plan { message: tidy(own) });
+    }
+    let call = rest.split("'.").next()?.trim_end_matches('\'');
+    let (function, types) = call.split_once('(')?;
+    let types = plain_words(types.strip_suffix(')').unwrap_or(types));
+    let message = match types.is_empty() {
+        true => format!("`{function}` needs arguments"),
+        false => format!("`{function}` does not take {types}; cast what it is given, such as CAST(value AS DOUBLE)"),
+    };
+    Some(EngineError::Plan { message })
+}
+
 /// Returns the message on one line, without backtrace and `Error during planning:` prefixes, its first letter in lower case.
 pub(crate) fn tidy(message: &str) -> String {
     const PREFIXES: [&str; 12] = [
@@ -286,7 +396,8 @@ pub(crate) fn tidy(message: &str) -> String {
         "Invalid argument error: ",
         "Compute error: ",
     ];
-    let mut text = message.split("\n\nbacktrace:").next().unwrap_or(message).trim();
+    let text = message.split("\n\nbacktrace:").next().unwrap_or(message);
+    let mut text = text.split("This issue was likely caused by").next().unwrap_or(text).trim();
     while let Some(rest) = PREFIXES.iter().find_map(|prefix| text.strip_prefix(prefix)) {
         text = rest.trim_start();
     }

@@ -150,7 +150,7 @@ impl Bounded {
             bytes += self.growth.bytes(&values.collect::<Result<Vec<_>>>()?);
             if bytes > MAX_BYTES {
                 let message = format!("{} makes at most {} MiB at a time; ask for less", self.name(), MAX_BYTES >> 20);
-                return Err(EngineError::Execution { message }.into());
+                return Err(EngineError::InvalidValue { message }.into());
             }
         }
         Ok(())

@@ -73,7 +73,7 @@ fn bytes_of(text: &str) -> Result<Vec<u8>> {
         }
         _ => {
             let message = format!("{FROM_HEX} takes pairs of hexadecimal digits, not `{text}`");
-            Err(EngineError::Execution { message }.into())
+            Err(EngineError::InvalidValue { message }.into())
         }
     }
 }

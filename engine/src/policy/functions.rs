@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use datafusion::execution::SessionStateDefaults;
 
-use crate::functions::FROM_HEX;
+use crate::functions::{higher_order_functions, own_aggregate_functions, own_scalar_functions};
 
 /// The names of the functions of each kind.
 pub(super) struct AllowedFunctions {
@@ -21,14 +21,12 @@ pub(super) static ALLOWED: LazyLock<AllowedFunctions> = LazyLock::new(|| Allowed
     scalar: SessionStateDefaults::default_scalar_functions()
         .iter()
         .map(|function| function.name().to_owned())
-        .chain([FROM_HEX.to_owned()])
+        .chain(own_scalar_functions().iter().map(|function| function.name().to_owned()))
         .collect(),
-    higher_order: SessionStateDefaults::default_higher_order_functions()
-        .iter()
-        .map(|function| function.name().to_owned())
-        .collect(),
+    higher_order: higher_order_functions().iter().map(|function| function.name().to_owned()).collect(),
     aggregate: SessionStateDefaults::default_aggregate_functions()
         .iter()
+        .chain(own_aggregate_functions())
         .map(|function| function.name().to_owned())
         .collect(),
     window: SessionStateDefaults::default_window_functions()

@@ -291,7 +291,7 @@ fn not_null(input: SendableRecordBatchStream, target: &SchemaRef) -> SendableRec
         for (index, name) in &required {
             if batch.columns().get(*index).is_some_and(|column| column.null_count() > 0) {
                 let message = format!("column `{name}` may not be null");
-                return Err(EngineError::Execution { message }.into());
+                return Err(EngineError::InvalidValue { message }.into());
             }
         }
         Ok(batch)

@@ -20,6 +20,7 @@ use datafusion::sql::sqlparser::ast::{
 };
 
 use super::column_scopes::{self, Doubt};
+use super::expansion::expand_columns;
 use super::syntax::{join_constraint, visit_statement};
 use super::time_comparisons::settle_times;
 use crate::identifiers::same_name;
@@ -34,6 +35,7 @@ pub(crate) fn plan_folded<S: ContextProvider>(
     mut statement: Statement,
     parameters: &[Option<FieldRef>],
 ) -> Result<LogicalPlan> {
+    expand_columns(scope, &mut statement)?;
     let mut applied = Vec::new();
     loop {
         let error = match plan_exactly(scope, statement.clone(), parameters) {

@@ -2,11 +2,12 @@
 
 use datafusion::error::DataFusionError;
 use datafusion::sql::parser::{DFParserBuilder, Statement};
-use datafusion::sql::sqlparser::dialect::GenericDialect;
 use datafusion::sql::sqlparser::keywords::Keyword;
 use datafusion::sql::sqlparser::parser::ParserError;
 use datafusion::sql::sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
+use super::dialect::SqlDialect;
+use super::tokens::rewrite_tokens;
 use crate::error::{EngineError, Result};
 
 /// The longest statement text.
@@ -70,13 +71,14 @@ pub(crate) fn parse_statement(text: &str) -> Result<ParsedStatement> {
             ),
         });
     }
-    let dialect = GenericDialect {};
+    let dialect = SqlDialect;
     let mut tokens = Tokenizer::new(&dialect, text)
         .tokenize_with_location()
         .map_err(|error| DataFusionError::from(ParserError::from(error)))?;
     let parameters = number_placeholders(&mut tokens)?;
     let has_parameters = tokens.iter().any(|token| matches!(token.token, Token::Placeholder(_)));
     let nesting = nesting(&tokens)?;
+    let tokens = rewrite_tokens(text, tokens)?;
     let statements = nesting.with_room(|| {
         DFParserBuilder::new(tokens)
             .with_dialect(&dialect)

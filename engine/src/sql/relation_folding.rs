@@ -9,16 +9,20 @@ use datafusion::sql::sqlparser::ast::{
     SelectItemQualifiedWildcardKind, Value, ValueWithSpan, VisitorMut,
 };
 
+use super::accepted::check_accepted;
 use super::graph_traverse;
+use super::shorthand::write_out;
 use super::sql_types::keep_digits;
 use super::syntax::{relation_name, visit_statement};
 use crate::error::Result;
 use crate::identifiers::same_name;
 
 /// Gives references to common table expressions, and qualified wildcards, the spelling of what they refer to, and numbers
-/// with an exponent and times with many digits their types. Replaces table functions of ours by the queries that they stand for.
-/// Errors: `sql_plan_error`.
+/// with an exponent and times with many digits their types. Refuses what is not planned, writes out what is abbreviated, and
+/// replaces table functions of ours by the queries that they stand for. Errors: `sql_plan_error`, `unsupported`.
 pub(crate) fn fold_relations(statement: &mut Statement) -> Result<()> {
+    check_accepted(statement)?;
+    write_out(statement)?;
     graph_traverse::rewrite_table_functions(statement)?;
     visit_statement(statement, &mut RelationFolder { ctes: Vec::new() });
     Ok(())

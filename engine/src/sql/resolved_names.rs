@@ -16,7 +16,7 @@ use datafusion::datasource::file_format::format_as_file_type;
 use datafusion::datasource::provider_as_source;
 use datafusion::error::{DataFusionError, Result as DataFusionResult};
 use datafusion::execution::SessionState;
-use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, TypePlanner};
+use datafusion::logical_expr::planner::{ContextProvider, ExprPlanner, RelationPlanner, TypePlanner};
 use datafusion::logical_expr::{AggregateUDF, Expr, HigherOrderUDF, LogicalPlan, ScalarUDF, TableSource, WindowUDF};
 use datafusion::sql::TableReference;
 use datafusion::sql::parser::Statement;
@@ -27,8 +27,10 @@ use querent_kql::nearest_name;
 
 use super::catalog_table::CatalogTable;
 use super::column_folding::plan_folded;
+use super::date_arithmetic::expr_planners;
 use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::relation_folding::fold_relations;
+use super::relations::relation_planners;
 use super::series;
 use super::sql_types::SqlTypes;
 use crate::error::{EngineError, Result};
@@ -326,8 +328,7 @@ impl ContextProvider for PlanningScope<'_> {
         let functions = self.state.table_functions();
         if !functions.contains_key(&name.to_lowercase()) {
             let near = nearest_name(name, functions.keys().map(String::as_str));
-            let hint = near.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
-            return Err(EngineError::FunctionNotFound { function: name.to_owned(), hint }.into());
+            return Err(EngineError::function_not_found(name, near).into());
         }
         series::table_function_source(self.state, &name.to_lowercase(), args)
     }
@@ -345,7 +346,11 @@ impl ContextProvider for PlanningScope<'_> {
     }
 
     fn get_expr_planners(&self) -> &[Arc<dyn ExprPlanner>] {
-        self.state.expr_planners()
+        expr_planners()
+    }
+
+    fn get_relation_planners(&self) -> &[Arc<dyn RelationPlanner>] {
+        relation_planners()
     }
 
     fn get_type_planner(&self) -> Option<Arc<dyn TypePlanner>> {

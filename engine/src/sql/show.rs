@@ -2,15 +2,22 @@
 
 use std::sync::Arc;
 
-use datafusion::logical_expr::{LogicalPlan, LogicalPlanBuilder, lit};
+use datafusion::logical_expr::{Expr, LogicalPlan, LogicalPlanBuilder, lit};
 use datafusion::scalar::ScalarValue;
 use datafusion::sql::sqlparser::ast::{
-    ObjectName, ObjectNamePart, ShowStatementFilter, ShowStatementFilterPosition, ShowStatementOptions,
+    Ident, ObjectName, ObjectNamePart, ShowStatementFilter, ShowStatementFilterPosition, ShowStatementOptions,
 };
-use querent_catalog::{Catalog, Principal, TableName};
+use querent_catalog::{
+    Catalog, KeyConstraint, KeyFilter, KeyKind, PageRequest, Principal, TableFilter, TableName, TableSource,
+};
 
 use crate::error::{EngineError, Result};
+use crate::identifiers::quote_identifier;
 use crate::tables::system::{self, is_system_database};
+use crate::type_names::sql_name;
+
+/// The most keys of a table that are shown.
+const MAX_KEYS: usize = 10_000;
 
 /// Returns the query for `SHOW TABLES [FROM database] [LIKE pattern]`: by default of the session's database.
 pub(super) async fn tables(
@@ -81,14 +88,91 @@ pub(super) async fn columns(catalog: &Arc<Catalog>, who: &Principal, name: &Tabl
     } else {
         LogicalPlanBuilder::values(rows.into_iter().map(|row| row.into_iter().map(lit).collect()).collect())?
     };
-    let renamed = plan
-        .schema()
-        .columns()
-        .into_iter()
-        .zip(names)
-        .map(|(column, name)| datafusion::logical_expr::Expr::Column(column).alias(name));
+    let renamed = plan.schema().columns().into_iter().zip(names).map(|(column, name)| Expr::Column(column).alias(name));
     let renamed: Vec<_> = renamed.collect();
     Ok(plan.project(renamed)?.build()?)
+}
+
+/// Returns the query for `SHOW name`: what clients ask about a session.
+pub(super) fn variable(words: &[Ident], database: &str) -> Result<String> {
+    let name = words.iter().map(|word| word.value.to_lowercase()).collect::<Vec<_>>().join(" ");
+    let value = match name.as_str() {
+        "all tables" => {
+            return Ok("SELECT table_schema, table_name, table_type FROM information_schema.tables \
+                       ORDER BY table_schema, table_name"
+                .into());
+        }
+        "timezone" | "time zone" => "UTC",
+        "search_path" | "schema" | "database" => database,
+        "all" => {
+            return Ok(format!(
+                "SELECT * FROM (VALUES ('schema', {}), ('time zone', 'UTC')) AS settings(name, setting)",
+                quoted(database)
+            ));
+        }
+        _ => {
+            return Err(EngineError::Unsupported {
+                what: format!("SHOW {name}"),
+                hint:
+                    "there are SHOW ALL, SHOW SCHEMA, SHOW TIME ZONE, SHOW TABLES, SHOW DATABASES and SHOW FUNCTIONS; \
+                       settings are the server's"
+                        .into(),
+            });
+        }
+    };
+    Ok(format!("SELECT {} AS {}", quoted(value), quote_identifier(&name)))
+}
+
+/// Plans `SHOW CREATE TABLE` and `SHOW CREATE VIEW`: the statement that would make it.
+pub(super) async fn definition(catalog: &Arc<Catalog>, who: &Principal, name: &TableName) -> Result<LogicalPlan> {
+    let resolved = catalog.tables().resolve(who, std::slice::from_ref(name)).await?.into_iter().next().flatten();
+    let Some(table) = resolved else { return Err(catalog.tables().not_found(who, name).await.into()) };
+    let own = &table.info.name;
+    let shown = format!("{}.{}", quote_identifier(&own.database), quote_identifier(&own.table));
+    let text = match &table.source {
+        TableSource::View { sql, .. } => format!("CREATE VIEW {shown} AS {sql}"),
+        TableSource::Managed(_) => {
+            let columns = table.info.columns.iter().map(|column| {
+                let required = if column.nullable { "" } else { " NOT NULL" };
+                format!("{} {}{required}", quote_identifier(&column.name), sql_name(&column.data_type))
+            });
+            let mut parts: Vec<String> = columns.collect();
+            let named = TableFilter {
+                database: Some(own.database.clone()),
+                name: Some(own.table.clone()),
+                ..TableFilter::default()
+            };
+            let filter = KeyFilter { table: named, ..KeyFilter::default() };
+            let keys = catalog.keys().list(who, &filter, PageRequest::first(MAX_KEYS)).await?.items;
+            parts.extend(keys.iter().filter(|key| key.table == *own).map(key_clause));
+            format!("CREATE TABLE {shown} ({})", parts.join(", "))
+        }
+        TableSource::External(external) => {
+            let format = format!("{:?}", external.format).to_uppercase();
+            format!("CREATE EXTERNAL TABLE {shown} STORED AS {format} LOCATION {}", quoted(&external.location))
+        }
+    };
+    let names = ["table_name", "create_statement"];
+    let plan = LogicalPlanBuilder::values(vec![vec![lit(shown), lit(text)]])?;
+    let columns = plan.schema().columns().into_iter().zip(names);
+    let renamed: Vec<_> = columns.map(|(column, name)| Expr::Column(column).alias(name)).collect();
+    Ok(plan.project(renamed)?.build()?)
+}
+
+fn key_clause(key: &KeyConstraint) -> String {
+    let listed =
+        |columns: &[String]| columns.iter().map(|column| quote_identifier(column)).collect::<Vec<_>>().join(", ");
+    let columns = listed(&key.columns);
+    match (key.kind, &key.referred) {
+        (KeyKind::Primary, _) => format!("PRIMARY KEY ({columns})"),
+        (KeyKind::Foreign, Some(referred)) => format!(
+            "FOREIGN KEY ({columns}) REFERENCES {}.{} ({})",
+            quote_identifier(&referred.table.database),
+            quote_identifier(&referred.table.table),
+            listed(&referred.columns)
+        ),
+        (KeyKind::Unique | KeyKind::Foreign, _) => format!("UNIQUE ({columns})"),
+    }
 }
 
 fn row(name: &str, data_type: &arrow::datatypes::DataType, nullable: bool, comment: Option<&str>) -> [ScalarValue; 4] {

@@ -62,7 +62,9 @@ fn arrow_type(sql_type: &ast::DataType) -> Result<Option<DataType>> {
         | Sql::Clob(_)
         | Sql::TinyText
         | Sql::MediumText
-        | Sql::LongText => DataType::Utf8View,
+        | Sql::LongText
+        | Sql::JSON
+        | Sql::JSONB => DataType::Utf8View,
         Sql::Float(ExactNumberInfo::Precision(digits)) => match digits {
             1..=24 => DataType::Float32,
             25..=53 => DataType::Float64,
@@ -163,18 +165,31 @@ pub(super) fn check_column_types(table: &CreateTable) -> crate::error::Result<()
     Ok(())
 }
 
-/// Gives a literal of a time with more digits than microseconds the precision that keeps them.
+/// Gives a literal of a time with more digits than microseconds the precision that keeps them, and one without seconds its
+/// seconds.
 pub(super) fn keep_digits(expr: &mut ast::Expr) {
     match expr {
         ast::Expr::TypedString(TypedString { data_type, value: ValueWithSpan { value, .. }, .. }) => {
             widen(data_type, value);
+            add_seconds(data_type, value);
         }
         ast::Expr::Cast { expr, data_type, .. } => {
-            if let ast::Expr::Value(ValueWithSpan { value: value @ Value::SingleQuotedString(_), .. }) = expr.as_ref() {
+            if let ast::Expr::Value(ValueWithSpan { value: value @ Value::SingleQuotedString(_), .. }) = expr.as_mut() {
                 widen(data_type, value);
+                add_seconds(data_type, value);
             }
         }
         _ => {}
+    }
+}
+
+/// `2024-01-31 08:15` is a time of PostgreSQL and DuckDB.
+fn add_seconds(data_type: &ast::DataType, value: &mut Value) {
+    let Value::SingleQuotedString(text) = value else { return };
+    let is_time = matches!(data_type, ast::DataType::Timestamp(..) | ast::DataType::Datetime(_));
+    let shape: String = text.chars().map(|letter| if letter.is_ascii_digit() { '0' } else { letter }).collect();
+    if is_time && matches!(shape.as_str(), "0000-00-00 00:00" | "0000-00-00T00:00") {
+        text.push_str(":00");
     }
 }
 

@@ -14,10 +14,11 @@ use datafusion::sql::TableReference;
 use datafusion::sql::parser::Statement;
 use datafusion::sql::planner::object_name_to_table_reference;
 use datafusion::sql::sqlparser::ast::{
-    self, ColumnOption, CommentObject, CreateTableOptions, ObjectName, ObjectType, SchemaName,
+    self, ColumnOption, CommentObject, ObjectName, ObjectType, SchemaName, ShowCreateObject,
 };
 use querent_catalog::{Catalog, CatalogError, IfExists, Principal, TableKind, TableName};
 
+use super::accepted::check_accepted;
 use super::catalog_table::CatalogTable;
 use super::column_folding::plan_folded;
 use super::foreign_keys::{NewTableKeys, resolve_foreign_keys, take_foreign_keys};
@@ -25,6 +26,7 @@ use super::parse::{Nesting, ParsedStatement, parse_statement};
 use super::relation_folding::fold_relations;
 use super::resolved_names::{PlanningScope, ResolvedNames, full_name};
 use super::show;
+use super::show_functions;
 use super::sql_types::check_column_types;
 use super::syntax::folded_name;
 use super::unique_keys::{WrittenKey, resolve_unique_keys, take_unique_keys};
@@ -50,6 +52,7 @@ impl StatementPlanner<'_> {
     /// Plans one statement; its parameters stay open and the plan is not analysed.
     pub(crate) async fn plan(&self, parsed: ParsedStatement) -> Result<LogicalPlan> {
         let ParsedStatement { statement, nesting, has_parameters, .. } = parsed;
+        nesting.with_room(|| check_accepted(&statement))?;
         match statement {
             Statement::Statement(statement)
                 if has_parameters && matches!(*statement, ast::Statement::CreateView(_)) =>
@@ -105,14 +108,32 @@ impl StatementPlanner<'_> {
                 let reference = object_name_to_table_reference(table_name, false)?;
                 show::columns(self.catalog, self.who, &self.full_name(&reference)?).await
             }
+            ast::Statement::ShowFunctions { filter } => show_functions::plan(self.state, filter),
+            ast::Statement::ShowCreate { obj_type: ShowCreateObject::Table | ShowCreateObject::View, obj_name } => {
+                let reference = object_name_to_table_reference(obj_name, false)?;
+                show::definition(self.catalog, self.who, &self.full_name(&reference)?).await
+            }
+            ast::Statement::ShowVariable { variable } => self.query(&show::variable(&variable, self.database)?).await,
+            ast::Statement::Use(_) => Err(EngineError::Unsupported {
+                what: "USE".into(),
+                hint: "name tables as database.table, or give the database with the connection or the request".into(),
+            }),
+            ast::Statement::Prepare { .. } | ast::Statement::Execute { .. } | ast::Statement::Deallocate { .. } => {
+                Err(EngineError::Unsupported {
+                    what: "PREPARE as a statement".into(),
+                    hint: "send the statement with ? or $1 and its values beside it, or prepare it over Flight SQL"
+                        .into(),
+                })
+            }
             ast::Statement::ShowCreate { .. }
-            | ast::Statement::ShowFunctions { .. }
-            | ast::Statement::ShowVariable { .. }
             | ast::Statement::ShowVariables { .. }
             | ast::Statement::ShowStatus { .. }
             | ast::Statement::ShowCollation { .. } => Err(EngineError::Unsupported {
                 what: "this form of SHOW".into(),
-                hint: "there are SHOW DATABASES, SHOW TABLES [FROM database] and SHOW COLUMNS FROM table".into(),
+                hint:
+                    "there are SHOW DATABASES, SHOW TABLES [FROM database], SHOW ALL TABLES, SHOW COLUMNS FROM table, \
+                       SHOW CREATE TABLE table and SHOW FUNCTIONS [LIKE pattern]"
+                        .into(),
             }),
             other => self.plan_datafusion(Statement::Statement(Box::new(other)), nesting).await,
         }
@@ -245,20 +266,6 @@ impl StatementPlanner<'_> {
     }
 
     async fn create_view(&self, view: ast::CreateView) -> Result<LogicalPlan> {
-        if view.materialized
-            || view.temporary
-            || view.or_alter
-            || view.comment.is_some()
-            || view.to.is_some()
-            || !view.cluster_by.is_empty()
-            || !matches!(view.options, CreateTableOptions::None)
-            || view.columns.iter().any(|column| column.data_type.is_some() || column.options.is_some())
-        {
-            return Err(EngineError::Unsupported {
-                what: "this form of CREATE VIEW".into(),
-                hint: "write CREATE [OR REPLACE] VIEW [IF NOT EXISTS] name [(columns)] AS query".into(),
-            });
-        }
         // A view outlives the session, so it sees none of the session's tables.
         let lasting = StatementPlanner { temporary: None, ..*self };
         let sql = lasting.view_query(&view).await?;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use datafusion::sql::parser::Statement;
 use datafusion::sql::sqlparser::ast::{
-    Ident, JoinConstraint, JoinOperator, ObjectNamePart, TableFactor, VisitMut, VisitorMut,
+    Expr, Ident, JoinConstraint, JoinOperator, ObjectNamePart, TableFactor, Visit, VisitMut, Visitor, VisitorMut,
 };
 use querent_catalog::CatalogError;
 
@@ -46,7 +46,7 @@ pub(super) fn join_constraint(join: &mut JoinOperator) -> Option<&mut JoinConstr
 pub(super) fn visit_statement<V: VisitorMut>(statement: &mut Statement, visitor: &mut V) {
     // A visitor here never breaks off, so what the visit returns says nothing.
     let _: ControlFlow<V::Break> = match statement {
-        Statement::Statement(statement) => statement.visit(visitor),
+        Statement::Statement(statement) => VisitMut::visit(statement, visitor),
         Statement::Explain(explain) => {
             visit_statement(&mut explain.statement, visitor);
             ControlFlow::Continue(())
@@ -77,4 +77,21 @@ pub(super) fn spelled_columns(written: &[Ident], columns: &[&str], table: &str) 
         }
     }
     Ok(found)
+}
+
+/// Returns how many nodes expressions have.
+pub(super) fn count_nodes(exprs: &[Expr]) -> usize {
+    struct NodeCount(usize);
+    impl Visitor for NodeCount {
+        type Break = ();
+        fn pre_visit_expr(&mut self, _expr: &Expr) -> ControlFlow<()> {
+            self.0 += 1;
+            ControlFlow::Continue(())
+        }
+    }
+    let mut count = NodeCount(0);
+    for expr in exprs {
+        let _: ControlFlow<()> = Visit::visit(expr, &mut count);
+    }
+    count.0
 }

@@ -80,6 +80,7 @@ error_codes! {
     NoSuchBucket "no_such_bucket",
     StoreUnavailable "store_unavailable",
     StoreError "store_error",
+    InvalidValue "invalid_value",
     QueryExecutionError "query_execution_error",
     // Of KQL's syntax.
     KqlUnexpected "kql_unexpected",
@@ -192,6 +193,7 @@ impl ErrorCode {
             | ErrorCode::Unsupported
             | ErrorCode::ValueTooLarge
             | ErrorCode::BadData
+            | ErrorCode::InvalidValue
             | ErrorCode::NoFiles
             | ErrorCode::MissingCredentials
             | ErrorCode::NoSuchBucket
@@ -260,9 +262,8 @@ impl ErrorCode {
             | ErrorCode::SessionConflict
             | ErrorCode::InvocationConflict
             | ErrorCode::TicketUsed => StatusCode::CONFLICT,
-            ErrorCode::ReaderIdle => StatusCode::REQUEST_TIMEOUT,
+            ErrorCode::ReaderIdle | ErrorCode::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             ErrorCode::BodyTooLarge => StatusCode::PAYLOAD_TOO_LARGE,
-            ErrorCode::BodyTimeout => StatusCode::REQUEST_TIMEOUT,
             ErrorCode::UnsupportedMediaType => StatusCode::UNSUPPORTED_MEDIA_TYPE,
             ErrorCode::WallClockExceeded
             | ErrorCode::MemoryExceeded
@@ -354,6 +355,7 @@ impl ErrorCode {
             | ErrorCode::EmptyQuery
             | ErrorCode::FunctionNotFound
             | ErrorCode::BadData
+            | ErrorCode::InvalidValue
             | ErrorCode::NoFiles
             | ErrorCode::KqlUnexpected
             | ErrorCode::KqlUnknownOperator
@@ -474,6 +476,7 @@ impl ErrorCode {
             | ErrorCode::ReaderIdle
             | ErrorCode::ValueTooLarge
             | ErrorCode::BadData
+            | ErrorCode::InvalidValue
             | ErrorCode::NoFiles
             | ErrorCode::LocationNotAllowed
             | ErrorCode::MissingCredentials
@@ -584,8 +587,8 @@ mod tests {
     #[test]
     fn a_status_that_asks_to_come_back_says_when() {
         for code in ErrorCode::ALL {
-            let asks = matches!(code.http_status(), StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE);
-            assert_eq!(code.retry_after().is_some(), asks, "{code}");
+            let status = [StatusCode::TOO_MANY_REQUESTS, StatusCode::SERVICE_UNAVAILABLE].contains(&code.http_status());
+            assert_eq!(code.retry_after().is_some(), status, "{code}");
         }
     }
 

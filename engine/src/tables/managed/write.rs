@@ -304,14 +304,14 @@ pub(crate) fn cast_batch(batch: &RecordBatch, schema: &SchemaRef) -> Result<Reco
 
 fn cast_column(column: &ArrayRef, field: &Field) -> Result<ArrayRef> {
     if !field.is_nullable() && column.null_count() > 0 {
-        return Err(EngineError::Execution { message: format!("column `{}` may not be null", field.name()) });
+        return Err(EngineError::InvalidValue { message: format!("column `{}` may not be null", field.name()) });
     }
     if column.data_type() == field.data_type() {
         return Ok(Arc::clone(column));
     }
     let strict = CastOptions { safe: false, ..Default::default() };
     cast_with_options(column, field.data_type(), &strict)
-        .map_err(|error| EngineError::Execution { message: format!("column `{}`: {error}", field.name()) })
+        .map_err(|error| EngineError::InvalidValue { message: format!("column `{}`: {error}", field.name()) })
 }
 
 fn io_error(path: &Path, source: std::io::Error) -> EngineError {

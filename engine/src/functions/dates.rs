@@ -1,0 +1,405 @@
+//! Dates and times with DuckDB's and PostgreSQL's names: differences, ages, parts as numbers, time zones.
+
+use std::sync::Arc;
+
+use arrow::array::timezone::Tz;
+use arrow::array::{
+    Array, ArrayRef, AsArray, Int64Array, IntervalMonthDayNanoArray, PrimitiveArray, TimestampMicrosecondArray,
+};
+use arrow::datatypes::{
+    DataType, Float64Type, Int64Type, IntervalMonthDayNano, IntervalMonthDayNanoType, IntervalUnit, TimeUnit,
+    TimestampMicrosecondType,
+};
+use chrono::{DateTime, Datelike, Months, NaiveDate, NaiveDateTime, TimeDelta, TimeZone, Timelike, Weekday};
+use datafusion::error::Result;
+use datafusion::logical_expr::ScalarUDF;
+
+use super::definition::{Definition, invalid, unfit};
+
+const MICROS_A_SECOND: i64 = 1_000_000;
+const MICROS_A_DAY: i64 = 86_400 * MICROS_A_SECOND;
+
+/// Returns the functions of this file.
+pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
+    let moments = |name, aliases, compute| Definition {
+        name,
+        aliases,
+        arguments: 3..=3,
+        takes: |_| Ok(vec![DataType::Utf8, micros(), micros()]),
+        returns: |_| Ok(DataType::Int64),
+        compute,
+    };
+    let epoch = |name, aliases, compute: fn(&[ArrayRef], usize) -> Result<ArrayRef>| Definition {
+        name,
+        aliases,
+        arguments: 1..=1,
+        takes: number_or_moment,
+        returns: |types| match types {
+            [DataType::Int64] => Ok(micros()),
+            _ => Ok(DataType::Int64),
+        },
+        compute,
+    };
+    let definitions = [
+        moments("date_diff", &["datediff"], |arrays, rows| differences(arrays, rows, boundaries)),
+        moments("date_sub", &["datesub"], |arrays, rows| differences(arrays, rows, complete)),
+        Definition {
+            name: "age",
+            aliases: &[],
+            arguments: 2..=2,
+            takes: |_| Ok(vec![micros(), micros()]),
+            returns: |_| Ok(DataType::Interval(IntervalUnit::MonthDayNano)),
+            compute: ages,
+        },
+        epoch("epoch_ms", &[], |arrays, rows| epochs(arrays, rows, 1_000)),
+        epoch("epoch_us", &[], |arrays, rows| epochs(arrays, rows, 1)),
+        Definition {
+            name: "epoch_ns",
+            aliases: &[],
+            arguments: 1..=1,
+            takes: |_| Ok(vec![micros()]),
+            returns: |_| Ok(DataType::Int64),
+            compute: |arrays, _| {
+                let nanoseconds = |micros: i64| {
+                    micros.checked_mul(1_000).ok_or_else(|| invalid("the time is beyond 64 bits of nanoseconds".into()))
+                };
+                Ok(Arc::new(
+                    arrays[0].as_primitive::<TimestampMicrosecondType>().try_unary::<_, Int64Type, _>(nanoseconds)?,
+                ))
+            },
+        },
+        Definition {
+            name: "make_timestamp",
+            aliases: &[],
+            arguments: 1..=6,
+            takes: |types| match types.len() {
+                1 => Ok(vec![DataType::Int64]),
+                6 => {
+                    let mut all = vec![DataType::Int64; 5];
+                    all.push(DataType::Float64);
+                    Ok(all)
+                }
+                _ => Err(unfit(
+                    "make_timestamp takes year, month, day, hour, minute and seconds, or microseconds".into(),
+                )),
+            },
+            returns: |_| Ok(micros()),
+            compute: made,
+        },
+        Definition {
+            name: "timezone",
+            aliases: &[],
+            arguments: 2..=2,
+            takes: |types| {
+                let moment = match types {
+                    [_, DataType::Timestamp(_, Some(_))] => {
+                        DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))
+                    }
+                    _ => micros(),
+                };
+                Ok(vec![DataType::Utf8, moment])
+            },
+            returns: |types| match types {
+                [_, DataType::Timestamp(_, Some(_))] => Ok(micros()),
+                _ => Ok(DataType::Timestamp(TimeUnit::Microsecond, Some("UTC".into()))),
+            },
+            compute: zoned,
+        },
+    ];
+    definitions.into_iter().map(Definition::into_udf).collect()
+}
+
+/// A time without a zone, in microseconds.
+pub(super) fn micros() -> DataType {
+    DataType::Timestamp(TimeUnit::Microsecond, None)
+}
+
+fn number_or_moment(types: &[DataType]) -> Result<Vec<DataType>> {
+    Ok(types.iter().map(|data_type| if data_type.is_integer() { DataType::Int64 } else { micros() }).collect())
+}
+
+/// Returns the date and time of microseconds since 1970.
+pub(super) fn moment(micros: i64) -> Result<NaiveDateTime> {
+    let found = DateTime::from_timestamp_micros(micros).map(|time| time.naive_utc());
+    found.ok_or_else(|| invalid("the time is out of range".into()))
+}
+
+/// A part of a time that differences are counted in.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Part {
+    Millennium,
+    Century,
+    Decade,
+    Year,
+    IsoYear,
+    Quarter,
+    Month,
+    Week,
+    Day,
+    Hour,
+    Minute,
+    Second,
+    Millisecond,
+    Microsecond,
+}
+
+impl Part {
+    fn parse(text: &str) -> Result<Self> {
+        Ok(match text.to_lowercase().as_str() {
+            "millennium" | "millennia" | "mil" => Part::Millennium,
+            "century" | "centuries" | "cent" | "c" => Part::Century,
+            "decade" | "decades" | "dec" => Part::Decade,
+            "year" | "years" | "yr" | "y" | "yyyy" => Part::Year,
+            "isoyear" => Part::IsoYear,
+            "quarter" | "quarters" | "q" => Part::Quarter,
+            "month" | "months" | "mon" | "mons" => Part::Month,
+            "week" | "weeks" | "w" | "yearweek" => Part::Week,
+            "day" | "days" | "d" | "dayofmonth" | "dow" | "doy" | "dayofweek" | "dayofyear" | "weekday" => Part::Day,
+            "hour" | "hours" | "hr" | "h" => Part::Hour,
+            "minute" | "minutes" | "min" | "m" => Part::Minute,
+            "second" | "seconds" | "sec" | "s" | "epoch" => Part::Second,
+            "millisecond" | "milliseconds" | "ms" | "msec" => Part::Millisecond,
+            "microsecond" | "microseconds" | "us" | "usec" => Part::Microsecond,
+            _ => {
+                return Err(invalid(format!(
+                    "`{text}` is no part of a time; there are year, quarter, month, week, day, hour, minute, second, \
+                     millisecond and microsecond"
+                )));
+            }
+        })
+    }
+
+    /// Returns the microseconds of the part, where all of them are as long.
+    fn micros(self) -> Option<i64> {
+        Some(match self {
+            Part::Week => 7 * MICROS_A_DAY,
+            Part::Day => MICROS_A_DAY,
+            Part::Hour => 3_600 * MICROS_A_SECOND,
+            Part::Minute => 60 * MICROS_A_SECOND,
+            Part::Second => MICROS_A_SECOND,
+            Part::Millisecond => 1_000,
+            Part::Microsecond => 1,
+            Part::Millennium
+            | Part::Century
+            | Part::Decade
+            | Part::Year
+            | Part::IsoYear
+            | Part::Quarter
+            | Part::Month => return None,
+        })
+    }
+
+    fn months(self) -> i64 {
+        match self {
+            Part::Millennium => 12_000,
+            Part::Century => 1_200,
+            Part::Decade => 120,
+            Part::Year | Part::IsoYear => 12,
+            Part::Quarter => 3,
+            _ => 1,
+        }
+    }
+}
+
+fn differences(arrays: &[ArrayRef], rows: usize, difference: fn(Part, i64, i64) -> Result<i64>) -> Result<ArrayRef> {
+    let parts = arrays[0].as_string::<i32>();
+    let (starts, ends) = (moments_of(&arrays[1]), moments_of(&arrays[2]));
+    let mut last: Option<(String, Part)> = None;
+    let mut values = Vec::with_capacity(rows);
+    for row in 0..rows {
+        if parts.is_null(row) || starts.is_null(row) || ends.is_null(row) {
+            values.push(None);
+            continue;
+        }
+        let text = parts.value(row);
+        let part = match &last {
+            Some((known, part)) if known == text => *part,
+            _ => Part::parse(text)?,
+        };
+        last = Some((text.to_owned(), part));
+        values.push(Some(difference(part, starts.value(row), ends.value(row))?));
+    }
+    Ok(Arc::new(Int64Array::from(values)))
+}
+
+fn moments_of(array: &ArrayRef) -> &TimestampMicrosecondArray {
+    array.as_primitive::<TimestampMicrosecondType>()
+}
+
+/// Returns how many boundaries of the part are between two times.
+fn boundaries(part: Part, start: i64, end: i64) -> Result<i64> {
+    if part == Part::Week {
+        // DuckDB counts spans of seven days, whatever day begins the week.
+        return Ok((end.div_euclid(MICROS_A_DAY) - start.div_euclid(MICROS_A_DAY)) / 7);
+    }
+    if let Some(micros) = part.micros() {
+        return Ok(end.div_euclid(micros) - start.div_euclid(micros));
+    }
+    let (start, end) = (moment(start)?, moment(end)?);
+    let number = |time: NaiveDateTime| {
+        let year = i64::from(time.year());
+        match part {
+            Part::IsoYear => i64::from(time.iso_week().year()),
+            Part::Year => year,
+            Part::Decade => year.div_euclid(10),
+            Part::Century => (year - 1).div_euclid(100),
+            Part::Millennium => (year - 1).div_euclid(1_000),
+            Part::Quarter => year * 4 + i64::from(time.month0() / 3),
+            _ => year * 12 + i64::from(time.month0()),
+        }
+    };
+    Ok(number(end) - number(start))
+}
+
+/// Returns how many whole parts are between two times.
+fn complete(part: Part, start: i64, end: i64) -> Result<i64> {
+    if let Some(micros) = part.micros() {
+        return Ok((end - start) / micros);
+    }
+    let (from, to) = (moment(start.min(end))?, moment(start.max(end))?);
+    let mut months = i64::from(to.year() - from.year()) * 12 + i64::from(to.month()) - i64::from(from.month());
+    let at = |time: NaiveDateTime| (time.day(), time.num_seconds_from_midnight(), time.nanosecond());
+    // The last day of a month completes one, however few days it has.
+    let is_last_day = to.date().succ_opt().is_some_and(|next| next.month() != to.month());
+    let (to_at, from_at) = (at(to), at(from));
+    let completes =
+        to_at >= from_at || (is_last_day && from_at.0 > to_at.0 && (to_at.1, to_at.2) >= (from_at.1, from_at.2));
+    if !completes {
+        months -= 1;
+    }
+    let whole = months / part.months();
+    Ok(if start <= end { whole } else { -whole })
+}
+
+fn ages(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let (later, earlier) = (moments_of(&arrays[0]), moments_of(&arrays[1]));
+    let mut values = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let is_null = later.is_null(row) || earlier.is_null(row);
+        values.push(if is_null { None } else { Some(age(later.value(row), earlier.value(row))?) });
+    }
+    Ok(Arc::new(IntervalMonthDayNanoArray::from(values)))
+}
+
+/// Returns years and months, days, and the time between two times, as PostgreSQL counts them.
+fn age(later: i64, earlier: i64) -> Result<IntervalMonthDayNano> {
+    let (to, from) = (moment(later.max(earlier))?, moment(later.min(earlier))?);
+    let micros = |time: NaiveDateTime| {
+        i64::from(time.num_seconds_from_midnight()) * MICROS_A_SECOND + i64::from(time.nanosecond() / 1_000)
+    };
+    let mut months = (to.year() - from.year()) * 12 + to.month() as i32 - from.month() as i32;
+    let mut days = to.day() as i32 - from.day() as i32;
+    let mut rest = micros(to) - micros(from);
+    if rest < 0 {
+        rest += MICROS_A_DAY;
+        days -= 1;
+    }
+    if days < 0 {
+        days += days_in_month(from.date());
+        months -= 1;
+    }
+    let sign = if later >= earlier { 1 } else { -1 };
+    Ok(IntervalMonthDayNanoType::make_value(months * sign, days * sign, rest * 1_000 * i64::from(sign)))
+}
+
+fn days_in_month(date: NaiveDate) -> i32 {
+    let first = date.with_day(1).unwrap_or(date);
+    let next = first.checked_add_months(Months::new(1)).unwrap_or(first);
+    i32::try_from((next - first).num_days()).unwrap_or(30)
+}
+
+/// A number is milliseconds (or another unit) since 1970, and becomes a time; a time becomes the number.
+fn epochs(arrays: &[ArrayRef], _rows: usize, micros_a_unit: i64) -> Result<ArrayRef> {
+    match arrays[0].data_type() {
+        DataType::Int64 => {
+            let numbers = arrays[0].as_primitive::<Int64Type>();
+            let times: PrimitiveArray<TimestampMicrosecondType> = numbers.try_unary(|number| {
+                number.checked_mul(micros_a_unit).ok_or_else(|| invalid("the time is out of range".into()))
+            })?;
+            Ok(Arc::new(times))
+        }
+        _ => {
+            let times = moments_of(&arrays[0]);
+            Ok(Arc::new(times.unary::<_, Int64Type>(|time| time.div_euclid(micros_a_unit))))
+        }
+    }
+}
+
+fn made(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    if let [micros] = arrays {
+        let micros = micros.as_primitive::<Int64Type>();
+        return Ok(Arc::new(micros.unary::<_, TimestampMicrosecondType>(|micros| micros)));
+    }
+    let whole: Vec<&Int64Array> = arrays.iter().take(5).map(|array| array.as_primitive::<Int64Type>()).collect();
+    let seconds = arrays[5].as_primitive::<Float64Type>();
+    let mut values = Vec::with_capacity(rows);
+    for row in 0..rows {
+        if arrays.iter().any(|array| array.is_null(row)) {
+            values.push(None);
+            continue;
+        }
+        let at = |index: usize| whole.get(index).map_or(0, |array| array.value(row));
+        let day = |value: i64| u32::try_from(value).unwrap_or(u32::MAX);
+        let date = i32::try_from(at(0)).ok().and_then(|year| NaiveDate::from_ymd_opt(year, day(at(1)), day(at(2))));
+        let time = date.and_then(|date| date.and_hms_opt(day(at(3)), day(at(4)), 0));
+        let seconds = seconds.value(row);
+        let time = time.filter(|_| (0.0..60.0).contains(&seconds)).and_then(|time| {
+            let micros = (seconds * MICROS_A_SECOND as f64).round() as i64;
+            time.checked_add_signed(TimeDelta::microseconds(micros))
+        });
+        let Some(time) = time else {
+            let shown = (at(0), at(1), at(2), at(3), at(4));
+            return Err(invalid(format!(
+                "there is no time {:04}-{:02}-{:02} {:02}:{:02}:{seconds}",
+                shown.0, shown.1, shown.2, shown.3, shown.4
+            )));
+        };
+        values.push(Some(time.and_utc().timestamp_micros()));
+    }
+    Ok(Arc::new(TimestampMicrosecondArray::from(values)))
+}
+
+/// A time without a zone is one of that zone and becomes an instant; an instant becomes the time there.
+fn zoned(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let zones = arrays[0].as_string::<i32>();
+    let times = moments_of(&arrays[1]);
+    let to_local = matches!(arrays[1].data_type(), DataType::Timestamp(_, Some(_)));
+    let mut last: Option<(String, Tz)> = None;
+    let mut values = Vec::with_capacity(rows);
+    for row in 0..rows {
+        if zones.is_null(row) || times.is_null(row) {
+            values.push(None);
+            continue;
+        }
+        let name = zones.value(row);
+        let zone = match &last {
+            Some((known, zone)) if known == name => *zone,
+            _ => name
+                .parse::<Tz>()
+                .map_err(|_| invalid(format!("`{name}` is no time zone; write Europe/Berlin or +02:00")))?,
+        };
+        last = Some((name.to_owned(), zone));
+        let time = moment(times.value(row))?;
+        let changed = if to_local {
+            zone.from_utc_datetime(&time).naive_local()
+        } else {
+            // Where a clock was set back, the earlier of two; where it was set forward, as if it had not been.
+            match zone.from_local_datetime(&time).earliest() {
+                Some(instant) => instant.naive_utc(),
+                None => {
+                    let before = time - TimeDelta::hours(1);
+                    let instant = zone.from_local_datetime(&before).earliest();
+                    instant.map_or(time, |instant| instant.naive_utc() + TimeDelta::hours(1))
+                }
+            }
+        };
+        values.push(Some(changed.and_utc().timestamp_micros()));
+    }
+    let array = TimestampMicrosecondArray::from(values);
+    Ok(Arc::new(if to_local { array } else { array.with_timezone("UTC") }))
+}
+
+/// Returns the number of a weekday with Sunday as 1, as PostgreSQL's pattern `D`.
+pub(super) fn day_from_sunday(day: Weekday) -> u32 {
+    day.num_days_from_sunday() + 1
+}

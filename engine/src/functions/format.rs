@@ -1,0 +1,325 @@
+//! The patterns of `format` and `printf`. `format` knows DuckDB's `{}` and PostgreSQL's `%s`, `%I` and `%L`; `printf` those
+//! of C.
+
+use datafusion::error::Result;
+
+use super::definition::invalid;
+
+/// The widest field, and the most bytes that one batch makes.
+const MAX_WIDTH: usize = 10_000;
+const MAX_BYTES: usize = 256 << 20;
+
+/// Which function's patterns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Style {
+    Format,
+    Printf,
+}
+
+/// Fills the values into a pattern; `None` is null. `bytes` counts what the batch has made.
+pub(super) fn formatted(
+    pattern: &str,
+    values: &[Option<String>],
+    style: Style,
+    bytes: &mut usize,
+) -> Result<Option<String>> {
+    let braces = style == Style::Format && pattern.contains('{');
+    let text = if braces { with_braces(pattern, values)? } else { Some(with_percents(pattern, values, style)?) };
+    *bytes += text.as_ref().map_or(0, String::len);
+    if *bytes > MAX_BYTES {
+        return Err(invalid(format!("format makes at most {} MiB at a time; ask for less", MAX_BYTES >> 20)));
+    }
+    Ok(text)
+}
+
+/// A field's width, precision and flags.
+#[derive(Debug, Default)]
+struct FormatField {
+    left: bool,
+    center: bool,
+    right: bool,
+    fill: Option<char>,
+    plus: bool,
+    zero: bool,
+    group: Option<char>,
+    width: usize,
+    precision: Option<usize>,
+    kind: char,
+}
+
+impl FormatField {
+    fn text(&self, value: &str) -> Result<String> {
+        let wrong = || invalid(format!("`{value}` is no number, which `{}` in a format takes", self.kind));
+        let number = || value.trim().parse::<f64>().map_err(|_| wrong());
+        let whole = || value.trim().parse::<i128>().or_else(|_| number().map(|number| number.trunc() as i128));
+        let body = match self.kind {
+            's' | '\0' if self.group.is_some() => value.to_owned(),
+            's' | '\0' => match self.precision {
+                Some(_) if self.kind == '\0' && value.parse::<f64>().is_ok() => {
+                    format!("{:.*}", self.precision.unwrap_or(6), number()?)
+                }
+                Some(precision) => value.chars().take(precision).collect(),
+                None => value.to_owned(),
+            },
+            'd' | 'i' | 'u' => whole()?.to_string(),
+            'x' => format!("{:x}", whole()?),
+            'X' => format!("{:X}", whole()?),
+            'o' => format!("{:o}", whole()?),
+            'b' => format!("{:b}", whole()?),
+            'c' => u32::try_from(whole()?).ok().and_then(char::from_u32).ok_or_else(wrong)?.to_string(),
+            'f' | 'F' => format!("{:.*}", self.precision.unwrap_or(6), number()?),
+            'e' | 'E' => exponent(number()?, self.precision.unwrap_or(6), self.kind == 'E'),
+            'g' | 'G' => number()?.to_string(),
+            '%' => format!("{:.*}%", self.precision.unwrap_or(6), number()? * 100.0),
+            other => return Err(invalid(format!("`{other}` is no kind of field in a format"))),
+        };
+        let mut body = match self.group {
+            Some(separator) => grouped(&body, separator),
+            None => body,
+        };
+        let is_number = !matches!(self.kind, 's' | '\0' | 'c') || value.parse::<f64>().is_ok();
+        if self.plus && is_number && !body.starts_with('-') {
+            body.insert(0, '+');
+        }
+        Ok(self.padded(body, is_number))
+    }
+
+    fn padded(&self, body: String, is_number: bool) -> String {
+        let missing = self.width.saturating_sub(body.chars().count());
+        if missing == 0 {
+            return body;
+        }
+        if self.zero && is_number && !self.left && !self.center {
+            let (sign, digits) = match body.strip_prefix(['-', '+']) {
+                Some(digits) => (&body[..1], digits),
+                None => ("", body.as_str()),
+            };
+            return format!("{sign}{}{digits}", "0".repeat(missing));
+        }
+        let fill = |count: usize| self.fill.unwrap_or(' ').to_string().repeat(count);
+        if self.center {
+            return format!("{}{body}{}", fill(missing / 2), fill(missing - missing / 2));
+        }
+        if self.left { format!("{body}{}", fill(missing)) } else { format!("{}{body}", fill(missing)) }
+    }
+}
+
+fn exponent(number: f64, precision: usize, upper: bool) -> String {
+    let text = format!("{number:.precision$e}");
+    let (mantissa, exponent) = text.split_once('e').unwrap_or((&text, "0"));
+    let (sign, digits) = exponent.strip_prefix('-').map_or(('+', exponent), |digits| ('-', digits));
+    format!("{mantissa}{}{sign}{digits:0>2}", if upper { 'E' } else { 'e' })
+}
+
+fn grouped(number: &str, separator: char) -> String {
+    let (sign, number) = number.strip_prefix('-').map_or(("", number), |rest| ("-", rest));
+    let (whole, fraction) = number.split_once('.').map_or((number, None), |(whole, fraction)| (whole, Some(fraction)));
+    let mut reversed = String::new();
+    for (index, digit) in whole.chars().rev().enumerate() {
+        if index > 0 && index % 3 == 0 {
+            reversed.push(separator);
+        }
+        reversed.push(digit);
+    }
+    let whole: String = reversed.chars().rev().collect();
+    fraction.map_or(format!("{sign}{whole}"), |fraction| format!("{sign}{whole}.{fraction}"))
+}
+
+fn value_at(values: &[Option<String>], at: usize) -> Result<Option<&str>> {
+    let value = values
+        .get(at)
+        .ok_or_else(|| invalid(format!("the format names value {}, there are {}", at + 1, values.len())))?;
+    Ok(value.as_deref())
+}
+
+fn number_before(text: &str) -> Result<(Option<usize>, &str)> {
+    let end = text.find(|letter: char| !letter.is_ascii_digit()).unwrap_or(text.len());
+    if end == 0 {
+        return Ok((None, text));
+    }
+    let width: usize = text[..end].parse().unwrap_or(usize::MAX);
+    match width > MAX_WIDTH {
+        true => Err(invalid(format!("a field of a format is at most {MAX_WIDTH} wide"))),
+        false => Ok((Some(width), &text[end..])),
+    }
+}
+
+fn with_braces(pattern: &str, values: &[Option<String>]) -> Result<Option<String>> {
+    let mut text = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    let mut next = 0;
+    while let Some(letter) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("{{").or_else(|| rest.strip_prefix("}}")) {
+            text.push(letter);
+            rest = after;
+            continue;
+        }
+        let Some(field) = rest.strip_prefix('{') else {
+            text.push(letter);
+            rest = &rest[letter.len_utf8()..];
+            continue;
+        };
+        let end =
+            field.find('}').ok_or_else(|| invalid(format!("a brace in the format `{pattern}` does not close")))?;
+        let (inside, after) = (&field[..end], &field[end + 1..]);
+        let (position, spec) = inside.split_once(':').map_or((inside, ""), |(position, spec)| (position, spec));
+        let at = match position {
+            "" => {
+                next += 1;
+                next - 1
+            }
+            digits => digits.parse().map_err(|_| invalid(format!("`{{{inside}}}` is no field of a format")))?,
+        };
+        let Some(value) = value_at(values, at)? else { return Ok(None) };
+        text.push_str(&brace_field(spec)?.text(value)?);
+        rest = after;
+    }
+    Ok(Some(text))
+}
+
+/// Reads what follows the colon: `[[fill]align][sign][0][width][,][.precision][kind]`.
+fn brace_field(spec: &str) -> Result<FormatField> {
+    let mut field = FormatField::default();
+    let letters: Vec<char> = spec.chars().collect();
+    let mut rest = spec;
+    let align = |letter: Option<&char>| letter.is_some_and(|letter| matches!(letter, '<' | '>' | '^'));
+    if align(letters.get(1)) {
+        field.fill = letters.first().copied();
+        rest = &rest[letters.first().map_or(0, |letter| letter.len_utf8())..];
+    }
+    if let Some(letter) = rest.chars().next().filter(|letter| align(Some(letter))) {
+        (field.left, field.center, field.right) = (letter == '<', letter == '^', letter == '>');
+        rest = &rest[1..];
+    }
+    if let Some(after) = rest.strip_prefix('+') {
+        field.plus = true;
+        rest = after;
+    }
+    if let Some(after) = rest.strip_prefix('0') {
+        field.zero = true;
+        rest = after;
+    }
+    let (width, after) = number_before(rest)?;
+    field.width = width.unwrap_or(0);
+    rest = after;
+    for separator in [',', '_', '\''] {
+        if let Some(after) = rest.strip_prefix(separator) {
+            field.group = Some(separator);
+            rest = after;
+        }
+    }
+    // DuckDB writes the separator of thousands behind a `t`.
+    if let Some(after) = rest.strip_prefix('t') {
+        field.group = after.chars().next();
+        rest = &after[field.group.map_or(0, char::len_utf8)..];
+    }
+    if let Some(after) = rest.strip_prefix('.') {
+        let (precision, after) = number_before(after)?;
+        field.precision = precision;
+        rest = after;
+    }
+    let mut kinds = rest.chars();
+    field.kind = kinds.next().unwrap_or('\0');
+    match kinds.next() {
+        None => {
+            // Texts stand on the left, numbers on the right.
+            if !field.left && !field.center && !field.right && field.kind == 's' {
+                field.left = true;
+            }
+            Ok(field)
+        }
+        Some(_) => Err(invalid(format!("`{spec}` is no field of a format"))),
+    }
+}
+
+fn with_percents(pattern: &str, values: &[Option<String>], style: Style) -> Result<String> {
+    let mut text = String::with_capacity(pattern.len());
+    let mut rest = pattern;
+    let mut next = 0;
+    while let Some(letter) = rest.chars().next() {
+        if let Some(after) = rest.strip_prefix("%%") {
+            text.push('%');
+            rest = after;
+            continue;
+        }
+        let Some(after) = rest.strip_prefix('%') else {
+            text.push(letter);
+            rest = &rest[letter.len_utf8()..];
+            continue;
+        };
+        let mut field = FormatField::default();
+        let mut at = None;
+        rest = after;
+        if let (Some(position), after) = number_before(rest)?
+            && let Some(after) = after.strip_prefix('$')
+        {
+            at = position.checked_sub(1);
+            rest = after;
+        }
+        while let Some(flag) = rest.chars().next().filter(|flag| matches!(flag, '-' | '+' | '0' | ' ' | ',')) {
+            match flag {
+                '-' => field.left = true,
+                '+' => field.plus = true,
+                '0' => field.zero = true,
+                ',' => field.group = Some(','),
+                _ => {}
+            }
+            rest = &rest[1..];
+        }
+        let (width, after) = number_before(rest)?;
+        field.width = width.unwrap_or(0);
+        rest = after;
+        if let Some(after) = rest.strip_prefix('.') {
+            let (precision, after) = number_before(after)?;
+            field.precision = Some(precision.unwrap_or(0));
+            rest = after;
+        }
+        if style == Style::Printf {
+            rest = rest.trim_start_matches(['l', 'h']);
+        }
+        let kind = rest.chars().next().ok_or_else(|| invalid(format!("the format `{pattern}` ends in a field")))?;
+        rest = &rest[kind.len_utf8()..];
+        let at = at.unwrap_or(next);
+        next = at + 1;
+        let value = value_at(values, at)?;
+        match (kind, style) {
+            ('I', Style::Format) => {
+                text.push_str(&format!("\"{}\"", value.unwrap_or_default().replace('"', "\"\"")));
+            }
+            ('L', Style::Format) => match value {
+                Some(value) => text.push_str(&format!("'{}'", value.replace('\'', "''"))),
+                None => text.push_str("NULL"),
+            },
+            _ => {
+                field.kind = kind;
+                text.push_str(&field.text(value.unwrap_or_default())?);
+            }
+        }
+    }
+    Ok(text)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn fields_are_filled() {
+        let values: Vec<Option<String>> = ["ab", "3.14159", "1234567"].map(|value| Some(value.to_owned())).into();
+        let shown = |pattern: &str, style| formatted(pattern, &values, style, &mut 0).unwrap().unwrap();
+        for (pattern, text) in [
+            ("{} {:.2f} {}", "ab 3.14 1234567"),
+            ("{0:>5}|{0:<5}|{0:^5}", "   ab|ab   | ab  "),
+            ("{2:,}", "1,234,567"),
+            ("{{{0}}}", "{ab}"),
+            ("%s has %s", "ab has 3.14159"),
+            ("%2$s", "3.14159"),
+            ("%L", "'ab'"),
+        ] {
+            assert_eq!(shown(pattern, Style::Format), text);
+        }
+        assert_eq!(shown("%5s|%-8.3f|%010d|%x", Style::Printf).split('|').next(), Some("   ab"));
+        assert!(formatted("{} {} {} {}", &values, Style::Format, &mut 0).is_err());
+        assert!(formatted("%99999999s", &values, Style::Printf, &mut 0).is_err());
+    }
+}

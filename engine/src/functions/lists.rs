@@ -1,0 +1,265 @@
+//! Lists with DuckDB's names: an aggregate of each list, and lists sorted as DuckDB sorts them.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, ListArray, UInt32Array, new_empty_array,
+};
+use arrow::buffer::OffsetBuffer;
+use arrow::compute::{SortOptions, concat, sort_to_indices, take};
+use arrow::datatypes::{DataType, Field, Float64Type, Int64Type};
+use arrow::row::{RowConverter, SortField};
+use datafusion::error::Result;
+use datafusion::logical_expr::ScalarUDF;
+
+use super::definition::{Definition, invalid, unfit};
+use crate::type_names::sql_name;
+
+/// Returns the functions of this file.
+pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
+    let number = |name, aliases, compute: fn(&[ArrayRef], usize) -> Result<ArrayRef>| Definition {
+        name,
+        aliases,
+        arguments: 1..=1,
+        takes: |types| list_of(types, DataType::Float64),
+        returns: |_| Ok(DataType::Float64),
+        compute,
+    };
+    let element = |name, aliases, compute: fn(&[ArrayRef], usize) -> Result<ArrayRef>| Definition {
+        name,
+        aliases,
+        arguments: 1..=1,
+        takes: any_list,
+        returns: |types| Ok(element_type(types)),
+        compute,
+    };
+    let count = |name, aliases, compute: fn(&[ArrayRef], usize) -> Result<ArrayRef>| Definition {
+        name,
+        aliases,
+        arguments: 1..=1,
+        takes: any_list,
+        returns: |_| Ok(DataType::Int64),
+        compute,
+    };
+    let truth = |name, aliases, compute: fn(&[ArrayRef], usize) -> Result<ArrayRef>| Definition {
+        name,
+        aliases,
+        arguments: 1..=1,
+        takes: |types| list_of(types, DataType::Boolean),
+        returns: |_| Ok(DataType::Boolean),
+        compute,
+    };
+    let definitions = [
+        Definition {
+            name: "list_sum",
+            aliases: &["array_sum"],
+            arguments: 1..=1,
+            takes: |types| {
+                let whole = any_list(types).is_ok_and(|types| element_type(&types).is_integer());
+                list_of(types, if whole { DataType::Int64 } else { DataType::Float64 })
+            },
+            returns: |types| Ok(element_type(types)),
+            compute: sums,
+        },
+        number("list_avg", &["array_avg", "list_mean"], |arrays, rows| numbers(arrays, rows, |values| mean(values))),
+        number("list_product", &["array_product"], |arrays, rows| {
+            numbers(arrays, rows, |values| Some(values.iter().product()))
+        }),
+        number("list_median", &["array_median"], |arrays, rows| numbers(arrays, rows, |values| median(values))),
+        number("list_stddev_samp", &["list_stddev", "list_std"], |arrays, rows| {
+            numbers(arrays, rows, |values| variance(values, 1).map(f64::sqrt))
+        }),
+        number("list_stddev_pop", &[], |arrays, rows| {
+            numbers(arrays, rows, |values| variance(values, 0).map(f64::sqrt))
+        }),
+        number("list_var_samp", &["list_variance"], |arrays, rows| numbers(arrays, rows, |values| variance(values, 1))),
+        number("list_var_pop", &[], |arrays, rows| numbers(arrays, rows, |values| variance(values, 0))),
+        count("list_count", &["array_count"], |arrays, rows| {
+            counts(arrays, rows, |list| Ok((list.len() - list.null_count()) as i64))
+        }),
+        count("list_unique", &["array_unique"], |arrays, rows| {
+            counts(arrays, rows, |list| Ok(occurrences(list)?.len() as i64))
+        }),
+        element("list_any_value", &["array_any_value"], |arrays, rows| {
+            chosen(arrays, rows, |list| Ok((0..list.len()).find(|index| list.is_valid(*index))))
+        }),
+        element("list_mode", &["array_mode"], |arrays, rows| {
+            chosen(arrays, rows, |list| {
+                // The first of the most frequent ones.
+                let best =
+                    occurrences(list)?.into_iter().max_by_key(|(first, count)| (*count, std::cmp::Reverse(*first)));
+                Ok(best.map(|(first, _)| first))
+            })
+        }),
+        truth("list_bool_and", &["array_bool_and"], |arrays, rows| {
+            truths(arrays, rows, |mut values| values.all(|value| value))
+        }),
+        truth("list_bool_or", &["array_bool_or"], |arrays, rows| {
+            truths(arrays, rows, |mut values| values.any(|value| value))
+        }),
+        Definition {
+            name: "list_sort",
+            aliases: &["array_sort"],
+            arguments: 1..=3,
+            takes: |types| {
+                let mut taken = any_list(types.get(..1).unwrap_or_default())?;
+                taken.extend(vec![DataType::Utf8; types.len().saturating_sub(1)]);
+                Ok(taken)
+            },
+            returns: |types| types.first().cloned().ok_or_else(|| unfit("list_sort takes a list".into())),
+            compute: sorted,
+        },
+    ];
+    definitions.into_iter().map(Definition::into_udf).collect()
+}
+
+fn any_list(types: &[DataType]) -> Result<Vec<DataType>> {
+    match types {
+        [DataType::List(field) | DataType::LargeList(field) | DataType::FixedSizeList(field, _)] => {
+            Ok(vec![DataType::List(Arc::clone(field))])
+        }
+        [DataType::Null] => Ok(vec![DataType::new_list(DataType::Null, true)]),
+        [other] => Err(unfit(format!("a list is needed, not {}", sql_name(other)))),
+        _ => Err(unfit("a list is needed".into())),
+    }
+}
+
+fn list_of(types: &[DataType], element: DataType) -> Result<Vec<DataType>> {
+    any_list(types)?;
+    Ok(vec![DataType::List(Arc::new(Field::new_list_field(element, true)))])
+}
+
+fn element_type(types: &[DataType]) -> DataType {
+    match types {
+        [DataType::List(field), ..] => field.data_type().clone(),
+        _ => DataType::Null,
+    }
+}
+
+/// Returns the lists of an array, without copying their values.
+fn lists(array: &ArrayRef) -> impl Iterator<Item = Option<ArrayRef>> + '_ {
+    array.as_list::<i32>().iter()
+}
+
+fn sums(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    if arrays[0].as_list::<i32>().value_type() == DataType::Float64 {
+        return numbers(arrays, rows, |values| Some(values.iter().sum()));
+    }
+    let mut sums = Vec::with_capacity(rows);
+    for list in lists(&arrays[0]) {
+        let Some(list) = list.filter(|list| list.null_count() < list.len()) else {
+            sums.push(None);
+            continue;
+        };
+        let values = list.as_primitive::<Int64Type>().iter().flatten();
+        let sum = values.into_iter().try_fold(0_i64, i64::checked_add);
+        sums.push(Some(sum.ok_or_else(|| invalid("the sum of a list is larger than an integer of 64 bits".into()))?));
+    }
+    Ok(Arc::new(Int64Array::from(sums)))
+}
+
+/// Computes a number of the values of each list that are not null; null where there is none.
+fn numbers(arrays: &[ArrayRef], rows: usize, of: fn(&mut Vec<f64>) -> Option<f64>) -> Result<ArrayRef> {
+    let mut results = Vec::with_capacity(rows);
+    for list in lists(&arrays[0]) {
+        let mut values: Vec<f64> = list
+            .iter()
+            .flat_map(|list| list.as_primitive::<Float64Type>().iter().flatten().collect::<Vec<_>>())
+            .collect();
+        results.push(if values.is_empty() { None } else { of(&mut values) });
+    }
+    Ok(Arc::new(Float64Array::from(results)))
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    Some(values.iter().sum::<f64>() / values.len() as f64)
+}
+
+fn median(values: &mut [f64]) -> Option<f64> {
+    values.sort_by(f64::total_cmp);
+    let middle = values.len() / 2;
+    match values.len() % 2 {
+        0 => Some((values.get(middle - 1)? + values.get(middle)?) / 2.0),
+        _ => values.get(middle).copied(),
+    }
+}
+
+fn variance(values: &[f64], lost: usize) -> Option<f64> {
+    let mean = mean(values)?;
+    let sum: f64 = values.iter().map(|value| (value - mean).powi(2)).sum();
+    (values.len() > lost).then(|| sum / (values.len() - lost) as f64)
+}
+
+fn counts(arrays: &[ArrayRef], _rows: usize, of: fn(&ArrayRef) -> Result<i64>) -> Result<ArrayRef> {
+    let counts = lists(&arrays[0]).map(|list| list.as_ref().map(of).transpose()).collect::<Result<Vec<_>>>()?;
+    Ok(Arc::new(Int64Array::from(counts)))
+}
+
+/// Returns where each distinct value is first, and how often it is there. Nulls do not count.
+fn occurrences(list: &ArrayRef) -> Result<Vec<(usize, usize)>> {
+    let converter = RowConverter::new(vec![SortField::new(list.data_type().clone())])?;
+    let rows = converter.convert_columns(&[Arc::clone(list)])?;
+    let mut found: HashMap<Vec<u8>, (usize, usize)> = HashMap::new();
+    for (index, row) in rows.iter().enumerate().filter(|(index, _)| list.is_valid(*index)) {
+        found.entry(row.as_ref().to_vec()).or_insert((index, 0)).1 += 1;
+    }
+    Ok(found.into_values().collect())
+}
+
+/// Returns one value of each list.
+fn chosen(arrays: &[ArrayRef], rows: usize, of: fn(&ArrayRef) -> Result<Option<usize>>) -> Result<ArrayRef> {
+    let list_array = arrays[0].as_list::<i32>();
+    let mut indices = Vec::with_capacity(rows);
+    for (row, list) in lists(&arrays[0]).enumerate() {
+        let at = list.as_ref().map(of).transpose()?.flatten();
+        let offset = list_array.value_offsets().get(row).copied().unwrap_or_default();
+        indices.push(at.map(|at| offset as u32 + at as u32));
+    }
+    Ok(take(list_array.values(), &UInt32Array::from(indices), None)?)
+}
+
+fn truths(arrays: &[ArrayRef], _rows: usize, of: fn(Box<dyn Iterator<Item = bool> + '_>) -> bool) -> Result<ArrayRef> {
+    let of_list = |list: Option<ArrayRef>| {
+        let list = list.filter(|list| list.null_count() < list.len())?;
+        let result = of(Box::new(list.as_boolean().iter().flatten()));
+        Some(result)
+    };
+    Ok(Arc::new(lists(&arrays[0]).map(of_list).collect::<BooleanArray>()))
+}
+
+/// Sorts each list, by default upwards with nulls last.
+fn sorted(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let list_array = arrays[0].as_list::<i32>();
+    let DataType::List(field) = list_array.data_type() else { return Err(unfit("list_sort takes a list".into())) };
+    let mut parts = Vec::with_capacity(rows);
+    let mut lengths = Vec::with_capacity(rows);
+    for (row, list) in lists(&arrays[0]).enumerate() {
+        let Some(list) = list else {
+            lengths.push(0);
+            continue;
+        };
+        let word = |index: usize| {
+            let words = arrays.get(index).map(|array| array.as_string::<i32>());
+            words.filter(|words| words.is_valid(row)).map(|words| words.value(row).trim().to_uppercase())
+        };
+        let descending = match word(1).as_deref() {
+            None | Some("ASC") => false,
+            Some("DESC") => true,
+            Some(other) => return Err(invalid(format!("lists are sorted ASC or DESC, not {other}"))),
+        };
+        let nulls_first = match word(2).as_deref() {
+            None | Some("NULLS LAST") => false,
+            Some("NULLS FIRST") => true,
+            Some(other) => return Err(invalid(format!("nulls stand NULLS FIRST or NULLS LAST, not {other}"))),
+        };
+        let indices = sort_to_indices(&list, Some(SortOptions { descending, nulls_first }), None)?;
+        let part = take(&list, &indices, None)?;
+        lengths.push(part.len());
+        parts.push(part);
+    }
+    let parts: Vec<&dyn Array> = parts.iter().map(AsRef::as_ref).collect();
+    let values = if parts.is_empty() { new_empty_array(field.data_type()) } else { concat(&parts)? };
+    let offsets = OffsetBuffer::from_lengths(lengths);
+    Ok(Arc::new(ListArray::new(Arc::clone(field), offsets, values, list_array.nulls().cloned())))
+}

@@ -1,0 +1,415 @@
+//! Texts with DuckDB's and PostgreSQL's names: regular expressions, similarity, formats, lengths and names of types.
+
+use std::sync::Arc;
+
+use arrow::array::{
+    Array, ArrayRef, AsArray, BooleanArray, Float64Array, Int64Array, ListBuilder, StringArray, StringBuilder,
+};
+use arrow::compute::cast;
+use arrow::datatypes::{DataType, Int64Type};
+use arrow::util::display::{ArrayFormatter, FormatOptions};
+use datafusion::error::Result;
+use datafusion::logical_expr::ScalarUDF;
+use regex::{Regex, RegexBuilder};
+
+use super::definition::{ANY_NUMBER, Definition, invalid, unfit};
+use super::format::{Style, formatted};
+use crate::type_names::sql_name;
+
+/// The most bytes of a compiled pattern.
+const MAX_REGEX_BYTES: usize = 4 << 20;
+/// The longest texts whose similarity is computed: the time of it is the product of both.
+const MAX_SIMILAR: usize = 10_000;
+
+/// Returns the functions of this file.
+pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
+    let similarity = |name, aliases, compute| Definition {
+        name,
+        aliases,
+        arguments: 2..=2,
+        takes: |_| Ok(vec![DataType::Utf8; 2]),
+        returns: |_| Ok(DataType::Float64),
+        compute,
+    };
+    let distance = |name, aliases, compute| Definition {
+        name,
+        aliases,
+        arguments: 2..=2,
+        takes: |_| Ok(vec![DataType::Utf8; 2]),
+        returns: |_| Ok(DataType::Int64),
+        compute,
+    };
+    let shown = |name, compute| Definition {
+        name,
+        aliases: &[],
+        arguments: 1..=ANY_NUMBER,
+        takes: |types| Ok(types.to_vec()),
+        returns: |_| Ok(DataType::Utf8),
+        compute,
+    };
+    let definitions = [
+        Definition {
+            name: "regexp_extract",
+            aliases: &[],
+            arguments: 2..=4,
+            takes: |types| Ok(texts_and_group(types)),
+            returns: |_| Ok(DataType::Utf8),
+            compute: extract,
+        },
+        Definition {
+            name: "regexp_extract_all",
+            aliases: &[],
+            arguments: 2..=4,
+            takes: |types| Ok(texts_and_group(types)),
+            returns: |_| Ok(DataType::new_list(DataType::Utf8, true)),
+            compute: extract_all,
+        },
+        Definition {
+            name: "regexp_split_to_array",
+            aliases: &["string_split_regex", "str_split_regex", "regexp_split"],
+            arguments: 2..=3,
+            takes: |types| Ok(vec![DataType::Utf8; types.len()]),
+            returns: |_| Ok(DataType::new_list(DataType::Utf8, true)),
+            compute: split,
+        },
+        Definition {
+            name: "len",
+            aliases: &["length"],
+            arguments: 1..=1,
+            takes: |types| match types {
+                [list @ (DataType::List(_) | DataType::LargeList(_))] => Ok(vec![list.clone()]),
+                [DataType::FixedSizeList(field, _)] => Ok(vec![DataType::List(Arc::clone(field))]),
+                [binary @ (DataType::Binary | DataType::LargeBinary | DataType::BinaryView)] => {
+                    Ok(vec![binary.clone()])
+                }
+                [DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View | DataType::Null] => {
+                    Ok(vec![DataType::Utf8])
+                }
+                [other] => Err(unfit(format!("len takes a text or a list, not {}", sql_name(other)))),
+                _ => Ok(Vec::new()),
+            },
+            returns: |_| Ok(DataType::Int64),
+            compute: length,
+        },
+        Definition {
+            name: "typeof",
+            aliases: &["pg_typeof"],
+            arguments: 1..=1,
+            takes: |types| Ok(types.to_vec()),
+            returns: |_| Ok(DataType::Utf8),
+            compute: |arrays, rows| Ok(Arc::new(StringArray::from(vec![sql_name(arrays[0].data_type()); rows]))),
+        },
+        Definition {
+            name: "hex",
+            aliases: &[],
+            arguments: 1..=1,
+            takes: |types| match types {
+                [number] if number.is_integer() => Ok(vec![DataType::Int64]),
+                [binary @ (DataType::Binary | DataType::LargeBinary | DataType::BinaryView)] => {
+                    Ok(vec![binary.clone()])
+                }
+                _ => Ok(vec![DataType::Utf8]),
+            },
+            returns: |_| Ok(DataType::Utf8),
+            compute: hex,
+        },
+        similarity("jaro_similarity", &[], |arrays, rows| similar(arrays, rows, strsim::jaro)),
+        similarity("jaro_winkler_similarity", &[], |arrays, rows| similar(arrays, rows, strsim::jaro_winkler)),
+        similarity("jaccard", &[], |arrays, rows| similar(arrays, rows, jaccard)),
+        distance("damerau_levenshtein", &[], |arrays, rows| distances(arrays, rows, strsim::damerau_levenshtein)),
+        Definition {
+            name: "hamming",
+            aliases: &["mismatches"],
+            arguments: 2..=2,
+            takes: |_| Ok(vec![DataType::Utf8; 2]),
+            returns: |_| Ok(DataType::Int64),
+            compute: |arrays, rows| {
+                let hamming = |left: &str, right: &str| {
+                    let count = strsim::hamming(left, right)
+                        .map_err(|_| invalid("hamming takes texts of one length".into()))?;
+                    Ok(i64::try_from(count).unwrap_or(i64::MAX))
+                };
+                let values = pairs(arrays, rows, hamming)?;
+                Ok(Arc::new(Int64Array::from(values)))
+            },
+        },
+        shown("format", |arrays, rows| texts(arrays, rows, Style::Format)),
+        shown("printf", |arrays, rows| texts(arrays, rows, Style::Printf)),
+        Definition {
+            name: "regexp_full_match",
+            aliases: &[],
+            arguments: 2..=2,
+            takes: |_| Ok(vec![DataType::Utf8; 2]),
+            returns: |_| Ok(DataType::Boolean),
+            compute: |arrays, rows| {
+                let mut patterns = Patterns::default();
+                let matches = pairs(arrays, rows, |text, pattern| {
+                    Ok(patterns.get(&format!("^(?:{pattern})$"), "")?.is_match(text))
+                })?;
+                Ok(Arc::new(BooleanArray::from(matches)))
+            },
+        },
+        Definition {
+            name: "strip_accents",
+            aliases: &["unaccent"],
+            arguments: 1..=1,
+            takes: |_| Ok(vec![DataType::Utf8]),
+            returns: |_| Ok(DataType::Utf8),
+            compute: |arrays, _| {
+                let texts = arrays[0].as_string::<i32>().iter().map(|text| text.map(without_accents));
+                Ok(Arc::new(texts.collect::<StringArray>()))
+            },
+        },
+        Definition {
+            name: "quote_ident",
+            aliases: &[],
+            arguments: 1..=1,
+            takes: |_| Ok(vec![DataType::Utf8]),
+            returns: |_| Ok(DataType::Utf8),
+            compute: |arrays, _| {
+                let is_plain = |text: &str| {
+                    text.starts_with(|letter: char| letter.is_ascii_lowercase() || letter == '_')
+                        && text
+                            .chars()
+                            .all(|letter| letter.is_ascii_lowercase() || letter.is_ascii_digit() || letter == '_')
+                };
+                let quoted = |text: &str| match is_plain(text) {
+                    true => text.to_owned(),
+                    false => format!("\"{}\"", text.replace('"', "\"\"")),
+                };
+                Ok(Arc::new(arrays[0].as_string::<i32>().iter().map(|text| text.map(quoted)).collect::<StringArray>()))
+            },
+        },
+    ];
+    definitions.into_iter().map(Definition::into_udf).collect()
+}
+
+fn texts_and_group(types: &[DataType]) -> Vec<DataType> {
+    let group = [DataType::Utf8, DataType::Utf8, DataType::Int64, DataType::Utf8];
+    group.into_iter().take(types.len()).collect()
+}
+
+/// The patterns of a batch, compiled once each while they do not change.
+#[derive(Default)]
+struct Patterns {
+    last: Option<(String, String, Regex)>,
+}
+
+impl Patterns {
+    fn get(&mut self, pattern: &str, options: &str) -> Result<&Regex> {
+        let is_known = self.last.as_ref().is_some_and(|(known, with, _)| known == pattern && with == options);
+        if !is_known {
+            let mut builder = RegexBuilder::new(pattern);
+            builder.size_limit(MAX_REGEX_BYTES);
+            for option in options.chars() {
+                match option {
+                    'i' => _ = builder.case_insensitive(true),
+                    's' => _ = builder.dot_matches_new_line(true),
+                    'm' | 'n' | 'p' => _ = builder.multi_line(true),
+                    'c' | 'g' | 'l' => {}
+                    _ => {
+                        return Err(invalid(format!(
+                            "`{option}` is no option of a regular expression; there are i, s, m, c, g"
+                        )));
+                    }
+                }
+            }
+            let regex = builder.build().map_err(|error| {
+                let error = error.to_string();
+                let cause = error.lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned();
+                invalid(format!("`{pattern}` is no regular expression: {cause}"))
+            })?;
+            self.last = Some((pattern.to_owned(), options.to_owned(), regex));
+        }
+        let compiled = self.last.as_ref().map(|(_, _, regex)| regex);
+        compiled.ok_or_else(|| invalid("no pattern".into()))
+    }
+}
+
+/// The arguments of a row of a function of patterns.
+struct Call<'a> {
+    text: &'a str,
+    pattern: &'a str,
+    group: usize,
+    options: &'a str,
+}
+
+fn call_of(arrays: &[ArrayRef], row: usize) -> Result<Option<Call<'_>>> {
+    if arrays.iter().any(|array| array.is_null(row)) {
+        return Ok(None);
+    }
+    let text = |index: usize| arrays.get(index).map_or("", |array| array.as_string::<i32>().value(row));
+    let group = arrays.get(2).map_or(0, |array| array.as_primitive::<Int64Type>().value(row));
+    let group = usize::try_from(group).map_err(|_| invalid("groups are numbered from 0".into()))?;
+    Ok(Some(Call { text: text(0), pattern: text(1), group, options: text(3) }))
+}
+
+fn extract(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let mut patterns = Patterns::default();
+    let mut values = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let Some(call) = call_of(arrays, row)? else {
+            values.push(None);
+            continue;
+        };
+        let captures = patterns.get(call.pattern, call.options)?.captures(call.text);
+        let group = captures.as_ref().and_then(|captures| captures.get(call.group));
+        // As in DuckDB, where nothing matches the text is empty.
+        values.push(Some(group.map_or(String::new(), |group| group.as_str().to_owned())));
+    }
+    Ok(Arc::new(StringArray::from(values)))
+}
+
+fn extract_all(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let mut patterns = Patterns::default();
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for row in 0..rows {
+        let Some(call) = call_of(arrays, row)? else {
+            lists.append(false);
+            continue;
+        };
+        for captures in patterns.get(call.pattern, call.options)?.captures_iter(call.text) {
+            lists.values().append_option(captures.get(call.group).map(|group| group.as_str()));
+        }
+        lists.append(true);
+    }
+    Ok(Arc::new(lists.finish()))
+}
+
+fn split(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let mut patterns = Patterns::default();
+    let mut lists = ListBuilder::new(StringBuilder::new());
+    for row in 0..rows {
+        if arrays.iter().any(|array| array.is_null(row)) {
+            lists.append(false);
+            continue;
+        }
+        let text = |index: usize| arrays.get(index).map_or("", |array| array.as_string::<i32>().value(row));
+        for part in patterns.get(text(1), text(2))?.split(text(0)) {
+            lists.values().append_value(part);
+        }
+        lists.append(true);
+    }
+    Ok(Arc::new(lists.finish()))
+}
+
+fn length(arrays: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
+    let array = &arrays[0];
+    Ok(match array.data_type() {
+        DataType::Utf8 => {
+            let lengths = array.as_string::<i32>().iter().map(|text| text.map(|text| text.chars().count() as i64));
+            Arc::new(lengths.collect::<Int64Array>())
+        }
+        _ => {
+            let lengths = arrow::compute::kernels::length::length(array)?;
+            cast(&lengths, &DataType::Int64)?
+        }
+    })
+}
+
+fn hex(arrays: &[ArrayRef], _rows: usize) -> Result<ArrayRef> {
+    let bytes = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02X}")).collect::<String>();
+    Ok(Arc::new(match arrays[0].data_type() {
+        DataType::Int64 => {
+            let numbers = arrays[0].as_primitive::<Int64Type>().iter();
+            numbers.map(|number| number.map(|number| format!("{number:X}"))).collect::<StringArray>()
+        }
+        DataType::Utf8 => {
+            arrays[0].as_string::<i32>().iter().map(|text| text.map(|text| bytes(text.as_bytes()))).collect()
+        }
+        _ => {
+            let binary = cast(&arrays[0], &DataType::Binary)?;
+            binary.as_binary::<i32>().iter().map(|value| value.map(bytes)).collect()
+        }
+    }))
+}
+
+fn pairs<T>(arrays: &[ArrayRef], rows: usize, mut of: impl FnMut(&str, &str) -> Result<T>) -> Result<Vec<Option<T>>> {
+    let (left, right) = (arrays[0].as_string::<i32>(), arrays[1].as_string::<i32>());
+    let value = |row: usize| match left.is_null(row) || right.is_null(row) {
+        true => Ok(None),
+        false => of(left.value(row), right.value(row)).map(Some),
+    };
+    (0..rows).map(value).collect()
+}
+
+fn bounded(left: &str, right: &str) -> Result<()> {
+    match left.len().max(right.len()) > MAX_SIMILAR {
+        true => Err(invalid(format!("texts are compared by likeness up to {MAX_SIMILAR} bytes"))),
+        false => Ok(()),
+    }
+}
+
+fn similar(arrays: &[ArrayRef], rows: usize, likeness: fn(&str, &str) -> f64) -> Result<ArrayRef> {
+    let values = pairs(arrays, rows, |left, right| bounded(left, right).map(|()| likeness(left, right)))?;
+    Ok(Arc::new(Float64Array::from(values)))
+}
+
+fn distances(arrays: &[ArrayRef], rows: usize, distance: fn(&str, &str) -> usize) -> Result<ArrayRef> {
+    let values = pairs(arrays, rows, |left, right| {
+        bounded(left, right).map(|()| i64::try_from(distance(left, right)).unwrap_or(i64::MAX))
+    })?;
+    Ok(Arc::new(Int64Array::from(values)))
+}
+
+/// The share of characters that both texts have.
+fn jaccard(left: &str, right: &str) -> f64 {
+    let set = |text: &str| text.chars().collect::<std::collections::HashSet<char>>();
+    let (left, right) = (set(left), set(right));
+    let union = left.union(&right).count();
+    if union == 0 { 1.0 } else { left.intersection(&right).count() as f64 / union as f64 }
+}
+
+fn texts(arrays: &[ArrayRef], rows: usize, style: Style) -> Result<ArrayRef> {
+    let options = FormatOptions::default();
+    let pattern = cast(&arrays[0], &DataType::Utf8)?;
+    let pattern = pattern.as_string::<i32>();
+    let formatters =
+        arrays[1..].iter().map(|array| Ok(ArrayFormatter::try_new(array, &options)?)).collect::<Result<Vec<_>>>()?;
+    let mut values = Vec::with_capacity(rows);
+    let mut bytes = 0;
+    for row in 0..rows {
+        let any_null = arrays[1..].iter().any(|array| array.is_null(row));
+        if pattern.is_null(row) || (any_null && style == Style::Printf) {
+            values.push(None);
+            continue;
+        }
+        let mut shown = Vec::with_capacity(formatters.len());
+        for (array, formatter) in arrays[1..].iter().zip(&formatters) {
+            shown.push(if array.is_null(row) { None } else { Some(formatter.value(row).to_string()) });
+        }
+        values.push(formatted(pattern.value(row), &shown, style, &mut bytes)?);
+    }
+    Ok(Arc::new(StringArray::from(values)))
+}
+
+/// Letters of European languages without their marks.
+fn without_accents(text: &str) -> String {
+    const PLAIN: [(&str, &str); 14] = [
+        ("àáâãäåāăą", "a"),
+        ("ÀÁÂÃÄÅĀĂĄ", "A"),
+        ("çćĉċč", "c"),
+        ("ÇĆĈĊČ", "C"),
+        ("èéêëēĕėęě", "e"),
+        ("ÈÉÊËĒĔĖĘĚ", "E"),
+        ("ìíîïĩīĭį", "i"),
+        ("ÌÍÎÏĨĪĬĮ", "I"),
+        ("ñńņňòóôõöøōŏő", "no"),
+        ("ÑŃŅŇÒÓÔÕÖØŌŎŐ", "NO"),
+        ("ùúûüũūŭůűų", "u"),
+        ("ÙÚÛÜŨŪŬŮŰŲ", "U"),
+        ("ýÿŷśŝşšžźż", "ysz"),
+        ("ÝŸŶŚŜŞŠŽŹŻ", "YSZ"),
+    ];
+    let plain = |letter: char| {
+        let (letters, to) = PLAIN.iter().find(|(letters, _)| letters.contains(letter))?;
+        let at = letters.chars().position(|known| known == letter)?;
+        let group = match to.len() {
+            2 => usize::from(at >= 4),
+            3 => usize::from(at >= 3) + usize::from(at >= 7),
+            _ => 0,
+        };
+        to.chars().nth(group)
+    };
+    text.chars().map(|letter| if letter.is_ascii() { letter } else { plain(letter).unwrap_or(letter) }).collect()
+}

@@ -1,0 +1,378 @@
+//! Times as text and text as times: `strftime`, `strptime` and `to_char`. A pattern with `%` is one of C, as DuckDB takes it;
+//! another one is PostgreSQL's. What a pattern means nothing by is refused, never copied into the answer.
+
+use std::fmt::Write;
+use std::sync::Arc;
+
+use arrow::array::{Array, ArrayRef, AsArray, StringArray, TimestampMicrosecondArray};
+use arrow::datatypes::{DataType, Float64Type, TimestampMicrosecondType};
+use chrono::format::{Item, Parsed, StrftimeItems, parse};
+use chrono::{Datelike, NaiveDateTime, NaiveTime, Timelike};
+use datafusion::error::Result;
+use datafusion::logical_expr::ScalarUDF;
+
+use super::dates::{day_from_sunday, micros, moment};
+use super::definition::{Definition, invalid};
+use super::number_text::number_text;
+
+/// The longest pattern, and the longest text that is made of one.
+const MAX_PATTERN: usize = 1_000;
+
+/// Returns the functions of this file.
+pub(super) fn functions() -> Vec<Arc<ScalarUDF>> {
+    let definitions = [
+        Definition {
+            name: "strftime",
+            aliases: &[],
+            arguments: 2..=2,
+            // DuckDB takes its arguments in either order.
+            takes: |types| match types {
+                [DataType::Utf8 | DataType::Utf8View | DataType::LargeUtf8, second] if second.is_temporal() => {
+                    Ok(vec![DataType::Utf8, micros()])
+                }
+                _ => Ok(vec![micros(), DataType::Utf8]),
+            },
+            returns: |_| Ok(DataType::Utf8),
+            compute: |arrays, rows| match arrays[0].data_type() {
+                DataType::Utf8 => shown(&arrays[1], &arrays[0], rows, c_pattern),
+                _ => shown(&arrays[0], &arrays[1], rows, c_pattern),
+            },
+        },
+        Definition {
+            name: "to_char",
+            aliases: &["date_format"],
+            arguments: 2..=2,
+            takes: |types| match types {
+                [number, _] if number.is_numeric() => Ok(vec![DataType::Float64, DataType::Utf8]),
+                _ => Ok(vec![micros(), DataType::Utf8]),
+            },
+            returns: |_| Ok(DataType::Utf8),
+            compute: |arrays, rows| match arrays[0].data_type() {
+                DataType::Float64 => numbers(arrays, rows),
+                _ => shown(&arrays[0], &arrays[1], rows, either_pattern),
+            },
+        },
+        Definition {
+            name: "strptime",
+            aliases: &[],
+            arguments: 2..=2,
+            takes: text_and_patterns,
+            returns: |_| Ok(micros()),
+            compute: |arrays, rows| times(arrays, rows, false),
+        },
+        Definition {
+            name: "try_strptime",
+            aliases: &[],
+            arguments: 2..=2,
+            takes: text_and_patterns,
+            returns: |_| Ok(micros()),
+            compute: |arrays, rows| times(arrays, rows, true),
+        },
+    ];
+    definitions.into_iter().map(Definition::into_udf).collect()
+}
+
+fn text_and_patterns(types: &[DataType]) -> Result<Vec<DataType>> {
+    let patterns = match types.get(1) {
+        Some(DataType::List(_) | DataType::LargeList(_) | DataType::FixedSizeList(_, _)) => {
+            DataType::new_list(DataType::Utf8, true)
+        }
+        _ => DataType::Utf8,
+    };
+    Ok(vec![DataType::Utf8, patterns])
+}
+
+type Formatter = Box<dyn Fn(&NaiveDateTime) -> Result<String>>;
+
+fn shown(times: &ArrayRef, patterns: &ArrayRef, rows: usize, read: fn(&str) -> Result<Formatter>) -> Result<ArrayRef> {
+    let times = times.as_primitive::<TimestampMicrosecondType>();
+    let patterns = patterns.as_string::<i32>();
+    let mut last: Option<(String, Formatter)> = None;
+    let mut values = Vec::with_capacity(rows);
+    for row in 0..rows {
+        if times.is_null(row) || patterns.is_null(row) {
+            values.push(None);
+            continue;
+        }
+        let pattern = patterns.value(row);
+        if last.as_ref().is_none_or(|(known, _)| known != pattern) {
+            if pattern.len() > MAX_PATTERN {
+                return Err(invalid(format!("a pattern of a time has at most {MAX_PATTERN} bytes")));
+            }
+            last = Some((pattern.to_owned(), read(pattern)?));
+        }
+        let Some((_, formatter)) = &last else { continue };
+        values.push(Some(formatter(&moment(times.value(row))?)?));
+    }
+    Ok(Arc::new(StringArray::from(values)))
+}
+
+fn either_pattern(pattern: &str) -> Result<Formatter> {
+    if pattern.contains('%') { c_pattern(pattern) } else { postgres_pattern(pattern) }
+}
+
+/// Reads a pattern of C. Some directives are DuckDB's: `%f` has microseconds, `%g` milliseconds and `%n` nanoseconds.
+fn c_pattern(pattern: &str) -> Result<Formatter> {
+    let items = items(pattern)?;
+    Ok(Box::new(move |time| {
+        let mut text = String::new();
+        let written = write!(text, "{}", time.and_utc().format_with_items(items.iter()));
+        written.map(|()| text).map_err(|_| invalid("the time does not fit its pattern".into()))
+    }))
+}
+
+fn items(pattern: &str) -> Result<Vec<Item<'static>>> {
+    let mut translated = String::with_capacity(pattern.len());
+    let mut letters = pattern.chars();
+    while let Some(letter) = letters.next() {
+        translated.push(letter);
+        if letter != '%' {
+            continue;
+        }
+        match letters.next() {
+            Some('f') => translated.push_str("6f"),
+            Some('g') => translated.push_str("3f"),
+            Some('n') => translated.push_str("9f"),
+            Some(other) => translated.push(other),
+            None => return Err(invalid(format!("the pattern `{pattern}` ends in `%`"))),
+        }
+    }
+    let mut all = Vec::new();
+    for item in StrftimeItems::new(&translated) {
+        if matches!(item, Item::Error) {
+            return Err(invalid(format!("`{pattern}` is no pattern of a time; write `%Y-%m-%d %H:%M:%S`")));
+        }
+        all.push(item.to_owned());
+    }
+    Ok(all)
+}
+
+/// A piece of PostgreSQL's pattern.
+#[derive(Debug, Clone)]
+enum PatternPiece {
+    Literal(String),
+    Field { name: &'static str, fills: bool, ordinal: bool },
+}
+
+/// The fields of PostgreSQL's patterns, the longer before those that they begin with.
+const FIELDS: [&str; 55] = [
+    "HH24", "HH12", "IYYY", "YYYY", "Y,YYY", "MONTH", "Month", "month", "IDDD", "SSSS", "A.M.", "P.M.", "a.m.", "p.m.",
+    "IYY", "YYY", "DDD", "DAY", "Day", "day", "MON", "Mon", "mon", "FF3", "FF6", "IY", "YY", "MM", "DD", "DY", "Dy",
+    "dy", "ID", "WW", "IW", "CC", "HH", "MI", "SS", "MS", "US", "AM", "PM", "am", "pm", "TZ", "tz", "OF", "RM", "rm",
+    "Y", "D", "Q", "J", "W",
+];
+
+fn postgres_pattern(pattern: &str) -> Result<Formatter> {
+    let mut pieces = Vec::new();
+    let mut rest = pattern;
+    let mut has_field = false;
+    while !rest.is_empty() {
+        if let Some(quoted) = rest.strip_prefix('"') {
+            let end =
+                quoted.find('"').ok_or_else(|| invalid(format!("a quote in the pattern `{pattern}` does not end")))?;
+            pieces.push(PatternPiece::Literal(quoted[..end].to_owned()));
+            rest = &quoted[end + 1..];
+            continue;
+        }
+        let (fills, after_prefix) = match rest.strip_prefix("FM").or_else(|| rest.strip_prefix("fm")) {
+            Some(after) => (false, after),
+            None => (true, rest),
+        };
+        // Fields of numbers are known in any case; names of days and months say their own.
+        let found = FIELDS.iter().find(|field| after_prefix.starts_with(**field)).or_else(|| {
+            FIELDS
+                .iter()
+                .find(|field| after_prefix.get(..field.len()).is_some_and(|start| start.eq_ignore_ascii_case(field)))
+        });
+        let Some(name) = found.copied() else {
+            let letter = rest.chars().next().unwrap_or_default();
+            if letter.is_alphabetic() && letter != 'T' {
+                return Err(invalid(format!(
+                    "`{pattern}` is no pattern of a time at `{rest}`; write YYYY-MM-DD HH24:MI:SS, or %Y-%m-%d, and other \
+                     text in \"quotes\""
+                )));
+            }
+            pieces.push(PatternPiece::Literal(letter.to_string()));
+            rest = &rest[letter.len_utf8()..];
+            continue;
+        };
+        has_field = true;
+        rest = &after_prefix[name.len()..];
+        let after_suffix = rest.strip_prefix("th").or_else(|| rest.strip_prefix("TH"));
+        pieces.push(PatternPiece::Field { name, fills, ordinal: after_suffix.is_some() });
+        rest = after_suffix.unwrap_or(rest);
+    }
+    if !has_field && !pattern.is_empty() {
+        return Err(invalid(format!("`{pattern}` names no part of a time; write YYYY-MM-DD or %Y-%m-%d")));
+    }
+    Ok(Box::new(move |time| {
+        let mut text = String::new();
+        for piece in &pieces {
+            match piece {
+                PatternPiece::Literal(literal) => text.push_str(literal),
+                PatternPiece::Field { name, fills, ordinal } => {
+                    let value = field(name, *fills, time)?;
+                    text.push_str(&value);
+                    if *ordinal {
+                        text.push_str(ordinal_suffix(&value));
+                    }
+                }
+            }
+        }
+        Ok(text)
+    }))
+}
+
+fn ordinal_suffix(digits: &str) -> &'static str {
+    match digits {
+        _ if digits.ends_with("11") || digits.ends_with("12") || digits.ends_with("13") => "th",
+        _ if digits.ends_with('1') => "st",
+        _ if digits.ends_with('2') => "nd",
+        _ if digits.ends_with('3') => "rd",
+        _ => "th",
+    }
+}
+
+fn field(name: &str, fills: bool, time: &NaiveDateTime) -> Result<String> {
+    let number = |value: i64, width: usize| if fills { format!("{value:0width$}") } else { value.to_string() };
+    let padded = |text: String| if fills { format!("{text:<9}") } else { text };
+    let (year, iso) = (i64::from(time.year()), time.iso_week());
+    let hour = i64::from(time.hour());
+    let twelve = if hour % 12 == 0 { 12 } else { hour % 12 };
+    let nanosecond = i64::from(time.nanosecond());
+    let named = |pattern: &str| time.format(pattern).to_string();
+    let noon = |am: &str, pm: &str| if hour < 12 { am.to_owned() } else { pm.to_owned() };
+    Ok(match name {
+        "YYYY" => number(year, 4),
+        "Y,YYY" => format!("{},{:03}", year / 1_000, year % 1_000),
+        "YYY" => number(year % 1_000, 3),
+        "YY" => number(year % 100, 2),
+        "Y" => (year % 10).to_string(),
+        "IYYY" => number(i64::from(iso.year()), 4),
+        "IYY" => number(i64::from(iso.year()) % 1_000, 3),
+        "IY" => number(i64::from(iso.year()) % 100, 2),
+        "Q" => (time.month0() / 3 + 1).to_string(),
+        "MM" => number(i64::from(time.month()), 2),
+        "MONTH" => padded(named("%B").to_uppercase()),
+        "Month" => padded(named("%B")),
+        "month" => padded(named("%B").to_lowercase()),
+        "MON" => named("%b").to_uppercase(),
+        "Mon" => named("%b"),
+        "mon" => named("%b").to_lowercase(),
+        "RM" | "rm" => {
+            const ROMAN: [&str; 12] = ["I", "II", "III", "IV", "V", "VI", "VII", "VIII", "IX", "X", "XI", "XII"];
+            let text = ROMAN.get(time.month0() as usize).copied().unwrap_or_default();
+            let text = if name == "rm" { text.to_lowercase() } else { text.to_owned() };
+            if fills { format!("{text:<4}") } else { text }
+        }
+        "WW" => number(i64::from(time.ordinal0() / 7 + 1), 2),
+        "W" => ((time.day() - 1) / 7 + 1).to_string(),
+        "IW" => number(i64::from(iso.week()), 2),
+        "DDD" => number(i64::from(time.ordinal()), 3),
+        "DD" => number(i64::from(time.day()), 2),
+        "D" => day_from_sunday(time.weekday()).to_string(),
+        "ID" => time.weekday().number_from_monday().to_string(),
+        "IDDD" => number(i64::from((iso.week() - 1) * 7 + time.weekday().number_from_monday()), 3),
+        "DAY" => padded(named("%A").to_uppercase()),
+        "Day" => padded(named("%A")),
+        "day" => padded(named("%A").to_lowercase()),
+        "DY" => named("%a").to_uppercase(),
+        "Dy" => named("%a"),
+        "dy" => named("%a").to_lowercase(),
+        "J" => (time.date().num_days_from_ce() + 1_721_425).to_string(),
+        "CC" => number((year - 1).div_euclid(100) + 1, 2),
+        "HH24" => number(hour, 2),
+        "HH12" | "HH" => number(twelve, 2),
+        "MI" => number(i64::from(time.minute()), 2),
+        "SSSS" => time.num_seconds_from_midnight().to_string(),
+        "SS" => number(i64::from(time.second()), 2),
+        "MS" | "FF3" => format!("{:03}", nanosecond / 1_000_000),
+        "US" | "FF6" => format!("{:06}", nanosecond / 1_000),
+        "AM" | "PM" => noon("AM", "PM"),
+        "am" | "pm" => noon("am", "pm"),
+        "A.M." | "P.M." => noon("A.M.", "P.M."),
+        "a.m." | "p.m." => noon("a.m.", "p.m."),
+        "TZ" => "UTC".into(),
+        "tz" => "utc".into(),
+        "OF" => "+00".into(),
+        _ => return Err(invalid(format!("`{name}` in a pattern of a time is not supported; write %Y-%m-%d"))),
+    })
+}
+
+fn numbers(arrays: &[ArrayRef], rows: usize) -> Result<ArrayRef> {
+    let (values, patterns) = (arrays[0].as_primitive::<Float64Type>(), arrays[1].as_string::<i32>());
+    let mut texts = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let is_null = values.is_null(row) || patterns.is_null(row);
+        texts.push(if is_null { None } else { Some(number_text(values.value(row), patterns.value(row))?) });
+    }
+    Ok(Arc::new(StringArray::from(texts)))
+}
+
+fn times(arrays: &[ArrayRef], rows: usize, null_where_wrong: bool) -> Result<ArrayRef> {
+    let texts = arrays[0].as_string::<i32>();
+    let mut known: Vec<(String, Vec<Item<'static>>)> = Vec::new();
+    let mut values = Vec::with_capacity(rows);
+    for row in 0..rows {
+        let patterns: Vec<String> = match arrays[1].data_type() {
+            DataType::List(_) => {
+                let list = arrays[1].as_list::<i32>();
+                match list.is_null(row) {
+                    true => Vec::new(),
+                    false => list.value(row).as_string::<i32>().iter().flatten().map(str::to_owned).collect(),
+                }
+            }
+            _ => arrays[1].as_string::<i32>().iter().nth(row).flatten().map(str::to_owned).into_iter().collect(),
+        };
+        if texts.is_null(row) || patterns.is_empty() {
+            values.push(None);
+            continue;
+        }
+        let mut found = None;
+        for pattern in &patterns {
+            if !known.iter().any(|(text, _)| text == pattern) {
+                known.clear();
+                known.push((pattern.clone(), items(pattern)?));
+            }
+            let read = known.iter().find(|(text, _)| text == pattern);
+            found = found.or_else(|| read.and_then(|(_, items)| time_of(texts.value(row), items)));
+        }
+        if found.is_none() && !null_where_wrong {
+            let message = format!("`{}` is not a time of the pattern `{}`", texts.value(row), patterns.join("` or `"));
+            return Err(invalid(message));
+        }
+        values.push(found.map(|time| time.and_utc().timestamp_micros()));
+    }
+    Ok(Arc::new(TimestampMicrosecondArray::from(values)))
+}
+
+/// Returns the time in a text; what the pattern does not name is the first there is.
+fn time_of(text: &str, items: &[Item<'static>]) -> Option<NaiveDateTime> {
+    let mut parsed = Parsed::new();
+    parse(&mut parsed, text, items.iter()).ok()?;
+    if let Some(seconds) = parsed.timestamp() {
+        return chrono::DateTime::from_timestamp(seconds, parsed.nanosecond().unwrap_or(0))
+            .map(|time| time.naive_utc());
+    }
+    let has_year = parsed.year().is_some() || parsed.year_mod_100().is_some() || parsed.isoyear().is_some();
+    if !has_year {
+        parsed.set_year(1900).ok()?;
+    }
+    let other_day = parsed.ordinal().is_some() || parsed.isoweek().is_some() || parsed.week_from_sun().is_some();
+    if !other_day {
+        if parsed.month().is_none() {
+            parsed.set_month(1).ok()?;
+        }
+        if parsed.day().is_none() {
+            parsed.set_day(1).ok()?;
+        }
+    }
+    let date = parsed.to_naive_date().ok()?;
+    let has_time = parsed.hour_div_12().is_some() || parsed.hour_mod_12().is_some();
+    if has_time && parsed.minute().is_none() {
+        parsed.set_minute(0).ok()?;
+    }
+    let time = if has_time { parsed.to_naive_time().ok()? } else { NaiveTime::MIN };
+    let offset = chrono::TimeDelta::seconds(i64::from(parsed.offset().unwrap_or(0)));
+    date.and_time(time).checked_sub_signed(offset)
+}

@@ -1,0 +1,55 @@
+//! A date and an interval with hours are a time, as in PostgreSQL and DuckDB. Arrow's own sum is a date again, which loses
+//! the hours.
+
+use std::sync::{Arc, LazyLock};
+
+use arrow::datatypes::{DataType, IntervalMonthDayNanoType, TimeUnit};
+use datafusion::common::{DFSchema, ScalarValue};
+use datafusion::error::Result;
+use datafusion::execution::SessionStateDefaults;
+use datafusion::logical_expr::planner::{ExprPlanner, PlannerResult, RawBinaryExpr};
+use datafusion::logical_expr::{Cast, Expr, ExprSchemable};
+use datafusion::sql::sqlparser::ast::BinaryOperator;
+
+/// Returns the planners of expressions: ours, then DataFusion's.
+pub(super) fn expr_planners() -> &'static [Arc<dyn ExprPlanner>] {
+    static PLANNERS: LazyLock<Vec<Arc<dyn ExprPlanner>>> = LazyLock::new(|| {
+        let own: Arc<dyn ExprPlanner> = Arc::new(DateArithmetic);
+        std::iter::once(own).chain(SessionStateDefaults::default_expr_planners()).collect()
+    });
+    &PLANNERS
+}
+
+#[derive(Debug)]
+struct DateArithmetic;
+
+impl ExprPlanner for DateArithmetic {
+    fn plan_binary_op(&self, expr: RawBinaryExpr, schema: &DFSchema) -> Result<PlannerResult<RawBinaryExpr>> {
+        let RawBinaryExpr { op, left, right } = expr;
+        let is_sum = matches!(op, BinaryOperator::Plus | BinaryOperator::Minus);
+        let (left, right) = match is_sum {
+            true if is_date(&left, schema) && has_hours(&right, schema) => (as_time(left), right),
+            true if is_date(&right, schema) && has_hours(&left, schema) => (left, as_time(right)),
+            _ => (left, right),
+        };
+        Ok(PlannerResult::Original(RawBinaryExpr { op, left, right }))
+    }
+}
+
+fn is_date(expr: &Expr, schema: &DFSchema) -> bool {
+    matches!(expr.get_type(schema), Ok(DataType::Date32 | DataType::Date64))
+}
+
+/// Returns whether an interval has hours, or may have: one of whole days keeps a date a date.
+fn has_hours(expr: &Expr, schema: &DFSchema) -> bool {
+    match expr {
+        Expr::Literal(ScalarValue::IntervalMonthDayNano(Some(interval)), _) => {
+            IntervalMonthDayNanoType::to_parts(*interval).2 != 0
+        }
+        other => matches!(other.get_type(schema), Ok(DataType::Interval(_))),
+    }
+}
+
+fn as_time(date: Expr) -> Expr {
+    Expr::Cast(Cast::new(Box::new(date), DataType::Timestamp(TimeUnit::Microsecond, None)))
+}

@@ -1,0 +1,507 @@
+//! Parts of a SELECT that stand for columns of its tables: `COLUMNS(...)`, `* RENAME`, `ORDER BY ALL`, and aliases where the
+//! standard knows columns only. The FROM clause is planned by itself to learn its columns, where a statement has such parts.
+//!
+//! A column always comes before an alias of the same name, as in DuckDB.
+
+mod columns;
+
+use std::ops::ControlFlow;
+
+use datafusion::error::{DataFusionError, Result};
+use datafusion::logical_expr::planner::ContextProvider;
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::{
+    self, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, GroupByExpr, Ident, ObjectNamePart,
+    OrderByExpr, OrderByKind, OrderByOptions, Query, RenameSelectItem, Select, SelectItem,
+    SelectItemQualifiedWildcardKind, SetExpr, TableFactor, TableWithJoins, Visit, VisitMut, Visitor, VisitorMut,
+    WildcardAdditionalOptions, With,
+};
+
+use super::column_folding::plan_folded;
+use super::shorthand::{number, query_of, select_star};
+use super::syntax::count_nodes;
+use crate::error::EngineError;
+use crate::identifiers::same_name;
+use columns::{Chosen, columns_call, is_columns, spelled, without_excluded};
+
+pub(super) use columns::chosen_columns;
+
+/// The most nodes of an expression once aliases are written out in it: each use of one can double it.
+const MAX_NODES: usize = 5_000;
+
+/// Writes out what stands for columns. Errors: those of planning the tables, `sql_plan_error`.
+pub(super) fn expand_columns<S: ContextProvider>(scope: &S, statement: &mut Statement) -> Result<()> {
+    match statement {
+        Statement::Statement(statement) => {
+            let mut expander = Expander { scope, withs: Vec::new() };
+            expander.queries_in(statement.as_mut())
+        }
+        Statement::Explain(explain) => expand_columns(scope, &mut explain.statement),
+        Statement::CopyTo(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => Ok(()),
+    }
+}
+
+struct Expander<'a, S> {
+    scope: &'a S,
+    /// The WITH clauses in force, innermost last.
+    withs: Vec<With>,
+}
+
+/// A column of a FROM clause as it is written in expressions.
+struct Source {
+    name: String,
+    expr: Expr,
+    table: Option<String>,
+}
+
+impl<S: ContextProvider> Expander<'_, S> {
+    /// Expands the outermost queries of a part of a statement.
+    fn queries_in(&mut self, part: &mut impl VisitMut) -> Result<()> {
+        match part.visit(&mut Outermost { expander: self, depth: 0 }) {
+            ControlFlow::Continue(()) => Ok(()),
+            ControlFlow::Break(error) => Err(error),
+        }
+    }
+
+    fn query(&mut self, query: &mut Query) -> Result<()> {
+        let has_with = query.with.is_some();
+        if let Some(with) = &mut query.with {
+            self.withs.push(With { cte_tables: Vec::new(), ..with.clone() });
+            for cte in &mut with.cte_tables {
+                self.query(&mut cte.query)?;
+                if let Some(known) = self.withs.last_mut() {
+                    known.cte_tables.push(cte.clone());
+                }
+            }
+        }
+        self.body(&mut query.body)?;
+        if let SetExpr::Select(select) = query.body.as_ref()
+            && let Some(order_by) = &mut query.order_by
+            && let OrderByKind::Expressions(sorts) = &mut order_by.kind
+            && sorts.iter().any(|sort| has_columns(&sort.expr))
+        {
+            let sources = self.sources(&select.from)?;
+            let mut all = Vec::new();
+            for sort in sorts.drain(..) {
+                match has_columns(&sort.expr) {
+                    true => all.extend(
+                        expanded(&sort.expr, &sources)?
+                            .into_iter()
+                            .map(|(expr, _)| OrderByExpr { expr, ..sort.clone() }),
+                    ),
+                    false => all.push(sort),
+                }
+            }
+            *sorts = all;
+        }
+        self.order_by_all(query)?;
+        if has_with {
+            self.withs.pop();
+        }
+        Ok(())
+    }
+
+    /// `ORDER BY ALL` is by every column of the result, from the left.
+    fn order_by_all(&mut self, query: &mut Query) -> Result<()> {
+        let options = match &query.order_by {
+            Some(ast::OrderBy { kind: OrderByKind::All(options), .. }) => OrderByOptions { ..*options },
+            _ => return Ok(()),
+        };
+        let plan = self.planned(query_of(query.body.as_ref().clone()))?;
+        let by_position = (1..=plan.schema().fields().len()).map(|position| OrderByExpr {
+            expr: number(&position.to_string()),
+            options,
+            with_fill: None,
+        });
+        if let Some(order_by) = &mut query.order_by {
+            order_by.kind = OrderByKind::Expressions(by_position.collect());
+        }
+        Ok(())
+    }
+
+    fn body(&mut self, body: &mut SetExpr) -> Result<()> {
+        match body {
+            SetExpr::Select(select) => self.select(select),
+            SetExpr::Query(query) => self.query(query),
+            SetExpr::SetOperation { left, right, .. } => {
+                self.body(left)?;
+                self.body(right)
+            }
+            SetExpr::Values(_)
+            | SetExpr::Insert(_)
+            | SetExpr::Update(_)
+            | SetExpr::Delete(_)
+            | SetExpr::Merge(_)
+            | SetExpr::Table(_) => Ok(()),
+        }
+    }
+
+    fn select(&mut self, select: &mut Select) -> Result<()> {
+        // Subqueries first, in FROM and in expressions; those of our own relations choose their columns themselves.
+        for tables in &mut select.from {
+            self.relation(&mut tables.relation)?;
+            for join in &mut tables.joins {
+                self.relation(&mut join.relation)?;
+            }
+        }
+        let from = std::mem::take(&mut select.from);
+        let inside = self.queries_in(select);
+        select.from = from;
+        inside?;
+        if needs_columns(select) {
+            let sources = self.sources(&select.from)?;
+            write_out_stars(select, &sources)?;
+            write_out_conditions(select, &sources)?;
+        }
+        self.aliases(select)
+    }
+
+    fn relation(&mut self, relation: &mut TableFactor) -> Result<()> {
+        match relation {
+            TableFactor::Derived { subquery, .. } => self.query(subquery),
+            TableFactor::NestedJoin { table_with_joins, .. } => {
+                self.relation(&mut table_with_joins.relation)?;
+                table_with_joins.joins.iter_mut().try_for_each(|join| self.relation(&mut join.relation))
+            }
+            TableFactor::Pivot { table, .. } | TableFactor::Unpivot { table, .. } => self.relation(table),
+            TableFactor::Table { args: Some(args), .. } => {
+                // The first two may be relations: see `marks`.
+                for argument in args.args.iter_mut().take(2) {
+                    if let FunctionArg::Unnamed(FunctionArgExpr::Expr(Expr::Subquery(query))) = argument
+                        && matches!(query.body.as_ref(), SetExpr::Select(select) if !select.from.is_empty())
+                    {
+                        self.query(query)?;
+                    }
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Returns the columns of a FROM clause.
+    fn sources(&mut self, from: &[TableWithJoins]) -> Result<Vec<Source>> {
+        if from.is_empty() {
+            return Ok(Vec::new());
+        }
+        let plan = self.planned(query_of(SetExpr::Select(Box::new(select_star(from.to_vec())))))?;
+        let columns = plan.schema().iter().map(|(table, field)| {
+            let ident = Ident::with_quote('"', field.name());
+            let twice = plan.schema().fields().iter().filter(|other| other.name() == field.name()).count() > 1;
+            let table = table.map(|table| table.table().to_owned());
+            let expr = match &table {
+                Some(table) if twice => Expr::CompoundIdentifier(vec![Ident::with_quote('"', table), ident]),
+                _ => Expr::Identifier(ident),
+            };
+            Source { name: field.name().clone(), expr, table }
+        });
+        Ok(columns.collect())
+    }
+
+    fn planned(&self, query: Query) -> Result<datafusion::logical_expr::LogicalPlan> {
+        let mut joined: Option<With> = None;
+        for with in &self.withs {
+            let all = joined.get_or_insert_with(|| With { cte_tables: Vec::new(), ..with.clone() });
+            all.recursive |= with.recursive;
+            for cte in &with.cte_tables {
+                // The innermost of two with one name is the one that is seen.
+                all.cte_tables.retain(|known| !same_name(&known.alias.name.value, &cte.alias.name.value));
+                all.cte_tables.push(cte.clone());
+            }
+        }
+        let query = Query { with: joined.filter(|with| !with.cte_tables.is_empty()), ..query };
+        let statement = Statement::Statement(Box::new(ast::Statement::Query(Box::new(query))));
+        plan_folded(self.scope, statement, &[])
+    }
+
+    /// Writes out aliases in WHERE and in the select list behind them.
+    fn aliases(&mut self, select: &mut Select) -> Result<()> {
+        let mut aliases: Vec<(String, Expr)> = Vec::new();
+        let mut used = false;
+        for item in &select.projection {
+            let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
+            used |= !aliases.is_empty() && names_any(expr, &aliases);
+            if let SelectItem::ExprWithAlias { expr, alias } = item
+                && !matches!(expr, Expr::Identifier(own) if same_name(&own.value, &alias.value))
+                && alias.quote_style != Some('\'')
+            {
+                aliases.push((alias.value.clone(), expr.clone()));
+            }
+        }
+        used |= select.selection.as_ref().is_some_and(|condition| names_any(condition, &aliases));
+        if !used {
+            return Ok(());
+        }
+        // Where the tables cannot be planned by themselves (LATERAL ones), aliases are what the standard says.
+        let Ok(sources) = self.sources(&select.from) else { return Ok(()) };
+        let is_column = |name: &str| sources.iter().any(|source| same_name(&source.name, name));
+        let mut known: Vec<(String, Expr)> = Vec::new();
+        for item in &mut select.projection {
+            let (SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. }) = item else { continue };
+            write_out_aliases(expr, &known)?;
+            if let SelectItem::ExprWithAlias { expr, alias } = item
+                && !is_column(&alias.value)
+            {
+                known.push((alias.value.clone(), expr.clone()));
+            }
+        }
+        if let Some(condition) = &mut select.selection {
+            write_out_aliases(condition, &known)?;
+        }
+        Ok(())
+    }
+}
+
+struct Outermost<'r, 'a, S> {
+    expander: &'r mut Expander<'a, S>,
+    depth: usize,
+}
+
+impl<S: ContextProvider> VisitorMut for Outermost<'_, '_, S> {
+    type Break = DataFusionError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<DataFusionError> {
+        self.depth += 1;
+        if self.depth == 1
+            && let Err(error) = self.expander.query(query)
+        {
+            return ControlFlow::Break(error);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<DataFusionError> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+}
+
+fn needs_columns(select: &Select) -> bool {
+    let in_items = select.projection.iter().any(|item| match item {
+        SelectItem::UnnamedExpr(expr) | SelectItem::ExprWithAlias { expr, .. } => has_columns(expr),
+        SelectItem::ExprWithAliases { .. } => false,
+        SelectItem::QualifiedWildcard(_, options) | SelectItem::Wildcard(options) => options.opt_rename.is_some(),
+    });
+    let in_groups = match &select.group_by {
+        GroupByExpr::All(_) => false,
+        GroupByExpr::Expressions(exprs, _) => exprs.iter().any(has_columns),
+    };
+    let conditions = [&select.selection, &select.having, &select.qualify];
+    in_items || in_groups || conditions.into_iter().flatten().any(has_columns)
+}
+
+/// Returns whether an expression has a call of `COLUMNS` outside of its subqueries.
+fn has_columns(expr: &Expr) -> bool {
+    calls(expr).is_some()
+}
+
+/// Returns the first call of `COLUMNS` in an expression, outside of its subqueries.
+fn calls(expr: &Expr) -> Option<Function> {
+    struct ColumnsCallFinder(usize);
+    impl Visitor for ColumnsCallFinder {
+        type Break = Function;
+        fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<Function> {
+            self.0 += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<Function> {
+            self.0 -= 1;
+            ControlFlow::Continue(())
+        }
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Function> {
+            match expr {
+                Expr::Function(function) if self.0 == 0 && is_columns(function) => ControlFlow::Break(function.clone()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    expr.visit(&mut ColumnsCallFinder(0)).break_value()
+}
+
+/// Returns an expression once for each column that its `COLUMNS(...)` chooses.
+fn expanded(expr: &Expr, sources: &[Source]) -> Result<Vec<(Expr, Chosen)>> {
+    let Some(call) = calls(expr) else { return Ok(Vec::new()) };
+    let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
+    let text = call.to_string();
+    let mut all = Vec::new();
+    for chosen in columns_call(&call, &names)? {
+        let Some(source) = sources.iter().find(|source| source.name == chosen.name) else { continue };
+        let mut one = expr.clone();
+        let mut replacer = Replacer { text: &text, column: &source.expr };
+        let _: ControlFlow<()> = VisitMut::visit(&mut one, &mut replacer);
+        if has_columns(&one) {
+            let message = "all COLUMNS of one expression have to choose the same columns".into();
+            return Err(EngineError::Plan { message }.into());
+        }
+        all.push((one, chosen));
+    }
+    Ok(all)
+}
+
+struct Replacer<'a> {
+    text: &'a str,
+    column: &'a Expr,
+}
+
+impl VisitorMut for Replacer<'_> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Function(function) = expr
+            && is_columns(function)
+            && function.to_string() == self.text
+        {
+            *expr = self.column.clone();
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn write_out_stars(select: &mut Select, sources: &[Source]) -> Result<()> {
+    let mut items = Vec::new();
+    for item in std::mem::take(&mut select.projection) {
+        match item {
+            SelectItem::UnnamedExpr(expr) if has_columns(&expr) => {
+                let is_bare = matches!(&expr, Expr::Function(function) if is_columns(function));
+                for (expr, chosen) in expanded(&expr, sources)? {
+                    let name = if is_bare { chosen.name } else { expr.to_string().replace('"', "") };
+                    items.push(SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) });
+                }
+            }
+            SelectItem::ExprWithAlias { expr, alias } if has_columns(&expr) => {
+                for (expr, chosen) in expanded(&expr, sources)? {
+                    let mut name = alias.value.clone();
+                    for (index, group) in chosen.groups.iter().enumerate() {
+                        name = name.replace(&format!("\\{index}"), group);
+                    }
+                    items.push(SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', name) });
+                }
+            }
+            SelectItem::Wildcard(options) if options.opt_rename.is_some() => {
+                items.extend(renamed(&options, sources, None)?);
+            }
+            SelectItem::QualifiedWildcard(SelectItemQualifiedWildcardKind::ObjectName(name), options)
+                if options.opt_rename.is_some() =>
+            {
+                let table = name.0.last().and_then(ObjectNamePart::as_ident).map(|ident| ident.value.clone());
+                items.extend(renamed(&options, sources, table.as_deref())?);
+            }
+            other => items.push(other),
+        }
+    }
+    select.projection = items;
+    Ok(())
+}
+
+/// Writes out `* RENAME (a AS b)`, with what else stands behind the star.
+fn renamed(options: &WildcardAdditionalOptions, sources: &[Source], table: Option<&str>) -> Result<Vec<SelectItem>> {
+    if options.opt_ilike.is_some() {
+        let message = "RENAME and ILIKE do not stand together; name the columns".into();
+        return Err(EngineError::Plan { message }.into());
+    }
+    let is_of_table =
+        |source: &&Source| table.is_none_or(|table| source.table.as_ref().is_some_and(|own| same_name(own, table)));
+    let sources: Vec<&Source> = sources.iter().filter(is_of_table).collect();
+    let names: Vec<String> = sources.iter().map(|source| source.name.clone()).collect();
+    let renames = match &options.opt_rename {
+        None => Vec::new(),
+        Some(RenameSelectItem::Single(one)) => vec![one.clone()],
+        Some(RenameSelectItem::Multiple(all)) => all.clone(),
+    };
+    for rename in &renames {
+        spelled(&rename.ident.value, &names)?;
+    }
+    let kept = without_excluded(options, &names)?;
+    let mut items = Vec::new();
+    for source in sources.iter().filter(|source| kept.contains(&source.name)) {
+        let replaced = options.opt_replace.iter().flat_map(|replace| &replace.items);
+        let replaced = replaced.into_iter().find(|element| same_name(&element.column_name.value, &source.name));
+        let expr = replaced.map_or_else(|| source.expr.clone(), |element| element.expr.clone());
+        let rename = renames.iter().find(|rename| same_name(&rename.ident.value, &source.name));
+        let alias = rename.map_or_else(|| Ident::with_quote('"', &source.name), |rename| rename.alias.clone());
+        items.push(SelectItem::ExprWithAlias { expr, alias });
+    }
+    Ok(items)
+}
+
+/// A condition on `COLUMNS(...)` holds for all of them; GROUP BY is by each.
+fn write_out_conditions(select: &mut Select, sources: &[Source]) -> Result<()> {
+    for condition in [&mut select.selection, &mut select.having, &mut select.qualify].into_iter().flatten() {
+        if !has_columns(condition) {
+            continue;
+        }
+        let parts = expanded(condition, sources)?.into_iter().map(|(expr, _)| Expr::Nested(Box::new(expr)));
+        let all = parts.reduce(|left, right| Expr::BinaryOp {
+            left: Box::new(left),
+            op: BinaryOperator::And,
+            right: Box::new(right),
+        });
+        if let Some(all) = all {
+            *condition = all;
+        }
+    }
+    if let GroupByExpr::Expressions(exprs, _) = &mut select.group_by {
+        let mut all = Vec::new();
+        for expr in exprs.drain(..) {
+            match has_columns(&expr) {
+                true => all.extend(expanded(&expr, sources)?.into_iter().map(|(expr, _)| expr)),
+                false => all.push(expr),
+            }
+        }
+        *exprs = all;
+    }
+    Ok(())
+}
+
+fn names_any(expr: &Expr, aliases: &[(String, Expr)]) -> bool {
+    struct AliasFinder<'a>(&'a [(String, Expr)]);
+    impl Visitor for AliasFinder<'_> {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Identifier(ident) if self.0.iter().any(|(name, _)| same_name(name, &ident.value)) => {
+                    ControlFlow::Break(())
+                }
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    !aliases.is_empty() && expr.visit(&mut AliasFinder(aliases)).is_break()
+}
+
+fn write_out_aliases(expr: &mut Expr, known: &[(String, Expr)]) -> Result<()> {
+    struct AliasWriter<'a> {
+        known: &'a [(String, Expr)],
+        depth: usize,
+        nodes: usize,
+    }
+    impl VisitorMut for AliasWriter<'_> {
+        type Break = ();
+        fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+            self.depth += 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<()> {
+            self.depth -= 1;
+            ControlFlow::Continue(())
+        }
+        fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            self.nodes += 1;
+            if let Expr::Identifier(ident) = expr
+                && self.depth == 0
+                && let Some((_, meaning)) = self.known.iter().rev().find(|(name, _)| same_name(name, &ident.value))
+            {
+                self.nodes += count_nodes(std::slice::from_ref(meaning));
+                if self.nodes > MAX_NODES {
+                    return ControlFlow::Break(());
+                }
+                *expr = Expr::Nested(Box::new(meaning.clone()));
+            }
+            ControlFlow::Continue(())
+        }
+    }
+    match expr.visit(&mut AliasWriter { known, depth: 0, nodes: 0 }) {
+        ControlFlow::Continue(()) => Ok(()),
+        ControlFlow::Break(()) => Err(EngineError::too_deep().into()),
+    }
+}

@@ -1,0 +1,294 @@
+//! Functions that are expressions over other functions: DuckDB's and PostgreSQL's names for what there is already. A call is
+//! written out in the syntax tree, so that it is planned, coerced and judged by policy as what it stands for.
+
+mod table;
+
+use std::collections::HashMap;
+use std::ops::ControlFlow;
+use std::sync::LazyLock;
+
+use datafusion::sql::sqlparser::ast::{
+    Array, BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentClause, FunctionArgumentList,
+    FunctionArguments, ObjectNamePart, Value, ValueWithSpan, VisitMut, VisitorMut,
+};
+use datafusion::sql::sqlparser::parser::Parser;
+
+use super::dialect::SqlDialect;
+use super::shorthand::{call, text};
+use super::syntax::count_nodes;
+use crate::error::{EngineError, Result};
+
+pub(super) use table::{is_aggregate, is_aggregate_form};
+
+/// The most nodes of arguments that a form may repeat: nested calls double them each time.
+const MAX_REPEATED_NODES: usize = 2_000;
+
+/// A function, written out: `$1`, `$2`, ... are its arguments.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Form {
+    pub(super) name: &'static str,
+    pub(super) arguments: usize,
+    pub(super) meaning: &'static str,
+    /// Whether it is over many rows.
+    pub(super) aggregate: bool,
+}
+
+/// The expressions of all forms, by name and number of arguments.
+static PARSED: LazyLock<HashMap<(&'static str, usize), (Expr, bool)>> = LazyLock::new(|| {
+    let parsed = table::forms().filter_map(|form| {
+        let expr = Parser::new(&SqlDialect).try_with_sql(form.meaning).ok()?.parse_expr().ok()?;
+        Some(((form.name, form.arguments), (expr, repeats(form.meaning))))
+    });
+    parsed.collect()
+});
+
+/// Returns all forms.
+pub(super) fn all() -> impl Iterator<Item = &'static Form> {
+    table::forms()
+}
+
+/// Writes out a call of a form; other expressions stay as they are. Errors: `sql_plan_error`, `unsupported`.
+pub(super) fn expand(expr: &mut Expr) -> Result<()> {
+    let Expr::Function(function) = expr else { return Ok(()) };
+    let [ObjectNamePart::Identifier(name)] = function.name.0.as_slice() else { return Ok(()) };
+    let name = name.value.to_lowercase();
+    let arguments = match &function.args {
+        FunctionArguments::List(list) => positional(list),
+        FunctionArguments::None | FunctionArguments::Subquery(_) => None,
+    };
+    if let Some(written) = special(&name, function, arguments.as_deref())? {
+        *expr = written;
+        return Ok(());
+    }
+    let Some(arguments) = arguments else { return Ok(()) };
+    let Some((meaning, repeats)) = PARSED.get(&(name.as_str(), arguments.len())) else { return Ok(()) };
+    if *repeats && count_nodes(&arguments) > MAX_REPEATED_NODES {
+        return Err(EngineError::too_deep());
+    }
+    let mut written = meaning.clone();
+    let mut filling = Filling { arguments: &arguments };
+    let _: ControlFlow<()> = VisitMut::visit(&mut written, &mut filling);
+    carry(&mut written, function);
+    *expr = Expr::Nested(Box::new(written));
+    Ok(())
+}
+
+fn repeats(meaning: &str) -> bool {
+    (1..=6).any(|position| meaning.matches(&format!("${position}")).count() > 1)
+}
+
+/// Returns a call's values, where they are values only.
+fn positional(list: &FunctionArgumentList) -> Option<Vec<Expr>> {
+    let value = |argument: &FunctionArg| match argument {
+        FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) => Some(expr.clone()),
+        FunctionArg::Unnamed(_) | FunctionArg::Named { .. } | FunctionArg::ExprNamed { .. } => None,
+    };
+    list.args.iter().map(value).collect()
+}
+
+/// Puts arguments in the places of parameters.
+struct Filling<'a> {
+    arguments: &'a [Expr],
+}
+
+impl VisitorMut for Filling<'_> {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Value(ValueWithSpan { value: Value::Placeholder(name), .. }) = expr
+            && let Some(argument) =
+                name[1..].parse::<usize>().ok().and_then(|at| self.arguments.get(at.wrapping_sub(1)))
+        {
+            *expr = match argument {
+                Expr::Identifier(_)
+                | Expr::CompoundIdentifier(_)
+                | Expr::Value(_)
+                | Expr::Lambda(_)
+                | Expr::Function(_) => argument.clone(),
+                other => Expr::Nested(Box::new(other.clone())),
+            };
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+/// Gives the first aggregate of `written` what the call had beside its arguments.
+fn carry(written: &mut Expr, call: &Function) {
+    struct Carrier<'a>(&'a Function);
+    impl VisitorMut for Carrier<'_> {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+            let Expr::Function(function) = expr else { return ControlFlow::Continue(()) };
+            if !table::is_aggregate(&function.name.to_string()) {
+                return ControlFlow::Continue(());
+            }
+            add_modifiers(function, self.0);
+            ControlFlow::Break(())
+        }
+    }
+    let _: ControlFlow<()> = written.visit(&mut Carrier(call));
+}
+
+fn add_modifiers(function: &mut Function, call: &Function) {
+    if let Some(filter) = &call.filter {
+        function.filter = Some(Box::new(match function.filter.take() {
+            Some(own) => Expr::BinaryOp {
+                left: Box::new(Expr::Nested(own)),
+                op: BinaryOperator::And,
+                right: Box::new(Expr::Nested(filter.clone())),
+            },
+            None => filter.as_ref().clone(),
+        }));
+    }
+    function.over = call.over.clone();
+    function.null_treatment = function.null_treatment.or(call.null_treatment);
+    if let (FunctionArguments::List(own), FunctionArguments::List(given)) = (&mut function.args, &call.args) {
+        own.duplicate_treatment = own.duplicate_treatment.or(given.duplicate_treatment);
+        own.clauses.extend(given.clauses.iter().cloned());
+    }
+}
+
+/// Calls whose meaning is more than a template.
+fn special(name: &str, function: &Function, arguments: Option<&[Expr]>) -> Result<Option<Expr>> {
+    Ok(match (name, arguments) {
+        ("struct_pack" | "row_pack", _) => struct_pack(function),
+        ("list_value" | "list_pack" | "array_value", Some(values)) => Some(call("make_array", values.to_vec())),
+        ("group_concat", _) => group_concat(function),
+        ("count", Some([])) => {
+            let mut counted = function.clone();
+            counted.args = FunctionArguments::List(FunctionArgumentList {
+                duplicate_treatment: None,
+                args: vec![FunctionArg::Unnamed(FunctionArgExpr::Wildcard)],
+                clauses: Vec::new(),
+            });
+            Some(Expr::Function(counted))
+        }
+        ("time_bucket", Some([width, time])) => {
+            // DuckDB's and PostgreSQL's origins: a Monday, and for months the first of one.
+            let written = width.to_string().to_lowercase();
+            let by_month = ["month", "quarter", "year", "decade"].iter().any(|unit| written.contains(unit));
+            let origin = if by_month { "2000-01-01" } else { "2000-01-03" };
+            let origin = call("to_timestamp", vec![text(origin)]);
+            Some(call("date_bin", vec![width.clone(), time.clone(), origin]))
+        }
+        ("list_aggregate" | "array_aggregate" | "list_aggr" | "array_aggr", Some([list, which])) => {
+            let Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(which), .. }) = which else {
+                return Err(EngineError::Plan { message: format!("{name} takes the name of an aggregate as a text") });
+            };
+            let mut written = call(&format!("list_{}", which.to_lowercase()), vec![list.clone()]);
+            expand(&mut written)?;
+            Some(written)
+        }
+        (
+            "quantile_cont" | "quantile_disc" | "quantile" | "approx_quantile",
+            Some([value, Expr::Array(Array { elem, .. })]),
+        ) => {
+            let mut quantiles = Vec::with_capacity(elem.len());
+            for fraction in elem {
+                let Expr::Function(mut one) = call(name, vec![value.clone(), fraction.clone()]) else { continue };
+                add_modifiers(&mut one, function);
+                let mut one = Expr::Function(one);
+                expand(&mut one)?;
+                quantiles.push(one);
+            }
+            Some(call("make_array", quantiles))
+        }
+        ("max" | "min", Some([value, count])) => {
+            let order = if name == "max" { "DESC" } else { "ASC" };
+            let meaning =
+                format!("array_slice(array_agg($1 ORDER BY $1 {order}) FILTER (WHERE $1 IS NOT NULL), 1, $2)");
+            let mut written = parse(&meaning)?;
+            let _: ControlFlow<()> =
+                VisitMut::visit(&mut written, &mut Filling { arguments: &[value.clone(), count.clone()] });
+            carry(&mut written, function);
+            Some(written)
+        }
+        ("string_to_array" | "string_split" | "str_split" | "split", Some([value, separator])) => {
+            Some(call("string_to_array", vec![value.clone(), separator.clone()]))
+        }
+        _ => None,
+    })
+}
+
+fn parse(meaning: &str) -> Result<Expr> {
+    let parsed = Parser::new(&SqlDialect).try_with_sql(meaning).and_then(|mut parser| parser.parse_expr());
+    parsed.map_err(|error| EngineError::Internal(format!("`{meaning}` does not parse: {error}")))
+}
+
+/// `struct_pack(a := 1)` is `named_struct('a', 1)`.
+fn struct_pack(function: &Function) -> Option<Expr> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let mut fields = Vec::new();
+    for argument in &list.args {
+        match argument {
+            FunctionArg::Named { name, arg: FunctionArgExpr::Expr(value), .. } => {
+                fields.extend([text(&name.value), value.clone()]);
+            }
+            _ => return None,
+        }
+    }
+    Some(call("named_struct", fields))
+}
+
+/// `group_concat(x [ORDER BY y] [SEPARATOR ','])` is `string_agg(x, ',' ORDER BY y)`.
+fn group_concat(function: &Function) -> Option<Expr> {
+    let FunctionArguments::List(list) = &function.args else { return None };
+    let arguments = positional(list)?;
+    let separator = list.clauses.iter().find_map(|clause| match clause {
+        FunctionArgumentClause::Separator(separator) => Some(Expr::Value(separator.clone())),
+        _ => None,
+    });
+    let (value, separator) = match (arguments.as_slice(), separator) {
+        ([value], separator) => (value, separator.unwrap_or_else(|| text(","))),
+        ([value, given], None) => (value, given.clone()),
+        _ => return None,
+    };
+    let Expr::Function(mut written) = call("string_agg", vec![value.clone(), separator]) else { return None };
+    let mut given = function.clone();
+    if let FunctionArguments::List(given) = &mut given.args {
+        given.clauses.retain(|clause| !matches!(clause, FunctionArgumentClause::Separator(_)));
+    }
+    add_modifiers(&mut written, &given);
+    Some(Expr::Function(written))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_form_parses_and_names_only_its_arguments() {
+        for form in all() {
+            assert!(
+                PARSED.contains_key(&(form.name, form.arguments)),
+                "{} does not parse: {}",
+                form.name,
+                form.meaning
+            );
+            let beyond = format!("${}", form.arguments + 1);
+            assert!(!form.meaning.contains(&beyond), "{}", form.name);
+            assert_eq!(form.name, form.name.to_lowercase());
+        }
+    }
+
+    #[test]
+    fn repeated_arguments_do_not_grow_without_bound() {
+        let mut text = "x".to_owned();
+        for _ in 0..40 {
+            text = format!("width_bucket({text}, 0, 1, 2)");
+        }
+        let expr = Parser::new(&SqlDialect).try_with_sql(&text).unwrap().parse_expr().unwrap();
+        struct Expander;
+        impl VisitorMut for Expander {
+            type Break = EngineError;
+            fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
+                match expand(expr) {
+                    Ok(()) => ControlFlow::Continue(()),
+                    Err(error) => ControlFlow::Break(error),
+                }
+            }
+        }
+        let mut expr = expr;
+        assert!(expr.visit(&mut Expander).is_break());
+    }
+}

@@ -1,0 +1,200 @@
+//! The table of functions that are expressions: one line each.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use super::Form;
+
+/// Functions of one row.
+const SCALAR: &[(&str, usize, &str)] = &[
+    // Parts of dates and times.
+    ("year", 1, "CAST(date_part('year', $1) AS BIGINT)"),
+    ("quarter", 1, "CAST(date_part('quarter', $1) AS BIGINT)"),
+    ("month", 1, "CAST(date_part('month', $1) AS BIGINT)"),
+    ("week", 1, "CAST(date_part('week', $1) AS BIGINT)"),
+    ("weekofyear", 1, "CAST(date_part('week', $1) AS BIGINT)"),
+    ("day", 1, "CAST(date_part('day', $1) AS BIGINT)"),
+    ("dayofmonth", 1, "CAST(date_part('day', $1) AS BIGINT)"),
+    ("dayofyear", 1, "CAST(date_part('doy', $1) AS BIGINT)"),
+    ("dayofweek", 1, "CAST(date_part('dow', $1) AS BIGINT)"),
+    ("weekday", 1, "CAST(date_part('dow', $1) AS BIGINT)"),
+    ("isodow", 1, "CAST((date_part('dow', $1) + 6) % 7 + 1 AS BIGINT)"),
+    ("hour", 1, "CAST(date_part('hour', $1) AS BIGINT)"),
+    ("minute", 1, "CAST(date_part('minute', $1) AS BIGINT)"),
+    ("second", 1, "CAST(date_part('second', $1) AS BIGINT)"),
+    ("millisecond", 1, "CAST(date_part('millisecond', $1) AS BIGINT)"),
+    ("microsecond", 1, "CAST(date_part('microsecond', $1) AS BIGINT)"),
+    ("decade", 1, "CAST(floor(date_part('year', $1) / 10.0e0) AS BIGINT)"),
+    ("century", 1, "CAST(ceil(date_part('year', $1) / 100.0e0) AS BIGINT)"),
+    ("millennium", 1, "CAST(ceil(date_part('year', $1) / 1000.0e0) AS BIGINT)"),
+    ("isoyear", 1, "CAST(strftime($1, '%G') AS BIGINT)"),
+    ("yearweek", 1, "CAST(strftime($1, '%G%V') AS BIGINT)"),
+    ("epoch", 1, "date_part('epoch', $1)"),
+    ("dayname", 1, "strftime($1, '%A')"),
+    ("monthname", 1, "strftime($1, '%B')"),
+    ("last_day", 1, "CAST(date_trunc('month', $1) + INTERVAL '1 month' - INTERVAL '1 day' AS DATE)"),
+    ("date_add", 2, "$1 + $2"),
+    ("age", 1, "age(CAST(current_date() AS TIMESTAMP), $1)"),
+    ("datepart", 2, "date_part($1, $2)"),
+    ("datetrunc", 2, "date_trunc($1, $2)"),
+    ("time_bucket", 3, "date_bin($1, $2, $3)"),
+    ("get_current_timestamp", 0, "now()"),
+    ("transaction_timestamp", 0, "now()"),
+    ("statement_timestamp", 0, "now()"),
+    ("localtimestamp", 0, "CAST(now() AS TIMESTAMP)"),
+    ("current_localtimestamp", 0, "CAST(now() AS TIMESTAMP)"),
+    ("today", 0, "current_date()"),
+    ("to_years", 1, "CAST(concat($1, ' years') AS INTERVAL)"),
+    ("to_quarters", 1, "CAST(concat($1 * 3, ' months') AS INTERVAL)"),
+    ("to_months", 1, "CAST(concat($1, ' months') AS INTERVAL)"),
+    ("to_weeks", 1, "CAST(concat($1, ' weeks') AS INTERVAL)"),
+    ("to_days", 1, "CAST(concat($1, ' days') AS INTERVAL)"),
+    ("to_hours", 1, "CAST(concat($1, ' hours') AS INTERVAL)"),
+    ("to_minutes", 1, "CAST(concat($1, ' minutes') AS INTERVAL)"),
+    ("to_seconds", 1, "CAST(concat($1, ' seconds') AS INTERVAL)"),
+    ("to_milliseconds", 1, "CAST(concat($1, ' milliseconds') AS INTERVAL)"),
+    ("to_microseconds", 1, "CAST(concat($1, ' microseconds') AS INTERVAL)"),
+    // Texts.
+    ("lcase", 1, "lower($1)"),
+    ("ucase", 1, "upper($1)"),
+    ("strlen", 1, "octet_length($1)"),
+    ("prefix", 2, "starts_with($1, $2)"),
+    ("suffix", 2, "ends_with($1, $2)"),
+    ("ord", 1, "ascii($1)"),
+    ("unicode", 1, "ascii($1)"),
+    ("charindex", 2, "strpos($2, $1)"),
+    ("regexp_matches", 2, "regexp_like($1, $2)"),
+    ("regexp_matches", 3, "regexp_like($1, $2, $3)"),
+    ("editdist3", 2, "levenshtein($1, $2)"),
+    ("array_slice", 2, "array_slice($1, $2, -1)"),
+    ("quote_literal", 1, "concat('''', replace($1, '''', ''''''), '''')"),
+    ("to_base64", 1, "encode(CAST($1 AS BYTEA), 'base64pad')"),
+    ("base64", 1, "encode(CAST($1 AS BYTEA), 'base64pad')"),
+    ("from_base64", 1, "decode($1, 'base64')"),
+    ("unhex", 1, "from_hex($1)"),
+    // Numbers.
+    ("mod", 2, "$1 % $2"),
+    ("div", 2, "CAST(floor($1 / $2) AS BIGINT)"),
+    ("sign", 1, "signum($1)"),
+    ("ceiling", 1, "ceil($1)"),
+    ("xor", 2, "$1 xor $2"),
+    ("isfinite", 1, "NOT isnan(CAST($1 AS DOUBLE)) AND abs(CAST($1 AS DOUBLE)) <> 'Infinity'::DOUBLE"),
+    ("log1p", 1, "ln(1.0e0 + $1)"),
+    ("e", 0, "exp(1.0e0)"),
+    ("even", 1, "CAST(CASE WHEN $1 >= 0 THEN 2 * ceil($1 / 2.0e0) ELSE 2 * floor($1 / 2.0e0) END AS DOUBLE)"),
+    ("isinf", 1, "abs(CAST($1 AS DOUBLE)) = 'Infinity'::DOUBLE"),
+    (
+        "width_bucket",
+        4,
+        "CASE WHEN $1 < $2 THEN 0 WHEN $1 >= $3 THEN $4 + 1 \
+         ELSE CAST(floor(($1 - $2) / CAST($3 - $2 AS DOUBLE) * $4) AS BIGINT) + 1 END",
+    ),
+    // Choices.
+    ("if", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
+    ("iif", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
+    ("iff", 3, "CASE WHEN $1 THEN $2 ELSE $3 END"),
+    ("ifnull", 2, "coalesce($1, $2)"),
+    ("isnull", 2, "coalesce($1, $2)"),
+    ("row", 1, "struct($1)"),
+    ("row", 2, "struct($1, $2)"),
+    ("row", 3, "struct($1, $2, $3)"),
+    ("row", 4, "struct($1, $2, $3, $4)"),
+    ("struct_extract", 2, "get_field($1, $2)"),
+    // Lists.
+    ("list_apply", 2, "array_transform($1, $2)"),
+    ("array_apply", 2, "array_transform($1, $2)"),
+    ("apply", 2, "array_transform($1, $2)"),
+    ("transform", 2, "array_transform($1, $2)"),
+    ("filter", 2, "array_filter($1, $2)"),
+    ("list_any_match", 2, "array_any_match($1, $2)"),
+    ("list_min", 1, "array_min($1)"),
+    ("list_first", 1, "array_element($1, 1)"),
+    ("list_last", 1, "array_element($1, -1)"),
+    ("list_cat", 2, "array_concat($1, $2)"),
+    ("list_contains_any", 2, "array_has_any($1, $2)"),
+    ("array_reverse_sort", 1, "list_sort($1, 'DESC')"),
+    ("list_reverse_sort", 1, "list_sort($1, 'DESC')"),
+    ("list_string_agg", 1, "array_to_string($1, ',')"),
+    ("list_zip", 2, "arrays_zip($1, $2)"),
+    ("list_zip", 3, "arrays_zip($1, $2, $3)"),
+    ("map_contains", 2, "array_has(map_keys($1), $2)"),
+];
+
+/// Functions of many rows.
+const AGGREGATE: &[(&str, usize, &str)] = &[
+    ("any_value", 1, "first_value($1) FILTER (WHERE $1 IS NOT NULL)"),
+    ("arbitrary", 1, "first_value($1) FILTER (WHERE $1 IS NOT NULL)"),
+    ("first", 1, "first_value($1)"),
+    ("last", 1, "last_value($1)"),
+    ("arg_max", 2, "first_value($1 ORDER BY $2 DESC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+    ("argmax", 2, "first_value($1 ORDER BY $2 DESC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+    ("max_by", 2, "first_value($1 ORDER BY $2 DESC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+    ("arg_min", 2, "first_value($1 ORDER BY $2 ASC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+    ("argmin", 2, "first_value($1 ORDER BY $2 ASC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+    ("min_by", 2, "first_value($1 ORDER BY $2 ASC) FILTER (WHERE $1 IS NOT NULL AND $2 IS NOT NULL)"),
+    ("count_if", 1, "count(*) FILTER (WHERE $1)"),
+    ("countif", 1, "count(*) FILTER (WHERE $1)"),
+    ("sum_if", 2, "sum($1) FILTER (WHERE $2)"),
+    ("sumif", 2, "sum($1) FILTER (WHERE $2)"),
+    ("avg_if", 2, "avg($1) FILTER (WHERE $2)"),
+    ("list", 1, "array_agg($1)"),
+    ("string_agg", 1, "string_agg($1, ',')"),
+    ("listagg", 1, "string_agg($1, ',')"),
+    ("listagg", 2, "string_agg($1, $2)"),
+    ("approx_count_distinct", 1, "approx_distinct($1)"),
+    ("approx_quantile", 2, "approx_percentile_cont($2) WITHIN GROUP (ORDER BY $1)"),
+    ("quantile_cont", 2, "percentile_cont($2) WITHIN GROUP (ORDER BY $1)"),
+    ("every", 1, "bool_and($1)"),
+    ("logical_and", 1, "bool_and($1)"),
+    ("logical_or", 1, "bool_or($1)"),
+    ("std", 1, "stddev($1)"),
+    ("variance", 1, "var_samp($1)"),
+    ("fsum", 1, "sum(CAST($1 AS DOUBLE))"),
+    ("sumkahan", 1, "sum(CAST($1 AS DOUBLE))"),
+    ("kahan_sum", 1, "sum(CAST($1 AS DOUBLE))"),
+    ("favg", 1, "avg(CAST($1 AS DOUBLE))"),
+    ("geometric_mean", 1, "exp(avg(ln(CAST($1 AS DOUBLE))))"),
+    ("geomean", 1, "exp(avg(ln(CAST($1 AS DOUBLE))))"),
+];
+
+/// Names that are aggregates although their meaning is written out in code.
+const SPECIAL_AGGREGATES: [&str; 1] = ["group_concat"];
+
+static FORMS: LazyLock<Vec<Form>> = LazyLock::new(|| {
+    let form = |aggregate: bool| {
+        move |(name, arguments, meaning): &(&'static str, usize, &'static str)| Form {
+            name,
+            arguments: *arguments,
+            meaning,
+            aggregate,
+        }
+    };
+    SCALAR.iter().map(form(false)).chain(AGGREGATE.iter().map(form(true))).collect()
+});
+
+static AGGREGATE_NAMES: LazyLock<HashSet<&'static str>> = LazyLock::new(|| {
+    let named = FORMS.iter().filter(|form| form.aggregate).map(|form| form.name);
+    named.chain(SPECIAL_AGGREGATES).collect()
+});
+
+/// The functions that aggregates are written out with.
+static AGGREGATES: LazyLock<HashSet<String>> = LazyLock::new(|| {
+    let functions = crate::functions::aggregate_functions();
+    functions
+        .iter()
+        .flat_map(|function| std::iter::once(function.name().to_owned()).chain(function.aliases().iter().cloned()))
+        .collect()
+});
+
+pub(super) fn forms() -> impl Iterator<Item = &'static Form> {
+    FORMS.iter()
+}
+
+/// Returns whether a name in lower case is a form over many rows.
+pub(in crate::sql) fn is_aggregate_form(name: &str) -> bool {
+    AGGREGATE_NAMES.contains(name)
+}
+
+pub(in crate::sql) fn is_aggregate(name: &str) -> bool {
+    AGGREGATES.contains(name)
+}

@@ -1,0 +1,186 @@
+//! PIVOT: a column for each value, as an aggregate over the rows that have it.
+
+use std::ops::ControlFlow;
+
+use datafusion::error::Result;
+use datafusion::logical_expr::LogicalPlan;
+use datafusion::logical_expr::planner::RelationPlannerContext;
+use datafusion::sql::sqlparser::ast::{
+    BinaryOperator, Expr, ExprWithAlias, GroupByExpr, Ident, PivotValueSource, Query, SelectItem, SetExpr, TableFactor,
+    Value, ValueWithSpan, Visit, VisitMut, Visitor, VisitorMut,
+};
+
+use super::{Context, column_names, derived, item_parts, malformed, select_of, subquery};
+use crate::error::EngineError;
+use crate::identifiers::same_name;
+use crate::sql::function_forms::is_aggregate;
+use crate::sql::shorthand::{plain, query_of, select_star};
+
+/// The most columns that a pivot makes.
+const MAX_COLUMNS: usize = 1_000;
+
+const USAGE: &str = "write PIVOT table ON column IN (values) USING aggregate(column) [GROUP BY columns]";
+
+struct Pivot {
+    source: TableFactor,
+    aggregates: Vec<(Expr, Option<Ident>)>,
+    on: Expr,
+    values: Vec<(Expr, Option<Ident>)>,
+    /// `None`: all columns that are neither aggregated nor pivoted on.
+    group_by: Option<Vec<Expr>>,
+}
+
+/// Plans `pivot((query), (SELECT aggregates GROUP BY ...), column [, (SELECT values)])`.
+pub(super) fn plan(args: &[Expr], context: &mut Context<'_>) -> Result<LogicalPlan> {
+    let [source, aggregates, on, values @ ..] = args else { return Err(malformed(USAGE)) };
+    let source = subquery(source).ok_or_else(|| malformed(USAGE))?;
+    let aggregates = subquery(aggregates).and_then(select_of).ok_or_else(|| malformed(USAGE))?;
+    let items = |items: &[SelectItem]| -> Option<Vec<(Expr, Option<Ident>)>> {
+        items.iter().map(|item| item_parts(item).map(|(expr, alias)| (expr.clone(), alias.cloned()))).collect()
+    };
+    let group_by = match &aggregates.group_by {
+        GroupByExpr::Expressions(exprs, _) if exprs.is_empty() => None,
+        GroupByExpr::Expressions(exprs, _) => Some(exprs.clone()),
+        GroupByExpr::All(_) => None,
+    };
+    let values = match values {
+        [values] => subquery(values).and_then(select_of).and_then(|select| items(&select.projection)),
+        _ => return Err(without_values()),
+    };
+    let pivot = Pivot {
+        source: derived(source.clone(), None),
+        aggregates: items(&aggregates.projection).ok_or_else(|| malformed(USAGE))?,
+        on: on.clone(),
+        values: values.ok_or_else(|| malformed(USAGE))?,
+        group_by,
+    };
+    pivot.plan(context)
+}
+
+/// Plans `table PIVOT (aggregates FOR column IN (values))`.
+pub(super) fn plan_factor(
+    table: TableFactor,
+    aggregates: &[ExprWithAlias],
+    mut columns: Vec<Expr>,
+    values: PivotValueSource,
+    context: &mut Context<'_>,
+) -> Result<LogicalPlan> {
+    let parts = |exprs: &[ExprWithAlias]| exprs.iter().map(|one| (one.expr.clone(), one.alias.clone())).collect();
+    let PivotValueSource::List(values) = values else { return Err(without_values()) };
+    let (Some(on), true) = (columns.pop(), columns.is_empty()) else { return Err(malformed(USAGE)) };
+    let pivot = Pivot { source: table, aggregates: parts(aggregates), on, values: parts(&values), group_by: None };
+    pivot.plan(context)
+}
+
+fn without_values() -> datafusion::error::DataFusionError {
+    EngineError::Unsupported {
+        what: "PIVOT on whatever values there are".into(),
+        hint: "the columns of an answer are known before it is computed: list the values, ON column IN ('a', 'b')"
+            .into(),
+    }
+    .into()
+}
+
+impl Pivot {
+    fn plan(self, context: &mut dyn RelationPlannerContext) -> Result<LogicalPlan> {
+        if self.values.len() * self.aggregates.len() > MAX_COLUMNS {
+            return Err(EngineError::Plan { message: format!("PIVOT makes at most {MAX_COLUMNS} columns") }.into());
+        }
+        let group_by = match &self.group_by {
+            Some(exprs) => exprs.clone(),
+            None => {
+                let source = context.plan(self.source.clone())?;
+                let taken = self.columns_taken();
+                let is_free = |name: &String| !taken.iter().any(|taken| same_name(taken, name));
+                let free = column_names(source.schema()).into_iter().filter(is_free);
+                free.map(|name| Expr::Identifier(Ident::with_quote('"', name))).collect()
+            }
+        };
+        let mut projection: Vec<SelectItem> = group_by.iter().cloned().map(SelectItem::UnnamedExpr).collect();
+        for (value, alias) in &self.values {
+            let shown = alias.as_ref().map_or_else(|| text_of_value(value), |alias| alias.value.clone());
+            for (aggregate, name) in &self.aggregates {
+                let column = match name {
+                    Some(name) => format!("{shown}_{}", name.value),
+                    None if self.aggregates.len() > 1 => format!("{shown}_{aggregate}"),
+                    None => shown.clone(),
+                };
+                let expr = self.only_where(aggregate.clone(), value);
+                projection.push(SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', column) });
+            }
+        }
+        let mut select = select_star(vec![plain(self.source)]);
+        select.projection = projection;
+        select.group_by = GroupByExpr::Expressions(group_by, Vec::new());
+        let query: Query = query_of(SetExpr::Select(Box::new(select)));
+        context.plan(derived(query, None))
+    }
+
+    /// Returns the names of the columns that the pivot computes with.
+    fn columns_taken(&self) -> Vec<String> {
+        struct PivotColumns(Vec<String>);
+        impl Visitor for PivotColumns {
+            type Break = ();
+            fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+                match expr {
+                    Expr::Identifier(ident) => self.0.push(ident.value.clone()),
+                    Expr::CompoundIdentifier(parts) => self.0.extend(parts.last().map(|ident| ident.value.clone())),
+                    _ => {}
+                }
+                ControlFlow::Continue(())
+            }
+        }
+        let mut names = PivotColumns(Vec::new());
+        let _: ControlFlow<()> = self.on.visit(&mut names);
+        for (aggregate, _) in &self.aggregates {
+            let _: ControlFlow<()> = aggregate.visit(&mut names);
+        }
+        names.0
+    }
+
+    /// Returns the aggregate over the rows that have `value`.
+    fn only_where(&self, mut aggregate: Expr, value: &Expr) -> Expr {
+        let is_null = matches!(value, Expr::Value(ValueWithSpan { value: Value::Null, .. }));
+        let condition = match is_null {
+            true => Expr::IsNull(Box::new(Expr::Nested(Box::new(self.on.clone())))),
+            false => Expr::BinaryOp {
+                left: Box::new(Expr::Nested(Box::new(self.on.clone()))),
+                op: BinaryOperator::Eq,
+                right: Box::new(value.clone()),
+            },
+        };
+        let _: ControlFlow<()> = VisitMut::visit(&mut aggregate, &mut Filter { condition });
+        aggregate
+    }
+}
+
+/// Filters all aggregates of an expression.
+struct Filter {
+    condition: Expr,
+}
+
+impl VisitorMut for Filter {
+    type Break = ();
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<()> {
+        if let Expr::Function(function) = expr
+            && is_aggregate(&function.name.to_string().to_lowercase())
+        {
+            let condition = Expr::Nested(Box::new(self.condition.clone()));
+            function.filter = Some(Box::new(match function.filter.take() {
+                Some(own) => Expr::BinaryOp { left: own, op: BinaryOperator::And, right: Box::new(condition) },
+                None => condition,
+            }));
+        }
+        ControlFlow::Continue(())
+    }
+}
+
+fn text_of_value(value: &Expr) -> String {
+    match value {
+        Expr::Value(ValueWithSpan { value: Value::SingleQuotedString(text) | Value::Number(text, _), .. }) => {
+            text.clone()
+        }
+        other => other.to_string(),
+    }
+}

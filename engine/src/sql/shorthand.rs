@@ -1,0 +1,526 @@
+//! Syntax that is short for other syntax, written out before names are resolved: `FROM t`, `TABLE t`, `FETCH FIRST`, named
+//! windows, `SEMI JOIN`, `ASOF JOIN`, operators that are functions, and functions that are expressions ([`super::function_forms`]).
+
+use std::collections::HashSet;
+use std::ops::ControlFlow;
+
+use datafusion::sql::parser::Statement;
+use datafusion::sql::sqlparser::ast::helpers::attached_token::AttachedToken;
+use datafusion::sql::sqlparser::ast::{
+    AccessExpr, BinaryOperator, CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList,
+    FunctionArguments, GroupByExpr, Ident, Join, JoinConstraint, JoinOperator, LimitClause, NamedWindowDefinition,
+    NamedWindowExpr, ObjectName, ObjectNamePart, Query, Select, SelectFlavor, SelectItem, SetExpr, SetOperator,
+    Subscript, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs, TableWithJoins, UnaryOperator, Value,
+    Visit, VisitMut, Visitor, VisitorMut, WildcardAdditionalOptions, WindowSpec, WindowType,
+};
+
+use super::accepted::has_limit;
+use super::function_forms;
+use super::marks;
+use crate::error::{EngineError, Result};
+use crate::identifiers::same_name;
+
+/// Writes out what a statement abbreviates. Errors: `sql_plan_error`, `unsupported`.
+pub(super) fn write_out(statement: &mut Statement) -> Result<()> {
+    match statement {
+        Statement::Statement(statement) => match VisitMut::visit(statement, &mut ShorthandWriter::default()) {
+            ControlFlow::Break(error) => Err(error),
+            ControlFlow::Continue(()) => Ok(()),
+        },
+        Statement::Explain(explain) => write_out(&mut explain.statement),
+        Statement::CopyTo(_) | Statement::CreateExternalTable(_) | Statement::Reset(_) => Ok(()),
+    }
+}
+
+#[derive(Default)]
+struct ShorthandWriter {
+    /// The texts of the unnamed columns of each SELECT around, which stay their names.
+    names: Vec<Vec<String>>,
+}
+
+impl VisitorMut for ShorthandWriter {
+    type Break = EngineError;
+
+    fn pre_visit_query(&mut self, query: &mut Query) -> ControlFlow<EngineError> {
+        write_out_tables(&mut query.body);
+        if let Some(fetch) = query.fetch.take_if(|_| !query.limit_clause.as_ref().is_some_and(has_limit)) {
+            let offset = match query.limit_clause.take() {
+                Some(LimitClause::LimitOffset { offset, .. }) => offset,
+                _ => None,
+            };
+            let limit = Some(fetch.quantity.unwrap_or_else(|| number("1")));
+            query.limit_clause = Some(LimitClause::LimitOffset { limit, offset, limit_by: Vec::new() });
+        }
+        flow(recursive_queries(query).and_then(|()| windows_in_order_by(query)))
+    }
+
+    fn pre_visit_select(&mut self, select: &mut Select) -> ControlFlow<EngineError> {
+        if matches!(select.flavor, SelectFlavor::FromFirstNoSelect) {
+            select.flavor = SelectFlavor::Standard;
+            select.projection = vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())];
+        }
+        for tables in &mut select.from {
+            tables.joins.iter_mut().for_each(one_sided);
+            asof_joins(tables);
+        }
+        if let Err(error) = named_windows(select) {
+            return ControlFlow::Break(error);
+        }
+        let name = |item: &SelectItem| match item {
+            SelectItem::UnnamedExpr(expr) => expr.to_string(),
+            _ => String::new(),
+        };
+        self.names.push(select.projection.iter().map(name).collect());
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_select(&mut self, select: &mut Select) -> ControlFlow<EngineError> {
+        let names = self.names.pop().unwrap_or_default();
+        let mut seen = HashSet::new();
+        for (item, name) in select.projection.iter_mut().zip(names) {
+            let SelectItem::UnnamedExpr(expr) = item else { continue };
+            if name.is_empty() || is_many_columns(expr) {
+                continue;
+            }
+            // As it is written, where the planner's name would be the rewritten expression or would show types.
+            let is_again = !seen.insert(name.clone());
+            if is_again || has_literal(expr) || expr.to_string() != name {
+                let alias = if is_again { format!("{name}_{}", seen.len()) } else { name };
+                let expr = std::mem::replace(expr, Expr::Value(Value::Null.into()));
+                *item = SelectItem::ExprWithAlias { expr, alias: Ident::with_quote('"', alias) };
+            }
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
+        flow(operators(expr).and_then(|()| function_forms::expand(expr)))
+    }
+}
+
+fn flow(result: Result<()>) -> ControlFlow<EngineError> {
+    match result {
+        Ok(()) => ControlFlow::Continue(()),
+        Err(error) => ControlFlow::Break(error),
+    }
+}
+
+fn has_literal(expr: &Expr) -> bool {
+    struct LiteralFinder;
+    impl Visitor for LiteralFinder {
+        type Break = ();
+        fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<()> {
+            match expr {
+                Expr::Value(value) if !matches!(value.value, Value::Placeholder(_)) => ControlFlow::Break(()),
+                Expr::TypedString(_) | Expr::Interval(_) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    Visit::visit(expr, &mut LiteralFinder).is_break()
+}
+
+/// Returns whether an expression becomes several columns, each with a name of its own.
+fn is_many_columns(expr: &Expr) -> bool {
+    let text = expr.to_string().to_lowercase();
+    text.contains("columns(") || text.contains("unnest(")
+}
+
+/// `TABLE t` is `SELECT * FROM t`.
+fn write_out_tables(body: &mut SetExpr) {
+    match body {
+        SetExpr::Table(table) => {
+            let parts = [table.schema_name.take(), table.table_name.take()].into_iter().flatten();
+            let name = ObjectName(parts.map(|part| ObjectNamePart::Identifier(Ident::new(part))).collect());
+            *body = SetExpr::Select(Box::new(select_star(vec![plain(table_factor(name, None))])));
+        }
+        SetExpr::SetOperation { left, right, .. } => {
+            write_out_tables(left);
+            write_out_tables(right);
+        }
+        _ => {}
+    }
+}
+
+/// The names of `WITH RECURSIVE t(n)` are the recursive member's as well, and what is behind the UNION is not lost.
+fn recursive_queries(query: &mut Query) -> Result<()> {
+    let Some(with) = query.with.as_mut().filter(|with| with.recursive) else { return Ok(()) };
+    for cte in &mut with.cte_tables {
+        let behind = cte.query.order_by.is_some()
+            || cte.query.limit_clause.is_some()
+            || cte.query.fetch.is_some()
+            || cte.query.with.is_some();
+        let names_itself = names_relation(&cte.query.body, &cte.alias.name.value);
+        let SetExpr::SetOperation { op: SetOperator::Union, left, .. } = cte.query.body.as_mut() else { continue };
+        if names_itself && behind {
+            return Err(EngineError::Unsupported {
+                what: "ORDER BY, LIMIT or WITH in a recursive query".into(),
+                hint: "write it in the query that reads the recursive one".into(),
+            });
+        }
+        if behind {
+            let inner = Query { with: None, ..(*cte.query).clone() };
+            let (with, whole) = (cte.query.with.take(), SetExpr::Query(Box::new(inner)));
+            *cte.query = Query { with, ..query_of(whole) };
+        } else if names_itself {
+            // By a name of its own also because columns that only the recursive member reads would be pruned from it.
+            const FIRST: &str = "__first_rows";
+            let body = std::mem::replace(left.as_mut(), SetExpr::Values(no_rows()));
+            let factor = TableFactor::Derived {
+                lateral: false,
+                subquery: Box::new(query_of(body)),
+                alias: Some(TableAlias { name: Ident::new(FIRST), ..cte.alias.clone() }),
+                sample: None,
+            };
+            **left = SetExpr::Select(Box::new(select_star(vec![plain(factor)])));
+        }
+    }
+    Ok(())
+}
+
+fn names_relation(body: &SetExpr, name: &str) -> bool {
+    struct RelationFinder<'a>(&'a str);
+    impl Visitor for RelationFinder<'_> {
+        type Break = ();
+        fn pre_visit_relation(&mut self, relation: &ObjectName) -> ControlFlow<()> {
+            match relation.0.as_slice() {
+                [ObjectNamePart::Identifier(ident)] if same_name(&ident.value, self.0) => ControlFlow::Break(()),
+                _ => ControlFlow::Continue(()),
+            }
+        }
+    }
+    Visit::visit(body, &mut RelationFinder(name)).is_break()
+}
+
+/// `SEMI JOIN` and `ANTI JOIN` keep rows of the left side.
+fn one_sided(join: &mut Join) {
+    let no_condition = JoinOperator::CrossJoin(JoinConstraint::None);
+    join.join_operator = match std::mem::replace(&mut join.join_operator, no_condition) {
+        JoinOperator::Semi(constraint) => JoinOperator::LeftSemi(constraint),
+        JoinOperator::Anti(constraint) => JoinOperator::LeftAnti(constraint),
+        other => other,
+    };
+}
+
+/// Makes a relation of an ASOF join and all before it.
+fn asof_joins(tables: &mut TableWithJoins) {
+    while let Some(at) = tables.joins.iter().position(|join| join.global) {
+        let rest = tables.joins.split_off(at + 1);
+        let Some(join) = tables.joins.pop() else { return };
+        let (kind, constraint) = match join.join_operator {
+            JoinOperator::Left(constraint) | JoinOperator::LeftOuter(constraint) => ("left", constraint),
+            JoinOperator::Join(constraint) | JoinOperator::Inner(constraint) => ("inner", constraint),
+            // Refused before.
+            _ => return,
+        };
+        let condition = match constraint {
+            JoinConstraint::On(condition) => condition,
+            JoinConstraint::Using(columns) => Expr::Tuple(
+                columns
+                    .iter()
+                    .filter_map(|name| name.0.last().and_then(ObjectNamePart::as_ident))
+                    .map(|ident| Expr::Identifier(ident.clone()))
+                    .collect(),
+            ),
+            JoinConstraint::Natural | JoinConstraint::None => Expr::Tuple(Vec::new()),
+        };
+        let relation = std::mem::replace(&mut tables.relation, table_factor(ObjectName(Vec::new()), None));
+        let left = TableWithJoins { relation, joins: std::mem::take(&mut tables.joins) };
+        let arguments = vec![
+            Expr::Subquery(Box::new(query_of(SetExpr::Select(Box::new(select_star(vec![left])))))),
+            Expr::Subquery(Box::new(query_of(SetExpr::Select(Box::new(select_star(vec![plain(join.relation)])))))),
+            condition,
+            text(kind),
+        ];
+        let name = ObjectName(vec![ObjectNamePart::Identifier(Ident::new(marks::ASOF))]);
+        tables.relation = table_factor(name, Some(arguments));
+        tables.joins = rest;
+    }
+}
+
+/// Puts the definitions of `WINDOW` where they are named; the planner knows names in the select list only.
+fn named_windows(select: &mut Select) -> Result<()> {
+    let definitions = resolved_windows(&select.named_window)?;
+    let mut resolver = WindowNames { definitions: &definitions, depth: 0 };
+    let visited = [
+        VisitMut::visit(&mut select.projection, &mut resolver),
+        VisitMut::visit(&mut select.qualify, &mut resolver),
+        VisitMut::visit(&mut select.having, &mut resolver),
+    ];
+    match visited.into_iter().find_map(ControlFlow::break_value) {
+        Some(error) => Err(error),
+        None => Ok(()),
+    }
+}
+
+fn windows_in_order_by(query: &mut Query) -> Result<()> {
+    let SetExpr::Select(select) = query.body.as_ref() else { return Ok(()) };
+    let definitions = resolved_windows(&select.named_window)?;
+    match VisitMut::visit(&mut query.order_by, &mut WindowNames { definitions: &definitions, depth: 0 }) {
+        ControlFlow::Break(error) => Err(error),
+        ControlFlow::Continue(()) => Ok(()),
+    }
+}
+
+fn resolved_windows(definitions: &[NamedWindowDefinition]) -> Result<Vec<(String, WindowSpec)>> {
+    let mut known: Vec<(String, WindowSpec)> = Vec::new();
+    for NamedWindowDefinition(name, window) in definitions {
+        let spec = match window {
+            NamedWindowExpr::NamedWindow(other) => window_named(&known, other)?,
+            NamedWindowExpr::WindowSpec(spec) => based(&known, spec.clone())?,
+        };
+        known.push((name.value.clone(), spec));
+    }
+    Ok(known)
+}
+
+fn window_named(known: &[(String, WindowSpec)], name: &Ident) -> Result<WindowSpec> {
+    let found = known.iter().find(|(own, _)| same_name(own, &name.value));
+    found.map(|(_, spec)| spec.clone()).ok_or_else(|| EngineError::Plan {
+        message: format!("there is no window `{}`; define it with WINDOW {} AS (...)", name.value, name.value),
+    })
+}
+
+/// `(w ORDER BY x)` is the window `w` with an order.
+fn based(known: &[(String, WindowSpec)], mut spec: WindowSpec) -> Result<WindowSpec> {
+    let Some(base) = spec.window_name.take() else { return Ok(spec) };
+    let base = window_named(known, &base)?;
+    if !spec.partition_by.is_empty() || (!spec.order_by.is_empty() && !base.order_by.is_empty()) {
+        return Err(EngineError::Plan { message: "a window keeps the partitions and the order of its base".into() });
+    }
+    spec.partition_by = base.partition_by;
+    if spec.order_by.is_empty() {
+        spec.order_by = base.order_by;
+    }
+    spec.window_frame = spec.window_frame.or(base.window_frame);
+    Ok(spec)
+}
+
+struct WindowNames<'a> {
+    definitions: &'a [(String, WindowSpec)],
+    /// Subqueries have windows of their own.
+    depth: usize,
+}
+
+impl VisitorMut for WindowNames<'_> {
+    type Break = EngineError;
+
+    fn pre_visit_query(&mut self, _query: &mut Query) -> ControlFlow<EngineError> {
+        self.depth += 1;
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, _query: &mut Query) -> ControlFlow<EngineError> {
+        self.depth -= 1;
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<EngineError> {
+        let Expr::Function(Function { over: Some(over), .. }) = expr else { return ControlFlow::Continue(()) };
+        if self.depth > 0 {
+            return ControlFlow::Continue(());
+        }
+        let spec = match over {
+            WindowType::NamedWindow(name) => window_named(self.definitions, name),
+            WindowType::WindowSpec(spec) => based(self.definitions, spec.clone()),
+        };
+        flow(spec.map(|spec| *over = WindowType::WindowSpec(spec)))
+    }
+}
+
+/// Operators that are functions.
+fn operators(expr: &mut Expr) -> Result<()> {
+    let nothing = || Expr::Value(Value::Null.into());
+    match expr {
+        // The planner takes a column of the query for the outer one where both have one name.
+        Expr::AnyOp { right, .. } | Expr::AllOp { right, .. } => {
+            if let Expr::Subquery(query) = right.as_mut() {
+                let factor = TableFactor::Derived {
+                    lateral: false,
+                    subquery: query.clone(),
+                    alias: Some(TableAlias {
+                        explicit: true,
+                        name: Ident::new("__compared"),
+                        columns: vec![TableAliasColumnDef { name: Ident::new("__value"), data_type: None }],
+                        at: None,
+                    }),
+                    sample: None,
+                };
+                **query = query_of(SetExpr::Select(Box::new(select_star(vec![plain(factor)]))));
+            }
+        }
+        Expr::BinaryOp { left, op, right } => {
+            let function = match op {
+                // In PostgreSQL and DuckDB `^` is a power; `xor` and `#` are PostgreSQL's exclusive or.
+                BinaryOperator::BitwiseXor | BinaryOperator::PGExp => "power",
+                BinaryOperator::Custom(name) if name == marks::JSON_ARROW => "json_extract",
+                BinaryOperator::Arrow => "json_extract",
+                BinaryOperator::LongArrow => "json_extract_string",
+                BinaryOperator::HashArrow => "json_extract_path",
+                BinaryOperator::HashLongArrow => "json_extract_path_text",
+                BinaryOperator::PGStartsWith => "starts_with",
+                BinaryOperator::PGOverlap => "array_has_any",
+                BinaryOperator::DuckIntegerDivide | BinaryOperator::MyIntegerDivide => "div",
+                _ => return Ok(()),
+            };
+            let arguments =
+                vec![std::mem::replace(left.as_mut(), nothing()), std::mem::replace(right.as_mut(), nothing())];
+            *expr = call(function, arguments);
+        }
+        Expr::UnaryOp { op, expr: operand } => {
+            let operand = || Expr::Nested(operand.clone());
+            *expr = match op {
+                UnaryOperator::PGAbs => call("abs", vec![operand()]),
+                UnaryOperator::PGSquareRoot => call("sqrt", vec![operand()]),
+                UnaryOperator::PGCubeRoot => call("cbrt", vec![operand()]),
+                UnaryOperator::PGPostfixFactorial | UnaryOperator::PGPrefixFactorial => {
+                    call("factorial", vec![operand()])
+                }
+                UnaryOperator::BitwiseNot => {
+                    let negative = Expr::UnaryOp { op: UnaryOperator::Minus, expr: Box::new(operand()) };
+                    Expr::Nested(Box::new(Expr::BinaryOp {
+                        left: Box::new(negative),
+                        op: BinaryOperator::Minus,
+                        right: Box::new(number("1")),
+                    }))
+                }
+                _ => return Ok(()),
+            };
+        }
+        Expr::CompoundFieldAccess { root, access_chain } => {
+            let is_named = matches!(root.as_ref(), Expr::Identifier(_));
+            for access in access_chain.iter_mut() {
+                match access {
+                    // `(value).field`; behind a name the field may be a column of a table.
+                    AccessExpr::Dot(Expr::Identifier(field)) if !is_named => {
+                        *access = AccessExpr::Subscript(Subscript::Index { index: text(&field.value) });
+                    }
+                    AccessExpr::Subscript(Subscript::Slice { lower_bound, upper_bound, .. }) => {
+                        lower_bound.get_or_insert_with(|| number("1"));
+                        upper_bound.get_or_insert_with(|| number("-1"));
+                    }
+                    AccessExpr::Dot(_) | AccessExpr::Subscript(Subscript::Index { .. }) => {}
+                }
+            }
+        }
+        Expr::AtTimeZone { timestamp, time_zone } => {
+            let arguments = vec![
+                std::mem::replace(time_zone.as_mut(), nothing()),
+                std::mem::replace(timestamp.as_mut(), nothing()),
+            ];
+            *expr = call("timezone", arguments);
+        }
+        Expr::Cast { kind: CastKind::Cast | CastKind::DoubleColon, expr: operand, data_type, .. }
+            if matches!(data_type, DataType::JSON | DataType::JSONB) =>
+        {
+            *expr = call("json", vec![std::mem::replace(operand.as_mut(), nothing())]);
+        }
+        Expr::Value(value) => {
+            if let Value::UnicodeStringLiteral(text) | Value::NationalStringLiteral(text) = &value.value {
+                value.value = Value::SingleQuotedString(text.clone());
+            }
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+/// A call of a function with values.
+pub(super) fn call(name: &str, arguments: Vec<Expr>) -> Expr {
+    Expr::Function(Function {
+        name: ObjectName(vec![ObjectNamePart::Identifier(Ident::new(name))]),
+        uses_odbc_syntax: false,
+        parameters: FunctionArguments::None,
+        args: FunctionArguments::List(FunctionArgumentList {
+            duplicate_treatment: None,
+            args: arguments.into_iter().map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))).collect(),
+            clauses: Vec::new(),
+        }),
+        filter: None,
+        null_treatment: None,
+        over: None,
+        within_group: Vec::new(),
+    })
+}
+
+pub(super) fn text(value: &str) -> Expr {
+    Expr::Value(Value::SingleQuotedString(value.to_owned()).into())
+}
+
+pub(super) fn number(digits: &str) -> Expr {
+    Expr::Value(Value::Number(digits.to_owned(), false).into())
+}
+
+/// A table, or a call of a table function.
+pub(super) fn table_factor(name: ObjectName, arguments: Option<Vec<Expr>>) -> TableFactor {
+    let args = arguments.map(|arguments| TableFunctionArgs {
+        args: arguments.into_iter().map(|argument| FunctionArg::Unnamed(FunctionArgExpr::Expr(argument))).collect(),
+        settings: None,
+    });
+    TableFactor::Table {
+        name,
+        alias: None::<TableAlias>,
+        args,
+        with_hints: Vec::new(),
+        version: None,
+        with_ordinality: false,
+        partitions: Vec::new(),
+        json_path: None,
+        sample: None,
+        index_hints: Vec::new(),
+    }
+}
+
+pub(super) fn plain(relation: TableFactor) -> TableWithJoins {
+    TableWithJoins { relation, joins: Vec::new() }
+}
+
+/// `SELECT * FROM tables`.
+pub(super) fn select_star(from: Vec<TableWithJoins>) -> Select {
+    Select {
+        select_token: AttachedToken::empty(),
+        optimizer_hints: Vec::new(),
+        distinct: None,
+        select_modifiers: None,
+        top: None,
+        top_before_distinct: false,
+        projection: vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())],
+        exclude: None,
+        into: None,
+        from,
+        lateral_views: Vec::new(),
+        prewhere: None,
+        selection: None,
+        connect_by: Vec::new(),
+        group_by: GroupByExpr::Expressions(Vec::new(), Vec::new()),
+        cluster_by: Vec::new(),
+        distribute_by: Vec::new(),
+        sort_by: Vec::new(),
+        having: None,
+        named_window: Vec::new(),
+        qualify: None,
+        window_before_qualify: false,
+        value_table_mode: None,
+        flavor: SelectFlavor::Standard,
+    }
+}
+
+/// A query with nothing around its body.
+pub(super) fn query_of(body: SetExpr) -> Query {
+    Query {
+        with: None,
+        body: Box::new(body),
+        order_by: None,
+        limit_clause: None,
+        fetch: None,
+        locks: Vec::new(),
+        for_clause: None,
+        settings: None,
+        format_clause: None,
+        pipe_operators: Vec::new(),
+    }
+}
+
+fn no_rows() -> datafusion::sql::sqlparser::ast::Values {
+    datafusion::sql::sqlparser::ast::Values { explicit_row: false, value_keyword: false, rows: Vec::new() }
+}

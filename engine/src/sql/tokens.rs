@@ -1,0 +1,642 @@
+//! What is rewritten before a statement is parsed, because the parser knows other forms of it: digit separators, list
+//! comprehensions, lambdas, `USING SAMPLE`, `SUMMARIZE`, DuckDB's `PIVOT` and `UNPIVOT`, `ASOF JOIN`. Each becomes a form
+//! that is parsed and that later steps know ([`super::relations`]).
+//!
+//! Brackets are matched first, so that every search stays on one level of them.
+
+use datafusion::sql::sqlparser::tokenizer::{Span, Token, TokenWithSpan};
+
+use super::marks;
+use crate::error::{EngineError, Result};
+
+/// The deepest brackets that are rewritten. The parser refuses what nests as deeply.
+const MAX_DEPTH: usize = 100;
+
+/// The functions whose arguments may be lambdas.
+const HIGHER_ORDER: [&str; 17] = [
+    "list_transform",
+    "array_transform",
+    "list_apply",
+    "array_apply",
+    "apply",
+    "transform",
+    "list_filter",
+    "array_filter",
+    "filter",
+    "list_reduce",
+    "array_reduce",
+    "reduce",
+    "list_any_match",
+    "array_any_match",
+    "any_match",
+    "list_all_match",
+    "array_all_match",
+];
+
+/// Rewrites the tokens of a statement. Errors: `sql_plan_error`, `unsupported`.
+pub(super) fn rewrite_tokens(text: &str, tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    let mut tokens = numbers(text, tokens)?;
+    tokens.retain(|token| !matches!(token.token, Token::Whitespace(_)));
+    let begins_with_from = |pair: &[TokenWithSpan]| matches!(pair, [open, next] if open.token == Token::LParen && is_word(&next.token, "from"));
+    let has_powers = tokens.windows(2).any(|pair| pair.iter().all(|token| token.token == Token::Mul));
+    if !has_powers && !tokens.iter().any(is_trigger) && !tokens.windows(2).any(begins_with_from) {
+        return Ok(tokens);
+    }
+    match tree(&tokens) {
+        Some(items) => Ok(flat(level(items, None)?)),
+        // Brackets that do not match are the parser's to report.
+        None => Ok(tokens),
+    }
+}
+
+fn is_word(token: &Token, text: &str) -> bool {
+    matches!(token, Token::Word(word) if word.quote_style.is_none() && word.value.eq_ignore_ascii_case(text))
+}
+
+fn is_trigger(token: &TokenWithSpan) -> bool {
+    const WORDS: [&str; 11] = [
+        "for",
+        "sample",
+        "table",
+        "tablesample",
+        "summarize",
+        "pivot",
+        "unpivot",
+        "asof",
+        "positional",
+        "global",
+        "materialized",
+    ];
+    match &token.token {
+        Token::Arrow => true,
+        Token::Word(word) => {
+            word.quote_style.is_none() && WORDS.iter().any(|text| word.value.eq_ignore_ascii_case(text))
+        }
+        _ => false,
+    }
+}
+
+/// Takes the separators out of numbers, and gives `0x1f` its value. A letter right after a number is refused: it would be
+/// read as a name for the column.
+fn numbers(text: &str, mut tokens: Vec<TokenWithSpan>) -> Result<Vec<TokenWithSpan>> {
+    let mut lines: Option<Vec<&str>> = None;
+    let mut after_number: Option<String> = None;
+    for token in &mut tokens {
+        if let (Some(number), Token::Word(word)) = (after_number.take(), &token.token)
+            && word.quote_style.is_none()
+        {
+            return Err(EngineError::Plan {
+                message: format!("`{number}{}` is neither a number nor a name; write a space between them", word.value),
+            });
+        }
+        match &mut token.token {
+            Token::Number(number, _) => {
+                number.retain(|character| character != '_');
+                after_number = Some(number.clone());
+            }
+            Token::HexStringLiteral(digits) => {
+                // `X'1f'` is bytes and `0x1f` a number; their tokens are the same.
+                let lines = lines.get_or_insert_with(|| text.lines().collect());
+                let (line, column) = (token.span.start.line as usize, token.span.start.column as usize);
+                let first =
+                    lines.get(line.saturating_sub(1)).and_then(|line| line.chars().nth(column.saturating_sub(1)));
+                if first == Some('0') {
+                    let digits: String = digits.chars().filter(|character| *character != '_').collect();
+                    let value = u64::from_str_radix(&digits, 16).map_err(|_| EngineError::Plan {
+                        message: format!("`0x{digits}` is larger than an integer of 64 bits"),
+                    })?;
+                    token.token = Token::Number(value.to_string(), false);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(tokens)
+}
+
+/// A token, or brackets with what is between them.
+#[derive(Debug, Clone)]
+enum Item {
+    Token(TokenWithSpan),
+    Group(Box<Group>),
+}
+
+#[derive(Debug, Clone)]
+struct Group {
+    open: TokenWithSpan,
+    items: Vec<Item>,
+    close: TokenWithSpan,
+}
+
+impl Item {
+    fn word(&self) -> Option<&str> {
+        match self {
+            Item::Token(TokenWithSpan { token: Token::Word(word), .. }) if word.quote_style.is_none() => {
+                Some(&word.value)
+            }
+            _ => None,
+        }
+    }
+
+    fn is(&self, keyword: &str) -> bool {
+        self.word().is_some_and(|word| word.eq_ignore_ascii_case(keyword))
+    }
+
+    fn is_any(&self, keywords: &[&str]) -> bool {
+        keywords.iter().any(|keyword| self.is(keyword))
+    }
+
+    fn is_token(&self, token: &Token) -> bool {
+        matches!(self, Item::Token(own) if own.token == *token)
+    }
+
+    fn parentheses(&self) -> Option<&Group> {
+        match self {
+            Item::Group(group) if group.open.token == Token::LParen => Some(group),
+            _ => None,
+        }
+    }
+
+    fn span(&self) -> Span {
+        match self {
+            Item::Token(token) => token.span,
+            Item::Group(group) => group.open.span,
+        }
+    }
+}
+
+/// Matches brackets, without recursion. `None` where they do not match, or nest too deeply.
+fn tree(tokens: &[TokenWithSpan]) -> Option<Vec<Item>> {
+    let mut outer: Vec<(TokenWithSpan, Vec<Item>)> = Vec::new();
+    let mut items = Vec::new();
+    for token in tokens {
+        match token.token {
+            Token::LParen | Token::LBracket | Token::LBrace => {
+                if outer.len() == MAX_DEPTH {
+                    return None;
+                }
+                outer.push((token.clone(), std::mem::take(&mut items)));
+            }
+            Token::RParen | Token::RBracket | Token::RBrace => {
+                let (open, before) = outer.pop()?;
+                let inside = std::mem::replace(&mut items, before);
+                items.push(Item::Group(Box::new(Group { open, items: inside, close: token.clone() })));
+            }
+            _ => items.push(Item::Token(token.clone())),
+        }
+    }
+    outer.is_empty().then_some(items)
+}
+
+fn flat(items: Vec<Item>) -> Vec<TokenWithSpan> {
+    let mut tokens = Vec::new();
+    flatten(items, &mut tokens);
+    tokens
+}
+
+fn flatten(items: Vec<Item>, tokens: &mut Vec<TokenWithSpan>) {
+    for item in items {
+        match item {
+            Item::Token(token) => tokens.push(token),
+            Item::Group(group) => {
+                tokens.push(group.open);
+                flatten(group.items, tokens);
+                tokens.push(group.close);
+            }
+        }
+    }
+}
+
+/// Rewrites one level of brackets, the inner ones first. `function` is the name before the brackets.
+fn level(items: Vec<Item>, function: Option<&str>) -> Result<Vec<Item>> {
+    let mut inner: Vec<Item> = Vec::with_capacity(items.len());
+    for item in items {
+        match item {
+            Item::Group(mut group) => {
+                let name = inner.last().and_then(Item::word).map(str::to_lowercase);
+                group.items = level(group.items, name.as_deref())?;
+                match comprehension(&group) {
+                    Some(call) => inner.extend(call),
+                    None => inner.push(Item::Group(group)),
+                }
+            }
+            token => inner.push(token),
+        }
+    }
+    inner = powers(from_first(materialized(inner), function));
+    arrows(&mut inner, function.is_some_and(|function| HIGHER_ORDER.contains(&function)));
+    let items = statement_forms(inner)?;
+    let items = joins(items)?;
+    samples(items)
+}
+
+/// Whether a common table expression is materialized changes no answer.
+fn materialized(items: Vec<Item>) -> Vec<Item> {
+    let mut kept: Vec<Item> = Vec::with_capacity(items.len());
+    for (index, item) in items.iter().enumerate() {
+        let before_query = items.get(index + 1).is_some_and(|next| next.parentheses().is_some());
+        if item.is("materialized") && before_query && index > 0 {
+            kept.pop_if(|last| last.is("not"));
+            continue;
+        }
+        kept.push(item.clone());
+    }
+    kept
+}
+
+/// `a ** b` is `a ^ b`.
+fn powers(items: Vec<Item>) -> Vec<Item> {
+    let mut kept: Vec<Item> = Vec::with_capacity(items.len());
+    for item in items {
+        let is_second = item.is_token(&Token::Mul) && kept.last().is_some_and(|last| last.is_token(&Token::Mul));
+        match (is_second, kept.last_mut()) {
+            (true, Some(last)) => *last = token(Token::Caret, item.span()),
+            _ => kept.push(item),
+        }
+    }
+    kept
+}
+
+/// A subquery that begins with FROM: `(FROM t SELECT a WHERE b)` is `(SELECT a FROM t WHERE b)`.
+fn from_first(items: Vec<Item>, function: Option<&str>) -> Vec<Item> {
+    const AFTER: [&str; 12] = [
+        "where",
+        "group",
+        "having",
+        "window",
+        "qualify",
+        "order",
+        "limit",
+        "offset",
+        "union",
+        "except",
+        "intersect",
+        "using",
+    ];
+    const CALLS: [&str; 5] = ["trim", "substring", "extract", "overlay", "position"];
+    let is_call = function.is_some_and(|function| CALLS.contains(&function));
+    let (Some(first), false) = (items.first().filter(|first| first.is("from")), is_call) else { return items };
+    let span = first.span();
+    let Some(at) = items.iter().position(|item| item.is("select")) else {
+        return joined([vec![word("SELECT", span), token(Token::Mul, span)], items]);
+    };
+    let end = items.iter().skip(at).position(|item| item.is_any(&AFTER)).map_or(items.len(), |index| at + index);
+    joined([items[at..end].to_vec(), items[..at].to_vec(), items[end..].to_vec()])
+}
+
+/// `->` is a lambda's arrow right behind the names that begin an argument, and otherwise takes a part of JSON.
+fn arrows(items: &mut [Item], takes_lambdas: bool) {
+    let comma = |item: Option<&Item>| item.is_none_or(|item| item.is_token(&Token::Comma));
+    for index in 0..items.len() {
+        if !items.get(index).is_some_and(|item| item.is_token(&Token::Arrow)) {
+            continue;
+        }
+        let begins = index > 0 && comma(index.checked_sub(2).and_then(|before| items.get(before)));
+        if let Some(Item::Token(token)) = items.get_mut(index)
+            && !(takes_lambdas && begins)
+        {
+            token.token = Token::CustomBinaryOperator(marks::JSON_ARROW.to_owned());
+        }
+    }
+}
+
+/// `[x + 1 for x in list if x > 1]` as calls with lambdas.
+fn comprehension(group: &Group) -> Option<Vec<Item>> {
+    if group.open.token != Token::LBracket {
+        return None;
+    }
+    let find = |word: &str, from: usize| (from..group.items.len()).find(|index| group.items[*index].is(word));
+    let at_for = find("for", 0)?;
+    let at_in = find("in", at_for)?;
+    let at_if = find("if", at_in).unwrap_or(group.items.len());
+    let (body, names) = (&group.items[..at_for], &group.items[at_for + 1..at_in]);
+    let (list, condition) = (&group.items[at_in + 1..at_if], group.items.get(at_if + 1..).unwrap_or_default());
+    if body.is_empty() || names.is_empty() || list.is_empty() {
+        return None;
+    }
+    let span = group.open.span;
+    let lambda = |body: &[Item]| {
+        let names = if names.len() == 1 { names.to_vec() } else { vec![parenthesized(names.to_vec(), span)] };
+        joined([names, vec![token(Token::Arrow, span)], body.to_vec()])
+    };
+    let source = if condition.is_empty() {
+        list.to_vec()
+    } else {
+        call("list_filter", vec![list.to_vec(), lambda(condition)], span)
+    };
+    Some(call("list_transform", vec![source, lambda(body)], span))
+}
+
+/// `TABLE`, `SUMMARIZE`, `PIVOT` and `UNPIVOT` where a query can begin.
+fn statement_forms(items: Vec<Item>) -> Result<Vec<Item>> {
+    if let [first, name, ..] = items.as_slice()
+        && first.is("table")
+        && name.parentheses().is_none()
+    {
+        let span = first.span();
+        let select = vec![word("SELECT", span), token(Token::Mul, span), word("FROM", span)];
+        return Ok(joined([select, items[1..].to_vec()]));
+    }
+    const BEFORE: [&str; 8] = ["as", "explain", "analyze", "verbose", "describe", "all", "union", "materialized"];
+    let begins = |index: usize| index == 0 || items[index - 1].is_any(&BEFORE);
+    let found =
+        (0..items.len()).find(|index| items[*index].is_any(&["summarize", "pivot", "unpivot"]) && begins(*index));
+    let Some(at) = found else { return Ok(items) };
+    let (before, rest) = (items[..at].to_vec(), &items[at + 1..]);
+    let end = rest.iter().position(|item| item.is_token(&Token::SemiColon)).unwrap_or(rest.len());
+    let (rest, after) = (&rest[..end], rest[end..].to_vec());
+    let span = items[at].span();
+    if rest.is_empty() || (at > 0 && rest.first().is_some_and(|item| item.is_token(&Token::Comma))) {
+        return Ok(items);
+    }
+    let query = if items[at].is("summarize") {
+        from_call(marks::SUMMARIZE, vec![vec![parenthesized(source_query(rest, span), span)]], span)
+    } else if items[at].is("pivot") {
+        pivot(rest, span)?
+    } else {
+        unpivot(rest, span)?
+    };
+    Ok(joined([before, query, after]))
+}
+
+fn pivot(items: &[Item], span: Span) -> Result<Vec<Item>> {
+    let clauses = Clauses::split(items, &["on", "using", "group", "order", "limit"]);
+    let Some(on) = clauses.get("on") else {
+        return Err(wrong("write PIVOT table ON column [IN (values)] USING aggregate(column) [GROUP BY columns]"));
+    };
+    if on.iter().any(|item| item.is_token(&Token::Comma)) {
+        return Err(EngineError::Unsupported {
+            what: "PIVOT on several columns".into(),
+            hint: "pivot on one: ON a || '_' || b".into(),
+        });
+    }
+    let at_in = on.iter().position(|item| item.is("in")).unwrap_or(on.len());
+    let count = || joined([vec![word("count", span)], vec![parenthesized(vec![token(Token::Mul, span)], span)]]);
+    let aggregates = clauses.get("using").map_or_else(count, <[Item]>::to_vec);
+    let mut grouped = joined([vec![word("SELECT", span)], aggregates]);
+    if let Some(by) = clauses.get("group") {
+        grouped.push(word("GROUP", span));
+        grouped.extend(by.iter().cloned());
+    }
+    let mut arguments = vec![
+        vec![parenthesized(source_query(clauses.source, span), span)],
+        vec![parenthesized(grouped, span)],
+        on[..at_in].to_vec(),
+    ];
+    if let Some(values) = on.get(at_in + 1) {
+        let Some(values) = values.parentheses() else { return Err(wrong("write PIVOT ... ON column IN (values)")) };
+        arguments.push(vec![parenthesized(joined([vec![word("SELECT", span)], values.items.clone()]), span)]);
+    }
+    Ok(joined([from_call(marks::PIVOT, arguments, span), clauses.tail()]))
+}
+
+fn unpivot(items: &[Item], span: Span) -> Result<Vec<Item>> {
+    const USAGE: &str = "write UNPIVOT table ON columns INTO NAME column VALUE column";
+    let include_nulls = items.get(..2).is_some_and(|first| first[0].is("include") && first[1].is("nulls"));
+    let items = if include_nulls { &items[2..] } else { items };
+    let clauses = Clauses::split(items, &["on", "into", "order", "limit"]);
+    let Some(on) = clauses.get("on") else { return Err(wrong(USAGE)) };
+    let named = |default: &str, keyword: &str| match clauses.get("into") {
+        None => Some(default.to_owned()),
+        Some(into) => {
+            let at = into.iter().position(|item| item.is(keyword))?;
+            match into.get(at + 1) {
+                Some(Item::Token(TokenWithSpan { token: Token::Word(word), .. })) => Some(word.value.clone()),
+                _ => None,
+            }
+        }
+    };
+    let (Some(name), Some(value)) = (named("name", "name"), named("value", "value")) else { return Err(wrong(USAGE)) };
+    let several = clauses.get("into").is_some_and(|into| into.iter().any(|item| item.is_token(&Token::Comma)));
+    if several
+        || on
+            .iter()
+            .any(|item| item.parentheses().is_some_and(|_| on.first().is_some_and(|first| first.word().is_none())))
+    {
+        return Err(EngineError::Unsupported {
+            what: "UNPIVOT into several value columns".into(),
+            hint: "write a UNION ALL of one SELECT for each pair of columns".into(),
+        });
+    }
+    let text = |text: String| vec![token(Token::SingleQuotedString(text), span)];
+    let columns = joined([vec![word("SELECT", span)], on.to_vec()]);
+    let arguments = vec![
+        vec![parenthesized(source_query(clauses.source, span), span)],
+        text(name),
+        text(value),
+        text(if include_nulls { "include" } else { "exclude" }.into()),
+        vec![parenthesized(columns, span)],
+    ];
+    Ok(joined([from_call(marks::UNPIVOT, arguments, span), clauses.tail()]))
+}
+
+/// A statement's clauses, each by the keyword that begins it.
+struct Clauses<'a> {
+    source: &'a [Item],
+    clauses: Vec<(&'a str, &'a [Item])>,
+    items: &'a [Item],
+    tail_at: usize,
+}
+
+impl<'a> Clauses<'a> {
+    fn split(items: &'a [Item], keywords: &[&'a str]) -> Self {
+        let mut starts: Vec<(usize, &'a str)> = Vec::new();
+        for (index, item) in items.iter().enumerate() {
+            if let Some(keyword) = keywords.iter().find(|keyword| item.is(keyword)) {
+                starts.push((index, keyword));
+            }
+        }
+        let source = &items[..starts.first().map_or(items.len(), |(at, _)| *at)];
+        let ends = starts.iter().skip(1).map(|(at, _)| *at).chain([items.len()]);
+        let clauses = starts.iter().zip(ends).map(|((at, keyword), end)| (*keyword, &items[at + 1..end])).collect();
+        let is_tail = |(_, keyword): &&(usize, &str)| matches!(*keyword, "order" | "limit");
+        let tail_at = starts.iter().find(is_tail).map_or(items.len(), |(at, _)| *at);
+        Self { source, clauses, items, tail_at }
+    }
+
+    fn get(&self, keyword: &str) -> Option<&'a [Item]> {
+        self.clauses.iter().find(|(own, _)| *own == keyword).map(|(_, items)| *items)
+    }
+
+    /// Returns ORDER BY and LIMIT, which are the outer query's.
+    fn tail(&self) -> Vec<Item> {
+        self.items[self.tail_at..].to_vec()
+    }
+}
+
+/// Marks `ASOF JOIN`s and refuses joins by position.
+fn joins(mut items: Vec<Item>) -> Result<Vec<Item>> {
+    let has_match_condition = items.iter().any(|item| item.is("match_condition"));
+    for index in 0..items.len() {
+        let joins =
+            |next: Option<&Item>| next.is_some_and(|next| next.is_any(&["join", "left", "inner", "right", "full"]));
+        if !joins(items.get(index + 1)) {
+            continue;
+        }
+        if items[index].is("positional") {
+            return Err(EngineError::Unsupported {
+                what: "POSITIONAL JOIN".into(),
+                hint: "the rows of a table have no order here; number both sides with \
+                       row_number() OVER (ORDER BY ...) and join on the number"
+                    .into(),
+            });
+        }
+        if items[index].is("global") {
+            return Err(EngineError::Unsupported { what: "GLOBAL JOIN".into(), hint: "leave GLOBAL out".into() });
+        }
+        if items[index].is("asof") && !has_match_condition {
+            // The parser's flag for GLOBAL carries it.
+            let span = items[index].span();
+            items[index] = word("GLOBAL", span);
+        }
+    }
+    Ok(items)
+}
+
+/// Gives the samples of a level one form.
+fn samples(items: Vec<Item>) -> Result<Vec<Item>> {
+    let mut done = Vec::with_capacity(items.len());
+    let mut index = 0;
+    while index < items.len() {
+        let follows = |word: &str| items.get(index + 1).is_some_and(|next| next.is(word));
+        if items[index].is("tablesample") && index > 0 {
+            let (sample, used) = SampleClause::read(&items[index + 1..])?;
+            done.extend(sample.clause(items[index].span()));
+            index += 1 + used;
+        } else if items[index].is("using") && follows("sample") {
+            let (sample, used) = SampleClause::read(&items[index + 2..])?;
+            done = sample.around_from(done, items[index].span())?;
+            index += 2 + used;
+        } else {
+            done.push(items[index].clone());
+            index += 1;
+        }
+    }
+    Ok(done)
+}
+
+struct SampleClause {
+    amount: Item,
+    unit: &'static str,
+    seed: Option<Item>,
+}
+
+impl SampleClause {
+    const USAGE: &'static str = "a sample is written `10 PERCENT`, `10%`, `10 ROWS`, `BERNOULLI (10)` or `RESERVOIR (10 ROWS)`, \
+                                 and may end with REPEATABLE (seed)";
+
+    /// Reads what follows `TABLESAMPLE` or `USING SAMPLE`, and returns how many items it has.
+    fn read(items: &[Item]) -> Result<(Self, usize)> {
+        const METHODS: [&str; 3] = ["bernoulli", "system", "reservoir"];
+        let method = items.first().and_then(Item::word).map(str::to_lowercase);
+        if let Some(method) = &method
+            && !METHODS.contains(&method.as_str())
+        {
+            return Err(wrong(Self::USAGE));
+        }
+        let mut used = usize::from(method.is_some());
+        let inner = items.get(used).and_then(Item::parentheses);
+        let amount_at = if let Some(group) = inner {
+            used += 1;
+            &group.items[..]
+        } else {
+            &items[used..]
+        };
+        let Some(amount) = amount_at
+            .first()
+            .filter(|item| matches!(item, Item::Token(token) if matches!(token.token, Token::Number(..))))
+        else {
+            return Err(wrong(Self::USAGE));
+        };
+        let unit_at = amount_at.get(1);
+        let (unit, has_unit) = match unit_at {
+            Some(unit) if unit.is_token(&Token::Mod) || unit.is("percent") => ("PERCENT", true),
+            Some(unit) if unit.is("rows") => ("ROWS", true),
+            // As in PostgreSQL and the standard.
+            _ if matches!(method.as_deref(), Some("bernoulli" | "system")) => ("PERCENT", false),
+            _ => ("ROWS", false),
+        };
+        let mut seed = None;
+        if inner.is_none() {
+            used += 1 + usize::from(has_unit);
+            // `10% (bernoulli, 42)`
+            if let Some(group) = items.get(used).and_then(Item::parentheses) {
+                used += 1;
+                seed = group.items.get(2).cloned();
+            }
+        }
+        if items.get(used).is_some_and(|item| item.is_any(&["repeatable", "seed"])) {
+            let Some(group) = items.get(used + 1).and_then(Item::parentheses) else { return Err(wrong(Self::USAGE)) };
+            seed = group.items.first().cloned();
+            used += 2;
+        }
+        Ok((Self { amount: amount.clone(), unit, seed }, used))
+    }
+
+    fn clause(self, span: Span) -> Vec<Item> {
+        let amount = parenthesized(vec![self.amount, word(self.unit, span)], span);
+        let seed = self.seed.map(|seed| vec![word("REPEATABLE", span), parenthesized(vec![seed], span)]);
+        joined([vec![word("TABLESAMPLE", span), amount], seed.unwrap_or_default()])
+    }
+
+    /// Puts the sample around the last FROM clause: it is drawn from what FROM makes, before WHERE.
+    fn around_from(self, items: Vec<Item>, span: Span) -> Result<Vec<Item>> {
+        const AFTER: [&str; 5] = ["where", "group", "having", "window", "qualify"];
+        let Some(from) = items.iter().rposition(|item| item.is("from")) else { return Err(wrong(Self::USAGE)) };
+        let end = items.iter().skip(from).position(|item| item.is_any(&AFTER)).map_or(items.len(), |at| from + at);
+        let relations = items[from + 1..end].to_vec();
+        let query = joined([vec![word("SELECT", span), token(Token::Mul, span), word("FROM", span)], relations]);
+        let unit = vec![token(Token::SingleQuotedString(self.unit.to_lowercase()), span)];
+        let mut arguments = vec![vec![parenthesized(query, span)], vec![self.amount], unit];
+        arguments.extend(self.seed.map(|seed| vec![seed]));
+        Ok(joined([items[..=from].to_vec(), call(marks::SAMPLE, arguments, span), items[end..].to_vec()]))
+    }
+}
+
+/// `SELECT * FROM name(arguments)`.
+fn from_call(name: &str, arguments: Vec<Vec<Item>>, span: Span) -> Vec<Item> {
+    let select = vec![word("SELECT", span), token(Token::Mul, span), word("FROM", span)];
+    joined([select, call(name, arguments, span)])
+}
+
+/// The query of what stands where a table or a query can.
+fn source_query(items: &[Item], span: Span) -> Vec<Item> {
+    let is_query = items.first().is_some_and(|first| first.is_any(&["select", "with", "from", "values", "table"]));
+    match items {
+        _ if is_query => items.to_vec(),
+        [one] if let Some(group) = one.parentheses() => group.items.clone(),
+        _ => joined([vec![word("SELECT", span), token(Token::Mul, span), word("FROM", span)], items.to_vec()]),
+    }
+}
+
+fn call(name: &str, arguments: Vec<Vec<Item>>, span: Span) -> Vec<Item> {
+    let mut inside = Vec::new();
+    for argument in arguments {
+        if !inside.is_empty() {
+            inside.push(token(Token::Comma, span));
+        }
+        inside.extend(argument);
+    }
+    vec![word(name, span), parenthesized(inside, span)]
+}
+
+fn parenthesized(items: Vec<Item>, span: Span) -> Item {
+    let open = TokenWithSpan::new(Token::LParen, span);
+    Item::Group(Box::new(Group { open, items, close: TokenWithSpan::new(Token::RParen, span) }))
+}
+
+fn word(text: &str, span: Span) -> Item {
+    token(Token::make_keyword(text), span)
+}
+
+fn token(token: Token, span: Span) -> Item {
+    Item::Token(TokenWithSpan::new(token, span))
+}
+
+fn joined<const N: usize>(parts: [Vec<Item>; N]) -> Vec<Item> {
+    parts.into_iter().flatten().collect()
+}
+
+fn wrong(message: &str) -> EngineError {
+    EngineError::Plan { message: message.to_owned() }
+}

@@ -1,0 +1,56 @@
+//! The names of types in SQL, as people read them in answers and messages.
+
+use arrow::datatypes::{DataType, IntervalUnit, TimeUnit};
+
+/// Returns the name of a type.
+pub(crate) fn sql_name(data_type: &DataType) -> String {
+    let fixed = match data_type {
+        DataType::Null => "NULL",
+        DataType::Boolean => "BOOLEAN",
+        DataType::Int8 => "TINYINT",
+        DataType::Int16 => "SMALLINT",
+        DataType::Int32 => "INTEGER",
+        DataType::Int64 => "BIGINT",
+        DataType::UInt8 => "UTINYINT",
+        DataType::UInt16 => "USMALLINT",
+        DataType::UInt32 => "UINTEGER",
+        DataType::UInt64 => "UBIGINT",
+        DataType::Float16 | DataType::Float32 => "FLOAT",
+        DataType::Float64 => "DOUBLE",
+        DataType::Utf8 | DataType::LargeUtf8 | DataType::Utf8View => "VARCHAR",
+        DataType::Binary | DataType::LargeBinary | DataType::BinaryView | DataType::FixedSizeBinary(_) => "BLOB",
+        DataType::Date32 | DataType::Date64 => "DATE",
+        DataType::Time32(_) | DataType::Time64(_) => "TIME",
+        DataType::Timestamp(_, Some(_)) => "TIMESTAMP WITH TIME ZONE",
+        DataType::Timestamp(TimeUnit::Second, None) => "TIMESTAMP_S",
+        DataType::Timestamp(TimeUnit::Millisecond, None) => "TIMESTAMP_MS",
+        DataType::Timestamp(TimeUnit::Microsecond, None) => "TIMESTAMP",
+        DataType::Timestamp(TimeUnit::Nanosecond, None) => "TIMESTAMP_NS",
+        DataType::Duration(_)
+        | DataType::Interval(IntervalUnit::YearMonth | IntervalUnit::DayTime | IntervalUnit::MonthDayNano) => {
+            "INTERVAL"
+        }
+        DataType::Decimal32(precision, scale)
+        | DataType::Decimal64(precision, scale)
+        | DataType::Decimal128(precision, scale)
+        | DataType::Decimal256(precision, scale) => return format!("DECIMAL({precision},{scale})"),
+        DataType::List(field)
+        | DataType::LargeList(field)
+        | DataType::ListView(field)
+        | DataType::LargeListView(field)
+        | DataType::FixedSizeList(field, _) => return format!("{}[]", sql_name(field.data_type())),
+        DataType::Struct(fields) => {
+            let fields = fields.iter().map(|field| format!("{} {}", field.name(), sql_name(field.data_type())));
+            return format!("STRUCT({})", fields.collect::<Vec<_>>().join(", "));
+        }
+        DataType::Map(entries, _) => {
+            let DataType::Struct(fields) = entries.data_type() else { return "MAP".into() };
+            let names: Vec<String> = fields.iter().map(|field| sql_name(field.data_type())).collect();
+            return format!("MAP({})", names.join(", "));
+        }
+        DataType::Dictionary(_, values) => return sql_name(values),
+        DataType::RunEndEncoded(_, values) => return sql_name(values.data_type()),
+        DataType::Union(_, _) => "UNION",
+    };
+    fixed.to_owned()
+}
