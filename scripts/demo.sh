@@ -21,8 +21,26 @@ else
 --model qwen2.5-coder:1.5b='$gguf' --threads $((cores > 2 ? cores - 1 : 1)) --port 0 --until-stdin-closes")
 fi
 
+# One line however many crates there are; all that cargo said where it fails.
+build() {
+  local log crates=0 line
+  log=$(mktemp "${TMPDIR:-/tmp}/querent-build.XXXXXX")
+  if ! { cargo build --workspace --bin querent 2>&1 | tee "$log" | while read -r line; do
+    case $line in Compiling*) crates=$((crates + 1)) ;; *) continue ;; esac
+    if [ -t 2 ]; then printf '\r    %d crates compiled' "$crates" >&2
+    elif [ $((crates % 200)) = 0 ]; then printf '    %d crates compiled\n' "$crates" >&2; fi
+  done; }; then
+    [ -t 2 ] && echo >&2
+    cat "$log" >&2
+    rm -f "$log"
+    exit 1
+  fi
+  [ -t 2 ] && printf '\r\033[K' >&2
+  rm -f "$log"
+}
+
 say "building (the first time takes a while: about 30 processor-minutes of dependencies)"
-cargo build --workspace --bin querent
+build
 
 export QUERENT_EMBED_MODEL_PATH=${QUERENT_EMBED_MODEL_PATH:-$QUERENT_MODELS_DIR/all-minilm-l6-v2}
 export ORT_DYLIB_PATH=${ORT_DYLIB_PATH:-$QUERENT_MODELS_DIR/ort/libonnxruntime.so}

@@ -68,4 +68,5 @@ pub use protocols::responses::{ContinueError, Continued};
 pub use request::{AnswerSchema, AskRequest, CallDecision, OnDisconnect, Protocol, ResumedCall, RunRequest};
 pub use results::{ResultStore, StoredResult, TicketRefusal};
 pub use run_watcher::RunWatcher;
-pub use tools::{known_tool, tool_names};
+pub use sql_text::sql_type;
+pub use tools::{chart_of_batches, known_tool, tool_names};

@@ -121,12 +121,24 @@ impl RunTask {
             () = tokio::time::sleep_until(deadline) => Err(FailureCause::new(
                 RunStatus::BudgetExceeded,
                 RunErrorCode::Timeout,
-                format!("the run took longer than {}; ask something narrower", in_seconds(self.config.run_timeout)),
+                self.timeout_message(),
                 "run_timeout",
             )),
             outcome = work => outcome.unwrap_or_else(|_| {
                 Err(FailureCause::new(RunStatus::Error, RunErrorCode::Internal, "internal: the run panicked", "internal"))
             }),
+        }
+    }
+
+    /// Says what to do about a run that was too slow: about the model, where that has said nothing at all.
+    fn timeout_message(&self) -> String {
+        let (allowed, model) = (in_seconds(self.config.run_timeout), self.model.provider.model_id());
+        match self.handle.totals(self.started).has_reply {
+            true => format!("the run took longer than {allowed}; ask something narrower"),
+            false => format!(
+                "the model {model} said nothing within {allowed}: it is slow here, or still being loaded; ask again, \
+                 raise agent.run_timeout (QUERENT_AGENT_RUN_TIMEOUT), or choose a smaller model"
+            ),
         }
     }
 

@@ -121,7 +121,7 @@ pub(crate) fn relations_named_in(sql: &str) -> Vec<String> {
 }
 
 /// Returns the SQL name of the type.
-pub(crate) fn sql_type(data_type: &DataType) -> String {
+pub fn sql_type(data_type: &DataType) -> String {
     match data_type {
         DataType::Boolean => "BOOLEAN".to_owned(),
         DataType::Int8 => "TINYINT".to_owned(),

@@ -38,6 +38,7 @@ use crate::tokens::{estimate_tokens, take_tokens};
 use json_value::shortened;
 
 pub(crate) use arguments::arguments_object;
+pub use result_rows::chart_of_batches;
 pub(crate) use run_kql::kql_argument;
 pub(crate) use run_sql::sql_argument;
 

@@ -21,7 +21,7 @@ use crate::relationships::CatalogRelationships;
 use crate::retention::{self, Purged};
 use crate::runs::CatalogRuns;
 use crate::search::CatalogSearch;
-use crate::store::Store;
+use crate::store::{FolderServer, Store};
 use crate::tables::CatalogTables;
 use crate::values::CatalogValues;
 
@@ -97,6 +97,12 @@ impl Catalog {
     /// Databases.
     pub fn databases(&self) -> CatalogDatabases<'_> {
         CatalogDatabases { store: &self.store }
+    }
+
+    /// Lets the command line find the server that has this data folder open: [`folder_server`](crate::folder_server).
+    /// Writes a line of a small file.
+    pub fn announce(&self, server: &FolderServer) -> Result<()> {
+        self.store.announce(server)
     }
 
     /// Tables, external tables and views.

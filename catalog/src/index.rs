@@ -41,6 +41,7 @@ use self::traffic::Traffic;
 use self::vectorizer::Vectorizer;
 use self::view::{HiddenRows, IndexView};
 use crate::error::{CatalogError, Result};
+use crate::model::MissingMeaning;
 use crate::progress::Progress;
 use crate::store::pending::{Committed, ObjectKind, PendingObject};
 use crate::store::{Store, pending_texts};
@@ -205,16 +206,34 @@ impl SchemaIndex {
     }
 
     /// Waits until every committed object can be found by meaning, or as well as the embedder allows: without one,
-    /// until all are found by full text. Errors: `embedder_error` while the embedder fails.
+    /// until all are found by full text. Errors: `embedder_error` while the embedder fails, once all are found by full
+    /// text.
     pub(crate) async fn idle(&self) -> Result<()> {
+        self.wait_until(|| {
+            let parts = [&self.tables, &self.columns];
+            if parts.iter().all(|part| part.is_idle()) {
+                return Some(Ok(()));
+            }
+            let has_texts = parts.iter().all(|part| part.has_all_texts());
+            self.tables.vectorizer.failure().filter(|_| has_texts).map(Err)
+        })
+        .await
+    }
+
+    /// Waits until every committed object can be found by full text.
+    pub(crate) async fn text_idle(&self) {
+        let has_texts = || (self.tables.has_all_texts() && self.columns.has_all_texts()).then_some(Ok(()));
+        // The check above never fails.
+        let _ = self.wait_until(has_texts).await;
+    }
+
+    /// Waits until `outcome` gives one; it is looked at after each change of either part.
+    async fn wait_until(&self, outcome: impl Fn() -> Option<Result<()>>) -> Result<()> {
         let mut changes = self.changes.subscribe();
         loop {
             changes.borrow_and_update();
-            if self.tables.is_idle() && self.columns.is_idle() {
-                return Ok(());
-            }
-            if let Some(error) = self.tables.vectorizer.failure() {
-                return Err(error);
+            if let Some(outcome) = outcome() {
+                return outcome;
             }
             tokio::select! {
                 changed = changes.changed() => {
@@ -225,6 +244,29 @@ impl SchemaIndex {
                 () = self.stop.cancelled() => return Ok(()),
             }
         }
+    }
+
+    /// What searches lack while they cannot use meaning; `None` when they can.
+    pub(crate) fn missing_meaning(&self) -> Option<MissingMeaning> {
+        let vectorizer = &self.tables.vectorizer;
+        let is_chosen = vectorizer.model().is_none();
+        let missing = |reason: String, hint: &str| Some(MissingMeaning { reason, hint: hint.to_owned(), is_chosen });
+        let Some(model) = vectorizer.model() else {
+            let hint = "set embed.provider (QUERENT_EMBED_PROVIDER), for example to fastembed";
+            return missing("the settings name no embedding model".into(), hint);
+        };
+        if let Some(CatalogError::Embedder { model, detail, hint }) = vectorizer.failure() {
+            return missing(format!("embedding model {model}: {detail}"), &hint);
+        }
+        if vectorizer.is_loading() {
+            let reason = format!("the embedding model {} is being loaded, or downloaded", model.id);
+            return missing(reason, "search again in a moment");
+        }
+        if !self.tables.is_embedded() || !self.columns.is_embedded() {
+            let reason = "the vectors of some tables are still being computed".to_owned();
+            return missing(reason, "search again in a moment");
+        }
+        None
     }
 
     /// Writes what is ready and stops the background tasks.
@@ -245,7 +287,7 @@ impl SchemaIndex {
 
     /// The question's vector; `None` where there is no working embedder.
     pub(crate) async fn embed_question(&self, question: &str) -> Option<Vec<f32>> {
-        self.tables.vectorizer.embed(vec![question.to_string()]).await?.pop()
+        self.tables.vectorizer.embed_question(question).await
     }
 
     /// The reranker, where one is configured.
@@ -427,11 +469,20 @@ impl IndexPart {
     }
 
     fn is_idle(&self) -> bool {
+        self.has_all_texts() && self.is_embedded()
+    }
+
+    /// Whether every committed object is found by full text.
+    fn has_all_texts(&self) -> bool {
         let state = self.state.read();
-        let is_embedded =
-            self.vectorizer.model().is_none() || (state.tail.counts().unembedded == 0 && !state.lacks_vectors);
         let is_whole = !state.tail.is_overflowing && !state.is_catching_up;
-        state.is_current && !state.is_damaged && is_whole && is_embedded
+        state.is_current && !state.is_damaged && is_whole
+    }
+
+    /// Whether every object that searches see has its vector, where there are any.
+    fn is_embedded(&self) -> bool {
+        let state = self.state.read();
+        self.vectorizer.model().is_none() || (state.tail.counts().unembedded == 0 && !state.lacks_vectors)
     }
 
     fn report_damage(&self, error: &CatalogError) {

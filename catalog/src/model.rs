@@ -424,6 +424,17 @@ pub struct SearchHit {
     pub why: Vec<String>,
 }
 
+/// Why searches answer by name and by text only.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct MissingMeaning {
+    /// What is wrong.
+    pub reason: String,
+    /// What to do about it.
+    pub hint: String,
+    /// Whether the settings leave meaning out, so that nothing is wrong.
+    pub is_chosen: bool,
+}
+
 /// A first-stage search.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, PartialOrd, Ord)]
 #[serde(rename_all = "snake_case")]

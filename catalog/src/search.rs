@@ -20,7 +20,7 @@ use futures::FutureExt;
 use crate::error::Result;
 use crate::index::{SchemaIndex, SearchFilter};
 use crate::knowledge::KnowledgeCache;
-use crate::model::{SearchHit, SearchRequest, SearchStages, TableInfo, TableSummary};
+use crate::model::{MissingMeaning, SearchHit, SearchRequest, SearchStages, TableInfo, TableSummary};
 use crate::principal::{DatabaseScope, Principal};
 use crate::relationships::infer::words_of;
 use crate::store::resolve::visible_databases;
@@ -74,10 +74,20 @@ impl CatalogSearch<'_> {
         search_tables(self.store, self.index, self.knowledge, who, request, stages).boxed().await
     }
 
+    /// What searches lack while they answer by name and by text only; `None` while they use meaning too.
+    pub fn missing_meaning(self) -> Option<MissingMeaning> {
+        self.index.missing_meaning()
+    }
+
     /// Waits until every committed object can be found by meaning; without an embedder, by full text. For tests and
-    /// `import`. Errors: `embedder_error` while the embedder fails.
+    /// `import`. Errors: `embedder_error` while the embedder fails, once every object can be found by full text.
     pub async fn index_idle(self) -> Result<()> {
         self.index.idle().boxed().await
+    }
+
+    /// Waits until every committed object can be found by full text.
+    pub async fn text_idle(self) {
+        self.index.text_idle().boxed().await
     }
 }
 

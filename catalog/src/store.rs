@@ -45,6 +45,7 @@ use tokio::sync::Semaphore;
 
 pub(crate) use change::CatalogChange;
 pub(crate) use listing::NameMatch;
+pub use lock::{FolderServer, folder_server};
 pub(crate) use names::name_key;
 pub(crate) use objects::{ObjectText, object_count, object_texts, pending_texts, table_ids};
 pub(crate) use pending::ObjectKind;
@@ -121,6 +122,11 @@ impl Store {
     /// The data folder, absolute.
     pub(crate) fn data_dir(&self) -> &Path {
         &self.data_dir
+    }
+
+    /// Writes to the folder's lock where its server can be reached.
+    pub(crate) fn announce(&self, server: &FolderServer) -> Result<()> {
+        self.lock.lock().as_ref().map_or(Ok(()), |lock| lock.announce(server))
     }
 
     /// Sets the listener of commits. Only the first call has an effect.

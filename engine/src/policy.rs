@@ -12,6 +12,7 @@ use crate::sql::write_statement::WriteStatement;
 
 pub use authorize::authorize;
 pub(crate) use authorize::check_open;
+pub use functions::function_names;
 pub(crate) use locations::allowed_location;
 
 /// What a session may do, whatever its principal's role.

@@ -7,6 +7,7 @@ mod ask;
 mod chart;
 mod client;
 mod config_check;
+mod conversations;
 mod demo;
 mod embedded;
 mod error;
@@ -16,6 +17,7 @@ mod import;
 mod knowledge;
 mod kql;
 mod local_model;
+mod markdown;
 mod mcp;
 mod output;
 mod progress;
@@ -23,6 +25,7 @@ mod query;
 mod relationships;
 mod search;
 mod serve;
+mod shell;
 mod sql;
 mod sse;
 mod target;
@@ -31,7 +34,7 @@ mod tls;
 use std::ffi::OsString;
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, Parser, Subcommand};
 
 use error::CliError;
 
@@ -44,12 +47,17 @@ Exit codes:
 
 Settings are read from flags, then the environment, then querent.toml; `querent config check` shows all of them.";
 
-/// Analytics that you can ask: SQL over your files, and a language model that queries them for you.
+/// Analytics that you can ask: SQL over your files, and a language model that queries them for you
+///
+/// Without a command it opens a shell on the data folder, or on the files that are named.
 #[derive(Debug, Parser)]
 #[command(name = "querent", version, after_help = EXIT_CODES, propagate_version = true)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Cli {
     #[command(subcommand)]
-    command: CliCommand,
+    command: Option<CliCommand>,
+    #[command(flatten)]
+    shell: shell::ShellArgs,
 }
 
 #[derive(Debug, Subcommand)]
@@ -87,7 +95,14 @@ where
             return ExitCode::from(u8::try_from(refusal.exit_code()).unwrap_or(2));
         }
     };
-    let done = match cli.command {
+    let Some(command) = cli.command else {
+        let names: Vec<String> = Cli::command().get_subcommands().map(|known| known.get_name().to_owned()).collect();
+        return ended(match cli.shell.check_files(&names) {
+            Ok(()) => shell::run(cli.shell).await,
+            Err(error) => Err(error),
+        });
+    };
+    ended(match command {
         CliCommand::Serve(args) => serve::run(args).await,
         CliCommand::Sql(args) => sql::run(args).await,
         CliCommand::Kql(args) => kql::run(args).await,
@@ -101,7 +116,11 @@ where
         CliCommand::Mcp(args) => mcp::run(args).await,
         CliCommand::Demo(args) => demo::run(args).await,
         CliCommand::Config(config_check::ConfigCommand::Check(args)) => config_check::run(args),
-    };
+    })
+}
+
+/// Returns the exit code of a command, and prints its error.
+fn ended(done: Result<(), CliError>) -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         // The reader has closed the pipe, as in `querent sql ... | head`.

@@ -15,6 +15,7 @@
 //! - `state.rs`: the parts of a running server, which every door shares
 //! - `guard.rs`: who sends a request, by its headers, before its body is read
 //! - `mcp/`: the tools and schemas for MCP clients; `sql/`: Arrow Flight SQL
+//! - `formats.rs`, `formats/`: how rows are written for programs
 //! - `http/`: one file a surface, and in `http/routes/` the table of all routes
 //! - `server.rs`: the life of a server; `server/`: its listeners and connections
 //! - `cli/`: the command line, one file a command
@@ -29,6 +30,7 @@ mod connection;
 mod drain;
 pub mod error;
 mod folder_import;
+mod formats;
 mod guard;
 mod http;
 mod logs;

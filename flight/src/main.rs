@@ -1,5 +1,6 @@
 //! The binary `querent`: the command line of `querent_flight::cli` in a runtime of its own.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 #[cfg(feature = "mimalloc")]
@@ -8,11 +9,21 @@ static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
 fn main() -> ExitCode {
     set_compute_threads();
-    run()
+    let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => {
+            // Without a runtime nothing can be run; if standard error is closed, the exit code still tells.
+            let _ = writeln!(std::io::stderr(), "error: the program's runtime cannot be started: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    #[expect(clippy::disallowed_methods, reason = "the program's own runtime")]
+    let code = runtime.block_on(run());
+    // A command is over when it says so: a download that it has not waited for must not hold the process.
+    runtime.shutdown_background();
+    code
 }
 
-#[expect(clippy::disallowed_methods, reason = "the program's own runtime")]
-#[tokio::main]
 async fn run() -> ExitCode {
     querent_flight::install_crypto_provider();
     querent_flight::cli::run(std::env::args_os()).await

@@ -16,7 +16,7 @@ use std::time::Duration;
 use axum::Router;
 use querent_agent::models::{ModelProvider, Models};
 use querent_agent::{Agent, AgentError};
-use querent_catalog::{CatalogError, Progress, Purged};
+use querent_catalog::{CatalogError, FolderServer, Progress, Purged};
 use querent_engine::{Engine, EngineError};
 use tokio::net::TcpListener;
 
@@ -183,6 +183,13 @@ impl Server {
         let connections = Connections::new(routes(&state), tls.clone(), state.clone());
         state.shutdown.spawn(connections.accept(Listeners { tcp: listener, unix }));
         let server = RunningServer { addr, tls, state };
+        let found_at = FolderServer {
+            url: reachable_url(&server.url(), addr),
+            certificate: server.development_certificate().map(Path::to_owned),
+        };
+        if let Err(error) = server.state.engine.catalog().announce(&found_at) {
+            tracing::warn!(%error, "the command line will not find this server by its data folder");
+        }
         let (settings, anonymous) = (&server.state.settings, server.state.auth.is_open());
         tracing::info!(url = server.url(), data = %settings.data.display(), anonymous, "listening");
         if let Some(path) = &settings.listen_unix {
@@ -192,6 +199,14 @@ impl Server {
             tracing::info!(certificate = %certificate.display(), "clients of this server must trust this certificate");
         }
         Ok(server)
+    }
+}
+
+/// Returns the URL by which a process on this machine reaches a server that listens on all addresses.
+fn reachable_url(url: &str, addr: SocketAddr) -> String {
+    match addr.ip().is_unspecified() {
+        true => url.replacen(&addr.to_string(), &format!("localhost:{}", addr.port()), 1),
+        false => url.to_owned(),
     }
 }
 

@@ -143,6 +143,18 @@ async fn out_of_time_ends_with_timeout() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_model_that_says_nothing_in_time_is_called_slow() {
+    let config = AgentConfig { run_timeout: Duration::from_millis(300), ..AgentConfig::default() };
+    let script = json!({"runs": [{"turns": [turn(json!(["hang"]))]}]});
+    let fixture = AgentFixture::with_config(script, config).await;
+    let transcript = fixture.transcript("Which carrier?", false).await;
+    let (_, error) = transcript.frames.iter().find(|(name, _)| name == "run_error").unwrap();
+    let message = error["message"].as_str().unwrap();
+    assert!(message.contains("said nothing within 0.3 s") && message.contains("agent.run_timeout"), "{message}");
+    assert_eq!(error["detail_code"], "run_timeout");
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn the_thirteenth_call_is_emitted_and_ends_the_run() {
     let turns: Vec<Value> = (0..14).map(|number| turn(json!([run_sql(&format!("SELECT {number} AS n"))]))).collect();
     let fixture = AgentFixture::new(json!({"runs": [{"turns": turns}]})).await;

@@ -1,5 +1,8 @@
 //! The command line, as a user types it: output, exit codes, embedded and against a server.
 
+mod formats;
+mod shell;
+
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
@@ -203,7 +206,7 @@ fn long_results_and_cells_are_marked_where_cut() {
     let work = WorkFolder::new();
     let series = "SELECT value FROM generate_series(1, 250) AS s(value)";
     let table = work.run(&["sql", series]).succeeded();
-    assert!(table.contains("first 100 rows; more follow"), "{table}");
+    assert!(table.contains("(250 rows, 100 shown: --rows 0 shows all"), "{table}");
     let table = work.run(&["sql", "--rows", "0", series]).succeeded();
     assert!(table.ends_with("(250 rows)\n"), "{table}");
     let table = work.run(&["sql", "SELECT repeat('x', 1000) AS s"]).succeeded();
@@ -282,8 +285,10 @@ fn a_server_process_is_ready_serves_and_stops() {
 
     // The folder is the server's while it runs, and free when it has stopped.
     let data = server.data.path().to_str().unwrap();
-    let said = work.run(&["sql", "--data", data, "SELECT 1"]).failed(3);
-    assert!(said.contains("in use") && said.contains("--server"), "{said}");
+    // A command on it finds the server, whose tokens count.
+    assert!(work.run(&["sql", "--data", data, "SELECT 1"]).failed(1).contains("[unauthenticated]"));
+    let counted = work.run(&["sql", "--data", data, "--token", "r", "--json", "SELECT count(*) AS n FROM flights"]);
+    assert_eq!(counted.succeeded(), "{\"n\":3}\n");
     server.signal("TERM");
     let mut server = server;
     assert!(server.child.wait().unwrap().success(), "a stop that was asked for is a success");
@@ -419,6 +424,17 @@ fn the_demo_says_match_or_wrong() {
         assert_eq!(done.code, code, "{}\n{}", done.stdout, done.stderr);
         for part in ["flights: 3 rows", "→ run_sql", "United Air Lines Inc.", verdict] {
             assert!(done.stdout.contains(part), "{part}: {}", done.stdout);
+        }
+        if code == 0 {
+            let (_, next) = done.stdout.split_once("==> the tables are yours now").expect(&done.stdout);
+            let data = work.path("querent-demo").canonicalize().unwrap();
+            assert!(next.contains(data.to_str().unwrap()) && next.contains("http://127.0.0.1:8080"), "{next}");
+            assert!(done.stdout.lines().count() < 60, "{}", done.stdout);
+            // What it says to type works.
+            let shell = next.lines().find(|line| line.ends_with("# one statement")).unwrap();
+            let mut bash = Command::new("bash");
+            let ran = bash.args(["-c", shell]).env("QUERENT_EMBED_PROVIDER", "none").output().unwrap();
+            assert!(Done::of(ran).succeeded().contains("UA"), "{shell}");
         }
     }
 }

@@ -20,6 +20,7 @@ mod cli;
 mod clients;
 mod conversation_store;
 mod cube;
+mod documented_commands;
 mod duckdb;
 mod duckdb_changes;
 mod faults;

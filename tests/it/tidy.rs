@@ -42,6 +42,7 @@ const SINGLE: &[&str] = &[
 const DOUBLE: &[(&str, &str)] = &[
     ("base64", "old versions under tokenizers and ureq"),
     ("md-5", "0.11 under DataFusion, which has it for its own functions"),
+    ("ndarray", "0.16 under lance; ort is on 0.17, and so are we"),
     ("object_store", "DataFusion 54 is on 0.13, lance 14 on 0.14"),
     ("rand", "0.8 under old dependencies of tantivy and phf"),
     ("reqwest", "genai is on 0.13, the object stores and ollama-rs on 0.12; neither crosses our interfaces"),
@@ -49,6 +50,7 @@ const DOUBLE: &[(&str, &str)] = &[
     ("thiserror", "1.x under crates that have not moved"),
     ("toml", "an older one under figment"),
     ("uuid", "none expected; kept for figment"),
+    ("unicode-width", "0.1 under an older crate"),
     ("strsim", "an older one under darling"),
 ];
 

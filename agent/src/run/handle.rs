@@ -64,6 +64,8 @@ pub(crate) struct Totals {
     pub(crate) last_usage: TokenUsage,
     pub(crate) llm_calls: u32,
     pub(crate) cost: Option<f64>,
+    /// Whether the model has said anything.
+    pub(crate) has_reply: bool,
 }
 
 impl RunHandle {

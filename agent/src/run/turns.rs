@@ -186,6 +186,7 @@ impl<'a> Turns<'a> {
         let mut speech = Speech::new(self.structured.is_some());
         let mut calls = Vec::new();
         while let Some(some) = pieces.next().await {
+            self.task.handle.update_totals(|totals| totals.has_reply = true);
             let is_full = some.len() == PIECES_AT_ONCE;
             let mut heard = Vec::with_capacity(some.len());
             let end = some.into_iter().find_map(|piece| self.hear(piece, &mut speech, &mut calls, &mut heard));

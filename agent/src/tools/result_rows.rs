@@ -64,6 +64,29 @@ enum Cut {
     Bytes,
 }
 
+/// Returns the chart of rows and the rows as its specification reads them; `None` where they are not worth one. Rows
+/// beyond a tool's bounds are left out.
+pub fn chart_of_batches(schema: &SchemaRef, batches: &[RecordBatch]) -> Option<(Value, Vec<Value>)> {
+    let mut result = ToolRows::empty(schema);
+    let mut bytes = 0;
+    'rows: for batch in batches {
+        for row in 0..batch.num_rows() {
+            let values = row_values(batch, row);
+            bytes += values.iter().map(json_bytes).sum::<usize>();
+            if bytes > MAX_JSON_BYTES {
+                break 'rows;
+            }
+            result.rows.push(values);
+        }
+    }
+    let spec = chart_of(&result.names, &result.kinds, &result.rows, None)?;
+    let object = |row: &Vec<Value>| {
+        let fields = result.names.iter().cloned().zip(row.iter().cloned());
+        Value::Object(fields.collect::<Map<String, Value>>())
+    };
+    Some((json!(spec), result.rows.iter().map(object).collect()))
+}
+
 impl ToolRows {
     /// Reads at most `max_rows` rows and drops the query once it has them.
     pub(super) async fn read(mut stream: QueryStream, max_rows: usize) -> Result<Self, EngineError> {

@@ -48,6 +48,8 @@ impl Tool for SearchSchema {
         // One more than requested shows whether there are more.
         let request = SearchRequest { query: query.clone(), database, limit: limit + 1 };
         let mut found = catalog.search().tables_with_columns(session.principal(), &request).await?;
+        // What the settings leave out is nothing to act on.
+        let missing = catalog.search().missing_meaning().filter(|missing| !missing.is_chosen);
         let truncated = found.len() > limit;
         found.truncate(limit);
         let ids: Vec<i64> = found.iter().map(|(_, info)| info.id).collect();
@@ -71,13 +73,15 @@ impl Tool for SearchSchema {
         if text.is_empty() {
             text = "no table fits; try other words, or list_databases".to_owned();
         }
-        Ok(ToolOutput::new(
-            json!({
-                "query": query, "tables": tables, "table_count": tables.len(), "relationships": edges,
-                "truncated": truncated,
-            }),
-            text,
-        ))
+        let mut result = json!({
+            "query": query, "tables": tables, "table_count": tables.len(), "relationships": edges,
+            "truncated": truncated,
+        });
+        if let Some(missing) = missing {
+            text.push_str("\nnote: tables were found by name and by text only; if one is missing, try its own words");
+            result["missing_meaning"] = json!({ "reason": missing.reason, "hint": missing.hint });
+        }
+        Ok(ToolOutput::new(result, text))
     }
 }
 

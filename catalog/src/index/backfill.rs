@@ -29,7 +29,7 @@ const MAX_EMBEDDED_COLUMNS: usize = 1_000_000;
 
 /// Embeds one slice of the rows that lack a vector. Returns whether any were written.
 pub(super) async fn embed_rows(part: &IndexPart, writer: &mut IndexWriter, stop: &CancellationToken) -> Result<bool> {
-    let can_embed = part.vectorizer.model().is_some() && part.vectorizer.failure().is_none();
+    let can_embed = part.vectorizer.model().is_some() && part.vectorizer.pause().is_none();
     if !part.state.read().lacks_vectors || !can_embed {
         return Ok(false);
     }
@@ -48,6 +48,8 @@ pub(super) async fn embed_rows(part: &IndexPart, writer: &mut IndexWriter, stop:
     embed(part, &mut rows, stop, Some(Instant::now() + SLICE)).await;
     rows.retain(|row| row.vector.is_some());
     if rows.is_empty() {
+        // Whoever waits for the vectors learns that the embedder fails.
+        part.note_change();
         return Ok(false);
     }
     writer.replace(&rows, &[]).await?;
@@ -94,7 +96,13 @@ async fn embed(part: &IndexPart, rows: &mut [IndexRow], stop: &CancellationToken
         .map(|texts| part.embed_in_background(texts))
         .buffered(part.vectorizer.workers());
     let mut vectors: Vec<Arc<[f32]>> = Vec::with_capacity(rows.len());
-    while let Some(Some(embedded)) = batches.next().await {
+    loop {
+        let embedded = tokio::select! {
+            embedded = batches.next() => embedded,
+            // The model may be loading, or downloading.
+            () = stop.cancelled() => break,
+        };
+        let Some(Some(embedded)) = embedded else { break };
         vectors.extend(embedded.into_iter().map(Arc::from));
     }
     drop(batches);

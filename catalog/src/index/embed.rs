@@ -1,11 +1,14 @@
 //! Turns strings into vectors. One file per provider; the index never assumes a model or a dimension.
 
+mod bert;
 mod fastembed;
 mod gemini;
 mod http;
 mod model2vec;
 mod ollama;
 mod openai;
+mod published;
+mod tensors;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -35,7 +38,7 @@ pub trait Embedder: Send + Sync {
 /// Where vectors come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum EmbedProvider {
-    /// An ONNX model run in this process.
+    /// A sentence model in this process: in ONNX Runtime where its library is there, else in Rust.
     #[default]
     Fastembed,
     /// A static model (Model2Vec) in this process: hundreds of times faster, for very large catalogs.
@@ -104,10 +107,12 @@ pub struct EmbedSettings {
     /// The environment variable of the key, for error messages.
     pub api_key_variable: Option<String>,
     /// Folder with `model.onnx`, `tokenizer.json`, `config.json`, `special_tokens_map.json` and
-    /// `tokenizer_config.json` (for a static model, `model.safetensors` and `tokenizer.json`); without it the model is
-    /// downloaded from its hub on first use.
+    /// `tokenizer_config.json` for ONNX Runtime, or with `model.safetensors`, `tokenizer.json` and `config.json` (for a
+    /// static model, `model.safetensors` and `tokenizer.json`); without it the model is downloaded from its hub on
+    /// first use.
     pub model_path: Option<PathBuf>,
-    /// The ONNX Runtime library, 1.24 or newer; without it the system's library path is searched.
+    /// The ONNX Runtime library, 1.24 or newer; without it the system's library path is searched, and where there is
+    /// none the model is computed in Rust.
     pub ort_dylib_path: Option<PathBuf>,
     /// Where downloaded models are kept; without it a folder in the user's cache.
     pub cache_dir: Option<PathBuf>,
@@ -134,8 +139,9 @@ impl Default for EmbedSettings {
     }
 }
 
-/// The embedder of the settings; `None` for [`EmbedProvider::None`]. An ONNX model is not loaded yet: if the model or
-/// the library cannot be loaded, the first `embed` returns an `embedder_error`, and search works without vectors.
+/// The embedder of the settings; `None` for [`EmbedProvider::None`]. A sentence model is not loaded yet: if it or a
+/// library that the settings name cannot be loaded, the first `embed` returns an `embedder_error`, and search works
+/// without vectors.
 /// Errors here: `embedder_error` for an unknown model, a model folder that lacks a file, a static model that cannot be
 /// downloaded or loaded, a server that does not answer with a vector.
 pub fn from_settings(settings: &EmbedSettings) -> Result<Option<Arc<dyn Embedder>>> {

@@ -187,7 +187,13 @@ fn max_age(writer: &IndexWriter) -> Duration {
 
 fn time_to_next_look(part: &IndexPart, writer: &IndexWriter, has_old_versions: bool) -> Duration {
     let tick = if has_old_versions { FIRST_RETRY } else { IDLE_TICK };
-    let oldest: Option<Instant> = part.state.read().tail.oldest();
+    let (oldest, lacks_vectors): (Option<Instant>, bool) = {
+        let state = part.state.read();
+        (state.tail.oldest(), state.lacks_vectors)
+    };
+    // A failing embedder is called again when its pause is over.
+    let pause = part.vectorizer.pause().filter(|_| lacks_vectors);
+    let tick = pause.map_or(tick, |pause| pause.clamp(FIRST_RETRY, tick));
     oldest.map_or(tick, |since| max_age(writer).saturating_sub(since.elapsed()).clamp(FIRST_RETRY, tick))
 }
 

@@ -1,9 +1,12 @@
 //! The lock that keeps a second Querent writer out of a data folder. It is a file of its own, because DuckDB
 //! may use the catalog's file at the same time. The kernel releases it when the process ends, however it ends.
+//!
+//! Its lines are the holder's process id, the address of its server and the certificate that clients of it must trust,
+//! as far as there are any. They are worth something only while the lock is held.
 
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use fs4::{FileExt, TryLockError};
 
@@ -11,9 +14,19 @@ use crate::error::{CatalogError, Result};
 
 const LOCK_FILE: &str = "querent.lock";
 
+/// The server that has a data folder open.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct FolderServer {
+    /// Scheme, host and port.
+    pub url: String,
+    /// A certificate that clients must be told to trust.
+    pub certificate: Option<PathBuf>,
+}
+
 /// Held while it lives.
 pub(super) struct FolderLock {
-    _file: File,
+    file: File,
+    path: PathBuf,
 }
 
 impl FolderLock {
@@ -26,9 +39,9 @@ impl FolderLock {
         match FileExt::try_lock(&file) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
-                let mut pid = String::new();
-                file.read_to_string(&mut pid).map_err(io_error)?;
-                let holder = match pid.trim() {
+                let mut text = String::new();
+                file.read_to_string(&mut text).map_err(io_error)?;
+                let holder = match text.lines().next().unwrap_or_default() {
                     "" => String::new(),
                     pid => format!(" (pid {pid})"),
                 };
@@ -36,10 +49,38 @@ impl FolderLock {
             }
             Err(TryLockError::Error(source)) => return Err(io_error(source)),
         }
+        let lock = Self { file, path: path.clone() };
+        lock.write(&format!("{}\n", std::process::id()))?;
+        Ok(lock)
+    }
+
+    /// Writes where the holder's server can be reached, for the command line.
+    pub(super) fn announce(&self, server: &FolderServer) -> Result<()> {
+        let certificate = server.certificate.as_ref().map(|path| path.display().to_string()).unwrap_or_default();
+        self.write(&format!("{}\n{}\n{certificate}\n", std::process::id(), server.url))
+    }
+
+    fn write(&self, text: &str) -> Result<()> {
+        let io_error = |source| CatalogError::Io { path: self.path.clone(), source };
+        let mut file = &self.file;
         file.set_len(0).map_err(io_error)?;
         file.seek(SeekFrom::Start(0)).map_err(io_error)?;
-        writeln!(file, "{}", std::process::id()).map_err(io_error)?;
-        Ok(Self { _file: file })
+        file.write_all(text.as_bytes()).map_err(io_error)
+    }
+}
+
+/// Returns the server that has the data folder open, if one has. Blocks for a moment.
+pub fn folder_server(data_dir: &Path) -> Option<FolderServer> {
+    let mut file = OpenOptions::new().read(true).open(data_dir.join(LOCK_FILE)).ok()?;
+    let mut text = String::new();
+    file.read_to_string(&mut text).ok()?;
+    let mut lines = text.lines().skip(1);
+    let url = lines.next().filter(|url| !url.is_empty())?.to_owned();
+    let certificate = lines.next().filter(|path| !path.is_empty()).map(PathBuf::from);
+    // What a process that is gone has written is still there.
+    match FileExt::try_lock_shared(&file) {
+        Err(TryLockError::WouldBlock) => Some(FolderServer { url, certificate }),
+        Ok(()) | Err(TryLockError::Error(_)) => None,
     }
 }
 

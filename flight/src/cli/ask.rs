@@ -6,13 +6,15 @@ use std::sync::Arc;
 use futures::{StreamExt, TryStreamExt};
 use querent_agent::protocols::Renderer;
 use querent_agent::protocols::ask::{AskRenderer, parse_request};
-use querent_agent::{Agent, AgentConfig, AgentError};
+use querent_agent::{Agent, AgentError};
 use querent_catalog::Principal;
 use reqwest::{Method, header};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::chart::{draw_to, svg_path};
 use super::client::Client;
+use super::conversations;
 use super::embedded::EmbeddedEngine;
 use super::error::CliError;
 use super::events::{Answered, EventDisplay, EventPrinter};
@@ -32,6 +34,7 @@ use crate::shutdown::stop_signal;
 Examples:
   querent ask 'Which carrier operated the most flights in 2013, and how many?'
   querent ask --data ./querent-data 'How many planes are there?'
+  querent ask --follow-up 'And how many of them have four engines?'
   querent ask --database sales --quiet 'What did we sell most of last week?'
   querent ask --chart carriers.svg 'How many flights did each carrier operate?'
   querent ask --server http://127.0.0.1:9000 --json 'How many planes are there?' | jq .event")]
@@ -45,6 +48,9 @@ pub(super) struct AskArgs {
     /// Go on with this session, or begin it
     #[arg(long, value_name = "ID")]
     session: Option<String>,
+    /// Go on with the last question that was asked of the same server or folder
+    #[arg(long, conflicts_with = "session")]
+    follow_up: bool,
     /// Show what the model thinks, where it can
     #[arg(long)]
     thinking: bool,
@@ -63,6 +69,14 @@ pub(super) struct AskArgs {
 
 pub(super) async fn run(args: AskArgs) -> Result<(), CliError> {
     let target = args.target.resolve()?;
+    let place = place_of(&target);
+    let session = match (args.session, args.follow_up) {
+        (Some(session), _) => session,
+        (None, false) => Uuid::now_v7().to_string(),
+        (None, true) => conversations::last(&place).await.ok_or_else(|| {
+            CliError::Usage(format!("there is no earlier question to follow up: none was asked of {place}"))
+        })?,
+    };
     let shown = match (args.json, args.quiet) {
         (true, _) => EventDisplay::Json,
         (false, true) => EventDisplay::Answer,
@@ -71,9 +85,11 @@ pub(super) async fn run(args: AskArgs) -> Result<(), CliError> {
     let question = UserQuestion {
         text: args.question.join(" "),
         database: args.database,
-        session: args.session,
+        session: Some(session.clone()),
         thinking: args.thinking,
     };
+    // Before the run: one that is stopped can be followed up, too.
+    conversations::remember(&place, &session).await;
     let answered = match target {
         CliTarget::Server(server) => {
             let url = server.url.clone();
@@ -92,6 +108,17 @@ pub(super) async fn run(args: AskArgs) -> Result<(), CliError> {
         output::print_line(&format!("chart: {}", path.display()))?;
     }
     Ok(())
+}
+
+/// Returns the name of a target, under which its last conversation is remembered.
+fn place_of(target: &CliTarget) -> String {
+    match target {
+        CliTarget::Server(server) => server.url.as_str().trim_end_matches('/').to_owned(),
+        CliTarget::Embedded(config) => {
+            let data = &config.settings.data;
+            std::path::absolute(data).unwrap_or_else(|_| data.clone()).display().to_string()
+        }
+    }
 }
 
 /// A question and its context.
@@ -118,27 +145,18 @@ impl UserQuestion {
 
 /// Asks an agent of this process, on the settings' data folder.
 async fn ask_here(config: Config, question: &UserQuestion, shown: EventDisplay) -> Result<Answered, CliError> {
-    let request = parse_request(question.body().to_string().as_bytes())?;
-    let (models, settings) = (config.settings.models().await?, config.settings.agent_config());
     let bars = Arc::new(Bars::new(false));
     let embedded = EmbeddedEngine::open(config, &bars).await?;
     bars.clear();
-    // Nobody could fetch the rows: they end with this process.
-    let settings = AgentConfig { result_bytes: 0, ..settings };
-    let agent = Agent::new(embedded.engine.clone(), Arc::clone(&models.default_entry().provider), settings);
-    let answered = async {
-        let mut run = agent.ask(&Principal::local_admin(), request).await?;
-        let mut printer = EventPrinter::new(shown);
-        let mut renderer = AskRenderer::default();
-        while let Some(event) = run.events.next().await {
-            for frame in renderer.frame(&event) {
-                printer.event(frame.event.unwrap_or_default(), &frame.data)?;
-            }
+    let agent = match embedded.agent().await {
+        Ok(agent) => agent,
+        Err(error) => {
+            embedded.close().await?;
+            return Err(error);
         }
-        printer.outcome()
     };
     let answered = tokio::select! {
-        answered = answered => answered,
+        answered = ask_agent(&agent, question, shown) => answered,
         signal = stop_signal() => signal.map_err(CliError::from).and(Err(CliError::failed("stopped"))),
     };
     // Stores a run that was stopped before the folder is closed.
@@ -146,6 +164,24 @@ async fn ask_here(config: Config, question: &UserQuestion, shown: EventDisplay) 
     drop(agent);
     embedded.close().await?;
     answered
+}
+
+/// Asks an agent of this process, shows the events as they arrive, and returns the answer.
+pub(super) async fn ask_agent(
+    agent: &Agent,
+    question: &UserQuestion,
+    shown: EventDisplay,
+) -> Result<Answered, CliError> {
+    let request = parse_request(question.body().to_string().as_bytes())?;
+    let mut run = agent.ask(&Principal::local_admin(), request).await?;
+    let mut printer = EventPrinter::new(shown);
+    let mut renderer = AskRenderer::default();
+    while let Some(event) = run.events.next().await {
+        for frame in renderer.frame(&event) {
+            printer.event(frame.event.unwrap_or_default(), &frame.data)?;
+        }
+    }
+    printer.outcome()
 }
 
 impl From<AgentError> for CliError {

@@ -1,4 +1,4 @@
-//! `querent ask --chart`: the chart of a run's last result that has one, drawn as SVG.
+//! The chart of a run's last result that has one: drawn in the terminal, and by `querent ask --chart` as SVG.
 //!
 //! It draws the subset of Vega-Lite that the agent writes: bars, lines, areas and points over one or two discrete,
 //! temporal or numeric axes, with series told apart by colour. The style follows Cube's.
@@ -7,6 +7,7 @@ mod axis;
 mod draw;
 mod rows;
 mod svg;
+mod text;
 
 use std::path::{Path, PathBuf};
 
@@ -14,6 +15,7 @@ use querent_agent::chart::Spec;
 use serde_json::Value;
 
 use super::error::CliError;
+use super::output::terminal::Terminal;
 use crate::error::ErrorCode;
 
 /// A chart of a run and its rows.
@@ -36,6 +38,13 @@ pub(super) fn svg_path(text: &str) -> Result<PathBuf, String> {
         }
         _ => Err("give a name that ends in .svg".to_owned()),
     }
+}
+
+/// Returns the chart as text for a terminal; `None` where this version cannot draw it, or nothing is to be drawn.
+pub(super) fn draw_text(chart: &Chart, terminal: &Terminal) -> Option<String> {
+    let spec: Spec = serde_json::from_value(chart.spec.clone()).ok()?;
+    let data = rows::data(&spec, &chart.rows);
+    (!data.is_empty()).then(|| text::text(&spec, &data, terminal))
 }
 
 /// Draws the chart to the file. Fails if there is nothing to plot.

@@ -1,9 +1,12 @@
 //! `querent config check`: reads the settings as the server would, and prints them.
 
+use std::io::{self, IsTerminal};
+
+use comfy_table::{ContentArrangement, Table, presets};
 use serde_json::json;
 
 use super::error::CliError;
-use super::output::{self, cut, empty_table};
+use super::output::{self, cut};
 use super::serve::SettingsArgs;
 use crate::config::Config;
 
@@ -40,7 +43,12 @@ pub(super) fn run(args: ConfigCheckArgs) -> Result<(), CliError> {
             )
         });
     }
-    let mut table = empty_table(["setting", "value", "from", "what it is"]);
+    let mut table = Table::new();
+    table.load_preset(presets::UTF8_FULL_CONDENSED).set_header(["setting", "value", "from", "what it is"]);
+    if io::stdout().is_terminal() {
+        // Four columns of words wrap well.
+        table.set_content_arrangement(ContentArrangement::Dynamic);
+    }
     for setting in &settings {
         let origin = setting.origin.to_string();
         table.add_row([setting.key.path, &cut(&setting.value, 60), &origin, setting.key.about]);

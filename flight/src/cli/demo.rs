@@ -25,6 +25,8 @@ use super::error::CliError;
 use super::events::EventDisplay;
 use super::local_model::LocalModel;
 use super::output;
+use super::output::rows::table;
+use super::output::terminal::Terminal;
 use super::progress::Bars;
 use super::target::ServerAddress;
 use super::tls::ClientTlsArgs;
@@ -113,7 +115,28 @@ pub(super) async fn run(args: DemoArgs) -> Result<(), CliError> {
     if let Some(local) = local_model {
         local.stop().await;
     }
-    shown
+    shown?;
+    what_next(&args.data)
+}
+
+/// Says what to type now: where the program and the folder are, and at which address a server would be.
+fn what_next(data: &Path) -> Result<(), CliError> {
+    let program = std::env::current_exe().map_or_else(|_| "querent".to_owned(), |path| path.display().to_string());
+    let data = std::path::absolute(data).unwrap_or_else(|_| data.to_owned()).display().to_string();
+    let quoted = |text: &str| match text.chars().all(|char| char.is_alphanumeric() || "/._-".contains(char)) {
+        true => text.to_owned(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    };
+    let (program, data) = (quoted(&program), quoted(&data));
+    step("the tables are yours now; this server has stopped")?;
+    for (arguments, about) in [
+        (format!("--data {data}"), "a shell"),
+        (format!("sql --data {data} 'SELECT carrier, count(*) FROM flights GROUP BY 1'"), "one statement"),
+        (format!("serve --data {data}"), "a server at http://127.0.0.1:8080"),
+    ] {
+        output::print_line(&format!("  {program} {arguments}   # {about}"))?;
+    }
+    Ok(())
 }
 
 async fn show(
@@ -148,8 +171,7 @@ async fn show(
     let computed = client.sql(check, None).await?;
     let schema = Arc::clone(&computed.schema);
     let batches: Vec<RecordBatch> = computed.batches.try_collect().await?;
-    let table = output::table(&schema, &batches).map_err(|error| CliError::failed(error.to_string()))?;
-    output::print_line(&table.to_string())?;
+    output::print_line(table(&schema, &batches, &Terminal::stdout())?.trim_end())?;
 
     let expected = Expected::of_first_row(&batches)?;
     let answer = asked.inspect_err(|_| {

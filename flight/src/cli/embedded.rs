@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures::TryStreamExt;
 use futures::stream::StreamExt;
 use querent_agent::protocols::ask::decode_trace;
+use querent_agent::{Agent, AgentConfig};
 use querent_catalog::{CatalogError, Principal};
 use querent_engine::{Engine, EngineError, QueryStream, Session};
 
@@ -17,16 +18,39 @@ use crate::config::Config;
 
 /// How long to wait until the values of columns are collected; the rest is collected when it is looked at.
 const VALUES_TIME: Duration = Duration::from_secs(30);
+/// The same before a search, which is to answer at once.
+const SEARCH_VALUES_TIME: Duration = Duration::from_secs(2);
+/// How long an import waits for the vectors of its tables, the model's download included.
+const VECTORS_TIME: Duration = Duration::from_secs(300);
+/// How long a search waits for them.
+const SEARCH_VECTORS_TIME: Duration = Duration::from_secs(10);
 
 /// Waits until every table is in the schema index. A failing embedder costs the search by meaning, not the command.
 pub(super) async fn wait_until_indexed(engine: &Engine) -> Result<(), CliError> {
     engine.wait_for_profiles(VALUES_TIME).await;
-    match engine.catalog().search().index_idle().await {
-        Err(error @ CatalogError::Embedder { .. }) => {
-            output::warn(&format!("tables are found by name and by text only: {error}"));
-            Ok(())
-        }
-        outcome => Ok(outcome?),
+    engine.catalog().search().text_idle().await;
+    if let Some(why) = vectors_missing(engine, VECTORS_TIME).await? {
+        output::warn(&format!("tables are found by name and by text only: {why}"));
+    }
+    Ok(())
+}
+
+/// Waits until every table is found by name and by text, and a moment for the vectors that are still to come.
+pub(super) async fn wait_until_searchable(engine: &Engine) -> Result<(), CliError> {
+    engine.wait_for_profiles(SEARCH_VALUES_TIME).await;
+    engine.catalog().search().text_idle().await;
+    vectors_missing(engine, SEARCH_VECTORS_TIME).await?;
+    Ok(())
+}
+
+/// Waits until all tables have their vectors, at most `time`, and says why if they have not.
+async fn vectors_missing(engine: &Engine, time: Duration) -> Result<Option<String>, CliError> {
+    let search = engine.catalog().search();
+    match tokio::time::timeout(time, search.index_idle()).await {
+        Ok(Ok(())) => Ok(None),
+        Ok(Err(error @ CatalogError::Embedder { .. })) => Ok(Some(error.to_string())),
+        Ok(Err(error)) => Err(error.into()),
+        Err(_) => Ok(search.missing_meaning().map(|missing| format!("{}; {}", missing.reason, missing.hint))),
     }
 }
 
@@ -51,6 +75,14 @@ impl EmbeddedEngine {
     pub(super) async fn session(&self, database: Option<&str>) -> Result<Session, CliError> {
         let session = self.engine.session(Principal::local_admin(), self.config.settings.limits());
         Ok(session.in_database(database).await?)
+    }
+
+    /// Makes an agent on this engine, with the model of the settings.
+    pub(super) async fn agent(&self) -> Result<Agent, CliError> {
+        let models = self.config.settings.models().await?;
+        // Nobody could fetch the rows: they end with this process.
+        let settings = AgentConfig { result_bytes: 0, ..self.config.settings.agent_config() };
+        Ok(Agent::new(self.engine.clone(), Arc::clone(&models.default_entry().provider), settings))
     }
 
     /// Stops background work and closes the folder.

@@ -1,14 +1,20 @@
-//! Prints a run's events for people as they arrive: tool calls, SQL, rows, the answer.
+//! Prints a run's events for people as they arrive: tool calls, SQL, rows, the answer, its chart.
+//!
+//! On a terminal the answer's Markdown is rendered line by line, and a spinner says what is happening and for how long;
+//! elsewhere the text is printed as it comes.
 
 use std::io::{self, Write};
 
-use comfy_table::Table;
 use querent_agent::protocols::{TICKET, VEGA_SPEC};
 use serde_json::Value;
 
-use super::chart::Chart;
+use super::chart::{Chart, draw_text};
 use super::error::CliError;
-use super::output::{cut, empty_table};
+use super::markdown::MarkdownLines;
+use super::output::cut;
+use super::output::grid::{Grid, GridCell, GridFit, visible};
+use super::output::terminal::{Terminal, TextTone};
+use super::progress::Waiting;
 
 /// The most rows of a tool's result that are shown.
 const SHOWN_ROWS: usize = 10;
@@ -41,6 +47,12 @@ pub(super) struct EventPrinter {
     finished: bool,
     /// Whether the cursor is inside a line of streamed text.
     inside: Inside,
+    terminal: Terminal,
+    markdown: MarkdownLines,
+    /// A line of thinking that has not ended.
+    thought: String,
+    /// Says on standard error what is happening, until the run's end.
+    waiting: Option<Waiting>,
 }
 
 /// The result of a run that succeeded.
@@ -69,7 +81,12 @@ enum Inside {
 
 impl EventPrinter {
     pub(super) fn new(shown: EventDisplay) -> Self {
+        let terminal = Terminal::stdout();
         Self {
+            terminal,
+            markdown: MarkdownLines::new(terminal),
+            thought: String::new(),
+            waiting: (shown != EventDisplay::Json).then(|| Waiting::new("waiting for the agent", true)),
             shown,
             answer: String::new(),
             chart: None,
@@ -86,16 +103,109 @@ impl EventPrinter {
             .map_err(|error| CliError::failed(format!("event {name} is not JSON: {error}")))?;
         let already_streamed = !self.answer.is_empty();
         self.note(name, &data);
-        let mut stdout = io::stdout().lock();
+        let mut out = Vec::new();
         match self.shown {
             EventDisplay::Json => {
-                writeln!(stdout, "{}", serde_json::json!({ "event": name, "data": data }))?;
+                writeln!(out, "{}", serde_json::json!({ "event": name, "data": data }))?;
             }
-            EventDisplay::Answer if name == "answer_final" => writeln!(stdout, "{}", self.answer)?,
+            EventDisplay::Answer if name == "answer_final" => self.show_answer(&mut out)?,
             EventDisplay::Answer => {}
-            EventDisplay::All => self.show(&mut stdout, name, &data, already_streamed)?,
+            EventDisplay::All if self.terminal.width.is_some() => {
+                self.show_at_terminal(&mut out, name, &data, already_streamed)?;
+            }
+            EventDisplay::All => self.show(&mut out, name, &data, already_streamed)?,
         }
-        Ok(stdout.flush()?)
+        if matches!(name, "run_finished" | "run_error") {
+            self.waiting = None;
+        }
+        let print = || -> io::Result<()> {
+            let mut stdout = io::stdout().lock();
+            stdout.write_all(&out)?;
+            stdout.flush()
+        };
+        match &self.waiting {
+            Some(waiting) => {
+                if !out.is_empty() {
+                    waiting.suspend(print)?;
+                }
+                if let Some(what) = what_follows(name, &data) {
+                    waiting.say(&what);
+                }
+                Ok(())
+            }
+            None => Ok(print()?),
+        }
+    }
+
+    /// The answer alone: rendered on a terminal, else as it is.
+    fn show_answer(&mut self, out: &mut impl Write) -> io::Result<()> {
+        if self.terminal.width.is_none() {
+            return writeln!(out, "{}", self.answer);
+        }
+        let text = format!("{}{}", self.markdown.push(&self.answer), self.markdown.finish());
+        out.write_all(text.as_bytes())
+    }
+
+    /// Shows an event in whole lines, so that the spinner can stand below them.
+    fn show_at_terminal(
+        &mut self,
+        out: &mut impl Write,
+        name: &str,
+        data: &Value,
+        already_streamed: bool,
+    ) -> io::Result<()> {
+        let terminal = self.terminal;
+        let dim = |text: &str| terminal.tone(TextTone::Dim, text);
+        if name == "thinking_delta" {
+            self.thought.push_str(text(data, "text"));
+            while let Some(end) = self.thought.find('\n') {
+                let rest = self.thought.split_off(end + 1);
+                let line = std::mem::replace(&mut self.thought, rest);
+                writeln!(out, "{}", dim(&format!("  {}", visible(line.trim_end()))))?;
+            }
+            return Ok(());
+        }
+        let thought = std::mem::take(&mut self.thought);
+        if !thought.trim().is_empty() {
+            writeln!(out, "{}", dim(&format!("  {}", visible(thought.trim_end()))))?;
+        }
+        match name {
+            "run_started" => {
+                writeln!(out, "{}", dim(&format!("run {} · {}", text(data, "run_id"), text(data, "model"))))
+            }
+            "answer_delta" => out.write_all(self.markdown.push(text(data, "text")).as_bytes()),
+            "answer_final" => {
+                let rest = if already_streamed { String::new() } else { self.markdown.push(text(data, "text")) };
+                write!(out, "{rest}{}", self.markdown.finish())?;
+                match self.chart.as_ref().and_then(|chart| draw_text(chart, &terminal)) {
+                    Some(chart) => writeln!(out, "\n{chart}"),
+                    None => Ok(()),
+                }
+            }
+            "tool_call" => {
+                // What was said before the call is no answer.
+                out.write_all(self.markdown.finish().as_bytes())?;
+                let mut call = Vec::new();
+                show_call(&mut call, data)?;
+                let call = String::from_utf8_lossy(&call).into_owned();
+                let (first, rest) = call.split_once('\n').unwrap_or((&call, ""));
+                writeln!(out, "{}", terminal.tone(TextTone::Cyan, first))?;
+                out.write_all(rest.as_bytes())
+            }
+            "tool_result" => show_result(out, &data["result"]),
+            "run_error" => {
+                out.write_all(self.markdown.finish().as_bytes())?;
+                let failure = format!("run failed ({}): {}", text(data, "code"), text(data, "message"));
+                writeln!(out, "{}", terminal.tone(TextTone::Red, &failure))
+            }
+            "run_finished" => {
+                let mut usage = Vec::new();
+                show_usage(&mut usage, data)?;
+                writeln!(out, "{}", dim(String::from_utf8_lossy(&usage).trim_end()))
+            }
+            // Unknown events are those of later protocols.
+            _ => Ok(()),
+        }
     }
 
     /// Returns the answer of a run that succeeded, after its last event.
@@ -158,6 +268,22 @@ impl EventPrinter {
     }
 }
 
+/// Says what happens after an event.
+fn what_follows(name: &str, data: &Value) -> Option<String> {
+    Some(match name {
+        "run_started" => format!("{} reads the question and the schema", text(data, "model")),
+        "thinking_delta" => "thinking".to_owned(),
+        "answer_delta" => "writing the answer".to_owned(),
+        "tool_call" => match text(data, "tool") {
+            "run_sql" => "running SQL".to_owned(),
+            "run_kql" => "running KQL".to_owned(),
+            tool => format!("running {tool}"),
+        },
+        "tool_result" => "the model reads the result".to_owned(),
+        _ => return None,
+    })
+}
+
 fn show_call(out: &mut impl Write, data: &Value) -> io::Result<()> {
     let (tool, args) = (text(data, "tool"), &data["args"]);
     let statement = ["sql", "query", "kql"].iter().find_map(|key| args[key].as_str());
@@ -177,7 +303,7 @@ fn show_result(out: &mut impl Write, result: &Value) -> io::Result<()> {
     };
     let total = result["row_count"].as_u64().unwrap_or(rows.len() as u64);
     if !rows.is_empty() {
-        writeln!(out, "{}", indented(&rows_table(&result["columns"], rows).to_string(), "  "))?;
+        writeln!(out, "{}", indented(&rows_box(&result["columns"], rows), "  "))?;
     }
     let hidden = if rows.len() > SHOWN_ROWS { format!(", first {SHOWN_ROWS} shown") } else { String::new() };
     let truncated = if result["truncated"].as_bool() == Some(true) { ", truncated" } else { "" };
@@ -185,7 +311,7 @@ fn show_result(out: &mut impl Write, result: &Value) -> io::Result<()> {
     writeln!(out, "  ({total} {noun}{hidden}{truncated})")
 }
 
-fn rows_table(columns: &Value, rows: &[Value]) -> Table {
+fn rows_box(columns: &Value, rows: &[Value]) -> String {
     let mut names: Vec<&str> = columns
         .as_array()
         .into_iter()
@@ -196,15 +322,19 @@ fn rows_table(columns: &Value, rows: &[Value]) -> Table {
         names = rows.iter().filter_map(Value::as_object).flat_map(|row| row.keys().map(String::as_str)).collect();
         names.dedup();
     }
-    let mut table = empty_table(names.iter().copied());
+    let mut grid = Grid::of_names(names.iter().copied());
     for row in rows.iter().take(SHOWN_ROWS) {
-        table.add_row(names.iter().map(|name| match &row[*name] {
-            Value::String(text) => cut(text, VALUE_CHARS),
-            Value::Null => "NULL".to_owned(),
-            value => cut(&value.to_string(), VALUE_CHARS),
-        }));
+        let cells = names.iter().map(|name| match &row[*name] {
+            Value::String(text) => GridCell::Text(cut(text, VALUE_CHARS)),
+            Value::Null => GridCell::Null,
+            value => GridCell::Text(cut(&value.to_string(), VALUE_CHARS)),
+        });
+        grid.push(cells.collect());
     }
-    table
+    let terminal = Terminal::stdout();
+    // Two columns of indentation.
+    let terminal = Terminal { width: terminal.width.map(|width| width.saturating_sub(2)), ..terminal };
+    grid.render(&terminal, GridFit::Terminal).text.trim_end().to_owned()
 }
 
 fn show_usage(out: &mut impl Write, data: &Value) -> io::Result<()> {

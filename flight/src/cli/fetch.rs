@@ -2,10 +2,6 @@
 
 use std::path::{Path, PathBuf};
 
-use arrow::array::RecordBatch;
-use arrow_ipc::writer::StreamWriter;
-use arrow_json::WriterBuilder;
-use arrow_json::writer::{LineDelimited, Writer};
 use arrow_schema::ArrowError;
 use futures::TryStreamExt;
 use tokio::fs::File;
@@ -14,7 +10,10 @@ use tokio::io::AsyncWriteExt;
 use super::client::{Client, StreamedRows};
 use super::error::CliError;
 use super::output;
+use super::output::rows::{OutputFormat, RowsPrinter, RowsTarget};
+use super::output::terminal::Terminal;
 use super::target::ServerArgs;
+use crate::formats::{ResultFormat, ResultWriter};
 use crate::sql::TRUNCATED_KEY;
 
 /// Fetch the rows on which an answer rests
@@ -30,15 +29,16 @@ pub(super) struct FetchArgs {
     /// The ticket
     #[arg(value_name = "TICKET")]
     ticket: String,
-    /// Write all rows to this file: an Arrow stream (.arrows) or one JSON object a row (.ndjson)
+    /// Write all rows to this file: an Arrow stream (.arrows), one JSON object a row (.ndjson), CSV (.csv, .tsv) or
+    /// Parquet (.parquet)
     #[arg(short, long, value_name = "FILE", value_parser = rows_file, conflicts_with = "json")]
     output: Option<RowsFile>,
     /// Print one JSON object a row instead of a table
     #[arg(long)]
     json: bool,
-    /// Rows that the table shows; 0 shows all
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    rows: usize,
+    /// Rows that the table shows; 0 shows all [default: 40 on a terminal, else 100]
+    #[arg(long, value_name = "N")]
+    rows: Option<usize>,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -47,13 +47,7 @@ pub(super) struct FetchArgs {
 #[derive(Debug, Clone)]
 struct RowsFile {
     path: PathBuf,
-    format: RowsFormat,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum RowsFormat {
-    ArrowStream,
-    Ndjson,
+    format: ResultFormat,
 }
 
 pub(super) async fn run(args: FetchArgs) -> Result<(), CliError> {
@@ -68,8 +62,11 @@ pub(super) async fn run(args: FetchArgs) -> Result<(), CliError> {
             let noun = if count == 1 { "row" } else { "rows" };
             output::print_line(&format!("{}: {count} {noun}", file.path.display()))?;
         }
-        None if args.json => output::print_ndjson(rows).await?,
-        None => output::print_table(rows, (args.rows > 0).then_some(args.rows)).await?,
+        None => {
+            let format = if args.json { OutputFormat::Ndjson } else { OutputFormat::Table };
+            let printer = RowsPrinter { format, max_rows: args.rows, terminal: Terminal::stdout() };
+            printer.print(rows, RowsTarget::Stdout).await?;
+        }
     }
     if is_truncated {
         output::warn("the query has more rows than the server kept: run its statement to get all");
@@ -80,9 +77,12 @@ pub(super) async fn run(args: FetchArgs) -> Result<(), CliError> {
 /// Reads the name of a file for rows.
 fn rows_file(path: &str) -> Result<RowsFile, String> {
     let format = match Path::new(path).extension().and_then(|extension| extension.to_str()) {
-        Some("arrows") => RowsFormat::ArrowStream,
-        Some("ndjson" | "jsonl") => RowsFormat::Ndjson,
-        _ => return Err("the file's name must end with .arrows, .ndjson or .jsonl".to_owned()),
+        Some("arrows") => ResultFormat::Arrow,
+        Some("ndjson" | "jsonl") => ResultFormat::Ndjson,
+        Some("csv") => ResultFormat::Csv,
+        Some("tsv") => ResultFormat::Tsv,
+        Some("parquet") => ResultFormat::Parquet,
+        _ => return Err("the file's name must end with .arrows, .ndjson, .jsonl, .csv, .tsv or .parquet".to_owned()),
     };
     Ok(RowsFile { path: PathBuf::from(path), format })
 }
@@ -92,29 +92,13 @@ async fn write_rows(mut rows: StreamedRows, to: &RowsFile) -> Result<usize, CliE
     let failed = |error: std::io::Error| CliError::failed(format!("cannot write {}: {error}", to.path.display()));
     let unencoded = |error: ArrowError| CliError::failed(error.to_string());
     let mut file = File::create(&to.path).await.map_err(failed)?;
-    let mut stream = StreamWriter::try_new(Vec::new(), &rows.schema).map_err(unencoded)?;
+    let mut writer = ResultWriter::new(to.format, rows.schema.clone()).map_err(unencoded)?;
     let mut count = 0;
     while let Some(batch) = rows.batches.try_next().await? {
         count += batch.num_rows();
-        let bytes = match to.format {
-            RowsFormat::ArrowStream => {
-                stream.write(&batch).map_err(unencoded)?;
-                std::mem::take(stream.get_mut())
-            }
-            RowsFormat::Ndjson => ndjson(&batch).map_err(unencoded)?,
-        };
-        file.write_all(&bytes).await.map_err(failed)?;
+        file.write_all(&writer.write(&batch).map_err(unencoded)?).await.map_err(failed)?;
     }
-    if to.format == RowsFormat::ArrowStream {
-        file.write_all(&stream.into_inner().map_err(unencoded)?).await.map_err(failed)?;
-    }
+    file.write_all(&writer.finish(count as u64, false).map_err(unencoded)?).await.map_err(failed)?;
     file.flush().await.map_err(failed)?;
     Ok(count)
-}
-
-fn ndjson(batch: &RecordBatch) -> Result<Vec<u8>, ArrowError> {
-    let mut writer: Writer<_, LineDelimited> = WriterBuilder::new().with_explicit_nulls(true).build(Vec::new());
-    writer.write(batch)?;
-    writer.finish()?;
-    Ok(writer.into_inner())
 }

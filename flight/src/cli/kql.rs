@@ -1,4 +1,4 @@
-//! `querent kql`: one KQL query, its rows as a table or as NDJSON.
+//! `querent kql`: one KQL query, its rows as a table or in a format for programs.
 
 use super::error::CliError;
 use super::query::{self, Language, QueryArgs};

@@ -4,9 +4,15 @@ use std::collections::HashMap;
 use std::io::{IsTerminal, Write};
 use std::time::Duration;
 
-use indicatif::{MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
+use futures::StreamExt;
+use indicatif::{HumanCount, MultiProgress, ProgressBar, ProgressDrawTarget, ProgressStyle};
 use parking_lot::Mutex;
 use querent_catalog::Progress;
+
+use super::client::StreamedRows;
+
+/// What takes no longer is not waited for.
+const QUICK: Duration = Duration::from_millis(300);
 
 /// One bar a task, made at the task's first report.
 pub(super) struct Bars {
@@ -53,6 +59,64 @@ impl Bars {
         }
         bar.enable_steady_tick(Duration::from_millis(200));
         self.all.add(bar)
+    }
+}
+
+/// A spinner with the time that has passed, for a result that is waited for. It goes when it is dropped.
+pub(super) struct Waiting {
+    bar: ProgressBar,
+}
+
+impl Waiting {
+    /// Makes a spinner on standard error; it is not shown where that is not a terminal, or not `shown`.
+    pub(super) fn new(what: &str, shown: bool) -> Self {
+        let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden()).with_message(what.to_owned());
+        if let Ok(style) = ProgressStyle::with_template("{spinner} {msg} {elapsed}") {
+            bar.set_style(style);
+        }
+        if shown && std::io::stderr().is_terminal() {
+            let waiting = bar.downgrade();
+            std::thread::spawn(move || {
+                std::thread::sleep(QUICK);
+                // What was quicker shows nothing.
+                if let Some(bar) = waiting.upgrade() {
+                    bar.set_draw_target(ProgressDrawTarget::stderr());
+                    bar.enable_steady_tick(Duration::from_millis(150));
+                }
+            });
+        }
+        Self { bar }
+    }
+
+    /// Runs `print` while the spinner is away.
+    pub(super) fn suspend<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+
+    /// Says what is waited for now.
+    pub(super) fn say(&self, what: &str) {
+        self.bar.set_message(what.to_owned());
+    }
+
+    /// Counts the rows of a result as they come; the spinner goes with the last of them.
+    pub(super) fn counting(self, rows: StreamedRows) -> StreamedRows {
+        let StreamedRows { schema, mut batches } = rows;
+        let counted = async_stream::try_stream! {
+            let mut count = 0;
+            while let Some(batch) = batches.next().await.transpose()? {
+                count += batch.num_rows() as u64;
+                self.say(&format!("running, {} rows", HumanCount(count)));
+                yield batch;
+            }
+            drop(self);
+        };
+        StreamedRows { schema, batches: counted.boxed() }
+    }
+}
+
+impl Drop for Waiting {
+    fn drop(&mut self) {
+        self.bar.finish_and_clear();
     }
 }
 

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use super::client::{Client, StreamedRows};
 use super::embedded::EmbeddedEngine;
 use super::error::CliError;
-use super::output;
+use super::output::rows::{OutputFormat, RowsPrinter, RowsTarget};
+use super::output::terminal::Terminal;
 use super::progress::Bars;
 use super::target::{CliTarget, TargetArgs};
 
@@ -27,21 +28,44 @@ pub(super) struct QueryArgs {
     /// Where bare table names resolve
     #[arg(long, value_name = "NAME")]
     database: Option<String>,
-    /// Print one JSON object a row instead of a table
-    #[arg(long)]
-    json: bool,
-    /// Rows that the table shows; 0 shows all
-    #[arg(long, value_name = "N", default_value_t = 100)]
-    rows: usize,
+    #[command(flatten)]
+    output: OutputArgs,
     #[command(flatten)]
     target: TargetArgs,
+}
+
+/// Flags of how rows are printed.
+#[derive(Debug, clap::Args)]
+pub(super) struct OutputArgs {
+    /// How rows are printed
+    #[arg(long, value_name = "FORMAT", value_enum, default_value_t = OutputFormat::Table)]
+    output: OutputFormat,
+    /// Print one JSON object a row: --output ndjson
+    #[arg(long, conflicts_with = "output")]
+    json: bool,
+    /// Rows that a table shows; 0 shows all [default: 40 on a terminal, else 100]
+    #[arg(long, value_name = "N")]
+    rows: Option<usize>,
+}
+
+impl OutputArgs {
+    /// Returns the printer of these flags. What only programs can read is refused on a terminal.
+    pub(super) fn printer(&self) -> Result<RowsPrinter, CliError> {
+        let format = if self.json { OutputFormat::Ndjson } else { self.output };
+        let terminal = Terminal::stdout();
+        if terminal.width.is_some() && matches!(format, OutputFormat::Arrow | OutputFormat::Parquet) {
+            let hint = "add `> FILE`, or choose another --output";
+            return Err(CliError::Usage(format!("this output is for programs, not for a terminal: {hint}")));
+        }
+        Ok(RowsPrinter { format, max_rows: self.rows, terminal })
+    }
 }
 
 /// Runs the text of the argument, of a file or of standard input, and prints its rows.
 pub(super) async fn run(argument: Option<String>, args: QueryArgs, language: Language) -> Result<(), CliError> {
     let text = text_of(argument, args.file).await?;
     let database = args.database.as_deref();
-    let printed_as = OutputFormat { json: args.json, max_rows: (args.rows > 0).then_some(args.rows) };
+    let printer = args.output.printer()?;
     match args.target.resolve()? {
         CliTarget::Server(server) => {
             let client = Client::new(server)?;
@@ -49,7 +73,7 @@ pub(super) async fn run(argument: Option<String>, args: QueryArgs, language: Lan
                 Language::Sql => client.sql(&text, database).await?,
                 Language::Kql => client.kql(text, database).await?,
             };
-            printed_as.print(rows).await
+            printer.print(rows, RowsTarget::Stdout).await.map(drop)
         }
         CliTarget::Embedded(config) => {
             let bars = Arc::new(Bars::new(false));
@@ -61,27 +85,12 @@ pub(super) async fn run(argument: Option<String>, args: QueryArgs, language: Lan
                 Language::Kql => session.kql(&text).await,
             };
             let printed = match started {
-                Ok(rows) => printed_as.print(StreamedRows::from(rows)).await,
+                Ok(rows) => printer.print(StreamedRows::from(rows), RowsTarget::Stdout).await.map(drop),
                 Err(error) => Err(error.into()),
             };
             drop(session);
             embedded.close().await?;
             printed
-        }
-    }
-}
-
-/// How rows are printed.
-struct OutputFormat {
-    json: bool,
-    max_rows: Option<usize>,
-}
-
-impl OutputFormat {
-    async fn print(&self, rows: StreamedRows) -> Result<(), CliError> {
-        match self.json {
-            true => output::print_ndjson(rows).await,
-            false => output::print_table(rows, self.max_rows).await,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `querent sql`: one statement, its rows as a table or as NDJSON.
+//! `querent sql`: one statement, its rows as a table or in a format for programs.
 
 use super::error::CliError;
 use super::query::{self, Language, QueryArgs};
@@ -11,7 +11,7 @@ use super::query::{self, Language, QueryArgs};
 #[command(after_help = "\
 Examples:
   querent sql 'SELECT carrier, count(*) FROM flights GROUP BY carrier'
-  querent sql --server http://127.0.0.1:8080 --json 'SELECT * FROM flights' > flights.ndjson
+  querent sql --server http://127.0.0.1:8080 --output csv 'SELECT * FROM flights' > flights.csv
   querent sql --data ./querent-data --database sales -f report.sql
   echo 'SHOW TABLES' | querent sql")]
 pub(super) struct SqlArgs {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use querent_catalog::{FolderServer, folder_server};
 use url::Url;
 
 use super::error::CliError;
@@ -76,7 +77,7 @@ pub(super) struct DropArgs {
 
 impl TargetArgs {
     /// Returns the target: the folder of `--data`, the server of `--server` or QUERENT_SERVER, else the settings' data
-    /// folder.
+    /// folder. A folder that a server of this machine has open is reached through that server.
     pub(super) fn resolve(self) -> Result<CliTarget, CliError> {
         if self.data.is_none()
             && let Some(server) = self.server.address()?
@@ -87,11 +88,21 @@ impl TargetArgs {
         if let Some(data) = self.data {
             sources = sources.with_flag("data", data.to_string_lossy());
         }
-        Ok(CliTarget::Embedded(Box::new(Config::load(&sources)?)))
+        let config = Config::load(&sources)?;
+        match folder_server(&config.settings.data) {
+            Some(found) => Ok(CliTarget::Server(self.server.address_of(found)?)),
+            None => Ok(CliTarget::Embedded(Box::new(config))),
+        }
     }
 }
 
 impl ServerArgs {
+    /// Returns the address of a server that was found by its data folder.
+    fn address_of(self, found: FolderServer) -> Result<ServerAddress, CliError> {
+        let ca = self.tls.ca.clone().or(found.certificate);
+        parse(&found.url, self.token, ClientTlsArgs { ca, ..self.tls })
+    }
+
     /// Returns the server of `--server` or QUERENT_SERVER, if one is named.
     pub(super) fn address(&self) -> Result<Option<ServerAddress>, CliError> {
         let named = self.server.clone().or_else(|| std::env::var(SERVER_VARIABLE).ok().filter(|url| !url.is_empty()));

@@ -1,12 +1,11 @@
-//! `POST /v1/query`: runs one SQL statement or KQL query and streams its rows as NDJSON, JSON or Arrow.
+//! `POST /v1/query`: runs one SQL statement or KQL query and streams its rows in one of [`crate::formats`].
 //!
 //! The status is sent after the first batch, so that a query that fails early has an error status. A later failure ends
-//! NDJSON with an `{"error":{...}}` line and aborts JSON and Arrow, so that a cut result never looks complete. The row
-//! count is a trailer.
+//! NDJSON with an `{"error":{...}}` line and aborts the other formats, so that a cut result never looks complete. The
+//! row count is a trailer.
 
 mod body;
 mod request;
-mod values;
 
 use axum::Extension;
 use axum::body::Body;
@@ -18,19 +17,20 @@ use querent_engine::EngineError;
 
 use crate::admission::Door;
 use crate::error::{ApiError, Budget};
-use crate::http::request::{ApiCall, RequestId};
+use crate::http::request::{ApiCall, Params, RequestId};
 use crate::query_limits::QueryLanguage;
 use body::ResultBody;
-use request::{QueryRequest, ResultFormat};
+use request::{QueryParams, QueryRequest};
 
 pub(super) async fn query(
     ApiCall { state, principal }: ApiCall,
     Extension(request_id): Extension<RequestId>,
+    Params(params): Params<QueryParams>,
     request: Request,
 ) -> Result<Response, ApiError> {
     let (parts, body) = request.into_parts();
-    let format = ResultFormat::accepted(&parts.headers)?;
-    let request = QueryRequest::read(&parts.headers, body, &state.settings).await?;
+    let request = QueryRequest::read(params, &parts.headers, body, &state.settings).await?;
+    let format = request.format;
     let mut permit = state.admission.admit(Door::Http)?;
     let place = permit.take_slot();
 

@@ -2,7 +2,7 @@
 
 use axum::response::Response;
 use http::StatusCode;
-use querent_catalog::{SearchHit, SearchRequest};
+use querent_catalog::{MissingMeaning, SearchHit, SearchRequest};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
@@ -13,6 +13,9 @@ use crate::http::response::json_response;
 const DEFAULT_LIMIT: usize = 20;
 /// The hits that count as looked at, so that their values are collected.
 const LOOKED_AT: usize = 10;
+
+/// The key of a search's answer under which it says why it is by name and by text only.
+pub(crate) const MISSING_MEANING: &str = "missing_meaning";
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -35,14 +38,23 @@ pub(super) async fn search(
         database: params.database,
         limit: params.limit.unwrap_or(DEFAULT_LIMIT),
     };
-    let hits = state.engine.catalog().search().tables(&principal, &request).await?;
+    let search = state.engine.catalog().search();
+    let hits = search.tables(&principal, &request).await?;
     state.engine.queue_profiles(hits.iter().take(LOOKED_AT).map(|hit| hit.table.name.clone()));
-    let hits: Vec<Value> = hits.iter().map(hit_json).collect();
-    Ok(json_response(StatusCode::OK, &json!({ "hits": hits })))
+    Ok(json_response(StatusCode::OK, &found_json(&hits, search.missing_meaning().as_ref())))
 }
 
-/// Returns a found table as JSON, for the server and the command line.
-pub(crate) fn hit_json(hit: &SearchHit) -> Value {
+/// What was found, as JSON, for the server and the command line; with why meaning is missing, where it is.
+pub(crate) fn found_json(hits: &[SearchHit], missing: Option<&MissingMeaning>) -> Value {
+    let mut found = json!({ "hits": hits.iter().map(hit_json).collect::<Vec<_>>() });
+    if let Some(missing) = missing {
+        found[MISSING_MEANING] =
+            json!({ "reason": missing.reason, "hint": missing.hint, "is_chosen": missing.is_chosen });
+    }
+    found
+}
+
+fn hit_json(hit: &SearchHit) -> Value {
     json!({
         "database": hit.table.name.database,
         "table": hit.table.name.table,

@@ -53,6 +53,56 @@ async fn many_batches_arrive_whole_in_every_format() {
 }
 
 #[tokio::test]
+async fn csv_is_asked_for_in_three_ways_and_streamed() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let sql = "SELECT 1 AS a, 'x,y' AS \"b \"\"c\"\"\", NULL AS d, 9007199254740993 AS big, TIMESTAMP '2024-01-02 03:04:05' AS t";
+    let expected = "a,\"b \"\"c\"\"\",d,big,t\n1,\"x,y\",,9007199254740993,2024-01-02T03:04:05Z\n";
+    let post = |path: &str| server.http.post(server.url(path));
+    for request in [
+        post("/v1/query").header("accept", "text/csv").body(sql),
+        post("/v1/query").header("accept", "text/html;q=0.9, text/csv").body(sql),
+        post("/v1/query?format=csv").body(sql),
+        post("/v1/query").json(&json!({ "sql": sql, "format": "csv" })),
+    ] {
+        let reply = server.send(request, None).await;
+        assert_eq!((reply.status, reply.text.as_str()), (200, expected));
+        assert!(
+            reply.header("content-type").starts_with("text/csv; charset=utf-8"),
+            "{}",
+            reply.header("content-type")
+        );
+    }
+    let empty = server.send(post("/v1/query?format=tsv").body("SELECT 1 AS a, 2 AS b WHERE false"), None).await;
+    assert_eq!(empty.text, "a\tb\n");
+    let unknown = server.send(post("/v1/query?format=xml").body("SELECT 1"), None).await;
+    assert_eq!((unknown.status, &unknown.json()["error"]["code"]), (400, &json!("bad_parameter")), "{}", unknown.text);
+    let sql = "SELECT value AS i FROM generate_series(1, 50000) AS t(value) ORDER BY i";
+    let many = server.send(post("/v1/query?format=csv").body(sql), None).await;
+    assert_eq!(many.text.lines().count(), 50_001);
+    let parquet = post("/v1/query?format=parquet").body(sql).send().await.unwrap().bytes().await.unwrap();
+    assert!(parquet.starts_with(b"PAR1") && parquet.ends_with(b"PAR1"));
+    // A failure after the first byte cuts the body, so that it never looks whole.
+    let late = "SELECT 10 / (40000 - value) AS i FROM generate_series(1, 50000) AS t(value)";
+    let cut = post("/v1/query?format=csv").body(late).send().await.unwrap();
+    assert!(!cut.status().is_success() || cut.text().await.is_err());
+}
+
+#[tokio::test]
+async fn the_root_is_a_page_for_people_and_json_for_programs() {
+    let server = TestServer::start(TestSettings::default()).await;
+    let browser = "text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8";
+    let page = server.send(server.http.get(server.url("/")).header("accept", browser), None).await;
+    assert!(page.header("content-type").starts_with("text/html"), "{}", page.text);
+    let host = server.url("").replace("http://", "");
+    assert!(page.text.contains("<h1>Querent ") && page.text.contains(&host), "{}", page.text);
+    assert!(page.header("content-security-policy").contains("default-src 'none'"));
+    for accept in ["*/*", "application/json", "application/json, text/html"] {
+        let index = server.send(server.http.get(server.url("/")).header("accept", accept), None).await;
+        assert_eq!(index.json()["name"], "querent", "{accept}");
+    }
+}
+
+#[tokio::test]
 async fn the_row_count_is_a_trailer() {
     let server = TestServer::start(TestSettings::default()).await;
     let request = "POST /v1/query HTTP/1.1\r\nhost: localhost\r\nte: trailers\r\nconnection: close\r\ncontent-length: 46\r\n\r\n\

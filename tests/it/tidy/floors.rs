@@ -101,7 +101,7 @@ const FLOORS: &[Floors] = &[
     Floors {
         folder: "flight/src",
         floors: &[
-            &["connection", "folder_import", "metrics", "shutdown"],
+            &["connection", "folder_import", "formats", "metrics", "shutdown"],
             &["drain", "error"],
             &["admission", "config", "query_limits", "result_types"],
             &["auth", "logs", "mcp", "tls"],

@@ -6,12 +6,11 @@
 
 use std::path::{Path, PathBuf};
 
-use half::f16;
 use hf_hub::api::sync::ApiBuilder;
-use safetensors::tensor::TensorView;
-use safetensors::{Dtype, SafeTensors};
+use safetensors::SafeTensors;
 use tokenizers::Tokenizer;
 
+use super::tensors::{floats, indices};
 use super::{EmbedSettings, Embedder, EmbeddingModel, default_cache_dir, embedder_error, normalise, read_file};
 use crate::error::{CatalogError, Result};
 
@@ -101,32 +100,6 @@ impl Embedder for Model2VecEmbedder {
 
     fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>> {
         texts.iter().map(|text| self.embed_one(text)).collect()
-    }
-}
-
-fn floats(tensor: &TensorView<'_>) -> Option<Vec<f32>> {
-    let bytes = tensor.data();
-    match tensor.dtype() {
-        Dtype::F32 => Some(bytes.as_chunks().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()),
-        Dtype::F16 => Some(bytes.as_chunks().0.iter().map(|bytes| f16::from_le_bytes(*bytes).to_f32()).collect()),
-        Dtype::F64 => Some(bytes.as_chunks().0.iter().map(|bytes| f64::from_le_bytes(*bytes) as f32).collect()),
-        _ => None,
-    }
-}
-
-/// Row numbers; an invalid one becomes a number beyond every range.
-fn indices(tensor: &TensorView<'_>) -> Vec<usize> {
-    let bytes = tensor.data();
-    match tensor.dtype() {
-        Dtype::I64 => {
-            let numbers = bytes.as_chunks().0.iter().map(|bytes| i64::from_le_bytes(*bytes));
-            numbers.map(|number| usize::try_from(number).unwrap_or(usize::MAX)).collect()
-        }
-        Dtype::I32 => {
-            let numbers = bytes.as_chunks().0.iter().map(|bytes| i32::from_le_bytes(*bytes));
-            numbers.map(|number| usize::try_from(number).unwrap_or(usize::MAX)).collect()
-        }
-        _ => vec![usize::MAX],
     }
 }
 

@@ -52,31 +52,31 @@ pub(super) fn svg(spec: &Spec, data: &[Datum]) -> String {
 }
 
 /// Returns the labels of the colours, in order.
-fn series(color: &Channel, data: &[Datum]) -> Vec<String> {
+pub(super) fn series(color: &Channel, data: &[Datum]) -> Vec<String> {
     labels(color.sort, data.iter().filter_map(|datum| datum.color.as_ref()))
 }
 
 /// The data as marks, and their axes.
-struct PlotLayers<'a> {
-    x: ChartAxis,
-    y: ChartAxis,
-    marks: Vec<PlacedMark<'a>>,
+pub(super) struct PlotLayers<'a> {
+    pub(super) x: ChartAxis,
+    pub(super) y: ChartAxis,
+    pub(super) marks: Vec<PlacedMark<'a>>,
     /// Whether values are on x.
-    lies: bool,
+    pub(super) lies: bool,
 }
 
 /// A mark's data.
-struct PlacedMark<'a> {
-    datum: &'a Datum,
+pub(super) struct PlacedMark<'a> {
+    pub(super) datum: &'a Datum,
     /// The index of its colour.
-    series: usize,
+    pub(super) series: usize,
     /// Where its value begins and ends.
-    from: f64,
-    to: f64,
+    pub(super) from: f64,
+    pub(super) to: f64,
 }
 
 impl<'a> PlotLayers<'a> {
-    fn new(spec: &Spec, data: &'a [Datum], series: &[String]) -> Self {
+    pub(super) fn new(spec: &Spec, data: &'a [Datum], series: &[String]) -> Self {
         let encoding = &spec.encoding;
         let lies = encoding.x.r#type == FieldType::Quantitative && encoding.y.r#type != FieldType::Quantitative;
         let is_grouped = encoding.x_offset.is_some() || encoding.y_offset.is_some();
@@ -299,20 +299,24 @@ fn readable(ticks: Vec<(f64, &str)>) -> impl Iterator<Item = (f64, &str)> {
     ticks.into_iter().step_by(every)
 }
 
-/// Returns the tooltip of a mark.
-fn tip(spec: &Spec, datum: &Datum) -> String {
-    let encoding = &spec.encoding;
-    let of = |channel: &Channel, cell: &ChartValue| match (channel.r#type, cell) {
+/// Returns a value of a channel in words.
+pub(super) fn value_label(channel: &Channel, cell: &ChartValue) -> String {
+    match (channel.r#type, cell) {
         (FieldType::Temporal, ChartValue::Number(at)) => {
             let at = chrono::DateTime::from_timestamp_millis(*at as i64);
             at.map_or_else(String::new, |at| at.format("%Y-%m-%d %H:%M:%S").to_string())
         }
         (FieldType::Quantitative, ChartValue::Number(number)) if number.abs() >= 1e15 => number_label(*number, 1.0),
         _ => cell.label(),
-    };
+    }
+}
+
+/// Returns the tooltip of a mark.
+fn tip(spec: &Spec, datum: &Datum) -> String {
+    let encoding = &spec.encoding;
     let mut parts = vec![
-        format!("{}: {}", title(&encoding.x), of(&encoding.x, &datum.x)),
-        format!("{}: {}", title(&encoding.y), of(&encoding.y, &datum.y)),
+        format!("{}: {}", title(&encoding.x), value_label(&encoding.x, &datum.x)),
+        format!("{}: {}", title(&encoding.y), value_label(&encoding.y, &datum.y)),
     ];
     if let (Some(channel), Some(color)) = (&encoding.color, &datum.color) {
         parts.push(format!("{}: {}", title(channel), color.label()));
@@ -320,7 +324,7 @@ fn tip(spec: &Spec, datum: &Datum) -> String {
     parts.join("; ")
 }
 
-fn title(channel: &Channel) -> &str {
+pub(super) fn title(channel: &Channel) -> &str {
     channel.title.as_deref().unwrap_or(&channel.field)
 }
 

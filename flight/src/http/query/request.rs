@@ -8,6 +8,7 @@ use serde_json::Value;
 
 use crate::config::Settings;
 use crate::error::{ApiError, ErrorCode};
+use crate::formats::ResultFormat;
 use crate::http::request::{header_text, read_body};
 use crate::query_limits::{QueryLanguage, requested_limits};
 use crate::result_types::result_types;
@@ -21,17 +22,7 @@ pub(super) struct QueryRequest {
     pub(super) database: Option<String>,
     pub(super) limits: Limits,
     pub(super) result_types: ResultTypes,
-}
-
-/// The format of the result.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum ResultFormat {
-    /// One object a line.
-    Ndjson,
-    /// One document.
-    Json,
-    /// An Arrow IPC stream.
-    Arrow,
+    pub(super) format: ResultFormat,
 }
 
 #[derive(Debug, Deserialize)]
@@ -42,10 +33,24 @@ struct SqlBody {
     params: Vec<Value>,
     database: Option<String>,
     max_rows: Option<u64>,
+    format: Option<String>,
+}
+
+/// What a query's address may say.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(in crate::http) struct QueryParams {
+    /// The format of the result, as the `Accept` header would name it.
+    format: Option<String>,
 }
 
 impl QueryRequest {
-    pub(super) async fn read(headers: &HeaderMap, body: Body, settings: &Settings) -> Result<Self, ApiError> {
+    pub(super) async fn read(
+        query: QueryParams,
+        headers: &HeaderMap,
+        body: Body,
+        settings: &Settings,
+    ) -> Result<Self, ApiError> {
         let body_kind = BodyKind::from_headers(headers)?;
         let bytes = read_body(body, settings.http.max_query_bytes.0, &settings.http).await?;
         let body = match body_kind {
@@ -55,7 +60,7 @@ impl QueryRequest {
             BodyKind::Text(_) => {
                 let sql = String::from_utf8(bytes.into())
                     .map_err(|_| ApiError::new(ErrorCode::BadEncoding, "the query's text is not UTF-8"))?;
-                SqlBody { sql, params: Vec::new(), database: None, max_rows: None }
+                SqlBody { sql, params: Vec::new(), database: None, max_rows: None, format: None }
             }
         };
         if body.sql.trim().is_empty() {
@@ -71,7 +76,8 @@ impl QueryRequest {
             BodyKind::Json => QueryLanguage::Sql,
         };
         let result_types = result_types(headers)?;
-        Ok(Self { language, text: body.sql, params, database, limits, result_types })
+        let format = format(body.format.as_deref().or(query.format.as_deref()), headers)?;
+        Ok(Self { language, text: body.sql, params, database, limits, result_types, format })
     }
 }
 
@@ -102,42 +108,42 @@ impl BodyKind {
     }
 }
 
-impl ResultFormat {
-    /// Returns the format that the `Accept` header prefers; NDJSON without one.
-    pub(super) fn accepted(headers: &HeaderMap) -> Result<Self, ApiError> {
-        let lines: Vec<&str> = headers.get_all("accept").iter().filter_map(|line| line.to_str().ok()).collect();
-        if lines.is_empty() {
-            return Ok(Self::Ndjson);
-        }
-        let accept = lines.join(",");
-        let mut best: Option<(f32, Self)> = None;
-        for range in accept.split(',') {
-            let mut parts = range.split(';').map(str::trim);
-            let format = match parts.next().unwrap_or_default().to_ascii_lowercase().as_str() {
-                "application/x-ndjson" | "application/ndjson" | "application/jsonl" | "*/*" | "application/*" | "" => {
-                    Self::Ndjson
-                }
-                "application/json" => Self::Json,
-                "application/vnd.apache.arrow.stream" => Self::Arrow,
-                _ => continue,
-            };
-            let quality = parts.find_map(|part| part.strip_prefix("q=")?.parse().ok()).unwrap_or(1.0);
-            if quality > 0.0 && best.is_none_or(|(liked, _)| quality > liked) {
-                best = Some((quality, format));
-            }
-        }
-        best.map(|(_, format)| format).ok_or_else(|| {
-            ApiError::new(ErrorCode::NotAcceptable, format!("results cannot be written as {accept}"))
-                .with_hint("accept application/x-ndjson, application/json or application/vnd.apache.arrow.stream")
-        })
+/// Returns the format that the `Accept` header prefers; NDJSON without one.
+fn accepted_format(headers: &HeaderMap) -> Result<ResultFormat, ApiError> {
+    let lines: Vec<&str> = headers.get_all("accept").iter().filter_map(|line| line.to_str().ok()).collect();
+    if lines.is_empty() {
+        return Ok(ResultFormat::Ndjson);
     }
-
-    pub(super) fn content_type(self) -> &'static str {
-        match self {
-            Self::Ndjson => "application/x-ndjson; charset=utf-8",
-            Self::Json => "application/json",
-            Self::Arrow => "application/vnd.apache.arrow.stream",
+    let accept = lines.join(",");
+    let mut best: Option<(f32, ResultFormat)> = None;
+    for range in accept.split(',') {
+        let mut parts = range.split(';').map(str::trim);
+        let format = match parts.next().unwrap_or_default().to_ascii_lowercase().as_str() {
+            "*/*" | "application/*" | "" => ResultFormat::Ndjson,
+            "text/*" => ResultFormat::Csv,
+            media_type => match ResultFormat::of_media_type(media_type) {
+                Some(format) => format,
+                None => continue,
+            },
+        };
+        let quality = parts.find_map(|part| part.strip_prefix("q=")?.parse().ok()).unwrap_or(1.0);
+        if quality > 0.0 && best.is_none_or(|(liked, _)| quality > liked) {
+            best = Some((quality, format));
         }
+    }
+    best.map(|(_, format)| format).ok_or_else(|| {
+        ApiError::new(ErrorCode::NotAcceptable, format!("results cannot be written as {accept}")).with_hint(
+            "accept application/x-ndjson, application/json, text/csv, text/tab-separated-values, \
+             application/vnd.apache.arrow.stream or application/vnd.apache.parquet",
+        )
+    })
+}
+
+/// Returns the format that the request names, else the one that its `Accept` header prefers.
+fn format(named: Option<&str>, headers: &HeaderMap) -> Result<ResultFormat, ApiError> {
+    match named {
+        Some(name) => name.parse().map_err(|error: String| ApiError::new(ErrorCode::BadParameter, error)),
+        None => accepted_format(headers),
     }
 }
 

@@ -39,6 +39,9 @@ pub(super) const SERVER: Surface = Surface {
     ],
 };
 
+/// The names of the forms of rows.
+const FORMATS: &[&str] = &["ndjson", "json", "csv", "tsv", "arrow", "parquet"];
+
 pub(super) const QUERY: Surface = Surface {
     name: "query",
     about: "Queries in SQL and KQL, and files that become tables.",
@@ -50,10 +53,11 @@ pub(super) const QUERY: Surface = Surface {
         Route::post("/v1/query", "One SQL statement or one KQL query; what changes something needs the role write", |verb| verb.answered_by(query::query))
             .headers(&[
                 X_DATABASE,
-                Field::text("Accept", "the form of the rows; NDJSON unless asked otherwise"),
+                Field::text("Accept", "the media type of the rows; NDJSON unless asked otherwise"),
                 Field::new("X-Querent-Max-Wall-Clock-Ms", FieldKind::Integer, "less time than the server's limit"),
                 Field::new("X-Querent-Max-Memory-Bytes", FieldKind::Integer, "less memory than the server's limit"),
             ])
+            .query(&[Field::new("format", FieldKind::OneOf(FORMATS), "the form of the rows, instead of `Accept`")])
             .takes(&[
                 Media::new("application/sql", "SQL").with("SELECT 1 AS one"),
                 Media::new("application/x-kql", "KQL").with("print one = 1"),
@@ -62,6 +66,7 @@ pub(super) const QUERY: Surface = Surface {
                     Field::new("params", FieldKind::List, "values of `$1`, `$2`, ..."),
                     Field::text("database", "where bare names resolve"),
                     Field::new("max_rows", FieldKind::Integer, "rows after which the answer is cut"),
+                    Field::new("format", FieldKind::OneOf(FORMATS), "the form of the rows, instead of `Accept`"),
                 ])
                 .with(r#"{"sql": "SELECT $1 + 1 AS next", "params": [41]}"#),
             ])
@@ -77,7 +82,11 @@ pub(super) const QUERY: Surface = Surface {
                     Field::new("row_count", FieldKind::Integer, "rows sent"),
                     Field::new("truncated", FieldKind::Flag, "whether a limit cut the rows"),
                 ]),
+                Media::new("text/csv", "a header, then a line a row; null is nothing, an empty text `\"\"`")
+                    .with("one\n1\n"),
+                Media::new("text/tab-separated-values", "the same with tabs; null is `\\N`").with("one\n1\n"),
                 Media::new("application/vnd.apache.arrow.stream", "an Arrow IPC stream"),
+                Media::new("application/vnd.apache.parquet", "a Parquet file"),
             ]),
         Route::post("/v1/import", "A file that becomes rows of a table, all of it or nothing", |verb| verb.answered_by(import::import))
             .writers()

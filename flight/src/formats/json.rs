@@ -28,7 +28,7 @@ use querent_engine::rfc3339;
 const MAX_SAFE_INTEGER: u64 = 1 << 53;
 
 /// Writes rows of one schema.
-pub(super) struct RowWriter {
+pub(crate) struct RowWriter {
     schema: SchemaRef,
     /// `"name":` for each column, repeated names with a suffix.
     keys: Vec<Vec<u8>>,
@@ -43,8 +43,8 @@ impl RowWriter {
         Self { keys: keys.collect(), options, schema }
     }
 
-    /// Writes each row as an object on a line of its own, nulls included.
-    pub(super) fn objects(&self, batch: &RecordBatch, out: &mut Vec<u8>) -> Result<(), ArrowError> {
+    /// Writes each row as an object, nulls included, and `end` after it.
+    pub(super) fn objects(&self, batch: &RecordBatch, end: &[u8], out: &mut Vec<u8>) -> Result<(), ArrowError> {
         let mut encoders = self.encoders(batch)?;
         for row in 0..batch.num_rows() {
             out.push(b'{');
@@ -55,7 +55,30 @@ impl RowWriter {
                 out.extend_from_slice(key);
                 encode(encoder, row, out);
             }
-            out.extend_from_slice(b"}\n");
+            out.push(b'}');
+            out.extend_from_slice(end);
+        }
+        Ok(())
+    }
+
+    /// Calls `cell` with the column and the JSON of each value, row by row; without JSON for null.
+    pub(super) fn cells(
+        &self,
+        batch: &RecordBatch,
+        mut cell: impl FnMut(usize, Option<&[u8]>),
+    ) -> Result<(), ArrowError> {
+        let mut encoders = self.encoders(batch)?;
+        let mut json = Vec::new();
+        for row in 0..batch.num_rows() {
+            for (column, encoder) in encoders.iter_mut().enumerate() {
+                json.clear();
+                if encoder.is_null(row) {
+                    cell(column, None);
+                    continue;
+                }
+                encoder.encode(row, &mut json);
+                cell(column, Some(&json));
+            }
         }
         Ok(())
     }

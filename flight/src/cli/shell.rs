@@ -1,0 +1,175 @@
+//! `querent` without a command: a shell on the data folder, on files, or on a server.
+//!
+//! On a terminal it reads lines with history and completion, and an error ends nothing. Statements that are piped in, or
+//! given with `-c`, run without prompts, and the first error ends the process with its exit code.
+
+mod backend;
+mod commands;
+mod editor;
+mod names;
+mod run;
+mod schema;
+mod statements;
+
+use std::io::{self, IsTerminal, Read};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use parking_lot::RwLock;
+
+use super::error::CliError;
+use super::output;
+use super::query::OutputArgs;
+use super::target::{CliTarget, TargetArgs};
+use crate::cli::client::Client;
+use backend::ShellBackend;
+use editor::{ShellEditor, ShellLine};
+use names::ShellNames;
+use run::{ShellFlow, ShellState};
+use statements::{NextInput, ShellInput, ShellLanguage, next_input};
+
+/// Flags of the shell.
+#[derive(Debug, clap::Args)]
+pub(super) struct ShellArgs {
+    /// Files to query without a data folder: each is a table named after it
+    #[arg(value_name = "FILE", conflicts_with_all = ["data", "server"])]
+    files: Vec<PathBuf>,
+    /// Run these statements and leave; may be repeated
+    #[arg(short, long, value_name = "TEXT")]
+    command: Vec<String>,
+    /// Where bare table names resolve
+    #[arg(long, value_name = "NAME")]
+    database: Option<String>,
+    #[command(flatten)]
+    output: OutputArgs,
+    #[command(flatten)]
+    target: TargetArgs,
+}
+
+impl ShellArgs {
+    /// Refuses files that are not there, which may be commands spelled wrong; `commands` are those that there are.
+    pub(super) fn check_files(&self, commands: &[String]) -> Result<(), CliError> {
+        for file in &self.files {
+            let name = file.to_string_lossy();
+            if file.exists() || name.contains("://") {
+                continue;
+            }
+            let near = commands.iter().map(|command| (strsim::jaro_winkler(command, &name), command));
+            let near = near.filter(|(likeness, _)| *likeness > 0.8).max_by(|one, other| one.0.total_cmp(&other.0));
+            let hint = match near {
+                Some((_, command)) => format!("did you mean `{command}`? "),
+                None => String::new(),
+            };
+            return Err(CliError::Usage(format!(
+                "no such file or command: {name}; {hint}`querent --help` lists commands"
+            )));
+        }
+        Ok(())
+    }
+}
+
+pub(super) async fn run(args: ShellArgs) -> Result<(), CliError> {
+    let printer = args.output.printer()?;
+    let is_interactive = args.command.is_empty() && io::stdin().is_terminal();
+    let (backend, place) = match args.files.is_empty() {
+        false => {
+            let (backend, tables) = ShellBackend::files(&args.files).await?;
+            (backend, format!("tables: {}", tables.join(", ")))
+        }
+        true => match args.target.resolve()? {
+            CliTarget::Server(server) => {
+                let place = format!("server: {}", server.url.as_str().trim_end_matches('/'));
+                (ShellBackend::Server(Box::new(Client::new(server)?)), place)
+            }
+            CliTarget::Embedded(config) => {
+                let place = format!("data folder: {}", config.settings.data.display());
+                (ShellBackend::folder(*config).await?, place)
+            }
+        },
+    };
+    let mut state = ShellState::new(printer, args.database, is_interactive);
+    let done = match is_interactive {
+        true => interactive(&backend, &mut state, &place).await,
+        false => piped(&backend, &mut state, args.command).await,
+    };
+    backend.close().await?;
+    done
+}
+
+/// Runs what is piped in, or given with `-c`, up to the first error.
+async fn piped(backend: &ShellBackend, state: &mut ShellState, commands: Vec<String>) -> Result<(), CliError> {
+    let texts = match commands.is_empty() {
+        false => commands,
+        true => {
+            // Nothing else runs yet, so the read may block.
+            let mut text = String::new();
+            io::stdin().lock().read_to_string(&mut text)?;
+            vec![text]
+        }
+    };
+    for text in texts {
+        if let ShellFlow::Leave = run::run_text(backend, state, &text).await? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+async fn interactive(backend: &ShellBackend, state: &mut ShellState, place: &str) -> Result<(), CliError> {
+    output::print_line(&format!("querent {}, {place}; .help lists commands", env!("CARGO_PKG_VERSION")))?;
+    let names = Arc::new(RwLock::new(ShellNames::default()));
+    let is_kql = Arc::new(AtomicBool::new(false));
+    let mut editor = ShellEditor::new(Arc::clone(&names), Arc::clone(&is_kql), state.printer.terminal.has_colors)?;
+    let mut is_stale = true;
+    loop {
+        if is_stale {
+            // Completion is a convenience: a catalog that cannot be read offers fewer words.
+            if let Ok(found) = schema::names(backend, state.database.as_deref()).await {
+                *names.write() = found;
+            }
+        }
+        is_kql.store(state.language == ShellLanguage::Kql, Ordering::Relaxed);
+        let prompt = format!("{}> ", state.prompt());
+        let text = match tokio::task::block_in_place(|| editor.read(&prompt))? {
+            ShellLine::Text(text) => text,
+            ShellLine::GivenUp => continue,
+            ShellLine::End => return Ok(()),
+        };
+        is_stale = changes_names(&text, state.language);
+        let done = tokio::select! {
+            biased;
+            done = run::run_text(backend, state, &text) => done,
+            signal = tokio::signal::ctrl_c() => signal.map_err(CliError::from).and(Err(CliError::failed("cancelled"))),
+        };
+        match done {
+            Ok(ShellFlow::Leave) => return Ok(()),
+            Ok(ShellFlow::Go) => {}
+            // The terminal is gone.
+            Err(CliError::OutputClosed) => return Ok(()),
+            Err(error) => output::print_error(&error),
+        }
+    }
+}
+
+/// Whether the inputs may change what there is to complete.
+fn changes_names(text: &str, language: ShellLanguage) -> bool {
+    let mut rest = text;
+    while let NextInput::Whole(input, after) = next_input(rest, language) {
+        rest = after;
+        let changes = match input {
+            ShellInput::Statement(ShellLanguage::Sql, sql) => {
+                let first = sql.split_whitespace().next().unwrap_or_default().to_uppercase();
+                matches!(first.as_str(), "CREATE" | "DROP" | "ALTER" | "INSERT" | "ATTACH")
+            }
+            ShellInput::Command(command) => {
+                command.starts_with("\\c") || command.starts_with(".database") || command.contains("read")
+            }
+            ShellInput::Statement(ShellLanguage::Kql, _) | ShellInput::Question(_) => false,
+        };
+        if changes {
+            return true;
+        }
+    }
+    false
+}

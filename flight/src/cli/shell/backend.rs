@@ -1,0 +1,144 @@
+//! What the shell works on: a data folder in this process, files alone, or a server.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use querent_agent::Agent;
+use querent_catalog::{DEFAULT_DATABASE, IfExists, Principal, Progress, TableName};
+use querent_engine::ImportRequest;
+use tempfile::TempDir;
+use tokio::sync::OnceCell;
+
+use super::statements::ShellLanguage;
+use crate::cli::ask::{self, UserQuestion};
+use crate::cli::client::{Client, StreamedRows};
+use crate::cli::embedded::EmbeddedEngine;
+use crate::cli::error::CliError;
+use crate::cli::events::{Answered, EventDisplay};
+use crate::cli::import::table_name;
+use crate::cli::progress::Bars;
+use crate::config::{Config, SettingSources};
+
+/// What statements and questions run on.
+pub(super) enum ShellBackend {
+    Server(Box<Client>),
+    Here(Box<EmbeddedShell>),
+}
+
+/// A data folder in this process.
+pub(super) struct EmbeddedShell {
+    embedded: EmbeddedEngine,
+    /// Made for the first question: its model may not be there.
+    agent: OnceCell<Agent>,
+    /// The folder of a shell on files, which goes when the shell does.
+    _temporary: Option<TempDir>,
+}
+
+impl ShellBackend {
+    /// Opens a data folder.
+    pub(super) async fn folder(config: Config) -> Result<Self, CliError> {
+        Self::open(config, None).await
+    }
+
+    /// Makes a folder for as long as the shell runs, with a table for each file. Returns their names.
+    pub(super) async fn files(files: &[PathBuf]) -> Result<(Self, Vec<String>), CliError> {
+        let folder = tempfile::Builder::new().prefix("querent-").tempdir()?;
+        let data = folder.path().join("data");
+        // What is found by name needs no model.
+        let sources =
+            SettingSources::process().with_flag("data", data.to_string_lossy()).with_flag("embed.provider", "none");
+        let shell = Self::open(Config::load(&sources)?, Some(folder)).await?;
+        let mut tables = Vec::new();
+        if let ShellBackend::Here(here) = &shell {
+            let bars = Arc::new(Bars::new(false));
+            for file in files {
+                match here.import(file, &bars).await {
+                    Ok(table) => tables.push(table),
+                    Err(error) => {
+                        bars.clear();
+                        shell.close().await?;
+                        return Err(error);
+                    }
+                }
+            }
+            bars.clear();
+        }
+        Ok((shell, tables))
+    }
+
+    async fn open(config: Config, temporary: Option<TempDir>) -> Result<Self, CliError> {
+        let bars = Arc::new(Bars::new(false));
+        let embedded = EmbeddedEngine::open(config, &bars).await?;
+        bars.clear();
+        Ok(Self::Here(Box::new(EmbeddedShell { embedded, agent: OnceCell::new(), _temporary: temporary })))
+    }
+
+    /// Runs one statement.
+    pub(super) async fn run(
+        &self,
+        language: ShellLanguage,
+        text: &str,
+        database: Option<&str>,
+    ) -> Result<StreamedRows, CliError> {
+        match (self, language) {
+            (ShellBackend::Server(client), ShellLanguage::Sql) => client.sql(text, database).await,
+            (ShellBackend::Server(client), ShellLanguage::Kql) => client.kql(text.to_owned(), database).await,
+            (ShellBackend::Here(here), ShellLanguage::Sql) => {
+                let session = here.embedded.session(database).await?;
+                Ok(StreamedRows::from(session.sql(text).await?))
+            }
+            (ShellBackend::Here(here), ShellLanguage::Kql) => {
+                let session = here.embedded.session(database).await?;
+                Ok(StreamedRows::from(session.kql(text).await?))
+            }
+        }
+    }
+
+    /// Asks the agent, and shows the run's events as they arrive.
+    pub(super) async fn ask(&self, question: &UserQuestion, shown: EventDisplay) -> Result<Answered, CliError> {
+        match self {
+            ShellBackend::Server(client) => ask::ask(client, question, shown).await,
+            ShellBackend::Here(here) => {
+                let agent = here.agent.get_or_try_init(|| here.embedded.agent()).await?;
+                ask::ask_agent(agent, question, shown).await
+            }
+        }
+    }
+
+    /// Ends what runs, and closes the folder.
+    pub(super) async fn close(self) -> Result<(), CliError> {
+        let ShellBackend::Here(here) = self else { return Ok(()) };
+        let EmbeddedShell { embedded, agent, _temporary } = *here;
+        if let Some(agent) = agent.into_inner() {
+            // Stores a run that was stopped before the folder is closed.
+            agent.shutdown().await;
+        }
+        embedded.close().await
+    }
+}
+
+impl EmbeddedShell {
+    /// Makes a table of a file, named after it.
+    async fn import(&self, file: &PathBuf, bars: &Arc<Bars>) -> Result<String, CliError> {
+        let source = file.to_string_lossy();
+        let table = table_name(&source)
+            .ok_or_else(|| CliError::Usage(format!("no table name can be made of {source}; rename the file")))?;
+        let is_url = source.contains("://");
+        let path = if is_url { source.into_owned() } else { std::path::absolute(file)?.display().to_string() };
+        // What can be queried where it lies is not copied.
+        let external = ["parquet", "arrow", "arrows", "ipc", "feather", "lance"]
+            .iter()
+            .any(|ending| file.extension().is_some_and(|extension| extension.eq_ignore_ascii_case(ending)));
+        let request = ImportRequest {
+            source: path,
+            format: None,
+            options: std::collections::BTreeMap::new(),
+            table: TableName::new(DEFAULT_DATABASE, &table),
+            external,
+            if_exists: Some(IfExists::Error),
+        };
+        let progress: Arc<dyn Progress> = Arc::<Bars>::clone(bars);
+        self.embedded.engine.import(&Principal::local_admin(), request, progress).await?;
+        Ok(table)
+    }
+}

@@ -1,0 +1,129 @@
+//! What there is, as the shell lists it and as completion offers it. Everything is asked in SQL, so that a server answers
+//! as the folder does.
+
+use std::collections::BTreeMap;
+
+use arrow::array::{Array, AsArray, RecordBatch};
+use arrow::compute::cast;
+use arrow_schema::DataType;
+use futures::TryStreamExt;
+use querent_agent::sql_type;
+use querent_catalog::DEFAULT_DATABASE;
+use querent_engine::policy::function_names;
+
+use super::backend::ShellBackend;
+use super::names::ShellNames;
+use super::statements::ShellLanguage;
+use crate::cli::error::CliError;
+
+/// Columns that completion knows at most.
+const MAX_COLUMNS: usize = 50_000;
+/// Tables whose statements `.schema` prints at most.
+const MAX_TABLES: usize = 1_000;
+
+/// The statement that lists tables and views of a database.
+pub(super) fn relations(database: Option<&str>, kind: Option<&str>) -> String {
+    let kind = kind.map(|kind| format!(" AND table_type = '{kind}'")).unwrap_or_default();
+    format!(
+        "SELECT table_schema AS database, table_name AS name, table_type AS kind FROM information_schema.tables \
+         WHERE table_schema = {}{kind} ORDER BY name",
+        text(database.unwrap_or(DEFAULT_DATABASE))
+    )
+}
+
+/// The statement that lists the columns of a table.
+pub(super) fn describe(table: &str) -> String {
+    format!("DESCRIBE {}", identifier(table))
+}
+
+/// The functions of SQL, by name.
+pub(super) fn functions() -> Vec<String> {
+    function_names()
+}
+
+/// The statements that would make the tables and views.
+pub(super) async fn statements(
+    backend: &ShellBackend,
+    database: Option<&str>,
+    table: Option<&str>,
+) -> Result<Vec<String>, CliError> {
+    let tables = match table {
+        Some(table) => vec![table.to_owned()],
+        None => {
+            let sql = format!("SELECT name FROM ({}) LIMIT {MAX_TABLES}", relations(database, None));
+            texts(backend, &sql, database).await?.into_iter().filter_map(|row| row.into_iter().next()).collect()
+        }
+    };
+    let mut made = Vec::new();
+    for table in tables {
+        let sql = format!(
+            "SELECT definition FROM information_schema.views WHERE table_schema = {} AND lower(table_name) = lower({})",
+            text(database.unwrap_or(DEFAULT_DATABASE)),
+            text(&table)
+        );
+        let view = texts(backend, &sql, database).await?.into_iter().flatten().next();
+        let name = identifier(&table);
+        if let Some(definition) = view {
+            made.push(format!("CREATE VIEW {name} AS {definition};"));
+            continue;
+        }
+        let rows = backend.run(ShellLanguage::Sql, &format!("SELECT * FROM {name} LIMIT 0"), database).await?;
+        let columns = rows.schema.fields().iter().map(|field| {
+            let required = if field.is_nullable() { "" } else { " NOT NULL" };
+            format!("  {} {}{required}", identifier(field.name()), sql_type(field.data_type()))
+        });
+        made.push(format!("CREATE TABLE {name} (\n{}\n);", columns.collect::<Vec<_>>().join(",\n")));
+    }
+    Ok(made)
+}
+
+/// The names that completion offers.
+pub(super) async fn names(backend: &ShellBackend, database: Option<&str>) -> Result<ShellNames, CliError> {
+    let sql = format!(
+        "SELECT table_name, column_name FROM information_schema.columns WHERE table_schema = {} LIMIT {MAX_COLUMNS}",
+        text(database.unwrap_or(DEFAULT_DATABASE))
+    );
+    let mut tables: BTreeMap<String, Vec<String>> = BTreeMap::new();
+    for row in texts(backend, &sql, database).await? {
+        if let [table, column] = &row[..] {
+            tables.entry(table.clone()).or_default().push(column.clone());
+        }
+    }
+    let sql = format!("SELECT schema_name FROM information_schema.schemata LIMIT {MAX_TABLES}");
+    let databases = texts(backend, &sql, database).await?.into_iter().flatten().collect();
+    Ok(ShellNames { databases, tables, functions: functions() })
+}
+
+/// Runs a statement and returns its rows as texts.
+async fn texts(backend: &ShellBackend, sql: &str, database: Option<&str>) -> Result<Vec<Vec<String>>, CliError> {
+    let rows = backend.run(ShellLanguage::Sql, sql, database).await?;
+    let batches: Vec<RecordBatch> = rows.batches.try_collect().await?;
+    let mut found = Vec::new();
+    for batch in batches {
+        let columns = batch.columns().iter().map(|column| cast(column, &DataType::Utf8));
+        let columns = columns.collect::<Result<Vec<_>, _>>().map_err(|error| CliError::failed(error.to_string()))?;
+        for row in 0..batch.num_rows() {
+            let values = columns.iter().map(|column| column.as_string::<i32>());
+            found.push(
+                values
+                    .map(|column| if column.is_null(row) { String::new() } else { column.value(row).to_owned() })
+                    .collect(),
+            );
+        }
+    }
+    Ok(found)
+}
+
+/// A name as SQL writes it: as it is where it may have dots, in quotes where it must.
+fn identifier(name: &str) -> String {
+    let is_plain = |char: char| char.is_alphanumeric() || matches!(char, '_' | '.');
+    let starts_well = name.starts_with(|char: char| char.is_alphabetic() || char == '_');
+    match starts_well && name.chars().all(is_plain) {
+        true => name.to_owned(),
+        false => format!("\"{}\"", name.replace('"', "\"\"")),
+    }
+}
+
+fn text(value: &str) -> String {
+    format!("'{}'", value.replace('\'', "''"))
+}

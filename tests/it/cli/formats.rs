@@ -1,0 +1,92 @@
+//! Formats of rows, and boxes for people.
+
+use serde_json::Value;
+
+use super::WorkFolder;
+
+const ROWS: &str = "SELECT * FROM (VALUES (1, 'plain', 1.5e0), (2, 'a,\"b\"' || chr(10) || 'c' || chr(9) || 'd', NULL), (3, '', 0.1e0)) \
+                    AS t(id, text, number) ORDER BY id";
+
+#[test]
+fn rows_are_printed_in_each_format() {
+    let work = WorkFolder::new();
+    for (format, expected) in [
+        ("csv", "id,text,number\n1,plain,1.5\n2,\"a,\"\"b\"\"\nc\td\",\n3,\"\",0.1\n"),
+        ("tsv", "id\ttext\tnumber\n1\tplain\t1.5\n2\ta,\"b\"\\nc\\td\t\\N\n3\t\t0.1\n"),
+        (
+            "json",
+            "[{\"id\":1,\"text\":\"plain\",\"number\":1.5},\n{\"id\":2,\"text\":\"a,\\\"b\\\"\\nc\\td\",\"number\":null},\n\
+             {\"id\":3,\"text\":\"\",\"number\":0.1}]\n",
+        ),
+        (
+            "ndjson",
+            "{\"id\":1,\"text\":\"plain\",\"number\":1.5}\n{\"id\":2,\"text\":\"a,\\\"b\\\"\\nc\\td\",\"number\":null}\n\
+             {\"id\":3,\"text\":\"\",\"number\":0.1}\n",
+        ),
+        (
+            "markdown",
+            "| id | text | number |\n| ---: | --- | ---: |\n| 1 | plain | 1.5 |\n| 2 | a,\"b\"<br>c\td |  |\n| 3 |  | 0.1 |\n",
+        ),
+        (
+            "vertical",
+            "─[ row 1 ]─\nid     │ 1\ntext   │ plain\nnumber │ 1.5\n─[ row 2 ]─\nid     │ 2\ntext   │ a,\"b\"\\nc\\td\n\
+             number │ NULL\n─[ row 3 ]─\nid     │ 3\ntext   │ \nnumber │ 0.1\n(3 rows)\n",
+        ),
+        (
+            "box",
+            "┌────────┬─────────────┬────────┐\n│   id   │    text     │ number │\n│ bigint │   varchar   │ double │\n\
+             ├────────┼─────────────┼────────┤\n│      1 │ plain       │    1.5 │\n│      2 │ a,\"b\"\\nc\\td │   NULL │\n\
+             │      3 │             │    0.1 │\n└────────┴─────────────┴────────┘\n(3 rows)\n",
+        ),
+    ] {
+        assert_eq!(work.run(&["sql", "--output", format, ROWS]).succeeded(), expected, "{format}");
+    }
+    assert_eq!(work.run(&["sql", "--output", "csv", "SELECT 1 AS a WHERE false"]).succeeded(), "a\n");
+    assert_eq!(work.run(&["sql", "--output", "json", "SELECT 1 AS a WHERE false"]).succeeded(), "[]\n");
+    assert!(work.run(&["kql", "--output", "csv", "print a = 1"]).succeeded().starts_with("a\n1\n"));
+    work.run(&["sql", "--output", "xml", "SELECT 1"]).failed(2);
+    work.run(&["sql", "--output", "csv", "--json", "SELECT 1"]).failed(2);
+}
+
+#[test]
+fn arrow_and_parquet_are_what_their_readers_read() {
+    let work = WorkFolder::new();
+    let python = "import sys, json, pyarrow.ipc, pyarrow.parquet\n\
+                  read = {'arrow': lambda f: pyarrow.ipc.open_stream(f).read_all(), 'parquet': pyarrow.parquet.read_table}\n\
+                  print(json.dumps(read[sys.argv[1]](sys.argv[2]).to_pylist()))";
+    for format in ["arrow", "parquet"] {
+        let output = work.querent(&["sql", "--output", format, ROWS]).output().unwrap();
+        assert!(output.status.success());
+        let file = work.path(format);
+        std::fs::write(&file, output.stdout).unwrap();
+        let rows = querent_tests::Python::run(python, &[format, file.to_str().unwrap()]);
+        let rows: Value = serde_json::from_str(&rows).unwrap();
+        assert_eq!(rows[1]["text"], "a,\"b\"\nc\td", "{format}: {rows}");
+        assert_eq!(rows.as_array().map(Vec::len), Some(3), "{format}");
+    }
+}
+
+#[test]
+fn a_table_shows_the_first_and_the_last_rows() {
+    let work = WorkFolder::new();
+    let shown = work.run(&["sql", "SELECT value AS v FROM generate_series(1, 250) AS s(value) ORDER BY v"]).succeeded();
+    let values: Vec<i64> = shown.lines().filter_map(|line| line.trim_matches(['│', ' ']).parse().ok()).collect();
+    assert_eq!(values.len(), 100, "{shown}");
+    assert_eq!((values[0], values[49], values[50], values[99]), (1, 50, 201, 250), "{shown}");
+    assert_eq!(shown.matches('·').count(), 3, "{shown}");
+    assert!(shown.ends_with("(250 rows, 100 shown: --rows 0 shows all, --output csv streams them)\n"), "{shown}");
+    let shown =
+        work.run(&["sql", "--rows", "4", "SELECT value AS v FROM generate_series(1, 5) AS s(value) ORDER BY v"]);
+    let shown = shown.succeeded();
+    let values: Vec<i64> = shown.lines().filter_map(|line| line.trim_matches(['│', ' ']).parse().ok()).collect();
+    assert_eq!(values, [1, 2, 4, 5], "{shown}");
+}
+
+#[test]
+fn plans_are_whole() {
+    let work = WorkFolder::new();
+    let long = "x".repeat(400);
+    let plan = work.run(&["sql", &format!("EXPLAIN SELECT '{long}' AS a FROM generate_series(1, 3)")]).succeeded();
+    assert!(plan.starts_with("logical_plan\n") && plan.contains(&long) && !plan.contains('│'), "{plan}");
+    assert!(plan.contains("\nphysical_plan\n"), "{plan}");
+}

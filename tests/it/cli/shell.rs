@@ -1,0 +1,226 @@
+//! The shell: what is piped in, files without a folder, and a person at a terminal.
+
+use std::io::Write as _;
+use std::process::Stdio;
+
+use querent_tests::{Python, ServerProcess, querent_binary};
+use serde_json::{Value, json};
+
+use super::{Done, WorkFolder, script};
+
+impl WorkFolder {
+    /// Pipes `input` into `querent` with these arguments.
+    fn pipe(&self, arguments: &[&str], input: &str) -> Done {
+        let mut command = self.querent(arguments);
+        let mut child = command
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("querent starts");
+        child.stdin.take().unwrap().write_all(input.as_bytes()).unwrap();
+        Done::of(child.wait_with_output().unwrap())
+    }
+
+    /// Runs `querent` in a terminal of that many columns, typing these keys as these texts show.
+    fn at_terminal(&self, columns: u16, arguments: &[&str], steps: &[(&str, &str)]) -> Shown {
+        let binary = querent_binary().to_str().unwrap().to_owned();
+        let mut driver = Python::client("terminal.py");
+        driver.args([&columns.to_string(), "50", &binary]).args(arguments);
+        driver.current_dir(self.folder.path()).env("HOME", self.folder.path()).env_remove("XDG_STATE_HOME");
+        driver.env("QUERENT_EMBED_PROVIDER", "none").env("TERM", "xterm-256color").env("PAGER", "cat");
+        for name in ["QUERENT_SERVER", "QUERENT_DATA", "NO_COLOR", "COLUMNS", "LINES"] {
+            driver.env_remove(name);
+        }
+        if self.path("script.json").exists() {
+            driver.env("QUERENT_AGENT_SCRIPT", self.path("script.json"));
+        }
+        let steps: Vec<Value> = steps.iter().map(|(expect, send)| json!({"expect": expect, "send": send})).collect();
+        let mut child = driver.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("python starts");
+        child.stdin.take().unwrap().write_all(Value::from(steps).to_string().as_bytes()).unwrap();
+        let output = Done::of(child.wait_with_output().unwrap()).succeeded();
+        let said: Value = serde_json::from_str(&output).expect(&output);
+        let shown = said["shown"].as_str().unwrap().to_owned();
+        assert_eq!(said["missed"], Value::Null, "not shown: {}\n{shown}", said["missed"]);
+        Shown { code: said["code"].as_i64().unwrap(), text: shown }
+    }
+}
+
+/// What a terminal showed.
+struct Shown {
+    code: i64,
+    text: String,
+}
+
+#[test]
+fn statements_that_are_piped_in_run_up_to_the_first_error() {
+    let work = WorkFolder::new();
+    work.run(&["import", "flights.csv"]).succeeded();
+    let said = work
+        .pipe(&["--output", "csv"], "select 1 as a;\n-- nothing\nkql flights | count;\n.mode ndjson\nselect 2 as b");
+    assert_eq!(said.succeeded(), "a\n1\nCount\n3\n{\"b\":2}\n");
+    let done = work.pipe(&["--output", "csv"], "select 1 as a; select * from nowhere; select 3 as c;");
+    assert_eq!(done.stdout, "a\n1\n");
+    assert!(done.failed(1).starts_with("error [table_not_found]"));
+    assert_eq!(
+        work.run(&["--output", "csv", "-c", "select 1 as a", "-c", "select 2 as b;"]).succeeded(),
+        "a\n1\nb\n2\n"
+    );
+    assert!(work.pipe(&[], ".modee csv\n").failed(2).contains("did you mean `.mode`?"));
+    assert_eq!(work.pipe(&[], "").succeeded(), "");
+    assert_eq!(work.pipe(&[], "select 1 as a; .quit\nselect 2;").succeeded().matches("(1 row)").count(), 1);
+}
+
+#[test]
+fn commands_list_what_there_is() {
+    let work = WorkFolder::new();
+    work.run(&["import", "flights.csv", "Air Lines.csv"]).succeeded();
+    let run = |input: &str| work.pipe(&["--output", "csv"], input).succeeded();
+    run("create view late as select * from flights where delay > 10; create schema sales;");
+    assert_eq!(
+        run("\\d"),
+        "database,name,kind\ndefault,air_lines,BASE TABLE\ndefault,flights,BASE TABLE\ndefault,late,VIEW\n"
+    );
+    assert_eq!(run("\\dt").lines().count(), 3);
+    assert!(run("\\dv").ends_with("late,VIEW\n"));
+    assert!(run("\\d flights").contains("\ncarrier,"));
+    assert!(run("\\l").contains("sales"));
+    assert!(run("\\df date_tr").contains("date_trunc\n"));
+    let schema = run(".schema");
+    assert!(schema.contains("CREATE TABLE flights (\n  carrier VARCHAR,\n  delay BIGINT\n);\n"), "{schema}");
+    assert!(schema.contains("CREATE VIEW late AS"), "{schema}");
+    assert_eq!(
+        run("\\c sales\ncreate table t as select 1 as a; \\dt\n"),
+        "count\n1\ndatabase,name,kind\nsales,t,BASE TABLE\n"
+    );
+    assert!(work.pipe(&[], "\\c nowhere\n").failed(1).contains("database_not_found"));
+    std::fs::write(work.path("in.sql"), "select count(*) as n from flights;\n.output out.csv\nselect 7 as seven;\n")
+        .unwrap();
+    assert_eq!(run(".read in.sql\n.output\nselect 8 as eight;"), "n\n3\neight\n8\n");
+    assert_eq!(std::fs::read_to_string(work.path("out.csv")).unwrap(), "seven\n7\n");
+    assert!(run(".timer on\nselect 1 as a;").contains("Time: "));
+    let chart = run("select carrier, count(*) as n from flights group by 1 order by 1;\n.chart");
+    assert!(chart.contains("UA │") && chart.contains('█'), "{chart}");
+    assert!(run(".help").contains(".mode FORMAT"));
+}
+
+#[test]
+fn files_are_queried_without_a_data_folder() {
+    let work = WorkFolder::new();
+    let said = work.run(&[
+        "flights.csv",
+        "Air Lines.csv",
+        "--output",
+        "csv",
+        "-c",
+        "select name, count(*) as n from flights join air_lines using (carrier) group by 1 order by 2 desc",
+    ]);
+    assert_eq!(said.succeeded(), "name,n\nUnited Air Lines Inc.,2\nAmerican Airlines Inc.,1\n");
+    assert!(!work.path("querent-data").exists(), "no folder is made");
+    let said = work.run(&["sqll"]).failed(2);
+    assert!(said.contains("no such file or command: sqll") && said.contains("did you mean `sql`?"), "{said}");
+    work.run(&["absent.csv"]).failed(2);
+}
+
+#[test]
+fn the_shell_finds_the_server_that_has_the_folder_open() {
+    let server = ServerProcess::start(&[]);
+    let work = WorkFolder::new();
+    let data = server.data.path().to_str().unwrap();
+    work.run(&["import", "--data", data, "flights.csv"]).succeeded();
+    let said =
+        work.pipe(&["--data", data, "--output", "csv"], "select count(*) as n from flights;\n\\dt\nkql print a = 1;");
+    assert_eq!(said.succeeded(), "n\n3\ndatabase,name,kind\ndefault,flights,BASE TABLE\na\n1\n");
+}
+
+#[test]
+fn a_person_at_a_terminal() {
+    let work = WorkFolder::new();
+    work.run(&["import", "flights.csv"]).succeeded();
+    std::fs::write(
+        work.path("script.json"),
+        script("SELECT count(*) AS n FROM flights", "Three **flights**.").to_string(),
+    )
+    .unwrap();
+    let endless = "select count(*) from generate_series(1, 100000) a, generate_series(1, 100000) b, generate_series(1, 100000) c;\r";
+    let prompt = "querent> ";
+    let shown = work.at_terminal(
+        100,
+        &[],
+        &[
+            (".help lists commands", ""),
+            (prompt, "select\r"),
+            ("select", "40 + 2 as answer;\r"),
+            ("42", ""),
+            (prompt, "select * from nowhere;\r"),
+            ("table_not_found", ""),
+            (prompt, "select carr\t from fli\t order by 1;\r"),
+            ("(3 rows)", ""),
+            (prompt, endless),
+            ("running", "\x03"),
+            ("cancelled", ""),
+            (prompt, "select 'still' || ' here' as s;\r"),
+            ("still here", ""),
+            ("(1 row)", ""),
+            (prompt, ".mode kql\r"),
+            ("querent kql> ", "flights | count;\r"),
+            ("Count", ""),
+            ("querent kql> ", ".mode sql\r"),
+            (prompt, "? how many flights\r"),
+            ("run_sql", ""),
+            ("Three \x1b[1mflights\x1b[0m.", ""),
+            (prompt, ".quit\r"),
+        ],
+    );
+    assert_eq!(shown.code, 0, "{}", shown.text);
+    assert!(shown.text.contains("\x1b[1m"), "colours: {}", shown.text);
+    // What was typed is there the next time.
+    let again = work.at_terminal(
+        100,
+        &[],
+        &[(prompt, "\x1b[A\x1b[A\x1b[A\x1b[A\x1b[A\x1b[A\r"), ("(1 row)", ""), (prompt, "\x04")],
+    );
+    assert!(again.text.contains("still here"), "{}", again.text);
+    assert_eq!(again.code, 0, "{}", again.text);
+}
+
+#[test]
+fn a_box_fits_the_terminal() {
+    let work = WorkFolder::new();
+    let columns: Vec<String> = (0..40).map(|column| format!("'value {column}' AS column_{column}")).collect();
+    let sql = format!("SELECT {}", columns.join(", "));
+    let shown = work.at_terminal(80, &["sql", &sql], &[]);
+    let lines: Vec<&str> = shown.text.lines().filter(|line| line.contains(['│', '┌'])).collect();
+    assert!(lines.len() >= 4, "{}", shown.text);
+    for line in lines {
+        let plain = line.replace("\x1b[1m", "").replace("\x1b[2m", "").replace("\x1b[0m", "");
+        assert!(plain.trim_end().chars().count() <= 80, "{plain}");
+    }
+    assert!(shown.text.contains("column_0") && shown.text.contains("column_39"), "{}", shown.text);
+    assert!(shown.text.contains("(1 row; 40 columns, "), "{}", shown.text);
+    let plan = work.at_terminal(80, &["sql", "EXPLAIN SELECT 1"], &[]);
+    assert!(plan.text.contains("physical_plan"), "{}", plan.text);
+    let refused = work.at_terminal(80, &["sql", "--output", "parquet", "SELECT 1"], &[("for programs", "")]);
+    assert_eq!(refused.code, 2);
+}
+
+#[test]
+fn a_question_follows_up_the_last_one() {
+    let work = WorkFolder::new();
+    work.run(&["import", "flights.csv"]).succeeded();
+    let script = json!({ "runs": [
+        { "turns": [{ "events": [{ "text": "Three." }] }] },
+        { "turns": [{ "events": [{ "text": "Two of them." }] }] },
+    ] });
+    std::fs::write(work.path("script.json"), script.to_string()).unwrap();
+    let ask = |arguments: &[&str]| {
+        let mut command = work.querent(&[&["ask"], arguments].concat());
+        command.env("XDG_STATE_HOME", work.path("state")).env("QUERENT_AGENT_SCRIPT", work.path("script.json"));
+        Done::of(command.output().unwrap())
+    };
+    assert!(ask(&["--follow-up", "and then?"]).failed(2).contains("no earlier question"));
+    ask(&["how many flights?"]).succeeded();
+    ask(&["--follow-up", "and of UA?"]).succeeded();
+    let sql = "SELECT count(*) AS runs, count(DISTINCT conversation_id) AS conversations FROM agent_runs";
+    assert_eq!(work.run(&["sql", "--json", sql]).succeeded(), "{\"runs\":2,\"conversations\":1}\n");
+}

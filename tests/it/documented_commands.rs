@@ -1,0 +1,188 @@
+//! The commands of README and of the pages for beginners, in the order in which they stand, on a machine that has nothing
+//! of ours: an empty home, no settings, no ONNX Runtime, no network and no model.
+//!
+//! A block of `sh` runs as one script; one that only starts a server runs beside the others, on a free port. A block of
+//! `text` after it is what it prints. Only `make` is left out, and the language model is a script.
+
+use std::io::{BufRead, BufReader};
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::{Child, Command, Output, Stdio};
+
+use querent_tests::{Python, package_folder, querent_binary};
+use serde_json::json;
+use tempfile::TempDir;
+
+/// A place that answers nobody.
+const NOWHERE: &str = "http://127.0.0.1:9";
+
+struct CleanMachine {
+    folder: TempDir,
+    /// The server of the page, and the address at which the page reaches it.
+    server: Option<(Child, String)>,
+}
+
+impl CleanMachine {
+    fn new() -> Self {
+        let folder = TempDir::new().unwrap();
+        for name in ["home", "bin", "work"] {
+            std::fs::create_dir(folder.path().join(name)).unwrap();
+        }
+        symlink(querent_binary(), folder.path().join("bin/querent")).unwrap();
+        let run = json!({ "turns": [{ "events": [{ "text": "**United Air Lines**, with 3." }] }] });
+        std::fs::write(folder.path().join("script.json"), json!({ "runs": vec![run; 10] }).to_string()).unwrap();
+        Self { folder, server: None }
+    }
+
+    fn work(&self) -> PathBuf {
+        self.folder.path().join("work")
+    }
+
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        let path = format!("{}:/usr/local/bin:/usr/bin:/bin", self.folder.path().join("bin").display());
+        command.env_clear().env("PATH", path).env("HOME", self.folder.path().join("home")).env("LANG", "C.UTF-8");
+        command.env("HF_ENDPOINT", NOWHERE).current_dir(self.work()).stdin(Stdio::null());
+        command
+    }
+
+    fn run(&self, script: &str) -> Output {
+        let script = match &self.server {
+            Some((_, address)) => script.replace("localhost:8080", address).replace("127.0.0.1:8080", address),
+            None => script.to_owned(),
+        };
+        let mut bash = self.command("timeout");
+        bash.args(["120", "bash", "-e", "-o", "pipefail", "-c", &script]);
+        // The only setting: there is no model on this machine.
+        if script.contains("querent ask") {
+            bash.env("QUERENT_AGENT_SCRIPT", self.folder.path().join("script.json"));
+        }
+        bash.output().expect("bash starts")
+    }
+
+    fn serve(&mut self) {
+        let mut serve = self.command("querent");
+        serve
+            .args(["serve", "--listen", "127.0.0.1:0"])
+            .env("QUERENT_AGENT_SCRIPT", self.folder.path().join("script.json"));
+        let program = self.folder.path().join("bin/querent");
+        let mut child = Command::new(program);
+        child.args(serve.get_args()).env_clear().current_dir(self.work()).stdin(Stdio::null());
+        child.envs(serve.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        let mut child = child.stdout(Stdio::piped()).spawn().expect("querent starts");
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines().map_while(Result::ok);
+        let address = lines.filter_map(|line| line.split_once("http://").map(|(_, rest)| rest.to_owned())).next();
+        let address = address.expect("the server is ready").split_whitespace().next().unwrap().to_owned();
+        self.server = Some((child, address));
+    }
+}
+
+impl Drop for CleanMachine {
+    fn drop(&mut self) {
+        if let Some((server, _)) = &mut self.server {
+            let _ = server.kill();
+            let _ = server.wait();
+        }
+    }
+}
+
+/// The code blocks of a page: language and text.
+fn blocks(page: &str) -> Vec<(String, String)> {
+    let mut blocks = Vec::new();
+    let mut lines = page.lines();
+    while let Some(line) = lines.next() {
+        let Some(language) = line.strip_prefix("```") else { continue };
+        let text: Vec<&str> = lines.by_ref().take_while(|line| *line != "```").collect();
+        blocks.push((language.to_owned(), text.join("\n")));
+    }
+    blocks
+}
+
+fn check(page: &str, least_scripts: usize) {
+    let text = std::fs::read_to_string(package_folder().join("..").join(page)).unwrap();
+    let mut machine = CleanMachine::new();
+    let (mut printed, mut scripts) = (String::new(), 0);
+    for (language, block) in blocks(&text) {
+        match language.as_str() {
+            "sh" if block.lines().all(|line| line.starts_with("make ")) => {}
+            "sh" if block.starts_with("querent serve") => machine.serve(),
+            "sh" => {
+                let output = machine.run(&block);
+                printed = String::from_utf8_lossy(&output.stdout).into_owned();
+                let said = String::from_utf8_lossy(&output.stderr);
+                assert!(output.status.success(), "{page}: {}\n{block}\n--\n{printed}\n{said}", output.status);
+                scripts += 1;
+            }
+            "text" => assert!(printed.contains(&block), "{page}: not printed:\n{block}\n--\n{printed}"),
+            "python" => {
+                let (_, address) = machine.server.as_ref().expect("a server");
+                let program = block.replace("127.0.0.1:8080", address);
+                // A warning is an error: nobody's first program should warn.
+                let output = Python::command(["-W", "error", "-c", &program]).output().unwrap();
+                assert!(output.status.success(), "{page}: {}", String::from_utf8_lossy(&output.stderr));
+            }
+            language => panic!("{page}: no test takes blocks of {language}"),
+        }
+    }
+    assert!(scripts >= least_scripts, "{page}: {scripts} scripts ran");
+}
+
+#[test]
+fn readme() {
+    check("README.md", 3);
+}
+
+#[test]
+fn command_line() {
+    check("docs/command-line.md", 3);
+}
+
+#[test]
+fn tutorial() {
+    check("docs/tutorial.md", 6);
+}
+
+#[test]
+fn tutorial_of_logs() {
+    check("docs/tutorial-logs.md", 5);
+}
+
+#[test]
+fn troubleshooting() {
+    check("docs/troubleshooting.md", 3);
+}
+
+/// Runs a search on a machine without a model, and returns what it printed and said.
+fn search(machine: &CleanMachine, prefix: &str) -> (String, String) {
+    let began = std::time::Instant::now();
+    let output = machine.run(&format!("{prefix} querent search --json delayed carriers"));
+    assert!(output.status.success(), "{output:?}");
+    assert!(began.elapsed().as_secs() < 60, "it answers at once");
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (text(output.stdout), text(output.stderr))
+}
+
+#[test]
+fn a_search_answers_without_a_model() {
+    let machine = CleanMachine::new();
+    let imported = machine.run("printf 'carrier,delay\\nUA,1\\n' > flights.csv; querent import flights.csv");
+    assert!(imported.status.success(), "{imported:?}");
+    // Again and again: what an earlier process could not embed is embedded by none.
+    for _ in 0..2 {
+        let (found, said) = search(&machine, "");
+        assert!(found.contains("\"table\":\"flights\""), "{found}");
+        assert!(said.contains("found by name and by text only") && said.contains("downloaded"), "{said}");
+    }
+    let (found, said) = search(&machine, "QUERENT_EMBED_PROVIDER=none");
+    assert!(found.contains("\"table\":\"flights\"") && said.is_empty(), "{found}\n{said}");
+    let (found, said) = search(&machine, "ORT_DYLIB_PATH=/nowhere/libonnxruntime.so");
+    assert!(found.contains("\"table\":\"flights\"") && said.contains("unset it"), "{found}\n{said}");
+    // A server says the same, and does not wait either.
+    let mut machine = machine;
+    machine.serve();
+    let output = machine.run("curl -sf 'localhost:8080/v1/catalog/search?q=delayed%20carriers'");
+    let found: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(found["hits"][0]["table"], "flights", "{found}");
+    assert!(found["missing_meaning"]["reason"].as_str().unwrap().contains("all-MiniLM-L6-v2"), "{found}");
+    assert!(found["missing_meaning"]["hint"].as_str().unwrap().contains("network"), "{found}");
+}
