@@ -266,7 +266,8 @@ impl FlightService for FlightSql {
             command => match MetadataCommand::from_command(&command) {
                 Some(listing) => {
                     let schema = listing.schema();
-                    let batches = listing.batches(&self.state.engine, &caller.principal)?;
+                    let temporary = caller.session().map(|session| session.tables().list()).unwrap_or_default();
+                    let batches = listing.batches(&self.state.engine, &caller.principal, temporary)?;
                     encode::flight_stream(schema, batches)
                 }
                 None => return Err(unsupported("DoGet", &command).into()),

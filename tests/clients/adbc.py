@@ -324,8 +324,10 @@ def temporary_tables_end_with_their_connection():
     table = pyarrow.table({"i": pyarrow.array(range(1_000))})
     with connect() as connection, connection.cursor() as cursor:
         cursor.adbc_ingest("scratch", table, mode="create", temporary=True)
-        cursor.execute("select sum(i) from scratch")
-        assert cursor.fetchone() == (sum(range(1_000)),)
+        with connection.cursor() as reader:
+            reader.execute("select sum(i) from scratch")
+            assert reader.fetchone() == (sum(range(1_000)),)
+        assert connection.adbc_get_table_schema("scratch").names == ["i"]
     assert "scratch" in str(refusal("select * from scratch"))
 
 

@@ -12,7 +12,7 @@ const MANY_NAMES: usize = 1_000;
 
 /// Who may make which table next.
 #[derive(Debug, Default)]
-pub(super) struct TableTurns(Mutex<HashMap<(String, String), Weak<Turn<()>>>>);
+pub(super) struct TableTurns(Mutex<HashMap<TableName, Weak<Turn<()>>>>);
 
 impl TableTurns {
     /// Waits for the turn of a table, which lasts until the guard is dropped.
@@ -22,7 +22,8 @@ impl TableTurns {
             if turns.len() >= MANY_NAMES {
                 turns.retain(|_, turn| turn.strong_count() > 0);
             }
-            let known = turns.entry((table.database.to_lowercase(), table.table.to_lowercase())).or_default();
+            let folded = TableName::new(table.database.to_lowercase(), table.table.to_lowercase());
+            let known = turns.entry(folded).or_default();
             known.upgrade().unwrap_or_else(|| {
                 let turn = Arc::new(Turn::new(()));
                 *known = Arc::downgrade(&turn);

@@ -79,15 +79,20 @@ impl MetadataCommand {
         }
     }
 
-    /// Returns its batches, for what `caller` may see.
-    pub(super) fn batches(self, engine: &Engine, caller: &Principal) -> Result<BatchStream, ApiError> {
+    /// Returns its batches, for what `caller` may see; `temporary` are the tables of its session.
+    pub(super) fn batches(
+        self,
+        engine: &Engine,
+        caller: &Principal,
+        temporary: Vec<(String, SchemaRef)>,
+    ) -> Result<BatchStream, ApiError> {
         let schema = self.schema();
         Ok(match self {
             MetadataCommand::Catalogs => one_column(&schema, &[CATALOG_NAME])?,
             MetadataCommand::TableTypes => one_column(&schema, tables::TABLE_TYPES)?,
             MetadataCommand::SqlInfo(command) => stream::iter([Ok(sql_info(&command, caller.role())?)]).boxed(),
             MetadataCommand::DbSchemas(command) => db_schemas::batches(schema, engine, caller.clone(), command),
-            MetadataCommand::Tables(command) => tables::batches(schema, engine, caller.clone(), command),
+            MetadataCommand::Tables(command) => tables::batches(schema, engine, caller.clone(), command, temporary),
             MetadataCommand::XdbcTypeInfo(command) => stream::iter([Ok(sql_types::type_info(command)?)]).boxed(),
             MetadataCommand::PrimaryKeys(command) => keys::primary_keys(engine, caller.clone(), command),
             MetadataCommand::ExportedKeys(command) => keys::exported_keys(engine, caller.clone(), command),

@@ -1,13 +1,15 @@
-//! GetTables: tables, external tables and views, in pages, with their schemas if the command asks for them.
+//! GetTables: tables, external tables and views, in pages, with their schemas if the command asks for them; and the
+//! temporary tables of the caller's session, which are in no catalog and no schema.
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray};
+use arrow::array::{ArrayRef, BinaryArray, RecordBatch, StringArray, new_null_array};
+use arrow::compute::{filter_record_batch, ilike};
 use arrow_flight::sql::CommandGetTables;
 use arrow_flight::{IpcMessage, SchemaAsIpc};
 use arrow_ipc::writer::IpcWriteOptions;
-use arrow_schema::{ArrowError, Field, Schema, SchemaRef};
+use arrow_schema::{ArrowError, DataType, Field, Schema, SchemaRef};
 use futures::StreamExt;
 use querent_catalog::{CATALOG_NAME, ColumnInfo, PageRequest, Principal, TableFilter, TableInfo, TableKind, TableName};
 use querent_engine::{Engine, ResultTypes};
@@ -18,16 +20,27 @@ use super::sql_types::column_type;
 use crate::error::ApiError;
 
 /// Every value of the `table_type` column.
-pub(super) const TABLE_TYPES: &[&str] = &["BASE TABLE", "EXTERNAL TABLE", "VIEW"];
+pub(super) const TABLE_TYPES: &[&str] = &["BASE TABLE", "EXTERNAL TABLE", LOCAL_TEMPORARY, "VIEW"];
+/// The type of a session's own table.
+const LOCAL_TEMPORARY: &str = "LOCAL TEMPORARY";
 
 /// The tables of one batch, without and with their schemas.
 const PAGE: usize = 2_000;
 const PAGE_WITH_SCHEMAS: usize = 250;
 
-/// Returns the tables that match the command and that `caller` may see.
-pub(super) fn batches(schema: SchemaRef, engine: &Engine, caller: Principal, command: CommandGetTables) -> BatchStream {
+/// Returns the tables that match the command and that `caller` may see, after those of its session.
+pub(super) fn batches(
+    schema: SchemaRef,
+    engine: &Engine,
+    caller: Principal,
+    command: CommandGetTables,
+    temporary: Vec<(String, SchemaRef)>,
+) -> BatchStream {
     let catalog = Arc::clone(engine.catalog());
     async_stream::try_stream! {
+        if let Some(rows) = temporary_tables(&schema, &command, &temporary).map_err(ApiError::internal)? {
+            yield rows;
+        }
         let Some(filter) = filter_of(&command) else { return };
         let page_size = if command.include_schema { PAGE_WITH_SCHEMAS } else { PAGE };
         let mut request = PageRequest::first(page_size);
@@ -47,6 +60,33 @@ pub(super) fn batches(schema: SchemaRef, engine: &Engine, caller: Principal, com
     }
     .map(|batch: Result<RecordBatch, ApiError>| batch.map_err(Status::from))
     .boxed()
+}
+
+/// Returns the session's tables that match the command; `None` where none does. A filter of catalogs or of schemas matches
+/// no table that is in none.
+fn temporary_tables(
+    schema: &SchemaRef,
+    command: &CommandGetTables,
+    tables: &[(String, SchemaRef)],
+) -> Result<Option<RecordBatch>, ArrowError> {
+    let is_wanted = |wanted: &String| wanted.eq_ignore_ascii_case(LOCAL_TEMPORARY);
+    let has_type = command.table_types.is_empty() || command.table_types.iter().any(is_wanted);
+    let named = |filter: &Option<String>| filter.as_deref().is_some_and(|name| !name.is_empty());
+    if tables.is_empty() || !has_type || named(&command.catalog) || named(&command.db_schema_filter_pattern) {
+        return Ok(None);
+    }
+    let names = StringArray::from_iter_values(tables.iter().map(|(name, _)| name));
+    let pattern = command.table_name_filter_pattern.as_deref().unwrap_or("%");
+    let matching = ilike(&names, &StringArray::new_scalar(pattern))?;
+    let nowhere = new_null_array(&DataType::Utf8, tables.len());
+    let types = StringArray::from_iter_values(tables.iter().map(|_| LOCAL_TEMPORARY));
+    let mut columns: Vec<ArrayRef> = vec![ArrayRef::clone(&nowhere), nowhere, Arc::new(names), Arc::new(types)];
+    if command.include_schema {
+        let schemas = tables.iter().map(|(_, table)| plain_schema_message(table)).collect::<Result<Vec<_>, _>>()?;
+        columns.push(Arc::new(BinaryArray::from_iter_values(schemas)));
+    }
+    let rows = filter_record_batch(&RecordBatch::try_new(Arc::clone(schema), columns)?, &matching)?;
+    Ok(Some(rows).filter(|rows| rows.num_rows() > 0))
 }
 
 /// Converts the command's filters to the catalog's; `None` if nothing can match.
@@ -94,7 +134,12 @@ fn schema_message(table: &TableInfo) -> Result<Vec<u8>, ArrowError> {
                 .with_metadata(column_metadata(table, column))
         })
         .collect();
-    let schema = ResultTypes::default().result_schema(&Schema::new(fields));
+    plain_schema_message(&Schema::new(fields))
+}
+
+/// Encodes a schema with the types that clients get.
+fn plain_schema_message(schema: &Schema) -> Result<Vec<u8>, ArrowError> {
+    let schema = ResultTypes::default().result_schema(schema);
     let IpcMessage(message) = SchemaAsIpc::new(&schema, &IpcWriteOptions::default()).try_into()?;
     Ok(message.to_vec())
 }

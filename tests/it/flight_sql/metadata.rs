@@ -39,13 +39,20 @@ pub async fn listing(raw: &mut Raw, command: impl ProstMessageExt) -> RecordBatc
 }
 
 pub fn texts(batch: &RecordBatch, column: &str) -> Vec<String> {
-    batch.column_by_name(column).unwrap().as_string::<i32>().iter().map(|text| text.unwrap().to_owned()).collect()
+    batch
+        .column_by_name(column)
+        .unwrap()
+        .as_string::<i32>()
+        .iter()
+        .map(|text| text.unwrap_or_default().to_owned())
+        .collect()
 }
 
 /// Returns `database.table TYPE` for each row, in the order sent.
 pub async fn tables_of(raw: &mut Raw, command: CommandGetTables) -> Vec<String> {
     let batch = listing(raw, command).await;
-    assert!(texts(&batch, "catalog_name").iter().all(|name| name == "querent"));
+    let catalogs = texts(&batch, "catalog_name");
+    assert!(catalogs.iter().all(|name| name == "querent" || name.is_empty()), "temporary tables are in none");
     let (databases, names) = (texts(&batch, "db_schema_name"), texts(&batch, "table_name"));
     let types = texts(&batch, "table_type");
     (0..batch.num_rows()).map(|row| format!("{}.{} {}", databases[row], names[row], types[row])).collect()
@@ -71,7 +78,7 @@ async fn catalogs_databases_and_table_types() {
     assert_eq!(listing(&mut raw, elsewhere).await.num_rows(), 0);
 
     let types = texts(&listing(&mut raw, CommandGetTableTypes {}).await, "table_type");
-    for kind in ["BASE TABLE", "EXTERNAL TABLE", "VIEW"] {
+    for kind in ["BASE TABLE", "EXTERNAL TABLE", "LOCAL TEMPORARY", "VIEW"] {
         assert!(types.contains(&kind.to_owned()), "{types:?}");
     }
 }

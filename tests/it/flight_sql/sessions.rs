@@ -5,7 +5,8 @@ use std::sync::Arc;
 
 use arrow::array::{ArrayRef, Int64Array, RecordBatch};
 use arrow_flight::sql::{
-    CommandStatementIngest, ProstMessageExt, TableDefinitionOptions, TableExistsOption, TableNotExistOption,
+    CommandGetTables, CommandStatementIngest, ProstMessageExt, TableDefinitionOptions, TableExistsOption,
+    TableNotExistOption,
 };
 use arrow_flight::{
     Action, CancelFlightInfoRequest, CancelFlightInfoResult, CancelStatus, Empty, FlightEndpoint,
@@ -164,6 +165,19 @@ async fn temporary_tables_are_the_sessions_own() {
     assert_eq!(raw.number("select a from \"default\".t").await, 1);
     raw.rows("insert into t values (3), (4)").await.unwrap();
     assert_eq!(raw.number("select sum(a) from t").await, 9);
+    let listed = async |raw: &mut Raw, catalog: Option<&str>, types: &[&str]| {
+        let command = CommandGetTables {
+            catalog: catalog.map(str::to_owned),
+            table_name_filter_pattern: Some("t".to_owned()),
+            table_types: types.iter().map(|kind| (*kind).to_owned()).collect(),
+            ..CommandGetTables::default()
+        };
+        super::metadata::tables_of(raw, command).await
+    };
+    assert_eq!(listed(&mut raw, None, &[]).await, [".T LOCAL TEMPORARY", "default.t BASE TABLE"]);
+    assert_eq!(listed(&mut raw, None, &["local temporary"]).await, [".T LOCAL TEMPORARY"]);
+    assert_eq!(listed(&mut raw, Some(""), &[]).await, [".T LOCAL TEMPORARY"], "it is in no catalog");
+    assert_eq!(listed(&mut raw, Some("querent"), &[]).await, ["default.t BASE TABLE"]);
     assert_eq!(refused(raw.rows("create temp table t (x int)").await).1, "already_exists");
     raw.rows("create or replace temp table t (a bigint not null)").await.unwrap();
     assert!(raw.rows("insert into t values (null)").await.is_err());
@@ -172,6 +186,7 @@ async fn temporary_tables_are_the_sessions_own() {
 
     let mut another = Raw::connect(&server).await.token("writer-tok");
     assert_eq!(another.number("select a from t").await, 1);
+    assert_eq!(listed(&mut another, None, &[]).await, ["default.t BASE TABLE"]);
     raw.rows("drop table t").await.unwrap();
     assert_eq!(raw.number("select a from t").await, 1, "the one that lasts is still there");
 
