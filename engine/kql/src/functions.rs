@@ -81,6 +81,8 @@ const FAMILIES: &[&[FunctionEntry]] = &[
     encoding::FUNCTIONS,
     formatting::FUNCTIONS,
     geography::FUNCTIONS,
+    geography::places::FUNCTIONS,
+    geography::s2::FUNCTIONS,
     geohash::FUNCTIONS,
     h3::FUNCTIONS,
     ipv4::FUNCTIONS,

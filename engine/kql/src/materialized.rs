@@ -1,8 +1,8 @@
 //! The rows of a part of a query that runs once, however often the query uses it. They are in the query's memory from
 //! the first use to the query's end; where the query uses the part only once its rows are streamed and not kept.
 //!
-//! Only the planner makes one, of what its host planned. A host that judges that plan need not judge what reads the
-//! rows.
+//! Only the planner makes one, of what its host planned or of rows that its host gave. A host that judges that need not
+//! judge what reads the rows.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};

@@ -1,6 +1,13 @@
 //! Functions of points, lines and polygons on Earth, which Kusto takes for a sphere: lengths are in meters along great
 //! circles. What is not a point or a valid shape gives null.
 
+mod cells;
+mod cover;
+mod crossings;
+mod dense;
+mod overlay;
+pub(super) mod places;
+pub(super) mod s2;
 mod shapes;
 mod sphere;
 mod wkt;
@@ -14,6 +21,7 @@ use serde_json::{Value, json};
 use super::arguments::{DynamicColumn, FunctionArguments, TypedColumn};
 use super::signature::{FunctionEntry, Returns, entry};
 use crate::types::KqlType;
+use overlay::union_of_polygons;
 use shapes::{LineShapes, PolygonShapes, square_meters};
 use sphere::{EARTH_RADIUS_METERS, Vector};
 
@@ -155,15 +163,22 @@ fn point_in_polygon(arguments: &FunctionArguments) -> Result<ArrayRef> {
     })
 }
 
-const OVERLAP: &str = "the parts of a MultiPolygon overlap; their union is not supported here";
+const OVERLAP: &str =
+    "the parts of a MultiPolygon overlap, and are too large or too near to each other for their union";
 
-/// Adds up a measure over polygons that have no point in common.
+/// Measures polygons without what they share: `None` where their union is not known.
+fn of_union<T>(polygons: &PolygonShapes, measure: impl Fn(&PolygonShapes) -> T) -> Option<T> {
+    if !polygons.overlap() {
+        return Some(measure(polygons));
+    }
+    union_of_polygons(polygons.split()).as_ref().map(measure)
+}
+
 fn sum_over_polygons(arguments: &FunctionArguments, measure: fn(&PolygonShapes) -> f64) -> Result<ArrayRef> {
     let polygons = ShapeColumn::read(arguments, 0, PolygonShapes::read)?;
-    let checked = |polygons: &PolygonShapes| (!polygons.overlap()).then(|| measure(polygons));
     let mut overlap = false;
     let measured = arguments.make_reals(|row| {
-        let measured = polygons.map_row(row, checked);
+        let measured = polygons.map_row(row, |polygons| of_union(polygons, measure));
         overlap |= measured == Some(None);
         measured.flatten()
     })?;
@@ -172,13 +187,10 @@ fn sum_over_polygons(arguments: &FunctionArguments, measure: fn(&PolygonShapes) 
 
 fn polygon_centroid(arguments: &FunctionArguments) -> Result<ArrayRef> {
     let polygons = ShapeColumn::read(arguments, 0, PolygonShapes::read)?;
-    arguments.make_dynamics(|row| {
-        let centroid = polygons.map_row(row, |polygons| (!polygons.overlap()).then(|| polygons.centroid()));
-        match centroid {
-            Some(Some(centroid)) => Ok(point_of(centroid)),
-            Some(None) => Err(arguments.error(OVERLAP)),
-            None => Ok(Value::Null),
-        }
+    arguments.make_dynamics(|row| match polygons.map_row(row, |polygons| of_union(polygons, PolygonShapes::centroid)) {
+        Some(Some(centroid)) => Ok(point_of(centroid)),
+        Some(None) => Err(arguments.error(OVERLAP)),
+        None => Ok(Value::Null),
     })
 }
 

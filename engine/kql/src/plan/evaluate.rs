@@ -4,6 +4,7 @@
 mod activity;
 mod nearby;
 mod networks;
+mod places;
 mod schemas;
 
 use std::cell::RefCell;
@@ -59,6 +60,7 @@ impl<'a> Binder<'a> {
             "rows_near" => self.rows_near(input, call, environment)?,
             "schema_merge" => self.schema_merge(input, call)?,
             name if activity::is_one(name) => self.activity(input, call, environment)?,
+            name if places::is_one(name) => self.place_lookup(input, call, environment)?,
             name if networks::is_one(name) => self.network_lookup(input, call, environment)?,
             name if KNOWN.lines().any(|known| known == name) => {
                 return not_supported(call.function.span, format_args!("the plugin `{name}`"));

@@ -32,13 +32,13 @@ const SCAN: &str = "graph";
 
 /// The nodes or the edges of a graph with their properties.
 #[derive(Debug, Clone)]
-struct Elements {
+struct GraphTable {
     batch: RecordBatch,
     /// Their fields are the batch's.
     columns: Vec<Column>,
 }
 
-impl Elements {
+impl GraphTable {
     fn shown(&self) -> impl Iterator<Item = &Column> {
         self.columns.iter().filter(|column| !column.name.starts_with(HIDDEN))
     }
@@ -59,8 +59,8 @@ pub(crate) struct QueryGraph {
     network: Rc<Network>,
     /// The source and the target of each edge.
     ends: Rc<Vec<[Id; 2]>>,
-    nodes: Elements,
-    edges: Elements,
+    nodes: GraphTable,
+    edges: GraphTable,
 }
 
 impl Binder<'_> {

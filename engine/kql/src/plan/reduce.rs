@@ -177,7 +177,7 @@ fn patterns(texts: &[(String, i64)], characters: &str, threshold: f64) -> Vec<Te
     if others > 0 {
         patterns.push(TextPattern { text: OTHERS.to_owned(), count: others, representative: String::new() });
     }
-    patterns.sort_by(|left, right| right.count.cmp(&left.count));
+    patterns.sort_by_key(|pattern| std::cmp::Reverse(pattern.count));
     patterns
 }
 

@@ -14,22 +14,23 @@ const FILES: &[(&str, &str)] = &[
     ("comparisons", include_str!("answers/comparisons.txt")),
     ("operators", include_str!("answers/operators.txt")),
     ("graph", include_str!("answers/graph.txt")),
+    ("geography", include_str!("answers/geography.txt")),
 ];
 
 /// Plans are walked recursively.
 const STACK_BYTES: usize = 64 << 20;
 
-struct Block {
+struct AnswerBlock {
     query: String,
     expected: Vec<String>,
 }
 
-fn blocks(text: &str) -> Vec<Block> {
-    let mut blocks: Vec<Block> = Vec::new();
+fn blocks(text: &str) -> Vec<AnswerBlock> {
+    let mut blocks: Vec<AnswerBlock> = Vec::new();
     let mut in_query = false;
     for line in text.lines() {
         if let Some(query) = line.strip_prefix("> ") {
-            blocks.push(Block { query: query.to_owned(), expected: Vec::new() });
+            blocks.push(AnswerBlock { query: query.to_owned(), expected: Vec::new() });
             in_query = true;
             continue;
         }
@@ -91,7 +92,7 @@ async fn replay() -> Vec<String> {
     for (file, text) in FILES {
         let blocks = blocks(text);
         assert!(!blocks.is_empty(), "{file}");
-        for Block { query, mut expected } in blocks {
+        for AnswerBlock { query, mut expected } in blocks {
             let mut ours = answer(&query).await;
             // The first line has the columns.
             ours.iter_mut().chain(&mut expected).for_each(|line| line.truncate(line.trim_end().len()));

@@ -21,7 +21,7 @@ struct Polygon(Vec<Ring>);
 /// A ring counterclockwise around its inside, without the repeated first corner.
 struct Ring(Vec<Vector>);
 
-type ShapeEdge = [Vector; 2];
+pub(super) type ShapeEdge = [Vector; 2];
 
 fn position(value: &Value) -> Option<Vector> {
     match value.as_array()?.as_slice() {
@@ -51,7 +51,7 @@ fn parts<'a>(value: &'a Value, one: &str, multi: &str) -> Option<Vec<&'a Value>>
 }
 
 /// Returns a key that is the same for both directions of an edge.
-fn undirected([from, to]: ShapeEdge) -> [[u64; 3]; 2] {
+pub(super) fn undirected([from, to]: ShapeEdge) -> [[u64; 3]; 2] {
     let mut ends = [from.bits(), to.bits()];
     ends.sort_unstable();
     ends
@@ -64,7 +64,11 @@ impl LineShapes {
         lines.iter().all(|line| line.len() > 1).then_some(Self(lines))
     }
 
-    fn edges(&self) -> impl Iterator<Item = ShapeEdge> {
+    pub(super) fn lines(&self) -> &[Vec<Vector>] {
+        &self.0
+    }
+
+    pub(super) fn edges(&self) -> impl Iterator<Item = ShapeEdge> {
         self.0.iter().flat_map(|line| line.iter().zip(line.iter().skip(1)).map(|(from, to)| [*from, *to]))
     }
 
@@ -159,7 +163,8 @@ impl Ring {
 fn is_between(a: Vector, b: Vector, c: Vector, center: Vector) -> bool {
     let order = |from: Vector, to: Vector| orientation(from, to, center) >= 0.0;
     let is_narrow = order(a, c);
-    let (after_a, before_c) = (order(a, b), order(b, c));
+    // What is in the plane of an arc counts as left of it, so that the arc comes from the right of a corner in line.
+    let (after_a, before_c) = (order(a, b), orientation(b, c, center) > 0.0);
     if is_narrow { after_a && before_c } else { after_a || before_c }
 }
 
@@ -236,6 +241,30 @@ impl PolygonShapes {
     pub(super) fn read(value: &Value) -> Option<Self> {
         let polygons = parts(value, "Polygon", "MultiPolygon")?;
         polygons.into_iter().map(Polygon::read).collect::<Option<Vec<_>>>().map(Self)
+    }
+
+    pub(super) fn edges(&self) -> impl Iterator<Item = ShapeEdge> {
+        self.0.iter().flat_map(Polygon::edges)
+    }
+
+    /// Makes polygons of shells and holes, all counterclockwise around their insides, without the repeated first corner.
+    pub(super) fn of_rings(polygons: Vec<Vec<Vec<Vector>>>) -> Self {
+        Self(polygons.into_iter().map(|rings| Polygon(rings.into_iter().map(Ring).collect())).collect())
+    }
+
+    /// Returns each polygon on its own.
+    pub(super) fn split(&self) -> Vec<Self> {
+        self.rings().map(|rings| Self::of_rings(vec![rings.into_iter().map(<[Vector]>::to_vec).collect()])).collect()
+    }
+
+    /// Whether the smaller part that a ring bounds is on its left.
+    pub(super) fn turns_left(ring: &[Vector]) -> bool {
+        Ring(ring.to_vec()).turned_area() > 0.0
+    }
+
+    /// Returns the rings of each polygon, without the repeated first corners.
+    pub(super) fn rings(&self) -> impl Iterator<Item = Vec<&[Vector]>> {
+        self.0.iter().map(|polygon| polygon.0.iter().map(|ring| ring.0.as_slice()).collect())
     }
 
     pub(super) fn contains(&self, point: Vector) -> bool {
@@ -315,6 +344,10 @@ mod tests {
         let ring =
             json!([[0, 60], [45, 80], [90, 60], [135, 80], [180, 60], [-135, 80], [-90, 60], [-45, 80], [0, 60]]);
         let polygons = polygons(&json!([ring])).unwrap();
+        let square = self::polygons(&json!([[[0, 0], [10, 0], [10, 10], [0, 10], [0, 0]]])).unwrap();
+        for (longitude, latitude) in [(0.0, 15.0), (0.0, -5.0), (10.0, 12.0), (10.0, -1.0), (-5.0, 0.0), (12.0, 0.0)] {
+            assert!(!contains(&square, longitude, latitude), "{longitude} {latitude}");
+        }
         for longitude in [0.0, 45.0, 90.0, 135.0, 180.0, -90.0] {
             assert!(contains(&polygons, longitude, 85.0), "{longitude}");
             assert!(!contains(&polygons, longitude, 55.0), "{longitude}");

@@ -31,7 +31,39 @@ impl Vector {
 
     /// Returns longitude and latitude of the direction, in degrees.
     pub(super) fn degrees(self) -> [f64; 2] {
-        [self.y.atan2(self.x).to_degrees(), self.z.atan2(self.x.hypot(self.y)).to_degrees()]
+        [self.y.atan2(self.x).to_degrees(), self.z.atan2((self.x * self.x + self.y * self.y).sqrt()).to_degrees()]
+    }
+
+    /// Returns the point in a direction, which is not zero.
+    pub(super) fn towards([x, y, z]: [f64; 3]) -> Self {
+        Self { x, y, z }.normalized()
+    }
+
+    pub(super) fn parts(self) -> [f64; 3] {
+        [self.x, self.y, self.z]
+    }
+
+    fn normalized(self) -> Self {
+        self.times(1.0 / self.length())
+    }
+
+    /// Returns the point at a fraction of the edge to another point.
+    pub(super) fn between(self, to: Self, fraction: f64) -> Self {
+        let angle = self.angle(to);
+        if angle == 0.0 {
+            return self;
+        }
+        let (before, after) = (((1.0 - fraction) * angle).sin(), (fraction * angle).sin());
+        self.times(before).plus(to.times(after)).normalized()
+    }
+
+    /// Returns the point at an angle from this one, both in radians, clockwise from north.
+    pub(super) fn beside(self, azimuth: f64, angle: f64) -> Self {
+        let east = Self::NORTH.cross(self);
+        let east = if east.length() < 1e-15 { Self { x: 0.0, y: 1.0, z: 0.0 } } else { east.normalized() };
+        let north = self.cross(east);
+        let direction = north.times(azimuth.cos()).plus(east.times(azimuth.sin()));
+        self.times(angle.cos()).plus(direction.times(angle.sin())).normalized()
     }
 
     pub(super) fn x(self) -> f64 {
@@ -101,6 +133,30 @@ pub(super) fn angle_to_edge(point: Vector, [from, to]: [Vector; 2]) -> f64 {
         return (normal.dot(point) / normal.length()).clamp(-1.0, 1.0).asin().abs();
     }
     point.angle(from).min(point.angle(to))
+}
+
+/// Returns the direction at a right angle to both ends of an edge. Sums and differences lose less precision for short
+/// edges.
+fn normal([from, to]: [Vector; 2]) -> Vector {
+    from.plus(to).cross(to.minus(from))
+}
+
+/// Returns the point of an edge that is nearest to a point.
+pub(super) fn nearest_on_edge(point: Vector, edge: [Vector; 2]) -> Vector {
+    let [from, to] = edge;
+    let normal = normal(edge);
+    let is_beside = normal.cross(from).dot(point) > 0.0 && to.cross(normal).dot(point) > 0.0;
+    if is_beside {
+        return point.minus(normal.times(normal.dot(point) / normal.dot(normal))).normalized();
+    }
+    if point.angle(from) <= point.angle(to) { from } else { to }
+}
+
+/// Returns where two edges that cross do so.
+pub(super) fn crossing(one: [Vector; 2], other: [Vector; 2]) -> Vector {
+    let at = normal(one).normalized().cross(normal(other).normalized()).normalized();
+    let near = one[0].plus(one[1]).plus(other[0]).plus(other[1]);
+    if at.dot(near) < 0.0 { at.times(-1.0) } else { at }
 }
 
 /// Returns the orientation of three points: positive if counterclockwise, negative if clockwise, 0 if they are on one

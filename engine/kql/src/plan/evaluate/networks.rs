@@ -123,7 +123,7 @@ fn is_flag(argument: &NamedExpr) -> bool {
     given_name(&argument.names) == Some("return_unmatched") || !matches!(argument.expr.kind, ExprKind::Name(_))
 }
 
-fn labels(prefix: &str, table: &Relation, without: &[Column]) -> Vec<(String, String)> {
+pub(super) fn labels(prefix: &str, table: &Relation, without: &[Column]) -> Vec<(String, String)> {
     let columns = table.columns.iter().enumerate();
     let columns = columns.filter(|(_, column)| !without.iter().any(|other| other.field == column.field));
     columns.map(|(index, column)| (format!("{prefix}{index}"), column.name.clone())).collect()

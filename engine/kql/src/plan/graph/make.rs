@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use arrow::row::{RowConverter, SortField};
 use datafusion::logical_expr::LogicalPlanBuilder;
 
-use super::{Elements, QueryGraph, arrow_error};
+use super::{GraphTable, QueryGraph, arrow_error};
 use crate::ast::{EdgeDirection, ExprKind, GraphNodes, MakeGraph, Name};
 use crate::bind::{BindErrorCode, Binder, Environment, HIDDEN, Result, fail, not_supported};
 use crate::graph::network::{Id, Network, Way};
@@ -23,7 +23,7 @@ const MAX_ELEMENTS: usize = 2_000_000;
 
 /// Rows that name nodes, and which of their columns does.
 struct NodeRows {
-    rows: Elements,
+    rows: GraphTable,
     key: Column,
     nodes: Vec<Id>,
 }
@@ -46,7 +46,7 @@ impl<'a> Binder<'a> {
         let edges = self.read_elements(input, span)?;
         let [source, target] = [&make.source, &make.target].map(|name| self.graph_column(&edges, name));
         let (source, target) = (source?, target?);
-        let mut tables: Vec<(Elements, Column)> = Vec::new();
+        let mut tables: Vec<(GraphTable, Column)> = Vec::new();
         if let GraphNodes::Tables(written) = &make.nodes {
             for one in written {
                 let table = self.table(&one.table, environment)?;
@@ -78,7 +78,7 @@ impl<'a> Binder<'a> {
         }
     }
 
-    fn graph_column(&mut self, rows: &Elements, name: &Name) -> Result<Column> {
+    fn graph_column(&mut self, rows: &GraphTable, name: &Name) -> Result<Column> {
         match rows.columns.iter().find(|column| column.name == name.text) {
             Some(column) => Ok(column.clone()),
             None => Err(self.unknown_column(name, &rows.columns).into()),
@@ -86,7 +86,7 @@ impl<'a> Binder<'a> {
     }
 
     /// Reads all rows of a table.
-    fn read_elements(&mut self, table: Relation, span: Span) -> Result<Elements> {
+    fn read_elements(&mut self, table: Relation, span: Span) -> Result<GraphTable> {
         if table.graph.is_some() {
             return fail(BindErrorCode::TypeMismatch, span, "expected a table, found a graph");
         }
@@ -116,7 +116,7 @@ impl<'a> Binder<'a> {
     /// Returns the node that each row names; nodes that are new get numbers.
     fn numbered(
         &mut self,
-        rows: &Elements,
+        rows: &GraphTable,
         key: &Column,
         partition: Option<&Name>,
         id_type: KqlType,
@@ -139,13 +139,13 @@ impl<'a> Binder<'a> {
         &mut self,
         network: &Network,
         ends: &[[Id; 2]],
-        edges: &Elements,
+        edges: &GraphTable,
         key_columns: [&Column; 2],
         named: &[NodeRows],
         named_nodes: usize,
         id_type: KqlType,
         make: &'a MakeGraph,
-    ) -> Result<Elements> {
+    ) -> Result<GraphTable> {
         // For each node a row that names it: of a table of nodes, or of the edges.
         let mut rows_of: Vec<Vec<Option<usize>>> = Vec::with_capacity(named.len());
         for table in named {
@@ -255,7 +255,7 @@ impl NodeIds {
 }
 
 /// Returns elements of columns with their values.
-pub(super) fn elements(arrays: Vec<(Column, ArrayRef)>, count: usize) -> Result<Elements> {
+pub(super) fn elements(arrays: Vec<(Column, ArrayRef)>, count: usize) -> Result<GraphTable> {
     let fields: Vec<Field> = arrays
         .iter()
         .map(|(column, array)| Field::new(column.field.clone(), array.data_type().clone(), true))
@@ -263,10 +263,10 @@ pub(super) fn elements(arrays: Vec<(Column, ArrayRef)>, count: usize) -> Result<
     let (columns, arrays): (Vec<Column>, Vec<ArrayRef>) = arrays.into_iter().unzip();
     let options = arrow::array::RecordBatchOptions::new().with_row_count(Some(count));
     let batch = RecordBatch::try_new_with_options(Arc::new(Schema::new(fields)), arrays, &options);
-    Ok(Elements { batch: batch.map_err(arrow_error)?, columns })
+    Ok(GraphTable { batch: batch.map_err(arrow_error)?, columns })
 }
 
-pub(super) fn column_of(rows: &Elements, column: &Column) -> Result<ArrayRef> {
+pub(super) fn column_of(rows: &GraphTable, column: &Column) -> Result<ArrayRef> {
     let index = rows.batch.schema().index_of(&column.field).map_err(arrow_error)?;
     Ok(Arc::clone(rows.batch.column(index)))
 }

@@ -10,7 +10,7 @@ use arrow::datatypes::{DataType, Field, Schema};
 use datafusion::common::tree_node::{Transformed, TreeNode};
 use datafusion::logical_expr::Expr as PlanExpr;
 
-use super::{Elements, QueryGraph, arrow_error};
+use super::{GraphTable, QueryGraph, arrow_error};
 use crate::bind::{NeededSource, NeededValue, PathValue, Result};
 use crate::graph::network::Id;
 use crate::graph::pattern::FoundMatch;
@@ -100,7 +100,7 @@ pub(super) fn rows(matches: &[FoundMatch], needed: &[&NeededValue], graph: &Quer
 }
 
 fn values(matches: &[FoundMatch], source: &NeededSource, graph: &QueryGraph) -> Result<ArrayRef> {
-    let taken = |elements: &Elements, expr: &PlanExpr, ids: UInt32Array| -> Result<ArrayRef> {
+    let taken = |elements: &GraphTable, expr: &PlanExpr, ids: UInt32Array| -> Result<ArrayRef> {
         Ok(take(&elements.values(expr)?, &ids, None).map_err(arrow_error)?)
     };
     match source {

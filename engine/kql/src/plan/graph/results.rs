@@ -7,7 +7,7 @@ use arrow::array::{ArrayRef, Int64Array};
 
 use super::make::{column_of, elements};
 use super::matching::parameter_word;
-use super::{Elements, QueryGraph, graph_of};
+use super::{GraphTable, QueryGraph, graph_of};
 use crate::ast::{GraphElements, GraphOutput, Operator, OperatorParameter, ParameterValue};
 use crate::bind::{Binder, Result, invalid, not_supported};
 use crate::graph::components::{strong_components, weak_components};
@@ -30,7 +30,7 @@ impl<'a> Binder<'a> {
             return not_supported(span, "`graph-to-table` of nodes and edges at once");
         };
         let nodes = (0..graph.network.nodes()).map(|node| node as i64);
-        let (rows, ids): (&Elements, Vec<(&str, Vec<i64>)>) = match output.elements {
+        let (rows, ids): (&GraphTable, Vec<(&str, Vec<i64>)>) = match output.elements {
             GraphElements::Nodes => (&graph.nodes, vec![("with_node_id", nodes.collect())]),
             GraphElements::Edges => {
                 let ends = |end: usize| graph.ends.iter().map(|ends| i64::from(ends[end])).collect();
@@ -53,7 +53,7 @@ impl<'a> Binder<'a> {
                 "the nodes of this graph have no properties; `make-graph ... with_node_id=` gives one",
             );
         }
-        let Elements { batch, columns } = elements(shown, rows.batch.num_rows())?;
+        let GraphTable { batch, columns } = elements(shown, rows.batch.num_rows())?;
         self.made_rows(batch, columns)
     }
 

@@ -1,0 +1,186 @@
+//! The union and the intersection of polygons. All sides are cut where those of the other polygons cross or touch them;
+//! the pieces that bound the result are joined to rings again.
+
+use serde_json::{Value, json};
+
+use super::crossings::{TOUCHING, collected};
+use super::shapes::{PolygonShapes, ShapeEdge};
+use super::sphere::{Vector, angle_to_edge, cross, crossing, orientation};
+
+/// The most pairs of sides that are compared.
+const MAX_PAIRS: usize = 20_000_000;
+
+/// What two polygons are combined to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Overlay {
+    Union,
+    Intersection,
+}
+
+/// Returns the sides with the inside on their left: shells counterclockwise, holes clockwise.
+fn sides(polygons: &PolygonShapes) -> Vec<ShapeEdge> {
+    let mut sides = Vec::new();
+    for rings in polygons.rings() {
+        for (index, ring) in rings.into_iter().enumerate() {
+            let next = ring.iter().cycle().skip(1);
+            sides.extend(ring.iter().zip(next).map(|(from, to)| if index == 0 { [*from, *to] } else { [*to, *from] }));
+        }
+    }
+    sides
+}
+
+/// Points that are one when they are as near as that.
+#[derive(Default)]
+struct Nodes(Vec<Vector>);
+
+impl Nodes {
+    fn of(&mut self, point: Vector) -> usize {
+        let near = self.0.iter().position(|known| known.angle(point) < TOUCHING);
+        near.unwrap_or_else(|| {
+            self.0.push(point);
+            self.0.len() - 1
+        })
+    }
+}
+
+/// Returns the pieces of sides between the points where those of others cross or touch them.
+fn pieces(sides: &[ShapeEdge], others: &[ShapeEdge], nodes: &mut Nodes) -> Vec<[usize; 2]> {
+    let mut pieces = Vec::new();
+    for side in sides {
+        let [from, to] = *side;
+        let mut cuts = vec![from, to];
+        for other in others {
+            let before = cuts.len();
+            cuts.extend(other.iter().filter(|end| angle_to_edge(**end, *side) < TOUCHING));
+            // Where sides that touch seem to cross, they do so at the point where they touch.
+            let is_touched = cuts.len() > before || side.iter().any(|end| angle_to_edge(*end, *other) < TOUCHING);
+            if !is_touched && cross(*side, *other) {
+                cuts.push(crossing(*side, *other));
+            }
+        }
+        cuts.sort_by(|one, other| from.angle(*one).total_cmp(&from.angle(*other)));
+        let mut at: Vec<usize> = cuts.into_iter().map(|cut| nodes.of(cut)).collect();
+        at.dedup();
+        pieces.extend(at.iter().zip(at.iter().skip(1)).map(|(from, to)| [*from, *to]));
+    }
+    pieces
+}
+
+/// Combines two shapes; `None` where they are too large or their sides do not close.
+pub(super) fn overlay(one: &PolygonShapes, other: &PolygonShapes, how: Overlay) -> Option<PolygonShapes> {
+    let (ours, theirs) = (sides(one), sides(other));
+    if ours.len().checked_mul(theirs.len())? > MAX_PAIRS {
+        return None;
+    }
+    let mut nodes = Nodes::default();
+    let our_pieces = pieces(&ours, &theirs, &mut nodes);
+    let their_pieces = pieces(&theirs, &ours, &mut nodes);
+    let nodes = nodes.0;
+    let mut kept: Vec<[usize; 2]> = Vec::new();
+    for (pieces, others, polygons, is_first) in
+        [(&our_pieces, &their_pieces, other, true), (&their_pieces, &our_pieces, one, false)]
+    {
+        for [from, to] in pieces.iter().copied() {
+            if others.contains(&[from, to]) {
+                // A side of both, with the inside of both at its left.
+                if is_first {
+                    kept.push([from, to]);
+                }
+                continue;
+            }
+            if others.contains(&[to, from]) {
+                continue;
+            }
+            let is_inside = polygons.contains(nodes[from].between(nodes[to], 0.5));
+            if is_inside == (how == Overlay::Intersection) {
+                kept.push([from, to]);
+            }
+        }
+    }
+    polygons_of(rings(kept, &nodes)?)
+}
+
+/// Joins pieces to rings. Where several go on, the leftmost does, so that rings that touch stay apart.
+fn rings(mut pieces: Vec<[usize; 2]>, nodes: &[Vector]) -> Option<Vec<Vec<Vector>>> {
+    let mut rings = Vec::new();
+    while !pieces.is_empty() {
+        let [start, first] = pieces.remove(0);
+        let mut ring = vec![start];
+        let (mut before, mut at) = (start, first);
+        while at != start {
+            ring.push(at);
+            let next = (0..pieces.len()).filter(|index| pieces[*index][0] == at).max_by(|one, other| {
+                let turn = |index: usize| turn([before, at, pieces[index][1]].map(|node| nodes[node]));
+                turn(*one).total_cmp(&turn(*other))
+            })?;
+            (before, at) = (at, pieces.remove(next)[1]);
+        }
+        if ring.len() > 2 {
+            rings.push(ring.into_iter().map(|node| nodes[node]).collect());
+        }
+    }
+    Some(rings)
+}
+
+/// Returns how far a path turns left at its middle point, from -1 to 1 in the order of angles.
+fn turn([before, at, after]: [Vector; 3]) -> f64 {
+    let (into, out) = (at.minus(before), after.minus(at));
+    let cosine = into.dot(out) / (into.dot(into) * out.dot(out)).sqrt();
+    let size = (1.0 - cosine) / 2.0;
+    if orientation(before, at, after) >= 0.0 { size } else { -size }
+}
+
+/// Sorts rings into shells and the holes within them.
+fn polygons_of(rings: Vec<Vec<Vector>>) -> Option<PolygonShapes> {
+    let (shells, holes): (Vec<_>, Vec<_>) = rings.into_iter().partition(|ring| PolygonShapes::turns_left(ring));
+    let mut polygons: Vec<Vec<Vec<Vector>>> = shells.into_iter().map(|shell| vec![shell]).collect();
+    for mut hole in holes {
+        hole.reverse();
+        let inside = hole[0].between(hole[1], 0.5);
+        let within = polygons
+            .iter_mut()
+            .find(|polygon| PolygonShapes::of_rings(vec![vec![polygon[0].clone()]]).contains(inside));
+        within?.push(hole);
+    }
+    Some(PolygonShapes::of_rings(polygons))
+}
+
+/// Returns polygons as GeoJSON; an empty collection where there are none.
+pub(super) fn shape_of(polygons: &PolygonShapes) -> Value {
+    let ring = |index: usize, ring: &[Vector]| -> Vec<[f64; 2]> {
+        let mut corners: Vec<[f64; 2]> = ring.iter().map(|corner| corner.degrees()).collect();
+        if index > 0 {
+            corners.reverse();
+        }
+        corners.extend(corners.first().copied());
+        corners
+    };
+    let mut parts: Vec<Vec<Vec<[f64; 2]>>> = polygons
+        .rings()
+        .map(|rings| rings.into_iter().enumerate().map(|(index, corners)| ring(index, corners)).collect())
+        .collect();
+    match parts.len() {
+        0 => collected(Vec::new(), Vec::new()),
+        1 => json!({"type": "Polygon", "coordinates": parts.pop()}),
+        _ => json!({"type": "MultiPolygon", "coordinates": parts}),
+    }
+}
+
+/// Returns what two polygons share: polygons, or else the points where they touch.
+pub(super) fn intersection_of_polygons(one: &PolygonShapes, other: &PolygonShapes) -> Option<Value> {
+    let shared = overlay(one, other, Overlay::Intersection)?;
+    if shared.rings().next().is_some() {
+        return Some(shape_of(&shared));
+    }
+    let theirs: Vec<Vector> = other.edges().map(|[from, _]| from).collect();
+    let touching =
+        one.edges().map(|[from, _]| from).filter(|corner| theirs.iter().any(|it| it.angle(*corner) < TOUCHING));
+    Some(collected(touching.collect(), Vec::new()))
+}
+
+/// Returns all polygons as one shape.
+pub(super) fn union_of_polygons(all: Vec<PolygonShapes>) -> Option<PolygonShapes> {
+    let mut all = all.into_iter();
+    let first = all.next()?;
+    all.try_fold(first, |union, polygons| overlay(&union, &polygons, Overlay::Union))
+}
