@@ -299,7 +299,7 @@ async fn ask_says_how_to_fetch_the_rows_and_fetch_does() {
     assert_eq!(words[..3], ["fetch", "--server", &url]);
 
     let table = querent(&words, "anna-tok").await;
-    assert!(table.status.success() && said(&table).contains("(first 100 rows; more follow"), "{}", said(&table));
+    assert!(table.status.success() && said(&table).contains("(3,000 rows, 100 shown"), "{}", said(&table));
     let lines = querent(&[&words[..], &["--json"]].concat(), "anna-tok").await;
     assert_eq!(said(&lines).lines().count(), 3_000);
     for name in ["rows.arrows", "rows.ndjson"] {

@@ -50,7 +50,7 @@ const DOUBLE: &[(&str, &str)] = &[
     ("thiserror", "1.x under crates that have not moved"),
     ("toml", "an older one under figment"),
     ("uuid", "none expected; kept for figment"),
-    ("unicode-width", "0.1 under an older crate"),
+    ("unicode-width", "0.1 under sqllogictest"),
     ("strsim", "an older one under darling"),
 ];
 

@@ -1,6 +1,7 @@
 //! `querent fetch`: the rows on which an answer rests, as the run's query gave them.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use arrow_schema::ArrowError;
 use futures::TryStreamExt;
@@ -92,7 +93,7 @@ async fn write_rows(mut rows: StreamedRows, to: &RowsFile) -> Result<usize, CliE
     let failed = |error: std::io::Error| CliError::failed(format!("cannot write {}: {error}", to.path.display()));
     let unencoded = |error: ArrowError| CliError::failed(error.to_string());
     let mut file = File::create(&to.path).await.map_err(failed)?;
-    let mut writer = ResultWriter::new(to.format, rows.schema.clone()).map_err(unencoded)?;
+    let mut writer = ResultWriter::new(to.format, Arc::clone(&rows.schema)).map_err(unencoded)?;
     let mut count = 0;
     while let Some(batch) = rows.batches.try_next().await? {
         count += batch.num_rows();

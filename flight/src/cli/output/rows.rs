@@ -4,6 +4,7 @@
 
 use std::collections::VecDeque;
 use std::io::Write;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use arrow::array::{Array, AsArray, RecordBatch};
@@ -120,7 +121,7 @@ impl RowsPrinter {
             None if self.terminal.width.is_some() => TERMINAL_ROWS.min(self.terminal.height.saturating_sub(8).max(10)),
             None => ROWS,
         };
-        let schema = rows.schema.clone();
+        let schema = Arc::clone(&rows.schema);
         let shown = ShownRows::read(rows, most).await?;
         let mut grid = grid(&schema);
         push_batches(&mut grid, &schema, &shown.head)?;
@@ -159,7 +160,7 @@ impl RowsPrinter {
     async fn print_vertical(&self, mut rows: StreamedRows, mut target: RowsTarget<'_>) -> Result<usize, CliError> {
         use unicode_width::UnicodeWidthStr;
 
-        let schema = rows.schema.clone();
+        let schema = Arc::clone(&rows.schema);
         let names: Vec<_> = schema.fields().iter().map(|field| visible(field.name())).collect();
         let widest = names.iter().map(|name| name.width()).max().unwrap_or(0);
         let mut count = 0;
@@ -337,7 +338,7 @@ fn is_plan(schema: &Schema) -> bool {
 }
 
 async fn encode(format: ResultFormat, mut rows: StreamedRows, mut target: RowsTarget<'_>) -> Result<usize, CliError> {
-    let mut writer = ResultWriter::new(format, rows.schema.clone()).map_err(output_error)?;
+    let mut writer = ResultWriter::new(format, Arc::clone(&rows.schema)).map_err(output_error)?;
     let mut count = 0;
     while let Some(batch) = rows.batches.next().await.transpose()? {
         count += batch.num_rows();

@@ -134,7 +134,7 @@ async fn statement(
     let is_box = matches!(state.printer.format, OutputFormat::Table | OutputFormat::Box);
     let waiting = Waiting::new("running", state.is_interactive && (is_box || state.output.is_some()));
     let rows = backend.run(language, text, state.database.as_deref()).await?;
-    let last = LastRows { schema: rows.schema.clone(), batches: Arc::default() };
+    let last = LastRows { schema: Arc::clone(&rows.schema), batches: Arc::default() };
     state.last = Some(last.clone());
     print(state, last.keeping(waiting.counting(rows))).await?;
     if state.has_timer {
