@@ -28,6 +28,7 @@ mod formats;
 mod guard;
 mod holmes;
 mod http;
+mod imports;
 mod index;
 mod kql;
 mod ksadk;
